@@ -1,0 +1,58 @@
+# Loopscope: `make run` on a fresh machine needs Python 3.11 or newer, make and pip, nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CASES ?=
+MODEL ?=
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test lint conformance benchmarks screenshots clean
+
+help: ## list these targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# The stamps say what was installed from which files, so that a second `make install` costs nothing.
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.vendored: app/vendor.py app/frontend/package-lock.json $(VENV)/.installed
+	$(BIN)/python -m app.vendor
+	@touch $@
+
+install: $(VENV)/.installed $(VENV)/.vendored ## make .venv, install Loopscope and fetch the layout engine
+
+run: install ## open the app in the browser on a sample (MODEL=path opens it on that model, ARGS=... are passed on)
+	$(BIN)/loopscope $(or $(MODEL),--sample) $(ARGS)
+
+lint: $(VENV)/.installed-dev ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: install $(VENV)/.installed-dev lint ## style, types and all tests, those in a real browser included
+	@sh tests/chromium.sh
+	$(BIN)/python -m pytest -m "not browser"
+	@# Only what a real browser did too late on a busy machine gets a second chance.
+	$(BIN)/python -m pytest -m browser || $(BIN)/python -m pytest -m browser --last-failed
+
+conformance: $(VENV)/.installed-dev ## run a folder of recorded models against the engine: make conformance CASES=folder
+	@test -n "$(CASES)" || { echo "say where the cases are: make conformance CASES=folder"; exit 2; }
+	$(BIN)/python -m tests.conformance "$(CASES)" $(ARGS)
+
+benchmarks: install $(VENV)/.installed-dev ## measure the engine and the screens
+	@for file in tests/benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
+
+screenshots: install $(VENV)/.installed-dev ## take the pictures of README and gallery anew
+	$(BIN)/python -m tests.screenshots
+
+clean: ## remove what was installed and built
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis app/assets/vendor
