@@ -1,0 +1,110 @@
+"""Every way the engine says no: a place, a small family of errors, one sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.check.diagnostic import Report
+    from engine.debug.result import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A place in a file or in a graph; every part is optional."""
+
+    file: str = ""
+    line: int = 0
+    """1-based line of the file; 0 when unknown."""
+    address: str = ""
+    """Static address such as ``main/while_3/body/Add_1``."""
+    operation: str = ""
+    """Operation type with its version, such as ``Add-1``."""
+    port: str = ""
+    """Such as ``input 1``."""
+
+    def __str__(self) -> str:
+        line = f":{self.line}" if self.file else f"line {self.line}"
+        file = self.file + (line if self.line else "")
+        operation = f"{self.address} ({self.operation})" if self.address and self.operation else self.address or self.operation
+        return ", ".join(part for part in (file, operation, self.port) if part)
+
+
+class EngineError(Exception):
+    """Everything that the engine refuses or fails at."""
+
+
+class ReadError(EngineError):
+    """No model can be made of the file."""
+
+    def __init__(self, message: str, where: Where = Where()) -> None:
+        self.where = where
+        place = str(where)
+        super().__init__(f"{place}: {message}" if place else message)
+
+
+class WriteError(EngineError):
+    """The model cannot be written in the form that was asked for."""
+
+
+class InputError(EngineError):
+    """The inputs given for a run do not fit the model's inputs."""
+
+
+class InvalidModel(EngineError):
+    """The model can be looked at but has no meaning to run; ``report`` says why."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        super().__init__(report.summary())
+
+
+class AddressError(EngineError):
+    """An address that cannot be parsed, or that names no place in the model or run."""
+
+
+class ValueUnavailable(EngineError):
+    """There is no value at an address, and the message says why."""
+
+
+class ExpressionError(EngineError):
+    """An expression that is outside the small safe language, or that has no value here."""
+
+
+class BuildError(EngineError, ValueError):
+    """A graph under construction was given something that it cannot be built from."""
+
+
+class RunStopped(EngineError):
+    """A run that did not finish: an operation failed, a limit was reached, or it was stopped.
+
+    ``result`` holds everything up to that place, ``address`` names it, and ``cause`` is one
+    of ``"error"``, ``"limit"``, ``"stopped"``.
+    """
+
+    def __init__(self, message: str, *, result: Result, address: str, cause: str) -> None:
+        self.result = result
+        self.address = address
+        self.cause = cause
+        super().__init__(message)
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Names for a sentence, cut when there are many.
+
+    >>> listed(["a", "b"])
+    "'a', 'b'"
+    """
+    shown = ", ".join(repr(shorten(name)) for name in names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+
+
+def shorten(text: str, most: int = 120) -> str:
+    """Text that may come from a file, cut to a length that a message can bear.
+
+    >>> shorten("abcdef", 5)
+    'ab...'
+    """
+    return text if len(text) <= most else text[: most - 3] + "..."

@@ -1,0 +1,67 @@
+"""Elements of fewer than eight bits, packed into bytes as OpenVINO packs them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+# u3 and u6 are packed in units of three bytes: two hold the low bits of the unit's elements, the third their high bits,
+# each from the most significant end. (Measured with OpenVINO 2026.4: element 0 of a u3 is in bits 7, 6 of byte 0 and bit 7 of byte 2.)
+_SPLIT = {3: (8, 2), 6: (4, 4)}
+"""Bits of an element: (elements in a unit, low bits)."""
+
+
+def packed_bytes(bits: int, elements: int) -> int:
+    """Bytes that so many elements take.
+
+    >>> packed_bytes(4, 3), packed_bytes(1, 9), packed_bytes(3, 1), packed_bytes(6, 5)
+    (2, 2, 3, 6)
+    """
+    if bits in _SPLIT:
+        return -(-elements // _SPLIT[bits][0]) * 3
+    return (elements * bits + 7) // 8
+
+
+def unpack(raw: np.ndarray, bits: int, elements: int) -> np.ndarray:
+    """The codes of so many elements, one byte each: low bits first, but u1 from the most significant bit."""
+    if bits == 1:
+        return np.unpackbits(raw, count=elements)
+    if bits in _SPLIT:
+        unit, low_bits = _SPLIT[bits]
+        low = _fields(raw.reshape(-1, 3)[:, :2].reshape(-1), low_bits)[:, ::-1].reshape(-1)
+        high = _fields(raw.reshape(-1, 3)[:, 2], 8 // unit)[:, ::-1].reshape(-1)
+        codes: np.ndarray = low | (high << low_bits)
+        return codes[:elements]
+    return _fields(raw, bits).reshape(-1)[:elements]
+
+
+def pack(codes: np.ndarray, bits: int) -> np.ndarray:
+    """The inverse of ``unpack``; what is left of the last byte or unit is zero."""
+    if bits == 1:
+        return np.packbits(codes)
+    if bits in _SPLIT:
+        unit, low_bits = _SPLIT[bits]
+        units = _padded(codes, unit).reshape(-1, unit)
+        low = _joined(units.reshape(-1, 8 // low_bits)[:, ::-1] & ((1 << low_bits) - 1), low_bits)
+        high = _joined(units[:, ::-1] >> low_bits, 8 // unit)
+        return np.concatenate([low.reshape(-1, 2), high.reshape(-1, 1)], axis=1).reshape(-1)
+    return _joined(_padded(codes, 8 // bits).reshape(-1, 8 // bits), bits)
+
+
+def _fields(raw: np.ndarray, bits: int) -> np.ndarray:
+    """Row i: the fields of byte i, lowest first."""
+    fields = np.empty((raw.size, 8 // bits), np.uint8)
+    for index in range(8 // bits):
+        fields[:, index] = (raw >> (bits * index)) & ((1 << bits) - 1)
+    return fields
+
+
+def _joined(fields: np.ndarray, bits: int) -> np.ndarray:
+    """The inverse of ``_fields``."""
+    raw = np.zeros(len(fields), np.uint8)
+    for index in range(8 // bits):
+        raw |= fields[:, index] << (bits * index)
+    return raw
+
+
+def _padded(codes: np.ndarray, multiple: int) -> np.ndarray:
+    return np.concatenate([codes, np.zeros(-codes.size % multiple, np.uint8)])

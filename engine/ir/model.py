@@ -1,0 +1,275 @@
+"""What a model is: graphs of nodes with ports and edges, and the bodies inside control-flow nodes, just as the file says it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import ClassVar, Literal, NamedTuple, NewType
+
+from engine.ir.constant import Constant
+from engine.ir.element_type import ElementType
+from engine.ir.shape import DYNAMIC, PartialShape
+
+LayerId = NewType("LayerId", int)
+"""Means something only inside its own graph: bodies and their surroundings may repeat ids."""
+
+BodyName = Literal["body", "then", "else"]
+Dialect = Literal["openvino", "onnx"]
+Form = Literal["tensor", "sequence", "optional", "optional sequence", "map"]
+"""What a value is made of (ONNX); everything is a tensor in OpenVINO."""
+NO_ATTRIBUTES: Mapping[str, object] = MappingProxyType({})
+
+
+def _no_attributes() -> Mapping[str, object]:
+    """Python 3.11 takes a mapping proxy for a mutable default, so that it has to come from a function."""
+    return NO_ATTRIBUTES
+
+
+LOOP, TENSOR_ITERATOR, IF = "Loop", "TensorIterator", "If"
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An input or output of a node, with what the file declares for it; declarations may be missing or wrong."""
+
+    id: int
+    element_type: ElementType | None = None
+    shape: PartialShape = DYNAMIC
+    names: tuple[str, ...] = ()
+    """Tensor names (output ports; in ONNX also of input ports, by which nodes are connected)."""
+    rt_info: Mapping[str, object] = field(default_factory=_no_attributes, hash=False)
+    form: Form = "tensor"
+    """Element type and shape are those of the tensors in it."""
+
+
+class Edge(NamedTuple):
+    """From an output port to an input port, by layer and port ids, as the file writes it."""
+
+    from_layer: LayerId
+    from_port: int
+    to_layer: LayerId
+    to_port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What feeds an input: output number ``output`` (0-based position) of a node of the same graph."""
+
+    layer: LayerId
+    output: int
+
+
+@dataclass(frozen=True, slots=True)
+class InputMap:
+    """A ``port_map`` input: outer input number ``external`` (-1: none) feeds body Parameter ``internal``."""
+
+    external: int
+    internal: LayerId
+    axis: int | None = None
+    start: int = 0
+    end: int = -1
+    stride: int = 1
+    part_size: int = 1
+    purpose: str = ""
+    """``current_iteration`` or empty."""
+
+    @property
+    def is_iteration_number(self) -> bool:
+        """Whether the Parameter gets the iteration number: the purpose means nothing where an outer input is named (as in OpenVINO)."""
+        return self.external == -1 and self.purpose == "current_iteration"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputMap:
+    """A ``port_map`` output: body Result ``internal`` makes an outer output (``external`` -1: none).
+
+    ``external`` orders the entries: sorted by it, those that are not -1 are the node's outputs 0, 1, 2, ...
+    """
+
+    external: int
+    internal: LayerId
+    axis: int | None = None
+    start: int = 0
+    end: int = -1
+    stride: int = 1
+    part_size: int = 1
+    purpose: str = ""
+    """``execution_condition`` or empty."""
+    stacked: bool = False
+    """ONNX scan outputs: values of all iterations are stacked along a new axis instead of concatenated."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackEdge:
+    """Carries the value of body Result ``from_layer`` into body Parameter ``to_layer`` of the next iteration."""
+
+    from_layer: LayerId
+    to_layer: LayerId
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Body:
+    """A nested graph of a control-flow node and how it is bound to the outside."""
+
+    name: BodyName
+    graph: Graph
+    inputs: tuple[InputMap, ...] = ()
+    outputs: tuple[OutputMap, ...] = ()
+    back_edges: tuple[BackEdge, ...] = ()
+
+    @property
+    def outer_outputs(self) -> tuple[OutputMap, ...]:
+        """The entries that make outputs 0, 1, 2, ... of the outer node, in that order."""
+        return tuple(sorted((entry for entry in self.outputs if entry.external != -1), key=lambda entry: entry.external))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """One operation of a graph: a ``<layer>`` of an IR file, a NodeProto of an ONNX file."""
+
+    id: LayerId
+    name: str
+    type: str
+    """As the file spells it (``Add``, ``Const``, ``Loop``)."""
+    opset: str = ""
+    """As the file spells it (``opset1``); for ONNX the domain and version (``ai.onnx 13``)."""
+    attributes: Mapping[str, object] = field(default_factory=_no_attributes)
+    """IR: verbatim text by name. ONNX: typed values, frozen."""
+    inputs: tuple[Port, ...] = ()
+    outputs: tuple[Port, ...] = ()
+    bodies: tuple[Body, ...] = ()
+    constant: Constant | None = None
+    rt_info: Mapping[str, object] = field(default_factory=_no_attributes)
+    line: int = 0
+    """Line of the file where it begins; 0 when unknown."""
+    output_names: tuple[str, ...] = ()
+    """Result only: tensor names that the file gives to the Result itself."""
+
+    def body(self, name: BodyName) -> Body:
+        """The nested graph of that name; ``KeyError`` when the node has none."""
+        for body in self.bodies:
+            if body.name == name:
+                return body
+        raise KeyError(name)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Nodes in document order and the edges between them; closed: nothing outside is visible in it."""
+
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    name: str = ""
+    rt_info: Mapping[str, object] = field(default_factory=_no_attributes)
+
+    @cached_property
+    def by_id(self) -> Mapping[LayerId, Node]:
+        return {node.id: node for node in self.nodes}
+
+    @cached_property
+    def parameters(self) -> tuple[Node, ...]:
+        """Parameter nodes in document order: the graph's inputs."""
+        return tuple(node for node in self.nodes if node.type == "Parameter")
+
+    @cached_property
+    def results(self) -> tuple[Node, ...]:
+        """Result nodes in document order: the graph's outputs."""
+        return tuple(node for node in self.nodes if node.type == "Result")
+
+    @cached_property
+    def sources(self) -> Mapping[LayerId, tuple[Source | None, ...]]:
+        """For each node, what feeds each of its inputs, by position; None where no edge arrives."""
+        inputs = {node.id: {port.id: index for index, port in enumerate(node.inputs)} for node in self.nodes}
+        outputs = {node.id: {port.id: index for index, port in enumerate(node.outputs)} for node in self.nodes}
+        fed: dict[LayerId, list[Source | None]] = {node.id: [None] * len(node.inputs) for node in self.nodes}
+        for edge in self.edges:
+            to = inputs.get(edge.to_layer, {}).get(edge.to_port)
+            output = outputs.get(edge.from_layer, {}).get(edge.from_port)
+            if to is not None and output is not None:
+                fed[edge.to_layer][to] = Source(edge.from_layer, output)
+        return {layer: tuple(sources) for layer, sources in fed.items()}
+
+    @cached_property
+    def consumers(self) -> Mapping[Source, tuple[tuple[LayerId, int], ...]]:
+        """For each output in use, the (node, input number) pairs that it feeds."""
+        found: dict[Source, list[tuple[LayerId, int]]] = {}
+        for layer, sources in self.sources.items():
+            for index, source in enumerate(sources):
+                if source is not None:
+                    found.setdefault(source, []).append((layer, index))
+        return {source: tuple(uses) for source, uses in found.items()}
+
+    def tensor(self, source: Source) -> Port:
+        """The output port that a source names."""
+        return self.by_id[source.layer].outputs[source.output]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One input or output of a model."""
+
+    name: str
+    """Name of the Parameter or Result layer."""
+    names: tuple[str, ...]
+    """All tensor names by which it may be called."""
+    element_type: ElementType | None
+    shape: PartialShape
+    layer: LayerId
+    form: Form = "tensor"
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A whole model: its outermost graph, and where it came from."""
+
+    graph: Graph
+    name: str = ""
+    version: int = 11
+    """IR version of the file."""
+    dialect: Dialect = "openvino"
+    file: str = ""
+    """Path that it was read from; empty when it was not read from a file."""
+    converted_from: str = ""
+    """What a framework's model was converted from, in words; empty for a model that was read as it is."""
+    rt_info: Mapping[str, object] = field(default_factory=_no_attributes)
+    meta_data: Mapping[str, object] = field(default_factory=_no_attributes)
+    notes: tuple[str, ...] = field(default=())
+    """What the reader wants the user to know."""
+    drawn: ClassVar[Callable[[Model], Mapping[str, str]] | None] = None
+    """What a notebook shows of a model, by media type; the engine's door sets it, since a model knows no pictures."""
+
+    def __repr__(self) -> str:
+        """Short: a model's nodes are no reading matter."""
+        taken, given = (
+            ", ".join(f"{one.name!r} {one.element_type}{one.shape}" for one in side[:8]) for side in (self.inputs, self.outputs)
+        )
+        return f"<Model {self.name!r}, {len(self.graph.nodes)} nodes: {taken or 'no inputs'} -> {given or 'no outputs'}>"
+
+    def _repr_mimebundle_(self, **_: object) -> Mapping[str, str]:
+        draw = type(self).drawn
+        return {"text/plain": repr(self)} if draw is None else draw(self)
+
+    @cached_property
+    def inputs(self) -> tuple[Signature, ...]:
+        """In document order of the Parameter layers: name, all tensor names, element type, partial shape."""
+        return tuple(_parameter_signature(node) for node in self.graph.parameters)
+
+    @cached_property
+    def outputs(self) -> tuple[Signature, ...]:
+        """In document order of the Result layers."""
+        return tuple(_result_signature(self.graph, node) for node in self.graph.results)
+
+
+def _parameter_signature(node: Node) -> Signature:
+    port = node.outputs[0] if node.outputs else Port(0)
+    return Signature(node.name, port.names, port.element_type, port.shape, node.id, port.form)
+
+
+def _result_signature(graph: Graph, node: Node) -> Signature:
+    sources = graph.sources[node.id]
+    source = sources[0] if sources else None
+    port = graph.tensor(source) if source else (node.inputs[0] if node.inputs else Port(0))
+    names = tuple(dict.fromkeys((*node.output_names, *port.names)))
+    return Signature(node.name, names, port.element_type, port.shape, node.id, port.form)

@@ -1,0 +1,188 @@
+"""What is known of a tensor's shape before it has a value: intervals, unknown dimensions, unknown rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """All lengths from ``least`` to ``most``, both included; ``most`` is None without an upper bound."""
+
+    least: int = 0
+    most: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.least < 0 or (self.most is not None and self.most < self.least):
+            raise ValueError(f"a dimension from {self.least} to {self.most} is empty")
+
+    @property
+    def is_static(self) -> bool:
+        return self.least == self.most
+
+    @property
+    def length(self) -> int:
+        """The one length of a static dimension."""
+        if self.most is None or self.least != self.most:
+            raise ValueError(f"dimension {self} is dynamic")
+        return self.least
+
+    def contains(self, length: int) -> bool:
+        return self.least <= length and (self.most is None or length <= self.most)
+
+    def __str__(self) -> str:
+        """As Parameter's ``shape`` attribute spells it.
+
+        >>> str(Dimension(3, 3)), str(Dimension()), str(Dimension(2)), str(Dimension(0, 9)), str(Dimension(1, 8))
+        ('3', '?', '2..', '..9', '1..8')
+        """
+        if self.is_static:
+            return str(self.least)
+        if self.most is None:
+            return f"{self.least}.." if self.least else "?"
+        return f"{self.least}..{self.most}" if self.least else f"..{self.most}"
+
+    @staticmethod
+    def parse(text: str) -> Dimension:
+        """The inverse of ``str``; also takes ``-1``. ``ValueError`` for anything else."""
+        text = text.strip()
+        if text in ("?", "-1"):
+            return Dimension()
+        least, dots, most = text.partition("..")
+        if not dots:
+            return static(_length(text))
+        return Dimension(_length(least) if least else 0, _length(most) if most else None)
+
+    def intersect(self, other: Dimension) -> Dimension | None:
+        """The lengths that both allow; None when there are none."""
+        least = max(self.least, other.least)
+        most = self.most if other.most is None else other.most if self.most is None else min(self.most, other.most)
+        return None if most is not None and most < least else Dimension(least, most)
+
+    def unite(self, other: Dimension) -> Dimension:
+        """The smallest interval that holds both."""
+        most = None if self.most is None or other.most is None else max(self.most, other.most)
+        return Dimension(min(self.least, other.least), most)
+
+    def __add__(self, other: Dimension | int) -> Dimension:
+        other = static(other) if isinstance(other, int) else other
+        most = None if self.most is None or other.most is None else self.most + other.most
+        return Dimension(self.least + other.least, most)
+
+    def __mul__(self, other: Dimension | int) -> Dimension:
+        other = static(other) if isinstance(other, int) else other
+        if self.most == 0 or other.most == 0:
+            return static(0)
+        most = None if self.most is None or other.most is None else self.most * other.most
+        return Dimension(self.least * other.least, most)
+
+
+def static(length: int) -> Dimension:
+    """The dimension of exactly this length."""
+    return Dimension(length, length)
+
+
+def _length(text: str) -> int:
+    text = text.strip()
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise ValueError(f"{text[:40]!r} is not a dimension: expected a length, '?', '-1', 'a..b', 'a..' or '..b'")
+    return int(text)
+
+
+UNKNOWN = Dimension()
+
+
+@dataclass(frozen=True, slots=True)
+class PartialShape:
+    """A shape as far as it is known; ``dimensions`` is None when even the rank is unknown."""
+
+    dimensions: tuple[Dimension, ...] | None = None
+
+    @staticmethod
+    def of(lengths: Iterable[int | Dimension | None]) -> PartialShape:
+        """From lengths; None or a negative number is an unknown dimension.
+
+        >>> str(PartialShape.of([2, None, -1, Dimension(1, 4)]))
+        '[2,?,?,1..4]'
+        """
+        return PartialShape(tuple(_dimension(length) for length in lengths))
+
+    @staticmethod
+    def unknown(rank: int) -> PartialShape:
+        """A shape of which only the rank is known."""
+        return PartialShape((UNKNOWN,) * rank)
+
+    @staticmethod
+    def parse(text: str) -> PartialShape:
+        """From Parameter's ``shape`` attribute: ``""`` scalar, ``...`` any rank, ``2,?,1..8``.
+
+        >>> [str(PartialShape.parse(text)) for text in ("", "...", "2, ?,1..8", "-1")]
+        ['[]', '...', '[2,?,1..8]', '[?]']
+        """
+        text = text.strip()
+        if text.startswith("[") and text.endswith("]"):
+            text = text[1:-1].strip()
+        if text == "...":
+            return DYNAMIC
+        return PartialShape(tuple(Dimension.parse(part) for part in text.split(","))) if text else PartialShape(())
+
+    @property
+    def rank(self) -> int | None:
+        return None if self.dimensions is None else len(self.dimensions)
+
+    @property
+    def is_static(self) -> bool:
+        return self.dimensions is not None and all(dimension.is_static for dimension in self.dimensions)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The lengths of a static shape; ``ValueError`` when it is dynamic."""
+        if self.dimensions is None:
+            raise ValueError("the rank is unknown")
+        return tuple(dimension.length for dimension in self.dimensions)
+
+    def at(self, axis: int) -> Dimension:
+        """The dimension along an axis (negative counts from the end), unknown when the rank is."""
+        return UNKNOWN if self.dimensions is None else self.dimensions[axis]
+
+    def contains(self, lengths: tuple[int, ...]) -> bool:
+        """Whether a concrete shape is one of these."""
+        if self.dimensions is None:
+            return True
+        return len(lengths) == len(self.dimensions) and all(
+            dimension.contains(length) for dimension, length in zip(self.dimensions, lengths, strict=True)
+        )
+
+    def intersect(self, other: PartialShape) -> PartialShape | None:
+        """The shapes that both allow; None when there are none."""
+        if self.dimensions is None or other.dimensions is None:
+            return other if self.dimensions is None else self
+        if len(self.dimensions) != len(other.dimensions):
+            return None
+        both = [mine.intersect(theirs) for mine, theirs in zip(self.dimensions, other.dimensions, strict=True)]
+        known = tuple(dimension for dimension in both if dimension is not None)
+        return PartialShape(known) if len(known) == len(both) else None
+
+    def unite(self, other: PartialShape) -> PartialShape:
+        """The smallest partial shape that holds both."""
+        if self.dimensions is None or other.dimensions is None or len(self.dimensions) != len(other.dimensions):
+            return DYNAMIC
+        return PartialShape(tuple(mine.unite(theirs) for mine, theirs in zip(self.dimensions, other.dimensions, strict=True)))
+
+    def at_least(self) -> tuple[int, ...]:
+        """The concrete shape of what was never computed: unknown dimensions count as their least length."""
+        return () if self.dimensions is None else tuple(d.length if d.is_static else 0 for d in self.dimensions)
+
+    def __str__(self) -> str:
+        return "..." if self.dimensions is None else f"[{','.join(str(dimension) for dimension in self.dimensions)}]"
+
+
+DYNAMIC = PartialShape(None)
+SCALAR = PartialShape(())
+
+
+def _dimension(length: int | Dimension | None) -> Dimension:
+    if isinstance(length, Dimension):
+        return length
+    return UNKNOWN if length is None or length < 0 else static(int(length))
