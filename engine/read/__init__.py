@@ -1,0 +1,87 @@
+"""File bytes to Model: the one door for every kind of model file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from engine.errors import ReadError, Where
+from engine.ir.model import Model
+from engine.read.limits import ReadLimits
+from engine.read.openvino import read_openvino
+from engine.read.openvino.weights import Weights, WeightsFile
+from engine.read.recognise import HEAD_BYTES, Format, recognise
+
+__all__ = ["ReadLimits", "read_model"]
+
+_READ = "OpenVINO IR (.xml with its .bin), ONNX, TensorFlow, TensorFlow Lite, PaddlePaddle and PyTorch exported programs are read"
+
+
+def read_model(source: str | os.PathLike[str] | bytes, weights: Weights = None, *, limits: ReadLimits = ReadLimits()) -> Model:  # noqa: B008 - frozen
+    """The Model of a file, recognised by its content.
+
+    ``source`` is a path or the bytes of the description; ``weights`` the path or bytes of an IR's weights, ``m.bin`` beside ``m.xml`` when
+    left out, or of an ONNX model's external data. ``ReadError`` says what was found and what is read when no Model can be made of it.
+    """
+    if isinstance(source, bytes):
+        return _read_bytes(source, weights, "", limits)
+    path = Path(source)
+    if path.is_dir():
+        from engine.read.converted import read_folder
+
+        return read_folder(path, limits)
+    return _read_bytes(_content(path, limits), weights, str(path), limits)
+
+
+def _read_bytes(document: bytes, weights: Weights, file: str, limits: ReadLimits) -> Model:
+    found = recognise(document)
+    _bounded(len(document), found, file, limits)
+    match found:
+        case Format.OPENVINO:
+            return read_openvino(document, _weights_file(weights, file), file, limits)
+        case Format.ONNX:
+            # Only here: importing the onnx package takes longer than reading most IRs.
+            from engine.read.onnx import read_onnx
+
+            return read_onnx(document, weights, file, limits)
+        case Format.ZIP | Format.SAVED_MODEL | Format.FROZEN | Format.TFLITE | Format.PADDLE:
+            from engine.read import converted
+
+            return converted.read_file(Path(file), found, limits) if file else converted.read_bytes(document, found, weights, limits)
+        case _:
+            raise ReadError(f"this is {found.value}; {_READ}", Where(file))
+
+
+def _weights_file(weights: Weights, file: str) -> WeightsFile:
+    """The weights of an IR: those given, else those beside its file."""
+    if not file:
+        return WeightsFile(weights, "give the bytes or the path of the .bin file as 'weights'")
+    beside = Path(file).with_suffix(".bin")
+    return WeightsFile(beside if weights is None else weights, f"put {beside.name} beside the .xml file, or give it as 'weights'")
+
+
+def _content(path: Path, limits: ReadLimits) -> bytes:
+    """The bytes of a file; of one that is not read, only as many as tell what it is."""
+    place = Where(str(path))
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+            found = recognise(head)
+            if found not in (Format.OPENVINO, Format.ONNX):
+                return head
+            _bounded(os.fstat(file.fileno()).st_size, found, str(path), limits)
+            file.seek(0)
+            return file.read(_most(found, limits)[1] + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ReadError(f"the file cannot be opened: {reason}", place) from None
+
+
+def _bounded(size: int, found: Format, file: str, limits: ReadLimits) -> None:
+    limit, most = _most(found, limits)
+    if size > most:
+        raise ReadError(f"the file has {size} bytes, more than the limit '{limit}' of {most}", Where(file))
+
+
+def _most(found: Format, limits: ReadLimits) -> tuple[str, int]:
+    return ("onnx_bytes", limits.onnx_bytes) if found is Format.ONNX else ("file_bytes", limits.file_bytes)

@@ -1,0 +1,139 @@
+"""Models of other frameworks, converted by the installed OpenVINO's frontends and then read as IR."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from engine.errors import ReadError, Where, shorten
+from engine.ir.model import Model
+from engine.read import archive
+from engine.read.limits import ReadLimits
+from engine.read.openvino import read_openvino
+from engine.read.openvino.weights import Weights, WeightsFile
+from engine.read.recognise import Format
+
+CONVERTED = frozenset({Format.TFLITE, Format.FROZEN, Format.SAVED_MODEL, Format.PADDLE, Format.EXPORTED_PROGRAM})
+"""What OpenVINO converts. JAX has no file of its own: save its model as a TensorFlow SavedModel (jax2tf)."""
+
+_PROCESS = Path(__file__).with_name("conversion_process.py")
+_NAMES = {Format.TFLITE: "model.tflite", Format.FROZEN: "model.pb", Format.PADDLE: "model.pdmodel"}
+_SAVED_MODEL = "saved_model.pb"
+_BEFORE_THE_REASON = re.compile(r"(Exception from \S+:\d+:|Check '[^']*' failed at \S+:\d+:|FrontEnd API failed with \w+:)\s*")
+"""Where in OpenVINO's source an error comes from, which tells nobody anything."""
+
+
+def read_folder(folder: Path, limits: ReadLimits) -> Model:
+    """The Model of a SavedModel folder; ``ReadError`` when it is none, or cannot be converted."""
+    if not (folder / _SAVED_MODEL).is_file():
+        raise ReadError(f"this is a folder without {_SAVED_MODEL}: of folders, TensorFlow SavedModels are read", Where(str(folder)))
+    return _converted(folder, Format.SAVED_MODEL, str(folder), limits)
+
+
+def read_file(path: Path, found: Format, limits: ReadLimits) -> Model:
+    """The Model of a file of another framework (or of a zip of one)."""
+    if found is Format.ZIP:
+        with path.open("rb") as file:
+            found = _in_archive(file, str(path))
+            if found is Format.SAVED_MODEL:
+                return _unpacked(file, str(path), limits)
+    if found is Format.SAVED_MODEL:
+        return read_folder(path.parent, limits)
+    with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
+        # Under the name that the frontends look for, whatever it was called; what lies beside it goes with it.
+        named = Path(folder) / _NAMES.get(found, "model.pt2")
+        named.symlink_to(path.resolve())
+        beside = path.with_suffix(".pdiparams")
+        if found is Format.PADDLE and beside.exists():
+            named.with_suffix(".pdiparams").symlink_to(beside.resolve())
+        return _converted(named, found, str(path), limits)
+
+
+def read_bytes(document: bytes, found: Format, weights: Weights, limits: ReadLimits) -> Model:
+    """The same for bytes that came from nowhere, such as an upload; ``weights``: PaddlePaddle's parameters."""
+    with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
+        path = Path(folder) / _NAMES.get(found, "model.zip")
+        path.write_bytes(document)
+        if found is Format.ZIP:
+            with path.open("rb") as file:
+                found = _in_archive(file, "")
+                if found is Format.SAVED_MODEL:
+                    return _unpacked(file, "", limits)
+        if found is Format.EXPORTED_PROGRAM:
+            raise ReadError("this is a PyTorch exported program, which may carry code: it is read by its path only")
+        if found is Format.SAVED_MODEL:
+            raise ReadError("this is one file of a TensorFlow SavedModel: give the folder, or a zip of all of it")
+        if found is Format.PADDLE and weights is not None:
+            _write_weights(path.with_suffix(".pdiparams"), weights)
+        return _converted(path, found, "", limits)
+
+
+def _write_weights(path: Path, weights: Weights) -> None:
+    if isinstance(weights, (bytes, bytearray, memoryview)):
+        path.write_bytes(weights)
+    elif weights is not None:
+        shutil.copyfile(weights, path)
+
+
+def _in_archive(file: object, name: str) -> Format:
+    try:
+        found = archive.format_of(file)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise ReadError(f"this is a zip archive; {error}", Where(name)) from None
+    if found is Format.ZIP:
+        raise ReadError("this is a zip archive with no model in it: of archives, zipped TensorFlow SavedModels are read", Where(name))
+    return found
+
+
+def _unpacked(file: object, name: str, limits: ReadLimits) -> Model:
+    with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
+        try:
+            inside = archive.unpack(file, Path(folder), limits.unpacked_bytes)  # type: ignore[arg-type]
+        except (ValueError, OSError, RuntimeError, NotImplementedError, EOFError) as error:
+            raise ReadError(f"this is a zip archive that is not unpacked: {error}", Where(name)) from None
+        except Exception as error:  # zlib's and zipfile's own, for damaged data
+            raise ReadError(f"this is a zip archive that is damaged: {shorten(str(error))}", Where(name)) from None
+        return _converted(inside, Format.SAVED_MODEL, name, limits)
+
+
+def _converted(source: Path, found: Format, name: str, limits: ReadLimits) -> Model:
+    place = Where(name)
+    _must_be_installed("openvino", found, place)
+    if found is Format.EXPORTED_PROGRAM:
+        _must_be_installed("torch", found, place)
+    with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
+        target = Path(folder) / "model.xml"
+        how = "convert" if found is Format.EXPORTED_PROGRAM else "read"
+        # -P: the folder of the process's file holds rooms that are called like the packages it needs.
+        command = [sys.executable, "-P", str(_PROCESS), str(source), str(target), how]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", timeout=limits.conversion_seconds, stdin=subprocess.DEVNULL
+            )
+        except subprocess.TimeoutExpired:
+            limit = f"the limit 'conversion_seconds' of {limits.conversion_seconds:g}"
+            raise ReadError(f"this is {found.value}; OpenVINO did not convert it within {limit}", place) from None
+        if done.returncode != 0 or not target.exists():
+            raise ReadError(f"this is {found.value}; OpenVINO does not convert it: {_reason(done)}", place)
+        model = read_openvino(target.read_bytes(), WeightsFile(target.with_suffix(".bin").read_bytes()), "", limits)
+    by = f"OpenVINO {importlib.metadata.version('openvino')}"
+    return replace(model, file=name, converted_from=f"{found.value}, converted by {by}")
+
+
+def _reason(done: subprocess.CompletedProcess[str]) -> str:
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    if done.returncode < 0 or not lines:
+        return "its frontend crashed on the file"
+    return shorten(_BEFORE_THE_REASON.sub("", lines[-1]).strip().rstrip("."), 400)
+
+
+def _must_be_installed(package: str, found: Format, place: Where) -> None:
+    if importlib.util.find_spec(package) is None:
+        raise ReadError(f"this is {found.value}; to read it, install {package}: pip install {package}", place)

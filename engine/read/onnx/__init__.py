@@ -1,0 +1,98 @@
+"""ONNX models, as they are: a ModelProto becomes a Model with the file's own names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+from onnx import ModelProto
+
+from engine.errors import ReadError, Where, shorten
+from engine.ir.model import Model
+from engine.read.limits import ReadLimits
+from engine.read.onnx.graphs import Builder, Built
+from engine.read.onnx.scopes import Scope, Survey
+from engine.read.onnx.survey import survey
+from engine.read.onnx.tensors import ExternalData
+from engine.read.openvino.weights import Weights
+from engine.read.places import check_addresses
+
+_MOST_INFERRED_BYTES = 32 * 2**20
+"""Beyond this the types and shapes of a file are taken as it says them; working out the others takes a copy of it all."""
+
+_MOST_INFERRED_DEPTH = 100
+
+
+def read_onnx(document: bytes, weights: Weights, file: str, limits: ReadLimits) -> Model:
+    """The Model of an ONNX file; ``file`` is where it lies, and where its external data is looked for (empty for bytes).
+
+    ``ReadError`` when no Model can be made of it. Unknown operations and names that nothing makes are left to the checks.
+    """
+    proto = _parsed(document, file)
+    scopes = Survey(proto, file, limits).read()
+    # Only now: shape inference writes functions out too, and knows no bounds.
+    if len(document) <= _MOST_INFERRED_BYTES and max(scope.depth for scope in scopes) <= _MOST_INFERRED_DEPTH:
+        scopes = Survey(_with_types(proto), file, limits).read()
+    external = ExternalData(Path(file).parent if file else None, weights)
+    built: dict[int, Built] = {}
+    for scope in reversed(scopes):
+        built[id(scope)] = Builder(scope, external, file, built).build()
+    graph = built[id(scopes[0])].graph
+    try:
+        check_addresses(graph, limits)
+    except ValueError as error:
+        raise ReadError(str(error), Where(file)) from None
+    return Model(
+        graph, graph.name, proto.ir_version, "onnx", file=file, meta_data=_meta_data(proto), notes=tuple(_notes(proto, scopes[0], file))
+    )
+
+
+def _parsed(document: bytes, file: str) -> ModelProto:
+    proto = ModelProto()
+    try:
+        survey(document)
+    except ValueError as error:
+        raise ReadError(f"the ONNX model cannot be read: {error}", Where(file)) from None
+    try:
+        proto.ParseFromString(document)
+    except Exception as error:  # protobuf's own DecodeError, whose package has no types
+        deep = "MaxDepth" in str(error) or "recursion" in str(error).lower()
+        reason = "its graphs are nested deeper than protobuf files may be" if deep else "it is cut short or damaged"
+        raise ReadError(f"the ONNX model cannot be read: {reason}", Where(file)) from None
+    if not proto.HasField("graph"):
+        raise ReadError("the ONNX model holds no graph", Where(file))
+    return proto
+
+
+def _with_types(proto: ModelProto) -> ModelProto:
+    """With the types and shapes that ONNX's shape inference finds, where it finds any."""
+    try:
+        return onnx.shape_inference.infer_shapes(proto)
+    except Exception:  # it raises many kinds, and a model that contradicts itself can still be looked at
+        return proto
+
+
+def _meta_data(proto: ModelProto) -> dict[str, object]:
+    said = {
+        "producer_name": proto.producer_name,
+        "producer_version": proto.producer_version,
+        "domain": proto.domain,
+        "doc_string": proto.doc_string,
+        **{str(one.key): one.value for one in proto.metadata_props},
+    }
+    found: dict[str, object] = {key: shorten(text, 10_000) for key, text in said.items() if text and isinstance(text, str)}
+    if proto.model_version:
+        found["model_version"] = str(proto.model_version)
+    found["opset_import"] = ", ".join(f"{one.domain or 'ai.onnx'} {one.version}" for one in proto.opset_import)
+    return found
+
+
+def _notes(proto: ModelProto, main: Scope, file: str) -> list[str]:
+    notes = []
+    defaults = {one.name for one in proto.graph.initializer} & {one.name for one in proto.graph.input}
+    if defaults and proto.ir_version >= 4:
+        names = ", ".join(repr(shorten(name, 40)) for name in sorted(defaults)[:5])
+        notes.append(f"{len(defaults)} inputs have default values and are constants here: {names}.")
+    if proto.training_info:
+        notes.append("The training information of the file is left out.")
+    return notes

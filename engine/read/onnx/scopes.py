@@ -1,0 +1,219 @@
+"""The graphs of an ONNX model as scopes: what each defines, which functions it calls, and what it takes from the scopes around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
+
+from engine.errors import ReadError, Where, shorten
+from engine.ir.model import BodyName
+from engine.read.limits import ReadLimits
+from engine.read.onnx.attributes import Given, given
+from engine.read.onnx.batched import is_batched, with_loop_over_batch
+from engine.read.onnx.types import UNKNOWN_TYPE, ValueType, value_type
+
+BODIES: Mapping[str, Mapping[str, BodyName]] = {
+    "Loop": {"body": "body"},
+    "Scan": {"body": "body"},
+    "SequenceMap": {"body": "body"},
+    "If": {"then_branch": "then", "else_branch": "else"},
+}
+"""The operations with graphs that run: attribute to body name."""
+
+FunctionKey = tuple[str, str, str]
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """A node, with the scopes inside it."""
+
+    proto: NodeProto
+    opset: str
+    inputs: list[str]
+    """Names; empty where nothing is given. Captures are appended."""
+    outputs: list[str]
+    given: Mapping[str, AttributeProto]
+    inner: list[tuple[BodyName, Scope]] = field(default_factory=list["tuple[BodyName, Scope]"])
+    captures_from: int = 0
+    """The number of inputs before the captures."""
+    is_function: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """One graph, or one call of a function."""
+
+    name: str
+    inputs: list[str]
+    outputs: list[str]
+    proto: GraphProto | FunctionProto
+    parent: Scope | None
+    """The scope whose names it may use; None for the outermost graph and for functions."""
+    depth: int
+    opsets: Mapping[str, int]
+    types: dict[str, ValueType]
+    attributes: Given
+    chain: tuple[FunctionKey, ...] = ()
+    """The functions that are being called, outermost first."""
+    calls: list[Call] = field(default_factory=list[Call])
+    captures: dict[str, None] = field(default_factory=dict[str, None])
+
+    @property
+    def initializers(self) -> Iterator[str]:
+        if isinstance(self.proto, GraphProto):
+            yield from (one.name for one in self.proto.initializer)
+            yield from (one.values.name for one in self.proto.sparse_initializer)
+
+    def type_of(self, name: str) -> ValueType:
+        """What the file says of a name here or in the scopes around."""
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope.types.get(name)
+            if found is not None:
+                return found
+            scope = scope.parent
+        return UNKNOWN_TYPE
+
+
+@dataclass(slots=True, eq=False)
+class Survey:
+    """All scopes of a model, an outer one before those inside it."""
+
+    model: ModelProto
+    file: str
+    limits: ReadLimits
+    scopes: list[Scope] = field(default_factory=list[Scope])
+    nodes: int = 0
+    functions: dict[FunctionKey, FunctionProto] = field(default_factory=dict[FunctionKey, FunctionProto])
+
+    def read(self) -> Sequence[Scope]:
+        """``ReadError`` for functions that call themselves, and for models beyond the limits."""
+        for function in self.model.functions:
+            self._check_texts((function.name, function.domain, function.overload, *function.attribute))
+        self.functions = {(_domain(one.domain), one.name, one.overload): one for one in self.model.functions}
+        self.scopes.append(_graph_scope(self.model.graph, None, _opsets(self.model.opset_import), {}, ()))
+        done = 0
+        while done < len(self.scopes):
+            self._open(self.scopes[done])
+            done += 1
+        for scope in reversed(self.scopes):
+            _find_captures(scope)
+        return self.scopes
+
+    def _open(self, scope: Scope) -> None:
+        if scope.depth > self.limits.depth:
+            raise self._refused(f"graphs are nested deeper than {self.limits.depth}, the limit 'depth'")
+        self.nodes += len(scope.proto.node)
+        if self.nodes > self.limits.nodes:
+            raise self._refused(f"the model has more nodes than {self.limits.nodes:,}, the limit 'nodes' (functions count where called)")
+        self._check_texts((scope.name, *scope.inputs, *scope.outputs, *scope.initializers))
+        for node in scope.proto.node:
+            scope.calls.append(self._call(scope, node))
+
+    def _call(self, scope: Scope, node: NodeProto) -> Call:
+        self._check_texts((node.name, node.op_type, node.domain, node.overload, *node.input, *node.output))
+        self._check_texts(text for one in node.attribute for text in (one.name, one.ref_attr_name))
+        domain = _domain(node.domain)
+        version = scope.opsets.get(domain)
+        opset = f"{domain} {version}" if version is not None else domain
+        key = (domain, node.op_type, node.overload)
+        attributes = given(node.attribute, scope.attributes)
+        call = Call(node, opset, list(node.input), list(node.output), attributes)
+        if key in self.functions:
+            self._enter_function(scope, call, key)
+        elif domain == "ai.onnx" and node.op_type in BODIES:
+            if is_batched(node, version or 0, attributes):
+                call.proto = with_loop_over_batch(node, attributes, self._refused)
+                call.inputs = list(call.proto.input)
+                call.given = given(call.proto.attribute, scope.attributes)
+            self._enter_bodies(scope, call)
+        elif any(one.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for one in attributes.values()):
+            # No known operation: nothing here would run its graphs.
+            call.opset += " with graphs"
+        call.captures_from = len(call.inputs)
+        return call
+
+    def _enter_function(self, scope: Scope, call: Call, key: FunctionKey) -> None:
+        if key in scope.chain:
+            raise self._refused(f"function {shorten(key[1], 60)!r} calls itself")
+        function = self.functions[key]
+        defaults = {one.name: one for one in function.attribute_proto}
+        inner = _function_scope(function, scope.depth + 1, {**defaults, **call.given}, (*scope.chain, key))
+        call.opset = f"function {key[0]}"
+        call.is_function = True
+        missing = len(function.input) - len(call.inputs)
+        call.inputs += [""] * missing
+        del call.inputs[len(function.input) :]
+        self._enter(call, "body", inner)
+
+    def _enter_bodies(self, scope: Scope, call: Call) -> None:
+        for attribute, body in BODIES[call.proto.op_type].items():
+            found = call.given.get(attribute)
+            if found is not None and found.HasField("g"):
+                self._enter(call, body, _graph_scope(found.g, scope, scope.opsets, scope.attributes, scope.chain))
+        least = 2 if call.proto.op_type == "Loop" else 1
+        call.inputs += [""] * (least - len(call.inputs))
+
+    def _enter(self, call: Call, body: BodyName, inner: Scope) -> None:
+        call.inner.append((body, inner))
+        self.scopes.append(inner)
+
+    def _check_texts(self, texts: Iterable[str | bytes]) -> None:
+        for text in texts:
+            # The protobuf package gives bytes where it cannot decode.
+            if isinstance(text, bytes):
+                raise self._refused(f"the name {text[:40]!r} is no text in UTF-8")
+            if len(text) > self.limits.name:
+                name = shorten(text, 40)
+                raise self._refused(f"a name has {len(text)} characters ({name!r}), more than the limit 'name' of {self.limits.name}")
+
+    def _refused(self, message: str) -> ReadError:
+        return ReadError(message, Where(self.file))
+
+
+def _domain(domain: str) -> str:
+    return domain or "ai.onnx"
+
+
+def _opsets(imports: Iterable[object]) -> dict[str, int]:
+    opsets = {_domain(getattr(one, "domain", "")): int(getattr(one, "version", 0)) for one in imports}
+    opsets.setdefault("ai.onnx", 1)
+    return opsets
+
+
+def _types(values: Iterable[ValueInfoProto]) -> dict[str, ValueType]:
+    return {one.name: value_type(one.type) for one in values if one.HasField("type")}
+
+
+def _graph_scope(
+    graph: GraphProto, parent: Scope | None, opsets: Mapping[str, int], attributes: Given, chain: tuple[FunctionKey, ...]
+) -> Scope:
+    types = {**_types(graph.value_info), **_types(graph.input), **_types(graph.output)}
+    initializers = {one.name for one in graph.initializer}
+    # Files of IR version 3 list every initializer among the inputs.
+    inputs = [one.name for one in graph.input if one.name not in initializers]
+    depth = parent.depth + 1 if parent else 0
+    return Scope(graph.name, inputs, [one.name for one in graph.output], graph, parent, depth, opsets, types, attributes, chain)
+
+
+def _function_scope(function: FunctionProto, depth: int, attributes: Given, chain: tuple[FunctionKey, ...]) -> Scope:
+    types = _types(function.value_info)
+    opsets = _opsets(function.opset_import)
+    return Scope(function.name, list(function.input), list(function.output), function, None, depth, opsets, types, attributes, chain)
+
+
+def _find_captures(scope: Scope) -> None:
+    """What a scope takes from those around it; the scopes inside it are done already."""
+    local = {*scope.inputs, *scope.initializers, ""}
+    for call in scope.calls:
+        local.update(call.outputs)
+        for _, inner in call.inner:
+            call.inputs += [name for name in inner.captures if name not in call.inputs[call.captures_from :]]
+    if scope.parent is None:
+        return
+    used = (name for call in scope.calls for name in call.inputs)
+    for name in (*used, *scope.outputs):
+        if name not in local:
+            scope.captures[name] = None

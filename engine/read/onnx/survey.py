@@ -1,0 +1,65 @@
+"""Counts the messages of an ONNX file before it is parsed: a small file can hold millions, and each takes memory."""
+
+from __future__ import annotations
+
+MOST_MESSAGES = 3_000_000
+_SMALL_FILE = 1 << 20
+"""Files below this size cannot hold enough to matter."""
+
+# Field numbers (onnx.proto) of the messages that hold many others, by kind: field -> kind of the message inside.
+_INSIDE: dict[str, dict[int, str]] = {
+    "model": {7: "graph", 25: "function", 8: "", 14: "", 20: "training", 26: ""},
+    "training": {1: "graph", 2: "graph", 3: "", 4: ""},
+    "graph": {1: "node", 5: "tensor", 15: "sparse", 11: "value", 12: "value", 13: "value", 14: "value", 16: ""},
+    "function": {4: "", 5: "", 6: "", 7: "node", 9: "", 11: "attribute", 12: "value", 14: ""},
+    "node": {1: "", 2: "", 5: "attribute", 9: "", 10: ""},
+    "attribute": {5: "tensor", 6: "graph", 9: "", 10: "tensor", 11: "graph", 14: "type", 15: "type", 22: "sparse", 23: "sparse"},
+    "tensor": {6: "", 13: "", 16: ""},
+    "sparse": {1: "tensor", 2: "tensor"},
+    "value": {2: "type", 4: "", 2000: ""},
+    "type": {1: "type", 2: "type", 3: "type", 4: "type", 5: "type", 8: "type", 9: "type"},
+}
+
+
+def survey(document: bytes, most: int = MOST_MESSAGES) -> None:
+    """``ValueError`` when there are too many messages; a file that is no protobuf is left to the parser, which says so."""
+    if len(document) <= _SMALL_FILE:
+        return
+    found = 0
+    waiting = [("model", 0, len(document))]
+    while waiting:
+        kind, at, end = waiting.pop()
+        inside = _INSIDE[kind]
+        while at < end:
+            tag, at = _varint(document, at, end)
+            match tag & 7:
+                case 0:
+                    _, at = _varint(document, at, end)
+                case 1:
+                    at += 8
+                case 5:
+                    at += 4
+                case 2:
+                    length, at = _varint(document, at, end)
+                    inner = inside.get(tag >> 3)
+                    if inner is not None:
+                        found += 1
+                        if found > most:
+                            raise ValueError(f"the file holds more than {most:,} parts, too many for the memory that they would take")
+                        if inner and length:
+                            waiting.append((inner, at, min(at + length, end)))
+                    at += length
+                case _:
+                    return
+
+
+def _varint(document: bytes, at: int, end: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < end:
+        byte = document[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            break
+        shift += 7
+    return value, at

@@ -1,0 +1,134 @@
+"""TensorProto to Constant: data in the file as it lies there, data in other files mapped, nothing outside the model's folder."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from onnx import SparseTensorProto, TensorProto, numpy_helper
+
+from engine.errors import shorten
+from engine.ir.constant import Constant
+from engine.ir.element_type import ElementType
+from engine.read.onnx.types import ELEMENT_TYPES
+from engine.read.openvino.weights import Weights, WeightsFile
+
+_MOST_DENSE = 1 << 24
+"""Elements that a sparse tensor may have when it is written out."""
+
+
+class ExternalData:
+    """The files beside a model that hold the data of its tensors."""
+
+    def __init__(self, folder: Path | None, weights: Weights) -> None:
+        """``weights``: bytes or path of the one file of data, in place of the file that the model names."""
+        self._folder = folder
+        self._weights = weights
+        self._files: dict[str, WeightsFile] = {}
+
+    def view(self, tensor: TensorProto) -> memoryview:
+        """The bytes of a tensor; ``ValueError`` when they are not there or lie where no model's data may lie."""
+        entries = {str(entry.key): str(entry.value) for entry in tensor.external_data}
+        location = entries.get("location", "")
+        file = self._file(location)
+        offset, length = (_number(entries.get(key, ""), key) for key in ("offset", "length"))
+        size = _bytes(tensor) if length is None else length
+        return file.take(offset or 0, size)
+
+    def _file(self, location: str) -> WeightsFile:
+        key = "" if self._weights is not None else location
+        if key not in self._files:
+            self._files[key] = self._open(location)
+        return self._files[key]
+
+    def _open(self, location: str) -> WeightsFile:
+        shown = repr(shorten(location))
+        if self._weights is not None:
+            return WeightsFile(self._weights, "give the bytes or the path of the file of data as 'weights'")
+        if self._folder is None:
+            return WeightsFile(None, f"give the file {shown} as 'weights', or open the model by its path")
+        place = PurePosixPath(location)
+        if not location or "\\" in location or "\0" in location or place.is_absolute() or ".." in place.parts or ":" in location:
+            raise ValueError(f"its data is said to lie in {shown}: only a file in the model's own folder can hold it")
+        folder = self._folder.resolve()
+        path = (folder / location).resolve()
+        if not path.is_relative_to(folder):
+            raise ValueError(f"its data is said to lie in {shown}, a link that leads out of the model's folder")
+        return WeightsFile(path, f"put {shown} into the folder of the model")
+
+
+def _number(text: str, what: str) -> int | None:
+    if not text:
+        return None
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise ValueError(f"the {what} of its data is {shorten(text, 40)!r}, expected a number of bytes")
+    return int(text)
+
+
+def constant(tensor: TensorProto, external: ExternalData) -> Constant | np.ndarray:
+    """The data of a tensor; an array where no ElementType fits. ``ValueError`` says what contradicts what."""
+    if any(length < 0 for length in tensor.dims):
+        raise ValueError(f"it has the shape {list(tensor.dims)[:8]}: a length is negative")
+    element_type = ELEMENT_TYPES.get(tensor.data_type)
+    is_external = tensor.data_location == TensorProto.EXTERNAL
+    if element_type is not None and element_type.bits >= 8 and (is_external or tensor.HasField("raw_data")):
+        data = external.view(tensor) if is_external else tensor.raw_data
+        return _raw(tensor, element_type, data)
+    if is_external:
+        tensor = _with_data(tensor, bytes(external.view(tensor)))
+    try:
+        array = np.asarray(numpy_helper.to_array(tensor))
+    except Exception as error:
+        raise ValueError(f"its data is no tensor of shape {list(tensor.dims)[:8]}: {shorten(str(error))}") from error
+    if element_type is ElementType.STRING:
+        array = _texts(array)
+    if element_type is None:
+        array.flags.writeable = False
+        return array
+    return Constant.of(array.astype(element_type.dtype) if array.dtype != element_type.dtype else array)
+
+
+def _raw(tensor: TensorProto, element_type: ElementType, data: bytes | memoryview) -> Constant:
+    size = _bytes(tensor)
+    if len(data) != size:
+        raise ValueError(f"it has the shape {list(tensor.dims)[:8]} of {element_type}, {size} bytes, and its data has {len(data)} bytes")
+    return Constant(element_type, tuple(tensor.dims), data)
+
+
+def _bytes(tensor: TensorProto) -> int:
+    element_type = ELEMENT_TYPES.get(tensor.data_type)
+    bits = element_type.bits if element_type is not None else 64
+    return int(math.prod(tensor.dims) * bits + 7) // 8
+
+
+def _with_data(tensor: TensorProto, data: bytes) -> TensorProto:
+    return TensorProto(dims=tensor.dims, data_type=tensor.data_type, name=tensor.name, raw_data=data)
+
+
+def _texts(array: np.ndarray) -> np.ndarray:
+    texts = np.empty(array.shape, dtype=object)
+    texts.reshape(-1)[:] = [one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one) for one in array.reshape(-1).tolist()]
+    return texts
+
+
+def dense(sparse: SparseTensorProto, external: ExternalData) -> Constant | np.ndarray:
+    """A sparse tensor written out."""
+    shape = tuple(sparse.dims)
+    elements = math.prod(shape)
+    if any(length < 0 for length in shape) or elements > _MOST_DENSE:
+        raise ValueError(f"a sparse tensor of shape {list(shape)[:8]} is too large to be written out")
+    values, places = (array(constant(one, external)) for one in (sparse.values, sparse.indices))
+    flat = np.zeros(elements, values.dtype)
+    try:
+        where = places if places.ndim == 1 else np.ravel_multi_index(tuple(places.T), shape)
+        flat[where] = values
+    except (IndexError, ValueError, TypeError) as error:
+        raise ValueError(f"the indices of a sparse tensor do not fit its shape: {error}") from error
+    full = flat.reshape(shape)
+    return Constant.of(full) if sparse.values.data_type in ELEMENT_TYPES else full
+
+
+def array(found: Constant | np.ndarray) -> np.ndarray:
+    """The numbers themselves, read-only."""
+    return found.array() if isinstance(found, Constant) else found

@@ -1,0 +1,44 @@
+"""OpenVINO IR, versions 10 and 11: an XML document and a file of weights become a Model."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from engine.errors import ReadError, Where
+from engine.ir.model import Model
+from engine.read.limits import ReadLimits
+from engine.read.openvino.document import Document
+from engine.read.openvino.legacy import with_layer_names
+from engine.read.openvino.weights import WeightsFile
+from engine.read.places import check_addresses
+
+
+def read_openvino(document: bytes, weights: WeightsFile, file: str, limits: ReadLimits) -> Model:
+    """The Model of an IR document; ``file`` names it in messages (empty for bytes that came from nowhere).
+
+    ``ReadError`` when no Model can be made of it. What still makes a Model that can be looked at (unknown operations,
+    edges to nothing, repeated ids, cycles, port maps to nothing) is left to the checks.
+    """
+    reading = Document(document, file, weights, limits)
+    with _no_garbage_collection():
+        reading.read()
+    try:
+        check_addresses(reading.graph, limits)
+    except ValueError as error:
+        raise ReadError(str(error), Where(file)) from None
+    graph = reading.graph if reading.version > 10 else with_layer_names(reading.graph)
+    return Model(graph, graph.name, reading.version, file=file, rt_info=graph.rt_info, meta_data=reading.meta_data)
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """A Model is many small objects and no garbage: looking for some while it grows costs a fifth of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

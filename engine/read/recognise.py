@@ -1,0 +1,97 @@
+"""What kind of model file this is, by its content."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Format(Enum):
+    """A kind of file, with the words that name it in a message."""
+
+    OPENVINO = "XML (OpenVINO IR)"
+    ONNX = "an ONNX model"
+    TFLITE = "a TensorFlow Lite model"
+    FROZEN = "a frozen TensorFlow graph"
+    SAVED_MODEL = "a TensorFlow SavedModel"
+    PADDLE = "a PaddlePaddle model"
+    EXPORTED_PROGRAM = "a PyTorch exported program"
+    ZIP = "a zip archive"
+    HDF5 = "an HDF5 file"
+    GZIP = "a gzip file"
+    NPY = "a numpy array"
+    PICKLE = "a Python pickle"
+    EMPTY = "an empty file"
+    TEXT = "text that is not XML"
+    UNKNOWN = "binary data of an unknown kind"
+
+
+HEAD_BYTES = 512
+"""How much of the beginning ``recognise`` wants to see."""
+
+_MARKS = (
+    (0, b"PK\x03\x04", Format.ZIP),
+    (0, b"PK\x05\x06", Format.ZIP),
+    (4, b"TFL3", Format.TFLITE),
+    (0, b"\x89HDF\r\n\x1a\n", Format.HDF5),
+    (0, b"\x1f\x8b", Format.GZIP),
+    (0, b"\x93NUMPY", Format.NPY),
+    (0, b"\x80\x02", Format.PICKLE),
+    (0, b"\x80\x04", Format.PICKLE),
+    (0, b"\x80\x05", Format.PICKLE),
+)
+_ORDER_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+# Fields of ONNX's ModelProto that may follow ir_version: producer name, producer version, domain,
+# model version, doc string, graph, opset import, metadata.
+_ONNX_FIELDS = frozenset({0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72})
+
+
+def recognise(head: bytes) -> Format:
+    """The format of a file that begins with these bytes.
+
+    >>> recognise(b"<?xml version='1.0'?><net/>"), recognise(b""), recognise(b"hello")
+    (<Format.OPENVINO: 'XML (OpenVINO IR)'>, <Format.EMPTY: 'an empty file'>, <Format.TEXT: 'text that is not XML'>)
+    """
+    head = head[:HEAD_BYTES]
+    if not head:
+        return Format.EMPTY
+    if _without_order_mark(head).lstrip().startswith("<"):
+        return Format.OPENVINO
+    for offset, mark, found in _MARKS:
+        if head[offset : offset + len(mark)] == mark:
+            return found
+    if _is_saved_model(head):
+        return Format.SAVED_MODEL
+    if len(head) > 2 and head[0] == 0x08 and 0 < head[1] < 0x20 and head[2] in _ONNX_FIELDS:
+        return Format.ONNX
+    if len(head) > 3 and head[0] == 0x0A:
+        return _first_message(head)
+    return Format.TEXT if all(byte in b"\t\r\n" or 32 <= byte < 127 for byte in head) else Format.UNKNOWN
+
+
+def _is_saved_model(head: bytes) -> bool:
+    """Schema version 1, then a meta graph, which begins with a message: in an ONNX model of IR version 1 a name would begin there."""
+    return head[:3] == b"\x08\x01\x12" and _after_varint(head, 3) == 0x0A
+
+
+def _first_message(head: bytes) -> Format:
+    """What protobuf files begin with that are one list: TensorFlow's nodes have names, PaddlePaddle's blocks have numbers."""
+    match _after_varint(head, 1):
+        case 0x0A:
+            return Format.FROZEN
+        case 0x08:
+            return Format.PADDLE
+        case _:
+            return Format.UNKNOWN
+
+
+def _after_varint(head: bytes, at: int) -> int | None:
+    while at < len(head) and head[at] & 128:
+        at += 1
+    return head[at + 1] if at + 1 < len(head) else None
+
+
+def _without_order_mark(head: bytes) -> str:
+    for mark, encoding in _ORDER_MARKS:
+        if head.startswith(mark):
+            return head[len(mark) :].decode(encoding, errors="replace")
+    return head.decode("utf-16-le" if head[1:2] == b"\0" else "latin-1", errors="replace")
