@@ -1,0 +1,81 @@
+"""Activations along an axis: SoftMax and its logarithm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.elements import COMPUTED_FLOATS, through_float
+from engine.ops.infer import normal_axis
+
+
+@through_float
+def softmax(data: Array, /, *, axis: int = 1) -> Array:
+    """e^x divided by the sum of e^x along ``axis``. Pages activation/softmax-1 and activation/softmax-8."""
+    axis = normal_axis(axis, data.ndim)
+    if data.size == 0:
+        return data.copy()
+    powers = data - data.max(axis, keepdims=True)
+    np.exp(powers, out=powers)
+    if axis == data.ndim - 1:
+        # Row sums as a matrix-vector product: BLAS is several times faster than the reduction on short rows.
+        sums = powers @ np.ones(data.shape[-1], data.dtype)
+        powers /= sums[..., None]
+    else:
+        powers /= powers.sum(axis, keepdims=True)
+    return powers
+
+
+@through_float
+def log_softmax(data: Array, /, *, axis: int = 1) -> Array:
+    """x minus the logarithm of the sum of e^x along ``axis``. Page activation/log-soft-max-5."""
+    axis = normal_axis(axis, data.ndim)
+    if data.size == 0:
+        return data.copy()
+    shifted = data - data.max(axis, keepdims=True)
+    shifted -= np.log(np.exp(shifted).sum(axis, keepdims=True))
+    return shifted
+
+
+def _rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    shape = inputs[0].shape
+    if shape.rank is not None:
+        normal_axis(attributes["axis"], shape.rank)
+    return (Known(inputs[0].element_type, shape),)
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="LogSoftmax",
+        version=5,
+        opsets=(5, 16),
+        page="activation/log-soft-max-5",
+        kernel=log_softmax,
+        infer=_rule,
+        attributes=(Attribute("axis", "int", 1),),
+        types=(COMPUTED_FLOATS,),
+    ),
+    Operation(
+        name="SoftMax",
+        version=1,
+        opsets=(1, 7),
+        page="activation/softmax-1",
+        kernel=softmax,
+        infer=_rule,
+        attributes=(Attribute("axis", "int", 1, least=0),),
+        types=(COMPUTED_FLOATS,),
+    ),
+    Operation(
+        name="SoftMax",
+        version=8,
+        opsets=(8, 16),
+        page="activation/softmax-8",
+        kernel=softmax,
+        infer=_rule,
+        attributes=(Attribute("axis", "int", 1),),
+        types=(COMPUTED_FLOATS,),
+    ),
+)

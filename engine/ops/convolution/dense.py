@@ -1,0 +1,224 @@
+"""Convolution and GroupConvolution as products of filters with columns of windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from engine.ir.shape import UNKNOWN, Dimension, PartialShape
+from engine.ops.bounds import check_elements
+from engine.ops.declare import Array, Known
+from engine.ops.infer import common_type
+from engine.ops.precision import computable, rounded
+from engine.ops.window import Lengths, inferred, overlap, padded, pads, per_axis, places, span, windows
+
+_BLOCK_ELEMENTS = 1 << 18
+"""Columns of any window are built and multiplied in blocks of about this many elements, which stay in a processor's cache."""
+_ROWS_ELEMENTS = 1 << 22
+"""Columns of kernel rows, which are built once and used by all kernel rows, may be this big."""
+_STACK_ELEMENTS = 1 << 18
+_ROWS_FROM_PLACES = 600
+"""From so many output places on, one product for each kernel row costs less than copying its columns for one big product."""
+
+
+def convolution(
+    data: Array,
+    filters: Array,
+    /,
+    *,
+    strides: Lengths,
+    pads_begin: Lengths,
+    pads_end: Lengths,
+    dilations: Lengths,
+    auto_pad: str,
+) -> Array:
+    """Correlation of 1 to 3 spatial axes with filters.
+
+    ``[N, I, lengths...] x [O, I, kernel...] -> [N, O, places...]``. Spec: convolution/convolution-1.
+    """
+    return group_convolution(
+        data, filters[None], strides=strides, pads_begin=pads_begin, pads_end=pads_end, dilations=dilations, auto_pad=auto_pad
+    )
+
+
+def group_convolution(
+    data: Array,
+    filters: Array,
+    /,
+    *,
+    strides: Lengths,
+    pads_begin: Lengths,
+    pads_end: Lengths,
+    dilations: Lengths,
+    auto_pad: str,
+) -> Array:
+    """Correlation within each group of channels.
+
+    ``[N, G*I, lengths...] x [G, O, I, kernel...] -> [N, G*O, places...]``. Spec: convolution/group-convolution-1.
+    """
+    axes = data.ndim - 2
+    if not 1 <= axes <= 3 or filters.ndim != axes + 3:
+        raise ValueError(f"data of shape {list(data.shape)} and filters of rank {filters.ndim - 1} do not fit")
+    groups, outputs, inputs, *sizes = filters.shape
+    if data.shape[1] != groups * inputs:
+        raise ValueError(f"the data has {data.shape[1]} channels, the filters expect {groups * inputs}")
+    kernel = tuple(sizes)
+    strides, dilations = per_axis(strides, axes, 1, "strides"), per_axis(dilations, axes, 1, "dilations")
+    begin, end = per_axis(pads_begin, axes, 0, "pads_begin"), per_axis(pads_end, axes, 0, "pads_end")
+    begin, end = pads(data.shape[2:], kernel, strides, dilations, begin, end, auto_pad)
+    counts = tuple(
+        places(length, span(size, dilation), stride, low, high)
+        for length, size, dilation, stride, low, high in zip(data.shape[2:], kernel, dilations, strides, begin, end, strict=True)
+    )
+    batch = data.shape[0]
+    check_elements(batch * groups * outputs * prod(counts), "the result of the convolution")
+    grouped = computable(data).reshape(batch, groups, inputs, *data.shape[2:])
+    weights = computable(filters)
+    result = _correlate(grouped, weights, counts, strides, dilations, begin, end)
+    return rounded(result.reshape(batch, groups * outputs, *counts), data.dtype)
+
+
+def _correlate(data: Array, filters: Array, counts: Lengths, strides: Lengths, dilations: Lengths, begin: Lengths, end: Lengths) -> Array:
+    """``[N, G, I, lengths...] x [G, O, I, kernel...] -> [N, G, O, places]``."""
+    groups, outputs, inputs, *sizes = filters.shape
+    kernel = tuple(sizes)
+    batch = data.shape[0]
+    if all(size == 1 for size in kernel) and not any(begin) and not any(end):
+        every: tuple[Any, ...] = (..., *(slice(None, None, stride) for stride in strides))
+        taken = data[every] if any(stride > 1 for stride in strides) else data
+        return np.matmul(filters.reshape(groups, outputs, inputs), taken.reshape(batch, groups, inputs, prod(counts)))
+    result = np.empty((batch, groups, outputs, prod(counts)), data.dtype)
+    if not result.size:
+        return result
+    if len(kernel) == 2 and strides[0] == 1 and kernel[0] > 1 and inputs > 1:
+        _by_kernel_rows(data, filters, result, counts, strides[1], dilations, begin)
+    else:
+        _by_columns(windows(padded(data, begin, end), kernel, counts, strides, dilations), filters.reshape(groups, outputs, -1), result)
+    return result
+
+
+def _by_columns(view: Array, filters: Array, result: Array) -> None:
+    """One product of filters ``[G, O, C]`` with columns for each block of places along the first spatial axis."""
+    batch, groups = view.shape[:2]
+    counts = view.shape[3 + (view.ndim - 3) // 2 :]
+    column = filters.shape[2]
+    row = prod(counts[1:])
+    step = max(1, _BLOCK_ELEMENTS // max(1, groups * column * row))
+    together = max(1, step // counts[0])
+    middle = (slice(None),) * ((view.ndim - 3) // 2 + 1)
+    for start in range(0, batch, together):
+        for top in range(0, counts[0], step):
+            block = view[(slice(start, start + together), slice(None), *middle, slice(top, top + step))]
+            rows = block.shape[3 + len(counts)]
+            columns = np.ascontiguousarray(block).reshape(block.shape[0], groups, column, rows * row)
+            np.matmul(filters, columns, out=result[start : start + together, :, :, top * row : (top + rows) * row])
+
+
+def _by_kernel_rows(data: Array, filters: Array, result: Array, counts: Lengths, stride: int, dilations: Lengths, begin: Lengths) -> None:
+    """Columns of one kernel row serve all kernel rows, shifted by whole lines."""
+    groups, _, inputs, height, width = filters.shape
+    reach = (height - 1) * dilations[0]
+    whole = prod(counts) >= _ROWS_FROM_PLACES
+    multiply = _row_by_row if whole else _stacked
+    some = inputs if whole or groups > 1 else min(inputs, max(1, _STACK_ELEMENTS // (height * width * prod(counts))))
+    step = min(counts[0], max(1, _ROWS_ELEMENTS // (groups * inputs * width * counts[1])))
+    columns = np.empty((groups, some, width, step + reach, counts[1]), data.dtype)
+    for image in range(data.shape[0]):
+        for top in range(0, counts[0], step):
+            rows = min(step, counts[0] - top)
+            target = result[image, :, :, top * counts[1] : (top + rows) * counts[1]]
+            for start in range(0, inputs, some):
+                channels = slice(start, min(start + some, inputs))
+                part = columns[:, : channels.stop - start, :, : rows + reach]
+                _fill_rows(part, data[image, :, channels], top - begin[0], stride, dilations[1], begin[1])
+                shifted = [part[:, :, :, place : place + rows] for place in range(0, reach + 1, dilations[0])]
+                multiply(filters[:, :, channels], shifted, target, start > 0)
+
+
+def _row_by_row(filters: Array, shifted: Sequence[Array], target: Array, add: bool) -> None:
+    """``[G, O, C, Y, X]`` times columns ``[G, C, X, lines, places]`` for each kernel row, summed into ``target [G, O, P]``."""
+    groups, outputs, inputs, height, width = filters.shape
+    by_row = np.ascontiguousarray(filters.transpose(3, 0, 1, 2, 4)).reshape(height, groups, outputs, inputs * width)
+    scratch = np.empty(target.shape, target.dtype)
+    for row, columns in enumerate(shifted):
+        fresh = not row and not add
+        # Whole lines lie one after the other within each channel: merging the axes does not copy.
+        np.matmul(by_row[row], columns.reshape(groups, inputs * width, -1), out=target if fresh else scratch)
+        if not fresh:
+            target += scratch
+
+
+def _stacked(filters: Array, shifted: Sequence[Array], target: Array, add: bool) -> None:
+    """The same by one product, with the columns of all kernel rows copied together."""
+    groups, outputs, inputs, height, width = filters.shape
+    stacked = np.empty((groups, inputs, height, width, target.shape[-1]), target.dtype)
+    for row, columns in enumerate(shifted):
+        stacked[:, :, row] = columns.reshape(groups, inputs, width, -1)
+    flat = stacked.reshape(groups, inputs * height * width, -1)
+    if add:
+        target += np.matmul(filters.reshape(groups, outputs, -1), flat)
+    else:
+        np.matmul(filters.reshape(groups, outputs, -1), flat, out=target)
+
+
+def _fill_rows(columns: Array, image: Array, first: int, stride: int, dilation: int, before: int) -> None:
+    """``columns [G, I, W, lines, places]`` from ``image [G, I, Y, X]``: the kernel's columns side by side for lines from ``first`` on.
+
+    What lies outside the image is 0.
+    """
+    lines, places_along = columns.shape[3:]
+    height, width = image.shape[2:]
+    above, below = max(0, -first), max(0, min(lines, height - first))
+    columns[:, :, :, :above] = 0
+    columns[:, :, :, max(above, below) :] = 0
+    for tap in range(columns.shape[2]):
+        target, source = overlap(tap * dilation - before, stride, places_along, width)
+        part = columns[:, :, tap, above:below]
+        part[..., : source.start] = 0
+        part[..., source.stop :] = 0
+        part[..., source] = image[:, :, first + above : first + below, target]
+
+
+def infer_convolution(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    """Batch of the data, channels of the filters, places of the windows."""
+    return _infer(inputs, attributes, grouped=False)
+
+
+def infer_group_convolution(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    """As Convolution, channels of all groups together."""
+    return _infer(inputs, attributes, grouped=True)
+
+
+def _infer(inputs: Sequence[Known], attributes: Mapping[str, Any], *, grouped: bool) -> tuple[Known, ...]:
+    element_type = common_type(inputs[:2])
+    axes = spatial_axes(inputs[0], inputs[1], 3 if grouped else 2)
+    if axes is None:
+        return (Known(element_type),)
+    data, filters = inputs[0].shape, inputs[1].shape
+    leading = 2 if not grouped else 3
+    expected = filters.at(1) if not grouped else filters.at(0) * filters.at(2)
+    if filters.dimensions is not None and data.at(1).intersect(expected) is None:
+        raise ValueError(f"the data has {data.at(1)} channels, the filters expect {expected}")
+    channels = filters.at(0) if not grouped else filters.at(0) * filters.at(1)
+    strides, dilations = per_axis(attributes["strides"], axes, 1, "strides"), per_axis(attributes["dilations"], axes, 1, "dilations")
+    begin, end = per_axis(attributes["pads_begin"], axes, 0, "pads_begin"), per_axis(attributes["pads_end"], axes, 0, "pads_end")
+    result: list[Dimension] = [data.at(0), channels if filters.dimensions is not None else UNKNOWN]
+    for axis in range(axes):
+        kernel = filters.at(leading + axis)
+        result.append(inferred(data.at(2 + axis), kernel, strides[axis], dilations[axis], begin[axis], end[axis], attributes["auto_pad"]))
+    return (Known(element_type, PartialShape(tuple(result))),)
+
+
+def spatial_axes(data: Known, filters: Known, leading: int) -> int | None:
+    """Number of spatial axes as far as it is known; ``ValueError`` when data and filters disagree."""
+    one = None if data.shape.rank is None else data.shape.rank - 2
+    other = None if filters.shape.rank is None else filters.shape.rank - leading
+    if one is not None and other is not None and one != other:
+        raise ValueError(f"data of shape {data.shape} and filters of shape {filters.shape} differ in spatial axes")
+    axes = one if one is not None else other
+    if axes is not None and not 1 <= axes <= 3:
+        raise ValueError(f"data of shape {data.shape}: there must be 1 to 3 spatial axes")
+    return axes

@@ -1,0 +1,87 @@
+"""Operations that users add: from a Python file they name on the command line, from an installed package, or by a call.
+
+A file declares them as the engine does, in a literal ``OPERATIONS`` tuple. It is the local user's own code: it is only ever
+loaded because a person at this machine named it, never because a model or a browser did.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable, Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from engine.errors import EngineError
+from engine.ir.element_type import ElementType
+from engine.ops.catalogue import CATALOGUE
+from engine.ops.declare import Array, Kernel, Operation
+
+ENTRY_POINTS = "loopscope.operations"
+"""Group of the package entry points; each names a module with ``OPERATIONS``."""
+
+
+def install(operations: Iterable[Operation], *, replace: bool = False) -> tuple[Operation, ...]:
+    """Adds operations to what every model of this process may use; do it before models are run.
+
+    ``EngineError`` when one has a name and version that exist and ``replace`` is not asked for, or cannot run.
+    """
+    added = tuple(operations)
+    for operation in added:
+        if not isinstance(operation, Operation):
+            raise EngineError(f"OPERATIONS holds {operation!r}, expected engine.ops.declare.Operation")
+        if operation.kernel is None:
+            raise EngineError(f"operation {operation.title} has no kernel")
+    try:
+        CATALOGUE.install(added, replace=replace)
+    except ValueError as error:
+        raise EngineError(str(error)) from None
+    return added
+
+
+def install_file(path: str | Path, *, replace: bool = False) -> tuple[Operation, ...]:
+    """Runs a Python file that the local user named, and installs its ``OPERATIONS``; ``EngineError`` says what is wrong with it."""
+    file = Path(path)
+    spec = importlib.util.spec_from_file_location(f"loopscope_operations_{file.stem}", file)
+    if spec is None or spec.loader is None or not file.is_file():
+        raise EngineError(f"{file}: there is no such Python file")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise EngineError(f"{file}: {type(error).__name__}: {error}") from error
+    return install(_declared(module, str(file)), replace=replace)
+
+
+def install_packages() -> tuple[Operation, ...]:
+    """Installs the operations of every installed package that has an entry point in the group ``loopscope.operations``."""
+    found: list[Operation] = []
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            module = entry.load()
+        except Exception as error:
+            raise EngineError(f"the package entry point {entry.name!r} cannot be loaded: {type(error).__name__}: {error}") from error
+        found += install(_declared(module, f"entry point {entry.name!r}"))
+    return tuple(found)
+
+
+def _declared(module: ModuleType, where: str) -> tuple[Operation, ...]:
+    declared = getattr(module, "OPERATIONS", None)
+    if not isinstance(declared, (tuple, list)) or not declared:
+        raise EngineError(f"{where}: it declares no OPERATIONS, a tuple of engine.ops.declare.Operation")
+    return tuple(declared)
+
+
+def by_element_type(kernels: Mapping[ElementType, Kernel]) -> Kernel:
+    """One kernel out of several, chosen by the element type of the first input."""
+
+    def kernel(*arrays: Array, **attributes: Any) -> Any:
+        element_type = ElementType.of(arrays[0])
+        chosen = kernels.get(element_type)
+        if chosen is None:
+            raise ValueError(f"there is no kernel for {element_type}, only for {', '.join(str(one) for one in kernels)}")
+        return chosen(*arrays, **attributes)
+
+    kernel.__doc__ = next(iter(kernels.values())).__doc__
+    return kernel

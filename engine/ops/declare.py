@@ -1,0 +1,282 @@
+"""How an operation is declared: its name and version, its typed attributes, its kernel, and the rule for shapes and types."""
+
+from __future__ import annotations
+
+import json
+import keyword
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from engine.ir.element_type import ANY_TYPE, ElementType
+from engine.ir.shape import DYNAMIC, PartialShape
+
+AttributeKind = Literal["int", "float", "bool", "str", "type", "shape", "tensor", "ints", "floats", "bools", "strs", "types", "shapes"]
+Array = np.ndarray
+"""What kernels take and give: arrays, or numpy scalars for rank 0 (both have ``dtype``, ``shape``, ``ndim``)."""
+
+Kernel = Callable[..., Any]
+"""Arrays positional-only, attributes keyword-only and typed.
+
+Gives one array, or a tuple of arrays when the operation declares several (or variadic) outputs. Never writes into its
+inputs; raises ``ValueError`` with the values it met. No node, no graph, no globals.
+"""
+
+
+class _Required(Enum):
+    REQUIRED = "required"
+
+
+REQUIRED = _Required.REQUIRED
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute: name as the XML spells it, the type its text becomes, default, and what values it may have."""
+
+    name: str
+    kind: AttributeKind
+    default: object = REQUIRED
+    """The typed default, or ``REQUIRED``."""
+    allowed: tuple[object, ...] = ()
+    """All values it may have (for lists: each element); empty when any value of its kind will do."""
+    least: float | None = None
+    """The smallest number it (or each element) may be."""
+
+    @property
+    def keyword(self) -> str:
+        """The kernel's keyword: ``-`` becomes ``_``, a Python keyword gets ``_`` after it.
+
+        >>> Attribute("exclude-pad", "bool").keyword, Attribute("lambda", "float").keyword
+        ('exclude_pad', 'lambda_')
+        """
+        name = self.name.replace("-", "_")
+        return f"{name}_" if keyword.iskeyword(name) else name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What is known of a tensor before it is computed; ``value`` where it is a known constant (small ones only)."""
+
+    element_type: ElementType | None = None
+    shape: PartialShape = DYNAMIC
+    value: Array | None = None
+
+    @staticmethod
+    def of(array: Array | np.generic) -> Known:
+        """Everything is known of an array at hand."""
+        array = np.asarray(array)
+        return Known(ElementType.of(array), PartialShape.of(array.shape), array)
+
+
+NOTHING_KNOWN = Known()
+
+
+class Infer(Protocol):
+    """What is known of the outputs, given what is known of the inputs.
+
+    Raises ``ValueError`` where the inputs contradict the operation. Missing trailing inputs are absent from ``inputs``.
+    """
+
+    def __call__(self, inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]: ...
+
+
+class Role(Enum):
+    """What the machine does with a node of this operation."""
+
+    COMPUTE = "compute"
+    """Call its kernel."""
+    PARAMETER = "parameter"
+    RESULT = "result"
+    CONSTANT = "constant"
+    REGION = "region"
+    """Loop, TensorIterator, If: run bodies."""
+    READ_VALUE = "read_value"
+    ASSIGN = "assign"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One row of a category's table: an operation of one version."""
+
+    name: str
+    """As the XML spells it: ``Const``, ``ReLU``, ``SoftMax``, ``Add``."""
+    version: int
+    """The version in the spec's versioned name: 8 in Gather-8."""
+    opsets: tuple[int, int]
+    """First and last opset that hold this version; a layer may carry any of them."""
+    page: str
+    """Spec page: folder and file, such as ``movement/gather-8``."""
+    kernel: Kernel | None = None
+    """None for roles other than COMPUTE."""
+    infer: Infer | None = None
+    """None: nothing is known of the outputs before they are computed."""
+    opset: str = ""
+    """Operations of users: the very text that a layer's ``version`` has (``extension``); empty for those of OpenVINO's opsets."""
+    inputs: tuple[int, int | None] = (1, 1)
+    """Least and greatest number of inputs; None without an upper bound."""
+    outputs: int | None = 1
+    """Number of outputs; None when it depends on the node (the kernel then gives a tuple)."""
+    attributes: tuple[Attribute, ...] = ()
+    types: tuple[frozenset[ElementType], ...] = (ANY_TYPE,)
+    """Element types that each input may have; the last entry holds for the inputs after it."""
+    symbol: str = ""
+    """A Python expression over ``{0}``, ``{1}``, ... that gives the kernel's very result on numpy scalars and on arrays with
+    numpy broadcasting, such as ``{0} + {1}``; empty when there is none. It must hold for every type in ``types``."""
+    float_symbol: str = ""
+    """As ``symbol``, but it holds for f32 and f64 only; functions of numpy may be called as ``np.tanh({0})``. Elementwise, as that is."""
+    symbol_when: Mapping[str, object] = field(default_factory=dict[str, object])
+    """Attribute values (by keyword) under which ``symbol`` and ``float_symbol`` hold; empty: always."""
+    stateful: bool = False
+    """Random operations: the kernel also takes ``state=`` and gives ``(outputs, next_state)``. Its first state is an ``int``, the
+    run's entropy; later ones are whatever it gave. A state is immutable, so that a run can be rewound."""
+    counts_outputs: bool = False
+    """Variadic operations: the kernel also takes ``outputs=``, the number of outputs that the node has."""
+    role: Role = Role.COMPUTE
+    prepare: Callable[[Mapping[str, Any], int], Kernel] | None = None
+    """ONNX: makes the kernel of one node, once, from its attributes and its number of outputs. What it makes always gives a tuple,
+    of values that are settled (numpy scalars for rank 0) or no tensors at all."""
+
+    @property
+    def title(self) -> str:
+        """The spec's versioned name, such as ``Gather-8``."""
+        return f"{self.name}-{self.version}"
+
+    @property
+    def summary(self) -> str:
+        """First line of the kernel's docstring."""
+        return ((self.kernel.__doc__ if self.kernel else "") or "").strip().partition("\n")[0]
+
+
+class AttributeProblem(ValueError):
+    """An attribute that is missing or has a value that the operation does not allow."""
+
+
+def typed(operation: Operation, texts: Mapping[str, object]) -> dict[str, Any]:
+    """The kernel's keyword arguments from a layer's verbatim attributes; unknown attributes are ignored, as OpenVINO does.
+
+    Values that are not text are taken as they are (graphs built in Python). ``AttributeProblem`` names the first that is wrong.
+    """
+    values: dict[str, Any] = {}
+    for attribute in operation.attributes:
+        if attribute.name in texts:
+            values[attribute.keyword] = _value(attribute, texts[attribute.name])
+        elif attribute.default is REQUIRED:
+            raise AttributeProblem(f"attribute '{attribute.name}' ({_expected(attribute)}) is missing")
+        else:
+            values[attribute.keyword] = attribute.default
+    return values
+
+
+def _value(attribute: Attribute, given: object) -> Any:
+    try:
+        value = _parse(attribute.kind, given) if isinstance(given, str) else given
+    except ValueError:
+        raise AttributeProblem(f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}") from None
+    each = value if isinstance(value, tuple) else (value,)
+    if attribute.allowed and not set(each) <= set(attribute.allowed):
+        lowered = tuple(item.lower() if isinstance(item, str) else item for item in each)
+        by_lower = {item.lower() if isinstance(item, str) else item: item for item in attribute.allowed}
+        if not set(lowered) <= set(by_lower):
+            raise AttributeProblem(f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}")
+        each = tuple(by_lower[item] for item in lowered)
+        value = each if isinstance(value, tuple) else each[0]
+    if attribute.least is not None and any(item < attribute.least for item in each):
+        raise AttributeProblem(f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}")
+    return value
+
+
+def _parse(kind: AttributeKind, text: str) -> Any:
+    match kind:
+        case "int":
+            return _int(text)
+        case "float":
+            return float(text)
+        case "bool":
+            return _bool(text)
+        case "str":
+            return text
+        case "type":
+            return ElementType(text.strip().lower())
+        case "ints":
+            return tuple(_int(item) for item in _items(text))
+        case "floats":
+            return tuple(float(item) for item in _items(text))
+        case "strs":
+            return tuple(item.strip() for item in _items(text))
+        case "shape":
+            return PartialShape.parse(text)
+        case "bools":
+            return tuple(_bool(item) for item in _items(text))
+        case "types":
+            return tuple(ElementType(item.strip().lower()) for item in _items(text))
+        case "shapes":
+            return tuple(PartialShape.parse(item) for item in text.split(";")) if text.strip() else ()
+        case "tensor":
+            return _tensor(text)
+
+
+def _items(text: str) -> list[str]:
+    return text.split(",") if text.strip() else []
+
+
+def _int(text: str) -> int:
+    text = text.strip()
+    if len(text) > 21:
+        raise ValueError(text)
+    return int(text)
+
+
+def _bool(text: str) -> bool:
+    match text.strip().lower():
+        case "true" | "1":
+            return True
+        case "false" | "0":
+            return False
+        case _:
+            raise ValueError(text)
+
+
+def _tensor(text: str) -> np.ndarray:
+    """Numbers in nested brackets, as JSON writes them; whole numbers become i64, others f32."""
+    try:
+        array = np.array(json.loads(text))
+    except (ValueError, RecursionError):
+        raise ValueError(text) from None
+    if array.dtype.kind not in "biuf":
+        raise ValueError(text)
+    array = array.astype(np.float32) if array.dtype.kind == "f" else array
+    array.flags.writeable = False
+    return array
+
+
+_KIND_WORDS = {
+    "int": "an integer",
+    "float": "a number",
+    "bool": "true or false",
+    "str": "text",
+    "type": "an element type",
+    "ints": "integers",
+    "floats": "numbers",
+    "strs": "words",
+    "shape": "a shape",
+    "tensor": "numbers in brackets, such as [[1, 2], [3, 4]]",
+    "bools": "true or false, several",
+    "types": "element types",
+    "shapes": "shapes, with ; between them",
+}
+
+
+def _expected(attribute: Attribute) -> str:
+    if attribute.allowed:
+        return "one of " + ", ".join(str(value) for value in attribute.allowed)
+    words = _KIND_WORDS[attribute.kind]
+    return words if attribute.least is None else f"{words} of at least {attribute.least:g}"
+
+
+def _short(given: object) -> str:
+    text = repr(given)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,322 @@
+"""What was detected, from box offsets and class scores: DetectionOutput and the Detectron variant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from engine.ir.element_type import REAL_FLOATS, ElementType
+from engine.ir.shape import UNKNOWN, Dimension, PartialShape, static
+from engine.ops.bounds import check_elements
+from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.detection.survival import best
+from engine.ops.elements import narrowed, widened
+from engine.ops.ranks import check_rank, of_rank
+from engine.ops.sort.boxes import best_first
+
+_F32 = np.float32
+_CORNER, _CENTER = "caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"
+
+
+@dataclass(frozen=True, slots=True)
+class _Detections:
+    """What one image holds: labels, priors and scores, in the order of the output."""
+
+    labels: np.ndarray
+    priors: np.ndarray
+    scores: np.ndarray
+
+
+def detection_output(
+    offsets: Array,
+    confidences: Array,
+    priors: Array,
+    objectness: Array | None = None,
+    first_offsets: Array | None = None,
+    /,
+    *,
+    keep_top_k: tuple[int, ...],
+    nms_threshold: float,
+    num_classes: int = 0,
+    background_label_id: int = 0,
+    top_k: int = -1,
+    variance_encoded_in_target: bool = False,
+    code_type: str = _CORNER,
+    share_location: bool = True,
+    confidence_threshold: float = 0.0,
+    clip_after_nms: bool = False,
+    clip_before_nms: bool = False,
+    decrease_label_id: bool = False,
+    normalized: bool = False,
+    input_height: int = 1,
+    input_width: int = 1,
+    objectness_score: float = 0.0,
+) -> Array:
+    """Rows [1, 1, n, 7] of image, class, score and corners; a row that begins with -1 ends them.
+
+    Boxes are offsets [N, priors * classes * 4] from priors [1 or N, 1 or 2, priors * 4 or 5]; with five inputs they are offset twice, and
+    priors with little ``objectness`` count as background.
+    """
+    for array, rank, what in ((offsets, 2, "the table of offsets"), (confidences, 2, "the table of scores"), (priors, 3, "the priors")):
+        check_rank(array, rank, what)
+    images, size = len(offsets), 4 if normalized else 5
+    count = priors.shape[2] // size
+    keep = keep_top_k[0] if keep_top_k else -1
+    classes = num_classes or (confidences.shape[1] // count if count else 0)
+    places = 1 if share_location else classes
+    if not count or offsets.size != images * count * places * 4 or confidences.size != images * count * classes:
+        raise ValueError(f"offsets {offsets.shape}, scores {confidences.shape} and priors {priors.shape} do not fit together")
+    length = _rows(images, count, classes, keep, top_k)
+    check_elements(length * 7, "the detections")
+    scores = _wide(confidences).reshape(images, count, classes)
+    boxes, variances = _prior_boxes(_wide(priors), count, size, (input_width, input_height), variance_encoded_in_target)
+    decode = partial(_decoded, variances=variances, code=code_type, clip=clip_before_nms)
+    if objectness is not None and first_offsets is not None:
+        scores = _with_objectness(scores, _wide(objectness).reshape(images, count, 2), objectness_score, background_label_id)
+        boxes = decode(boxes, _wide(first_offsets).reshape(images, count, places, 4))
+    decoded = decode(boxes, _wide(offsets).reshape(images, count, places, 4))
+    table = np.zeros((length, 7), _F32)
+    found = 0
+    for image in range(images):
+        own = decoded[image]
+        pick = _by_best_class if decrease_label_id else _by_class
+        detections = pick(own, scores[image], background_label_id, confidence_threshold, top_k, nms_threshold)
+        detections = _limited(detections, keep)
+        corners = own[detections.priors, detections.labels if places > 1 else 0]
+        last = min(found + len(corners), length)
+        rows = [np.full(len(corners), image), detections.labels - decrease_label_id, detections.scores]
+        table[found:last] = np.column_stack([*rows, np.clip(corners, 0, 1) if clip_after_nms else corners])[: last - found]
+        found = last
+    if found < length:
+        table[found, 0] = -1
+    return narrowed(table.reshape(1, 1, length, 7), offsets.dtype)
+
+
+def _wide(array: Array) -> np.ndarray:
+    return np.asarray(widened(np.asarray(array))).astype(_F32)
+
+
+def _rows(images: int, priors: int, classes: int, keep: int, top: int) -> int:
+    if keep > 0:
+        return images * keep
+    return images * (top if top > 0 else priors) * classes
+
+
+def _prior_boxes(priors: np.ndarray, count: int, size: int, image: tuple[int, int], encoded: bool) -> tuple[np.ndarray, np.ndarray | None]:
+    """Corners [1 or N, priors, 1, 4] in shares of the image, and variances of the same shape."""
+    if priors.shape[1] < (1 if encoded else 2):
+        raise ValueError(f"priors of shape {list(priors.shape)} have no variances")
+    boxes = priors[:, 0, : count * size].reshape(-1, count, 1, size)[..., size - 4 :]
+    if size == 5:
+        boxes = boxes / np.array(image * 2, _F32)
+    return boxes, None if encoded else priors[:, 1, : count * 4].reshape(-1, count, 1, 4)
+
+
+def _decoded(boxes: np.ndarray, offsets: np.ndarray, *, variances: np.ndarray | None, code: str, clip: bool) -> np.ndarray:
+    """Corners [N, priors, places, 4]."""
+    moves = offsets if variances is None else offsets * variances
+    if code == _CORNER:
+        corners = boxes + moves
+    else:
+        size = boxes[..., 2:] - boxes[..., :2]
+        centre = moves[..., :2] * size + (boxes[..., :2] + boxes[..., 2:]) / 2
+        half = np.exp(moves[..., 2:]) * size / 2
+        corners = np.concatenate([centre - half, centre + half], -1)
+    return np.clip(corners, 0, 1) if clip else corners
+
+
+def _with_objectness(scores: np.ndarray, objectness: np.ndarray, least: float, background: int) -> np.ndarray:
+    empty = np.zeros(scores.shape[2], _F32)
+    if 0 <= background < len(empty):
+        empty[background] = 1
+    return np.where(objectness[..., 1:] < _F32(least), empty, scores)
+
+
+def _by_class(boxes: np.ndarray, scores: np.ndarray, background: int, least: float, top: int, threshold: float) -> _Detections:
+    """Suppression within each class, as in Caffe."""
+    parts = []
+    for label in range(scores.shape[1]):
+        if label != background:
+            order = best_first(scores[:, label], float(_F32(least)), None if top < 0 else top)
+            own = boxes[:, label if boxes.shape[1] > 1 else 0]
+            parts.append((label, order[best(own[order], threshold, len(order), pixels=False)]))
+    return _joined(parts, scores)
+
+
+def _by_best_class(boxes: np.ndarray, scores: np.ndarray, background: int, least: float, top: int, threshold: float) -> _Detections:
+    """Each prior votes for its best class only, as in MXNet; class 0 is never one."""
+    chances = scores.copy()
+    chances[:, [label for label in {0, background} if 0 <= label < scores.shape[1]]] = -1
+    labels = chances.argmax(1)
+    values = chances[np.arange(len(labels)), labels]
+    order = best_first(np.where(values > -1, values, -math.inf), float(_F32(least)), None if top < 0 else top, inclusive=True)
+    parts = []
+    for label in range(1, scores.shape[1]):
+        mine = order[labels[order] == label]
+        own = boxes[:, label if boxes.shape[1] > 1 else 0]
+        parts.append((label, mine[best(own[mine], threshold, len(mine), pixels=False)]))
+    return _joined(parts, scores)
+
+
+def _joined(parts: Sequence[tuple[int, np.ndarray]], scores: np.ndarray) -> _Detections:
+    priors = np.concatenate([np.zeros(0, np.int64), *[kept for _, kept in parts]])
+    labels = np.concatenate([np.zeros(0, np.int64), *[np.full(len(kept), label) for label, kept in parts]])
+    return _Detections(labels, priors, scores[priors, labels])
+
+
+def _limited(detections: _Detections, most: int) -> _Detections:
+    """The ``most`` best of all classes, class by class again; all of them when ``most`` is negative."""
+    if most < 0 or len(detections.labels) <= most:
+        return detections
+    order = np.lexsort((detections.priors, -detections.scores))[:most]
+    order = order[np.argsort(detections.labels[order], kind="stable")]
+    return _Detections(detections.labels[order], detections.priors[order], detections.scores[order])
+
+
+def detectron_output(
+    regions: Array,
+    deltas: Array,
+    scores: Array,
+    image_info: Array,
+    /,
+    *,
+    score_threshold: float,
+    nms_threshold: float,
+    max_delta_log_wh: float,
+    num_classes: int,
+    post_nms_count: int,
+    max_detections_per_image: int,
+    class_agnostic_box_regression: bool = False,
+    deltas_weights: tuple[float, ...],
+) -> tuple[Array, Array, Array]:
+    """Boxes [m, 4], classes [m] and scores [m] of m = ``max_detections_per_image`` detections; zeros where there are fewer.
+
+    Class 0 is the background.
+    """
+    del class_agnostic_box_regression  # the background has no detections either way
+    check_rank(regions, 2, "the table of regions")
+    count = len(regions)
+    if (
+        regions.shape != (count, 4)
+        or deltas.shape != (count, 4 * num_classes)
+        or scores.shape != (count, num_classes)
+        or image_info.size < 2
+    ):
+        raise ValueError(f"regions {regions.shape}, deltas {deltas.shape}, scores {scores.shape}: they do not fit together")
+    if len(deltas_weights) != 4:
+        raise ValueError(f"{len(deltas_weights)} weights of the deltas: expected 4")
+    check_elements(4 * max_detections_per_image, "the detections")
+    chances = _wide(scores)
+    boxes, usable = _refined(
+        _wide(regions), _wide(deltas).reshape(count, num_classes, 4), _wide(image_info), deltas_weights, max_delta_log_wh
+    )
+    parts = []
+    for label in range(1, num_classes):
+        order = best_first(np.where(usable, chances[:, label], 0), float(_F32(score_threshold)))
+        parts.append((label, order[best(boxes[order, label], nms_threshold, len(order), pixels=True)[:post_nms_count]]))
+    found = _joined(parts, chances)
+    if len(found.labels) > max_detections_per_image:
+        order = np.lexsort((found.priors, -found.scores))[:max_detections_per_image]
+        found = _Detections(found.labels[order], found.priors[order], found.scores[order])
+    corners = np.zeros((max_detections_per_image, 4), _F32)
+    labels, values = np.zeros(max_detections_per_image, np.int32), np.zeros(max_detections_per_image, _F32)
+    filled = len(found.labels)
+    corners[:filled], labels[:filled], values[:filled] = boxes[found.priors, found.labels], found.labels, found.scores
+    return narrowed(corners, regions.dtype), labels, narrowed(values, regions.dtype)
+
+
+def _refined(
+    regions: np.ndarray, deltas: np.ndarray, info: np.ndarray, weights: Sequence[float], most: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Boxes [n, classes, 4] within the image, and which regions have an area [n]."""
+    size = regions[:, 2:] - regions[:, :2] + _F32(1)
+    moves = deltas / np.array(weights, _F32)
+    centre = moves[..., :2] * size[:, None] + (regions[:, :2] + _F32(0.5) * size)[:, None]
+    half = _F32(0.5) * (np.exp(np.minimum(moves[..., 2:], _F32(most))) * size[:, None])
+    corners = np.maximum(np.concatenate([centre - half, centre + half - _F32(1)], -1), 0)
+    height, width = info.reshape(-1)[:2]
+    return np.minimum(corners, np.array([width, height] * 2, _F32)), np.all(regions[:, 2:] > regions[:, :2], axis=1)
+
+
+def _infer(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    keep, top = attributes["keep_top_k"][0] if attributes["keep_top_k"] else -1, attributes["top_k"]
+    images, boxes = of_rank(inputs[0], 2, "the table of offsets").at(0), of_rank(inputs[2], 3, "the priors")
+    rows: Dimension = UNKNOWN
+    if keep > 0:
+        rows = images * keep
+    elif attributes.get("num_classes"):
+        priors = boxes.at(2)
+        each = top if top > 0 else priors.length // (4 if attributes["normalized"] else 5) if priors.is_static else None
+        rows = UNKNOWN if each is None else images * (each * attributes["num_classes"])
+    return (Known(inputs[0].element_type, PartialShape((static(1), static(1), rows, static(7)))),)
+
+
+def _infer_detectron(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    count, element_type = static(attributes["max_detections_per_image"]), inputs[0].element_type
+    one = PartialShape((count,))
+    return Known(element_type, PartialShape((count, static(4)))), Known(ElementType.I32, one), Known(element_type, one)
+
+
+_OUTPUT = (
+    Attribute("background_label_id", "int", 0),
+    Attribute("top_k", "int", -1),
+    Attribute("variance_encoded_in_target", "bool", False),
+    Attribute("keep_top_k", "ints"),
+    Attribute("code_type", "str", _CORNER, allowed=(_CORNER, _CENTER)),
+    Attribute("share_location", "bool", True),
+    Attribute("nms_threshold", "float"),
+    Attribute("confidence_threshold", "float", 0.0),
+    Attribute("clip_after_nms", "bool", False),
+    Attribute("clip_before_nms", "bool", False),
+    Attribute("decrease_label_id", "bool", False),
+    Attribute("normalized", "bool", False),
+    Attribute("input_height", "int", 1, least=1),
+    Attribute("input_width", "int", 1, least=1),
+    Attribute("objectness_score", "float", 0.0),
+)
+
+
+def _output(version: int, opsets: tuple[int, int], attributes: tuple[Attribute, ...]) -> Operation:
+    return Operation(
+        name="DetectionOutput",
+        version=version,
+        opsets=opsets,
+        page=f"detection/detectionoutput-{version}",
+        kernel=detection_output,
+        infer=_infer,
+        inputs=(3, 5),
+        types=(REAL_FLOATS,),
+        attributes=attributes,
+    )
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    _output(1, (1, 7), (Attribute("num_classes", "int", least=1), *_OUTPUT)),
+    _output(8, (8, 16), _OUTPUT),
+    Operation(
+        name="ExperimentalDetectronDetectionOutput",
+        version=6,
+        opsets=(6, 16),
+        page="detection/experimental-detectron-detection-output-6",
+        kernel=detectron_output,
+        infer=_infer_detectron,
+        inputs=(4, 4),
+        outputs=3,
+        types=(REAL_FLOATS,),
+        attributes=(
+            Attribute("score_threshold", "float"),
+            Attribute("nms_threshold", "float"),
+            Attribute("max_delta_log_wh", "float"),
+            Attribute("num_classes", "int", least=1),
+            Attribute("post_nms_count", "int", least=0),
+            Attribute("max_detections_per_image", "int", least=0),
+            Attribute("class_agnostic_box_regression", "bool", False),
+            Attribute("deltas_weights", "floats"),
+        ),
+    ),
+)

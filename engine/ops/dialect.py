@@ -1,0 +1,17 @@
+"""Which catalogue holds the operations of a model: OpenVINO's, or ONNX's."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from engine.ops.catalogue import CATALOGUE, Catalogue
+
+
+def catalogue_for(dialect: Literal["openvino", "onnx"], catalogue: Catalogue = CATALOGUE) -> Catalogue:
+    """The catalogue given, for a model of that dialect: for ONNX, ONNX's operations and those that a user has added."""
+    if dialect == "openvino":
+        return catalogue
+    # Only here: importing the onnx package takes longer than planning most models.
+    from engine.ops.onnx.catalogue import OnnxCatalogue, with_own
+
+    return catalogue if isinstance(catalogue, OnnxCatalogue) else with_own(catalogue)

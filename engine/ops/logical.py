@@ -1,0 +1,88 @@
+"""Category logical of the OpenVINO operation specs: booleans from booleans."""
+
+from __future__ import annotations
+
+import operator
+
+from engine.ir.element_type import ElementType
+from engine.ops.broadcast import AUTO_BROADCAST, binary
+from engine.ops.declare import Array, Operation
+from engine.ops.infer import elementwise, same
+
+logical_and = binary(operator.and_, "Whether both are true.")
+logical_or = binary(operator.or_, "Whether at least one is true.")
+logical_xor = binary(operator.xor, "Whether exactly one is true.")
+
+
+def logical_not(data: Array, /) -> Array:
+    """Whether each element is false. Page logical/logical-not-1."""
+    return ~data
+
+
+_BOOLEAN = frozenset({ElementType.BOOLEAN})
+_NUMPY = {"auto_broadcast": "numpy"}
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="LogicalAnd",
+        version=1,
+        opsets=(1, 16),
+        page="logical/logical-and-1",
+        kernel=logical_and,
+        infer=elementwise,
+        inputs=(2, 2),
+        attributes=(AUTO_BROADCAST,),
+        types=(_BOOLEAN,),
+        symbol="{0} & {1}",
+        symbol_when=_NUMPY,
+    ),
+    Operation(
+        name="LogicalNot",
+        version=1,
+        opsets=(1, 16),
+        page="logical/logical-not-1",
+        kernel=logical_not,
+        infer=same,
+        types=(_BOOLEAN,),
+        symbol="~{0}",
+    ),
+    Operation(
+        name="LogicalOr",
+        version=1,
+        opsets=(1, 16),
+        page="logical/logical-or-1",
+        kernel=logical_or,
+        infer=elementwise,
+        inputs=(2, 2),
+        attributes=(AUTO_BROADCAST,),
+        types=(_BOOLEAN,),
+        symbol="{0} | {1}",
+        symbol_when=_NUMPY,
+    ),
+    Operation(
+        name="LogicalXor",
+        version=2,
+        opsets=(1, 16),
+        page="logical/logical-xor-1",
+        kernel=logical_xor,
+        infer=elementwise,
+        inputs=(2, 2),
+        attributes=(AUTO_BROADCAST,),
+        types=(_BOOLEAN,),
+        symbol="{0} ^ {1}",
+        symbol_when=_NUMPY,
+    ),
+    Operation(
+        name="Xor",
+        version=1,
+        opsets=(1, 1),
+        page="logical/logical-xor-1",
+        kernel=logical_xor,
+        infer=elementwise,
+        inputs=(2, 2),
+        attributes=(AUTO_BROADCAST,),
+        types=(_BOOLEAN,),
+        symbol="{0} ^ {1}",
+        symbol_when=_NUMPY,
+    ),
+)

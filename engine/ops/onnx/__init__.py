@@ -1,0 +1,1 @@
+"""The operations of ONNX: declared by the schemas of the onnx package, computed by its reference kernels."""

@@ -1,0 +1,144 @@
+"""The operations of ONNX by type and opset, as ``Operation`` rows made from the schemas of the onnx package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache, lru_cache, partial
+from typing import Any
+
+import onnx
+from onnx import AttributeProto, helper
+
+from engine.ops.catalogue import Catalogue
+from engine.ops.declare import REQUIRED, Attribute, AttributeKind, Operation, Role
+from engine.ops.onnx.direct import DIRECT, DRAWN, NOT_ALWAYS_TENSORS, cast_to
+from engine.ops.onnx.reference import Kernel, Schema, implementation, prepared, since
+
+REGIONS = frozenset({"Loop", "If", "Scan", "SequenceMap"})
+_RANDOM = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Dropout"})
+_FIRST_TRAINING_DROPOUT = 12
+_MANY = 2**31 - 1
+_LAST = 10_000
+
+_OWN: Mapping[str, Operation] = {
+    "Parameter": Operation(name="Parameter", version=1, opsets=(1, _LAST), page="", inputs=(0, 0), role=Role.PARAMETER),
+    "Result": Operation(name="Result", version=1, opsets=(1, _LAST), page="", role=Role.RESULT),
+    "Const": Operation(name="Const", version=1, opsets=(1, _LAST), page="", inputs=(0, 0), role=Role.CONSTANT),
+}
+_KINDS: Mapping[int, AttributeKind] = {
+    AttributeProto.INT: "int",
+    AttributeProto.FLOAT: "float",
+    AttributeProto.INTS: "ints",
+    AttributeProto.FLOATS: "floats",
+    AttributeProto.STRINGS: "strs",
+}
+
+
+class OnnxCatalogue(Catalogue):
+    """ONNX's operations; ``categories`` holds only what a user adds (or replaces) by name."""
+
+    def find(self, type: str, opset: str) -> Operation | None:
+        """By the opset that a node carries, such as ``ai.onnx 18``, or ``function my.domain``; None when it is unknown."""
+        own = super().versions(type)
+        return own[-1] if own else _find(type, opset)
+
+    def versions(self, type: str) -> tuple[Operation, ...]:
+        """All versions of a type in any domain."""
+        return super().versions(type) or _versions(type)
+
+
+ONNX = OnnxCatalogue({})
+
+
+def with_own(catalogue: Catalogue) -> Catalogue:
+    """ONNX's operations and those that a user has added to a catalogue."""
+    own = catalogue.categories.get("custom", ())
+    return OnnxCatalogue({"custom": own}) if own else ONNX
+
+
+@lru_cache(maxsize=8192)
+def _find(type: str, opset: str) -> Operation | None:
+    if not opset:
+        return _OWN.get(type)
+    domain, _, version = opset.rpartition(" ")
+    if domain == "function":
+        return Operation(name=type, version=1, opsets=(1, _LAST), page="", inputs=(0, None), outputs=None, role=Role.REGION)
+    if not version.isdigit() or len(version) > 6:
+        return None
+    schema = since("" if domain == "ai.onnx" else domain, type, int(version))
+    return None if schema is None else _operation(schema)
+
+
+@cache
+def _versions(type: str) -> tuple[Operation, ...]:
+    schemas = sorted(
+        (schema for schema in _all_schemas() if schema.name == type), key=lambda schema: (schema.domain, int(schema.since_version))
+    )
+    found = (_operation(schema) for schema in schemas)
+    return tuple(operation for operation in found if operation is not None)
+
+
+@cache
+def _all_schemas() -> tuple[Schema, ...]:
+    return tuple(onnx.defs.get_all_schemas_with_history())
+
+
+def _operation(schema: Schema) -> Operation | None:
+    """None when nothing can compute it."""
+    name, version = schema.name, int(schema.since_version)
+    most = None if schema.max_input >= _MANY else int(schema.max_input)
+    outputs = None if schema.max_output >= _MANY else int(schema.max_output)
+    page = f"onnx_{schema.domain.replace('.', '')}_{name}"
+    declared: dict[str, Any] = {"name": name, "version": version, "opsets": (version, _LAST), "page": page, "outputs": outputs}
+    if not schema.domain and name in REGIONS:
+        return Operation(**{**declared, "outputs": None}, inputs=(0, None), role=Role.REGION)
+    declared |= {"inputs": (int(schema.min_input), most), "attributes": tuple(_attributes(schema))}
+    first, direct, symbol = DIRECT.get(name, (_LAST, None, "")) if not schema.domain else (_LAST, None, "")
+    if direct is not None and version >= first:
+        one_of_any_form = partial(_in_a_tuple, direct) if name in NOT_ALWAYS_TENSORS else None
+        return Operation(**declared, kernel=_described(direct, schema), symbol=symbol, prepare=one_of_any_form)
+    if not schema.domain and name in DRAWN:
+        return Operation(**declared, kernel=_described(DRAWN[name], schema), stateful=True)
+    computable = implementation(schema.domain, name, version) or schema.has_function or schema.has_context_dependent_function
+    if not computable:
+        return None
+    if name == "Cast" and not schema.domain:
+        slow = partial(_prepare, schema, version, False)
+        return Operation(**declared, kernel=_described(partial(_call, slow), schema), prepare=partial(_prepare_cast, slow))
+    drawn = name in _RANDOM and (name != "Dropout" or version >= _FIRST_TRAINING_DROPOUT)
+    make = partial(_prepare, schema, version, drawn)
+    return Operation(**declared, kernel=_described(partial(_call, make), schema), prepare=make, stateful=drawn)
+
+
+def _prepare_cast(slow: Any, attributes: Mapping[str, Any], outputs: int) -> Kernel:
+    return cast_to(attributes["to"], slow(attributes, outputs))
+
+
+def _in_a_tuple(kernel: Kernel, attributes: Mapping[str, Any], outputs: int) -> Kernel:
+    return lambda *values: (kernel(*values),)
+
+
+def _prepare(schema: Schema, version: int, drawn: bool, attributes: Mapping[str, Any], outputs: int) -> Kernel:
+    return prepared(schema, version, attributes, outputs, drawn=drawn)
+
+
+def _call(make: Any, /, *arrays: Any, outputs: int = 1, **attributes: Any) -> Any:
+    state = {"state": attributes.pop("state")} if "state" in attributes else {}
+    return make(attributes, outputs)(*arrays, **state)
+
+
+def _described(kernel: Kernel, schema: Schema) -> Kernel:
+    """A kernel with the first sentence of ONNX's own words as its docstring."""
+    described = partial(kernel)
+    described.__doc__ = " ".join((schema.doc or "").split()).partition(". ")[0][:300]
+    return described
+
+
+def _attributes(schema: Schema) -> Iterable[Attribute]:
+    for name, declared in schema.attributes.items():
+        default: object = REQUIRED if declared.required else None
+        if declared.default_value.type:
+            default = helper.get_attribute_value(declared.default_value)
+        if isinstance(default, bytes):
+            default = default.decode()
+        yield Attribute(name, _KINDS.get(int(declared.type), "str"), tuple(default) if isinstance(default, list) else default)

@@ -1,0 +1,138 @@
+"""The windows of a pooling: where they lie on each axis, and what is known of their number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from engine.ir.shape import PartialShape, static
+from engine.ops.bounds import check_elements
+from engine.ops.declare import Array, Known
+from engine.ops.window import Lengths, inferred, pads, per_axis, places, span
+
+_BLOCK_ELEMENTS = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Windows over spatial axes."""
+
+    lengths: Lengths
+    kernel: Lengths
+    strides: Lengths
+    dilations: Lengths
+    begin: Lengths
+    overhang: Lengths
+    """Padding at the end that the last windows need, be it declared or beyond."""
+    counts: Lengths
+    is_padded: bool
+    """Whether any padding is declared, or follows from ``auto_pad``."""
+
+    @property
+    def surrounded(self) -> Lengths:
+        """Lengths with the padding at both ends."""
+        return tuple(low + length + high for low, length, high in zip(self.begin, self.lengths, self.overhang, strict=True))
+
+    def blocks(self, data: Array, fill: float) -> Iterator[tuple[slice, Array]]:
+        """Some planes of ``[N, C, lengths...]`` at a time with their padding: ``[planes, surrounded...]`` in a buffer that is used again.
+
+        A block stays in a processor's cache through all steps of a pooling; a padded copy of the whole would not.
+        """
+        planes = data.reshape(prod(data.shape[:2]), *self.lengths)
+        together = max(1, _BLOCK_ELEMENTS // max(1, prod(self.surrounded)))
+        inside: tuple[Any, ...] = (..., *(slice(low, low + length) for low, length in zip(self.begin, self.lengths, strict=True)))
+        buffer = np.full((min(together, len(planes)), *self.surrounded), fill, data.dtype) if self.surrounded != self.lengths else None
+        for start in range(0, len(planes), together):
+            block = slice(start, min(start + together, len(planes)))
+            if buffer is None:
+                yield block, planes[block]
+            else:
+                part = buffer[: block.stop - block.start]
+                part[inside] = planes[block]
+                yield block, part
+
+    def taps(self, values: Array, axis: int, place: int) -> list[Array]:
+        """For each element of the kernel along an axis, its value in every window: views."""
+        count, stride = self.counts[place], self.strides[place]
+        before = (slice(None),) * axis
+        return [
+            values[(*before, slice(first, first + (count - 1) * stride + 1 if count else first, stride))]
+            for first in range(0, self.kernel[place] * self.dilations[place], self.dilations[place])
+        ]
+
+
+def combined(data: Array, frame: Frame, fill: float, operation: np.ufunc) -> Array:
+    """``[N, C, lengths...] -> [N, C, places...]``: the elements of each window, padding being ``fill``, joined by an operation.
+
+    One axis after the other, the first one first: each step leaves fewer rows for the last, whose elements are not neighbours.
+    """
+    check_elements(prod(data.shape[:2]) * max(prod(frame.counts), prod(frame.surrounded)), "the data of the pooling")
+    result = np.empty((prod(data.shape[:2]), *frame.counts), data.dtype)
+    last = len(frame.counts) - 1
+    for block, values in frame.blocks(data, fill):
+        for axis in range(last + 1):
+            values = _joined(operation, frame.taps(values, 1 + axis, axis), result[block] if axis == last else None)
+    return result.reshape(*data.shape[:2], *frame.counts)
+
+
+def _joined(operation: np.ufunc, taps: Sequence[Array], out: Array | None) -> Array:
+    if len(taps) == 1:
+        if out is None:
+            return taps[0]
+        np.copyto(out, taps[0])
+        return out
+    result: Array = operation(taps[0], taps[1], out=out)
+    for tap in taps[2:]:
+        operation(result, tap, out=result)
+    return result
+
+
+def frame_of(
+    shape: Sequence[int], kernel: Lengths, strides: Lengths, dilations: Lengths, begin: Lengths, end: Lengths, auto_pad: str, rounding: str
+) -> Frame:
+    """The windows over data of a shape ``[N, C, lengths...]``; ``ValueError`` when attributes and shape do not fit."""
+    axes = len(kernel)
+    if not 1 <= axes <= 3 or len(shape) != axes + 2:
+        raise ValueError(f"a kernel of {axes} axes does not fit data of shape {list(shape)[:8]}")
+    lengths = tuple(shape[2:])
+    strides, dilations = per_axis(strides, axes, 1, "strides"), per_axis(dilations, axes, 1, "dilations")
+    begin, end = per_axis(begin, axes, 0, "pads_begin"), per_axis(end, axes, 0, "pads_end")
+    begin, end = pads(lengths, kernel, strides, dilations, begin, end, auto_pad)
+    counts, overhang = [], []
+    for axis in range(axes):
+        reach = span(kernel[axis], dilations[axis])
+        count = places(lengths[axis], reach, strides[axis], begin[axis], end[axis], rounding)
+        counts.append(count)
+        overhang.append(max(end[axis], (count - 1) * strides[axis] + reach - lengths[axis] - begin[axis]))
+    is_padded = any(begin) or any(end)
+    return Frame(lengths, kernel, strides, dilations, begin, tuple(overhang), tuple(counts), is_padded)
+
+
+def infer_pool(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    """Batch and channels of the data, places of the windows."""
+    return (Known(inputs[0].element_type, pooled_shape(inputs[0].shape, attributes)),)
+
+
+def pooled_shape(data: PartialShape, attributes: Mapping[str, Any]) -> PartialShape:
+    """The shape that pooling with these attributes gives."""
+    kernel = attributes["kernel"]
+    axes = len(kernel)
+    if data.dimensions is None:
+        return PartialShape.unknown(axes + 2)
+    if len(data.dimensions) != axes + 2:
+        raise ValueError(f"a kernel of {axes} axes does not fit data of shape {data}")
+    strides, dilations = (
+        per_axis(attributes["strides"], axes, 1, "strides"),
+        per_axis(attributes.get("dilations", ()), axes, 1, "dilations"),
+    )
+    begin, end = per_axis(attributes["pads_begin"], axes, 0, "pads_begin"), per_axis(attributes["pads_end"], axes, 0, "pads_end")
+    rounding, auto_pad = attributes["rounding_type"], attributes["auto_pad"]
+    spatial = [
+        inferred(data.at(2 + axis), static(kernel[axis]), strides[axis], dilations[axis], begin[axis], end[axis], auto_pad, rounding)
+        for axis in range(axes)
+    ]
+    return PartialShape((*data.dimensions[:2], *spatial))

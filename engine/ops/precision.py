@@ -1,0 +1,33 @@
+"""In which type a kernel computes: small floats in f32, small integers exactly, the result rounded once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+_NATIVE_FLOATS = "fd"
+_SMALL_INTEGER_BYTES = 2
+
+
+def computable(array: np.ndarray) -> np.ndarray:
+    """The same numbers in the type that arithmetic on them is done in.
+
+    f64, f32, and integers of 32 and 64 bits stay; f16, bf16 and smaller floats become f32; integers of up to 16 bits
+    become f64, in which every sum of fewer than 2**21 of their products is exact and BLAS does the work.
+    """
+    dtype = array.dtype
+    if dtype.char in _NATIVE_FLOATS:
+        return array
+    if dtype.kind in "iu":
+        return array.astype(np.float64) if dtype.itemsize <= _SMALL_INTEGER_BYTES else array
+    if dtype.name.startswith(("int", "uint")):
+        return array.astype(np.float64)
+    return array.astype(np.float32)
+
+
+def rounded(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The computed numbers in the operation's own type; integers wrap around as integer arithmetic does."""
+    if array.dtype == dtype:
+        return array
+    if array.dtype.kind == "f" and (dtype.kind in "iu" or dtype.name.startswith(("int", "uint"))):
+        return array.astype(np.int64).astype(dtype)
+    return array.astype(dtype)

@@ -1,0 +1,181 @@
+"""LSTMCell and LSTMSequence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from engine.ops.declare import Array
+from engine.ops.precision import computable, rounded
+from engine.ops.sequence.recurrent import (
+    Step,
+    check_directions,
+    check_weights,
+    chosen,
+    clipped,
+    directions,
+    projected_inputs,
+    sequence_lengths,
+    sigmoid,
+    tanh,
+    turned,
+    walk,
+)
+
+_DEFAULTS = ("sigmoid", "tanh", "tanh")
+_GATES = "fico"
+
+
+def lstm_cell(
+    data: Array,
+    hidden: Array,
+    cell: Array,
+    weights: Array,
+    recurrence: Array,
+    bias: Array | None = None,
+    /,
+    *,
+    hidden_size: int,
+    activations: tuple[str, ...],
+    activations_alpha: tuple[float, ...],
+    activations_beta: tuple[float, ...],
+    clip: float,
+) -> tuple[Array, Array]:
+    """One step of a long short-term memory; relu, sigmoid and tanh have no alpha and beta.
+
+    ``[B, I], [B, H], [B, H], [4*H, I], [4*H, H], [4*H] -> [B, H], [B, H]``, gates in the order fico.
+    Spec: sequence/lstm-cell-1.
+    """
+    check_weights(data, weights, recurrence, 4, hidden_size)
+    dtype = data.dtype
+    state = np.array(computable(cell))
+    wide = projected_inputs(computable(data)[:, None], computable(weights), None if bias is None else computable(bias))
+    output = np.empty_like(state)
+    lstm_step(computable(recurrence).T, activations, clip)(wide[0], computable(hidden), state, output)
+    return rounded(output, dtype), rounded(state, dtype)
+
+
+def lstm_cell_with_peepholes(
+    data: Array,
+    hidden: Array,
+    cell: Array,
+    weights: Array,
+    recurrence: Array,
+    bias: Array | None = None,
+    peepholes: Array | None = None,
+    /,
+    *,
+    hidden_size: int,
+    activations: tuple[str, ...],
+    activations_alpha: tuple[float, ...],
+    activations_beta: tuple[float, ...],
+    clip: float,
+    input_forget: bool,
+    weights_format: str,
+) -> tuple[Array, Array]:
+    """One step as files of opset1 have it: any order of gates, input gate ``1 - f``, peepholes ``[3*H]`` for f, i, o.
+
+    Shapes as LSTMCell-4. Spec: sequence/lstm-cell-1 (the page leaves out what only files of opset1 carry).
+    """
+    check_weights(data, weights, recurrence, 4, hidden_size)
+    order = [weights_format.index(gate) for gate in _GATES]
+    dtype, previous = data.dtype, computable(cell)
+    gates = np.matmul(computable(data), computable(weights).T) + np.matmul(computable(hidden), computable(recurrence).T)
+    if bias is not None:
+        gates += computable(bias)
+    gate_of = [np.ascontiguousarray(gates[:, position * hidden_size : (position + 1) * hidden_size]) for position in order]
+    peep = np.zeros((3, hidden_size), previous.dtype) if peepholes is None else computable(peepholes).reshape(3, hidden_size)
+    first, second, third = chosen(activations, _DEFAULTS)
+    forget, enter, candidate, leave = gate_of
+    forget += peep[0] * previous
+    enter += peep[1] * previous
+    for gate, function in ((forget, first), (enter, first), (candidate, second)):
+        clipped(gate, clip)
+        function(gate, gate)
+    if input_forget:
+        enter = 1 - forget
+    state = forget * previous + enter * candidate
+    leave += peep[2] * state
+    clipped(leave, clip)
+    first(leave, leave)
+    shown = np.empty_like(state)
+    third(state, shown)
+    return rounded(leave * shown, dtype), rounded(state, dtype)
+
+
+def lstm_sequence(
+    data: Array,
+    hidden: Array,
+    cell: Array,
+    lengths: Array,
+    weights: Array,
+    recurrence: Array,
+    bias: Array,
+    /,
+    *,
+    hidden_size: int,
+    direction: str,
+    activations: tuple[str, ...],
+    activations_alpha: tuple[float, ...],
+    activations_beta: tuple[float, ...],
+    clip: float,
+) -> tuple[Array, Array, Array]:
+    """LSTM cells over time, in one or both directions.
+
+    ``[B, T, I], [B, D, H], [B, D, H], [B], [D, 4*H, I], [D, 4*H, H], [D, 4*H] -> [B, D, T, H], [B, D, H], [B, D, H]``.
+    Spec: sequence/lstm-sequence-5.
+    """
+    check_weights(data, weights, recurrence, 4, hidden_size)
+    backwards = directions(direction)
+    check_directions(len(backwards), hidden, weights, recurrence, bias)
+    batch, steps = data.shape[:2]
+    wide, dtype = computable(data), data.dtype
+    counts = sequence_lengths(lengths, batch)
+    output = np.empty((len(backwards), steps, batch, hidden_size), wide.dtype)
+    last = [np.array(computable(state).swapaxes(0, 1), order="C") for state in (hidden, cell)]
+    for index, reverse in enumerate(backwards):
+        projected = projected_inputs(wide, computable(weights[index]), computable(bias[index]))
+        step = lstm_step(turned(computable(recurrence[index])), activations, clip)
+        walk(step, projected, last[0][index], last[1][index], output[index], counts, reverse)
+    shown = np.ascontiguousarray(output.transpose(2, 0, 1, 3))
+    by_batch = [np.ascontiguousarray(state.swapaxes(0, 1)) for state in last]
+    return rounded(shown, dtype), rounded(by_batch[0], dtype), rounded(by_batch[1], dtype)
+
+
+def lstm_step(recurrence: Array, activations: Sequence[str], clip: float) -> Step:
+    """A step with ``recurrence [H, 4*H]``, in buffers of its own."""
+    first, second, third = chosen(activations, _DEFAULTS)
+    size = recurrence.shape[0]
+    # With the usual functions all gates go through one tanh: a sigmoid is a tanh of half its argument, moved and scaled.
+    usual = first is sigmoid and second is tanh
+    half, shift = np.full(4 * size, 0.5, recurrence.dtype), np.full(4 * size, 0.5, recurrence.dtype)
+    half[2 * size : 3 * size], shift[2 * size : 3 * size] = 1, 0
+    limited = 0 < clip < float("inf")
+    buffers: list[Array] = []
+
+    def step(projected: Array, hidden: Array, cell: Array | None, output: Array, /) -> None:
+        assert cell is not None, "an LSTM has a cell state"
+        if not buffers:
+            fresh = np.empty_like(projected)
+            buffers.extend((fresh, *(fresh[..., place * size : (place + 1) * size] for place in range(4)), np.empty_like(output)))
+        gates, forget, enter, candidate, leave, scratch = buffers
+        np.dot(hidden, recurrence, out=gates)
+        np.add(gates, projected, out=gates)
+        if limited:
+            np.clip(gates, -clip, clip, out=gates)
+        if usual:
+            np.multiply(gates, half, out=gates)
+            np.tanh(gates, out=gates)
+            np.multiply(gates, half, out=gates)
+            np.add(gates, shift, out=gates)
+        else:
+            for part, function in ((gates[..., : 2 * size], first), (candidate, second), (leave, first)):
+                function(part, part)
+        np.multiply(forget, cell, out=cell)
+        np.multiply(enter, candidate, out=scratch)
+        np.add(cell, scratch, out=cell)
+        third(cell, scratch)
+        np.multiply(leave, scratch, out=output)
+
+    return step

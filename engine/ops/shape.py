@@ -1,0 +1,207 @@
+"""Category shape of the OpenVINO operation specs: the same elements, seen in another shape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.ir.element_type import ANY_TYPE, INDEX_TYPES, INTEGERS, ElementType
+from engine.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
+from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.index import axes_within, axis_within, whole_numbers
+
+
+def reshape(data: Array, shape: Array, /, *, special_zero: bool) -> Array:
+    """The elements of ``data`` in the shape that ``shape`` [n] spells; -1 fills up, 0 copies with ``special_zero``."""
+    target = whole_numbers(shape)
+    if special_zero and 0 in target:
+        return data.reshape(_copied(data.shape, target))
+    if target and min(target) < -1:
+        raise ValueError(f"shape {target} has a negative length")
+    if data.size == 0 and -1 in target:
+        return data.reshape(_filled(data.shape, target, frozenset()))
+    return data.reshape(target)
+
+
+def _copied(lengths: tuple[int, ...], target: list[int]) -> list[int]:
+    copied = frozenset(axis for axis, length in enumerate(target) if length == 0)
+    if max(copied) >= len(lengths):
+        raise ValueError(f"shape {target} copies dimension {max(copied)} of a tensor of shape {list(lengths)}")
+    return _filled(lengths, [lengths[axis] if axis in copied else length for axis, length in enumerate(target)], copied)
+
+
+def _filled(lengths: tuple[int, ...], target: list[int], copied: frozenset[int]) -> list[int]:
+    """-1 resolved; copied dimensions are left out on both sides, so that an empty one leaves the quotient defined."""
+    if target.count(-1) != 1:
+        return target
+    given = math.prod(length for axis, length in enumerate(lengths) if axis not in copied)
+    asked = math.prod(length for axis, length in enumerate(target) if axis not in copied and length != -1)
+    filled = given // asked if asked else 0
+    return [filled if length == -1 else length for length in target]
+
+
+def _infer_reshape(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    data, shape = inputs
+    if shape.value is None:
+        rank = shape.shape.at(0) if shape.shape.rank == 1 else UNKNOWN
+        return (Known(data.element_type, PartialShape.unknown(rank.length) if rank.is_static and rank.least <= 64 else DYNAMIC),)
+    return (Known(data.element_type, _reshaped(data.shape, whole_numbers(shape.value), attributes["special_zero"])),)
+
+
+def _reshaped(given: PartialShape, target: list[int], special_zero: bool) -> PartialShape:
+    if any(length < -1 for length in target) or target.count(-1) > 1:
+        raise ValueError(f"shape {target} is no shape: lengths and at most one -1 are expected")
+    copied = frozenset(axis for axis, length in enumerate(target) if length == 0) if special_zero else frozenset()
+    if given.dimensions is None:
+        return PartialShape(tuple(UNKNOWN if axis in copied or length == -1 else static(length) for axis, length in enumerate(target)))
+    if copied and max(copied) >= len(given.dimensions):
+        raise ValueError(f"shape {target} copies dimension {max(copied)} of a tensor of shape {given}")
+    if given.is_static:
+        lengths = given.lengths
+        found = _filled(lengths, [lengths[axis] if axis in copied else length for axis, length in enumerate(target)], copied)
+        if math.prod(found) != math.prod(lengths):
+            raise ValueError(f"{math.prod(lengths)} elements of shape {given} do not fit into shape {target}")
+        return PartialShape.of(found)
+    rest = math.prod((d for axis, d in enumerate(given.dimensions) if axis not in copied), start=static(1))
+    asked = math.prod(length for axis, length in enumerate(target) if axis not in copied and length != -1)
+    fill = (
+        Dimension(-(-rest.least // asked), None if rest.most is None else max(rest.most // asked, -(-rest.least // asked)))
+        if asked
+        else UNKNOWN
+    )
+    return PartialShape(
+        tuple(given.dimensions[axis] if axis in copied else fill if length == -1 else static(length) for axis, length in enumerate(target))
+    )
+
+
+def squeeze(data: Array, axes: Array | None = None, /, *, allow_axis_skip: bool = False) -> Array:
+    """``data`` without the axes of length 1 that ``axes`` names (all of them when it names none); others stay."""
+    shape = data.shape
+    named = () if axes is None else whole_numbers(axes)
+    if not named:
+        return data.reshape([length for length in shape if length != 1])
+    dropped = {axis_within(axis, len(shape)) for axis in named}
+    return data.reshape([length for axis, length in enumerate(shape) if length != 1 or axis not in dropped])
+
+
+def _infer_squeeze(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    data = inputs[0]
+    dimensions = data.shape.dimensions
+    if dimensions is None:
+        return (Known(data.element_type),)
+    axes = inputs[1].value if len(inputs) > 1 else np.empty(0, np.int64)
+    if axes is None:
+        return (Known(data.element_type),)
+    named = {axis_within(axis, len(dimensions)) for axis in whole_numbers(axes)} or set(range(len(dimensions)))
+    if any(dimensions[axis].contains(1) and not dimensions[axis].is_static for axis in named):
+        return (Known(data.element_type),)
+    kept = tuple(dimension for axis, dimension in enumerate(dimensions) if axis not in named or dimension != static(1))
+    return (Known(data.element_type, PartialShape(kept)),)
+
+
+def unsqueeze(data: Array, axes: Array, /) -> Array:
+    """``data`` with new axes of length 1, so that ``axes`` (scalar or [n]) are where they lie in the result."""
+    named = whole_numbers(axes)
+    shape = data.shape
+    if len(named) == 1:
+        axis = axis_within(named[0], len(shape) + 1)
+        return data.reshape((*shape[:axis], 1, *shape[axis:]))
+    lengths = iter(shape)
+    rank = len(shape) + len(named)
+    added = set(axes_within(named, rank))
+    return data.reshape([1 if axis in added else next(lengths) for axis in range(rank)])
+
+
+def _infer_unsqueeze(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    data, axes = inputs
+    dimensions = data.shape.dimensions
+    if dimensions is None:
+        return (Known(data.element_type),)
+    if axes.value is None:
+        count = 1 if axes.shape.rank == 0 else axes.shape.at(0).least if axes.shape.is_static else None
+        known = count is not None and count <= 64
+        return (Known(data.element_type, PartialShape.unknown(len(dimensions) + (count or 0)) if known else DYNAMIC),)
+    rank = len(dimensions) + axes.value.size
+    added = set(axes_within(whole_numbers(axes.value), rank))
+    lengths = iter(dimensions)
+    return (Known(data.element_type, PartialShape(tuple(static(1) if axis in added else next(lengths) for axis in range(rank)))),)
+
+
+def shape_of(data: Array, /, *, output_type: ElementType = ElementType.I64) -> Array:
+    """The shape of ``data``, [rank]."""
+    return np.array(data.shape, output_type.dtype)
+
+
+def _infer_shape_of(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    element_type = attributes.get("output_type", ElementType.I64)
+    shape = inputs[0].shape
+    if shape.is_static:
+        value = np.array(shape.lengths, element_type.dtype)
+        return (Known(element_type, PartialShape.of(value.shape), value),)
+    return (Known(element_type, PartialShape.of([shape.rank])),)
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="Reshape",
+        version=1,
+        opsets=(1, 16),
+        page="shape/reshape-1",
+        kernel=reshape,
+        infer=_infer_reshape,
+        inputs=(2, 2),
+        types=(ANY_TYPE, INTEGERS),
+        attributes=(Attribute("special_zero", "bool"),),
+    ),
+    Operation(
+        name="ShapeOf",
+        version=1,
+        opsets=(1, 2),
+        page="shape/shape-of-1",
+        kernel=shape_of,
+        infer=_infer_shape_of,
+    ),
+    Operation(
+        name="ShapeOf",
+        version=3,
+        opsets=(3, 17),
+        page="shape/shape-of-3",
+        kernel=shape_of,
+        infer=_infer_shape_of,
+        attributes=(Attribute("output_type", "type", ElementType.I64, tuple(INDEX_TYPES)),),
+    ),
+    Operation(
+        name="Squeeze",
+        version=1,
+        opsets=(1, 14),
+        page="shape/squeeze-1",
+        kernel=squeeze,
+        infer=_infer_squeeze,
+        inputs=(1, 2),
+        types=(ANY_TYPE, INTEGERS),
+    ),
+    Operation(
+        name="Squeeze",
+        version=15,
+        opsets=(15, 16),
+        page="shape/squeeze-15",
+        kernel=squeeze,
+        infer=_infer_squeeze,
+        inputs=(1, 2),
+        types=(ANY_TYPE, INTEGERS),
+        attributes=(Attribute("allow_axis_skip", "bool", False),),
+    ),
+    Operation(
+        name="Unsqueeze",
+        version=1,
+        opsets=(1, 16),
+        page="shape/unsqueeze-1",
+        kernel=unsqueeze,
+        infer=_infer_unsqueeze,
+        inputs=(2, 2),
+        types=(ANY_TYPE, INTEGERS),
+    ),
+)

@@ -1,0 +1,49 @@
+"""Values that are no tensors: what they are and how they are told apart; only ONNX models have them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+
+class _NoValue:
+    """The optional that holds nothing; there is one."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "optional without a value"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+NO_VALUE: Final = _NoValue()
+
+
+def as_array(value: Any) -> np.ndarray:
+    """A tensor as an array; of a sequence, for tables and comparisons, the texts that tell its elements apart.
+
+    >>> as_array((np.zeros(2, np.float32),)).tolist()
+    ['float32[2] 989042d6']
+    """
+    if is_tensor(value):
+        return np.asarray(value)
+    texts = [_told(one) for one in value] if isinstance(value, tuple) else [repr(value)[:120]]
+    array = np.empty(len(texts), dtype=object)
+    array[:] = texts
+    return array
+
+
+def _told(value: Any) -> str:
+    array = as_array(value)
+    data = repr(array.tolist()).encode() if array.dtype == object else array.tobytes()
+    return f"{array.dtype}[{','.join(map(str, array.shape))}] {hashlib.blake2b(data, digest_size=4).hexdigest()}"
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value of the machine is a tensor: not a sequence (a tuple), a map, or an optional without a value."""
+    return not isinstance(value, (tuple, Mapping, _NoValue))
