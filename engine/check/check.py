@@ -1,0 +1,42 @@
+"""The door of the room: a model goes in, a report or a checked model comes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.check.diagnostic import Report
+from engine.check.rules import RULES
+from engine.check.subject import Subject
+from engine.errors import InvalidModel
+from engine.ir.model import Model
+from engine.ops.catalogue import Catalogue
+from engine.ops.dialect import catalogue_for
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CheckedModel:
+    """A model that has a meaning to run; the only thing that a plan is made from. ``checked`` makes it."""
+
+    model: Model
+
+
+def check(model: Model, catalogue: Catalogue) -> Report:
+    """Everything that all rules find in a model; never raises for what a model says."""
+    subject = Subject(model, catalogue_for(model.dialect, catalogue))
+    return Report.of(diagnostic for rule in RULES for diagnostic in rule.apply(subject))
+
+
+def checked(model: Model, catalogue: Catalogue) -> CheckedModel:
+    """The model, when it can be run; ``InvalidModel`` with a report of its errors when it cannot.
+
+    Only the rules are asked whose faults nothing later would notice: a shape that contradicts its operation is left to
+    the operation, which says so with the very values that it met.
+    """
+    subject = Subject(model, catalogue_for(model.dialect, catalogue))
+    report = Report.of(diagnostic for rule in _BEFORE_RUNNING for diagnostic in rule.apply(subject))
+    if not report.ok:
+        raise InvalidModel(report)
+    return CheckedModel(model)
+
+
+_BEFORE_RUNNING = tuple(rule for rule in RULES if rule.before_running)

@@ -1,0 +1,118 @@
+"""What a check finds, as data: how bad, where, what was found, what was expected, what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+from engine.errors import Where
+
+_FIRST = 3
+"""Diagnostics that a summary quotes."""
+
+
+class Severity(Enum):
+    """How bad a diagnostic is."""
+
+    ERROR = "error"
+    """The model has no meaning, or OpenVINO refuses it too: it can be looked at, not run."""
+    WARNING = "warning"
+    """It runs, but not everything may be as it was meant, or not everywhere the same."""
+    INFO = "info"
+    """Worth knowing."""
+
+    @property
+    def rank(self) -> int:
+        """0 for the worst."""
+        return list(Severity).index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding of one rule at one place."""
+
+    code: str
+    """Of the rule, such as ``LS101``; it never changes its meaning."""
+    name: str
+    """Of the rule, in words with hyphens, such as ``duplicate-id``."""
+    severity: Severity
+    where: Where
+    message: str
+    """One sentence."""
+    found: str = ""
+    expected: str = ""
+    advice: str = ""
+    """What to do about it, or what Loopscope does with it."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that a check found, worst first, then in the order of the model."""
+
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @staticmethod
+    def of(diagnostics: Iterable[Diagnostic]) -> Report:
+        """Sorted by severity; what is equally bad stays in order."""
+        return Report(tuple(sorted(diagnostics, key=lambda one: one.severity.rank)))
+
+    @cached_property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        return self._of(Severity.ERROR)
+
+    @cached_property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        return self._of(Severity.WARNING)
+
+    @cached_property
+    def infos(self) -> tuple[Diagnostic, ...]:
+        return self._of(Severity.INFO)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the model can be run."""
+        return not self.errors
+
+    def _of(self, severity: Severity) -> tuple[Diagnostic, ...]:
+        return tuple(one for one in self.diagnostics if one.severity is severity)
+
+    def at(self, address: str) -> tuple[Diagnostic, ...]:
+        """What was found at a static address, for a mark in the graph."""
+        return self._by_address.get(address, ())
+
+    @cached_property
+    def _by_address(self) -> dict[str, tuple[Diagnostic, ...]]:
+        found: dict[str, list[Diagnostic]] = {}
+        for one in self.diagnostics:
+            if one.where.address:
+                found.setdefault(one.where.address, []).append(one)
+        return {address: tuple(diagnostics) for address, diagnostics in found.items()}
+
+    def summary(self) -> str:
+        """One sentence, then the first few errors (or warnings), a line each.
+
+        >>> Report().summary()
+        'No problems found.'
+        """
+        if not self.diagnostics:
+            return "No problems found."
+        counts = [
+            _counted(len(self.errors), "error"),
+            _counted(len(self.warnings), "warning"),
+            _counted(len(self.infos), "remark"),
+        ]
+        said = [count for count in counts if count]
+        sentence = said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
+        verdict = f"The model can be looked at, but not run: {sentence}." if self.errors else f"The model can be run; {sentence}."
+        worst = self.errors or self.warnings or self.infos
+        lines = [f"{one.code} {one.where}: {one.message}" if str(one.where) else f"{one.code}: {one.message}" for one in worst[:_FIRST]]
+        more = [f"... and {len(worst) - _FIRST} more"] if len(worst) > _FIRST else []
+        return "\n".join([verdict, *lines, *more])
+
+
+def _counted(count: int, noun: str) -> str:
+    if not count:
+        return ""
+    return f"1 {noun}" if count == 1 else f"{count} {noun}s"

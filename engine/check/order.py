@@ -1,0 +1,105 @@
+"""The order in which a graph's nodes can run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+from engine.ir.model import Graph, LayerId, Node
+
+READ_VALUE, ASSIGN = "readvalue", "assign"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Layers in an order in which each comes after what feeds it, and what cannot be ordered."""
+
+    layers: tuple[LayerId, ...]
+    """All layers that can run; document order wherever the edges leave it free."""
+    cycles: tuple[tuple[LayerId, ...], ...] = ()
+    """Groups of layers that wait for each other, each as a closed walk along the edges; what only waits for them is in neither."""
+
+
+def order(graph: Graph) -> Order:
+    """The order of a graph: topological, and every Assign after the ReadValue nodes of its variable where the edges allow it."""
+    data = _feeders(graph)
+    states = _state_feeders(graph)
+    if _in_document_order(graph.nodes, data, states):
+        return Order(tuple(data))
+    both = {layer: (*before, *states.get(layer, ())) for layer, before in data.items()}
+    layers = _sorted(both)
+    if len(layers) < len(data):
+        layers = _sorted(data)
+    return Order(layers, tuple(_cycles(data, set(layers))))
+
+
+def _feeders(graph: Graph) -> dict[LayerId, tuple[LayerId, ...]]:
+    """What each layer waits for, in document order of the layers."""
+    return {layer: tuple([source.layer for source in sources if source is not None]) for layer, sources in graph.sources.items()}
+
+
+def _state_feeders(graph: Graph) -> dict[LayerId, list[LayerId]]:
+    """For each Assign the ReadValue nodes of the same variable: a variable is read before it is written (ReadValue-6)."""
+    assigns = [node for node in graph.nodes if node.type.lower() == ASSIGN]
+    if not assigns:
+        return {}
+    readers: dict[object, list[LayerId]] = {}
+    for node in graph.nodes:
+        if node.type.lower() == READ_VALUE:
+            readers.setdefault(node.attributes.get("variable_id"), []).append(node.id)
+    return {node.id: readers.get(node.attributes.get("variable_id"), []) for node in assigns}
+
+
+def _in_document_order(
+    nodes: Sequence[Node], data: Mapping[LayerId, tuple[LayerId, ...]], states: Mapping[LayerId, Sequence[LayerId]]
+) -> bool:
+    """Most files are sorted already; then nothing has to be."""
+    seen: set[LayerId] = set()
+    for layer, before in data.items():
+        if not seen.issuperset(before):
+            return False
+        seen.add(layer)
+    if not states:
+        return True
+    position = {node.id: index for index, node in enumerate(nodes)}
+    return all(position[reader] < position[assign] for assign, readers in states.items() for reader in readers)
+
+
+def _sorted(feeders: Mapping[LayerId, tuple[LayerId, ...]]) -> tuple[LayerId, ...]:
+    layers = list(feeders)
+    position = {layer: index for index, layer in enumerate(layers)}
+    waits = {layer: len(before) for layer, before in feeders.items()}
+    followers: dict[LayerId, list[LayerId]] = {layer: [] for layer in layers}
+    for layer, before in feeders.items():
+        for feeder in before:
+            followers[feeder].append(layer)
+    free = [position[layer] for layer, count in waits.items() if not count]
+    heapify(free)
+    result = []
+    while free:
+        layer = layers[heappop(free)]
+        result.append(layer)
+        for follower in followers[layer]:
+            waits[follower] -= 1
+            if not waits[follower]:
+                heappush(free, position[follower])
+    return tuple(result)
+
+
+def _cycles(feeders: Mapping[LayerId, tuple[LayerId, ...]], ordered: set[LayerId]) -> Iterator[tuple[LayerId, ...]]:
+    """Walk backwards from each layer that was left over until a layer repeats: that part of the walk is a cycle."""
+    explored: set[LayerId] = set()
+    for start in feeders:
+        if start in ordered or start in explored:
+            continue
+        walk: list[LayerId] = []
+        places: dict[LayerId, int] = {}
+        layer = start
+        while layer not in places and layer not in explored:
+            places[layer] = len(walk)
+            walk.append(layer)
+            layer = next(feeder for feeder in feeders[layer] if feeder not in ordered)
+        if layer in places:
+            yield tuple(reversed(walk[places[layer] :]))
+        explored.update(walk)

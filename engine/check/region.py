@@ -1,0 +1,172 @@
+"""What is known inside and behind Loop, TensorIterator and If: bindings of body Parameters, outputs of the node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from engine.check import trips
+from engine.check.known import declared, may_be_empty, scalar_value, unite, widen
+from engine.ir.model import LOOP, TENSOR_ITERATOR, Body, InputMap, LayerId, Node, OutputMap, Source
+from engine.ir.shape import DYNAMIC, Dimension, PartialShape, static
+from engine.ops.declare import NOTHING_KNOWN, Known
+
+_STACKED, _OF_SEQUENCES = "Scan", "SequenceMap"
+"""ONNX operations: parts lose the axis that they are taken along; of sequences the shape of their elements is known."""
+
+_NO_LIMIT, _TRUE = Known.of(np.array(-1)), Known.of(np.array(True))
+
+Bindings = Mapping[LayerId, Known]
+"""What is known of a body's Parameters, or of its Results, by layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """A body and what is known of its Parameters and Results so far."""
+
+    body: Body
+    parameters: Bindings
+    results: Bindings
+
+
+def with_absent(node: Node, sources: Sequence[Source | None], known: Sequence[Known]) -> list[Known]:
+    """What enters a node: of a Loop, a trip count that is left out is no limit, a condition that is left out is true (ONNX)."""
+    if node.type != LOOP:
+        return list(known)
+    first_two = [
+        known[index] if index < len(sources) and sources[index] is not None else meant for index, meant in enumerate((_NO_LIMIT, _TRUE))
+    ]
+    return [*first_two, *known[2:]]
+
+
+def bindings(node: Node, body: Body, outer: Sequence[Known], before: Inside | None) -> dict[LayerId, Known]:
+    """What is known of a body's Parameters, joined with what was known ``before``."""
+    # A Parameter that nothing feeds is zero in the shape that the file declares.
+    known = {parameter.id: declared(parameter) for parameter in body.graph.parameters}
+    for entry in body.inputs:
+        if entry.internal in known:
+            whole = replace(entry, axis=None) if node.type == _OF_SEQUENCES else entry
+            known[entry.internal] = _entering(whole, outer, known[entry.internal], stacked=node.type == _STACKED)
+    if node.type == TENSOR_ITERATOR:
+        known = {parameter.id: _as_declared(known[parameter.id], parameter) for parameter in body.graph.parameters}
+    if before is None:
+        return known
+    for edge in {edge.to_layer: edge for edge in reversed(body.back_edges)}.values():
+        if edge.to_layer in known and edge.from_layer in before.results and not _is_given_anew(body, edge.to_layer):
+            known[edge.to_layer] = widen(known[edge.to_layer], before.results[edge.from_layer])
+    return {layer: widen(before.parameters[layer], new) for layer, new in known.items()}
+
+
+def _is_given_anew(body: Body, parameter: LayerId) -> bool:
+    """Whether a Parameter gets a part or the iteration number every time; a back edge to it counts for nothing then."""
+    return any(entry.internal == parameter and (entry.axis is not None or entry.is_iteration_number) for entry in body.inputs)
+
+
+def _as_declared(known: Known, parameter: Node) -> Known:
+    """A TensorIterator's Parameters keep the element type that they declare, as in OpenVINO; a Loop's take what comes."""
+    own = declared(parameter).element_type
+    return known if own is None or own is known.element_type else Known(own, known.shape)
+
+
+def _entering(entry: InputMap, outer: Sequence[Known], parameter: Known, *, stacked: bool) -> Known:
+    if entry.is_iteration_number:
+        return _iteration_number(parameter)
+    if entry.external < 0:
+        return parameter
+    if entry.external >= len(outer):
+        return NOTHING_KNOWN
+    known = outer[entry.external]
+    return known if entry.axis is None else Known(known.element_type, _part_shape(known.shape, entry, stacked=stacked))
+
+
+def _iteration_number(parameter: Known) -> Known:
+    """A scalar or one element, i32 or i64, as its Parameter declares."""
+    one = PartialShape.of([1])
+    return Known(parameter.element_type, one if parameter.shape == one else PartialShape(()))
+
+
+def _part_shape(shape: PartialShape, entry: InputMap, *, stacked: bool) -> PartialShape:
+    if shape.dimensions is None or entry.axis is None or not -len(shape.dimensions) <= entry.axis < len(shape.dimensions):
+        return DYNAMIC
+    axis = entry.axis % len(shape.dimensions)
+    part = () if stacked else (static(max(entry.part_size, 0)),)
+    return PartialShape((*shape.dimensions[:axis], *part, *shape.dimensions[axis + 1 :]))
+
+
+def iterations(node: Node, body: Body, outer: Sequence[Known], results: Bindings) -> Dimension:
+    """How many times the body of an iteration node runs, as far as it is known."""
+    if node.type != LOOP:
+        return trips.of_tensor_iterator(body, outer)
+    condition = next((results.get(entry.internal) for entry in body.outputs if entry.purpose == "execution_condition"), None)
+    return trips.until_slices_run_out(trips.of_loop(outer[0], outer[1], condition), trips.of_slices(body, outer))
+
+
+def iterated(node: Node, outer: Sequence[Known], inside: Inside) -> list[Known]:
+    """What is known of the outputs of a Loop or TensorIterator (or of any node with one body)."""
+    body = inside.body
+    if node.type == _OF_SEQUENCES:
+        return [inside.results.get(entry.internal, NOTHING_KNOWN) for entry in body.outer_outputs]
+    count = iterations(node, body, outer, inside.results)
+    return [_leaving(entry, inside, outer, count) for entry in body.outer_outputs]
+
+
+def _leaving(entry: OutputMap, inside: Inside, outer: Sequence[Known], count: Dimension) -> Known:
+    result = inside.results.get(entry.internal, NOTHING_KNOWN)
+    if entry.axis is not None:
+        return _joined(result, entry, count)
+    if count.least > 0:
+        return result
+    first = _first_value(entry.internal, inside.body, outer)
+    if first is None:
+        return may_be_empty(result) if count != static(0) else _never_computed(result)
+    return first if count == static(0) else unite(first, result)
+
+
+def _first_value(result: LayerId, body: Body, outer: Sequence[Known]) -> Known | None:
+    """The initial value that the last-value output of a carried Result has after no iteration."""
+    for edge in body.back_edges:
+        if edge.from_layer != result:
+            continue
+        for entry in body.inputs:
+            if entry.internal == edge.to_layer and entry.axis is None and 0 <= entry.external < len(outer):
+                return outer[entry.external]
+    return None
+
+
+def _never_computed(result: Known) -> Known:
+    shape = DYNAMIC if result.shape.dimensions is None else PartialShape.of(result.shape.at_least())
+    return Known(result.element_type, shape)
+
+
+def _joined(result: Known, entry: OutputMap, count: Dimension) -> Known:
+    """Concatenated along the axis, or stacked along a new one; without an iteration every length that is not fixed is 0."""
+    shape = (may_be_empty(result) if count.least == 0 else result).shape
+    if shape.dimensions is None or entry.axis is None:
+        return Known(result.element_type)
+    rank = len(shape.dimensions) + (1 if entry.stacked else 0)
+    if rank == 0 and entry.axis in (0, -1):
+        return Known(result.element_type, PartialShape((count,)))
+    if not -rank <= entry.axis < rank:
+        return Known(result.element_type)
+    axis = entry.axis % rank
+    if entry.stacked:
+        return Known(result.element_type, PartialShape((*shape.dimensions[:axis], count, *shape.dimensions[axis:])))
+    length = result.shape.at(axis) * count
+    return Known(result.element_type, PartialShape((*shape.dimensions[:axis], length, *shape.dimensions[axis + 1 :])))
+
+
+def chosen(outer: Sequence[Known], branches: Sequence[Inside]) -> list[Known]:
+    """What is known of the outputs of an If: of both branches, or of the one that a constant condition takes."""
+    given = [[inside.results.get(entry.internal, NOTHING_KNOWN) for entry in inside.body.outer_outputs] for inside in branches]
+    condition = scalar_value(outer[0]) if outer else None
+    if condition is not None:
+        taken = "then" if condition else "else"
+        for inside, outputs in zip(branches, given, strict=True):
+            if inside.body.name == taken:
+                return outputs
+    united = given[0] if given else []
+    for outputs in given[1:]:
+        united = [unite(one, other) for one, other in zip(united, outputs, strict=False)]
+    return united

@@ -1,0 +1,52 @@
+"""What a rule is: a stable code, a severity, and a function that looks for one kind of fault."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from engine.check.diagnostic import Diagnostic, Severity
+from engine.check.subject import Subject
+from engine.errors import Where
+
+HEADINGS = ("What it does", "Why it matters", "Example that fails", "Example that passes")
+"""Of every rule's docstring, after its first sentence."""
+
+MOST_FINDINGS = 1000
+"""Of one rule in one report: a file can be wrong in a million places, and nobody reads them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a rule found; the rule's code and severity make it a diagnostic."""
+
+    where: Where
+    message: str
+    found: str = ""
+    expected: str = ""
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One row of a group's table."""
+
+    code: str
+    """Such as ``LS101``; never used again for anything else."""
+    name: str
+    severity: Severity
+    find: Callable[[Subject], Iterable[Finding]]
+    """Its docstring explains the rule: a sentence, then the parts of ``HEADINGS``."""
+    before_running: bool = False
+    """Whether it is also asked before every run: cheap, and nothing later would notice."""
+
+    def apply(self, subject: Subject) -> Iterator[Diagnostic]:
+        """The diagnostics of this rule for a model; of very many only the first."""
+        for number, finding in enumerate(self.find(subject)):
+            if number == MOST_FINDINGS:
+                rest = f"There are more than {MOST_FINDINGS} findings of this rule; the others are not listed."
+                yield Diagnostic(self.code, self.name, self.severity, Where(subject.model.file), rest)
+                return
+            yield Diagnostic(
+                self.code, self.name, self.severity, finding.where, finding.message, finding.found, finding.expected, finding.advice
+            )

@@ -1,0 +1,243 @@
+"""Rules about what a layer is: operations that nobody knows, their inputs and outputs, their attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.check.diagnostic import Severity
+from engine.check.rule import Finding, Rule
+from engine.check.subject import Place, Subject
+from engine.errors import listed, shorten
+from engine.ir.model import IF, LOOP, TENSOR_ITERATOR, Node
+from engine.ops.declare import REQUIRED, AttributeProblem, Role, typed
+
+_PLACES = 5
+
+
+def unknown_operation(subject: Subject) -> Iterator[Finding]:
+    """An operation type that Loopscope does not know.
+
+    What it does:
+        Looks up the type of every layer among the operations; one diagnostic for each unknown type, naming its layers.
+    Why it matters:
+        Nobody can say what these layers compute. The model opens and draws; it cannot be run.
+    Example that fails:
+        <layer type="Addd" version="opset1" .../>
+    Example that passes:
+        <layer type="Add" version="opset1" .../>
+    """
+    found: dict[str, list[tuple[Place, Node]]] = {}
+    for place, node in subject.nodes():
+        if subject.operation(node) is None and not subject.catalogue.versions(node.type):
+            found.setdefault(node.type, []).append((place, node))
+    total = sum(len(layers) for layers in found.values())
+    for kind, layers in found.items():
+        addresses = [subject.where(*layer).address for layer in layers[:_PLACES]]
+        more = f" and {len(layers) - _PLACES} more" if len(layers) > _PLACES else ""
+        everything = f"{total} layer{'s' if total > 1 else ''} of {len(found)} type{'s' if len(found) > 1 else ''}"
+        yield Finding(
+            subject.where(*layers[0]),
+            f"Operation {shorten(kind, 60)!r} ({shorten(layers[0][1].opset, 40)}) is unknown; "
+            f"the model has {everything} that cannot be run: {listed(list(found))}.",
+            found=f"{len(layers)} layer{'s' if len(layers) > 1 else ''}: {', '.join(shorten(address) for address in addresses)}{more}",
+            expected="an operation of opset1 to opset17" if subject.is_openvino else "an operation that Loopscope knows",
+            advice="Check the spelling; an operation of your own can be given to Loopscope as a kernel (Catalogue.with_operations).",
+        )
+
+
+def operation_not_in_opset(subject: Subject) -> Iterator[Finding]:
+    """An operation is known, but not in the opset that the layer names.
+
+    What it does:
+        Looks for layers whose type exists in other opsets than their version says.
+    Why it matters:
+        The opset decides which version of an operation is meant. OpenVINO refuses such a file.
+    Example that fails:
+        <layer type="Loop" version="opset1" .../>
+    Example that passes:
+        <layer type="Loop" version="opset5" .../>
+    """
+    for place, node in subject.nodes():
+        versions = subject.catalogue.versions(node.type) if subject.operation(node) is None else ()
+        if versions:
+            ranges = [f"{one.title} in opset{one.opsets[0]} to opset{one.opsets[1]}" for one in versions]
+            yield Finding(
+                subject.where(place, node),
+                f"{shorten(node.opset, 40)!r} holds no operation {shorten(node.type, 60)!r}.",
+                found=f"version {shorten(node.opset, 40)!r}",
+                expected="; ".join(ranges[:8]),
+                advice="Correct the version of the layer.",
+            )
+
+
+def bad_attribute(subject: Subject) -> Iterator[Finding]:
+    """An attribute is missing, or has a value that the operation does not allow.
+
+    What it does:
+        Reads every attribute of every layer as its operation declares it.
+    Why it matters:
+        The operation cannot be computed without it.
+    Example that fails:
+        <data auto_broadcast="bogus"/> in an Add
+    Example that passes:
+        <data auto_broadcast="numpy"/>
+    """
+    for place, node in subject.nodes():
+        operation = subject.operation(node)
+        if operation is None or not operation.attributes:
+            continue
+        if operation.role in (Role.PARAMETER, Role.CONSTANT) and _is_typed_by_port(node):
+            continue
+        if operation.role is Role.PARAMETER and node.attributes.get("element_type") in ("dynamic", "undefined"):
+            continue  # what feeds a body decides; OpenVINO writes it so
+        try:
+            typed(operation, node.attributes)
+        except AttributeProblem as problem:
+            yield Finding(
+                subject.where(place, node),
+                f"{str(problem)[:1].upper()}{str(problem)[1:]}.",
+                found=_spelled(node),
+                expected=", ".join(one.name + (" (required)" if one.default is REQUIRED else "") for one in operation.attributes[:20]),
+                advice=f"Correct <data> of the layer; see the specification of {operation.title}." if subject.is_openvino else "",
+            )
+
+
+def _is_typed_by_port(node: Node) -> bool:
+    """A Parameter or Const says what it is in its port too; what was built in Python says it only there."""
+    return node.constant is not None or (
+        "element_type" not in node.attributes and bool(node.outputs) and node.outputs[0].element_type is not None
+    )
+
+
+def _spelled(node: Node) -> str:
+    return shorten(" ".join(f'{name}="{shorten(str(text), 40)}"' for name, text in list(node.attributes.items())[:20])) or "no attributes"
+
+
+def unknown_attribute(subject: Subject) -> Iterator[Finding]:
+    """A layer has an attribute that its operation does not have.
+
+    What it does:
+        Compares the names of a layer's attributes with those of its operation (in an OpenVINO model).
+    Why it matters:
+        It may be a slip of the pen, or of a newer opset. OpenVINO ignores it, and so does Loopscope.
+    Example that fails:
+        <data axis="1" foo="2"/> in a Concat
+    Example that passes:
+        <data axis="1"/>
+    """
+    for place, node in subject.nodes() if subject.is_openvino else ():
+        operation = subject.operation(node)
+        if operation is None or not node.attributes or operation.role is not Role.COMPUTE:
+            continue
+        unknown = node.attributes.keys() - {attribute.name for attribute in operation.attributes}
+        if unknown:
+            known = [attribute.name for attribute in operation.attributes]
+            yield Finding(
+                subject.where(place, node),
+                f"{operation.title} has no attribute {listed(sorted(unknown))}.",
+                found=_spelled(node),
+                expected=", ".join(known[:20]) or "no attributes",
+                advice="It is ignored, as OpenVINO does.",
+            )
+
+
+def wrong_number_of_inputs(subject: Subject) -> Iterator[Finding]:
+    """A layer has more or fewer inputs than its operation takes.
+
+    What it does:
+        Counts the input ports of every layer.
+    Why it matters:
+        The operation is not defined for that many. OpenVINO refuses such a file.
+    Example that fails:
+        an Add with three input ports
+    Example that passes:
+        an Add with two input ports
+    """
+    for place, node in subject.nodes():
+        operation = subject.operation(node)
+        if operation is None:
+            continue
+        least, most = operation.inputs
+        count = len(node.inputs)
+        if count < least or (most is not None and count > most):
+            yield Finding(
+                subject.where(place, node),
+                f"{operation.title} has {count} input{'' if count == 1 else 's'}, expected {_range(least, most)}.",
+                found=f"{count} input ports",
+                expected=f"{_range(least, most)} input ports",
+                advice="Correct the ports and edges of the layer, or its version: versions of an operation may take different inputs.",
+            )
+
+
+def _range(least: int, most: int | None) -> str:
+    if most is None:
+        return f"at least {least}"
+    return str(least) if least == most else f"{least} to {most}"
+
+
+def output_that_does_not_exist(subject: Subject) -> Iterator[Finding]:
+    """A layer declares more outputs than its operation has.
+
+    What it does:
+        Counts the output ports of every layer whose operation has a fixed number of outputs.
+    Why it matters:
+        The additional ports never get a value. OpenVINO refuses such a file.
+    Example that fails:
+        an Add with two output ports
+    Example that passes:
+        an Add with one output port
+    """
+    for place, node in subject.nodes():
+        operation = subject.operation(node)
+        if operation is None or operation.outputs is None or operation.role is Role.RESULT:
+            continue
+        if len(node.outputs) > operation.outputs:
+            plural = "" if operation.outputs == 1 else "s"
+            yield Finding(
+                subject.where(place, node),
+                f"{operation.title} has {operation.outputs} output{plural}, the layer declares {len(node.outputs)}.",
+                found=f"{len(node.outputs)} output ports",
+                expected=f"at most {operation.outputs}",
+                advice="Remove the ports that do not exist, and the edges from them.",
+            )
+
+
+_BODIES = {LOOP: ("body",), TENSOR_ITERATOR: ("body",), IF: ("then", "else"), "Scan": ("body",), "SequenceMap": ("body",)}
+
+
+def missing_body(subject: Subject) -> Iterator[Finding]:
+    """A Loop, TensorIterator or If lacks a body.
+
+    What it does:
+        Looks for the body of each Loop and TensorIterator, and for both bodies of each If.
+    Why it matters:
+        There is nothing to run. An If has both a then_body and an else_body, even where one only hands values on.
+    Example that fails:
+        an If with a then_body only
+    Example that passes:
+        an If with a then_body and an else_body
+    """
+    for place, node in subject.nodes():
+        expected = _BODIES.get(node.type, ())
+        present = {body.name for body in node.bodies}
+        missing = [name for name in expected if name not in present]
+        if missing:
+            elements = [name if name == "body" else f"{name}_body" for name in missing]
+            yield Finding(
+                subject.where(place, node),
+                f"This {node.type} has no {' and no '.join(elements)}.",
+                found=f"bodies: {', '.join(sorted(present)) or 'none'}",
+                expected=f"bodies: {', '.join(expected)}",
+                advice="The file is incomplete: convert the original model again.",
+            )
+
+
+RULES = (
+    Rule("LS301", "unknown-operation", Severity.ERROR, unknown_operation, before_running=True),
+    Rule("LS302", "operation-not-in-opset", Severity.ERROR, operation_not_in_opset, before_running=True),
+    Rule("LS303", "bad-attribute", Severity.ERROR, bad_attribute, before_running=True),
+    Rule("LS304", "wrong-number-of-inputs", Severity.ERROR, wrong_number_of_inputs, before_running=True),
+    Rule("LS305", "output-that-does-not-exist", Severity.ERROR, output_that_does_not_exist, before_running=True),
+    Rule("LS306", "missing-body", Severity.ERROR, missing_body, before_running=True),
+    Rule("LS307", "unknown-attribute", Severity.WARNING, unknown_attribute),
+)

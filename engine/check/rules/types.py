@@ -1,0 +1,208 @@
+"""Rules about element types and shapes: what contradicts an operation, and what the file declares wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.check.diagnostic import Severity
+from engine.check.propagate import Contradiction
+from engine.check.rule import Finding, Rule
+from engine.check.subject import Place, Subject
+from engine.errors import shorten
+from engine.ir.model import Node, Port
+from engine.ops.declare import Known, Operation, Role
+
+
+def _contradictions(subject: Subject, *, alive: bool, of_types: bool | None) -> Iterator[tuple[Place, Node, Contradiction]]:
+    places = {place.address: place for place in subject.places}
+    for one in subject.propagated.contradictions:
+        if (one.graph not in subject.never_run) is alive and of_types in (None, one.of_types):
+            yield places[one.graph], places[one.graph].graph.by_id[one.layer], one
+
+
+def _finding(subject: Subject, place: Place, node: Node, one: Contradiction, advice: str) -> Finding:
+    inputs = subject.inputs(place, node)
+    spelled = ", ".join(f"{known.element_type or '?'} {known.shape}" for known in inputs[:8])
+    operation = subject.operation(node)
+    return Finding(
+        subject.where(place, node),
+        f"The inputs contradict {operation.title if operation else node.type}: {shorten(one.message, 400)}.",
+        found=f"inputs {spelled}",
+        expected="inputs that the operation is defined for",
+        advice=advice,
+    )
+
+
+def type_contradiction(subject: Subject) -> Iterator[Finding]:
+    """The element types of a layer's inputs contradict its operation.
+
+    What it does:
+        Follows element types from Parameters and constants through the model, and asks every operation's own rule.
+    Why it matters:
+        The operation is not defined for these types. OpenVINO refuses such a model.
+    Example that fails:
+        an Add of f32 and i64
+    Example that passes:
+        a Convert of the i64 to f32 before the Add
+    """
+    for place, node, one in _contradictions(subject, alive=True, of_types=True):
+        yield _finding(subject, place, node, one, "Convert the inputs to the types that the operation takes.")
+
+
+def shape_contradiction(subject: Subject) -> Iterator[Finding]:
+    """The shapes of a layer's inputs contradict its operation.
+
+    What it does:
+        Follows shapes and small constants from Parameters and constants through the model, and asks every operation's own rule.
+    Why it matters:
+        The operation is not defined for these shapes: it fails as soon as it runs. OpenVINO refuses such a model.
+    Example that fails:
+        an Add of shapes [2,3] and [2,4]
+    Example that passes:
+        an Add of shapes [2,3] and [1,3]
+    """
+    for place, node, one in _contradictions(subject, alive=True, of_types=False):
+        yield _finding(subject, place, node, one, "Look at where these shapes come from; a model may also need another input shape.")
+
+
+def contradiction_that_never_runs(subject: Subject) -> Iterator[Finding]:
+    """A layer contradicts its operation, but never runs.
+
+    What it does:
+        Looks for contradictions in bodies that a constant condition (or trip count) keeps from running.
+    Why it matters:
+        It would fail if the constant changed. OpenVINO may refuse such a model.
+    Example that fails:
+        an Add of f32 and i64 in the else branch of an If whose condition is constant true
+    Example that passes:
+        the same with a Convert
+    """
+    for place, node, one in _contradictions(subject, alive=False, of_types=None):
+        yield _finding(subject, place, node, one, "It does no harm as long as it does not run.")
+
+
+def type_not_supported(subject: Subject) -> Iterator[Finding]:
+    """An input has an element type that the specification does not give to the operation.
+
+    What it does:
+        Compares the element type of every input, where it is known, with those that the operation's specification lists.
+    Why it matters:
+        Runtimes may refuse it, or compute something else.
+    Example that fails:
+        a LogicalAnd of f32
+    Example that passes:
+        a LogicalAnd of boolean
+    """
+    contradicted = {(one.graph, one.layer) for one in subject.propagated.contradictions}
+    for place, node in subject.nodes():
+        operation = subject.operation(node)
+        if operation is None or operation.role is not Role.COMPUTE or (place.address, node.id) in contradicted:
+            continue
+        for index, known in enumerate(subject.inputs(place, node)):
+            allowed = operation.types[min(index, len(operation.types) - 1)]
+            if known.element_type is not None and known.element_type not in allowed:
+                yield _unsupported(subject, place, node, operation, index, known)
+
+
+def _unsupported(subject: Subject, place: Place, node: Node, operation: Operation, index: int, known: Known) -> Finding:
+    allowed = sorted(str(one) for one in operation.types[min(index, len(operation.types) - 1)])
+    return Finding(
+        subject.where(place, node, f"input {index}"),
+        f"Input {index} of {operation.title} is {known.element_type}, which its specification does not name.",
+        found=str(known.element_type),
+        expected=", ".join(allowed[:12]) + (", ..." if len(allowed) > 12 else ""),
+        advice="It is computed as well as it can be; convert the input to be sure.",
+    )
+
+
+def _declared(subject: Subject) -> Iterator[tuple[Place, Node, int, Port, Known]]:
+    """Each output that a file declares, with what is known of it; bodies' Parameters and nodes with bodies have rules of their own."""
+    for place, node in subject.nodes():
+        if node.bodies or node.type in ("Parameter", "Const", "Result"):
+            continue
+        for index, port in enumerate(node.outputs):
+            yield place, node, index, port, subject.propagated.output(place.address, node.id, index)
+
+
+def declared_type_differs(subject: Subject) -> Iterator[Finding]:
+    """An output port declares another element type than the operation gives.
+
+    What it does:
+        Compares the precision of every output port with the element type that follows from the inputs.
+    Why it matters:
+        Somebody changed the file by hand, or a tool was wrong. What follows counts, in OpenVINO too.
+    Example that fails:
+        <port id="2" precision="I64"/> as output of an Add of f32
+    Example that passes:
+        <port id="2" precision="FP32"/>
+    """
+    for place, node, index, port, known in _declared(subject):
+        if port.element_type is not None and known.element_type is not None and port.element_type is not known.element_type:
+            yield Finding(
+                subject.where(place, node, f"output {index}"),
+                f"Output {index} is declared {port.element_type}, but it is {known.element_type}.",
+                found=f"precision {port.element_type}",
+                expected=str(known.element_type),
+                advice="The declaration is ignored, as OpenVINO does.",
+            )
+
+
+def declared_shape_differs(subject: Subject) -> Iterator[Finding]:
+    """An output port declares another shape than the operation gives.
+
+    What it does:
+        Compares the dimensions of every output port with the shape that follows from the inputs.
+    Why it matters:
+        Somebody changed the file by hand, or a tool was wrong. What follows counts, in OpenVINO too.
+    Example that fails:
+        <dim>7</dim> for the output of an Add of shapes [3] and [3]
+    Example that passes:
+        <dim>3</dim>
+    """
+    for place, node, index, port, known in _declared(subject):
+        if port.shape.intersect(known.shape) is None:
+            yield Finding(
+                subject.where(place, node, f"output {index}"),
+                f"Output {index} is declared {port.shape}, but it is {known.shape}.",
+                found=f"dimensions {port.shape}",
+                expected=str(known.shape),
+                advice="The declaration is ignored, as OpenVINO does.",
+            )
+
+
+def parameter_declared_differs(subject: Subject) -> Iterator[Finding]:
+    """A Parameter of a body declares something else than what is handed to it.
+
+    What it does:
+        Compares element type and shape of every body Parameter with what its port map entry brings.
+    Why it matters:
+        What is handed to it counts. OpenVINO reads the body as declared first, and may refuse it.
+    Example that fails:
+        <data element_type="i64" shape="7"/> for a Parameter that gets f32 [3]
+    Example that passes:
+        <data element_type="f32" shape="3"/>
+    """
+    for region in subject.regions:
+        for node in region.body.graph.parameters:
+            known, port = subject.parameter(region, node.id), node.outputs[0] if node.outputs else Port(0)
+            differs = port.element_type is not None and known.element_type not in (None, port.element_type)
+            if differs or port.shape.intersect(known.shape) is None:
+                declared, given = f"{port.element_type or '?'} {port.shape}", f"{known.element_type or '?'} {known.shape}"
+                yield Finding(
+                    subject.where(region.within, node),
+                    f"The Parameter is declared {declared}, but gets {given}.",
+                    found=f"declared {declared}",
+                    expected=given,
+                    advice="What it gets counts; correct the declaration.",
+                )
+
+
+RULES = (
+    Rule("LS701", "type-contradiction", Severity.ERROR, type_contradiction, before_running=True),
+    Rule("LS702", "shape-contradiction", Severity.ERROR, shape_contradiction),
+    Rule("LS703", "contradiction-that-never-runs", Severity.WARNING, contradiction_that_never_runs),
+    Rule("LS704", "type-not-supported", Severity.WARNING, type_not_supported),
+    Rule("LS705", "declared-type-differs", Severity.WARNING, declared_type_differs),
+    Rule("LS706", "declared-shape-differs", Severity.WARNING, declared_shape_differs),
+    Rule("LS707", "parameter-declared-differs", Severity.WARNING, parameter_declared_differs),
+)

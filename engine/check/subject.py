@@ -1,0 +1,173 @@
+"""What the rules look at: a model, its graphs with their places, and what is known of its tensors, computed once and when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from engine.check.known import scalar_value
+from engine.check.propagate import Propagated, propagate
+from engine.check.region import iterations, with_absent
+from engine.errors import Where
+from engine.ir.address import labels
+from engine.ir.model import IF, LOOP, TENSOR_ITERATOR, Body, Graph, InputMap, LayerId, Model, Node, OutputMap
+from engine.ir.shape import Dimension, static
+from engine.ir.walk import graphs
+from engine.ops.catalogue import Catalogue
+from engine.ops.declare import NOTHING_KNOWN, Known, Operation, Role
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A graph of the model, and what holds it."""
+
+    address: str
+    """Static address: ``main`` or ``main/while_3/body``."""
+    graph: Graph
+    owner: Node | None = None
+    body: Body | None = None
+
+    @cached_property
+    def labels(self) -> Mapping[LayerId, str]:
+        return labels(self.graph)
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A body of a Loop, TensorIterator or If, and the node that holds it."""
+
+    place: Place
+    """Of the node."""
+    node: Node
+    body: Body
+    within: Place
+    """Of what is in the body."""
+
+    @property
+    def part(self) -> str:
+        """What a sentence calls the body."""
+        return "body" if self.body.name == "body" else f"{self.body.name} branch"
+
+    @property
+    def entries(self) -> tuple[InputMap | OutputMap, ...]:
+        """Of the body's port map: inputs, then outputs."""
+        return (*self.body.inputs, *self.body.outputs)
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A model under examination."""
+
+    model: Model
+    catalogue: Catalogue
+
+    @cached_property
+    def places(self) -> tuple[Place, ...]:
+        """Every graph, an outer one before those inside it."""
+        return tuple(Place(found.address, found.graph, found.owner, found.body) for found in graphs(self.model))
+
+    @cached_property
+    def propagated(self) -> Propagated:
+        return propagate(self.model, self.catalogue)
+
+    @cached_property
+    def _operations(self) -> dict[tuple[str, str], Operation | None]:
+        return {}
+
+    def operation(self, node: Node) -> Operation | None:
+        """The operation of a node; None when the catalogue does not hold it."""
+        key = (node.type, node.opset)
+        found = self._operations
+        if key not in found:
+            found[key] = self.catalogue.find(*key)
+        return found[key]
+
+    @property
+    def is_openvino(self) -> bool:
+        """What only OpenVINO's reader insists on is not asked of ONNX models."""
+        return self.model.dialect == "openvino"
+
+    def where(self, place: Place, node: Node, port: str = "") -> Where:
+        """The place of a node (or of one of its ports) for a diagnostic."""
+        operation = self.operation(node)
+        title = operation.title if operation else node.type
+        return Where(self.model.file, node.line, f"{place.address}/{place.labels[node.id]}", title, port)
+
+    @cached_property
+    def regions(self) -> tuple[Region, ...]:
+        """Every body of every control-flow node, in the order of ``places``."""
+        outer = {id(node): place for place in self.places for node in place.graph.nodes if node.bodies}
+        return tuple(
+            Region(outer[id(place.owner)], place.owner, place.body, place)
+            for place in self.places
+            if place.owner is not None and place.body is not None and self._is_control_flow(place.owner)
+        )
+
+    def _is_control_flow(self, node: Node) -> bool:
+        operation = self.operation(node)
+        return node.type in (LOOP, TENSOR_ITERATOR, IF) or (operation is not None and operation.role is Role.REGION)
+
+    @cached_property
+    def loops(self) -> tuple[Region, ...]:
+        """The bodies of Loop nodes."""
+        return tuple(region for region in self.regions if region.node.type == LOOP)
+
+    @cached_property
+    def tensor_iterators(self) -> tuple[Region, ...]:
+        """The bodies of TensorIterator nodes."""
+        return tuple(region for region in self.regions if region.node.type == TENSOR_ITERATOR)
+
+    @cached_property
+    def iterating(self) -> tuple[Region, ...]:
+        """The bodies of Loop and TensorIterator nodes."""
+        return tuple(region for region in self.regions if region.node.type in (LOOP, TENSOR_ITERATOR))
+
+    @cached_property
+    def ifs(self) -> tuple[tuple[Place, Node], ...]:
+        """Every If that has both bodies."""
+        return tuple((place, node) for place in self.places for node in place.graph.nodes if node.type == IF and len(node.bodies) > 1)
+
+    @cached_property
+    def never_run(self) -> frozenset[str]:
+        """Static addresses of the bodies that are known not to run: the other branch of a constant condition, no iteration at all."""
+        found: set[str] = set()
+        for region in self.regions:
+            if region.place.address in found or self._is_dead(region):
+                found.add(region.within.address)
+        return frozenset(found)
+
+    def _is_dead(self, region: Region) -> bool:
+        if region.node.type == IF:
+            condition = scalar_value(self.input(region.place, region.node, 0))
+            return condition is not None and region.body.name != ("then" if condition else "else")
+        return self.trips(region) == static(0)
+
+    def trips(self, region: Region) -> Dimension:
+        """How many times the body of a Loop or TensorIterator runs, as far as it is known."""
+        results = {result.id: self.parameter(region, result.id) for result in region.body.graph.results}
+        return iterations(region.node, region.body, self.outer(region), results)
+
+    def nodes(self) -> Iterator[tuple[Place, Node]]:
+        """Every node of every graph."""
+        for place in self.places:
+            for node in place.graph.nodes:
+                yield place, node
+
+    def outer(self, region: Region) -> list[Known]:
+        """What is known of what enters the node of a body."""
+        sources = region.place.graph.sources[region.node.id]
+        return with_absent(region.node, sources, self.inputs(region.place, region.node))
+
+    def inputs(self, place: Place, node: Node) -> list[Known]:
+        """What is known of what feeds a node."""
+        return self.propagated.inputs(place.address, place.graph.sources[node.id])
+
+    def input(self, place: Place, node: Node, index: int) -> Known:
+        """What is known of what feeds one input of a node."""
+        known = self.inputs(place, node)
+        return known[index] if index < len(known) else NOTHING_KNOWN
+
+    def parameter(self, region: Region, layer: LayerId) -> Known:
+        """What is known of a Parameter or Result of a body, over all its iterations."""
+        return self.propagated.output(region.within.address, layer)

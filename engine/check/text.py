@@ -1,0 +1,88 @@
+"""A report as lines for a terminal, and as data for JSON; a rule as an explanation."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from engine.check.diagnostic import Diagnostic, Report
+from engine.check.rule import HEADINGS, Rule
+
+_MOST = 1000
+"""Characters of one line; names in a model may be a million long."""
+_HARMLESS = re.compile(r"[\x20-\x7e]*")
+
+
+def render(report: Report) -> str:
+    """The whole report: what it comes to, then each diagnostic with its place, what was found and expected, and what to do."""
+    verdict = report.summary().partition("\n")[0]
+    return "\n".join([plain(verdict), *(line for one in report.diagnostics for line in ("", *_lines(one)))])
+
+
+def _lines(one: Diagnostic) -> Iterator[str]:
+    place = f"  {one.where}" if str(one.where) else ""
+    yield plain(f"{one.severity.value} {one.code} {one.name}{place}")
+    yield plain(f"    {one.message}")
+    for title, text in (("found", one.found), ("expected", one.expected), ("advice", one.advice)):
+        if text:
+            yield plain(f"    {title + ':':<10}{text}")
+
+
+def plain(text: str) -> str:
+    r"""One line that a terminal shows as it is: control and direction characters escaped, cut when it is very long.
+
+    >>> plain("a\x1b[31mb\n")
+    'a\\x1b[31mb\\n'
+    """
+    text = text if len(text) <= _MOST else text[: _MOST - 3] + "..."
+    if _HARMLESS.fullmatch(text):
+        return text
+    return "".join(
+        character.encode("unicode_escape").decode() if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") else character
+        for character in text
+    )
+
+
+def data(report: Report) -> dict[str, object]:
+    """The report as data that JSON can hold."""
+    return {
+        "runnable": report.ok,
+        "errors": len(report.errors),
+        "warnings": len(report.warnings),
+        "infos": len(report.infos),
+        "diagnostics": [diagnostic_data(one) for one in report.diagnostics],
+    }
+
+
+def diagnostic_data(one: Diagnostic) -> dict[str, object]:
+    """One diagnostic as data that JSON can hold; what is not known of its place is left out."""
+    where = {name: getattr(one.where, name) for name in ("file", "line", "address", "operation", "port")}
+    return {
+        "code": one.code,
+        "name": one.name,
+        "severity": one.severity.value,
+        "where": {name: value for name, value in where.items() if value},
+        "message": one.message,
+        "found": one.found,
+        "expected": one.expected,
+        "advice": one.advice,
+    }
+
+
+def explanation(rule: Rule) -> str:
+    """What a rule looks for and why, with an example that fails and one that passes: from its docstring."""
+    summary, parts = documented(rule)
+    lines = [f"{rule.code} {rule.name} ({rule.severity.value})", "", summary]
+    for heading, text in parts.items():
+        lines += ["", f"{heading}:", *(f"    {line}" for line in text.splitlines())]
+    return "\n".join(lines)
+
+
+def documented(rule: Rule) -> tuple[str, dict[str, str]]:
+    """The first sentence of a rule's docstring, and its parts by heading."""
+    found = inspect.getdoc(rule.find) or ""
+    pieces = re.split(rf"^({'|'.join(HEADINGS)}):$", found, flags=re.MULTILINE)
+    parts = {heading: inspect.cleandoc(text) for heading, text in zip(pieces[1::2], pieces[2::2], strict=True)}
+    return pieces[0].strip(), parts
