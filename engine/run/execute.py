@@ -1,0 +1,97 @@
+"""Runs one computing instruction over the slots, and says in one sentence why one failed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.errors import shorten
+from engine.ir.element_type import ElementType
+from engine.ops.bounds import check_elements
+from engine.ops.values import is_tensor
+from engine.run.plan import Instruction, settle
+
+SMALL = 1 << 24
+"""Elements of a result that need no question."""
+_LARGE = 1 << 22
+"""Bytes of the outputs of one operation."""
+
+
+def execute(instruction: Instruction, values: list[Any]) -> None:
+    """Runs one computing instruction over the slots."""
+    if instruction.variable is not None:
+        _access_variable(instruction, values)
+        return
+    call = instruction.call
+    assert call is not None
+    arguments = [values[slot] for slot in instruction.inputs]
+    if instruction.broadcasts:
+        check_broadcast(arguments)
+    if instruction.state is not None:
+        made, values[instruction.state] = call(*arguments, state=values[instruction.state])
+    else:
+        made = call(*arguments)
+    if instruction.several:
+        for slot, value in zip(instruction.outputs, made, strict=False):
+            values[slot] = settle(value)
+    else:
+        values[instruction.outputs[0]] = settle(made)
+
+
+def check_broadcast(arguments: Sequence[Any]) -> None:
+    """``ValueError`` before elementwise operations whose inputs broadcast to more elements than allowed."""
+    shapes = [argument.shape for argument in arguments if argument is not None and argument.ndim]
+    if len(shapes) > 1 and math.prod(math.prod(shape) for shape in shapes) > SMALL:
+        check_elements(math.prod(np.broadcast_shapes(*shapes)), "the result")
+
+
+def check_held(instruction: Instruction, values: list[Any], constants: Container[int], limit: int) -> None:
+    """``ValueError`` when a large output brings all values together, constants apart, over so many bytes."""
+    if sum(getattr(values[slot], "nbytes", 0) for slot in instruction.outputs) < _LARGE:
+        return
+    held: dict[int, int] = {}
+    for slot, value in enumerate(values):
+        if isinstance(value, np.ndarray) and slot not in constants:
+            while isinstance(value.base, np.ndarray):
+                value = value.base
+            held[id(value)] = value.nbytes
+    total = sum(held.values())
+    if total > limit:
+        raise ValueError(f"all values of the run together would take {total:,} bytes, more than the limit of {limit:,}")
+
+
+def _access_variable(instruction: Instruction, values: list[Any]) -> None:
+    variable = instruction.variable
+    assert variable is not None
+    if instruction.title.startswith("Assign"):
+        values[variable] = values[instruction.inputs[0]]
+        for slot in instruction.outputs:
+            values[slot] = values[variable]
+    else:
+        kept = values[variable]
+        values[instruction.outputs[0]] = values[instruction.inputs[0]] if kept is None else kept
+
+
+def describe(instruction: Instruction, values: list[Any], error: BaseException) -> str:
+    """One sentence for a failed instruction: the operation, the cause, and the inputs that it met."""
+    inputs = "; ".join(_describe_value(values[slot]) for slot in instruction.inputs)
+    cause = "out of memory" if isinstance(error, MemoryError) else str(error).strip().rstrip(".") or type(error).__name__
+    return f"{instruction.title} failed: {shorten(cause, 400)} (inputs: {inputs or 'none'})"
+
+
+def _describe_value(value: Any) -> str:
+    if value is None:
+        return "absent"
+    if not is_tensor(value):
+        return f"sequence of {len(value)}" if isinstance(value, tuple) else shorten(repr(value), 60)
+    array = np.asarray(value)
+    try:
+        kind = ElementType.of(array).value
+    except (KeyError, TypeError):
+        kind = str(array.dtype)
+    shape = ",".join(str(length) for length in array.shape)
+    text = f"{kind}[{shape}]"
+    return f"{text} = {shorten(str(array.tolist()), 60)}" if array.size <= 8 and max(array.shape, default=0) <= 8 else text

@@ -1,0 +1,108 @@
+"""How far a run may go, and the pulse that looks whether it has."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one run; reaching one pauses it and keeps everything. None: no bound."""
+
+    iterations: int | None = 100_000_000
+    """Executions of loop bodies, all loops together."""
+    seconds: float | None = 600.0
+    """Wall-clock time of computing."""
+    memory_bytes: int | None = 4 * 2**30
+    """Bytes of one operation's output, and of everything that loops have collected and recorded."""
+
+
+class Paused(Exception):
+    """The run stops at this iteration boundary; ``cause`` is ``limit`` or ``stopped``."""
+
+    def __init__(self, cause: str, message: str) -> None:
+        self.cause = cause
+        self.message = message
+        super().__init__(message)
+
+
+_YIELD_EVERY = 0.02
+_SHORT, _LONG = 0.004, 0.02
+_MOST_ITERATIONS_UNWATCHED = 1 << 12
+
+
+@dataclass(eq=False)
+class Control:
+    """Counts iterations and time for one run, and carries the order to stop, from any thread."""
+
+    limits: Limits
+    iterations: int = 0
+    used_seconds: float = 0.0
+    stop: threading.Event = field(default_factory=threading.Event)
+    _since: float = 0.0
+    _pulse: float = 0.0
+    _running: int = 0
+    _yielded: float = 0.0
+
+    @property
+    def most_elements(self) -> int | None:
+        """Elements that one operation's output may have: four bytes are counted for each."""
+        return None if self.limits.memory_bytes is None else max(1, self.limits.memory_bytes // 4)
+
+    def begin(self) -> None:
+        """Computing starts: the clock runs."""
+        self._running += 1
+        if self._running == 1:
+            self._since = self._pulse = time.perf_counter()
+
+    def end(self) -> None:
+        """Computing pauses: the clock stands."""
+        self._running -= 1
+        if self._running == 0:
+            self.used_seconds += time.perf_counter() - self._since
+
+    def extend(self, allowance: Limits) -> None:
+        """After a limit: as much again."""
+        iterations = None if allowance.iterations is None else self.iterations + allowance.iterations
+        memory = (
+            None
+            if allowance.memory_bytes is None or self.limits.memory_bytes is None
+            else self.limits.memory_bytes + allowance.memory_bytes
+        )
+        self.limits = Limits(iterations, allowance.seconds, memory)
+        self.used_seconds = 0.0
+
+    def check(self, held_bytes: int) -> None:
+        """``Paused`` when the run was told to stop or has reached a limit."""
+        if self.stop.is_set():
+            self.stop.clear()
+            raise Paused("stopped", "the run was stopped")
+        limits = self.limits
+        if limits.seconds is not None and self.used_seconds + time.perf_counter() - self._since > limits.seconds:
+            raise Paused("limit", f"the limit of {limits.seconds:g} seconds is reached")
+        if limits.memory_bytes is not None and held_bytes > limits.memory_bytes:
+            raise Paused("limit", f"the limit of {limits.memory_bytes:,} bytes is reached: loops have collected {held_bytes:,}")
+
+    def check_iterations(self) -> None:
+        """Between two iterations: ``Paused`` when as many as allowed have run."""
+        if self.limits.iterations is not None and self.iterations >= self.limits.iterations:
+            raise Paused("limit", f"the limit of {self.limits.iterations:,} iterations is reached")
+
+    def next_stretch(self, stretch: int) -> int:
+        """How many iterations to run before the next look, so that looks are some milliseconds apart."""
+        now = time.perf_counter()
+        if now - self._yielded > _YIELD_EVERY:
+            # The interpreter hands over between threads when it likes, which may take half a second: too long for who wants to stop us.
+            time.sleep(1e-6)
+            self._yielded = now
+        elapsed = now - self._pulse
+        self._pulse = now
+        if elapsed < _SHORT:
+            stretch = min(stretch * 2, _MOST_ITERATIONS_UNWATCHED)
+        elif elapsed > _LONG:
+            stretch = max(stretch // 2, 1)
+        if self.limits.iterations is not None:
+            stretch = max(1, min(stretch, self.limits.iterations - self.iterations))
+        return stretch

@@ -1,0 +1,391 @@
+"""The machine: runs a plan one instruction at a time over an explicit state that can be copied, and loops through generated code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from engine.errors import shorten
+from engine.ir.element_type import ElementType
+from engine.ir.model import LayerId
+from engine.ops.bounds import at_most
+from engine.run import restore, source
+from engine.run.endless import Watch
+from engine.run.execute import check_held, describe, execute
+from engine.run.ledger import ENDINGS, NOTHING, IfTable, Ledger, LoopTable, Record, can_prove_endless
+from engine.run.limits import Control, Limits, Paused
+from engine.run.plan import Branch, CallRegion, Concatenated, IfRegion, Instruction, LastValue, LoopRegion, Plan, Program, settle
+from engine.run.regions import UNLIMITED, empty_join, entering, iteration_bound, join, part, truth
+from engine.run.zeros import Zeros
+
+State = Literal["paused", "finished", "failed"]
+_NO_BOUND = 1 << 62
+_INTERPRETED_FIRST = 2
+"""Iterations of a loop that are interpreted before code is generated for it: short loops never pay for that."""
+_WATCH_AFTER = 1 << 16
+"""Iterations of a loop without limit before the machine looks whether its state repeats."""
+
+
+@dataclass(eq=False, slots=True)
+class Frame:
+    """One graph that is being run: where it stands, and for a loop's body its iteration and what it has collected."""
+
+    program: Program
+    position: int = 0
+    """Number of the instruction that runs next; the number of instructions when the graph is done."""
+    region: LoopRegion | None = None
+    """Set when this is the body of a loop."""
+    branch: Branch | None = None
+    """Set when this is a branch."""
+    iteration: int = 0
+    bound: int = 0
+    """Iterations at most; a huge number for no limit."""
+    bound_ending: str = "trip_count"
+    collected: tuple[list[Any], ...] = ()
+    watch: Watch | None = None
+
+
+class Failure(Exception):
+    """An instruction failed; the machine stands at it."""
+
+
+@dataclass(eq=False)
+class Machine:
+    """One run of a plan."""
+
+    plan: Plan
+    values: list[Any]
+    ledger: Ledger
+    control: Control
+    zeros: Zeros
+    frames: list[Frame] = field(default_factory=list[Frame])
+    state: State = "paused"
+    failure: str = ""
+    last: Instruction | None = None
+    """What ran last; None after the end of a body, and after generated code."""
+
+    @staticmethod
+    def start(
+        plan: Plan,
+        inputs: dict[int, Any],
+        *,
+        limits: Limits,
+        record: Record = NOTHING,
+        entropy: int = 0,
+        variables: dict[int, Any] | None = None,
+    ) -> Machine:
+        """A machine before its first instruction; ``inputs`` and ``variables`` are values by slot."""
+        values = plan.fresh_values(entropy)
+        for slot, value in {**inputs, **(variables or {})}.items():
+            values[slot] = settle(value)
+        machine = Machine(plan, values, Ledger(plan, record), Control(limits), Zeros(plan.model, plan.catalogue))
+        machine.frames.append(Frame(plan.main))
+        if not plan.main.instructions:
+            machine._finish_main()
+        return machine
+
+    # -- stepping -------------------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """Runs one instruction, begins one region, or ends one body execution. ``Failure`` leaves the machine at the place."""
+        frame = self.frames[-1]
+        if frame.position == len(frame.program.instructions):
+            self.last = None
+            self._end_body(frame)
+        else:
+            self.last = frame.program.instructions[frame.position]
+            self._run(frame, self.last)
+
+    def _run(self, frame: Frame, instruction: Instruction) -> None:
+        try:
+            if instruction.region is None:
+                execute(instruction, self.values)
+                if self.control.limits.memory_bytes is not None:
+                    check_held(instruction, self.values, self.plan.constant_numbers, self.control.limits.memory_bytes)
+                frame.position += 1
+                if frame.position == len(frame.program.instructions) and frame.program.parent is None:
+                    self._finish_main()
+            else:
+                self._enter(frame, instruction)
+        except Paused:
+            raise
+        except Exception as error:
+            raise self._failed(describe(instruction, self.values, error)) from error
+
+    def _failed(self, message: str) -> Failure:
+        self.state = "failed"
+        self.failure = message
+        return Failure(message)
+
+    def _finish_main(self) -> None:
+        self.state = "finished"
+
+    # -- regions --------------------------------------------------------------------------------------------------
+
+    def _enter(self, frame: Frame, instruction: Instruction) -> None:
+        match instruction.region:
+            case LoopRegion() as region:
+                self._enter_loop(frame, region)
+            case IfRegion() as region:
+                taken = truth(self.values[region.condition])
+                table = self.ledger.tables[region.table]
+                assert isinstance(table, IfTable)
+                table.branches.append(taken)
+                self._enter_branch(region.then if taken else region.otherwise)
+            case CallRegion() as region:
+                self._enter_branch(region.branch)
+            case None:
+                raise AssertionError(instruction.label)
+
+    def open_frame(self, program: Program, region: LoopRegion | None, branch: Branch | None) -> Frame:
+        """A frame on top of the others; what is in its slots is up to the caller."""
+        self.frames.append(Frame(program, 0, region, branch))
+        return self.frames[-1]
+
+    def unfed(self, owner: LoopRegion | Branch, layer: LayerId) -> Any:
+        """The zeros of a Parameter that nothing feeds."""
+        return self.zeros.parameter(owner.program.address, layer)
+
+    def _enter_branch(self, branch: Branch) -> None:
+        values = self.values
+        for parameter, outer in branch.bindings:
+            values[parameter] = values[outer]
+        for parameter, layer in branch.unfed:
+            values[parameter] = self.zeros.parameter(branch.program.address, layer)
+        self.frames.append(Frame(branch.program, branch=branch))
+        self._record_row(branch.program)
+
+    def _enter_loop(self, outer: Frame, region: LoopRegion) -> None:
+        values = self.values
+        trips = None if region.trip_count is None else values[region.trip_count]
+        bound, ending = iteration_bound(region, trips, [values[sliced.source] for sliced in region.sliced])
+        if bound != 0 and region.condition is not None and not truth(values[region.condition]):
+            bound, ending = 0, "initial_condition"
+        if bound == 0:
+            self._write_down(region, 0, ending)
+            for output, value in zip(region.outputs, self.zero_outputs(region), strict=True):
+                values[output.slot] = value
+            self._after_region(outer)
+            return
+        for parameter, source_slot in region.invariants:
+            values[parameter] = entering(region, parameter, values[source_slot])
+        for carried in region.carried:
+            values[carried.parameter] = (
+                self.zeros.parameter(region.program.address, carried.layer)
+                if carried.initial is None
+                else entering(region, carried.parameter, values[carried.initial])
+            )
+        for parameter, layer in region.unfed:
+            values[parameter] = self.zeros.parameter(region.program.address, layer)
+        collected: tuple[list[Any], ...] = tuple([] for output in region.outputs if isinstance(output, Concatenated))
+        frame = Frame(region.program, 0, region, None, 0, _NO_BOUND if bound == UNLIMITED else bound, ending, collected)
+        self.frames.append(frame)
+        self._begin_iteration(frame, region)
+
+    def _begin_iteration(self, frame: Frame, region: LoopRegion) -> None:
+        values = self.values
+        for sliced in region.sliced:
+            values[sliced.parameter] = part(region, sliced, values[sliced.source], frame.iteration)
+        for counter in region.counters:
+            values[counter.parameter] = counter.number(frame.iteration)
+        self._record_row(region.program)
+
+    def _record_row(self, program: Program) -> None:
+        rows = self.ledger.rows.get(program.index)
+        if rows is not None:
+            for slot in rows.columns.keys() - program.producer.keys():
+                rows.columns[slot].pending.append(self.values[slot])
+
+    def _end_body(self, frame: Frame) -> None:
+        """A body is done: a branch hands out its results; a loop looks at its condition and goes on or hands out its outputs."""
+        rows = self.ledger.rows.get(frame.program.index)
+        if rows is not None:
+            for slot in rows.recorded.keys() & frame.program.producer.keys():
+                rows.columns[slot].pending.append(self.values[slot])
+        if frame.branch is not None:
+            self._leave_branch(frame.branch)
+        elif frame.region is not None:
+            self._end_iteration(frame, frame.region)
+
+    def _leave_branch(self, branch: Branch) -> None:
+        self.frames.pop()
+        outer = self.frames[-1]
+        region = outer.program.instructions[outer.position].region
+        assert isinstance(region, (IfRegion, CallRegion))
+        for slot, result in zip(region.outputs, branch.results, strict=False):
+            self.values[slot] = self.values[result]
+        self._after_region(outer)
+
+    def _end_iteration(self, frame: Frame, region: LoopRegion) -> None:
+        values = self.values
+        try:
+            for output, collected in zip(_concatenated(region), frame.collected, strict=True):
+                collected.append(values[output.result])
+            go = region.condition_result is None or truth(values[region.condition_result])
+            if go and frame.iteration + 1 < frame.bound:
+                fired = [values[carried.result] for carried in region.carried]
+                for carried, value in zip(region.carried, fired, strict=True):
+                    values[carried.parameter] = value
+                frame.iteration += 1
+                frame.position = 0
+                self._begin_iteration(frame, region)
+                self.control.iterations = self.ledger.iterations() + frame.iteration
+                self.control.check_iterations()
+            else:
+                self.finish_loop(frame, frame.iteration + 1, frame.bound_ending if go else "condition")
+        except Paused:
+            raise
+        except Exception as error:
+            raise self._failed(f"{shorten(str(error), 400)}") from error
+
+    def finish_loop(self, frame: Frame, count: int, ending: str) -> None:
+        """A loop has ended after ``count`` iterations: its outputs are made and its frame goes."""
+        region = frame.region
+        assert region is not None
+        values = self.values
+        joined = iter(frame.collected)
+        made = [join(output, next(joined)) if isinstance(output, Concatenated) else values[output.result] for output in region.outputs]
+        self._write_down(region, count, ending)
+        for output, value in zip(region.outputs, made, strict=True):
+            values[output.slot] = value
+        self.frames.pop()
+        self._after_region(self.frames[-1])
+
+    def _write_down(self, region: LoopRegion, count: int, ending: str) -> None:
+        table = self.ledger.tables[region.table]
+        assert isinstance(table, LoopTable)
+        table.counts.append(count)
+        table.endings.append(ENDINGS.index(ending))
+
+    def _after_region(self, frame: Frame) -> None:
+        frame.position += 1
+        if frame.program.parent is None and frame.position == len(frame.program.instructions):
+            self._finish_main()
+
+    def zero_outputs(self, region: LoopRegion) -> list[Any]:
+        """The outputs of a loop whose body never ran."""
+        return [self._zero_output(region, output) for output in region.outputs]
+
+    def _zero_output(self, region: LoopRegion, output: LastValue | Concatenated) -> Any:
+        address = region.program.address
+        if isinstance(output, Concatenated):
+            element_type, shape = self.zeros.known_result(address, output.layer)
+            return empty_join(output, shape, (element_type or ElementType.F32).dtype)
+        if output.initial is not None:
+            return self.values[output.initial]
+        if output.carried_without_initial is not None:
+            layer = next(carried.layer for carried in region.carried if carried.parameter == output.carried_without_initial)
+            return self.zeros.parameter(address, layer)
+        return self.zeros.result(address, output.layer)
+
+    # -- running --------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Runs to the end. ``Paused`` and ``Failure`` leave the machine at the place, and it can go on after a pause."""
+        self.control.begin()
+        try:
+            with np.errstate(all="ignore"), at_most(self.control.most_elements):
+                while self.state == "paused":
+                    self.control.check(self.ledger.bytes)
+                    self.advance(unwatched=True)
+        finally:
+            self.control.end()
+
+    def run_region(self) -> None:
+        """Runs the one region that the outermost frame stands at, and stops after it. Its frame may be any graph's."""
+        outermost = self.frames[0]
+        target = outermost.position + 1
+        self.step()
+        while len(self.frames) > 1 or outermost.position < target:
+            self.advance(unwatched=True)
+
+    def advance(self, *, unwatched: bool) -> None:
+        """One step, or (``unwatched``) the rest of the loop on top through generated code."""
+        frame = self.frames[-1]
+        if unwatched and frame.region is not None and self._may_generate(frame):
+            self._run_generated(frame, frame.region)
+        else:
+            self.step()
+
+    @staticmethod
+    def _may_generate(frame: Frame) -> bool:
+        """At the beginning of an iteration of a loop that has shown that it is no short one."""
+        region = frame.region
+        return region is not None and frame.position == 0 and frame.iteration >= _INTERPRETED_FIRST and source.can_generate(region)
+
+    def _run_generated(self, frame: Frame, region: LoopRegion) -> None:
+        """Runs a loop from the beginning of an iteration to its end."""
+        self.last = None
+        self._unrecord_row(region.program)
+        if self.ledger.record.everything:
+            self.ledger.derive(region, self.values)
+        loop = source.loop(self.plan, region, self.ledger, self.values, self.zeros)
+        try:
+            count, ending = loop(self, frame)
+        except Paused as pause:
+            restore.restore(self, loop, pause)
+            if pause.cause == "watch":
+                return
+            raise
+        except Exception as error:
+            instruction = restore.restore(self, loop, error)
+            if instruction is None:
+                raise self._failed(shorten(str(error), 400)) from error
+            raise self._failed(describe(instruction, self.values, error)) from error
+        try:
+            self.finish_loop(frame, count, ending)
+        except Exception as error:
+            raise self._failed(shorten(str(error), 400)) from error
+
+    def _unrecord_row(self, program: Program) -> None:
+        """The generated code begins its first iteration anew, and so writes its row again."""
+        rows = self.ledger.rows.get(program.index)
+        if rows is not None:
+            for slot in rows.columns.keys() - program.producer.keys():
+                rows.columns[slot].pending.pop()
+
+    def reenter(self, frame: Frame, region: LoopRegion) -> None:
+        """Puts a loop that generated code left between two iterations at the beginning of the next."""
+        frame.position = 0
+        self._begin_iteration(frame, region)
+
+    def pulse(self, frame: Frame | None, region: LoopRegion, done: int, iteration: int, unlimited: bool) -> int:
+        """Generated code asks, between two iterations: may I go on, and for how many iterations until the next question?"""
+        self.control.iterations = self.ledger.iterations() + iteration
+        rows = self.ledger.rows.get(region.program.index)
+        if rows is not None and rows.forget:
+            self._look_for_repetition(frame, region, iteration)
+        else:
+            self.ledger.pack()
+            if unlimited and iteration >= _WATCH_AFTER and can_prove_endless(region):
+                if rows is None:
+                    self.ledger.watch(region)
+                    raise Paused("watch", "")
+                self._look_for_repetition(frame, region, iteration)
+        self.control.check(self.ledger.bytes)
+        self.control.check_iterations()
+        return self.control.next_stretch(max(done, 1))
+
+    def _look_for_repetition(self, frame: Frame | None, region: LoopRegion, iteration: int) -> None:
+        rows = self.ledger.rows[region.program.index]
+        rows.pack()
+        if frame is None or not can_prove_endless(region):
+            return
+        frame.watch = frame.watch or Watch()
+        found = frame.watch.look(rows)
+        if rows.forget:
+            for column in rows.columns.values():
+                column.chunks, column.starts, column.packed, column.bytes = [], [], 0, 0
+        if found is not None:
+            first = iteration - frame.watch.seen
+            raise Paused(
+                "limit",
+                f"this loop can never end: the carried state of iterations {first + found[0]} and {first + found[1]} is equal, "
+                "and nothing else feeds the next iteration",
+            )
+
+
+def _concatenated(region: LoopRegion) -> list[Concatenated]:
+    return [output for output in region.outputs if isinstance(output, Concatenated)]

@@ -1,0 +1,48 @@
+"""The way from a line and a local variable of generated code back to the plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import FunctionType
+from typing import TYPE_CHECKING
+
+from engine.run.ledger import ENDINGS
+from engine.run.plan import Branch, LoopRegion, Program
+
+if TYPE_CHECKING:
+    from engine.run.machine import Frame, Machine
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Context:
+    """One open graph at a line of the generated code, and where it stands in the graph around it."""
+
+    program: Program
+    region: LoopRegion | None
+    branch: Branch | None
+    outer: Context | None
+    owner: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a line of generated code does: instruction ``position`` of a context, or what lies between the instructions."""
+
+    context: Context
+    position: int
+    kind: str
+    """``operation``, ``begin`` (of an iteration), ``boundary`` (between two) or ``join`` (of outputs after the last)."""
+
+
+@dataclass(eq=False)
+class Loop:
+    """The function of one loop nest, and the map from its lines and locals back to the plan."""
+
+    function: FunctionType
+    text: str
+    places: list[Place | None]
+    names: dict[int, str]
+
+    def __call__(self, machine: Machine, frame: Frame) -> tuple[int, str]:
+        count, ending = self.function(machine, frame)
+        return count, ENDINGS[ending]

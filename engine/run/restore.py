@@ -1,0 +1,69 @@
+"""Back from generated code to the explicit state: the locals of a function that an exception left become slots and frames."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from engine.run.places import Context, Loop, Place
+from engine.run.plan import Concatenated, Instruction, LoopRegion
+
+if TYPE_CHECKING:
+    from engine.run.machine import Frame, Machine
+
+
+def restore(machine: Machine, loop: Loop, error: BaseException) -> Instruction | None:
+    """Writes the locals of a generated function that was left by an exception into the machine; gives the instruction it stood at."""
+    trace = _trace_of(error, loop)
+    place = loop.places[trace.tb_lineno]
+    found = trace.tb_frame.f_locals
+    for slot, name in loop.names.items():
+        if name in found:
+            machine.values[slot] = found[name]
+    if place is None:
+        return None
+    _push_frames(machine, place, found)
+    frame = machine.frames[-1]
+    if place.kind == "boundary" and place.context.region is not None:
+        machine.reenter(frame, place.context.region)
+    at_instruction = place.kind == "operation" and place.position < len(place.context.program.instructions)
+    return place.context.program.instructions[place.position] if at_instruction else None
+
+
+def _trace_of(error: BaseException, loop: Loop) -> TracebackType:
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code is loop.function.__code__:
+            return trace
+        trace = trace.tb_next
+    raise AssertionError("the error did not come from generated code") from error
+
+
+def _push_frames(machine: Machine, place: Place, found: dict[str, Any]) -> None:
+    chain: list[Context] = []
+    context: Context | None = place.context
+    while context is not None:
+        chain.append(context)
+        context = context.outer
+    chain.reverse()
+    frame = machine.frames[-1]
+    for number, one in enumerate(chain):
+        if number:
+            frame.position = one.owner
+            frame = machine.open_frame(one.program, one.region, one.branch)
+            if one.region is not None:
+                _fill_frame(frame, one.region, found)
+        elif one.region is not None:
+            frame.iteration = found[f"i{one.region.table}"]
+    if place.kind == "join":
+        frame.iteration -= 1
+    frame.position = place.position
+
+
+def _fill_frame(frame: Frame, region: LoopRegion, found: dict[str, Any]) -> None:
+    t = region.table
+    frame.iteration = found[f"i{t}"]
+    frame.bound = found[f"n{t}"]
+    frame.bound_ending = found[f"w{t}"]
+    collected = sum(isinstance(output, Concatenated) for output in region.outputs)
+    frame.collected = tuple(found[f"c{t}_{number}"] for number in range(collected))

@@ -1,0 +1,78 @@
+"""The control flow of a run as a sequence of records: how often each loop ran and why it ended, which branch each If took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, overload
+
+from engine.run.ledger import ENDINGS, IfTable, LoopTable
+from engine.run.machine import Machine
+from engine.run.plan import Instruction, LoopRegion, Program, Region
+from engine.trace.timeline import Timeline
+
+Kind = Literal["Loop", "TensorIterator", "If", "Scan", "SequenceMap", "Function"]
+
+
+@dataclass(frozen=True, slots=True)
+class ControlFlowRecord:
+    """One execution of a Loop, TensorIterator or If."""
+
+    address: str
+    """Such as ``main/while_3[2]/body/if_2``."""
+    kind: str
+    iterations: int | None
+    """Iterations of this one execution; None for If."""
+    ended_by: str | None
+    """``trip_count``, ``condition``, ``zero_trip_count``, ``initial_condition``, ``slices_exhausted``, ``limit``, ``error`` or ``stopped``;
+    None for If, and for a loop that has not ended."""
+    branch: str | None
+    """``then`` or ``else`` for If."""
+
+
+class ControlFlow(Sequence[ControlFlowRecord]):
+    """Records in pre-order (an outer loop before what ran in it), each made when asked for."""
+
+    def __init__(self, machine: Machine, cause: str | None) -> None:
+        self._timeline = Timeline(machine)
+        self._cause = cause
+
+    def __len__(self) -> int:
+        return self._timeline.records.total
+
+    @overload
+    def __getitem__(self, index: int) -> ControlFlowRecord: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[ControlFlowRecord]: ...
+    def __getitem__(self, index: int | slice) -> ControlFlowRecord | Sequence[ControlFlowRecord]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        number = index + len(self) if index < 0 else index
+        if not 0 <= number < len(self):
+            raise IndexError(index)
+        return self.of(*self._timeline.record(number))
+
+    def __iter__(self) -> Iterator[ControlFlowRecord]:
+        for found in self._timeline.walk():
+            yield self.of(*found)
+
+    def of(self, program: Program, row: int, instruction: Instruction) -> ControlFlowRecord:
+        """The record of what an instruction with bodies did in one row of the program that holds it."""
+        region = instruction.region
+        assert region is not None
+        address = f"{self._timeline.address(program, row)}/{instruction.label}"
+        return self.record_of(region, row, address)
+
+    def record_of(self, region: Region, row: int, address: str) -> ControlFlowRecord:
+        """The record of the execution of a region in one row of the graph that holds it."""
+        machine = self._timeline.machine
+        table = machine.ledger.tables[region.table]
+        if isinstance(table, IfTable):
+            return ControlFlowRecord(address, "If", None, None, "then" if table.branches[row] else "else")
+        if not isinstance(region, LoopRegion):
+            return ControlFlowRecord(address, region.kind, None, None, None)
+        assert isinstance(table, LoopTable)
+        if row < len(table.counts):
+            return ControlFlowRecord(address, region.kind, table.counts[row], ENDINGS[table.endings[row]], None)
+        frame = self._timeline.executions.open.get(region.program.index)
+        return ControlFlowRecord(address, region.kind, frame.iteration if frame else 0, self._cause, None)

@@ -1,0 +1,246 @@
+"""How much ran in each row of each program, so that a number (of a step, of a record) finds its place without a search through all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.run.ledger import IfTable, LoopTable
+from engine.run.machine import Frame, Machine
+from engine.run.plan import IfRegion, LoopRegion, Program
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What counts: each instruction (beginning a region is one), and the end of a body execution."""
+
+    instruction: int
+    end: int
+    region: int
+    """Added for each region that began."""
+
+
+STEPS = Weights(1, 1, 0)
+RECORDS = Weights(0, 0, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Uniform:
+    """Rows of one size, but for the last, which may be unfinished."""
+
+    rows: int
+    each: int
+    last: int
+
+    def before(self, row: int) -> int:
+        return self.each * row if row < self.rows else self.each * max(self.rows - 1, 0) + (self.last if self.rows else 0)
+
+    def find(self, amount: int) -> int:
+        """The row in which that amount is reached."""
+        return min(amount // self.each, self.rows - 1) if self.each else self.rows - 1
+
+    def array(self) -> np.ndarray:
+        sizes = np.full(self.rows, self.each, np.int64)
+        if self.rows:
+            sizes[-1] = self.last
+        return sizes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Varied:
+    """Rows of any size; ``starts`` has one entry more than there are rows."""
+
+    starts: np.ndarray
+
+    @property
+    def rows(self) -> int:
+        return len(self.starts) - 1
+
+    def before(self, row: int) -> int:
+        return int(self.starts[row])
+
+    def find(self, amount: int) -> int:
+        return min(int(np.searchsorted(self.starts, amount, side="right")) - 1, self.rows - 1)
+
+    def array(self) -> np.ndarray:
+        return np.diff(self.starts)
+
+
+class Executions:
+    """Which rows belong to which execution of each region, at one moment of a run."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.plan = machine.plan
+        self.open: dict[int, Frame] = {frame.program.index: frame for frame in machine.frames}
+        self._starts: dict[int, np.ndarray] = {}
+        self._branch_rows: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self.rows: list[int] = [0] * len(self.plan.programs)
+        """Rows that began, by program number."""
+        self.rows[0] = 1
+        for program, instruction in self.plan.regions:
+            match instruction.region:
+                case LoopRegion() as region:
+                    body = region.program
+                    started = self.loop_starts(region)[-1]
+                    self.rows[body.index] = int(started) + (self.open[body.index].iteration + 1 if body.index in self.open else 0)
+                case IfRegion() as region:
+                    table = machine.ledger.tables[region.table]
+                    assert isinstance(table, IfTable)
+                    self.rows[region.then.program.index] = table.branches.count(1)
+                    self.rows[region.otherwise.program.index] = table.branches.count(0)
+                case _ as region:
+                    assert region is not None
+                    inner = region.programs[0].index
+                    self.rows[inner] = max(0, self.calls(program, instruction_number(program, region.table)))
+
+    def calls(self, program: Program, number: int) -> int:
+        """How often a region of a program began: once in each row, but for rows that have not come so far."""
+        rows = self.rows[program.index]
+        frame = self.open.get(program.index)
+        if frame is None or rows == 0:
+            return rows
+        begun = frame.position > number or (frame.position == number and frame is not self.machine.frames[-1])
+        return rows if begun else rows - 1
+
+    def loop_starts(self, region: LoopRegion) -> np.ndarray:
+        """First row of each execution that ended, and of the one after them."""
+        if region.table not in self._starts:
+            table = self.machine.ledger.tables[region.table]
+            assert isinstance(table, LoopTable)
+            self._starts[region.table] = np.concatenate([[0], np.cumsum(np.array(table.counts, np.int64))]).astype(np.int64)
+        return self._starts[region.table]
+
+    def taken(self, region: IfRegion) -> np.ndarray:
+        """For each execution of an If, its branch: 1 then, 0 else."""
+        table = self.machine.ledger.tables[region.table]
+        assert isinstance(table, IfTable)
+        return np.frombuffer(bytes(table.branches), np.uint8)
+
+    def branch_rows(self, region: IfRegion) -> tuple[np.ndarray, np.ndarray]:
+        """For each execution of an If: its branch (1 then), and its row in that branch."""
+        if region.table not in self._branch_rows:
+            taken = self.taken(region)
+            then = np.cumsum(taken, dtype=np.int64)
+            rows = np.where(taken == 1, then - 1, np.arange(len(taken)) - then)
+            self._branch_rows[region.table] = taken, rows
+        return self._branch_rows[region.table]
+
+    def rows_of(self, region: LoopRegion, execution: int) -> tuple[int, int]:
+        """First row of an execution of a loop, and the row after its last."""
+        starts = self.loop_starts(region)
+        first = int(starts[execution])
+        end = int(starts[execution + 1]) if execution + 1 < len(starts) else self.rows[region.program.index]
+        return first, end
+
+    def parent_row(self, program: Program, row: int) -> tuple[int, int | None]:
+        """The row of the parent in which a row ran, and the iteration (None in a branch)."""
+        assert program.parent is not None
+        match program.parent.instructions[program.owner].region:
+            case LoopRegion() as region:
+                starts = self.loop_starts(region)
+                execution = int(np.searchsorted(starts, row, side="right")) - 1
+                return execution, row - int(starts[execution])
+            case IfRegion() as region:
+                taken, rows = self.branch_rows(region)
+                wanted = 1 if program is region.then.program else 0
+                return int(np.flatnonzero((taken == wanted) & (rows == row))[0]) if len(taken) < 64 else _nth(taken, wanted, row), None
+            case _:
+                return row, None
+
+
+def _nth(taken: np.ndarray, wanted: int, row: int) -> int:
+    return int(np.flatnonzero(taken == wanted)[row])
+
+
+def instruction_number(program: Program, table: int) -> int:
+    """Number of the instruction of a program whose region has that table."""
+    for number in program.regions:
+        region = program.instructions[number].region
+        if region is not None and region.table == table:
+            return number
+    raise AssertionError(table)
+
+
+class Sizes:
+    """The size of every row of every program under some weights, at one moment of a run."""
+
+    def __init__(self, executions: Executions, weights: Weights) -> None:
+        self.executions = executions
+        self.weights = weights
+        self.by_program: dict[int, Uniform | Varied] = {}
+        for program in reversed(executions.plan.programs):
+            self.by_program[program.index] = self._sizes(program)
+
+    @property
+    def total(self) -> int:
+        return self.by_program[0].before(1)
+
+    def _sizes(self, program: Program) -> Uniform | Varied:
+        executions, weights = self.executions, self.weights
+        rows = executions.rows[program.index]
+        frame = executions.open.get(program.index)
+        end = weights.end if program.parent is not None else 0
+        each = weights.instruction * len(program.instructions) + end
+        last = each
+        if frame is not None:
+            begun = frame.position + (frame is not executions.machine.frames[-1])
+            last = weights.instruction * begun
+        if not program.regions:
+            return Uniform(rows, each, last)
+        sizes = Uniform(rows, each, last).array()
+        for number in program.regions:
+            calls = executions.calls(program, number)
+            sizes[:calls] += weights.region + self._inside(program, number, calls)
+        return Varied(np.concatenate([[0], np.cumsum(sizes)]))
+
+    def _inside(self, program: Program, number: int, calls: int) -> np.ndarray:
+        """What ran inside a region at each of its executions."""
+        match program.instructions[number].region:
+            case LoopRegion() as region:
+                body = self.by_program[region.program.index]
+                starts = self.executions.loop_starts(region)
+                edges = np.append(starts, self.executions.rows[region.program.index])[: calls + 1]
+                if isinstance(body, Varied):
+                    return np.diff(body.starts[edges])
+                reached = np.minimum(edges, max(body.rows - 1, 0)) * body.each + np.where(
+                    edges >= body.rows, body.last if body.rows else 0, 0
+                )
+                return np.diff(reached)
+            case IfRegion() as region:
+                bodies = [self.by_program[one.program.index] for one in (region.otherwise, region.then)]
+                each = [body.each for body in bodies if isinstance(body, Uniform) and (body.last == body.each or not body.rows)]
+                if len(each) == len(bodies):
+                    return np.take(np.array(each, np.int64), self.executions.taken(region)[:calls])
+                taken, rows = self.executions.branch_rows(region)
+                otherwise, then = (body.array() for body in bodies)
+                inside = np.zeros(len(taken), np.int64)
+                inside[taken == 1] = then[rows[taken == 1]]
+                inside[taken == 0] = otherwise[rows[taken == 0]]
+                return inside[:calls]
+            case _ as region:
+                assert region is not None
+                return self.by_program[region.programs[0].index].array()[:calls]
+
+    def inside(self, program: Program, number: int, row: int) -> int:
+        """What ran inside a region in one row of the program that holds it."""
+        match program.instructions[number].region:
+            case LoopRegion() as region:
+                first, end = self.executions.rows_of(region, row)
+                sizes = self.by_program[region.program.index]
+                return sizes.before(end) - sizes.before(first)
+            case IfRegion() as region:
+                inner, at = self.branch(region, row)
+                sizes = self.by_program[inner.index]
+                return sizes.before(at + 1) - sizes.before(at)
+            case _ as region:
+                assert region is not None
+                sizes = self.by_program[region.programs[0].index]
+                return sizes.before(row + 1) - sizes.before(row)
+
+    def branch(self, region: IfRegion, execution: int) -> tuple[Program, int]:
+        """The branch program that ran at an execution of an If, and its row there."""
+        taken, rows = self.executions.branch_rows(region)
+        inner = region.then.program if taken[execution] else region.otherwise.program
+        return inner, int(rows[execution])

@@ -1,0 +1,179 @@
+"""Every moment of a run by its step number: the way from a number to a place, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from engine.run.machine import Machine
+from engine.run.plan import IfRegion, Instruction, LoopRegion, Program
+from engine.trace.sizes import RECORDS, STEPS, Executions, Sizes
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One open graph of a moment: its row, its iteration, and the instruction that it stands at."""
+
+    program: Program
+    row: int
+    iteration: int | None
+    position: int
+    """Equal to the number of instructions when the graph is done and only its end is left."""
+
+
+Moment = tuple[Level, ...]
+"""Open graphs, outermost first; each but the last stands at the region that the next one is in."""
+
+
+class Timeline:
+    """The order of all that a machine has run so far; made anew when the machine has gone on."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.executions = Executions(machine)
+
+    @cached_property
+    def steps(self) -> Sizes:
+        return Sizes(self.executions, STEPS)
+
+    @cached_property
+    def records(self) -> Sizes:
+        return Sizes(self.executions, RECORDS)
+
+    @property
+    def length(self) -> int:
+        """Steps that have run."""
+        return self.steps.total
+
+    def moment(self, step: int) -> Moment:
+        """What stood where before step number ``step`` (0-based) ran."""
+        levels: list[Level] = []
+        program, row, iteration, left = self.machine.plan.main, 0, None, step
+        while True:
+            position, inner = self._descend(program, row, left)
+            levels.append(Level(program, row, iteration, position))
+            if inner is None:
+                return tuple(levels)
+            program, row, iteration, left = inner
+
+    def _descend(self, program: Program, row: int, left: int) -> tuple[int, tuple[Program, int, int | None, int] | None]:
+        """The instruction that a row stands at after ``left`` of its steps, and the row inside it when that is in a region."""
+        inside_before = 0
+        for number in program.regions:
+            if left <= number + inside_before:
+                break
+            within = left - number - inside_before - 1
+            amount = self.steps.inside(program, number, row)
+            if within < amount or (within == amount and self._is_open(program, row, number)):
+                return number, self._inner(program, number, row, within)
+            inside_before += amount
+        return left - inside_before, None
+
+    def _is_open(self, program: Program, row: int, number: int) -> bool:
+        frame = self.executions.open.get(program.index)
+        if frame is None or frame is self.machine.frames[-1]:
+            return False
+        return frame.position == number and row == self.executions.rows[program.index] - 1
+
+    def _inner(self, program: Program, number: int, row: int, within: int) -> tuple[Program, int, int | None, int]:
+        match program.instructions[number].region:
+            case LoopRegion() as region:
+                first, _ = self.executions.rows_of(region, row)
+                sizes = self.steps.by_program[region.program.index]
+                at = sizes.find(sizes.before(first) + within)
+                return region.program, at, at - first, within - (sizes.before(at) - sizes.before(first))
+            case IfRegion() as region:
+                inner, at = self.steps.branch(region, row)
+                return inner, at, None, within
+            case _ as region:
+                assert region is not None
+                return region.programs[0], row, None, within
+
+    def step_at(self, program: Program, row: int, position: int) -> int:
+        """The step number of the moment at which a row stands before an instruction (regions before it done)."""
+        step = 0
+        while True:
+            step += position + sum(self.steps.inside(program, number, row) for number in program.regions if number < position)
+            if program.parent is None:
+                return step
+            sizes = self.steps.by_program[program.index]
+            outer_row, iteration = self.executions.parent_row(program, row)
+            if iteration is not None:
+                step += sizes.before(row) - sizes.before(row - iteration)
+            step += 1
+            position, program, row = program.owner, program.parent, outer_row
+
+    # -- addresses ------------------------------------------------------------------------------------------------
+
+    def address(self, program: Program, row: int) -> str:
+        """The address of one row of a program, such as ``main/while_3[2]/body``."""
+        parts: list[str] = []
+        while program.parent is not None:
+            outer_row, iteration = self.executions.parent_row(program, row)
+            label = program.parent.instructions[program.owner].label
+            parts.append(program.branch_name)
+            parts.append(label if iteration is None else f"{label}[{iteration}]")
+            program, row = program.parent, outer_row
+        return "/".join(["main", *reversed(parts)])
+
+    def walk(self) -> Iterator[tuple[Program, int, Instruction]]:
+        """Every execution of a region in the order in which it began: the program that holds it, its row, the instruction."""
+        stack = [iter(self._regions_of(self.machine.plan.main, 0))]
+        while stack:
+            found = next(stack[-1], None)
+            if found is None:
+                stack.pop()
+                continue
+            yield found
+            program, row, instruction = found
+            stack.append(self._inside(program, row, instruction))
+
+    def _regions_of(self, program: Program, row: int) -> Iterator[tuple[Program, int, Instruction]]:
+        for number in program.regions:
+            if row < self.executions.calls(program, number):
+                yield program, row, program.instructions[number]
+
+    def _inside(self, program: Program, row: int, instruction: Instruction) -> Iterator[tuple[Program, int, Instruction]]:
+        match instruction.region:
+            case LoopRegion() as region:
+                if region.program.regions:
+                    for at in range(*self.executions.rows_of(region, row)):
+                        yield from self._regions_of(region.program, at)
+            case IfRegion() as region:
+                yield from self._regions_of(*self.steps.branch(region, row))
+            case _ as region:
+                assert region is not None
+                yield from self._regions_of(region.programs[0], row)
+
+    def record(self, index: int) -> tuple[Program, int, Instruction]:
+        """The region execution of that number in the order of ``walk``."""
+        program, row, left = self.machine.plan.main, 0, index
+        while True:
+            for number in program.regions:
+                if row >= self.executions.calls(program, number):
+                    continue
+                if left == 0:
+                    return program, row, program.instructions[number]
+                left -= 1
+                inside = self.records.inside(program, number, row)
+                if left < inside:
+                    program, row, left = self._record_row(program, number, row, left)
+                    break
+                left -= inside
+            else:
+                raise IndexError(index)
+
+    def _record_row(self, program: Program, number: int, row: int, left: int) -> tuple[Program, int, int]:
+        match program.instructions[number].region:
+            case LoopRegion() as region:
+                first, _ = self.executions.rows_of(region, row)
+                sizes = self.records.by_program[region.program.index]
+                at = sizes.find(sizes.before(first) + left)
+                return region.program, at, left - (sizes.before(at) - sizes.before(first))
+            case IfRegion() as region:
+                inner, at = self.records.branch(region, row)
+                return inner, at, left
+            case _ as region:
+                assert region is not None
+                return region.programs[0], row, left

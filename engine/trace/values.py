@@ -1,0 +1,256 @@
+"""Any value of a run: taken from the machine or the ledger where it was kept, computed again, exactly, where it was not."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from engine.run.execute import execute
+from engine.run.ledger import NOTHING, Ledger
+from engine.run.limits import Control, Limits
+from engine.run.machine import Frame, Machine
+from engine.run.plan import Branch, CallRegion, IfRegion, LoopRegion, Program
+from engine.run.regions import entering, part
+from engine.trace.timeline import Timeline
+
+Row = tuple[int, int]
+"""Program number and row."""
+
+_MOST_KEPT_BYTES = 64 * 2**20
+_MOST_KEPT_ROWS = 512
+
+
+@dataclass(slots=True, eq=False)
+class _Need:
+    """What has to be computed in one row: the slots asked for, and the outer slots that takes."""
+
+    program: Program
+    row: int
+    iteration: int | None
+    slots: set[int]
+    numbers: list[int]
+    first_row: int
+    """Row to replay from; equal to ``row`` when the carried state at ``row`` is at hand."""
+
+
+class Values:
+    """Reads and recomputes values; what was computed stays in a bounded cache."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self._cache: OrderedDict[Row, dict[int, Any]] = OrderedDict()
+        self._cached_bytes = 0
+
+    def get(self, timeline: Timeline, program: Program, row: int, slot: int) -> Any:
+        """The value of a slot in a row; the caller has made sure that it was computed."""
+        kept = self._at_hand(timeline, program, row, slot)
+        if kept is not None:
+            return kept
+        needs = self._needs(timeline, program, row, slot)
+        with np.errstate(all="ignore"):
+            outer: dict[int, Any] = {}
+            for need in reversed(needs):
+                outer = self._compute(timeline, need, outer)
+        return outer[slot]
+
+    # -- what is at hand ------------------------------------------------------------------------------------------
+
+    def _at_hand(self, timeline: Timeline, program: Program, row: int, slot: int) -> Any | None:
+        if program.parent is None:
+            return self.machine.values[slot]
+        frame = timeline.executions.open.get(program.index)
+        if frame is not None and row == timeline.executions.rows[program.index] - 1:
+            number = program.producer.get(slot)
+            if number is None or number < frame.position:
+                return self.machine.values[slot]
+        cached = self._cache.get((program.index, row))
+        if cached is not None and slot in cached:
+            self._cache.move_to_end((program.index, row))
+            return cached[slot]
+        rows = self.machine.ledger.rows.get(program.index)
+        if rows is not None and not rows.forget:
+            return rows.kept(row, slot)
+        if slot not in program.producer and slot not in self._parameter_slots(program):
+            return self.machine.values[slot]
+        return None
+
+    def _parameter_slots(self, program: Program) -> set[int]:
+        return set(program.parameters.values()) | set(program.hidden)
+
+    # -- what it takes --------------------------------------------------------------------------------------------
+
+    def _needs(self, timeline: Timeline, program: Program, row: int, slot: int) -> list[_Need]:
+        """From the row asked for outwards: what each level has to compute for the one inside it."""
+        needs: list[_Need] = []
+        slots = {slot}
+        while program.parent is not None:
+            outer_row, iteration = timeline.executions.parent_row(program, row)
+            need = self._need(program, row, iteration, slots)
+            needs.append(need)
+            slots = self._outer_slots(program, need)
+            program, row = program.parent, outer_row
+        needs.append(_Need(program, 0, None, slots, [], 0))
+        return needs
+
+    def _need(self, program: Program, row: int, iteration: int | None, slots: set[int]) -> _Need:
+        carried = _loop_of(program).carried if iteration is not None else ()
+        rows = self.machine.ledger.rows.get(program.index)
+        first_row = row
+        entry = [one.parameter for one in carried] + list(program.hidden)
+        if iteration and entry:
+            while first_row > row - iteration and not self._entry_kept(program, first_row, entry, rows):
+                first_row -= 1
+        elif iteration == 0 and program.hidden:
+            first_row = row
+        wanted = set(slots)
+        if first_row < row:
+            wanted |= {one.result for one in carried}
+        # Between two iterations a variable may be assigned after all that is wanted has run.
+        replayed = list(range(len(program.instructions))) if first_row < row and program.hidden else self._closure(program, wanted)
+        return _Need(program, row, iteration, slots, replayed, first_row)
+
+    def _entry_kept(self, program: Program, row: int, entry: list[int], rows: Any) -> bool:
+        cached = self._cache.get((program.index, row), {})
+        return all(slot in cached or (rows is not None and not rows.forget and rows.kept(row, slot) is not None) for slot in entry)
+
+    def _closure(self, program: Program, slots: set[int]) -> list[int]:
+        """The instructions that the slots depend on, in order; all up to the last one where random states or variables matter."""
+        needed: set[int] = set()
+        waiting = [program.producer[slot] for slot in slots if slot in program.producer]
+        while waiting:
+            number = waiting.pop()
+            if number in needed:
+                continue
+            needed.add(number)
+            waiting += [program.producer[slot] for slot in program.instructions[number].inputs if slot in program.producer]
+        if program.hidden and needed:
+            return list(range(max(needed) + 1))
+        return sorted(needed)
+
+    def _outer_slots(self, program: Program, need: _Need) -> set[int]:
+        """The slots of the surrounding graph that binding this row's Parameters may take."""
+        region = program.parent.instructions[program.owner].region if program.parent else None
+        match region:
+            case LoopRegion():
+                outer = {source for _, source in region.invariants} | {sliced.source for sliced in region.sliced}
+                return outer | {one.initial for one in region.carried if one.initial is not None}
+            case IfRegion() | CallRegion():
+                return {source for _, source in _branch_of(program).bindings}
+            case None:
+                return set()
+
+    # -- computing it ---------------------------------------------------------------------------------------------
+
+    def _compute(self, timeline: Timeline, need: _Need, outer: dict[int, Any]) -> dict[int, Any]:
+        program = need.program
+        if program.parent is None:
+            return {slot: self.machine.values[slot] for slot in need.slots}
+        values = list(self.machine.values)
+        for slot, value in outer.items():
+            values[slot] = value
+        start = need.first_row
+        first_iteration = 0 if need.iteration is None else need.iteration - (need.row - start)
+        self._bind(program, start, first_iteration, values)
+        for row in range(start, need.row + 1):
+            iteration = None if need.iteration is None else need.iteration - (need.row - row)
+            if row > start:
+                assert iteration is not None
+                self._next_iteration(_loop_of(program), iteration, values)
+            for number in need.numbers if row < need.row else self._last_numbers(need):
+                self._run(program, number, values)
+        known = {slot: values[slot] for slot in program.parameters.values()}
+        for number in self._last_numbers(need):
+            known.update((slot, values[slot]) for slot in program.instructions[number].outputs)
+        known.update((slot, values[slot]) for slot in need.slots)
+        self._keep((program.index, need.row), known)
+        return known
+
+    def _last_numbers(self, need: _Need) -> list[int]:
+        return need.numbers if need.first_row == need.row else self._closure(need.program, need.slots)
+
+    def _bind(self, program: Program, row: int, iteration: int, values: list[Any]) -> None:
+        """The Parameters of a row, and the random states and variables at its beginning."""
+        zeros = self.machine.zeros
+        match program.parent.instructions[program.owner].region if program.parent else None:
+            case LoopRegion() as region:
+                for parameter, source in region.invariants:
+                    values[parameter] = entering(region, parameter, values[source])
+                for parameter, layer in region.unfed:
+                    values[parameter] = zeros.parameter(program.address, layer)
+                for carried in region.carried:
+                    if iteration:
+                        values[carried.parameter] = self._kept(program, row, carried.parameter)
+                    elif carried.initial is None:
+                        values[carried.parameter] = zeros.parameter(program.address, carried.layer)
+                    else:
+                        values[carried.parameter] = entering(region, carried.parameter, values[carried.initial])
+                _bind_iteration(region, iteration, values)
+            case _:
+                branch = _branch_of(program)
+                for parameter, source in branch.bindings:
+                    values[parameter] = values[source]
+                for parameter, layer in branch.unfed:
+                    values[parameter] = zeros.parameter(program.address, layer)
+        for slot in program.hidden:
+            values[slot] = self._kept(program, row, slot)
+
+    def _kept(self, program: Program, row: int, slot: int) -> Any:
+        cached = self._cache.get((program.index, row))
+        if cached is not None and slot in cached:
+            return cached[slot]
+        rows = self.machine.ledger.rows.get(program.index)
+        return rows.kept(row, slot) if rows is not None else None
+
+    def _next_iteration(self, region: LoopRegion, iteration: int, values: list[Any]) -> None:
+        fired = [values[carried.result] for carried in region.carried]
+        for carried, value in zip(region.carried, fired, strict=True):
+            values[carried.parameter] = value
+        _bind_iteration(region, iteration, values)
+
+    def _run(self, program: Program, number: int, values: list[Any]) -> None:
+        instruction = program.instructions[number]
+        if instruction.region is None:
+            execute(instruction, values)
+            return
+        machine = self.machine
+        quiet = Machine(machine.plan, values, Ledger(machine.plan, NOTHING), Control(Limits(None, None, None)), machine.zeros)
+        quiet.frames.append(Frame(program, number))
+        quiet.run_region()
+
+    def _keep(self, row: Row, known: dict[int, Any]) -> None:
+        kept = self._cache.setdefault(row, {})
+        self._cached_bytes += sum(getattr(value, "nbytes", 64) for slot, value in known.items() if slot not in kept)
+        kept.update(known)
+        self._cache.move_to_end(row)
+        while len(self._cache) > 1 and (self._cached_bytes > _MOST_KEPT_BYTES or len(self._cache) > _MOST_KEPT_ROWS):
+            _, dropped = self._cache.popitem(last=False)
+            self._cached_bytes -= sum(getattr(value, "nbytes", 64) for value in dropped.values())
+
+
+def _bind_iteration(region: LoopRegion, iteration: int, values: list[Any]) -> None:
+    for sliced in region.sliced:
+        values[sliced.parameter] = part(region, sliced, values[sliced.source], iteration)
+    for counter in region.counters:
+        values[counter.parameter] = counter.number(iteration)
+
+
+def _loop_of(program: Program) -> LoopRegion:
+    assert program.parent is not None
+    region = program.parent.instructions[program.owner].region
+    assert isinstance(region, LoopRegion)
+    return region
+
+
+def _branch_of(program: Program) -> Branch:
+    assert program.parent is not None
+    region = program.parent.instructions[program.owner].region
+    match region:
+        case IfRegion():
+            return region.then if program is region.then.program else region.otherwise
+        case CallRegion():
+            return region.branch
+        case _:
+            raise AssertionError(program.address)
