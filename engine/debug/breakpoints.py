@@ -1,0 +1,123 @@
+"""Where a run stops: at a place, at a pattern of places, when a condition over values holds, at the first NaN, at a change of shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Literal
+
+from engine.debug.expression import Expression, parse
+from engine.errors import AddressError
+from engine.ir.address import ANY_ITERATION, Address
+from engine.run.plan import Plan, Program
+
+BreakpointKind = Literal["address", "nan", "shape"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Breakpoint:
+    """One breakpoint; it stops a run before the place runs (address), or after an operation whose value is unusual (nan, shape)."""
+
+    id: int
+    pattern: str
+    """An address, perhaps with ``[*]``; iterations left out match all. Empty: everywhere."""
+    kind: BreakpointKind
+    condition: Expression | None
+    program: Program | None
+    """The graph that the pattern is in; None: every graph."""
+    position: int | None
+    """The instruction there; None: every one."""
+    iterations: tuple[int | None, ...] = ()
+    """For each open loop, outermost first, the iteration that it must be in; None: any."""
+
+    def describe(self) -> str:
+        what = {"address": "before", "nan": "first NaN or infinity at", "shape": "change of shape at"}[self.kind]
+        condition = f" when {self.condition.text}" if self.condition else ""
+        return f"{what} {self.pattern or 'any operation'}{condition}"
+
+
+@dataclass(eq=False)
+class Breakpoints:
+    """The breakpoints of one debugger."""
+
+    plan: Plan
+    _items: dict[int, Breakpoint] = field(default_factory=dict[int, Breakpoint])
+    _next: int = 1
+
+    def add(self, pattern: str = "", condition: str = "", kind: BreakpointKind = "address") -> Breakpoint:
+        """A new breakpoint; ``AddressError`` or ``ExpressionError`` when it can never hold."""
+        if not pattern and not condition and kind == "address":
+            raise AddressError("a breakpoint needs a place or a condition")
+        made = make(self.plan, self._next, pattern, condition, kind)
+        self._items[made.id] = made
+        self._next += 1
+        return made
+
+    def remove(self, id: int) -> None:
+        """Takes a breakpoint away; nothing happens when it is gone already."""
+        self._items.pop(id, None)
+
+    def clear(self) -> None:
+        self._items.clear()
+
+    def items(self) -> tuple[Breakpoint, ...]:
+        return tuple(self._items.values())
+
+    def __iter__(self) -> Iterator[Breakpoint]:
+        return iter(self.items())
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+
+def make(plan: Plan, id: int, pattern: str, condition: str, kind: BreakpointKind) -> Breakpoint:
+    """A breakpoint from its texts."""
+    expression = parse(condition) if condition.strip() else None
+    if not pattern.strip():
+        return Breakpoint(id, "", kind, expression, None, None)
+    address = Address.parse(pattern)
+    program, position, iterations = find(plan, address)
+    return Breakpoint(id, pattern.strip(), kind, expression, program, position, iterations)
+
+
+def find(plan: Plan, address: Address) -> tuple[Program, int | None, tuple[int | None, ...]]:
+    """The graph, the instruction (None: a body as a whole), and the iteration asked for at each loop of the way."""
+    program = plan.main
+    iterations: list[int | None] = []
+    segments = address.segments[1:]
+    place = 0
+    while place < len(segments):
+        segment = segments[place]
+        number = _instruction(program, segment.label)
+        region = program.instructions[number].region
+        wanted = None if segment.iteration in (None, ANY_ITERATION) else segment.iteration
+        if place + 1 == len(segments):
+            if region is None or segment.iteration is None or len(region.programs) > 1:
+                return program, number, tuple(iterations)
+            return region.programs[0], 0, (*iterations, wanted)
+        if region is None:
+            raise AddressError(f"{segment.label!r} in {program.address} has no body")
+        name = segments[place + 1].label
+        inner = next((one for one in region.programs if one.branch_name == name), None)
+        if inner is None:
+            raise AddressError(f"{segment.label!r} in {program.address} has no body {name!r}")
+        if region.kind not in ("If", "Function"):
+            iterations.append(wanted)
+        program = inner
+        place += 2
+    return program, (None if program.parent is None else len(program.instructions)), tuple(iterations)
+
+
+def _instruction(program: Program, label: str) -> int:
+    for number, instruction in enumerate(program.instructions):
+        if instruction.label == label:
+            return number
+    if label in program.layer_of_label:
+        raise AddressError(f"{label!r} in {program.address} is no operation that runs: its value is there when its graph begins")
+    raise AddressError(f"there is no {label!r} in {program.address}; it has {_near(label, [one.label for one in program.instructions])}")
+
+
+def _near(label: str, names: list[str]) -> str:
+    near = get_close_matches(label[:60], names[:5000], 3, 0.4) or names[:3]
+    return ", ".join(repr(name[:60]) for name in near) or "no operations"

@@ -1,0 +1,399 @@
+"""The debugger: moves freely through the time of one run, and computes further only where nobody has been yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from engine.debug import lookup
+from engine.debug.breakpoints import Breakpoint, Breakpoints, make
+from engine.debug.cursor import Cursor, DebuggerState, Levels, OpenGraph, address_of, next_of
+from engine.debug.door import outward
+from engine.debug.inputs import Inputs
+from engine.debug.result import Result
+from engine.debug.scene import Scene, Status
+from engine.debug.session import place, start
+from engine.debug.stops import matches, may_run_unwatched, next_match, stops
+from engine.debug.watches import Watches
+from engine.errors import AddressError, ValueUnavailable
+from engine.ir.address import Address
+from engine.ir.model import Model
+from engine.ops.bounds import at_most
+from engine.ops.catalogue import CATALOGUE, Catalogue
+from engine.run.ledger import Record
+from engine.run.limits import Limits, Paused
+from engine.run.machine import Failure, Machine
+from engine.run.plan import Program
+from engine.run.planner import plan_of
+from engine.trace.control_flow import ControlFlow, ControlFlowRecord
+from engine.trace.timeline import Level, Moment, Timeline
+from engine.trace.values import Values
+
+
+class Debugger:
+    """One run of one model that can be stepped, run, rewound and looked into.
+
+    Consts and Parameters are no steps: their values are there when their graph begins. ``record`` bounds what is remembered;
+    what is not remembered is computed again, exactly, when asked for.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        inputs: Inputs = None,
+        *,
+        limits: Limits | None = None,
+        record: Record | None = None,
+        seed: int | None = None,
+        catalogue: Catalogue = CATALOGUE,
+    ) -> None:
+        self.model = model
+        self.plan = plan_of(model, catalogue)
+        self.breakpoints = Breakpoints(self.plan)
+        self.watches = Watches(self)
+        self.limits = limits or Limits()
+        self._record = record or Record()
+        self._inputs = inputs
+        self._seed = 0 if seed is None else seed
+        self.restart()
+
+    def restart(self) -> Cursor:
+        """Back to the beginning, everything computed forgotten."""
+        self.machine: Machine = start(self.plan, self._inputs, self.limits, self._record, self._seed)
+        self.machine.values = [
+            np.array(value) if isinstance(value, np.ndarray) and value.base is None else value for value in self.machine.values
+        ]
+        self._timeline: Timeline | None = None
+        self._values = Values(self.machine)
+        self._past: int | None = None
+        self._limit = ""
+        self._stepped_from = ""
+        self._done: int | None = 0
+        return self.cursor
+
+    # -- where we are ---------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> DebuggerState:
+        """Of the run as a whole, wherever the cursor is."""
+        if self.machine.state != "paused":
+            return self.machine.state
+        return "limit" if self._limit else "paused"
+
+    @property
+    def failure(self) -> str | None:
+        """Why the run failed, or the limit that it reached; None otherwise."""
+        return self.machine.failure or self._limit or None
+
+    @property
+    def failed_address(self) -> str | None:
+        """Address of the operation that failed."""
+        return place(self.machine) if self.machine.state == "failed" else None
+
+    @property
+    def steps(self) -> int:
+        """Steps that have run so far."""
+        if self._done is None:
+            self._done = self.timeline.length
+        return self._done
+
+    @property
+    def timeline(self) -> Timeline:
+        """The order of everything that has run."""
+        if self._timeline is None:
+            self._timeline = Timeline(self.machine)
+        return self._timeline
+
+    @property
+    def values(self) -> Values:
+        """The values of the run, by graph, row and slot."""
+        return self._values
+
+    @property
+    def moment(self) -> Moment:
+        """The open graphs at the cursor, outermost first."""
+        if self._past is not None:
+            return self.timeline.moment(self._past)
+        rows = self.timeline.executions.rows
+        return tuple(
+            Level(frame.program, rows[frame.program.index] - 1, frame.iteration if frame.region else None, frame.position)
+            for frame in self.machine.frames
+        )
+
+    @property
+    def cursor(self) -> Cursor:
+        step = self.steps if self._past is None else self._past
+        if self._past is None and self.machine.state == "finished":
+            return Cursor(step, "", "finished", self._address_before(step))
+        address, kind = next_of(self._frontier() if self._past is None else self._levels(self.moment))
+        return Cursor(step, address, kind, self._address_before(step))
+
+    def _address_before(self, step: int) -> str:
+        if step == 0:
+            return ""
+        if self._past is None and self._stepped_from:
+            return self._stepped_from
+        return next_of(self._levels(self.timeline.moment(step - 1)))[0]
+
+    def _frontier(self) -> Levels:
+        return [(frame.program, frame.iteration if frame.region else None, frame.position) for frame in self.machine.frames]
+
+    @staticmethod
+    def _levels(moment: Moment) -> Levels:
+        return [(level.program, level.iteration, level.position) for level in moment]
+
+    def frames(self) -> tuple[OpenGraph, ...]:
+        """The open graphs at the cursor, outermost first."""
+        opened: list[OpenGraph] = []
+        levels = self._frontier() if self._past is None else self._levels(self.moment)
+        for depth, (program, iteration, _) in enumerate(levels):
+            address = address_of(levels[: depth + 1])
+            opened.append(OpenGraph(address, program.address, iteration, lookup.bound_of(self, program) if iteration is not None else None))
+        return tuple(opened)
+
+    def statuses(self) -> dict[str, Status]:
+        """Status of every node at the cursor, by static address."""
+        return self.scene().statuses(self.machine.state == "failed" and self._past is None)
+
+    def scene(self) -> Scene:
+        """Which execution of each graph is to be shown at the cursor."""
+        return Scene(self.plan, self.timeline, self.moment)
+
+    # -- what there is --------------------------------------------------------------------------------------------
+
+    @property
+    def control_flow(self) -> ControlFlow:
+        """Records of everything that has run so far."""
+        cause = "error" if self.machine.state == "failed" else "limit" if self._limit else None
+        return ControlFlow(self.machine, cause)
+
+    @property
+    def result(self) -> Result:
+        """The outputs and control flow of the run."""
+        return Result(self.machine)
+
+    def value(self, address: str) -> np.ndarray:
+        """The value at an address, read-only; ``ValueUnavailable`` says why there is none, ``AddressError`` that there is no such place.
+
+        Iterations that are left out are those shown at the cursor.
+        """
+        program, row, slot = lookup.locate(self, Address.parse(address))
+        return outward(self._values.get(self.timeline, program, row, slot))
+
+    def record(self, address: str) -> ControlFlowRecord | None:
+        """What one execution of a Loop, TensorIterator or If did so far, by its address; None when it has not begun."""
+        try:
+            return lookup.record(self, Address.parse(address))
+        except ValueUnavailable:
+            return None
+
+    def rows_of(self, address: Address) -> tuple[Program, int]:
+        """The graph that holds the node of an address, and the row of it that is meant."""
+        return lookup.graph_row(self, address)
+
+    def has_run(self, program: Program, row: int, slot: int) -> bool:
+        """Whether what fills a slot has run in a row that has begun."""
+        return lookup.has_run(self, program, row, slot)
+
+    def must_have_begun(self, program: Program, row: int, number: int) -> None:
+        """``ValueUnavailable`` when a node with bodies has not begun in a row."""
+        lookup.must_have_begun(self, program, row, number)
+
+    def resolve(self, static: str) -> str | None:
+        """The address that a place of the model stands for at the cursor; None when it has not run there."""
+        try:
+            return lookup.resolve(self, static)
+        except (ValueUnavailable, AddressError):
+            return None
+
+    # -- moving ---------------------------------------------------------------------------------------------------
+
+    def step(self) -> Cursor:
+        """One operation, the beginning of one node with bodies, or the end of one body execution."""
+        if self._past is not None:
+            return self._go(self._past + 1)
+        if self.machine.state == "paused":
+            before = next_of(self._frontier())[0]
+            self._compute(self.machine.step)
+            self._stepped_from = before if self._went_on() else ""
+        return self.cursor
+
+    step_into = step
+    """Stepping enters bodies anyway."""
+
+    def step_back(self) -> Cursor:
+        """One step back in time."""
+        return self._go(max(0, self.cursor.step - 1))
+
+    def step_over(self) -> Cursor:
+        """As ``step``, but a node with bodies runs as a whole."""
+        levels = self.moment
+        level = levels[-1]
+        instructions = level.program.instructions
+        if level.position == len(instructions) or instructions[level.position].region is None:
+            return self.step()
+        return self._leave(level.program, level.row, level.position + 1)
+
+    def step_out(self) -> Cursor:
+        """Until the node whose body is open is done; to the end of the run in the outermost graph."""
+        level = self.moment[-1]
+        if level.program.parent is None:
+            return self.run()
+        row, _ = self.timeline.executions.parent_row(level.program, level.row)
+        return self._leave(level.program.parent, row, level.program.owner + 1)
+
+    def _leave(self, program: Program, row: int, position: int) -> Cursor:
+        """To the moment when a row has come to a position; computing goes at full speed unless breakpoints hold inside."""
+
+        def there() -> bool:
+            frame = self.machine.frames[-1]
+            return frame.program is program and frame.position >= position
+
+        if self._has_reached(program, row, position):
+            return self._go(self.timeline.step_at(program, row, position))
+        floor = next(depth for depth, frame in enumerate(self.machine.frames, 1) if frame.program is program)
+        return self._forward(there, floor)
+
+    def next_iteration(self) -> Cursor:
+        """To the beginning of the next iteration of the innermost loop; past the loop when there is none."""
+        levels = self.moment
+        inner = next((level for level in reversed(levels) if level.iteration is not None), None)
+        if inner is None:
+            return self.step_over()
+        program, row, iteration = inner.program, inner.row, inner.iteration
+        assert program.parent is not None
+        assert iteration is not None
+        owner_row, _ = self.timeline.executions.parent_row(program, row)
+        if self.timeline.executions.rows[program.index] > row + 1:
+            _, next_iteration = self.timeline.executions.parent_row(program, row + 1)
+            if next_iteration:
+                return self._go(self.timeline.step_at(program, row + 1, 0))
+        if self._has_reached(program.parent, owner_row, program.owner + 1):
+            return self._go(self.timeline.step_at(program.parent, owner_row, program.owner + 1))
+        depth = next(number for number, level in enumerate(levels) if level is inner) + 1
+
+        def there() -> bool:
+            frames = self.machine.frames
+            return len(frames) < depth or (frames[depth - 1].iteration > iteration and frames[depth - 1].program is program)
+
+        return self._forward(there, depth)
+
+    def previous_iteration(self) -> Cursor:
+        """To the beginning of the iteration before; to the loop itself from its first."""
+        inner = next((level for level in reversed(self.moment) if level.iteration is not None), None)
+        if inner is None:
+            return self.step_back()
+        if inner.iteration:
+            return self._go(self.timeline.step_at(inner.program, inner.row - 1, 0))
+        return self._go(self.timeline.step_at(inner.program, inner.row, 0) - 1)
+
+    def run(self) -> Cursor:
+        """To the next breakpoint, the end, a failure or a limit. After a limit it goes on for as much again."""
+        if self._past is not None:
+            step = self._next_recorded_stop(self._past)
+            if step is not None:
+                return self._go(step)
+            self._past = None
+        self._compute(self._run_to_stop)
+        return self.cursor
+
+    def run_to(self, pattern: str) -> Cursor:
+        """To the next moment before a place runs; iterations that are left out match all."""
+        target = make(self.plan, 0, pattern, "", "address")
+        if self._past is not None:
+            step = next_match(self, target, self._past)
+            if step is not None:
+                return self._go(step)
+        return self._forward(lambda: matches(self._frontier(), target), 0, target)
+
+    def seek(self, place: str | int) -> Cursor:
+        """To a step number or to the moment before an address runs, computing further where nobody has been."""
+        if isinstance(place, int):
+            if place < 0:
+                raise AddressError(f"step {place} lies before the beginning")
+            while self.steps < place and self.state == "paused":
+                self._past = None
+                self._compute(self.machine.step)
+            return self._go(min(place, self.steps))
+        target = make(self.plan, 0, place, "", "address")
+        step = next_match(self, target, -1)
+        if step is not None:
+            return self._go(step)
+        self._forward(lambda: matches(self._frontier(), target), 0, target)
+        if self.state != "finished" and stops(self, list(self.breakpoints)) and not matches(self._frontier(), target):
+            return self.cursor
+        if not matches(self._frontier(), target) or self.state == "finished":
+            raise AddressError(f"the run never comes to {place}: it is {self.state} after {self.steps:,} steps")
+        return self.cursor
+
+    def stop(self) -> None:
+        """Stops a computation that another thread has under way; what it has computed is kept."""
+        self.machine.control.stop.set()
+
+    def _go(self, step: int) -> Cursor:
+        self._past = None if step >= self.steps else step
+        return self.cursor
+
+    # -- computing ------------------------------------------------------------------------------------------------
+
+    def _forward(self, there: Callable[[], bool], floor: int = 0, target: Breakpoint | None = None) -> Cursor:
+        """Computes on until a condition on the frontier holds or a breakpoint stops it."""
+        self._past = None
+        self._compute(lambda: self._run_until(there, floor, [target] if target else []))
+        return self.cursor
+
+    def _has_reached(self, program: Program, row: int, position: int) -> bool:
+        """Whether the run has come so far that a row stands at or beyond a position."""
+        executions = self.timeline.executions
+        if row < executions.rows[program.index] - 1 or program.index not in executions.open:
+            return True
+        return executions.open[program.index].position >= position
+
+    def _compute(self, action: Callable[[], None]) -> None:
+        """Runs the machine; a failure or a limit shows in ``state``."""
+        if self.machine.state != "paused":
+            return
+        self._limit = self._stepped_from = ""
+        control = self.machine.control
+        control.begin()
+        try:
+            with np.errstate(all="ignore"), at_most(control.most_elements):
+                action()
+        except Paused as pause:
+            self._limit = pause.message if pause.cause == "limit" else ""
+            if pause.cause == "limit":
+                control.extend(self.limits)
+        except Failure:
+            pass
+        finally:
+            control.end()
+        self._timeline = None
+        single = action == self.machine.step and self._went_on()
+        self._done = self._done + 1 if single and self._done is not None else None
+
+    def _went_on(self) -> bool:
+        return self.machine.state in ("paused", "finished") and not self._limit
+
+    def _run_until(self, there: Callable[[], bool], floor: int, targets: list[Breakpoint]) -> None:
+        """Runs until a condition on the frontier holds; loops deeper than ``floor`` that hold no breakpoint run through generated code."""
+        machine = self.machine
+        watched = [*self.breakpoints, *targets]
+        first = True
+        while machine.state == "paused":
+            if not first and (there() or stops(self, list(self.breakpoints))):
+                return
+            first = False
+            machine.control.check(0)
+            machine.advance(unwatched=may_run_unwatched(machine, watched, floor))
+
+    def _run_to_stop(self) -> None:
+        if len(self.breakpoints):
+            self._run_until(lambda: False, 0, [])
+        else:
+            self.machine.run()
+
+    def _next_recorded_stop(self, step: int) -> int | None:
+        """The next step after this one, in what has run already, at which a breakpoint holds."""
+        found = [next_match(self, one, step) for one in self.breakpoints]
+        return min((one for one in found if one is not None), default=None)

@@ -1,0 +1,128 @@
+"""Running a model once: for its outputs, or for a few of its tensors and only what they need."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from engine.debug.debugger import Debugger
+from engine.debug.door import owned
+from engine.debug.inputs import Inputs, bind
+from engine.debug.result import Result
+from engine.debug.session import Session, stopped
+from engine.errors import AddressError, shorten
+from engine.ir.address import Address, labels
+from engine.ir.model import Graph, LayerId, Model, Source
+from engine.ir.prune import pruned
+from engine.ops.catalogue import CATALOGUE, Catalogue
+from engine.run.ledger import Record
+from engine.run.limits import Limits
+from engine.run.machine import Machine
+
+
+class Fetched(Result):
+    """A run for some tensors: ``outputs`` are those, in the order in which they were asked for, ``named`` has them by the same names."""
+
+    def __init__(self, machine: Machine, arrays: Mapping[str, np.ndarray], order: Sequence[str]) -> None:
+        super().__init__(machine)
+        self._arrays = arrays
+        self._order = order
+
+    @cached_property
+    def outputs(self) -> tuple[np.ndarray, ...]:
+        return tuple(self._arrays[name] for name in self._order)
+
+    @cached_property
+    def named(self) -> Mapping[str, np.ndarray]:
+        return self._arrays
+
+
+def run(
+    model: Model,
+    inputs: Inputs = None,
+    fetches: Sequence[str] | None = None,
+    *,
+    limits: Limits | None = None,
+    seed: int | None = None,
+    catalogue: Catalogue = CATALOGUE,
+) -> Result:
+    """Runs a model once, from fresh variables.
+
+    ``inputs``: arrays by tensor name, Parameter name or position, or a sequence. ``seed`` fixes random operations whose own seeds are
+    0. Raises ``InvalidModel`` (the model has errors), ``InputError``, or ``RunStopped`` (an operation failed, or a limit was reached).
+
+    ``fetches``: the tensors that the result's ``outputs`` are, instead of the model's own; only what they need runs, and inputs that
+    they do not need may be left out. Each is a tensor name, a node name (``Add_3``, ``Split:1``) or an address; inside a body an
+    address with its iterations (``main/loop_7[2]/body/Add_3``; the last one where they are left out). ``AddressError`` for a fetch
+    that names nothing or several tensors, ``ValueUnavailable`` for an iteration that did not run.
+    """
+    if fetches is None:
+        return Session(model, catalogue=catalogue).run(inputs, limits=limits, seed=seed)
+    names = [fetches] if isinstance(fetches, str) else list(fetches)
+    sources = {name: source for name in names if (source := _outermost(model.graph, name)) is not None}
+    inner = {name: _owner(model.graph, name) for name in names if name not in sources}
+    part = pruned(model, list(sources.items()), set(inner.values()))
+    arrays = bind(model, inputs, needed={node.id for node in part.graph.parameters})
+    feeds = [arrays[node.id] for node in part.graph.parameters]
+    if not inner:
+        result = Session(part, catalogue=catalogue).run(feeds, limits=limits, seed=seed)
+        return Fetched(result.machine, dict(zip(sources, result.outputs, strict=True)), names)
+    record, entropy = Record(everything=True), secrets.randbits(62) if seed is None else seed
+    debugger = Debugger(part, feeds, limits=limits, record=record, seed=entropy, catalogue=catalogue)
+    debugger.run()
+    if debugger.state != "finished":
+        raise stopped(debugger.machine, debugger.failure or "", "limit" if debugger.state == "limit" else "error")
+    found = dict(zip(sources, debugger.result.outputs, strict=True))
+    return Fetched(debugger.machine, found | {name: owned(debugger.value(name)) for name in inner}, names)
+
+
+def _outermost(graph: Graph, name: str) -> Source | None:
+    """The tensor of the outermost graph that a fetch names; None for an address inside a body."""
+    found = {Source(node.id, index) for node in graph.nodes for index, port in enumerate(node.outputs) if name in port.names}
+    found = found or {source for node in graph.results if name in node.output_names if (source := graph.sources[node.id][0])}
+    found = found or set(_of_nodes(graph, name))
+    if len(found) > 1:
+        raise AddressError(f"{shorten(name)!r} means {len(found)} tensors: fetch one by its address")
+    if found:
+        return found.pop()
+    address = Address.parse(name)
+    if len(address.segments) != 2:
+        return None
+    return _output(graph, _layer(graph, address), address.output, name)
+
+
+def _of_nodes(graph: Graph, name: str) -> Iterator[Source]:
+    """The tensors that a node's name means, with ``:1`` after it for another output than the first; of a Result, what it is given."""
+    for node in graph.nodes:
+        stem, _, number = (name, "", "0") if node.name == name else name.rpartition(":")
+        if node.name != stem or not number.isdecimal():
+            continue
+        if node.type == "Result":
+            yield from (source for source in graph.sources[node.id] if source is not None)
+        else:
+            yield _output(graph, node.id, int(number), name)
+
+
+def _output(graph: Graph, layer: LayerId, output: int, name: str) -> Source:
+    node = graph.by_id[layer]
+    if node.type == "Result" and graph.sources[layer] and (source := graph.sources[layer][0]) is not None:
+        return source
+    if output >= len(node.outputs):
+        raise AddressError(f"{shorten(name)!r}: {node.type} {shorten(node.name)!r} has no output {output}")
+    return Source(layer, output)
+
+
+def _owner(graph: Graph, name: str) -> LayerId:
+    """The node of the outermost graph whose body a fetch looks into."""
+    return _layer(graph, Address.parse(name))
+
+
+def _layer(graph: Graph, address: Address) -> LayerId:
+    if len(address.segments) > 1:
+        for layer, label in labels(graph).items():
+            if label == address.segments[1].label:
+                return layer
+    raise AddressError(f"there is no tensor {str(address)!r}: give a tensor name, the name of a node of the outermost graph, or an address")

@@ -1,0 +1,165 @@
+"""From addresses to rows and slots."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.errors import AddressError, ValueUnavailable
+from engine.ir.address import ANY_ITERATION, Address, Segment
+from engine.run.plan import ABSENT, IfRegion, LoopRegion, Program
+from engine.trace.control_flow import ControlFlowRecord
+
+if TYPE_CHECKING:
+    from engine.debug.debugger import Debugger
+
+
+# -- addresses --------------------------------------------------------------------------------------------------------
+
+
+def locate(debugger: Debugger, address: Address) -> tuple[Program, int, int]:
+    """Program, row and slot of a value that has been computed; ``ValueUnavailable`` when it has not."""
+    program, row = graph_row(debugger, address)
+    slot = _slot(program, address.segments[-1], address)
+    _must_have_run(debugger, program, row, slot, address)
+    return program, row, slot
+
+
+def record(debugger: Debugger, address: Address) -> ControlFlowRecord:
+    """What one execution of a Loop, TensorIterator or If did; ``ValueUnavailable`` when it has not begun."""
+    program, row = debugger.plan.main, 0
+    segments = address.segments[1:]
+    for place in range(0, len(segments) - 1, 2):
+        program, row = _into(debugger, program, row, segments[place], segments[place + 1].label)
+    number = next((number for number in program.regions if segments and program.instructions[number].label == segments[-1].label), None)
+    if number is None or len(segments) % 2 == 0:
+        raise AddressError(f"{address} names no Loop, TensorIterator or If")
+    if row >= debugger.timeline.executions.calls(program, number):
+        raise ValueUnavailable(f"{address} has not run yet")
+    return debugger.control_flow.of(program, row, program.instructions[number])
+
+
+def graph_row(debugger: Debugger, address: Address) -> tuple[Program, int]:
+    """The graph that holds the node of an address, and the row of it that is meant."""
+    program, row = debugger.plan.main, 0
+    segments = address.segments[1:]
+    if len(segments) % 2 == 0:
+        raise AddressError(f"{address} names a graph, not a value: add the name of a node")
+    for place in range(0, len(segments) - 1, 2):
+        program, row = _into(debugger, program, row, segments[place], segments[place + 1].label)
+    return program, row
+
+
+def must_have_begun(debugger: Debugger, program: Program, row: int, number: int) -> None:
+    """``ValueUnavailable`` when a node with bodies has not begun in a row."""
+    if row >= debugger.timeline.executions.calls(program, number):
+        label = program.instructions[number].label
+        raise ValueUnavailable(f"{label!r} in {debugger.timeline.address(program, row)} has not run yet")
+
+
+def _slot(program: Program, segment: Segment, address: Address) -> int:
+    layer = program.layer_of_label.get(segment.label)
+    if layer is None:
+        raise AddressError(f"there is no {segment.label!r} in {program.address}")
+    slot = program.slots.get((layer, address.output))
+    if slot is None:
+        raise AddressError(f"{segment.label!r} in {program.address} has no output {address.output}")
+    if slot == ABSENT:
+        raise ValueUnavailable(f"nothing feeds {segment.label!r} in {program.address}")
+    return slot
+
+
+def _into(debugger: Debugger, program: Program, row: int, segment: Segment, body: str) -> tuple[Program, int]:
+    """The row of a body in one row of the graph around it."""
+    number = next((number for number in program.regions if program.instructions[number].label == segment.label), None)
+    if number is None:
+        raise AddressError(f"there is no {segment.label!r} with a body in {program.address}")
+    must_have_begun(debugger, program, row, number)
+    region = program.instructions[number].region
+    assert region is not None
+    inner = next((one for one in region.programs if one.branch_name == body), None)
+    if inner is None:
+        raise AddressError(f"{segment.label!r} in {program.address} has no body {body!r}")
+    match region:
+        case LoopRegion():
+            return inner, _loop_row(debugger, region, row, segment)
+        case IfRegion():
+            taken, rows = debugger.timeline.executions.branch_rows(region)
+            ran = region.then.program if taken[row] else region.otherwise.program
+            if ran is not inner:
+                raise ValueUnavailable(f"the {body} branch of {segment.label!r} did not run there: its condition chose {ran.branch_name}")
+            return inner, int(rows[row])
+        case _:
+            return inner, row
+
+
+def _loop_row(debugger: Debugger, region: LoopRegion, execution: int, segment: Segment) -> int:
+    first, end = debugger.timeline.executions.rows_of(region, execution)
+    if first == end:
+        raise ValueUnavailable(f"the body of {segment.label!r} never ran: it has zero iterations")
+    if segment.iteration is None or segment.iteration == ANY_ITERATION:
+        shown = debugger.scene().shown.get(region.program.index)
+        return shown.row if shown is not None and first <= shown.row < end else end - 1
+    if segment.iteration >= end - first:
+        raise ValueUnavailable(
+            f"iteration {segment.iteration} of {segment.label!r} has not run: there are {end - first} so far, counted from 0"
+        )
+    return first + segment.iteration
+
+
+def iteration_rows(debugger: Debugger, address: Address) -> tuple[Program, int, int, int]:
+    """Program, slot, first row and the row after the last of a place over all iterations of the innermost loop around it."""
+    program, row = graph_row(debugger, address)
+    slot = _slot(program, address.segments[-1], address)
+    region = program.parent.instructions[program.owner].region if program.parent else None
+    if not isinstance(region, LoopRegion):
+        raise AddressError(f"{address} lies in no loop's body itself: only those have a value for each iteration")
+    execution, _ = debugger.timeline.executions.parent_row(program, row)
+    first, end = debugger.timeline.executions.rows_of(region, execution)
+    return program, slot, first, end if has_run(debugger, program, end - 1, slot) else end - 1
+
+
+def has_run(debugger: Debugger, program: Program, row: int, slot: int) -> bool:
+    """Whether what fills a slot has run in a row that has begun."""
+    executions = debugger.timeline.executions
+    frame = executions.open.get(program.index)
+    number = program.producer.get(slot)
+    return number is None or frame is None or row < executions.rows[program.index] - 1 or number < frame.position
+
+
+def _must_have_run(debugger: Debugger, program: Program, row: int, slot: int, address: Address) -> None:
+    if not has_run(debugger, program, row, slot):
+        frame = debugger.timeline.executions.open[program.index]
+        number = program.producer[slot]
+        failed = debugger.machine.state == "failed" and number == frame.position and frame is debugger.machine.frames[-1]
+        raise ValueUnavailable(f"{address} {'failed' if failed else 'has not run yet'}")
+
+
+def resolve(debugger: Debugger, static: str) -> str | None:
+    """The address of what a static place shows at the cursor."""
+    scene = debugger.scene()
+    graph, _, label = static.rpartition("/")
+    program = debugger.plan.program_by_address.get(graph)
+    shown = scene.shown.get(program.index) if program else None
+    if program is None or shown is None or label not in program.layer_of_label:
+        return None
+    number = next((number for number, one in enumerate(program.instructions) if one.label == label), None)
+    if number is not None and number >= shown.position:
+        return None
+    return f"{debugger.timeline.address(program, shown.row)}/{label}"
+
+
+def bound_of(debugger: Debugger, program: Program) -> int | None:
+    """How many iterations the open execution of a loop's body may have at most; None for no limit."""
+    frame = next((frame for frame in debugger.machine.frames if frame.program is program), None)
+    if frame is not None:
+        return frame.bound if frame.bound < 1 << 62 else None
+    scene = debugger.scene()
+    shown = scene.shown.get(program.index)
+    if shown is None:
+        return None
+    execution, _ = debugger.timeline.executions.parent_row(program, shown.row)
+    assert program.parent is not None
+    region = program.parent.instructions[program.owner].region
+    assert isinstance(region, LoopRegion)
+    first, end = debugger.timeline.executions.rows_of(region, execution)
+    return end - first

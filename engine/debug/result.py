@@ -1,0 +1,82 @@
+"""What a run gives: outputs, every named tensor, and the control flow that led there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+import numpy as np
+
+from engine.debug.door import owned
+from engine.errors import AddressError, ValueUnavailable, listed, shorten
+from engine.ir.model import Model, Signature
+from engine.run.machine import Machine
+from engine.trace.control_flow import ControlFlow
+
+
+class Result:
+    """One run of a model, finished or not; what was not computed says so when asked for."""
+
+    def __init__(self, machine: Machine, cause: str | None = None) -> None:
+        self._machine = machine
+        self._cause = cause
+
+    @property
+    def model(self) -> Model:
+        return self._machine.plan.model
+
+    @property
+    def machine(self) -> Machine:
+        """The machine at the end of the run."""
+        return self._machine
+
+    @property
+    def finished(self) -> bool:
+        return self._machine.state == "finished"
+
+    @cached_property
+    def outputs(self) -> tuple[np.ndarray, ...]:
+        """In document order of the Result layers; ``ValueUnavailable`` when the run did not finish."""
+        return tuple(self._value(signature) for signature in self.model.outputs)
+
+    @cached_property
+    def named(self) -> Mapping[str, np.ndarray]:
+        """Every tensor name and Result name to its value; ``AddressError`` for a name that means two different outputs."""
+        return _Named(self)
+
+    @cached_property
+    def control_flow(self) -> ControlFlow:
+        """Records of every Loop, TensorIterator and If that ran, in pre-order."""
+        return ControlFlow(self._machine, self._cause)
+
+    def _value(self, signature: Signature) -> np.ndarray:
+        value = self._machine.values[self._slot(signature)]
+        if not self.finished or value is None:
+            raise ValueUnavailable(f"output {signature.name!r} has no value: the run did not finish")
+        return owned(value)
+
+    def _slot(self, signature: Signature) -> int:
+        return self._machine.plan.main.results[signature.layer]
+
+
+class _Named(Mapping[str, np.ndarray]):
+    def __init__(self, result: Result) -> None:
+        self._result = result
+        self._found: dict[str, list[int]] = {}
+        for number, signature in enumerate(result.model.outputs):
+            for name in dict.fromkeys((signature.name, *signature.names)):
+                self._found.setdefault(name, []).append(number)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        numbers = self._found[name]
+        slots = {self._result._slot(self._result.model.outputs[number]) for number in numbers}
+        if len(slots) > 1:
+            outputs = listed([self._result.model.outputs[number].name for number in numbers])
+            raise AddressError(f"the name {shorten(name)!r} means {len(slots)} different outputs: {outputs}; take them by position")
+        return self._result.outputs[numbers[0]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)

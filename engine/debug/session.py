@@ -1,0 +1,76 @@
+"""Running a model from its inputs to its outputs, again and again with its variables kept."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import numpy as np
+
+from engine.debug.inputs import Inputs, bind
+from engine.debug.result import Result
+from engine.errors import RunStopped
+from engine.ir.model import Model
+from engine.ops.catalogue import CATALOGUE, Catalogue
+from engine.run.ledger import NOTHING, Record
+from engine.run.limits import Limits, Paused
+from engine.run.machine import Failure, Machine
+from engine.run.plan import Plan
+from engine.run.planner import plan_of
+from engine.trace.timeline import Timeline
+
+
+class Session:
+    """Keeps the variables of ReadValue and Assign from one run to the next, until it is reset."""
+
+    def __init__(self, model: Model, *, catalogue: Catalogue = CATALOGUE) -> None:
+        self._plan = plan_of(model, catalogue)
+        self._variables: dict[int, Any] = {}
+
+    def reset(self) -> None:
+        """Forgets all variables: the next run reads their initial values."""
+        self._variables.clear()
+
+    @property
+    def variables(self) -> dict[str, np.ndarray]:
+        """The variables that have a value, by id."""
+        return {name: np.asarray(self._variables[slot]) for name, slot in self._plan.variables.items() if slot in self._variables}
+
+    def run(self, inputs: Inputs = None, *, limits: Limits | None = None, seed: int | None = None) -> Result:
+        """As ``engine.run``, with this session's variables."""
+        machine = start(self._plan, inputs, limits or Limits(), NOTHING, seed, self._variables)
+        try:
+            machine.run()
+        except Paused as pause:
+            raise stopped(machine, pause.message, pause.cause) from None
+        except Failure as failure:
+            raise stopped(machine, str(failure), "error") from failure.__cause__
+        for slot in self._plan.variables.values():
+            if machine.values[slot] is not None:
+                self._variables[slot] = machine.values[slot]
+        return Result(machine)
+
+
+def start(plan: Plan, inputs: Inputs, limits: Limits, record: Record, seed: int | None, variables: dict[int, Any] | None = None) -> Machine:
+    """A machine at the beginning of a run."""
+    arrays = bind(plan.model, inputs)
+    slots = {plan.main.parameters[layer]: array for layer, array in arrays.items()}
+    return Machine.start(
+        plan, slots, limits=limits, record=record, entropy=secrets.randbits(62) if seed is None else seed, variables=variables
+    )
+
+
+def stopped(machine: Machine, message: str, cause: str) -> RunStopped:
+    """The error for a run that did not finish, with everything up to there."""
+    address = place(machine)
+    return RunStopped(f"{address}: {message}", result=Result(machine, cause), address=address, cause=cause)
+
+
+def place(machine: Machine) -> str:
+    """The address of what the machine runs next."""
+    timeline = Timeline(machine)
+    frame = machine.frames[-1]
+    address = timeline.address(frame.program, timeline.executions.rows[frame.program.index] - 1)
+    if frame.position < len(frame.program.instructions):
+        return f"{address}/{frame.program.instructions[frame.position].label}"
+    return address

@@ -1,0 +1,82 @@
+"""Expressions that are looked at wherever the cursor is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.debug.door import outward
+from engine.debug.expression import Expression, parse
+from engine.errors import AddressError, EngineError, ExpressionError
+from engine.ops.values import is_tensor
+from engine.run.plan import Instruction
+
+if TYPE_CHECKING:
+    from engine.debug.debugger import Debugger
+
+
+class Watches:
+    """The watched expressions of one debugger, by id."""
+
+    def __init__(self, debugger: Debugger) -> None:
+        self._debugger = debugger
+        self._items: dict[int, Expression] = {}
+        self._next = 1
+        self._shapes: dict[int, tuple[int, ...]] = {}
+
+    def add(self, expression: str) -> int:
+        """Watches an expression from now on; gives its id. ``ExpressionError`` when it is outside the language."""
+        self._items[self._next] = parse(expression)
+        self._next += 1
+        return self._next - 1
+
+    def remove(self, id: int) -> None:
+        """No longer watches an expression."""
+        self._items.pop(id, None)
+
+    def items(self) -> tuple[tuple[int, str], ...]:
+        """Id and text of each."""
+        return tuple((id, expression.text) for id, expression in self._items.items())
+
+    def values(self) -> dict[int, np.ndarray | str]:
+        """The value of each at the cursor, or a sentence that says why there is none."""
+        found: dict[int, np.ndarray | str] = {}
+        for id, expression in self._items.items():
+            try:
+                found[id] = self.evaluate(expression)
+            except EngineError as error:
+                found[id] = str(error)
+        return found
+
+    def evaluate(self, expression: Expression | str) -> np.ndarray:
+        """The value of an expression at the cursor: names are nodes of the open graphs, innermost first, or whole addresses."""
+        parsed = parse(expression) if isinstance(expression, str) else expression
+        return outward(parsed.value(self._lookup))
+
+    def _lookup(self, name: str) -> Any:
+        debugger = self._debugger
+        opened = debugger.frames()
+        if name == "iteration":
+            found = [one.iteration for one in opened if one.iteration is not None]
+            if not found:
+                raise ExpressionError("there is no iteration outside a loop")
+            return np.int64(found[-1])
+        if "/" in name:
+            return debugger.value(name)
+        for one in reversed(opened):
+            program = debugger.plan.program_by_address[one.static]
+            label, _, output = name.partition(":")
+            if label in program.layer_of_label:
+                return debugger.value(f"{one.address}/{label}" + (f":{output}" if output else ""))
+        raise AddressError(f"there is no {name!r} in the graphs that are open here")
+
+    def shape_changed(self, instruction: Instruction, values: list[Any]) -> bool:
+        """Whether an instruction has just given another shape than the last time it was looked at."""
+        changed = False
+        for slot in instruction.outputs:
+            value = values[slot]
+            shape = (len(value),) if isinstance(value, tuple) else np.shape(value) if is_tensor(value) else ()
+            changed |= self._shapes.get(slot, shape) != shape
+            self._shapes[slot] = shape
+        return changed
