@@ -1,0 +1,151 @@
+"""An expression over the iterations of a loop: ``total[i] - total[i-1]``, one answer for each iteration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from engine.debug.debugger import Debugger
+from engine.debug.expression import Expression, parse
+from engine.errors import EngineError, ExpressionError, shorten
+from engine.explain.history import scalar_column
+from engine.explain.verdict import execution
+from engine.ops.values import is_tensor
+from engine.run.plan import Program
+
+COUNTER = "i"
+MOST_ITERATIONS = 1000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """What an expression gave."""
+
+    address: str
+    """Of the loop."""
+    program: Program
+    first_row: int
+    total: int
+    """Iterations that have begun."""
+    iterations: tuple[int, ...]
+    """Those that were looked at, evenly chosen where there are many."""
+    values: tuple[Any, ...]
+    """One for each; None where a value that it needs does not exist, such as that of the iteration before the first."""
+    reason: str
+    """Why the first missing one is missing; empty when none is."""
+
+    @property
+    def numbers(self) -> tuple[float | None, ...]:
+        """Single numbers to plot: None for what is not one, and what is not finite."""
+        return tuple(_number(value) for value in self.values)
+
+
+def ask(debugger: Debugger, address: str, text: str, most: int = MOST_ITERATIONS) -> Answer:
+    """The value of an expression in every iteration of the loop execution at an address.
+
+    Names are nodes of the body, or of the graphs around it; ``name`` and ``name[i]`` are the value in iteration ``i`` (0-based),
+    ``name[i-1]`` that of the iteration before; ``i`` is the number itself. Other indices take elements: ``name[0]``, ``name[i-1][0]``.
+    ``ExpressionError`` when it is outside the language, names what is not there, or has a value in no iteration.
+    """
+    expression = parse(text).over(COUNTER)
+    outer, execution_row, region, instruction = execution(debugger, address)
+    first, end = debugger.timeline.executions.rows_of(region, execution_row)
+    chosen = np.unique(np.linspace(0, max(end - first - 1, 0), min(end - first, most)).round().astype(np.int64)).tolist()
+    if not chosen:
+        raise ExpressionError("the loop ran no iteration: there is nothing to ask")
+    source = _Source(debugger, region.program, first, end)
+    source.check(expression)
+    values: list[Any] = []
+    reason = ""
+    for iteration in chosen:
+        try:
+            values.append(expression.value(partial(source.value, iteration)))
+        except EngineError as error:
+            values.append(None)
+            reason = reason or str(error)
+    if all(value is None for value in values):
+        raise ExpressionError(reason)
+    place = f"{debugger.timeline.address(outer, execution_row)}/{instruction.label}"
+    return Answer(place, region.program, first, end - first, tuple(chosen), tuple(values), reason)
+
+
+class _Source:
+    """Looks names up in one loop execution."""
+
+    def __init__(self, debugger: Debugger, program: Program, first: int, end: int) -> None:
+        self.debugger, self.program = debugger, program
+        self.first, self.end = first, end
+        self._columns: dict[int, np.ndarray | None] = {}
+
+    def check(self, expression: Expression) -> None:
+        """``ExpressionError`` for a name that no iteration can have."""
+        for name in expression.names:
+            bare = name.rpartition("@")[0] if _is_moved(name) else name
+            if bare in (COUNTER, "iteration") or "/" in bare:
+                continue
+            if self._place(bare) is None:
+                known = ", ".join(list(self.program.layer_of_label)[:6])
+                raise ExpressionError(f"there is no {shorten(bare, 60)!r} in this loop; it has {shorten(known, 200)}")
+
+    def value(self, iteration: int, name: str) -> Any:
+        bare = name
+        if _is_moved(name):
+            bare, _, shift = name.rpartition("@")
+            iteration += int(shift)
+        if bare in (COUNTER, "iteration"):
+            return np.int64(iteration)
+        if not 0 <= iteration < self.end - self.first:
+            raise ExpressionError("there is no iteration before the first" if iteration < 0 else "there is no iteration after the last")
+        if "/" in bare:
+            return self.debugger.value(bare)
+        found = self._place(bare)
+        if found is None:
+            raise ExpressionError(f"there is no {shorten(bare, 60)!r} here")
+        program, row, slot = found
+        return self._in_body(slot, iteration, bare) if program is self.program else self._outside(program, row, slot, bare)
+
+    def _place(self, name: str) -> tuple[Program, int, int] | None:
+        """Program, row and slot of a name: in the body, else in the graphs around it."""
+        label, _, output = name.partition(":")
+        program: Program | None = self.program
+        row = self.first
+        while program is not None:
+            layer = program.layer_of_label.get(label)
+            slot = program.slots.get((layer, int(output) if output.isdecimal() else 0)) if layer is not None else None
+            if slot is not None:
+                return program, row, slot
+            if program.parent is not None:
+                row, _ = self.debugger.timeline.executions.parent_row(program, row)
+            program = program.parent
+        return None
+
+    def _in_body(self, slot: int, iteration: int, name: str) -> Any:
+        if slot not in self._columns:
+            complete = self.debugger.has_run(self.program, self.end - 1, slot)
+            self._columns[slot] = scalar_column(self.debugger, self.program, slot, self.first, self.end) if complete else None
+        column = self._columns[slot]
+        if column is not None:
+            return column[iteration]
+        return self._outside(self.program, self.first + iteration, slot, name)
+
+    def _outside(self, program: Program, row: int, slot: int, name: str) -> Any:
+        if not self.debugger.has_run(program, row, slot):
+            raise ExpressionError(f"{shorten(name, 60)!r} has not run yet")
+        return self.debugger.values.get(self.debugger.timeline, program, row, slot)
+
+
+def _is_moved(name: str) -> bool:
+    """Whether a name is one of another iteration, such as ``total@-1``."""
+    bare, at, shift = name.rpartition("@")
+    return bool(bare and at) and shift[:1] in "+-" and shift[1:].isdecimal()
+
+
+def _number(value: Any) -> float | None:
+    array = np.asarray(value) if value is not None and is_tensor(value) else np.zeros(0)
+    if array.size != 1 or array.dtype.kind not in "biufV" or array.dtype.names:
+        return None
+    number = float(array.reshape(-1)[0])
+    return number if np.isfinite(number) else None

@@ -1,0 +1,175 @@
+"""Two runs side by side: the first place where their control flow or a value differs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from engine.debug.debugger import Debugger
+from engine.errors import EngineError
+from engine.ops.values import as_array
+from engine.trace.timeline import Moment
+
+_MOST_STEPS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place where two runs of one model differ."""
+
+    kind: Literal["value", "shape", "branch", "iterations", "length"]
+    step: int
+    """Step number of both runs."""
+    address: str
+    one: str
+    """What the first run has there, in words."""
+    other: str
+
+    @property
+    def sentence(self) -> str:
+        """One readable line."""
+        match self.kind:
+            case "value" | "shape":
+                return f"The runs differ first at {self.address}: {self.one} against {self.other}."
+            case "branch":
+                return (
+                    f"Up to here all values that decide are equal; {self.address} takes {self.one} in one run, {self.other} in the other."
+                )
+            case "iterations":
+                return f"{self.address} parts the runs: {self.one} in one, {self.other} in the other."
+            case "length":
+                return f"One run ends at {self.address}: {self.one} against {self.other}."
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What two runs have in common and where they part; None where they do not differ."""
+
+    first_value: Difference | None
+    first_control_flow: Difference | None
+    compared_steps: int
+
+
+def compare(one: Debugger, other: Debugger, *, tolerance: float = 0.0) -> Comparison:
+    """Compares what two runs of the same model have computed, step by step, until their control flow parts.
+
+    Values are equal when they differ by at most ``tolerance`` (absolute and relative); NaN equals NaN. ``EngineError`` when the
+    runs are of different models.
+    """
+    if one.plan is not other.plan:
+        raise EngineError("the runs are of different models")
+    control = first_control_flow(one, other)
+    end = min(one.steps, other.steps, _MOST_STEPS)
+    if control is not None:
+        end = min(end, control.step)
+    for step in range(end):
+        difference = _at(one, other, step, tolerance)
+        if difference is not None:
+            return Comparison(difference, control, step + 1)
+    return Comparison(None, control, end)
+
+
+def _at(one: Debugger, other: Debugger, step: int, tolerance: float) -> Difference | None:
+    moment = one.timeline.moment(step)
+    level = moment[-1]
+    if level.position == len(level.program.instructions):
+        return None
+    instruction = level.program.instructions[level.position]
+    if instruction.region is not None:
+        return None
+    row = other.timeline.moment(step)[-1].row
+    address = f"{one.timeline.address(level.program, level.row)}/{instruction.label}"
+    for output, slot in enumerate(instruction.outputs):
+        if not one.has_run(level.program, level.row, slot):
+            continue
+        mine = as_array(one.values.get(one.timeline, level.program, level.row, slot))
+        theirs = as_array(other.values.get(other.timeline, level.program, row, slot))
+        place = f"{address}:{output}" if output else address
+        if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
+            return Difference("shape", step, place, f"{mine.dtype}{list(mine.shape)}", f"{theirs.dtype}{list(theirs.shape)}")
+        if not _equal(mine, theirs, tolerance):
+            return Difference("value", step, place, *_shown(mine, theirs, tolerance))
+    return None
+
+
+def _equal(one: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
+    if one.dtype.names or one.dtype == np.dtype(object):
+        return one.shape == other.shape and bool(one.reshape(-1).tolist() == other.reshape(-1).tolist())
+    if one.dtype.kind not in "fV":
+        return bool(np.array_equal(one, other))
+    return bool(np.allclose(one.astype(np.float64), other.astype(np.float64), rtol=tolerance, atol=tolerance, equal_nan=True))
+
+
+def _shown(one: np.ndarray, other: np.ndarray, tolerance: float) -> tuple[str, str]:
+    """The first differing element of each."""
+    if one.ndim == 0:
+        return str(one), str(other)
+    pairs = zip(one.reshape(-1), other.reshape(-1), strict=True)
+    at = next(index for index, (mine, theirs) in enumerate(pairs) if not _equal(np.asarray(mine), np.asarray(theirs), tolerance))
+    place = [int(index) for index in np.unravel_index(at, one.shape)]
+    return f"{one.reshape(-1)[at]} at {place}", f"{other.reshape(-1)[at]}"
+
+
+def first_control_flow(one: Debugger, other: Debugger) -> Difference | None:
+    """The first loop that ends after different counts, or If that takes different branches, in the order in which they are decided."""
+    step = _first_difference(one, other)
+    if step is None:
+        if one.steps == other.steps or "paused" in (one.state, other.state):
+            return None
+        return Difference("length", min(one.steps, other.steps), "the end", f"{one.steps} steps", f"{other.steps} steps")
+    return _decision(one, other, step)
+
+
+def _first_difference(one: Debugger, other: Debugger) -> int | None:
+    """The first step at which the two stand at different places; by halving, since until there they are equal."""
+    low, high = 0, min(one.steps, other.steps)
+    if _place(one, high) == _place(other, high):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        if _place(one, middle) == _place(other, middle):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _place(debugger: Debugger, step: int) -> tuple[tuple[int, int | None, int], ...]:
+    moment: Moment = debugger.timeline.moment(step)
+    return tuple((level.program.index, level.iteration, level.position) for level in moment)
+
+
+def _decision(one: Debugger, other: Debugger, step: int) -> Difference:
+    """What was decided differently in the step before the two parted."""
+    before = one.timeline.moment(max(step - 1, 0))
+    level = before[-1]
+    graph = one.timeline.address(level.program, level.row)
+    if level.position < len(level.program.instructions):
+        instruction = level.program.instructions[level.position]
+        address = f"{graph}/{instruction.label}"
+        words = [_entered(debugger, step) for debugger in (one, other)]
+        kind: Literal["branch", "iterations"] = "branch" if instruction.node.type == "If" else "iterations"
+        return Difference(kind, step - 1, address, words[0], words[1])
+    ended = [_iterations(debugger, step - 1) for debugger in (one, other)]
+    return Difference("iterations", step - 1, graph.rpartition("[")[0], ended[0], ended[1])
+
+
+def _entered(debugger: Debugger, step: int) -> str:
+    inner = debugger.timeline.moment(step)[-1]
+    return (
+        "no iteration"
+        if inner.program.parent is None or inner.position
+        else "its first iteration"
+        if inner.iteration == 0
+        else inner.program.branch_name
+    )
+
+
+def _iterations(debugger: Debugger, step: int) -> str:
+    levels = debugger.timeline.moment(step)
+    here, after = levels[-1], debugger.timeline.moment(step + 1)
+    goes_on = any(level.program is here.program for level in after)
+    count = (here.iteration or 0) + 1
+    return f"more than {count} iterations" if goes_on else f"{count} iterations"

@@ -1,0 +1,197 @@
+"""The whole run as nested lanes: which body execution was open at which steps, level by level, in at most so many columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from engine.debug.debugger import Debugger
+from engine.debug.stops import next_match
+from engine.ir.address import decode
+from engine.ops.values import as_array
+from engine.run.plan import LoopRegion, Program
+from engine.trace.timeline import Level, Moment
+
+MOST_LANES = 12
+MOST_MARKS = 200
+_MOST_LOOKED_AT = 1 << 22
+"""Elements that are searched for NaN: more would be felt."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Span:
+    """One execution of a body, or what a graph did between the executions of its bodies."""
+
+    first: int
+    """Step at which it begins."""
+    end: int
+    """Step after its last."""
+    program: Program
+    row: int
+    iteration: int | None
+    """0-based; None for branches and the outermost graph."""
+    last_iteration: int | None
+    """Greater than ``iteration`` where a column holds several iterations."""
+    region: str
+    """Of the outermost graph: label of the node with bodies that runs; empty for plain operations."""
+
+    @property
+    def branch(self) -> str:
+        """``then`` or ``else``; empty elsewhere."""
+        return self.program.branch_name if self.iteration is None and self.program.parent is not None else ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lane:
+    """All that was open at one depth of nesting."""
+
+    depth: int
+    title: str
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Icicle:
+    """What ran when."""
+
+    steps: int
+    lanes: tuple[Lane, ...]
+    deeper: bool
+    """There are more levels than lanes."""
+
+
+def icicle(debugger: Debugger, most_columns: int = 1000) -> Icicle:
+    """Everything that has run so far. Exact up to ``most_columns`` steps; beyond, what stood at the first step of each column."""
+    steps = debugger.steps
+    if not steps:
+        return Icicle(0, (), False)
+    starts = np.unique(np.linspace(0, steps, min(steps, most_columns) + 1).astype(np.int64))[:-1].tolist()
+    moments = [debugger.timeline.moment(step) for step in starts]
+    depth = max(len(moment) for moment in moments)
+    lanes = tuple(_lane(moments, [*starts, steps], level) for level in range(min(depth, MOST_LANES)))
+    return Icicle(steps, lanes, depth > MOST_LANES)
+
+
+def _lane(moments: list[Moment], edges: list[int], depth: int) -> Lane:
+    spans: list[Span] = []
+    key: object = None
+    for number, moment in enumerate(moments):
+        if len(moment) <= depth:
+            key = None
+            continue
+        level = moment[depth]
+        region = _region(moment) if depth == 0 else ""
+        this = (level.program.index, level.row, region)
+        if this == key:
+            spans[-1] = _until(spans[-1], edges[number + 1])
+        else:
+            spans.append(Span(edges[number], edges[number + 1], level.program, level.row, level.iteration, level.iteration, region))
+        key = this
+    return Lane(depth, _title(spans), tuple(_filled(spans)))
+
+
+def _until(span: Span, end: int) -> Span:
+    return Span(span.first, end, span.program, span.row, span.iteration, span.last_iteration, span.region)
+
+
+def _filled(spans: list[Span]) -> Iterator[Span]:
+    """Where columns hold several iterations, each span says so."""
+    for span, after in zip(spans, [*spans[1:], None], strict=True):
+        follows = after is not None and after.program is span.program and after.first == span.end
+        if follows and after is not None and span.iteration is not None and (after.iteration or 0) > span.iteration + 1:
+            last = (after.iteration or 0) - 1
+            yield Span(span.first, span.end, span.program, span.row, span.iteration, last, span.region)
+        else:
+            yield span
+
+
+def _region(moment: Moment) -> str:
+    level: Level = moment[0]
+    instructions = level.program.instructions
+    inside = len(moment) > 1 and level.position < len(instructions)
+    return instructions[level.position].label if inside else ""
+
+
+def _title(spans: list[Span]) -> str:
+    """The nodes whose bodies ran there."""
+    owners = dict.fromkeys(
+        decode(one.program.parent.instructions[one.program.owner].label) for one in spans if one.program.parent is not None
+    )
+    names = list(islice(owners, 3))
+    return ", ".join(names) + (" …" if len(owners) > 3 else "") if names else "main"
+
+
+def begin(debugger: Debugger, step: int, depth: int) -> int:
+    """The step at which the body execution begins that is open at a step, at some depth; the step itself where none is."""
+    moment = debugger.timeline.moment(min(step, debugger.steps))
+    if not 0 < depth < len(moment):
+        return step
+    return debugger.timeline.step_at(moment[depth].program, moment[depth].row, 0)
+
+
+def pauses(debugger: Debugger) -> list[tuple[int, str]]:
+    """Where breakpoints that name a place hold, in what has run: step and description, at most so many."""
+    found: list[tuple[int, str]] = []
+    for one in debugger.breakpoints.items():
+        if one.kind != "address" or one.condition is not None:
+            continue
+        step: int | None = -1
+        for _ in range(MOST_MARKS - len(found)):
+            step = next_match(debugger, one, step if step is not None else -1)
+            if step is None:
+                break
+            found.append((step, one.describe()))
+            if one.iterations and None not in one.iterations:
+                break
+    return found
+
+
+def first_not_finite(debugger: Debugger) -> tuple[int, str] | None:
+    """The first moment at which a loop's carried state, or a value of the outermost graph, holds a NaN or an infinity: step and address."""
+    debugger.machine.ledger.pack()
+    return min([*_carried(debugger), *_outermost(debugger)], default=None)
+
+
+def _carried(debugger: Debugger) -> Iterator[tuple[int, str]]:
+    timeline = debugger.timeline
+    for _, instruction in debugger.plan.regions:
+        if not isinstance(instruction.region, LoopRegion):
+            continue
+        program = instruction.region.program
+        rows = debugger.machine.ledger.rows.get(program.index)
+        labels = {layer: label for label, layer in program.layer_of_label.items()}
+        for one in instruction.region.carried if rows is not None and not rows.forget else ():
+            assert rows is not None
+            column = rows.columns[one.parameter].whole()
+            row = None if column is None else _first_odd(column)
+            if row is not None:
+                row *= rows.stride
+                yield timeline.step_at(program, row, 0), f"{timeline.address(program, row)}/{labels[one.layer]}"
+
+
+def _outermost(debugger: Debugger) -> Iterator[tuple[int, str]]:
+    main = debugger.plan.main
+    left = _MOST_LOOKED_AT
+    for number, instruction in enumerate(main.instructions):
+        if not all(debugger.has_run(main, 0, slot) for slot in instruction.outputs):
+            return
+        for slot in instruction.outputs:
+            value = as_array(debugger.machine.values[slot])
+            left -= value.size + 64
+            if left < 0:
+                return
+            if _first_odd(value.reshape(1, -1)) is not None:
+                yield debugger.timeline.step_at(main, 0, number + 1), f"main/{instruction.label}"
+                return
+
+
+def _first_odd(column: np.ndarray) -> int | None:
+    """Number of the first entry that is not finite."""
+    if column.dtype.kind not in "fV" or column.dtype.names or column.size > _MOST_LOOKED_AT or not column.size:
+        return None
+    numbers = column.astype(np.float32) if column.dtype.kind == "V" else column
+    odd = ~np.isfinite(numbers).reshape(len(numbers), -1).all(axis=1)
+    return int(odd.argmax()) if odd.any() else None

@@ -1,0 +1,88 @@
+"""Values as Python text: what is small is written out, exactly; what is large is read from a file of weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from engine.ir.element_type import ElementType
+from engine.ir.shape import PartialShape
+
+_MOST_WRITTEN = 64
+_PLAIN = frozenset(np.dtype(name) for name in ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"))
+_INLINE = frozenset(np.dtype(name) for name in ("b1", "i4", "i8", "f4", "f8"))
+
+
+def is_written(value: Any) -> bool:
+    """Whether a value is small and plain enough to be written out."""
+    return np.size(value) <= _MOST_WRITTEN and np.asarray(value).dtype in _PLAIN
+
+
+def array_text(name: str, value: Any) -> str:
+    """An expression that gives the value; by ``name`` from ``WEIGHTS`` when it is not written out.
+
+    >>> array_text("", np.float32([0.1, 2])), array_text("", np.zeros((0, 2), np.int64)), array_text("", np.bool_(True))
+    ('np.array([0.1, 2.0], np.float32)', 'np.zeros((0, 2), np.int64)', 'np.bool_(True)')
+    """
+    array = np.asarray(value)
+    kind = _type_text(array.dtype)
+    if array.dtype.kind in "biuf" and not array.any() and array.ndim and not np.signbit(array.astype(np.float64)).any():
+        return f"np.zeros({array.shape!r}, {kind})"
+    if not is_written(value):
+        return f"WEIGHTS[{name!r}]{_restored(array.dtype)}"
+    items = [_number(item) for item in array.reshape(-1)]
+    if not array.ndim:
+        return f"{kind}({items[0]})"
+    text = f"np.array([{', '.join(items)}], {kind})"
+    return text if array.ndim == 1 else f"{text}.reshape{array.shape!r}"
+
+
+def stored(value: Any) -> np.ndarray:
+    """A value as an array that a file of weights can hold: of types that numpy knows."""
+    array = np.asarray(value)
+    if array.dtype == object:
+        return array.astype(str)
+    return array if array.dtype in _PLAIN else array.view(f"u{array.dtype.itemsize}")
+
+
+def _restored(dtype: np.dtype) -> str:
+    if dtype.kind == "O":
+        return ".astype(object)"
+    return "" if dtype in _PLAIN else f".view(ElementType({ElementType.of_dtype(dtype).value!r}).dtype)"
+
+
+def inline_text(value: Any) -> str:
+    """A number that takes its type from what it is computed with; empty for what is none."""
+    array = np.asarray(value)
+    if array.ndim or array.dtype not in _INLINE or (array.dtype.kind == "f" and not np.isfinite(array)):
+        return ""
+    return _number(array[()])
+
+
+def attribute_text(value: Any) -> str:
+    """An attribute of an operation as Python text; every piece of the model's own text is quoted."""
+    match value:
+        case ElementType():
+            return f"ElementType({value.value!r})"
+        case PartialShape():
+            return repr(tuple(value.at_least()))
+        case float():
+            return repr(value)
+        case bool() | int() | str() | None:
+            return repr(value)
+        case tuple() | list():
+            return "(" + "".join(f"{attribute_text(one)}, " for one in value).rstrip() + ")"
+        case _:
+            return array_text("", value)
+
+
+def _number(item: Any) -> str:
+    """The shortest text that gives the number back in its type."""
+    if item.dtype.kind == "f":
+        return repr(float(str(item)))
+    return repr(item.item())
+
+
+def _type_text(dtype: np.dtype) -> str:
+    return "np.bool_" if dtype.kind == "b" else f"np.{dtype.name}"

@@ -1,0 +1,226 @@
+"""The iteration matrix: every value of a loop's body in every iteration, or in evenly chosen ones where there are many."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from engine.debug.debugger import Debugger
+from engine.errors import EngineError
+from engine.explain.history import History, scalar_column
+from engine.explain.verdict import execution
+from engine.ir.address import decode
+from engine.ops.values import is_tensor
+from engine.run.plan import ABSENT, IfRegion, LoopRegion, Program
+
+Role = Literal["carried", "iteration", "slice", "condition", "branch", "value"]
+MOST_COLUMNS, MOST_ROWS = 200, 40
+_SECONDS = 0.6
+"""After so long no further value is computed: what is left is shown as not computed."""
+_MOST_ELEMENTS = 1 << 18
+"""Of a tensor of which the mean is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One value in one iteration."""
+
+    number: float | None
+    """The value of a single element, the mean of the finite elements of a tensor; None where there is none."""
+    value: Any
+    """The value itself; the branch's name in rows of branches."""
+    odd: bool
+    """It holds a NaN or an infinity."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return np.shape(self.value) if is_tensor(self.value) else ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    """One value over the iterations."""
+
+    label: str
+    """Its address below the body."""
+    name: str
+    role: Role
+    slot: int
+    cells: tuple[Cell | None, ...]
+    """One for each column; None where it did not run or was not computed."""
+    first_not_finite: int | None
+    first_change: int | None
+    fixed_from: int | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matrix:
+    """All rows of one execution of a loop."""
+
+    address: str
+    """Of the loop."""
+    program: Program
+    first_row: int
+    total: int
+    """Iterations that have begun."""
+    iterations: tuple[int, ...]
+    """Iteration of each column."""
+    rows: tuple[Row, ...]
+    left_out: int
+    """Values of the body beyond ``MOST_ROWS``."""
+    complete: bool
+    """Every cell was computed."""
+
+    def column_of(self, iteration: int) -> int:
+        """The column that holds an iteration."""
+        return int(np.searchsorted(self.iterations, iteration, side="right")) - 1
+
+
+def matrix(debugger: Debugger, address: str, most_columns: int = MOST_COLUMNS, most_rows: int = MOST_ROWS) -> Matrix:
+    """The matrix of the loop execution at an address; ``EngineError`` when there is none."""
+    outer, execution_row, region, instruction = execution(debugger, address)
+    program = region.program
+    first, end = debugger.timeline.executions.rows_of(region, execution_row)
+    total = end - first
+    chosen = np.unique(np.linspace(0, max(total - 1, 0), min(total, most_columns)).round().astype(np.int64)).tolist() if total else []
+    named = list(_named(region))
+    filled = _Filler(debugger, program, first, end, chosen)
+    values = {slot: filled.column(slot) for _, _, slot in named[:most_rows]}
+    filled.compute([slot for slot, found in values.items() if found is None])
+    rows = [_row(filled, label, role, slot) for label, role, slot in named[:most_rows]]
+    rows += _branches(debugger, program, filled)
+    place = f"{debugger.timeline.address(outer, execution_row)}/{instruction.label}"
+    return Matrix(place, program, first, total, tuple(chosen), tuple(rows), max(0, len(named) - most_rows), not filled.late)
+
+
+def step_of(debugger: Debugger, found: Matrix, row: Row, iteration: int) -> int:
+    """The step before which the value of a row in an iteration has just been computed."""
+    number = found.program.producer.get(row.slot)
+    at = 0 if number is None or row.role == "branch" else number + 1
+    if row.role == "branch":
+        at = next(one for one in found.program.regions if found.program.instructions[one].label == row.label)
+    return debugger.timeline.step_at(found.program, found.first_row + iteration, at)
+
+
+def _named(region: LoopRegion) -> Iterator[tuple[str, Role, int]]:
+    """Label, role and slot of everything that may change from one iteration to the next: the carried values first."""
+    program = region.program
+    labels = {layer: label for label, layer in program.layer_of_label.items()}
+    for carried in region.carried:
+        yield labels[carried.layer], "carried", carried.parameter
+    for counter in region.counters:
+        yield labels[counter.layer], "iteration", counter.parameter
+    for sliced in region.sliced:
+        yield labels[sliced.layer], "slice", sliced.parameter
+    names = {slot: (layer, output) for (layer, output), slot in program.slots.items() if layer not in program.results}
+    for instruction in program.instructions:
+        for slot in instruction.outputs:
+            if slot == ABSENT or slot not in names:
+                continue
+            output = names[slot][1]
+            role: Role = "condition" if slot == region.condition_result else "value"
+            yield instruction.label + (f":{output}" if output else ""), role, slot
+
+
+class _Filler:
+    """Gets the values of the chosen iterations: whole columns where that goes, row by row elsewhere, within a time."""
+
+    def __init__(self, debugger: Debugger, program: Program, first: int, end: int, chosen: list[int]) -> None:
+        self.debugger, self.program = debugger, program
+        self.first, self.end = first, end
+        self.chosen = chosen
+        self.columns: dict[int, np.ndarray] = {}
+        self.found: dict[tuple[int, int], Any] = {}
+        self.late = False
+
+    def column(self, slot: int) -> np.ndarray | None:
+        if self.end - self.first < 2 or not self.debugger.has_run(self.program, self.end - 1, slot):
+            return None
+        column = scalar_column(self.debugger, self.program, slot, self.first, self.end)
+        if column is not None and column.dtype.kind in "biuf":
+            self.columns[slot] = column
+            return column
+        return None
+
+    def compute(self, slots: list[int]) -> None:
+        """Iteration by iteration, last slots first: one replay of a body gives all that its values depend on."""
+        deadline = time.monotonic() + _SECONDS
+        for iteration in self.chosen:
+            for slot in reversed(slots):
+                if time.monotonic() > deadline:
+                    self.late = True
+                    return
+                self._compute_one(slot, iteration)
+
+    def _compute_one(self, slot: int, iteration: int) -> None:
+        row = self.first + iteration
+        if not self.debugger.has_run(self.program, row, slot):
+            return
+        try:
+            self.found[slot, iteration] = self.debugger.values.get(self.debugger.timeline, self.program, row, slot)
+        except (EngineError, ValueError, TypeError):
+            return
+
+    def cells(self, slot: int) -> tuple[Cell | None, ...]:
+        if slot in self.columns:
+            return tuple(cell(self.columns[slot][iteration]) for iteration in self.chosen)
+        return tuple(cell(self.found[slot, one]) if (slot, one) in self.found else None for one in self.chosen)
+
+    def history(self, slot: int) -> History | None:
+        """Of all iterations; None when only some of them were looked at."""
+        if slot in self.columns:
+            return History("", 0, self.columns[slot])
+        values = [self.found.get((slot, one)) for one in self.chosen]
+        while values and values[-1] is None:
+            values.pop()
+        if len(self.chosen) < self.end - self.first or None in [None if one is None else 0 for one in values]:
+            return None
+        return History("", 0, None, tuple(values))
+
+
+def cell(value: Any) -> Cell:
+    """One value as a cell.
+
+    >>> cell(np.float32(2)).number, cell(np.array([1.0, np.nan, 3.0])).number, cell(np.array(["a"], object)).number
+    (2.0, 2.0, None)
+    """
+    if not is_tensor(value):
+        return Cell(None, value, False)
+    array = np.asarray(value)
+    if array.dtype.kind not in "biufV" or array.dtype.names or not array.size:
+        return Cell(None, value, False)
+    numbers = array.reshape(-1)[:_MOST_ELEMENTS].astype(np.float64)
+    finite = numbers[np.isfinite(numbers)]
+    with np.errstate(all="ignore"):
+        number = float(finite.mean()) if finite.size else None
+    return Cell(number, value, bool(finite.size < numbers.size))
+
+
+def _row(filled: _Filler, label: str, role: Role, slot: int) -> Row:
+    cells = filled.cells(slot)
+    over = filled.history(slot)
+    odd = over.first_not_finite if over else next((one for one, at in zip(filled.chosen, cells, strict=True) if at and at.odd), None)
+    changed, fixed = (over.first_change, over.fixed_from) if over else (None, None)
+    return Row(label, decode(label), role, slot, cells, odd, changed, fixed)
+
+
+def _branches(debugger: Debugger, program: Program, filled: _Filler) -> Iterator[Row]:
+    """A row for each If of the body: the branch that it took."""
+    for number in program.regions:
+        instruction = program.instructions[number]
+        if not isinstance(instruction.region, IfRegion):
+            continue
+        taken, _ = debugger.timeline.executions.branch_rows(instruction.region)
+        part = taken[filled.first : filled.end]
+        cells = tuple(_branch_cell(int(part[one])) if one < len(part) else None for one in filled.chosen)
+        history = History("", 0, part)
+        label = instruction.label
+        yield Row(label, decode(label), "branch", instruction.region.condition, cells, None, history.first_change, None)
+
+
+def _branch_cell(taken: int) -> Cell:
+    return Cell(float(taken), "then" if taken else "else", False)

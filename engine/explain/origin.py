@@ -1,0 +1,183 @@
+"""Where a value came from: back through operations, back edges, slices and branches to inputs and constants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.debug.debugger import Debugger
+from engine.errors import AddressError
+from engine.ir.address import Address
+from engine.run.plan import ABSENT, Concatenated, IfRegion, LoopRegion, Program
+
+Role = Literal[
+    "operand", "back edge", "initial value", "slice", "invariant", "branch", "last value", "concatenated", "condition", "trip count"
+]
+_MOST_PIECES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One value that another was made from."""
+
+    address: str
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One value of a genealogy and what it was made from."""
+
+    address: str
+    operation: str
+    """Operation type; ``Parameter`` for inputs, ``Const`` for constants."""
+    links: tuple[Link, ...]
+    distance: int
+    """Steps from the value that was asked about."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A slot of one row."""
+
+    program: Program
+    row: int
+    slot: int
+
+
+def genealogy(debugger: Debugger, address: str, most: int = 500) -> tuple[Step, ...]:
+    """The values that the value at an address depends on, nearest first, at most so many.
+
+    ``AddressError`` or ``ValueUnavailable`` when the value does not exist.
+    """
+    walk = _Walk(debugger)
+    start = walk.place(address)
+    distance = {start: 0}
+    waiting = [start]
+    steps: list[Step] = []
+    while waiting and len(steps) < most:
+        place = waiting.pop(0)
+        links = list(walk.links(place))
+        steps.append(
+            Step(walk.address(place), walk.operation(place), tuple(Link(walk.address(one), role) for one, role in links), distance[place])
+        )
+        for one, _ in links:
+            if one not in distance:
+                distance[one] = distance[place] + 1
+                waiting.append(one)
+    return tuple(steps)
+
+
+def came_from(debugger: Debugger, address: str) -> Step:
+    """One step of the genealogy: the value at an address and what it was made from."""
+    return genealogy(debugger, address, 1)[0]
+
+
+class _Walk:
+    def __init__(self, debugger: Debugger) -> None:
+        self.debugger = debugger
+        self.timeline = debugger.timeline
+        self._names: dict[int, dict[int, str]] = {}
+
+    def place(self, address: str) -> _Place:
+        debugger = self.debugger
+        debugger.value(address)
+        parsed = Address.parse(address)
+        program, row = debugger.rows_of(parsed)
+        layer = program.layer_of_label.get(parsed.segments[-1].label)
+        if layer is None:
+            raise AddressError(f"there is no {parsed.segments[-1].label!r} in {program.address}")
+        return _Place(program, row, program.slots[layer, parsed.output])
+
+    def address(self, place: _Place) -> str:
+        names = self._names.get(place.program.index)
+        if names is None:
+            names = self._names[place.program.index] = _slot_names(place.program)
+        return f"{self.timeline.address(place.program, place.row)}/{names[place.slot]}"
+
+    def operation(self, place: _Place) -> str:
+        number = place.program.producer.get(place.slot)
+        if number is not None:
+            return place.program.instructions[number].node.type
+        return "Parameter" if place.slot in set(place.program.parameters.values()) else "Const"
+
+    def links(self, place: _Place) -> Iterator[tuple[_Place, Role]]:
+        number = place.program.producer.get(place.slot)
+        if number is None:
+            yield from self._parameter_links(place)
+            return
+        instruction = place.program.instructions[number]
+        match instruction.region:
+            case None:
+                for slot in dict.fromkeys(instruction.inputs):
+                    if slot != ABSENT:
+                        yield _Place(place.program, place.row, slot), "operand"
+            case LoopRegion() as region:
+                yield from self._loop_links(place, region)
+            case IfRegion() as region:
+                program, row = self.timeline.steps.branch(region, place.row)
+                branch = region.then if program is region.then.program else region.otherwise
+                yield _Place(program, row, branch.results[region.outputs.index(place.slot)]), "branch"
+                yield _Place(place.program, place.row, region.condition), "condition"
+            case _ as region:
+                yield _Place(region.branch.program, place.row, region.branch.results[region.outputs.index(place.slot)]), "branch"
+
+    def _loop_links(self, place: _Place, region: LoopRegion) -> Iterator[tuple[_Place, Role]]:
+        output = next(one for one in region.outputs if one.slot == place.slot)
+        first, end = self.timeline.executions.rows_of(region, place.row)
+        if first == end:
+            initial = None if isinstance(output, Concatenated) else output.initial
+            if initial is not None:
+                yield _Place(place.program, place.row, initial), "initial value"
+        elif isinstance(output, Concatenated):
+            for row in range(max(first, end - _MOST_PIECES), end):
+                yield _Place(region.program, row, output.result), "concatenated"
+        else:
+            yield _Place(region.program, end - 1, output.result), "last value"
+
+    def _parameter_links(self, place: _Place) -> Iterator[tuple[_Place, Role]]:
+        program = place.program
+        if program.parent is None or place.slot not in set(program.parameters.values()):
+            return
+        outer_row, iteration = self.timeline.executions.parent_row(program, place.row)
+        match program.parent.instructions[program.owner].region:
+            case LoopRegion() as region:
+                found = self._loop_parameter(place, region, iteration or 0)
+            case IfRegion() as region:
+                branch = region.then if program is region.then.program else region.otherwise
+                found = next(((source, "branch") for parameter, source in branch.bindings if parameter == place.slot), None)
+            case _:
+                found = None
+        if found is None:
+            return
+        slot, role = found
+        if role == "initial value" and slot not in program.parent.owned:
+            return  # the condition that an ONNX Loop leaves out: true, and made by nothing
+        if role == "back edge":
+            yield _Place(program, place.row - 1, slot), role
+        else:
+            yield _Place(program.parent, outer_row, slot), role
+
+    @staticmethod
+    def _loop_parameter(place: _Place, region: LoopRegion, iteration: int) -> tuple[int, Role] | None:
+        for carried in region.carried:
+            if carried.parameter == place.slot:
+                if iteration:
+                    return carried.result, "back edge"
+                return None if carried.initial is None else (carried.initial, "initial value")
+        for sliced in region.sliced:
+            if sliced.parameter == place.slot:
+                return sliced.source, "slice"
+        for parameter, source in region.invariants:
+            if parameter == place.slot:
+                return source, "invariant"
+        return None
+
+
+def _slot_names(program: Program) -> dict[int, str]:
+    labels = {layer: label for label, layer in program.layer_of_label.items()}
+    results = set(program.results)
+    return {
+        slot: labels[layer] + (f":{output}" if output else "") for (layer, output), slot in program.slots.items() if layer not in results
+    }

@@ -1,0 +1,113 @@
+"""The pattern of a loop, as far as the model alone tells it: the five of Loop-5, and walking over slices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from engine.debug.debugger import Debugger
+from engine.ir.model import LayerId
+from engine.run.plan import Instruction, LoopRegion, Plan, Program
+from engine.run.regions import trip_count, truth
+
+Known = Literal["none", "constant", "computed"]
+
+_NAMES = {
+    ("unlimited", "true", "true"): "infinite loop",
+    ("unlimited", "computed", "computed"): "while loop",
+    ("unlimited", "true", "computed"): "do-while loop",
+    ("limited", "true", "true"): "for loop",
+    ("limited", "computed", "computed"): "for loop with a condition",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """What the model says of a loop before it runs."""
+
+    name: str
+    """Such as ``for loop``."""
+    trip_count: int | None
+    """The constant trip count, -1 for no limit; None when it is computed."""
+    initial_condition: bool | None
+    """The constant initial condition; None when it is computed."""
+    condition: bool | None
+    """The constant condition Result; None when the body computes it."""
+    sliced_inputs: int
+    certain: bool
+    """False when it depends on values that are only known after running."""
+
+    @property
+    def sentence(self) -> str:
+        """One readable line."""
+        parts = [self.name]
+        if self.trip_count is not None and self.trip_count >= 0:
+            parts.append(f"at most {self.trip_count} iterations")
+        if self.sliced_inputs:
+            parts.append(f"walks over {self.sliced_inputs} sliced input{'s' if self.sliced_inputs > 1 else ''}")
+        if not self.certain:
+            parts.append("as far as the model tells before it runs")
+        return ", ".join(parts)
+
+
+def pattern(debugger: Debugger, static: str) -> Pattern:
+    """The pattern of the Loop, TensorIterator or Scan at a static address; ``ValueError`` when there is none."""
+    program, instruction = region_at(debugger.plan, static)
+    region = instruction.region
+    if not isinstance(region, LoopRegion):
+        raise ValueError(f"{static} is no loop")
+    if region.kind != "Loop":
+        return Pattern("sliced iteration" if region.sliced else "single pass", None, True, True, len(region.sliced), certain=True)
+    trips = _constant(debugger, program, region.trip_count)
+    initial = np.True_ if region.condition is None else _constant(debugger, program, region.condition)
+    condition = np.True_ if region.condition_result is None else _constant(debugger, region.program, region.condition_result)
+    count = (
+        -1 if region.trip_count is None else None if trips is None else trip_count(trips, negative_is_no_limit=region.negative_is_no_limit)
+    )
+    first = None if initial is None else truth(initial)
+    again = None if condition is None else truth(condition)
+    count = -1 if count in (2**31 - 1, 2**63 - 1) else count
+    limit = "unlimited" if count == -1 else "limited"
+    key = (limit, "true" if first else "computed", "true" if again else "computed")
+    return Pattern(_name(key, first, again), count, first, again, len(region.sliced), certain=count is not None)
+
+
+def _name(key: tuple[str, str, str], first: bool | None, again: bool | None) -> str:
+    if again is False:
+        return "single pass"
+    if first is False:
+        return "loop that never starts"
+    limit, start, go = key
+    found = _NAMES.get((limit, start, go))
+    if found:
+        return found
+    if go == "true":
+        return "for loop that may not start" if limit == "limited" else "infinite loop that may not start"
+    return "for loop with a condition"
+
+
+def _constant(debugger: Debugger, program: Program, slot: int | None) -> object | None:
+    """The value of a slot that a Const, or what folds to a constant, feeds; None when it is computed at run time."""
+    if slot is None:
+        return None
+    layer, output = layer_of(program, slot)
+    return debugger.machine.zeros.propagated.output(program.address, layer, output).value
+
+
+def layer_of(program: Program, slot: int) -> tuple[LayerId, int]:
+    """The node and output that a slot belongs to."""
+    results = set(program.results)
+    return next((layer, output) for (layer, output), one in program.slots.items() if one == slot and layer not in results)
+
+
+def region_at(plan: Plan, static: str) -> tuple[Program, Instruction]:
+    """The node with bodies at a static address, and the program that holds it; ``ValueError`` when there is none."""
+    graph, _, label = static.rpartition("/")
+    program = plan.program_by_address.get(graph)
+    if program is not None:
+        for number in program.regions:
+            if program.instructions[number].label == label:
+                return program, program.instructions[number]
+    raise ValueError(f"there is no node with bodies at {static}")

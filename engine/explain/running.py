@@ -1,0 +1,74 @@
+"""What a loop that was written out as code calls: kernels by their titles, and how loops count, slice and join."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.errors import EngineError
+from engine.ir.element_type import ElementType
+from engine.ir.model import LayerId
+from engine.ops.casting import cast
+from engine.ops.catalogue import CATALOGUE
+from engine.run import regions
+from engine.run.plan import Concatenated, settle
+
+__all__ = ["ElementType", "converted", "iterations", "join", "kernel", "part", "parts"]
+
+
+def kernel(title: str) -> Callable[..., Any]:
+    """The operation of a title such as ``Softmax-8``: takes arrays and attributes as keywords. ``EngineError`` when there is none."""
+    name, _, version = title.rpartition("-")
+    operation = next((one for one in CATALOGUE.versions(name) if str(one.version) == version), None)
+    if operation is None or operation.kernel is None:
+        raise EngineError(f"there is no kernel {title!r}")
+    found = operation.kernel
+
+    def call(*arrays: Any, **attributes: Any) -> Any:
+        made = found(*arrays, **attributes)
+        if not isinstance(made, tuple):
+            return settle(made)
+        return tuple(tuple(settle(each) for each in one) if isinstance(one, tuple) else settle(one) for one in made)
+
+    return call
+
+
+def iterations(trip_count: Any, most: int | None = None) -> Iterable[int]:
+    """The numbers of the iterations of a loop: up to a trip count (negative: no limit), and to the parts of what it slices."""
+    trips = regions.trip_count(np.asarray(trip_count))
+    if trips == regions.UNLIMITED:
+        return itertools.count() if most is None else range(most)
+    return range(trips if most is None else min(trips, most))
+
+
+def parts(source: Any, *, axis: int = 0, size: int = 1, start: int = 0, end: int = -1) -> int:
+    """How many parts a tensor has along an axis, from ``start`` to ``end``, both included."""
+    length = source.shape[axis]
+    first, last = (place + length if place < 0 else place for place in (start, end))
+    return (abs(last - first) + 1) // size if length else 0
+
+
+def part(
+    source: Any, iteration: int, *, axis: int = 0, size: int = 1, start: int = 0, backwards: bool = False, drop_axis: bool = False
+) -> Any:
+    """One part of a tensor along an axis; ``backwards`` from ``start`` down."""
+    axis = axis + source.ndim if axis < 0 else axis
+    first = start + source.shape[axis] if start < 0 else start
+    begin = first - (iteration + 1) * size + 1 if backwards else first + iteration * size
+    along = begin if drop_axis else slice(begin, begin + size)
+    return settle(source[(slice(None),) * axis + (along,)])
+
+
+def join(pieces: Sequence[Any], empty: Any, *, axis: int = 0, reverse: bool = False, stacked: bool = False) -> Any:
+    """What a loop has collected, joined along an axis; ``empty`` when there was no iteration."""
+    if not pieces:
+        return empty
+    return regions.join(Concatenated(0, 0, axis, reverse, stacked, LayerId(0)), list(pieces))
+
+
+def converted(value: Any, element_type: str) -> Any:
+    """A value in another element type, as OpenVINO converts what enters a TensorIterator."""
+    return settle(cast(np.asarray(value), ElementType(element_type)))
