@@ -1,0 +1,41 @@
+"""Models written in Python: graphs, loops, branches and functions, the same Model that the readers make.
+
+from engine import build
+
+graph = build.Graph("halve until small")
+x = graph.parameter("x", "f32", [])
+(last,) = build.while_loop(lambda v: v > 1, lambda v: v / 2, [x])
+model = graph.model(last)
+"""
+
+from __future__ import annotations
+
+from engine.build.branches import case, cond, switch_case
+from engine.build.function import function
+from engine.build.graph import Graph
+from engine.build.iterate import foldl, for_loop, map_fn, scan
+from engine.build.operations import Operations
+from engine.build.tensor import Tensor
+from engine.build.tensor_array import TensorArray
+from engine.build.while_loop import while_loop
+from engine.ops.catalogue import CATALOGUE
+
+ops = Operations(CATALOGUE)
+"""One function per operation of the catalogue; ``dir(ops)`` lists them, ``help(ops.gather)`` explains one."""
+
+__all__ = [
+    "Graph",
+    "Operations",
+    "Tensor",
+    "TensorArray",
+    "case",
+    "cond",
+    "foldl",
+    "for_loop",
+    "function",
+    "map_fn",
+    "ops",
+    "scan",
+    "switch_case",
+    "while_loop",
+]

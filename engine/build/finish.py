@@ -1,0 +1,95 @@
+"""From the frame of a graph under construction to a Model that passes the checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from engine.build.structure import leaves
+from engine.build.tensor import Tensor
+from engine.check.check import check
+from engine.errors import BuildError, shorten
+from engine.ir.address import encode
+from engine.ir.model import Edge, LayerId, Model, Node, Port
+from engine.ir.model import Graph as FinishedGraph
+from engine.ir.walk import graphs
+
+if TYPE_CHECKING:
+    from engine.build.graph import Graph
+
+
+def finished_model(graph: Graph, outputs: object) -> Model:
+    """The model with these outputs; what was built so far stays, so that another model can be made of more of it."""
+    frame = graph.frame
+    named = _named(outputs)
+    if not named:
+        raise BuildError("a model needs at least one output")
+    nodes, edges = list(frame.nodes), list(frame.edges)
+    taken = {node.name for node in nodes}
+    for name, output in named:
+        tensor = frame.bring(_tensor(name, output))
+        other = next((node for node in nodes if any(name in port.names for port in node.outputs)), None)
+        if name and other is not None and other.id != tensor.source.layer:
+            raise BuildError(f"output {name!r} has the name of another tensor, that of {other.type} {other.name!r}")
+        nodes[tensor.source.layer] = _with_tensor_name(nodes[tensor.source.layer], tensor.source.output, name or tensor.name)
+        _add_result(nodes, edges, tensor, _free(name or f"{tensor.name.replace(':', '_')}_result", taken))
+    finished = FinishedGraph(tuple(nodes), tuple(edges))
+    model = Model(finished, graph.name)
+    calls = _calls(model, {**graph.calls, finished: tuple(frame.calls)})
+    if calls:
+        model = replace(model, rt_info={"loopscope": {"functions": calls}})
+    report = check(model, graph.catalogue)
+    if not report.ok:
+        raise BuildError(f"graph {graph.name!r} is no valid model. {report.summary()}")
+    return model
+
+
+def _calls(model: Model, calls: Mapping[FinishedGraph, Sequence[str]]) -> dict[str, str]:
+    """The group of nodes that each function call made, as views address it: ``main/norm%2F*``."""
+    groups = [
+        f"{place.address}/{encode(f'{scope}/')}*"
+        for place in graphs(model)
+        for scope in calls.get(place.graph, ())
+        if any(node.name.startswith(f"{scope}/") for node in place.graph.nodes)
+    ]
+    return {f"call_{number}": group for number, group in enumerate(groups)}
+
+
+def _named(outputs: object) -> list[tuple[str, object]]:
+    """Every output with its name: parts of a structure inside a mapping are called by their path, others after their nodes."""
+    if not isinstance(outputs, Mapping):
+        return [("", leaf.value) for leaf in leaves(outputs)]
+    for name in outputs:
+        if not isinstance(name, str) or not name or not name.isprintable():
+            raise BuildError(f"the name of an output is {shorten(repr(name), 60)}, expected text")
+    return [(f"{name}{leaf.path}", leaf.value) for name, value in outputs.items() for leaf in leaves(value)]
+
+
+def _tensor(name: str, output: object) -> Tensor:
+    if not isinstance(output, Tensor):
+        called = f"output {name!r}" if name else "an output"
+        raise BuildError(f"{called} is {shorten(repr(output), 60)}, expected a tensor, several, or a mapping from names to tensors")
+    return output
+
+
+def _with_tensor_name(node: Node, output: int, name: str) -> Node:
+    port = node.outputs[output]
+    outputs = (*node.outputs[:output], replace(port, names=tuple(dict.fromkeys((*port.names, name)))), *node.outputs[output + 1 :])
+    return replace(node, outputs=outputs)
+
+
+def _free(wanted: str, taken: set[str]) -> str:
+    name, number = wanted, 1
+    while name in taken:
+        name = f"{wanted}_{number}"
+        number += 1
+    taken.add(name)
+    return name
+
+
+def _add_result(nodes: list[Node], edges: list[Edge], tensor: Tensor, name: str) -> None:
+    layer = LayerId(len(nodes))
+    port = nodes[tensor.source.layer].outputs[tensor.source.output].id
+    nodes.append(Node(layer, name, "Result", "opset1", inputs=(Port(0, tensor.element_type, tensor.shape),)))
+    edges.append(Edge(tensor.source.layer, port, layer, 0))

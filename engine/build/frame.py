@@ -1,0 +1,117 @@
+"""A graph or a body while it is being built: its nodes so far, its names, and what it takes from the graphs around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from engine.build.naming import Names
+from engine.build.tensor import Tensor
+from engine.errors import BuildError
+from engine.ir.constant import Constant
+from engine.ir.model import NO_ATTRIBUTES, Body, Edge, Graph, LayerId, Node, Port, Source
+from engine.ops.declare import Known
+
+if TYPE_CHECKING:
+    from engine.build.graph import Graph as GraphUnderConstruction
+
+
+class Frame:
+    """The outermost graph (``parent`` is None) or one body; a body sees the outer tensors that it uses as Parameters of its own."""
+
+    def __init__(self, graph: GraphUnderConstruction, parent: Frame | None, title: str) -> None:
+        self.graph = graph
+        self.parent = parent
+        self.title = title
+        self.names = Names()
+        self.nodes: list[Node] = []
+        self.edges: list[Edge] = []
+        self.calls: list[str] = []
+        """The scopes of function calls."""
+        self.captures: dict[tuple[LayerId, int], tuple[Tensor, Tensor]] = {}
+        """Outer tensor (of the parent) and the Parameter that stands for it, in the order of first use."""
+
+    def add(
+        self,
+        type: str,
+        opset: str,
+        attributes: Mapping[str, object],
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Known],
+        *,
+        name: str = "",
+        bodies: tuple[Body, ...] = (),
+        constant: Constant | None = None,
+        tensor_names: tuple[str, ...] = (),
+    ) -> tuple[Tensor, ...]:
+        """A node, and a handle for each of its outputs."""
+        layer = LayerId(len(self.nodes))
+        unique = self.names.unique(name or type)
+        ports = tuple(Port(index, tensor.element_type, tensor.shape) for index, tensor in enumerate(inputs))
+        made = tuple(Port(len(inputs) + index, known.element_type, known.shape, tensor_names) for index, known in enumerate(outputs))
+        self.nodes.append(Node(layer, unique, type, opset, attributes or NO_ATTRIBUTES, ports, made, bodies, constant))
+        for index, tensor in enumerate(inputs):
+            port = self.nodes[tensor.source.layer].outputs[tensor.source.output].id
+            self.edges.append(Edge(tensor.source.layer, port, layer, index))
+        return tuple(
+            Tensor(self, Source(layer, output), unique if len(outputs) == 1 else f"{unique}:{output}", known)
+            for output, known in enumerate(outputs)
+        )
+
+    def parameter(self, name: str, known: Known, tensor_names: tuple[str, ...] = ()) -> Tensor:
+        """A Parameter that declares what is known of it."""
+        if known.element_type is None:
+            raise BuildError(f"the element type of {name!r} is not known, and an input of {self.title} must have one: convert it first")
+        shape = str(known.shape).removeprefix("[").removesuffix("]")
+        attributes = {"shape": shape, "element_type": str(known.element_type)}
+        return self.add("Parameter", "opset1", attributes, (), (known,), name=name, tensor_names=tensor_names)[0]
+
+    def result(self, tensor: Tensor, name: str = "") -> LayerId:
+        """A Result; its number, for port maps and back edges."""
+        layer = LayerId(len(self.nodes))
+        self.add("Result", "opset1", {}, (tensor,), (), name=name)
+        return layer
+
+    def capture(self, outer: Tensor) -> Tensor:
+        """The Parameter that stands for a tensor of the parent; the same one every time."""
+        key = (outer.source.layer, outer.source.output)
+        if key not in self.captures:
+            name = outer.name.rpartition("/")[2].replace(":", "_")
+            with self.graph.unscoped(self):
+                self.captures[key] = outer, self.parameter(name, outer.known)
+        return self.captures[key][1]
+
+    def bring(self, tensor: Tensor) -> Tensor:
+        """A tensor as it is seen here: itself, or captured through every body in between; ``BuildError`` when it cannot be seen."""
+        if tensor.frame is self:
+            return tensor
+        if tensor.graph is not self.graph:
+            raise BuildError(f"{tensor!r} belongs to graph {tensor.graph.name!r}, not to {self.graph.name!r}")
+        between: list[Frame] = []
+        frame: Frame | None = self
+        while frame is not None and frame is not tensor.frame:
+            between.append(frame)
+            frame = frame.parent
+        if frame is None:
+            raise BuildError(f"{tensor!r} lives in {tensor.frame.title} and cannot be used in {self.title}: let that return it")
+        for inner in reversed(between):
+            tensor = inner.capture(tensor)
+        return tensor
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """What is built meanwhile goes away again when it fails: a call that was refused leaves no nodes behind."""
+        nodes, edges = len(self.nodes), len(self.edges)
+        try:
+            yield
+        except BaseException:
+            del self.nodes[nodes:], self.edges[edges:]
+            self.captures = {key: pair for key, pair in self.captures.items() if pair[1].source.layer < nodes}
+            raise
+
+    def finished(self) -> Graph:
+        """The graph as it stands."""
+        finished = Graph(tuple(self.nodes), tuple(self.edges))
+        self.graph.calls[finished] = tuple(self.calls)
+        return finished

@@ -1,0 +1,39 @@
+"""Functions: a named subgraph that is called in several places."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar, overload
+
+from engine.build.graph import graph_of
+from engine.build.structure import leaves
+
+Arguments = ParamSpec("Arguments")
+Returned = TypeVar("Returned")
+
+
+@overload
+def function(fn: Callable[Arguments, Returned], *, name: str = "") -> Callable[Arguments, Returned]: ...
+@overload
+def function(fn: None = None, *, name: str = "") -> Callable[[Callable[Arguments, Returned]], Callable[Arguments, Returned]]: ...
+def function(fn: Any = None, *, name: str = "") -> Any:
+    """Makes a Python function a named part of graphs; a decorator, with or without ``name=`` (default: the function's own).
+
+    Every call puts the nodes that it builds into a name scope of its own: ``attention/``, then ``attention_1/``, ... A model keeps
+    plain nodes, so that it is written as plain IR; its ``rt_info`` lists the scopes, and a view draws each as a frame that can be folded.
+    """
+    if fn is None:
+        return functools.partial(function, name=name)
+    if not callable(fn):
+        raise TypeError(f"function(): {fn!r} is no function")
+    scope = name or getattr(fn, "__name__", "function").strip("<>")
+
+    @functools.wraps(fn)
+    def called(*inputs: Any, **keywords: Any) -> Any:
+        graph = graph_of([leaf.value for leaf in leaves((inputs, keywords))], scope)
+        with graph.scope(scope) as whole:
+            graph.frame.calls.append(whole)
+            return fn(*inputs, **keywords)
+
+    return called

@@ -1,0 +1,140 @@
+"""One function per operation, made from its declaration when it is first asked for."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from engine.build.attributes import expected
+from engine.build.graph import graph_of
+from engine.build.inputs import input_names, input_text
+from engine.build.naming import letters, snake_case
+from engine.build.tensor import Tensor
+from engine.errors import BuildError
+from engine.ops.catalogue import Catalogue
+from engine.ops.declare import REQUIRED, Operation, Role
+
+Function = Callable[..., Any]
+_ELSEWHERE = {
+    Role.PARAMETER: "graph.parameter",
+    Role.CONSTANT: "graph.constant",
+    Role.RESULT: "graph.model",
+    Role.REGION: "while_loop or cond",
+}
+
+
+class Operations:
+    """The operations of a catalogue as functions: ``ops.reduce_sum(x, [0], keep_dims=True)``.
+
+    Names are those of the spec in snake_case (a run of capitals is one word): ``reduce_sum``, ``gru_cell``, ``gather_nd``; a few
+    that everybody reads as one word are one (``matmul``, ``relu``, ``softmax``, ``topk``). Any other way to write the same letters
+    is understood: ``ops.MatMul``, ``ops.mat_mul``. Each is the newest version; ``ops.version("Gather", 7)`` is a given one.
+
+    Inputs are positional: tensors, numbers, lists or arrays. Attributes are keywords with the defaults of the spec; ``-`` in a name
+    becomes ``_``, and a name that Python keeps for itself gets ``_`` after it (``lambda_``). ``name=`` names the node.
+    """
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._functions: dict[str, Function] = {}
+
+    def __dir__(self) -> list[str]:
+        return ["version", *sorted({snake_case(operation.name) for operation in self._buildable()})]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted({snake_case(operation.name) for operation in self._buildable()}))
+
+    def __getattr__(self, name: str) -> Function:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        operation = self._newest(name)
+        return self._function(operation)
+
+    def version(self, name: str, version: int) -> Function:
+        """The function of one version of an operation; ``BuildError`` names those that there are."""
+        there = [operation for operation in self._buildable() if letters(operation.name) == letters(name)]
+        for operation in there:
+            if operation.version == version:
+                return self._function(operation)
+        versions = ", ".join(operation.title for operation in there) or "nothing of that name"
+        raise BuildError(f"there is no {name}-{version}; there is {versions}")
+
+    def _buildable(self) -> Iterator[Operation]:
+        return (operation for operation in self._catalogue if operation.role not in _ELSEWHERE)
+
+    def _newest(self, name: str) -> Operation:
+        wanted = letters(name)
+        found = [operation for operation in self._catalogue if letters(operation.name) == wanted]
+        if not found:
+            raise AttributeError(f"there is no operation {name!r}; dir(ops) lists them, and `loopscope ops` what each of them does")
+        newest = max(found, key=lambda operation: operation.version)
+        if newest.role in _ELSEWHERE:
+            raise AttributeError(f"{newest.name} is no function of this kind: use {_ELSEWHERE[newest.role]}")
+        return newest
+
+    def _function(self, operation: Operation) -> Function:
+        if operation.title not in self._functions:
+            self._functions[operation.title] = function_of(operation)
+        return self._functions[operation.title]
+
+
+def function_of(operation: Operation) -> Function:
+    """The function that adds nodes of an operation to a graph: one tensor, or a tuple when it has several outputs."""
+    called = snake_case(operation.name)
+
+    def function(*inputs: Any, name: str = "", **attributes: Any) -> Tensor | tuple[Tensor, ...]:
+        given = _spread(operation, inputs)
+        made = graph_of(given, called).apply(operation, given, attributes, name)
+        return made[0] if operation.outputs == 1 else made
+
+    function.__name__ = function.__qualname__ = called
+    function.__doc__ = documentation(operation)
+    function.__signature__ = signature(operation)  # type: ignore[attr-defined]
+    return function
+
+
+def _spread(operation: Operation, inputs: Sequence[Any]) -> Sequence[Any]:
+    """Operations that take any number of inputs also take them in one list: ``concat([a, b], axis=0)``."""
+    if operation.inputs[1] is None and len(inputs) == 1 and isinstance(inputs[0], (list, tuple)):
+        return tuple(inputs[0])
+    return inputs
+
+
+def signature(operation: Operation) -> inspect.Signature:
+    """What ``help`` and editors show."""
+    least, most = operation.inputs
+    kind, keyword = inspect.Parameter, inspect.Parameter.KEYWORD_ONLY
+    if most is None:
+        parameters = [kind("inputs", kind.VAR_POSITIONAL, annotation="Tensor")]
+    else:
+        parameters = [
+            kind(name, kind.POSITIONAL_ONLY, default=kind.empty if index < least else None, annotation="Tensor")
+            for index, name in enumerate(input_names(operation))
+        ]
+    for attribute in sorted(operation.attributes, key=lambda one: one.default is not REQUIRED):
+        default = kind.empty if attribute.default is REQUIRED else attribute.default
+        parameters.append(kind(attribute.keyword, keyword, default=default))
+    parameters.append(kind("name", keyword, default="", annotation="str"))
+    returned = "Tensor" if operation.outputs == 1 else "tuple[Tensor, ...]"
+    return inspect.Signature(parameters, return_annotation=returned)
+
+
+def documentation(operation: Operation) -> str:
+    """Summary, inputs, attributes with their defaults and values, and the page of the specification."""
+    lines = [operation.summary or f"{operation.title}.", ""]
+    lines.append(f"Operation {operation.title}; takes {input_text(operation)}.")
+    for index, name in enumerate(input_names(operation)):
+        types = operation.types[min(index, len(operation.types) - 1)]
+        lines.append(f"    {name}: {_types(types)}")
+    if operation.attributes:
+        lines += ["", "Attributes:"]
+        for attribute in operation.attributes:
+            default = "required" if attribute.default is REQUIRED else f"default {attribute.default!r}"
+            lines.append(f"    {attribute.keyword}: {expected(attribute)}; {default}")
+    lines += ["", f"Spec page: {operation.page}. ``BuildError`` says which argument does not fit."]
+    return "\n".join(lines)
+
+
+def _types(types: frozenset[Any]) -> str:
+    return "any type" if len(types) > 20 else ", ".join(sorted(str(one) for one in types))

@@ -1,0 +1,124 @@
+"""Nested structures of tensors: tuples, named tuples, lists, dicts and dataclasses, taken apart and put together again."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from engine.errors import BuildError, shorten
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Leaf:
+    """One value of a structure, and where it is: ``[1].left``."""
+
+    path: str
+    value: Any
+
+
+def leaves(structure: Any) -> list[Leaf]:
+    """All values that are no structures themselves, in order.
+
+    >>> [leaf.path for leaf in leaves((1, {"a": [2, 3]}))]
+    ['[0]', "[1]['a'][0]", "[1]['a'][1]"]
+    """
+    return list(_walk(structure, ""))
+
+
+def _walk(structure: Any, path: str) -> Iterator[Leaf]:
+    parts = _parts(structure)
+    if parts is None:
+        yield Leaf(path, structure)
+        return
+    for key, value in parts:
+        yield from _walk(value, path + key)
+
+
+def _parts(structure: Any) -> list[tuple[str, Any]] | None:
+    """The (key, part) pairs of one level; None for a leaf."""
+    if isinstance(structure, dict):
+        return [(f"[{key!r}]", value) for key, value in structure.items()]
+    if isinstance(structure, tuple) and hasattr(structure, "_fields"):
+        return [(f".{name}", value) for name, value in zip(structure._fields, structure, strict=True)]
+    if isinstance(structure, (tuple, list)):
+        return [(f"[{index}]", value) for index, value in enumerate(structure)]
+    if dataclasses.is_dataclass(structure) and not isinstance(structure, type):
+        return [(f".{field.name}", getattr(structure, field.name)) for field in dataclasses.fields(structure)]
+    return None
+
+
+def rebuilt(structure: Any, values: Sequence[Any]) -> Any:
+    """The same structure with other values at its leaves, in the order of ``leaves``."""
+    remaining = iter(values)
+    return mapped(structure, lambda _: next(remaining))
+
+
+def mapped(structure: Any, change: Callable[[Any], Any]) -> Any:
+    """The same structure with every leaf changed."""
+    parts = _parts(structure)
+    if parts is None:
+        return change(structure)
+    values = [mapped(value, change) for _, value in parts]
+    if isinstance(structure, dict):
+        changed = copy.copy(structure)
+        changed.update(zip(structure, values, strict=True))
+        return changed
+    if isinstance(structure, tuple) and hasattr(structure, "_fields"):
+        return type(structure)(*values)
+    if isinstance(structure, (tuple, list)):
+        return type(structure)(values)
+    # Not made anew: what the class demands of its fields held for the values that these stand for.
+    changed = copy.copy(structure)
+    for (key, _), value in zip(parts, values, strict=True):
+        object.__setattr__(changed, key[1:], value)
+    return changed
+
+
+def aligned(like: Any, given: Any, what: str) -> list[Leaf]:
+    """The leaves of ``given``, in the order and with the paths of ``like``; what is a leaf there may be anything here.
+
+    ``BuildError`` where the structures part. A list may stand for a tuple, and the other way round.
+    """
+    found: list[Leaf] = []
+    _align(like, given, "", what, found)
+    return found
+
+
+def _align(like: Any, given: Any, path: str, what: str, found: list[Leaf]) -> None:
+    expected = _parts(like)
+    if expected is None:
+        found.append(Leaf(path, given))
+        return
+    there = _parts(given)
+    keys = [key for key, _ in expected]
+    if there is None or _kind(like) is not _kind(given) or sorted(keys) != sorted(key for key, _ in there):
+        raise BuildError(f"{what}{path} is {_words(given)}, expected {_words(like)}")
+    values = dict(there)
+    for key, part in expected:
+        _align(part, values[key], path + key, what, found)
+
+
+def matches(like: Any, given: Any) -> bool:
+    """Whether two structures are the same down to the leaves of the first, whose values are no structures in the second."""
+    try:
+        return all(_parts(leaf.value) is None for leaf in aligned(like, given, ""))
+    except BuildError:
+        return False
+
+
+def _kind(structure: Any) -> type:
+    if isinstance(structure, dict):
+        return dict
+    if isinstance(structure, (tuple, list)) and not hasattr(structure, "_fields"):
+        return tuple
+    return type(structure)
+
+
+def _words(structure: Any) -> str:
+    parts = _parts(structure)
+    if parts is None:
+        return shorten(repr(structure), 60)
+    keys = ", ".join(key for key, _ in parts[:8])
+    return f"a {type(structure).__name__} of {len(parts)} ({keys}{', ...' if len(parts) > 8 else ''})"

@@ -1,0 +1,201 @@
+"""Handles for the values of a graph under construction, with the operators of Python and numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from engine.build.indexing import indexed
+from engine.errors import BuildError
+from engine.ir.element_type import ElementType
+from engine.ir.model import Source
+from engine.ir.shape import PartialShape
+from engine.ops.declare import Known
+
+if TYPE_CHECKING:
+    from engine.build.frame import Frame
+    from engine.build.graph import Graph
+
+
+class Tensor:
+    """One output of a node of a graph under construction: what is known of it, and what can be done with it.
+
+    It has no value yet, so that it cannot decide an ``if``; comparisons, ``==`` among them, give boolean tensors.
+    """
+
+    __slots__ = ("_frame", "_known", "_name", "_source")
+    __array_priority__ = 1000  # numpy leaves `array + tensor` to the tensor
+    __array_ufunc__ = None
+
+    def __init__(self, frame: Frame, source: Source, name: str, known: Known) -> None:
+        self._frame = frame
+        self._source = source
+        self._name = name
+        self._known = known
+
+    @property
+    def name(self) -> str:
+        """Of its node; output k of a node with several is ``name:k``."""
+        return self._name
+
+    @property
+    def element_type(self) -> ElementType | None:
+        """None when it is only known at run time."""
+        return self._known.element_type
+
+    @property
+    def shape(self) -> PartialShape:
+        """As far as it is known before anything runs."""
+        return self._known.shape
+
+    @property
+    def rank(self) -> int | None:
+        return self._known.shape.rank
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that it is built in."""
+        return self._frame.graph
+
+    @property
+    def frame(self) -> Frame:
+        """The graph, or the body in it, that holds its node."""
+        return self._frame
+
+    @property
+    def source(self) -> Source:
+        """Its node and output number, in its own graph or body."""
+        return self._source
+
+    @property
+    def known(self) -> Known:
+        """Element type, shape, and the value where it is constant and small."""
+        return self._known
+
+    def __repr__(self) -> str:
+        return f"<Tensor {self._name!r} {self.element_type or '?'}{self.shape}>"
+
+    def __bool__(self) -> bool:
+        raise BuildError(f"{self!r} has no value while the graph is built: decide with build.cond, repeat with build.while_loop")
+
+    def __iter__(self) -> Iterator[Tensor]:
+        dimensions = self.shape.dimensions
+        if not dimensions or not dimensions[0].is_static:
+            raise BuildError(f"{self!r} has no known number of parts to go through: use build.map_fn, build.scan or build.foldl")
+        return (self[number] for number in range(dimensions[0].length))
+
+    def __getitem__(self, index: Any) -> Tensor:
+        return indexed(self, index)
+
+    def _apply(self, type: str, *inputs: Any, **attributes: Any) -> Tensor:
+        return self.graph.apply(type, inputs, attributes)[0]
+
+    def _is_whole(self) -> bool:
+        return self.element_type is not None and self.element_type.is_integer
+
+    def _bits(self, logical: str, bitwise: str, *inputs: Any) -> Tensor:
+        return self._apply(bitwise if self._is_whole() else logical, *inputs)
+
+    def __add__(self, other: Any) -> Tensor:
+        return self._apply("Add", self, other)
+
+    def __radd__(self, other: Any) -> Tensor:
+        return self._apply("Add", other, self)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return self._apply("Subtract", self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return self._apply("Subtract", other, self)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return self._apply("Multiply", self, other)
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return self._apply("Multiply", other, self)
+
+    def _divide(self, one: Any, other: Any) -> Tensor:
+        if self._is_whole():
+            raise BuildError(f"`/` of {self.element_type} would give whole numbers in a graph, not fractions: write `//`, or convert first")
+        return self._apply("Divide", one, other)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return self._divide(self, other)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return self._divide(other, self)
+
+    def _floor_divide(self, one: Any, other: Any) -> Tensor:
+        quotient = self._apply("Divide", one, other)
+        return quotient if self._is_whole() else self._apply("Floor", quotient)
+
+    def __floordiv__(self, other: Any) -> Tensor:
+        return self._floor_divide(self, other)
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        return self._floor_divide(other, self)
+
+    def __mod__(self, other: Any) -> Tensor:
+        return self._apply("FloorMod", self, other)
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return self._apply("FloorMod", other, self)
+
+    def __pow__(self, other: Any) -> Tensor:
+        return self._apply("Power", self, other)
+
+    def __rpow__(self, other: Any) -> Tensor:
+        return self._apply("Power", other, self)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return self._apply("MatMul", self, other)
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return self._apply("MatMul", other, self)
+
+    def __neg__(self) -> Tensor:
+        return self._apply("Negative", self)
+
+    def __abs__(self) -> Tensor:
+        return self._apply("Abs", self)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return self._apply("Less", self, other)
+
+    def __le__(self, other: Any) -> Tensor:
+        return self._apply("LessEqual", self, other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return self._apply("Greater", self, other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return self._apply("GreaterEqual", self, other)
+
+    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
+        return self._apply("Equal", self, other)
+
+    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
+        return self._apply("NotEqual", self, other)
+
+    __hash__ = object.__hash__
+
+    def __and__(self, other: Any) -> Tensor:
+        return self._bits("LogicalAnd", "BitwiseAnd", self, other)
+
+    def __rand__(self, other: Any) -> Tensor:
+        return self._bits("LogicalAnd", "BitwiseAnd", other, self)
+
+    def __or__(self, other: Any) -> Tensor:
+        return self._bits("LogicalOr", "BitwiseOr", self, other)
+
+    def __ror__(self, other: Any) -> Tensor:
+        return self._bits("LogicalOr", "BitwiseOr", other, self)
+
+    def __xor__(self, other: Any) -> Tensor:
+        return self._bits("LogicalXor", "BitwiseXor", self, other)
+
+    def __rxor__(self, other: Any) -> Tensor:
+        return self._bits("LogicalXor", "BitwiseXor", other, self)
+
+    def __invert__(self) -> Tensor:
+        return self._bits("LogicalNot", "BitwiseNot", self)

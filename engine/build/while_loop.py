@@ -1,0 +1,163 @@
+"""``while_loop`` as TensorFlow has it, made into a Loop-5 that tests its condition first."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+from engine.build.graph import Graph, checked_shape, graph_of
+from engine.build.loop import BOOLEAN, Entered, Iteration, LoopPlan, Variable, allows, made_loop
+from engine.build.structure import aligned, leaves, matches, rebuilt
+from engine.build.tensor import Tensor
+from engine.errors import BuildError
+from engine.ir.element_type import INDEX_TYPES
+from engine.ir.shape import PartialShape
+
+
+def while_loop(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Any,
+    shape_invariants: Any = None,
+    maximum_iterations: Any = None,
+    name: str | None = None,
+) -> Any:
+    """Repeats ``body`` while ``cond`` holds; gives the variables after the last iteration, in the structure of ``loop_vars``.
+
+    ``loop_vars``: tuples, named tuples, lists, dicts and dataclasses of tensors, numbers and arrays, nested as you like. A tuple or
+    list at the top is spread into the arguments of ``cond`` and ``body``; anything else is their one argument. ``body`` gives the
+    next values in the same structure. The condition is tested before the first iteration too, so that the loop may not run at all.
+    Outer tensors that ``cond`` or ``body`` use become invariant inputs of the loop.
+
+    ``shape_invariants``: for each variable a shape that it keeps to, None for lengths that may change (default: its first shape).
+    ``maximum_iterations``: at most so many iterations, a whole number or a scalar tensor.
+
+    It becomes a Loop-5: ``cond`` and ``body`` are called while the graph is built, ``body`` once, ``cond`` twice (on the first values
+    outside of the loop, on the next ones inside). tf.while_loop has more arguments, which only steer TensorFlow's runtime, and there
+    is nothing here for them to steer: ``parallel_iterations`` and ``swap_memory`` (iterations run one after the other),
+    ``back_prop`` (nothing is trained), ``return_same_structure`` (it always is the same).
+
+    ``TypeError`` when ``cond`` or ``body`` is not callable, ``ValueError`` when there are no variables, ``BuildError`` (a ``ValueError``
+    too) when a variable changes its type, its structure, or leaves its shape invariant.
+    """
+    must_be_callable("while_loop", cond=cond, body=body)
+    values = leaves(loop_vars)
+    if not values:
+        raise BuildError("while_loop(): loop_vars is empty: a loop needs at least one variable")
+    graph = graph_of([*(leaf.value for leaf in values), maximum_iterations], "while_loop")
+    with graph.frame.all_or_nothing():
+        return _made(graph, cond, body, loop_vars, shape_invariants, maximum_iterations, name or "while")
+
+
+def _made(
+    graph: Graph, cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, shape_invariants: Any, most: Any, called: str
+) -> Any:
+    with graph.scope(called):
+        variables = loop_variables(graph, "while_loop", loop_vars, shape_invariants, body)
+        limit = graph.constant(-1, name="no_limit") if most is None else trip_count(graph, most, "maximum_iterations")
+        with graph.scope("start"):
+            starts = _condition(graph, cond, loop_vars, [variable.initial for variable in variables])
+
+    def trace(entered: Entered) -> Iteration:
+        given = call(body, loop_vars, entered.variables)
+        after = next_values(graph, "while_loop", loop_vars, given, variables)
+        with graph.scope("condition"):
+            again = _condition(graph, cond, loop_vars, after)
+        return Iteration(after, again=again)
+
+    plan = LoopPlan(called="while_loop", name=called, trip_count=limit, starts=starts, variables=variables)
+    last, _ = made_loop(graph, plan, trace)
+    return rebuilt(loop_vars, last)
+
+
+def must_be_callable(called: str, **given: object) -> None:
+    """``TypeError`` for the first argument that is not callable."""
+    for name, value in given.items():
+        if not callable(value):
+            raise TypeError(f"{called}(): {name} is {value!r}, expected a function")
+
+
+def call(function: Callable[..., Any], structure: Any, values: Any) -> Any:
+    """Calls a function with values in a structure: a tuple or list is spread into its arguments."""
+    given = rebuilt(structure, values)
+    return function(*given) if isinstance(structure, (tuple, list)) else function(given)
+
+
+def _condition(graph: Graph, cond: Callable[..., Any], loop_vars: Any, values: Any) -> Tensor:
+    given = graph.lift(call(cond, loop_vars, values), (BOOLEAN,), "while_loop(): what cond gives")
+    return scalar_condition(given, "while_loop(): cond gives")
+
+
+def scalar_condition(given: Tensor, what: str) -> Tensor:
+    """A boolean of one element; ``BuildError`` for any other tensor."""
+    if given.element_type is not BOOLEAN:
+        raise BuildError(f"{what} {given!r}, expected a boolean: compare it with something")
+    if given.shape.rank not in (None, 0) and not (given.rank == 1 and given.shape.at(0).contains(1)):
+        raise BuildError(f"{what} {given!r}, expected one element: say with ops.reduce_logical_and or ops.reduce_logical_or what is meant")
+    return given
+
+
+def trip_count(graph: Graph, given: Any, what: str) -> Tensor:
+    """A number of iterations as a scalar tensor; ``BuildError`` when it is none."""
+    count = graph.lift(given, what=what)
+    if count.element_type not in INDEX_TYPES:
+        raise BuildError(f"{what} is {given!r}, expected a whole number, or a scalar tensor of i32 or i64")
+    if count.shape.rank not in (None, 0) and not (count.rank == 1 and count.shape.at(0).contains(1)):
+        raise BuildError(f"{what} is {given!r}, expected one number")
+    if count.known.value is not None and count.known.value.size == 1 and count.known.value.item() < 0:
+        raise BuildError(f"{what} is {count.known.value.item()}, expected at least 0")
+    return count
+
+
+def loop_variables(
+    graph: Graph, called: str, loop_vars: Any, shape_invariants: Any, body: Callable[..., Any], skip: int = 0
+) -> list[Variable]:
+    """The variables of a loop: lifted, named after the arguments of ``body`` (without the first ``skip``), with their invariants."""
+    values = leaves(loop_vars)
+    shapes: list[Any] = [None] * len(values)
+    if shape_invariants is not None:
+        shapes = [leaf.value for leaf in aligned(loop_vars, shape_invariants, "shape_invariants")]
+    names = _names(loop_vars, body, skip)
+    variables = []
+    for leaf, shape, name in zip(values, shapes, names, strict=True):
+        path = f"loop_vars{leaf.path}"
+        initial = graph.lift(leaf.value, what=f"{called}(): {path}")
+        variables.append(Variable(path, name, initial, _invariant(called, path, initial, shape)))
+    return variables
+
+
+def _invariant(called: str, path: str, initial: Tensor, given: Any) -> PartialShape:
+    if given is None:
+        return initial.shape
+    invariant = checked_shape(given, f"{called}(): the shape invariant of {path}")
+    if not allows(invariant, initial.shape):
+        raise BuildError(f"{called}(): {path} begins with shape {initial.shape}, which its shape invariant {invariant} does not allow")
+    return invariant
+
+
+def _names(loop_vars: Any, body: Callable[..., Any], skip: int) -> list[str]:
+    """What the user calls the variables: by the arguments of ``body`` and the fields below them."""
+    try:
+        arguments = [one.name for one in inspect.signature(body).parameters.values() if one.kind <= one.POSITIONAL_OR_KEYWORD][skip:]
+    except (TypeError, ValueError):
+        arguments = []
+    names = []
+    for place, part in enumerate(loop_vars if isinstance(loop_vars, (tuple, list)) else [loop_vars]):
+        stem = arguments[place] if place < len(arguments) else f"variable_{place}"
+        names += ["_".join([stem, *re.findall(r"\w+", leaf.path)]) for leaf in leaves(part)]
+    return names
+
+
+def next_values(graph: Graph, called: str, loop_vars: Any, given: Any, variables: list[Variable]) -> list[Tensor]:
+    """What the body gave as tensors of the variables' types; one variable alone need not be wrapped."""
+    alone = isinstance(loop_vars, (tuple, list)) and len(loop_vars) == 1
+    if alone and not matches(loop_vars, given) and matches(loop_vars[0], given):
+        given = type(loop_vars)(given) if hasattr(loop_vars, "_fields") else [given]
+    after = aligned(loop_vars, given, f"{called}(): what body gives")
+    types = [variable.initial.element_type for variable in variables]
+    return [
+        graph.lift(leaf.value, [kind] if kind else [], f"{called}(): the next value of loop_vars{leaf.path}")
+        for leaf, kind in zip(after, types, strict=True)
+    ]
