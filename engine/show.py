@@ -1,0 +1,132 @@
+"""Opens the app on a model that Python holds."""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engine.debug.inputs import Inputs, bind
+from engine.errors import EngineError
+from engine.ir.element_type import ElementType
+from engine.ir.model import Model
+from engine.write import write_model
+
+_MODULE = "app.cli"
+_PATIENCE = 5.0
+"""Seconds that the app gets to close."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shown:
+    """The app on a model: where it is, and how to close it."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+    folder: tempfile.TemporaryDirectory[str]
+
+    def wait(self) -> None:
+        """Until the app is closed, with Ctrl+C for example."""
+        try:
+            self.process.wait()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        """Closes the app, and removes the files that it was started on."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.folder.cleanup()
+        atexit.unregister(self.stop)
+
+    def _repr_html_(self) -> str:
+        return f'<a href="{self.url}" target="_blank">Loopscope is at {self.url}</a>'
+
+
+def show(model: Model, inputs: Inputs = None, *, wait: bool | None = None, browser: bool = True) -> Shown:
+    """Starts the app on a model, with these inputs chosen, and opens it in the browser.
+
+    ``inputs`` as in ``engine.run``; without any the app makes some up. ``wait``: until the app is closed (default: in a script, not at a
+    prompt or in a notebook; what it gives back closes it). ``InputError`` when the inputs do not fit, ``WriteError`` for an ONNX model
+    that was not read from a file, ``EngineError`` when the app is not installed.
+    """
+    if importlib.util.find_spec("app") is None or importlib.util.find_spec(_MODULE) is None:
+        raise EngineError("the app is not there: install loopscope as a whole")
+    folder = tempfile.TemporaryDirectory(prefix="loopscope-")
+    try:
+        words = _words(model, inputs, Path(folder.name))
+        port = _free_port()
+        options = ["--port", str(port), *([] if browser else ["--no-browser"])]
+        process = subprocess.Popen([sys.executable, "-P", "-m", _MODULE, *words, *options], env=_environment())
+    except BaseException:
+        folder.cleanup()
+        raise
+    shown = Shown(f"http://localhost:{port}", process, folder)
+    atexit.register(shown.stop)
+    if not _is_interactive() if wait is None else wait:
+        shown.wait()
+    return shown
+
+
+def _words(model: Model, inputs: Inputs, folder: Path) -> list[str]:
+    """What the command opens: files in the folder, or the file that an ONNX model came from."""
+    words = [model.file]
+    if model.dialect == "openvino" or not Path(model.file).is_file():
+        name = "".join(letter if letter.isalnum() or letter in " -_." else "_" for letter in model.name)[:60].strip(" .")
+        target = folder / f"{name or 'model'}.xml"
+        write_model(model, target)
+        words = [str(target)]
+    if inputs is not None and model.inputs:
+        arrays = bind(model, inputs)
+        stored = {str(position): _storable(arrays[one.layer]) for position, one in enumerate(model.inputs)}
+        np.savez(folder / "inputs.npz", **stored)  # type: ignore[arg-type]  # positions are none of its own keywords
+        words += ["--inputs", str(folder / "inputs.npz")]
+    return words
+
+
+def _storable(value: Any) -> np.ndarray:
+    """Every value in a type that a file can hold: narrow floats as f32, narrow integers as bytes, text as text."""
+    array: np.ndarray = np.asarray(value)
+    element_type = ElementType.of(array)
+    if array.dtype.names:
+        codes: np.ndarray = array[array.dtype.names[0]]
+        return codes
+    if element_type is ElementType.STRING:
+        return np.asarray(array, np.str_)
+    if array.dtype.isbuiltin == 1:  # 2 are the narrow types that numpy itself lacks
+        return array
+    return np.asarray(array, np.float32 if element_type.is_float else np.int16)
+
+
+def _environment() -> dict[str, str]:
+    """The app must be the one beside this engine, wherever Python was started."""
+    own = str(Path(__file__).resolve().parent.parent)
+    paths = [own, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _is_interactive() -> bool:
+    return hasattr(sys, "ps1") or "ipykernel" in sys.modules

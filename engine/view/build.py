@@ -1,0 +1,222 @@
+"""From a model to what a canvas draws of it.
+
+    view = graph_view(model, default_folding(model))             # the whole model
+    view = graph_view(model, folding, root="main/loop_7/body")   # a body as its own canvas
+
+Two passes, neither recursive: boxes and frames of every visible graph, then the lines between them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+
+from engine.ir.address import ROOT, labels
+from engine.ir.model import IF, LOOP, Body, Model, Node
+from engine.view.boxes import operation_box, region_name, short_name, sized, tensor_text, tooltip
+from engine.view.folding import Folding, Unrolled, default_folding, graph_at
+from engine.view.graph import ClusterKind, GraphView, ViewCluster, ViewNode, without_iterations
+from engine.view.grouping import Grouping, group_title, grouping
+from engine.view.lines import Lines
+from engine.view.places import Place, Region
+from engine.view.roles import input_roles
+from engine.view.spark import carried_number
+from engine.view.stubs import cut_long_edges
+
+_CLUSTER_KIND: dict[str, ClusterKind] = {"Loop": "loop", "TensorIterator": "tensor_iterator", "If": "if", "then": "then", "else": "else"}
+
+
+def graph_view(model: Model, folding: Folding | None = None, root: str = ROOT) -> GraphView:
+    """What a canvas draws of the graph at ``root``; ``KeyError`` when there is no such graph."""
+    folding = default_folding(model, root) if folding is None else folding
+    builder = _Builder(folding)
+    graph = graph_at(model, root)
+    builder.waiting.append(Place(graph, root, "", labels(graph)))
+    while builder.waiting:
+        builder.add_place(builder.waiting.popleft())
+    lines = Lines(builder.places, constants_shown=folding.constants)
+    boxes = (replace(node, constants=_pills(lines.constants.get(node.id, []))) for node in builder.nodes)
+    nodes, edges = cut_long_edges(tuple(sized(box) for box in boxes), tuple(lines.edges))
+    unrolled = frozenset(one.address for one in folding.unrolled)
+    return GraphView(root, nodes, tuple(builder.clusters), edges, hidden=builder.hidden, title=model.name, unrolled=unrolled)
+
+
+class _Builder:
+    """Boxes and frames so far, and graphs still to be drawn."""
+
+    def __init__(self, folding: Folding) -> None:
+        self.folding = folding
+        self.nodes: list[ViewNode] = []
+        self.clusters: list[ViewCluster] = []
+        self.places: list[Place] = []
+        self.waiting: deque[Place] = deque()
+        self.hidden = 0
+
+    def add_place(self, place: Place) -> None:
+        self.places.append(place)
+        groups = grouping(place.graph, place.static, self.folding.groups)
+        frames = self._frames(place, groups)
+        boxes: dict[str, str] = {}
+        roles = input_roles(place.body) if place.body else {}
+        for node in place.graph.nodes:
+            if node.constant is not None and not self.folding.constants:
+                continue
+            around = tuple(groups.around(node.id))
+            closed = next((group for group in reversed(around) if group in self.folding.folded), "")
+            cluster = next((frames[group] for group in around if group in frames), place.cluster)
+            if closed:
+                if closed not in boxes:
+                    boxes[closed] = self._group_box(place, groups, closed, frames)
+                place.box[node.id] = boxes[closed]
+                self.hidden += 1
+                continue
+            address = place.at(node.id)
+            if node.bodies and without_iterations(address) not in self.folding.folded:
+                self._open_region(place, node, address, cluster)
+            elif node.bodies:
+                place.box[node.id] = self._folded_region(node, address, cluster)
+            else:
+                role = roles[node.id][0] if node.id in roles else ""
+                place.box[node.id] = self._add(operation_box(node, self._next("n"), address, cluster, role))
+
+    def _next(self, letter: str) -> str:
+        return f"{letter}{len(self.nodes if letter == 'n' else self.clusters)}"
+
+    def _add(self, node: ViewNode) -> str:
+        self.nodes.append(node)
+        return node.id
+
+    def _frame(self, kind: ClusterKind, address: str, title: str, name: str, parent: str, body: str = "") -> str:
+        cluster = ViewCluster(self._next("c"), kind, address, title, name, parent, body, foldable=kind != "copy")
+        self.clusters.append(cluster)
+        return cluster.id
+
+    def _frames(self, place: Place, groups: Grouping) -> dict[str, str]:
+        """Frames of opened groups that are not inside folded ones, outer ones first."""
+        frames: dict[str, str] = {}
+        for group in sorted(groups.members, key=lambda one: -len(groups.members[one])):
+            parent = groups.parent[group]
+            if group in self.folding.opened and (not parent or parent in frames):
+                title, name = group_title(group)
+                frames[group] = self._frame("group", group, title, short_name(name), frames.get(parent, place.cluster), place.address)
+        return frames
+
+    def _group_box(self, place: Place, groups: Grouping, group: str, frames: dict[str, str]) -> str:
+        title, name = group_title(group)
+        shown = [layer for layer in groups.members[group] if place.graph.by_id[layer].constant is None]
+        cluster = frames.get(groups.parent[group], place.cluster)
+        members = tuple(place.at(layer) for layer in shown)
+        family = "shape" if title == "Shape arithmetic" else "other"
+        return self._add(
+            ViewNode(
+                self._next("n"), "folded", group, title, short_name(name), "", family, cluster,  # type: ignore[arg-type]
+                badge=_count(len(shown)), members=members, tooltip=_kinds([place.graph.by_id[layer] for layer in shown]),
+            )
+        )  # fmt: skip
+
+    def _folded_region(self, node: Node, address: str, cluster: str) -> str:
+        inside = sum(len(body.graph.nodes) for body in node.bodies)
+        self.hidden += inside
+        box = operation_box(node, self._next("n"), address, cluster, "")
+        number = carried_number(node.bodies[0]) if [one.name for one in node.bodies] == ["body"] else None
+        spark = "" if number is None else f"{address}/body/{labels(node.bodies[0].graph)[number]}"
+        return self._add(replace(box, kind="folded", badge=_count(inside), body=_only_body(node, address), spark=spark))
+
+    def _open_region(self, place: Place, node: Node, address: str, cluster: str) -> None:
+        kind = _CLUSTER_KIND.get(node.type, "region")
+        body = _only_body(node, address)
+        frame = self._frame(kind, address, node.type, region_name(address), cluster, body)
+        header = ""
+        if node.type == LOOP:
+            header = self._add(
+                ViewNode(self._next("n"), "control", address, "repeat", family="region", cluster=frame, tooltip=tooltip(node))
+            )
+        elif node.type == IF:
+            header = self._add(ViewNode(self._next("n"), "condition", address, "if", family="region", cluster=frame, tooltip=tooltip(node)))
+        region = Region(address, frame, header, self._output_boxes(node, address, frame))
+        place.region[node.id] = region
+        window = self.folding.window(without_iterations(address))
+        if window is not None:
+            self.clusters = [replace(one, copies=window.count) if one.id == frame else one for one in self.clusters]
+        if window is not None and [one.name for one in node.bodies] == ["body"]:
+            self._open_copies(region, node.bodies[0], window)
+            return
+        # Then stands before else, whatever the file says first.
+        for inner in sorted(node.bodies, key=lambda one: one.name == "else"):
+            self._open_body(region, node, inner, frame)
+
+    def _open_body(self, region: Region, node: Node, body: Body, frame: str) -> None:
+        address = f"{region.address}/{body.name}"
+        if without_iterations(address) in self.folding.folded:
+            self.hidden += len(body.graph.nodes)
+            region.folded_bodies[body.name] = self._add(
+                ViewNode(
+                    self._next("n"), "folded", address, body.name, "", "", "region", frame,
+                    body=address, badge=_count(len(body.graph.nodes)), tooltip=_kinds(list(body.graph.nodes)),
+                )
+            )  # fmt: skip
+            return
+        if node.type == IF or len(node.bodies) > 1:
+            name = {"then": "when true", "else": "when false"}.get(body.name, short_name(body.graph.name))
+            frame = self._frame(_CLUSTER_KIND.get(body.name, "body"), address, body.name, name, frame, address)
+        self.waiting.append(Place(body.graph, address, frame, labels(body.graph), body, region))
+
+    def _open_copies(self, region: Region, body: Body, window: Unrolled) -> None:
+        """The body once for each iteration of a window; what is the same in all iterations stands beside them, once."""
+        label = labels(body.graph)
+        place = f"{region.address}/{body.name}"
+        region.same = {
+            layer: self._add(operation_box(body.graph.by_id[layer], self._next("n"), f"{place}/{label[layer]}", region.cluster, role))
+            for layer, (role, _) in input_roles(body).items()
+            if role == "invariant" and layer in body.graph.by_id
+        }
+        region.earlier = self._more(region, "earlier", 1, window.first) if window.first else ""
+        for iteration in range(window.first, window.first + window.count):
+            address = f"{region.address}[{iteration}]"
+            frame = self._frame("copy", address, f"Iteration {iteration + 1:,}", "", region.cluster, f"{address}/{body.name}")
+            region.copies.append(f"{address}/{body.name}")
+            self.waiting.append(Place(body.graph, region.copies[-1], frame, label, body, region))
+        if window.total is None or window.total > window.first + window.count:
+            region.later = self._more(region, "later", window.first + window.count + 1, window.total)
+
+    def _more(self, region: Region, which: str, first: int, last: int | None) -> str:
+        """The box that stands for iterations beside the window."""
+        span = "later iterations" if last is None else f"iteration {last:,}" if first == last else f"iterations {first:,} to {last:,}"
+        return self._add(
+            ViewNode(self._next("n"), "more", region.address, f"… {span} …", family="region", cluster=region.cluster, badge=which)
+        )
+
+    def _output_boxes(self, node: Node, address: str, frame: str) -> tuple[str, ...]:
+        word = "output" if len(node.outputs) == 1 else "output {}"
+        boxes = []
+        for index, port in enumerate(node.outputs):
+            value = f"{address}:{index}" if index else address
+            box = ViewNode(
+                self._next("n"), "output", f"{address}:{index}", word.format(index), detail=tensor_text(port),
+                family="region", cluster=frame, values=(value,), tooltip=tooltip(node),
+            )  # fmt: skip
+            boxes.append(self._add(box))
+        return tuple(boxes)
+
+
+def _only_body(node: Node, address: str) -> str:
+    """Address of a control-flow node's body; empty when it has several."""
+    return f"{address}/{node.bodies[0].name}" if len(node.bodies) == 1 else ""
+
+
+def _pills(constants: list[str]) -> tuple[str, ...]:
+    """Short texts of the constants that feed a box; the rest are counted."""
+    return tuple(constants) if len(constants) <= 3 else (*constants[:2], f"+{len(constants) - 2}")
+
+
+def _count(nodes: int) -> str:
+    return "1 node" if nodes == 1 else f"{nodes:,} nodes"
+
+
+def _kinds(nodes: list[Node]) -> str:
+    """What a folded box holds: the most frequent types first."""
+    counted: dict[str, int] = {}
+    for node in nodes:
+        counted[node.type] = counted.get(node.type, 0) + 1
+    ranked = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
+    return "\n".join(f"{count} × {short_name(type)}" for type, count in ranked[:8])

@@ -1,0 +1,198 @@
+"""DOT text of a canvas: geometry for the browser's layout, and a complete picture for the ``dot`` program.
+
+Only synthetic ids, numbers and fixed words are written bare; text of the model goes through ``engine.view.escape`` into HTML-like labels.
+Back edges are written from the Parameter down to the Result with ``dir=back``, which lays them out along the frame's side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.view.escape import escape
+from engine.view.family import STANDALONE
+from engine.view.graph import ClusterKind, EdgeKind, GraphView, ViewCluster, ViewEdge, ViewNode
+from engine.view.measure import text_width
+from engine.view.rows import SIDEWAYS, Part, Row, Rows
+
+_FONT = 'fontname="Helvetica"'
+_REVERSED = frozenset({"back", "again"})
+_LONGEST_ROW = 12
+_SHAPE = {"control": "box", "condition": "box", "output": "box", "more": "box", "stub": "circle"}
+
+_LINE: dict[EdgeKind, str] = {
+    "data": 'color="#64748b"',
+    "stub": 'color="#94a3b8" style=dashed',
+    "input_map": 'color="#5b4bd6" style=dashed fontcolor="#5b4bd6"',
+    "output_map": 'color="#5b4bd6" style=dashed fontcolor="#5b4bd6"',
+    "merge": 'color="#5b4bd6" style=dashed',
+    "trip_count": 'color="#5b4bd6" fontcolor="#5b4bd6"',
+    "start": 'color="#5b4bd6" fontcolor="#5b4bd6"',
+    "condition": 'color="#5b4bd6" fontcolor="#5b4bd6"',
+    "branch": 'color="#5b4bd6" style=dotted fontcolor="#5b4bd6"',
+    "carried": 'color="#d1461f" penwidth=1.6',
+    "goes_on": 'color="#d1461f" penwidth=1.2 style=dotted',
+    "back": 'color="#d1461f" penwidth=2 fontcolor="#d1461f"',
+    "again": 'color="#d1461f" penwidth=1.4 style=dotted fontcolor="#d1461f"',
+}
+_FRAME: dict[ClusterKind, str] = {
+    "loop": 'color="#5b4bd6" bgcolor="#f8f7fe" penwidth=1.6',
+    "tensor_iterator": 'color="#5b4bd6" bgcolor="#f8f7fe" penwidth=1.6',
+    "if": 'color="#0072b2" bgcolor="#f5fafd" penwidth=1.6',
+    "then": 'color="#00795c" bgcolor="#f3faf7" style="rounded"',
+    "else": 'color="#b26a00" bgcolor="#fdf8f0" style="rounded"',
+    "region": 'color="#5b4bd6" bgcolor="#f8f7fe"',
+    "body": 'color="#94a3b8"',
+    "copy": 'color="#5b4bd6" bgcolor="#ffffff" style="rounded"',
+    "group": 'color="#cbd5e1" bgcolor="#f8fafc"',
+}
+
+
+def dot_text(view: GraphView, *, standalone: bool = False) -> str:
+    """DOT of a view. ``standalone``: with words and colours, for a picture outside the app; otherwise for layout only.
+
+    For layout, a row of copies is one box whose size is written ``@r0w@`` and ``@r0h@``: ``row_texts`` says what it is made of.
+    """
+    if standalone or not view.unrolled:
+        part = Part(list(view.nodes), list(view.clusters), list(view.edges))
+    else:
+        part, _ = Rows(view).parts()
+    return _text(part, standalone)
+
+
+def row_texts(view: GraphView) -> list[tuple[Row, str]]:
+    """The rows of copies, those inside others first, each with the DOT of its first copy."""
+    return [(row, _text(part, standalone=False, one_copy=True)) for row, part in Rows(view).parts()[1]] if view.unrolled else []
+
+
+def _text(part: Part, standalone: bool, one_copy: bool = False) -> str:
+    return "\n".join((*_lines(part, standalone, one_copy), ""))
+
+
+def _lines(part: Part, standalone: bool, one_copy: bool) -> Iterator[str]:
+    yield "digraph view {"
+    border = "pad=0 margin=0" if one_copy else "pad=0.3 margin=16"
+    yield f"  graph [compound=true rankdir=TB ranksep=0.62 nodesep=0.34 labeljust=l {border} splines=true];"
+    yield f'  node [shape=box style=rounded fixedsize=true {_FONT} fontsize=11 label=""];'
+    yield f"  edge [arrowsize=0.7 {_FONT} fontsize=10];"
+    nodes: dict[str, list[ViewNode]] = {}
+    for node in part.nodes:
+        nodes.setdefault(node.cluster, []).append(node)
+    frames = {frame.id for frame in part.clusters}
+    inside: dict[str, list[ViewCluster]] = {}
+    for frame in part.clusters:
+        inside.setdefault(frame.parent if frame.parent in frames else "", []).append(frame)
+    yield from _inside(nodes.get("", []), standalone)
+    # A stack instead of recursion: bodies may be nested hundreds deep. None closes a frame.
+    waiting: list[ViewCluster | None] = [*reversed(inside.get("", []))]
+    while waiting:
+        cluster = waiting.pop()
+        if cluster is None:
+            yield "}"
+            continue
+        yield f"subgraph cluster_{cluster.id} {{ graph [id={cluster.id} {_frame(cluster, standalone)}];"
+        yield from _inside(nodes.get(cluster.id, []), standalone)
+        yield from (f"  {row.id} [id={row.id} width=@{row.id}w@ height=@{row.id}h@];" for row in part.rows if row.cluster == cluster.id)
+        for header in nodes.get(cluster.id, []):
+            if header.kind == "control":
+                yield from (f"  {header.id} -> {row.id} [style=invis];" for row in part.rows if row.cluster == cluster.id)
+        if cluster.kind == "copy":
+            yield from _ends(nodes.get(cluster.id, []))
+        waiting.append(None)
+        waiting.extend(reversed(inside.get(cluster.id, [])))
+    for edge in part.edges:
+        yield _edge(edge, standalone)
+    for source, target in part.pulls:
+        yield f"  {source} -> {target} [style=invis];"
+    yield from _branches_below_their_header(part)
+    yield "}"
+
+
+def _ends(nodes: list[ViewNode]) -> Iterator[str]:
+    """The Results of a copy stand in its last row, where lines to the next copy begin."""
+    results = [node.id for node in nodes if node.kind == "result"]
+    if 0 < len(results) <= _LONGEST_ROW:
+        yield f"  {{ rank=sink; {' '.join(results)} }}"
+
+
+def _inside(nodes: list[ViewNode], standalone: bool) -> Iterator[str]:
+    """Boxes of one frame; its Parameters stand in one row, as long as a row can hold them."""
+    for node in nodes:
+        yield _node(node, standalone)
+    row = [node.id for node in nodes if node.kind in ("parameter", "control")]
+    if 1 < len(row) <= _LONGEST_ROW:
+        yield f"  {{ rank=same; {' '.join(row)} }}"
+
+
+def _branches_below_their_header(part: Part) -> Iterator[str]:
+    """Invisible lines that keep everything of a branch below the box that chooses it."""
+    fed = {edge.target for edge in part.edges if edge.kind not in ("back", "again", "input_map", *SIDEWAYS)}
+    for edge in part.edges:
+        if edge.kind == "branch":
+            for node in part.nodes:
+                if node.cluster == edge.frame and node.id not in fed:
+                    yield f"  {edge.source} -> {node.id} [style=invis];"
+
+
+def _frame(cluster: ViewCluster, standalone: bool) -> str:
+    """A frame's header keeps room for its title, its buttons and the iteration that the canvas writes there."""
+    branch = cluster.kind in ("then", "else")
+    width = text_width(cluster.title, 14) + text_width(cluster.name, 13) + (96 if branch else 120 if cluster.kind == "copy" else 210)
+    width += 84 if cluster.copies else 0
+    words = f"<B>{escape(cluster.title)}</B> {escape(cluster.name)}" if standalone else ""
+    table = (
+        f'<TABLE BORDER="0" CELLBORDER="0" FIXEDSIZE="TRUE" WIDTH="{width:.0f}" HEIGHT="26"><TR><TD ALIGN="LEFT">{words}</TD></TR></TABLE>'
+    )
+    look = f" style=rounded {_FONT} fontsize=12 {_FRAME[cluster.kind]}" if standalone else ""
+    return f'class="{cluster.kind}" label=<{table}>{look}'
+
+
+def _node(node: ViewNode, standalone: bool) -> str:
+    shape = f" shape={_SHAPE[node.kind]}" if node.kind in _SHAPE else ""
+    size = f"width={node.width / 72:.3f} height={node.height / 72:.3f}"
+    # The then branch stands left of the else branch.
+    order = " ordering=out" if node.kind == "condition" else ""
+    look = f" {_look(node)}" if standalone else ""
+    return f'  {node.id} [id={node.id} class="{node.kind} {node.family}" {size}{shape}{order}{look}];'
+
+
+def _look(node: ViewNode) -> str:
+    colours = STANDALONE[node.family]
+    words = [f"<B>{escape(node.title)}</B>" + (f" {escape(node.name)}" if node.name else "")]
+    detail = "  ".join(part for part in (escape(node.detail), *(f"({escape(text)})" for text in node.constants)) if part)
+    if node.kind in ("control", "condition", "output", "more"):
+        words[0] += f" {detail}" if detail else ""
+    else:
+        words += [f'<FONT POINT-SIZE="9">{text}</FONT>' for text in (detail, escape(node.badge)) if text]
+    style = "rounded,filled" if node.kind != "stub" else "filled"
+    double = " peripheries=2" if node.kind == "folded" else ""
+    return f'label=<{"<BR/>".join(words)}> style="{style}" color="{colours.line}" fillcolor="{colours.fill}"{double}'
+
+
+def _edge(edge: ViewEdge, standalone: bool) -> str:
+    backwards = edge.kind in _REVERSED
+    tail, head = (edge.target, edge.source) if backwards else (edge.source, edge.target)
+    words = [f'id={edge.id} class="{edge.kind}"']
+    if backwards:
+        words.append("dir=back")
+        if edge.kind == "back":
+            # Enters its Parameter from the side: below it the value on the wire is written.
+            words.append("tailport=e arrowsize=1.1")
+    if edge.frame:
+        words.append(f"lhead=cluster_{edge.frame}")
+    if edge.kind in ("branch", "input_map", "trip_count", "start", "condition"):
+        words.append("weight=1")
+    elif edge.kind == "data":
+        words.append("weight=3")
+    elif edge.kind in SIDEWAYS:
+        # Copies stand side by side: what goes from one to the next must not push it down.
+        words.append("constraint=false")
+    if edge.kind == "back":
+        # Room for the value that flows along it.
+        words.append('label=<<TABLE BORDER="0" FIXEDSIZE="TRUE" WIDTH="136" HEIGHT="38"><TR><TD></TD></TR></TABLE>>')
+    elif edge.label:
+        text = escape(edge.label) if standalone else ""
+        width = text_width(edge.label, 10.5) + 10
+        words.append(f'label=<<TABLE BORDER="0" FIXEDSIZE="TRUE" WIDTH="{width:.0f}" HEIGHT="16"><TR><TD>{text}</TD></TR></TABLE>>')
+    if standalone:
+        words.append(_LINE[edge.kind])
+    return f"  {tail} -> {head} [{' '.join(words)}];"

@@ -1,0 +1,185 @@
+"""What is drawn as one box: control-flow nodes, branches and groups, chosen so that a canvas stays readable."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from engine.ir.address import ROOT, labels
+from engine.ir.model import Graph, LayerId, Model
+from engine.ir.walk import graphs
+from engine.view.graph import without_iterations
+from engine.view.grouping import CHAIN, function_calls, grouping, is_group, members_of, partition, shape_chains
+from engine.view.order import topological
+
+VISIBLE_NODES = 300
+"""At most about so many boxes are drawn unless the user unfolds more."""
+_COMFORTABLE = 120
+"""Bodies unfold by themselves up to here: beyond, a picture is a map rather than a drawing."""
+_DEEPEST = 8
+"""Bodies nested deeper than this start folded."""
+
+
+FEWEST_COPIES, COPIES, MOST_COPIES = 1, 4, 6
+
+
+@dataclass(frozen=True, slots=True)
+class Unrolled:
+    """The iterations of a loop that are drawn side by side."""
+
+    address: str
+    """Static address of the loop."""
+    first: int = 0
+    count: int = COPIES
+    total: int | None = None
+    """Iterations that there are, when that is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """Which places are drawn as one box. Pass sets of static addresses, or let ``default_folding`` choose."""
+
+    folded: frozenset[str] = frozenset()
+    """Control-flow nodes (``main/loop_7``), branches (``main/if_2/then``) and groups (``engine.view.grouping``)."""
+    opened: frozenset[str] = frozenset()
+    """Groups that are drawn as a frame round their nodes."""
+    constants: bool = False
+    """Draw constants as boxes of their own instead of in their consumers."""
+    unrolled: tuple[Unrolled, ...] = ()
+    """Loops that are drawn as copies of their body, one for each iteration of a window."""
+
+    @property
+    def groups(self) -> frozenset[str]:
+        return frozenset(address for address in self.folded | self.opened if is_group(address))
+
+    def window(self, address: str) -> Unrolled | None:
+        """The window of an unrolled loop, by its static address."""
+        return next((one for one in self.unrolled if one.address == address), None)
+
+
+def graph_at(model: Model, root: str) -> Graph:
+    """The graph at a static address; ``KeyError`` when the model has none there."""
+    for place in graphs(model):
+        if place.address == root:
+            return place.graph
+    raise KeyError(root)
+
+
+def default_folding(model: Model, root: str = ROOT, *, chains: bool = True, constants: bool = False, most: int = VISIBLE_NODES) -> Folding:
+    """Fold bodies, then name scopes, then neighbourhoods, until about ``most`` boxes are left.
+
+    ``chains``: draw each chain of shape arithmetic as one box.
+    """
+    folded = _fold(graph_at(model, root), root, chains=chains, most=most)
+    # Where so much is there that scopes are folded, the calls in them are too.
+    scoped = {address.rpartition("/")[0] for address in folded if is_group(address) and not address.endswith(CHAIN)}
+    calls = {address for address in function_calls(model) if address.rpartition("/")[0] not in scoped}
+    return Folding(folded, frozenset(calls), constants=constants)
+
+
+def toggle(model: Model, folding: Folding, address: str) -> Folding:
+    """The folding after a click on a box or frame: folds what is open and opens what is folded."""
+    address = without_iterations(address)
+    if is_group(address):
+        return _toggle_group(model, folding, address)
+    if address not in folding.folded:
+        return replace(folding, folded=folding.folded | {address})
+    folded = set(folding.folded - {address})
+    chains = any(one.endswith(CHAIN) for one in folded)
+    for graph, inner in _bodies_at(model, address):
+        folded |= _fold(graph, inner, chains=chains, most=_COMFORTABLE)
+    return replace(folding, folded=frozenset(folded))
+
+
+def reveal(model: Model, folding: Folding, address: str) -> Folding:
+    """The folding that shows the node at a static address: everything folded around it is opened."""
+    address = without_iterations(address)
+    for place in graphs(model):
+        if not f"{address}/".startswith(f"{place.address}/"):
+            continue
+        if place.address in folding.folded:
+            folding = toggle(model, folding, place.address)
+        wanted = address[len(place.address) + 1 :].partition("/")[0]
+        layer = next((layer for layer, text in labels(place.graph).items() if text == wanted), None)
+        while layer is not None:
+            closed = [one for one in grouping(place.graph, place.address, folding.groups).around(layer) if one in folding.folded]
+            if not closed:
+                break
+            folding = toggle(model, folding, closed[-1])
+        region = f"{place.address}/{wanted}"
+        if region != address and region in folding.folded:
+            folding = toggle(model, folding, region)
+    return folding
+
+
+def _toggle_group(model: Model, folding: Folding, address: str) -> Folding:
+    place = address.rpartition("/")[0]
+    if address not in folding.folded:
+        graph = graph_at(model, place)
+        inside = grouping(graph, place, folding.groups)
+        below = {one for one in folding.groups if address in _ancestors(inside.parent, one)}
+        return replace(folding, folded=folding.folded - below | {address}, opened=folding.opened - below - {address})
+    folded, opened = folding.folded - {address}, folding.opened | {address}
+    if address.endswith(CHAIN):
+        return replace(folding, folded=folded, opened=opened)
+    graph = graph_at(model, place)
+    label = labels(graph)
+    members = members_of(address, place, label, topological(graph))
+    shown = [layer for layer in members if graph.by_id[layer].constant is None]
+    within = partition(place, address, members, label, _COMFORTABLE) if len(shown) > _COMFORTABLE else ()
+    regions = {f"{place}/{label[layer]}" for layer in shown if graph.by_id[layer].bodies}
+    return replace(folding, folded=folded | set(within) | regions, opened=opened)
+
+
+def _ancestors(parent: Mapping[str, str], group: str) -> set[str]:
+    found: set[str] = set()
+    while group := parent.get(group, ""):
+        found.add(group)
+    return found
+
+
+def _bodies_at(model: Model, address: str) -> list[tuple[Graph, str]]:
+    """The body at an address, or the bodies of the control-flow node at it."""
+    return [(one.graph, one.address) for one in graphs(model) if address in (one.address, one.address.rpartition("/")[0])]
+
+
+def _fold(graph: Graph, root: str, *, chains: bool, most: int) -> frozenset[str]:
+    """What to fold on a canvas whose root is this graph: bodies are opened breadth first while they fit."""
+    folded: set[str] = set()
+    visible = 0
+    waiting = deque([(graph, root, 0)])
+    while waiting:
+        inner, place, depth = waiting.popleft()
+        groups = _groups(inner, place, chains=chains, most=most if place == root else len(inner.nodes))
+        folded |= groups
+        alone = _alone(inner, grouping(inner, place, groups).group_of)
+        if place == root:
+            visible = len(alone) + len(groups)
+        label = labels(inner)
+        for node in (inner.by_id[layer] for layer in alone):
+            if not node.bodies:
+                continue
+            cost = sum(len(_alone(body.graph, {})) for body in node.bodies) + len(node.outputs)
+            address = f"{place}/{label[node.id]}"
+            if visible + cost > min(most, _COMFORTABLE) or depth >= _DEEPEST:
+                folded.add(address)
+                continue
+            visible += cost
+            waiting.extend((body.graph, f"{address}/{body.name}", depth + 1) for body in node.bodies)
+    return frozenset(folded)
+
+
+def _alone(graph: Graph, group_of: Mapping[LayerId, str]) -> list[LayerId]:
+    """Nodes that get a box of their own."""
+    return [node.id for node in graph.nodes if node.constant is None and node.id not in group_of]
+
+
+def _groups(graph: Graph, place: str, *, chains: bool, most: int) -> set[str]:
+    found = set(shape_chains(graph, place, {})) if chains else set()
+    in_chain = grouping(graph, place, found).group_of
+    if len(_alone(graph, in_chain)) + len(found) <= most:
+        return found
+    # Chains may cross the borders of scopes, so that too many nodes are folded by scope alone.
+    label = labels(graph)
+    return set(partition(place, f"{place}/*", topological(graph), label, min(most, _COMFORTABLE)))

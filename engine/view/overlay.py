@@ -1,0 +1,335 @@
+"""How one moment of a run restyles a picture: what is current, done or skipped, and the values on the wires.
+
+    overlay = overlay_at(debugger, view, selected="main/loop_7/body/Add_3", breakpoints=("main/loop_7[*]/body/Add_3",), previews=cache)
+
+Nothing moves: an overlay names only ids of the view that it was made for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cached_property
+
+import numpy as np
+
+from engine.debug.cursor import OpenGraph
+from engine.debug.debugger import Debugger
+from engine.debug.door import outward
+from engine.errors import EngineError, ValueUnavailable
+from engine.ir.address import Address
+from engine.run.plan import ABSENT, Program
+from engine.view.copies import Copies, copies_at
+from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
+from engine.view.preview import value_preview
+from engine.view.spark import spark
+
+_WITHOUT_VALUE = frozenset({"waiting", "skipped", "current", "running", "failed"})
+_READABLE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """What differs from the bare picture, by the view's ids; ``as_data`` gives it as JSON."""
+
+    nodes: dict[str, str] = field(default_factory=dict[str, str])
+    """Classes of boxes, separated by blanks: one of current, done, waiting, skipped, failed; and breakpoint, selected, nan."""
+    values: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """Texts on the wires that leave a box, by output number; empty text where there is no value."""
+    backs: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """On back edges: the value handed to the next iteration, and the value that this iteration began with."""
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    """On frames and folded loops: ``iteration 3 of 12`` (counted from 1), or a verdict."""
+    progress: dict[str, float] = field(default_factory=dict[str, float])
+    """Of loops that say how often they run: the part that is done, 0 to 1."""
+    frames: dict[str, str] = field(default_factory=dict[str, str])
+    """Classes of frames: active, taken, skipped; and current."""
+    slices: dict[str, str] = field(default_factory=dict[str, str])
+    """On port maps: ``part 2 of 6``."""
+    sparks: dict[str, list[object]] = field(default_factory=dict[str, list[object]])
+    """On folded loops: ``engine.view.spark.Spark.as_data``."""
+    current: str = ""
+    """Id of the box or frame that the canvas keeps in sight."""
+
+    def as_data(self) -> dict[str, object]:
+        """Plain dictionaries and lists, for JSON."""
+        return {
+            "nodes": self.nodes,
+            "values": self.values,
+            "backs": self.backs,
+            "headers": self.headers,
+            "progress": self.progress,
+            "frames": self.frames,
+            "slices": self.slices,
+            "sparks": self.sparks,
+            "current": self.current,
+        }
+
+
+def overlay_at(
+    debugger: Debugger | None,
+    view: GraphView,
+    *,
+    selected: str = "",
+    breakpoints: Collection[str] = (),
+    verdicts: Mapping[str, str] | None = None,
+    previews: dict[str, str] | None = None,
+    origins: Mapping[str, int] | None = None,
+) -> Overlay:
+    """The overlay of a view at the debugger's cursor; without a debugger, selection and breakpoints only.
+
+    ``selected``: an address, static or with iterations. ``breakpoints``: address patterns with ``*``. ``verdicts``: why loops ended,
+    by static address, shown on frames of loops that are not running. ``previews``: texts by concrete address, kept by the caller as
+    long as the run lasts. ``origins``: addresses with their distance from a value that they made (``engine.explain.origin.genealogy``),
+    shaded by it.
+    """
+    overlay = Overlay() if debugger is None else _Painter(debugger, view, {} if previews is None else previews, verdicts or {}).paint()
+    marks = [(_selected(debugger, view, selected), "selected")] if selected else []
+    marks += [(node, "breakpoint") for node in _matching(view, breakpoints)]
+    marks += _origins(view, origins or {})
+    for node, mark in marks:
+        if node is not None:
+            overlay.nodes[node.id] = f"{overlay.nodes.get(node.id, '')} {mark}".strip()
+    return overlay
+
+
+def _selected(debugger: Debugger | None, view: GraphView, address: str) -> ViewNode | None:
+    """The box of a selected place; in copies of unrolled loops that of the iteration it names, else the one shown at the cursor."""
+    found = view.node_of.get(view.place_of(address))
+    if found is None and view.unrolled:
+        concrete = debugger.resolve(without_iterations(address)) if debugger is not None else None
+        found = view.showing(view.place_of(concrete)) if concrete else next(iter(view.copies_of(address)), None)
+    return found or view.showing(without_iterations(address))
+
+
+def _origins(view: GraphView, distances: Mapping[str, int]) -> list[tuple[ViewNode | None, str]]:
+    """Each box of a genealogy once, by its nearest value; the shade ends at 5."""
+    nearest: dict[str, tuple[ViewNode, int]] = {}
+    for address, distance in distances.items():
+        place = view.place_of(address)
+        node = view.showing(place.rpartition(":")[0] or place)
+        if node is not None and (node.id not in nearest or distance < nearest[node.id][1]):
+            nearest[node.id] = node, distance
+    return [(node, f"origin origin-{min(distance, 5)}") for node, distance in nearest.values()]
+
+
+def _matching(view: GraphView, patterns: Collection[str]) -> list[ViewNode]:
+    found: dict[str, ViewNode] = {}
+    for pattern in patterns:
+        static = without_iterations(pattern)
+        if "*" in static:
+            hits = [node for address, node in view.node_of.items() if fnmatchcase(address, static)]
+        else:
+            exact = view.node_of.get(view.place_of(pattern)) or (None if view.unrolled else view.showing(static))
+            hits = [exact] if exact else view.copies_of(static) or [one for one in (view.showing(static),) if one]
+        found.update({node.id: node for node in hits})
+    return list(found.values())
+
+
+def _iteration(frame: OpenGraph) -> str:
+    """Counted from 1, as people count; a bound beyond a million is none that anyone wants to read."""
+    number = (frame.iteration or 0) + 1
+    return f"iteration {number:,}" + (f" of {frame.bound:,}" if frame.bound and frame.bound <= _READABLE else "")
+
+
+class _Painter:
+    """One moment of one run, painted on one view."""
+
+    def __init__(self, debugger: Debugger, view: GraphView, previews: dict[str, str], verdicts: Mapping[str, str]) -> None:
+        self.debugger = debugger
+        self.view = view
+        self.previews = previews
+        self.verdicts = verdicts
+        statuses = debugger.statuses()
+        self.copies = copies_at(debugger, view, statuses) if view.unrolled else Copies()
+        self.statuses: Mapping[str, str] = statuses | self.copies.statuses if view.unrolled else statuses
+        self._graphs = dict(self.copies.graphs)
+        self._rows: dict[str, tuple[Program, int]] = {}
+        self.running = {frame.static: frame for frame in debugger.frames()} | self.copies.running
+        self.overlay = Overlay(current=self._current())
+
+    def paint(self) -> Overlay:
+        for node in self.view.nodes:
+            self._node(node)
+        for edge in self.view.edges:
+            if edge.kind == "back":
+                self._back(edge)
+            elif edge.slices is not None:
+                self._slice(edge)
+        for cluster in self.view.clusters:
+            (self._copy if cluster.kind == "copy" else self._frame)(cluster)
+        return self.overlay
+
+    def _current(self) -> str:
+        """The box of what runs next, or the frame: at the end of a body what decides upon another one, or hands out the branch's values."""
+        cursor = self.debugger.cursor
+        if cursor.kind == "finished":
+            return ""
+        static = self.view.place_of(cursor.address)
+        if cursor.kind == "end":
+            static, _, body = static.rpartition("/")
+            handed_out = self.view.node_of.get(f"{static}:0")
+            if body != "body" and handed_out is not None:
+                return handed_out.id
+        frame = self._frame_of.get(static)
+        shown = self.view.node_of.get(static) if frame is not None else self.view.showing(static)
+        return shown.id if shown is not None else frame or ""
+
+    @cached_property
+    def _frame_of(self) -> Mapping[str, str]:
+        return {cluster.address: cluster.id for cluster in self.view.clusters}
+
+    def _node(self, node: ViewNode) -> None:
+        status = self._status(node)
+        if status != "skipped" and node.kind != "stub":
+            texts = [self._text(address) for address in node.values]
+            if any(texts):
+                self.overlay.values[node.id] = texts
+                if any("NaN" in text for text in texts):
+                    status += " nan"
+        self.overlay.nodes[node.id] = status
+        if node.kind == "folded" and not node.members:
+            self._folded(node)
+
+    def _status(self, node: ViewNode) -> str:
+        if node.id == self.overlay.current:
+            return "failed" if self.statuses.get(node.address) == "failed" else "current"
+        if node.members:
+            found = {self.statuses.get(member, "waiting") for member in node.members}
+            return next(
+                (one for one in ("failed", "current") if one in found), "skipped" if found == {"skipped"} else self._all_done(found)
+            )
+        address = node.address.partition(":")[0] if node.kind == "output" else node.address
+        status = self.statuses.get(address, "")
+        if not status and node.kind == "folded":
+            status = self._branch(address)
+        if node.kind in ("control", "condition") and status not in ("skipped", "failed"):
+            return "done" if status in ("done", "running") else "waiting"
+        # The current operation may be shown by another box: its folded group, or its region's header.
+        return "waiting" if status in ("", "current", "running") else status
+
+    @staticmethod
+    def _all_done(found: set[str]) -> str:
+        return "done" if found <= {"done", "skipped"} else "waiting"
+
+    def _text(self, static: str) -> str:
+        """What is on a wire now; empty when nothing is."""
+        address, _, output = static.partition(":")
+        if self.statuses.get(address, "done") in _WITHOUT_VALUE:
+            return ""
+        place, _, label = address.rpartition("/")
+        graph = self._graphs.get(place)
+        if graph is None:
+            concrete = self.debugger.resolve(address)
+            if concrete is None:
+                return ""
+            # What holds for one node of a graph holds for all: parsing a thousand addresses would take longer than a step may.
+            graph = self._graphs[place] = concrete.rpartition("/")[0]
+        concrete = f"{graph}/{label}:{output}" if output else f"{graph}/{label}"
+        text = self.previews.get(concrete)
+        if text is None:
+            try:
+                text = value_preview(self._value(graph, label, int(output or 0)))
+            except EngineError:
+                return ""
+            self.previews[concrete] = text
+        return text
+
+    def _value(self, graph: str, label: str, output: int) -> np.ndarray:
+        """The value of a node that has run; the way to its graph's execution is looked up once for all nodes in it."""
+        found = self._rows.get(graph)
+        if found is None:
+            found = self._rows[graph] = self.debugger.rows_of(Address.parse(f"{graph}/{label}"))
+        program, row = found
+        layer = program.layer_of_label.get(label)
+        slot = ABSENT if layer is None else program.slots.get((layer, output), ABSENT)
+        if slot == ABSENT:
+            raise ValueUnavailable(f"nothing feeds {label!r}")
+        return outward(self.debugger.values.get(self.debugger.timeline, program, row, slot))
+
+    def _back(self, edge: ViewEdge) -> None:
+        now, before = self._text(edge.tensor), self._text(edge.into)
+        if now or before:
+            self.overlay.backs[edge.id] = [now, before]
+
+    def _slice(self, edge: ViewEdge) -> None:
+        """Which part of a sliced or concatenated tensor this iteration uses."""
+        body = (edge.into or edge.tensor).rpartition("/")[0]
+        frame = self.running.get(body)
+        if body in self.copies.total:
+            iteration, parts = int(body.rpartition("[")[2].partition("]")[0]), self.copies.total[body]
+        elif frame is not None and frame.iteration is not None:
+            iteration, parts = frame.iteration, frame.bound
+        else:
+            return
+        assert edge.slices is not None
+        number = parts - iteration if edge.slices.stride < 0 and parts else iteration + 1
+        self.overlay.slices[edge.id] = f"part {number} of {parts}" if parts else f"part {number}"
+
+    def _copy(self, cluster: ViewCluster) -> None:
+        """One iteration of an unrolled loop: whether it is now, and of how many."""
+        state, total = self.copies.state[cluster.id], self.copies.total.get(cluster.body)
+        present = " current" if cluster.id == self.overlay.current else ""
+        self.overlay.frames[cluster.id] = f"{state}{present}"
+        words = {"active": "now", "waiting": "", "skipped": "did not run", "done": ""}[state]
+        number = f"of {total:,}" if total is not None and state != "skipped" else ""
+        self.overlay.headers[cluster.id] = ", ".join(part for part in (number, words) if part)
+
+    def _frame(self, cluster: ViewCluster) -> None:
+        frame = self.running.get(cluster.body)
+        present = " current" if cluster.id == self.overlay.current else ""
+        if cluster.kind in ("then", "else"):
+            found = self._branch(cluster.address)
+            if found != "waiting":
+                self.overlay.frames[cluster.id] = "skipped" if found == "skipped" else "taken"
+            return
+        if frame is not None and frame.iteration is not None:
+            self.overlay.frames[cluster.id] = f"active{present}"
+            self.overlay.headers[cluster.id] = _iteration(frame)
+            if frame.bound:
+                self.overlay.progress[cluster.id] = min(1.0, (frame.iteration + 1) / frame.bound)
+            return
+        if present:
+            self.overlay.frames[cluster.id] = "current"
+        if self.statuses.get(cluster.address) == "skipped":
+            self.overlay.frames[cluster.id] = "skipped"
+        elif cluster.address in self.verdicts:
+            self.overlay.headers[cluster.id] = self.verdicts[cluster.address]
+
+    def _folded(self, node: ViewNode) -> None:
+        """What a folded loop is at, or how it ended."""
+        inside = next((frame for static, frame in self.running.items() if static.startswith(f"{node.address}/")), None)
+        if inside is not None and inside.iteration is not None:
+            self.overlay.headers[node.id] = _iteration(inside)
+        elif node.address in self.verdicts:
+            self.overlay.headers[node.id] = self.verdicts[node.address]
+        if node.spark:
+            self._spark(node, inside)
+
+    def _spark(self, node: ViewNode, inside: OpenGraph | None) -> None:
+        graph = inside.address if inside is not None else self.debugger.resolve(node.address)
+        if not graph:
+            return
+        label = node.spark.rpartition("/")[2]
+        place = f"{graph.rpartition('/')[0]}/body/{label}" if inside is not None else f"{graph}/body/{label}"
+        found = spark(self.debugger, place, inside.iteration if inside is not None else None)
+        if found is not None:
+            self.overlay.sparks[node.id] = found.as_data()
+
+    def _branch(self, body: str) -> str:
+        """Whether a branch was taken: it is running, or its nodes say so."""
+        if body in self.running:
+            return "done"
+        return self._told_by_nodes.get(body, "waiting")
+
+    @cached_property
+    def _told_by_nodes(self) -> Mapping[str, str]:
+        """Of each graph, the status of its nodes that were decided upon."""
+        found: dict[str, str] = {}
+        for address, status in self.statuses.items():
+            if status != "waiting":
+                body = address.rpartition("/")[0]
+                if found.get(body) != "done":
+                    found[body] = "skipped" if status == "skipped" else "done"
+        return found

@@ -1,0 +1,46 @@
+"""What a port of a body is for, in the words of the control-flow page (section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from engine.ir.model import Body, InputMap, LayerId, OutputMap
+from engine.view.graph import Slices
+
+
+def input_roles(body: Body) -> Mapping[LayerId, tuple[str, InputMap | None]]:
+    """For each Parameter that the body's maps or back edges name: its role, and the map entry that feeds it.
+
+    An If's inputs have no role.
+    """
+    carried = {edge.to_layer for edge in body.back_edges}
+    found: dict[LayerId, tuple[str, InputMap | None]] = dict.fromkeys(carried, ("carried, starts at zero", None))
+    for entry in body.inputs:
+        found[entry.internal] = (_input_role(body, entry, entry.internal in carried), entry)
+    return found
+
+
+def _input_role(body: Body, entry: InputMap, carried: bool) -> str:
+    if body.name != "body":
+        return ""
+    if entry.purpose == "current_iteration":
+        return "iteration"
+    if entry.axis is not None:
+        return f"sliced axis {entry.axis}{', backwards' if entry.stride < 0 else ''}"
+    if carried:
+        return "carried" if entry.external != -1 else "carried, starts at zero"
+    return "invariant"
+
+
+def output_role(body: Body, entry: OutputMap) -> str:
+    """How the values of a Result become the outer tensor; empty for an If."""
+    if body.name != "body":
+        return ""
+    if entry.axis is None:
+        return "last value"
+    return f"{'stacked' if entry.stacked else 'concatenated'} axis {entry.axis}{', reversed' if entry.stride < 0 else ''}"
+
+
+def slices_of(entry: InputMap | OutputMap) -> Slices | None:
+    """How an entry cuts or joins; None when it takes whole values."""
+    return None if entry.axis is None else Slices(entry.axis, entry.stride, entry.part_size)
