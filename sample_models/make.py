@@ -1,0 +1,48 @@
+"""Writes all sample models and their input sets; run by hand, because the exports need the frameworks that they come from.
+
+pip install openvino onnx torch tensorflow
+python -m sample_models.make [name ...]
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+
+from sample_models.recipes.recipe import Recipe
+
+SOURCES = ("decoders", "by_hand", "savings", "from_pytorch", "from_tensorflow", "from_onnx")
+HERE = Path(__file__).parent
+
+
+def write(recipe: Recipe) -> None:
+    """Replaces the sample's folder: model.xml, model.bin (full precision), inputs/SET.npz."""
+    folder = HERE / recipe.name
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "inputs").mkdir(parents=True)
+    recipe.model.set_friendly_name(recipe.name)
+    if "conversion_parameters" in recipe.model.get_rt_info():  # it names the temporary folder of the export
+        del recipe.model.get_rt_info()["conversion_parameters"]
+    ov.save_model(recipe.model, folder / "model.xml", compress_to_fp16=False)
+    for name, arrays in recipe.sets.items():
+        np.savez(folder / "inputs" / f"{name}.npz", **{key: np.asarray(array) for key, array in arrays.items()})
+
+
+def main(wanted: list[str]) -> None:
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    for source in SOURCES:
+        module = importlib.import_module(f"sample_models.recipes.{source}")
+        for recipe in module.recipes():
+            if not wanted or recipe.name in wanted:
+                write(recipe)
+                sys.stdout.write(f"{source}: {recipe.name}\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,1 @@
+"""How each sample model is made, by where it comes from."""

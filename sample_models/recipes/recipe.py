@@ -1,0 +1,20 @@
+"""What a recipe gives: a model, and the named input sets that make its control flow differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import openvino as ov
+
+InputSet = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A sample before it is written: ``name`` becomes its folder, each set a file in ``inputs/``."""
+
+    name: str
+    model: ov.Model
+    sets: Mapping[str, InputSet]
