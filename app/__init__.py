@@ -1,0 +1,1 @@
+"""Loopscope's screens: the only room that imports streamlit."""

@@ -1,0 +1,318 @@
+"""What clicks do: the callbacks of all parts, and the only writers of the session."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import ParamSpec
+
+import numpy as np
+import streamlit as st
+
+import engine
+from app import opened as opening
+from app import unrolled
+from app.canvas import CanvasEvent
+from app.inputs import bindings
+from app.launched import limits
+from app.opened import Opened
+from app.session import PATIENCE, Message, Running, Session, current, widget
+from engine.debug.breakpoints import BreakpointKind
+from engine.debug.stops import stops
+from engine.errors import AddressError, EngineError, InputError, shorten
+from engine.ir.address import ROOT, Address
+from engine.ir.walk import graphs
+from engine.view.folding import VISIBLE_NODES, default_folding, reveal, toggle
+
+FEWEST_BOXES = 20
+"""A picture with fewer boxes than this is not folded further."""
+Arguments = ParamSpec("Arguments")
+Move = Callable[[engine.Debugger], object]
+
+
+def told(action: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """The action, with the engine's refusals turned into a sentence on the screen."""
+
+    @functools.wraps(action)
+    def guarded(*given: Arguments.args, **named: Arguments.kwargs) -> None:
+        try:
+            action(*given, **named)
+        except EngineError as error:
+            current().message = Message(str(error))
+
+    return guarded
+
+
+@told
+def open_sample(name: str) -> None:
+    show_model(opening.open_sample(name))
+
+
+@told
+def open_path(key: str) -> None:
+    """The path that a text field holds."""
+    if widget(key):
+        show_model(opening.open_path(str(widget(key))))
+
+
+@told
+def open_upload(key: str) -> None:
+    """The files of an uploader, once a model is among them."""
+    files = widget(key) or []
+    if any(not file.name.lower().endswith(opening.WEIGHTS) for file in files):
+        show_model(opening.open_upload([(file.name, file.getvalue()) for file in files]))
+
+
+@told
+def close() -> None:
+    """Back to the gallery."""
+    session = current()
+    _stop(session)
+    session.opened = session.debugger = session.running = None
+    session.playing = 0.0
+    session.inputs, session.selected, session.root = {}, "", ROOT
+    st.query_params.clear()
+
+
+def show_model(opened: Opened, input_set: str = "") -> None:
+    """Another model: on its first input set, or the one named."""
+    session = current()
+    _stop(session)
+    session.learning.lesson = ""
+    session.opened, session.debugger, session.running = opened, None, None
+    session.selected, session.root, session.message = "", ROOT, None
+    session.folding, session.boxes = default_folding(opened.model), VISIBLE_NODES
+    session.input_set = input_set if input_set in opened.sets else next(iter(opened.sets), "")
+    session.inputs = opened.sets.get(session.input_set, {})
+    start(session)
+
+
+def start(session: Session) -> None:
+    """A debugger at the first moment of a run with the session's inputs; the inputs panel starts afresh."""
+    opened = session.opened
+    if opened is None:
+        return
+    session.generation += 1
+    session.playing, session.compared = 0.0, None
+    session.draft, session.previews = dict(session.inputs), {}
+    session.ahead = session.batch = session.scout = None
+    session.origins = {}
+    before, session.debugger = session.debugger, None
+    if not opened.report.ok:
+        return
+    if len(session.inputs) < len(opened.model.inputs):
+        raise InputError("some inputs have no value yet: give them one in the inputs panel, then run")
+    session.debugger = engine.Debugger(opened.model, bindings(opened.model, session.inputs), limits=limits())
+    if before is not None:
+        for one in before.breakpoints.items():
+            session.debugger.breakpoints.add(one.pattern, one.condition.text if one.condition else "", one.kind)
+        for _, expression in before.watches.items():
+            session.debugger.watches.add(expression)
+
+
+@told
+def choose_set(key: str) -> None:
+    """The named input set that a widget holds."""
+    choose_set_named(str(widget(key)))
+
+
+@told
+def choose_set_named(name: str) -> None:
+    """Another of the model's named input sets."""
+    session = current()
+    if session.opened and name in session.opened.sets and name != session.input_set:
+        use_inputs(session.opened.sets[name], name)
+
+
+def use_inputs(inputs: Mapping[str, np.ndarray], name: str = "") -> None:
+    session = current()
+    _stop(session)
+    session.before = session.inputs
+    session.inputs, session.input_set, session.message = dict(inputs), name, None
+    start(session)
+
+
+@told
+def go(move: Move) -> None:
+    """Moves the debugger; what takes longer than a blink goes on in the background."""
+    session = current()
+    debugger = session.debugger
+    if debugger is None or not settled(session):
+        return
+    session.message = None
+    session.running = Running(debugger, lambda: move(debugger))
+    session.running.done(PATIENCE)
+    settled(session)
+
+
+def play(speed: float) -> None:
+    """From now on steps by itself, so many times a second; 0 stops it."""
+    session = current()
+    session.playing, session.played = speed, time.monotonic()
+
+
+def play_on(session: Session) -> None:
+    """The next step by itself, when it is due; it stops at breakpoints and at the end."""
+    debugger = session.debugger
+    if not session.playing or debugger is None or time.monotonic() - session.played < 0.8 / session.playing:
+        return
+    session.played = time.monotonic()
+    go(engine.Debugger.step)
+    live = debugger.cursor.step == debugger.steps
+    over = debugger.cursor.kind == "finished" or (live and debugger.state != "paused")
+    if over or session.message or (live and stops(debugger, list(debugger.breakpoints))):
+        session.playing = 0.0
+
+
+def settled(session: Session) -> bool:
+    """Whether nothing runs in the background any more; what a run had to say becomes the message."""
+    running = session.running
+    if running is not None and running.done():
+        session.running = None
+        if isinstance(running.error, EngineError):
+            session.message = Message(str(running.error))
+        elif running.error is not None:
+            raise running.error
+    return session.running is None
+
+
+def stop() -> None:
+    """Stops what runs in the background at the next iteration; what it did is kept."""
+    session = current()
+    if session.running is not None:
+        session.running.debugger.stop()
+
+
+def _stop(session: Session) -> None:
+    if not settled(session):
+        stop()
+
+
+@told
+def seek(place: str | int) -> None:
+    """To an address or a step number, and there the inspector follows the cursor again."""
+    current().selected = ""
+    go(lambda debugger: debugger.seek(place))
+
+
+@told
+def seek_row(key: str, places: Sequence[str]) -> None:
+    """To the place of the row that was clicked in a table."""
+    selection = widget(key)
+    rows = selection["selection"]["rows"] or [cell[0] for cell in selection["selection"].get("cells", [])] if selection else []
+    if rows and rows[0] < len(places):
+        go(lambda debugger: debugger.seek(places[rows[0]]))
+
+
+@told
+def run_to(pattern: str) -> None:
+    """Until something that the pattern names is next."""
+    go(lambda debugger: debugger.run_to(pattern))
+
+
+@told
+def select(address: str) -> None:
+    """Pins the inspector to a static address; an empty one lets it follow the cursor."""
+    current().selected = Address.parse(address).static if address else ""
+
+
+@told
+def open_body(address: str) -> None:
+    """Makes a body the canvas, by its static address."""
+    session = current()
+    if session.opened is None:
+        return
+    if all(place.address != address for place in graphs(session.opened.model)):
+        raise AddressError(f"the model has no body at {shorten(address)}")
+    session.folding = default_folding(session.opened.model, address)
+    session.root, session.boxes = address, VISIBLE_NODES
+
+
+@told
+def fold(address: str) -> None:
+    """Folds what is open at a static address and opens what is folded."""
+    session = current()
+    if session.opened:
+        session.folding = toggle(session.opened.model, session.folding, address)
+
+
+@told
+def reveal_place(address: str) -> None:
+    """Selects a place and opens what is folded around it."""
+    session = current()
+    if session.opened:
+        session.root = ROOT if not f"{address}/".startswith(f"{session.root}/") else session.root
+        session.folding = reveal(session.opened.model, session.folding, address)
+        select(address)
+
+
+@told
+def on_canvas(event: CanvasEvent) -> None:
+    """What was done on the canvas."""
+    match event.kind:
+        case "select":
+            select(event.address)
+        case "clear":
+            select("")
+        case "fold":
+            fold(event.address)
+        case "unroll":
+            unrolled.unroll(current(), event.address)
+        case "earlier" | "later":
+            unrolled.shift(current(), event.address, 1 if event.kind == "later" else -1)
+        case "fewer" | "wider":
+            unrolled.resize(current(), event.address, 1 if event.kind == "wider" else -1)
+        case "open":
+            open_body(event.root) if event.root else select(event.address)
+        case "key":
+            if event.key == "Backspace":
+                go_up()
+        case "ask":
+            current().ahead = event.step
+        case "too_dense":
+            fold_more()
+
+
+def go_up() -> None:
+    """The canvas one level further out: the graph that holds the one shown."""
+    outer = current().root.rpartition("/")[0].rpartition("/")[0]
+    if outer:
+        open_body(outer)
+
+
+@told
+def fold_more() -> None:
+    """Half as many boxes: the picture was too dense to be laid out in time."""
+    session = current()
+    if session.opened and session.boxes > FEWEST_BOXES:
+        session.boxes //= 2
+        session.folding = default_folding(session.opened.model, session.root, most=session.boxes)
+
+
+@told
+def add_breakpoint(pattern: str, condition: str = "", kind: BreakpointKind = "address") -> None:
+    session = current()
+    if session.debugger:
+        session.debugger.breakpoints.add(pattern, condition, kind)
+
+
+@told
+def remove_breakpoint(number: int) -> None:
+    session = current()
+    if session.debugger:
+        session.debugger.breakpoints.remove(number)
+
+
+@told
+def add_watch(expression: str) -> None:
+    session = current()
+    if session.debugger and expression.strip():
+        session.debugger.watches.add(expression.strip())
+
+
+@told
+def remove_watch(number: int) -> None:
+    session = current()
+    if session.debugger:
+        session.debugger.watches.remove(number)

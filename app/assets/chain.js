@@ -1,0 +1,32 @@
+// A list of places, each a line that goes there when it is clicked.
+const lists = new WeakMap();
+
+function element(name, className, text) {
+  const made = document.createElement(name);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  if (!data) return;
+  let list = lists.get(parentElement);
+  if (!list) {
+    lists.set(parentElement, (list = element("div", "chain")));
+    parentElement.append(list);
+  }
+  list.replaceChildren(...data.rows.map((row, number) => {
+    const line = element("button", `line ${row.kind}`);
+    line.style.setProperty("--depth", row.depth);
+    line.disabled = !row.live;
+    const words = element("span", "words");
+    if (row.role) words.append(element("span", "role", row.role));
+    words.append(element("b", "", row.title));
+    if (row.detail) words.append(element("span", "detail", row.detail));
+    line.append(words);
+    if (row.value) line.append(element("span", "value", row.value));
+    line.title = row.hint;
+    line.onclick = () => setTriggerValue("pick", number);
+    return line;
+  }));
+}

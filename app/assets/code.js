@@ -1,0 +1,93 @@
+// The shown graph as code: the current line in step with the canvas, values beside their lines, a click selects the node.
+const listings = (globalThis[Symbol.for("loopscope.code")] ??= { shown: new Map(), moments: new Map() });
+const TOKEN = /(#.*$)|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\b(def|return|while|if|else|elif|for|in|and|or|not|is|True|False|None|import|from|pass|break|lambda)\b|(\b\d[\d_.]*(?:e[+-]?\d+)?\b)|(\b[A-Za-z_][\w.]*(?=\())/g;
+const KINDS = ["comment", "text", "word", "number", "call"];
+
+function element(name, className, text) {
+  const made = document.createElement(name);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+function coloured(text) {
+  const made = element("code");
+  let from = 0;
+  for (const match of text.matchAll(TOKEN)) {
+    made.append(text.slice(from, match.index));
+    made.append(element("span", KINDS[match.slice(1).findIndex((one) => one !== undefined)], match[0]));
+    from = match.index + match[0].length;
+  }
+  made.append(text.slice(from));
+  return made;
+}
+
+class Code {
+  constructor(host) {
+    this.host = host;
+    this.frame = element("div", "frame");
+    this.body = element("div", "body");
+    this.copy = element("button", "copy", "Copy");
+    this.copy.title = "Copy as a file that runs";
+    this.copy.onclick = async () => {
+      try {
+        await navigator.clipboard.writeText(this.data.head + this.data.lines.map((line) => `${line[0]}\n`).join(""));
+        this.copy.textContent = "Copied";
+      } catch {
+        this.copy.textContent = "The browser forbids it";
+      }
+      setTimeout(() => (this.copy.textContent = "Copy"), 1600);
+    };
+    this.frame.append(this.copy, this.body);
+    host.append(this.frame);
+  }
+
+  receive(data) {
+    if (this.data && this.data.hash === data.hash) return;
+    this.data = data;
+    this.rows = data.lines.map(([text, address], number) => {
+      const row = element("div", address ? "row live" : "row");
+      row.append(element("span", "at", String(number + 1)), coloured(text), element("span", "hint"));
+      if (address) row.onclick = () => this.send(number);
+      return row;
+    });
+    this.body.replaceChildren(...this.rows);
+    this.last = "";
+    this.paint();
+  }
+
+  paint() {
+    const moment = listings.moments.get(this.data?.key);
+    if (!moment || moment.hash !== this.data.hash) return;
+    const now = new Set(moment.current), dim = new Set(moment.dim), chosen = new Set(moment.chosen);
+    this.rows.forEach((row, number) => {
+      row.classList.toggle("now", now.has(number));
+      row.classList.toggle("dim", dim.has(number));
+      row.classList.toggle("chosen", chosen.has(number));
+      const hint = moment.hints[number] ?? "";
+      if (row.lastChild.textContent !== hint) row.lastChild.textContent = hint;
+    });
+    const follow = moment.current[0] ?? moment.chosen[0];
+    if (follow === undefined || this.last === `${follow}`) return;
+    this.last = `${follow}`;
+    const row = this.rows[follow], top = row.offsetTop - this.body.scrollTop;
+    if (top < 20 || top > this.body.clientHeight - 46) this.body.scrollTop = row.offsetTop - this.body.clientHeight / 3;
+  }
+}
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  if (!data) return;
+  if (!data.lines) {
+    listings.moments.set(data.key, data);
+    listings.shown.get(data.key)?.paint();
+    return;
+  }
+  let code = listings.shown.get(data.key);
+  if (!code || code.host !== parentElement) {
+    code = new Code(parentElement);
+    listings.shown.set(data.key, code);
+  }
+  code.send = (number) => setTriggerValue("pick", number);
+  code.receive(data);
+  return () => listings.shown.get(data.key) === code && listings.shown.delete(data.key);
+}

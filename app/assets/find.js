@@ -1,0 +1,124 @@
+// The finder: a field that opens with "/", hits while typing, arrows and Enter go to one.
+const finders = (globalThis[Symbol.for("loopscope.find")] ??= { made: new WeakMap(), open: null });
+if (!finders.listening) {
+  finders.listening = true;
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || !finders.open) return;
+    const at = event.composedPath()[0];
+    if (at instanceof HTMLElement && (at.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName))) return;
+    event.preventDefault();
+    finders.open();
+  }, true);
+}
+
+function element(name, className, text) {
+  const made = document.createElement(name);
+  made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+class Finder {
+  constructor(host) {
+    this.pill = element("button", "pill");
+    this.pill.append(element("span", "glass", "⌕"), element("span", "words", "Find"), element("kbd", "", "/"));
+    this.pill.title = "Find a node by name, type, shape or value ( / )";
+    this.veil = element("div", "veil");
+    this.box = element("div", "box");
+    this.field = element("input", "field");
+    this.field.placeholder = "Name, operation, shape, element type or value";
+    this.field.setAttribute("aria-label", "Find");
+    this.field.spellcheck = false;
+    this.list = element("div", "hits");
+    this.list.setAttribute("role", "listbox");
+    this.foot = element("div", "foot");
+    this.box.append(this.field, this.list, this.foot);
+    this.veil.append(this.box);
+    host.append(this.pill, this.veil);
+    this.at = 0;
+    this.pill.onclick = () => this.open();
+    this.veil.onmousedown = (event) => event.target === this.veil && this.close();
+    this.field.oninput = () => {
+      this.wanted = false;
+      clearTimeout(this.later);
+      this.later = setTimeout(() => this.ask(this.field.value), 70);
+    };
+    this.veil.onkeydown = (event) => this.key(event);
+  }
+
+  open() {
+    this.veil.classList.add("open");
+    this.field.select();
+    this.field.focus();
+    this.ask(this.field.value);
+  }
+
+  close() {
+    this.veil.classList.remove("open");
+    this.field.blur();
+    this.hush();
+  }
+
+  key(event) {
+    event.stopPropagation();
+    const many = this.hits.length;
+    if (event.key === "Escape") this.close();
+    else if (event.key === "Enter") this.enter();
+    else if (event.key === "ArrowDown" && many) this.mark((this.at + 1) % many);
+    else if (event.key === "ArrowUp" && many) this.mark((this.at + many - 1) % many);
+    else return;
+    event.preventDefault();
+  }
+
+  mark(at) {
+    this.at = at;
+    [...this.list.children].forEach((row, number) => row.setAttribute("aria-selected", number === at));
+    this.list.children[at]?.scrollIntoView({ block: "nearest" });
+  }
+
+  // The hits of what is typed may still be on their way.
+  enter() {
+    this.wanted = this.asked !== this.field.value;
+    if (!this.wanted && this.hits[this.at]) this.go(this.hits[this.at]);
+  }
+
+  go(hit) {
+    this.send(hit.address);
+    this.close();
+  }
+
+  receive(data) {
+    this.hits = data.hits;
+    this.list.replaceChildren(...data.hits.map((hit) => {
+      const row = element("div", `hit ${hit.family}`);
+      row.setAttribute("role", "option");
+      const head = element("div", "head");
+      head.append(element("b", "", hit.type), element("span", "name", hit.name));
+      if (hit.value) head.append(element("span", "value", hit.value));
+      const where = element("div", "where", hit.where);
+      if (hit.why) where.append(element("span", "why", hit.why));
+      row.append(head, where);
+      row.onclick = () => this.go(hit);
+      return row;
+    }));
+    this.foot.textContent = data.foot;
+    this.asked = data.asked;
+    this.mark(0);
+    if (this.wanted && this.asked === this.field.value) this.enter();
+  }
+}
+
+export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
+  if (!data) return;
+  let finder = finders.made.get(parentElement);
+  if (!finder) finders.made.set(parentElement, (finder = new Finder(parentElement)));
+  finder.ask = (text) => setStateValue("ask", { text, open: true });
+  finder.hush = () => setStateValue("ask", { text: finder.field.value, open: false });
+  finder.send = (address) => setTriggerValue("pick", address);
+  const open = () => finder.open();
+  finders.open = open;
+  finder.receive(data);
+  return () => {
+    if (finders.open === open) finders.open = null;
+  };
+}

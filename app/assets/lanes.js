@@ -1,0 +1,266 @@
+// Lanes of blocks over one axis (steps of a run, iterations of a loop), drawn on a canvas; a click says where.
+const charts = (globalThis[Symbol.for("loopscope.lanes")] ??= { drawn: new Map(), cursors: new Map() });
+const AXIS = 22, GAP = 3, ROOM = 8;
+
+function palette(root) {
+  const style = getComputedStyle(root);
+  const text = style.getPropertyValue("--st-text-color").trim() || style.color;
+  const paper = style.getPropertyValue("--st-background-color").trim() || "#fff";
+  const probe = document.createElement("canvas").getContext("2d");
+  probe.fillStyle = paper;
+  probe.fillRect(0, 0, 1, 1);
+  const [red, green, blue] = probe.getImageData(0, 0, 1, 1).data;
+  const dark = red * 0.3 + green * 0.6 + blue * 0.1 < 128;
+  return {
+    text, paper, dark, font: style.getPropertyValue("--st-font").trim() || "system-ui, sans-serif",
+    quiet: dark ? "rgba(255,255,255,.62)" : "rgba(20,24,40,.62)", faint: dark ? "rgba(255,255,255,.07)" : "rgba(20,24,40,.05)",
+    high: dark ? [129, 140, 248] : [79, 70, 229], low: dark ? [251, 146, 60] : [217, 119, 6],
+    then: dark ? "#1fa67c" : "#009e73", else: dark ? "#d79a1a" : "#e69f00",
+    nan: dark ? "#f472b6" : "#be185d", stop: dark ? "#f87171" : "#dc2626", now: dark ? "#fbbf24" : "#e08a00",
+    shapes: dark ? ["#7dd3fc", "#c4b5fd", "#86efac", "#fda4af", "#fcd34d"] : ["#0284c7", "#7c3aed", "#15803d", "#be123c", "#b45309"],
+  };
+}
+
+class Lanes {
+  constructor(host) {
+    this.host = host;
+    this.root = document.createElement("div");
+    this.root.className = "lanes";
+    this.canvas = document.createElement("canvas");
+    this.canvas.setAttribute("role", "img");
+    this.tip = document.createElement("div");
+    this.tip.className = "tip";
+    this.root.append(this.canvas, this.tip);
+    host.append(this.root);
+    this.canvas.addEventListener("mousemove", (event) => this.hover(event));
+    this.canvas.addEventListener("mouseleave", () => this.leave());
+    this.canvas.addEventListener("click", (event) => this.click(event));
+    this.watcher = new ResizeObserver(() => this.draw());
+    this.watcher.observe(this.root);
+  }
+
+  receive(data) {
+    this.data = data;
+    this.canvas.setAttribute("aria-label", data.label);
+    this.tops = [];
+    let top = 2;
+    for (const lane of data.lanes) {
+      this.tops.push(top);
+      top += lane.height + GAP;
+    }
+    this.bottom = top;
+    this.leave();
+    this.draw();
+  }
+
+  cut(pen, words, room) {
+    if (pen.measureText(words).width <= room) return words;
+    let end = words.length;
+    while (end > 1 && pen.measureText(words.slice(0, end) + "…").width > room) end -= 1;
+    return end > 1 ? words.slice(0, end) + "…" : "";
+  }
+
+  x(at) {
+    return this.left + (at / this.data.extent) * this.room;
+  }
+
+  draw() {
+    const { data } = this;
+    const width = this.root.clientWidth;
+    if (!data || !width) return;
+    const ratio = Math.max(1, devicePixelRatio || 1), height = this.bottom + AXIS;
+    this.canvas.width = Math.round(width * ratio);
+    this.canvas.height = Math.round(height * ratio);
+    this.canvas.style.height = `${height}px`;
+    const pen = (this.pen = this.canvas.getContext("2d"));
+    pen.scale(ratio, ratio);
+    const look = (this.look = palette(this.root));
+    pen.font = `12px ${look.font}`;
+    const widest = Math.max(...data.lanes.map((lane) => pen.measureText(lane.name).width), 30);
+    this.left = Math.ceil(Math.min(widest + ROOM * 1.5, width * 0.24, 190));
+    this.room = Math.max(20, width - this.left - 2);
+    data.lanes.forEach((lane, number) => this.lane(pen, look, lane, this.tops[number]));
+    this.axis(pen, look);
+    for (const mark of data.marks) this.mark(pen, look, mark);
+    this.now(pen, look);
+  }
+
+  lane(pen, look, lane, top) {
+    pen.textBaseline = "middle";
+    pen.textAlign = "left";
+    pen.font = `${lane.strong ? "600 " : ""}12px ${look.font}`;
+    pen.fillStyle = lane.strong ? look.text : look.quiet;
+    pen.fillText(this.cut(pen, lane.name, this.left - ROOM), 0, top + lane.height / 2);
+    pen.fillStyle = look.faint;
+    pen.fillRect(this.left, top, this.room, lane.height);
+    pen.font = `11px ${look.font}`;
+    for (const block of lane.blocks) this.block(pen, look, lane, block, top);
+    if (lane.line && this.room / this.data.extent < 34) this.line(pen, look, lane, top);
+  }
+
+  colour(look, kind, level) {
+    switch (kind) {
+      case "heat": {
+        const [red, green, blue] = level < 0 ? look.low : look.high;
+        return [`rgba(${red},${green},${blue},${0.07 + 0.73 * Math.min(1, Math.abs(level))})`, Math.abs(level) > (look.dark ? 0.8 : 0.62)];
+      }
+      case "then": return [look.then, true];
+      case "else": return [look.else, false];
+      case "nan": return [look.nan, true];
+      case "failed": return [look.stop, true];
+      case "shape": return [look.shapes[level % look.shapes.length] + (look.dark ? "55" : "38"), false];
+      case "even": return [`rgba(${look.high.join(",")},.20)`, false];
+      case "odd": return [`rgba(${look.high.join(",")},.36)`, false];
+      default: return [look.faint, false];
+    }
+  }
+
+  block(pen, look, lane, [from, to, kind, level, words], top) {
+    const left = this.x(from), wide = this.x(to) - left;
+    const [colour, bright] = this.colour(look, kind, level);
+    pen.fillStyle = colour;
+    const seam = wide > 4 ? 1 : 0;
+    pen.fillRect(left, top, Math.max(wide - seam, 0.6), lane.height);
+    if (!words || wide < 15) return;
+    const shown = wide > 26 ? this.cut(pen, words, wide - 8) : pen.measureText(words).width < wide - 4 ? words : "";
+    pen.fillStyle = bright ? (look.dark ? "#0b0d18" : "#fff") : look.text;
+    pen.textAlign = "center";
+    pen.fillText(shown, left + wide / 2, top + lane.height / 2 + 0.5);
+    pen.textAlign = "left";
+  }
+
+  line(pen, look, lane, top) {
+    pen.beginPath();
+    let begun = false;
+    lane.line.forEach((level, number) => {
+      if (level === null) return void (begun = false);
+      const left = this.x(number + 0.5), y = top + lane.height - 3 - level * (lane.height - 6);
+      begun ? pen.lineTo(left, y) : pen.moveTo(left, y);
+      begun = true;
+    });
+    pen.strokeStyle = look.dark ? "rgba(255,255,255,.75)" : "rgba(30,27,75,.7)";
+    pen.lineWidth = 1.3;
+    pen.stroke();
+  }
+
+  axis(pen, look) {
+    const { extent, first, unit, ticks } = this.data;
+    pen.fillStyle = look.quiet;
+    pen.font = `11px ${look.font}`;
+    pen.textBaseline = "top";
+    const y = this.bottom + 5;
+    pen.fillText(unit, 0, y);
+    const many = Math.max(2, Math.min(12, Math.floor(this.room / 80)));
+    if (ticks) {
+      const every = Math.max(1, Math.ceil(ticks.length / Math.max(2, Math.floor(this.room / 58))));
+      pen.textAlign = "center";
+      for (let number = 0; number < ticks.length; number += every) pen.fillText(ticks[number], this.x(number + 0.5), y);
+    } else {
+      const raw = extent / many, power = 10 ** Math.floor(Math.log10(Math.max(raw, 1)));
+      const step = Math.max(1, [1, 2, 5, 10].map((one) => one * power).find((one) => one >= raw) ?? 1);
+      for (let at = 0; at <= extent; at += step) {
+        const words = (first + at).toLocaleString("en-US");
+        pen.textAlign = at === 0 ? "left" : this.x(at) + pen.measureText(words).width / 2 > this.left + this.room ? "right" : "center";
+        pen.fillText(words, this.x(at), y);
+        pen.fillRect(this.x(at), this.bottom, 1, 4);
+      }
+    }
+    pen.textAlign = "left";
+    pen.textBaseline = "middle";
+  }
+
+  mark(pen, look, mark) {
+    const x = this.x(mark.at);
+    const inside = mark.lane >= 0;
+    const top = inside ? this.tops[mark.lane] : 0;
+    pen.fillStyle = look[mark.kind] ?? look.text;
+    if (mark.kind === "nan" && !inside) pen.fillRect(x - 1, 0, 2, this.bottom);
+    pen.beginPath();
+    if (mark.kind === "stop") pen.arc(x, this.bottom - 1, 4, 0, 7);
+    else if (mark.kind === "fixed") pen.rect(x, top + this.data.lanes[mark.lane].height - 3, this.x(mark.until) - x - 1, 3);
+    else {
+      pen.moveTo(x - (inside ? 0 : 5), top);
+      pen.lineTo(x + (inside ? 7 : 5), top);
+      pen.lineTo(x, top + 7);
+    }
+    pen.fill();
+  }
+
+  now(pen, look) {
+    const cursor = charts.cursors.get(this.data.key);
+    if (!cursor || cursor.at === null) return;
+    const left = this.x(cursor.at), wide = Math.max(cursor.wide ? this.x(cursor.at + cursor.wide) - left : 0, 0);
+    pen.strokeStyle = look.now;
+    pen.lineWidth = 2;
+    if (wide > 4) return void pen.strokeRect(left, 1, wide - 1, this.bottom - 1);
+    pen.beginPath();
+    pen.moveTo(left, 0);
+    pen.lineTo(left, this.bottom + 3);
+    pen.stroke();
+    pen.beginPath();
+    pen.moveTo(left - 5, this.bottom + 6);
+    pen.lineTo(left + 5, this.bottom + 6);
+    pen.lineTo(left, this.bottom - 1);
+    pen.fillStyle = look.now;
+    pen.fill();
+  }
+
+  place(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const x = event.clientX - box.left, y = event.clientY - box.top;
+    const lane = this.tops.findLastIndex((top) => y >= top);
+    const at = ((x - this.left) / this.room) * this.data.extent;
+    return { x, y, lane: y < this.bottom ? Math.max(0, lane) : -1, at: Math.min(Math.max(at, 0), this.data.extent - 1e-6), name: x < this.left };
+  }
+
+  hover(event) {
+    if (!this.data) return;
+    const { x, lane, at, name } = this.place(event);
+    const found = lane < 0 ? null : this.data.lanes[lane];
+    const block = found?.blocks.find((one) => one[0] <= at && at < one[1]);
+    const near = this.data.marks.find((one) => Math.abs(this.x(one.at) - x) < 5 && (one.lane < 0 || one.lane === undefined || one.lane === lane));
+    if (!found || (name && !found.note) || (!name && !block && !near)) return this.leave();
+    const words = name ? [found.name, found.note] : [found.name, block?.[5] || block?.[4] || "", near ? near.text : ""];
+    this.tip.replaceChildren(...words.filter(Boolean).map((one, number) => {
+      const line = document.createElement("div");
+      line.textContent = one;
+      line.className = number ? "" : "first";
+      return line;
+    }));
+    this.tip.style.display = "block";
+    const wide = this.tip.offsetWidth;
+    this.tip.style.left = `${Math.max(0, Math.min(x + 14, this.root.clientWidth - wide))}px`;
+    this.tip.style.top = `${this.tops[lane] + found.height + 6}px`;
+    this.canvas.style.cursor = name && !found.pick ? "default" : "pointer";
+  }
+
+  leave() {
+    this.tip.style.display = "none";
+  }
+
+  click(event) {
+    const { lane, at, name } = this.place(event);
+    this.send({ lane, at, name, turn: Date.now() });
+  }
+}
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  if (!data) return;
+  if (!data.lanes) {
+    charts.cursors.set(data.key, data);
+    charts.drawn.get(data.key)?.draw();
+    return;
+  }
+  let chart = charts.drawn.get(data.key);
+  if (!chart || chart.host !== parentElement) {
+    chart?.watcher.disconnect();
+    chart = new Lanes(parentElement);
+    charts.drawn.set(data.key, chart);
+  }
+  chart.send = (place) => setTriggerValue("pick", place);
+  chart.receive(data);
+  return () => {
+    chart.watcher.disconnect();
+    if (charts.drawn.get(data.key) === chart) charts.drawn.delete(data.key);
+  };
+}

@@ -1,0 +1,20 @@
+"""The graph canvas: shows a view of a model, restyles it at every step, and says what was clicked.
+
+    # Either: what was done on the canvas since the last run, or None.
+    event = show(view, overlay, key="canvas", height=640)
+    # Or: handle(event) runs before the script, so that one run shows its effect.
+    show(view, overlay, key="canvas", height=640, on_event=handle)
+
+``view`` comes from ``engine.view.build.graph_view``, ``overlay`` from ``engine.view.overlay.overlay_at`` for the same view: keep the view
+object as long as model, folding and root stay, since an equal view made anew is laid out once but described again.
+Call it in a place that stays: inside ``st.container(key=...)`` or below slots that are always there, else the browser mounts it anew.
+Step keys are left to Streamlit's shortcuts, also while the canvas has the focus.
+``focus``: static address to bring into sight, once per change.
+"""
+
+from __future__ import annotations
+
+from app.canvas.component import Run, show
+from app.canvas.event import CanvasEvent
+
+__all__ = ["CanvasEvent", "Run", "show"]

@@ -1,0 +1,112 @@
+// The bar under the picture: play and pause, speed, and a track to slide along for the run and for each loop inside a loop.
+
+const SPEEDS = [0.5, 1, 2, 4, 8];
+const PLAY = "M4 2.5 L12 7 L4 11.5 Z";
+const PAUSE = "M3.5 2.5 H6 V11.5 H3.5 Z M8 2.5 H10.5 V11.5 H8 Z";
+const BAR = { row: 24, padding: 14 };
+
+class Bar {
+  constructor(playback, root) {
+    Object.assign(this, { playback, root, rows: [] });
+    this.element = document.createElement("div");
+    this.element.className = "bar-of-time";
+    this.element.innerHTML = `
+      <button class="play" title="Play or pause (space)" aria-label="Play"><svg viewBox="0 0 14 14" width="15" height="15"><path fill="currentColor"/></svg></button>
+      <select class="speed" title="Speed" aria-label="Speed">${SPEEDS.map((speed) => `<option value="${speed}"${speed === 1 ? " selected" : ""}>${speed}×</option>`).join("")}</select>
+      <div class="tracks"></div>`;
+    root.append(this.element);
+    const find = (name) => this.element.querySelector(name);
+    Object.assign(this, { button: find(".play"), icon: find(".play path"), tracks: find(".tracks") });
+    this.button.addEventListener("click", () => {
+      playback.toggle();
+      this.button.blur();
+    });
+    find(".speed").addEventListener("change", (event) => {
+      playback.setSpeed(Number(event.target.value));
+      event.target.blur();
+    });
+  }
+
+  /** At most once per frame, however many words come in. */
+  draw() {
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
+      this.drawNow();
+    });
+  }
+
+  drawNow() {
+    const { playback } = this;
+    const shown = playback.run !== undefined;
+    this.element.classList.toggle("on", shown);
+    if (!shown) return;
+    this.icon.setAttribute("d", playback.playing ? PAUSE : PLAY);
+    this.element.classList.toggle("playing", Boolean(playback.playing));
+    this.root.classList.toggle("moving", Boolean(playback.playing || playback.dragging));
+    this.root.dataset.step = playback.step;
+    while (this.rows.length < playback.tracks.length) this.addRow();
+    while (this.rows.length > playback.tracks.length) this.rows.pop().line.remove();
+    playback.tracks.forEach((track, k) => this.drawRow(this.rows[k], track, k));
+    const height = `${playback.tracks.length * BAR.row + BAR.padding}px`;
+    if (this.height !== height) this.root.style.setProperty("--bar", (this.height = height));
+  }
+
+  addRow() {
+    const line = document.createElement("div");
+    line.className = "track";
+    line.innerHTML = `<div class="rail" role="slider" tabindex="0" aria-label="Moment of the run"><canvas></canvas><div class="past"></div><div class="thumb"></div></div><span class="words"></span>`;
+    this.tracks.append(line);
+    const find = (name) => line.querySelector(name);
+    const row = { line, rail: find(".rail"), canvas: find("canvas"), past: find(".past"), thumb: find(".thumb"), words: find(".words") };
+    this.rows.push(row);
+    row.rail.addEventListener("pointerdown", (event) => {
+      row.rail.setPointerCapture(event.pointerId);
+      this.playback.grab();
+      this.point(row, event);
+    });
+    row.rail.addEventListener("pointermove", (event) => row.rail.hasPointerCapture(event.pointerId) && this.point(row, event));
+    for (const name of ["pointerup", "pointercancel"]) row.rail.addEventListener(name, () => this.playback.release());
+  }
+
+  point(row, event) {
+    const { first, last } = row.track;
+    const area = row.rail.getBoundingClientRect();
+    const part = Math.min(1, Math.max(0, (event.clientX - area.left) / area.width));
+    this.playback.slide(Math.round(first + part * (last - first)));
+  }
+
+  drawRow(row, track, k) {
+    const { playback } = this;
+    // A dragged track stays what it was: only its thumb moves.
+    if (!row.track || !playback.dragging) row.track = track;
+    const { first, last, ticks } = row.track;
+    const reach = k === 0 ? Math.max(last, playback.steps) : last;
+    if (k === 0) row.track.last = reach;
+    const part = reach > first ? Math.min(1, Math.max(0, (playback.step - first) / (reach - first))) : 0;
+    row.past.style.transform = `scaleX(${part})`;
+    row.thumb.style.left = `${part * 100}%`;
+    row.rail.setAttribute("aria-valuenow", playback.step);
+    row.rail.setAttribute("aria-valuemin", first);
+    row.rail.setAttribute("aria-valuemax", reach);
+    const now = ticks.length === track.count ? ticks.filter((tick) => tick <= playback.step).length : track.iteration === undefined ? 0 : track.iteration + 1;
+    const inside = playback.step < reach || track.iteration !== undefined;
+    const iteration = track.title && now && inside ? `${track.title} ${now.toLocaleString("en")}/${track.count.toLocaleString("en")}` : "";
+    const words = k ? iteration : `step ${playback.step.toLocaleString("en")}/${reach.toLocaleString("en")}${playback.over ? "" : "+"}${iteration ? ` · ${iteration}` : ""}`;
+    if (row.shown !== words) row.words.textContent = row.shown = words;
+    this.drawTicks(row, first, reach, ticks);
+  }
+
+  drawTicks(row, first, last, ticks) {
+    const width = row.rail.clientWidth;
+    const name = `${width} ${first} ${last} ${ticks.length} ${ticks[0]} ${this.root.dataset.theme}`;
+    if (row.ticks === name || !width) return;
+    row.ticks = name;
+    const ratio = devicePixelRatio || 1;
+    row.canvas.width = width * ratio;
+    row.canvas.height = 12 * ratio;
+    const pen = row.canvas.getContext("2d");
+    pen.fillStyle = getComputedStyle(this.root).getPropertyValue("--line-region").trim();
+    pen.globalAlpha = ticks.length > width / 6 ? 0.3 : 0.65;
+    for (const tick of ticks) pen.fillRect(((tick - first) / Math.max(1, last - first)) * (width - 1) * ratio, 0, ratio, 12 * ratio);
+  }
+}

@@ -1,0 +1,195 @@
+// Camera: which part of the picture is in sight; wheel, drag, pinch, buttons, overview.
+
+const ZOOM = { least: 0.08, most: 3, readable: 0.75, words: 0.34 };
+const CLICK_DISTANCE = 4;
+const GLIDE = 220;
+
+class Camera {
+  constructor(stage, wrapper, overview) {
+    Object.assign(this, { stage, wrapper, overview, x: 0, y: 0, k: 1, width: 1, height: 1, pointers: new Map(), moved: 0, onChange: () => {} });
+    stage.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
+    stage.addEventListener("pointerdown", (event) => this.down(event));
+    stage.addEventListener("pointermove", (event) => this.move(event));
+    for (const name of ["pointerup", "pointercancel"]) stage.addEventListener(name, (event) => this.up(event));
+    overview.addEventListener("pointerdown", (event) => this.jump(event));
+    overview.addEventListener("pointermove", (event) => event.buttons && this.jump(event));
+  }
+
+  get view() {
+    return { width: this.stage.clientWidth, height: this.stage.clientHeight };
+  }
+
+  show(picture) {
+    this.width = picture.width.baseVal.value;
+    this.height = picture.height.baseVal.value;
+  }
+
+  place() {
+    this.frame = 0;
+    this.wrapper.style.transform = `translate(${this.x}px, ${this.y}px) scale(${this.k})`;
+    this.stage.classList.toggle("far", this.k < ZOOM.words);
+    this.drawOverview();
+    this.onChange(this);
+  }
+
+  /** At most one transform per frame; rasterised anew only when the picture rests, so that text is crisp and moving is smooth. */
+  update() {
+    this.wrapper.style.willChange = "transform";
+    clearTimeout(this.rest);
+    this.rest = setTimeout(() => (this.wrapper.style.willChange = "auto"), 160);
+    this.frame ||= requestAnimationFrame(() => this.place());
+  }
+
+  set(x, y, k = this.k) {
+    cancelAnimationFrame(this.gliding);
+    Object.assign(this, { x, y, k: Math.min(ZOOM.most, Math.max(ZOOM.least, k)) });
+    this.update();
+  }
+
+  zoom(factor, x = this.view.width / 2, y = this.view.height / 2) {
+    const k = Math.min(ZOOM.most, Math.max(ZOOM.least, this.k * factor));
+    this.set(x - ((x - this.x) * k) / this.k, y - ((y - this.y) * k) / this.k, k);
+  }
+
+  fitted() {
+    const { width, height } = this.view;
+    return Math.min(1.15, (width - 16) / this.width, (height - 16) / this.height);
+  }
+
+  fit() {
+    const { width, height } = this.view;
+    const k = Math.max(ZOOM.least, this.fitted());
+    this.glide((width - this.width * k) / 2, (height - this.height * k) / 2, k);
+  }
+
+  /** The first look: all of it if that can be read, else its top at a readable size. */
+  begin() {
+    const { width, height } = this.view;
+    const fitted = this.fitted();
+    const readable = Number(getComputedStyle(this.stage).getPropertyValue("--canvas-readable")) || ZOOM.readable; // a page in large type asks for more
+    const k = Math.max(fitted, readable);
+    this.set((width - this.width * k) / 2, fitted >= readable ? (height - this.height * k) / 2 : 4, k);
+    this.place();
+  }
+
+  glide(x, y, k = this.k) {
+    cancelAnimationFrame(this.gliding);
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return this.set(x, y, k);
+    const from = { x: this.x, y: this.y, k: this.k };
+    const began = performance.now();
+    const turn = (now) => {
+      const t = Math.min(1, (now - began) / GLIDE);
+      const eased = 1 - (1 - t) ** 3;
+      Object.assign(this, { x: from.x + (x - from.x) * eased, y: from.y + (y - from.y) * eased, k: from.k + (k - from.k) * eased });
+      this.update();
+      if (t < 1) this.gliding = requestAnimationFrame(turn);
+    };
+    this.gliding = requestAnimationFrame(turn);
+  }
+
+  /** Moves only when the box is not comfortably in sight. `box` is in picture coordinates. */
+  follow(box) {
+    const { width, height } = this.view;
+    const [left, top] = [this.x + box.left * this.k, this.y + box.top * this.k];
+    const [right, bottom] = [left + box.width * this.k, top + box.height * this.k];
+    const margin = 24;
+    if (left >= margin && top >= margin && right <= width - margin && bottom <= height - margin) return;
+    this.glide(width / 2 - (box.left + box.width / 2) * this.k, height * 0.45 - (box.top + box.height / 2) * this.k);
+  }
+
+  wheel(event) {
+    event.preventDefault();
+    const area = this.stage.getBoundingClientRect();
+    if (event.shiftKey) return this.set(this.x - event.deltaY - event.deltaX, this.y);
+    const step = event.deltaMode === 1 ? event.deltaY * 16 : event.deltaY;
+    // A pinch arrives as a wheel with ctrl and small steps.
+    this.zoom(Math.exp(-Math.max(-120, Math.min(120, step)) * (event.ctrlKey ? 0.01 : 0.0016)), event.clientX - area.left, event.clientY - area.top);
+  }
+
+  down(event) {
+    if (event.button > 1) return;
+    this.pointers.set(event.pointerId, { x: event.clientX, y: event.clientY });
+    if (this.pointers.size === 1) this.moved = 0;
+  }
+
+  move(event) {
+    const before = this.pointers.get(event.pointerId);
+    if (!before) return;
+    const [dx, dy] = [event.clientX - before.x, event.clientY - before.y];
+    if (this.pointers.size === 2) return this.pinch(event, before);
+    this.moved += Math.hypot(dx, dy);
+    if (this.moved <= CLICK_DISTANCE) return;
+    this.pointers.set(event.pointerId, { x: event.clientX, y: event.clientY });
+    if (!this.stage.hasPointerCapture(event.pointerId)) this.stage.setPointerCapture(event.pointerId);
+    this.stage.classList.add("dragging");
+    this.set(this.x + dx, this.y + dy);
+  }
+
+  pinch(event, before) {
+    const other = [...this.pointers].find(([id]) => id !== event.pointerId)[1];
+    const distance = (a, b) => Math.hypot(a.x - b.x, a.y - b.y);
+    const now = { x: event.clientX, y: event.clientY };
+    const area = this.stage.getBoundingClientRect();
+    this.moved = CLICK_DISTANCE + 1;
+    this.pointers.set(event.pointerId, now);
+    this.zoom(distance(now, other) / Math.max(1, distance(before, other)), (now.x + other.x) / 2 - area.left, (now.y + other.y) / 2 - area.top);
+  }
+
+  up(event) {
+    this.pointers.delete(event.pointerId);
+    if (!this.pointers.size) setTimeout(() => this.stage.classList.remove("dragging"));
+  }
+
+  get dragged() {
+    return this.moved > CLICK_DISTANCE;
+  }
+
+  /** The overview: boxes drawn once per layout, and a frame round what is in sight. */
+  prepareOverview(structure, geometry, style) {
+    // Small enough to leave the picture in sight on a small canvas too.
+    const wide = Math.min(168, this.view.width * 0.16);
+    const high = Math.min(120, this.view.height * 0.22);
+    this.overviewScale = Math.min(wide / this.width, high / this.height);
+    const ratio = devicePixelRatio || 1;
+    const canvas = this.overview.querySelector("canvas");
+    canvas.width = this.width * this.overviewScale * ratio;
+    canvas.height = this.height * this.overviewScale * ratio;
+    canvas.style.width = `${this.width * this.overviewScale}px`;
+    canvas.style.height = `${this.height * this.overviewScale}px`;
+    const pen = canvas.getContext("2d");
+    const scale = this.overviewScale * ratio;
+    for (const [id, box] of Object.entries(geometry.clusters)) {
+      pen.fillStyle = style(`--line-${structure.clusters[id].kind === "if" ? "math" : "region"}`) + "22";
+      pen.fillRect((box.x + MARGIN) * scale, (box.y + MARGIN) * scale, box.width * scale, box.height * scale);
+    }
+    for (const [id, node] of Object.entries(structure.nodes)) {
+      const middle = geometry.nodes[id];
+      if (!middle) continue;
+      pen.fillStyle = style(`--line-${node.family}`);
+      pen.fillRect((middle.x - node.width / 2 + MARGIN) * scale, (middle.y - node.height / 2 + MARGIN) * scale, Math.max(1.5, node.width * scale), Math.max(1.5, node.height * scale));
+    }
+  }
+
+  drawOverview() {
+    const { width, height } = this.view;
+    const all = this.width * this.k <= width + 2 && this.height * this.k <= height + 2;
+    this.overview.classList.toggle("on", !all && Boolean(this.overviewScale));
+    if (all || !this.overviewScale) return;
+    const scale = this.overviewScale;
+    const [left, top] = [Math.max(0, -this.x / this.k), Math.max(0, -this.y / this.k)];
+    const right = Math.min(this.width, (width - this.x) / this.k);
+    const bottom = Math.min(this.height, (height - this.y) / this.k);
+    const glass = this.overview.querySelector(".glass");
+    glass.style.transform = `translate(${left * scale}px, ${top * scale}px)`;
+    glass.style.width = `${Math.max(4, (right - left) * scale)}px`;
+    glass.style.height = `${Math.max(4, (bottom - top) * scale)}px`;
+  }
+
+  jump(event) {
+    event.stopPropagation();
+    const area = this.overview.querySelector("canvas").getBoundingClientRect();
+    const { width, height } = this.view;
+    const [x, y] = [(event.clientX - area.left) / this.overviewScale, (event.clientY - area.top) / this.overviewScale];
+    this.set(width / 2 - x * this.k, height / 2 - y * this.k);
+  }
+}

@@ -1,0 +1,337 @@
+// The canvas: one per place on the page; keeps its picture while overlays come and go.
+
+const LINES = [
+  ["back", "back edge: to the next iteration"],
+  ["input_map", "port map: in and out of a body"],
+  ["branch", "chosen by the condition"],
+];
+
+class Canvas {
+  constructor(parent, key) {
+    this.key = key;
+    this.root = document.createElement("div");
+    this.root.className = "canvas";
+    this.root.tabIndex = 0;
+    this.root.innerHTML = `
+      <div class="stage"><div class="wrapper"></div></div>
+      <div class="tools" role="toolbar" aria-label="View">
+        <button data-do="in" title="Zoom in (+)">+</button><button data-do="out" title="Zoom out (−)">−</button>
+        <button data-do="fit" title="Show all (0)">⤢</button><button data-do="follow" class="on" title="Follow the current operation">◎</button>
+        <button data-do="unroll" title="Unroll the loop, or draw it once (U)"><svg viewBox="0 0 14 14" width="14" height="14"><path d="M1 3H4V11H1ZM5.5 3H8.5V11H5.5ZM10 3H13V11H10Z" fill="none" stroke="currentColor" stroke-width="1.4"/></svg></button>
+        <button data-do="save" title="Save this picture">⤓</button>
+        <button data-do="legend" title="Legend (L)">?</button>
+      </div>
+      <div class="formats tools" role="menu"><button data-do="svg">SVG</button><button data-do="png">PNG</button><button data-do="pdf" title="Print, or save as PDF">PDF</button></div>
+      <div class="legend"></div>
+      <div class="overview"><canvas></canvas><div class="glass"></div></div>
+      <div class="tooltip" role="tooltip"></div>
+      <div class="notice" role="status"></div>`;
+    parent.append(this.root);
+    const find = (name) => this.root.querySelector(name);
+    Object.assign(this, { stage: find(".stage"), wrapper: find(".wrapper"), tooltip: find(".tooltip"), notice: find(".notice"), legend: find(".legend") });
+    this.camera = new Camera(this.stage, this.wrapper, find(".overview"));
+    this.camera.onChange = () => this.structure && shared.viewports.set(this.place, { x: this.camera.x, y: this.camera.y, k: this.camera.k });
+    this.following = true;
+    this.gone = new AbortController();
+    this.playback = new Playback(this);
+    this.listen();
+    // Streamlit shows the component at its final size only after a moment.
+    new ResizeObserver(() => this.resized()).observe(this.stage);
+  }
+
+  get place() {
+    return `${this.key} ${this.subject} ${this.structure.root}`;
+  }
+
+  listen() {
+    for (const bar of this.root.querySelectorAll(".tools")) bar.addEventListener("click", (event) => this.tool(event.target.closest("button")?.dataset.do));
+    this.stage.addEventListener("click", (event) => this.clicked(event));
+    this.stage.addEventListener("dblclick", (event) => this.doubleClicked(event));
+    this.stage.addEventListener("pointermove", (event) => this.hover(event));
+    this.stage.addEventListener("pointerleave", () => this.tooltip.classList.remove("on"));
+    this.root.addEventListener("keydown", (event) => this.pressed(event));
+  }
+
+  tool(name) {
+    if (name === "in") this.camera.zoom(1.25);
+    if (name === "out") this.camera.zoom(0.8);
+    if (name === "fit") this.camera.fit();
+    this.root.querySelector(".formats").classList.toggle("on", name === "save" && !this.root.querySelector(".formats.on"));
+    if (["svg", "png", "pdf"].includes(name) && this.structure) this.save(name);
+    if (name === "unroll") this.unroll();
+    if (name === "legend") this.legend.classList.toggle("on");
+    if (name === "follow") {
+      this.following = !this.following;
+      this.root.querySelector("[data-do=follow]").classList.toggle("on", this.following);
+      if (this.following) this.follow();
+    }
+  }
+
+  save(format) {
+    // A picture on paper has all its words, however far away it is on the screen.
+    const far = this.stage.classList.contains("far");
+    this.stage.classList.remove("far");
+    const paper = getComputedStyle(this.root).getPropertyValue("--paper").trim();
+    const svg = standalone(this.wrapper.querySelector("svg"), paper);
+    this.stage.classList.toggle("far", far);
+    const name = this.structure.root.replace(/[^\w]+/g, "-");
+    if (format === "pdf") printPicture(svg, name);
+    else savePicture(svg, name, format === "png");
+  }
+
+  /** Step keys are Streamlit's shortcuts and bubble by themselves; these are the canvas's own. */
+  pressed(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const own = { "+": "in", "=": "in", "-": "out", 0: "fit", l: "legend", u: "unroll" }[event.key];
+    if (own) this.tool(own);
+    else if (event.key === "Backspace" || event.key === "?") this.send({ kind: "key", key: event.key });
+    else if (event.key === "Enter" && this.structure?.nodes[this.selected]?.body) this.send({ kind: "open", id: this.selected });
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  send(event) {
+    this.count = (this.count ?? 0) + 1;
+    this.trigger?.("event", { root: this.structure?.root ?? "", ...event, count: this.count });
+  }
+
+  /** The loop round what is selected or runs next; else the first one of the picture. */
+  unroll() {
+    const { nodes, clusters } = this.structure ?? { nodes: {}, clusters: {} };
+    const chosen = this.selected || this.current;
+    const isLoop = (id) => clusters[id]?.loop && clusters[id].body;
+    let frame = nodes[chosen]?.cluster ?? chosen;
+    while (frame && !isLoop(frame)) frame = clusters[frame]?.parent;
+    const id = frame || Object.keys(clusters).find(isLoop);
+    if (!id) return;
+    this.anchor = this.anchorOf(id);
+    this.send({ kind: "unroll", id });
+  }
+
+  target(event) {
+    const button = event.target.closest?.(".button");
+    const head = event.target.closest?.(".head");
+    const group = head ? this.parts.get(head.dataset.frame)?.group : event.target.closest?.(".box, .frame, .line");
+    return { action: button?.dataset.action, id: group?.id ?? "", group };
+  }
+
+  clicked(event) {
+    if (this.camera.dragged) return;
+    this.root.focus({ preventScroll: true });
+    const { action, id, group } = this.target(event);
+    if (action) {
+      this.anchor = this.anchorOf(id);
+      this.send({ kind: action === "unfold" ? "fold" : action, id });
+      return;
+    }
+    if (group?.classList.contains("more")) {
+      const { badge } = this.structure.nodes[id];
+      this.anchor = this.anchorOf(this.structure.nodes[id].cluster);
+      return this.send({ kind: badge, id });
+    }
+    const line = group?.classList.contains("line");
+    const chosen = line ? this.structure.edges[id].source : group?.classList.contains("frame") ? "" : id;
+    if (chosen === this.selected && !chosen) return;
+    this.select(chosen);
+    this.send(chosen ? { kind: "select", id: chosen } : { kind: "clear" });
+  }
+
+  /** The ring appears at once; Python confirms it with the next overlay. */
+  select(id) {
+    for (const one of this.stage.querySelectorAll(".box.selected")) one.classList.remove("selected");
+    this.painting?.painted.delete(this.selected);
+    this.selected = id;
+    const part = this.parts?.get(id);
+    part?.group.classList.add("selected");
+    this.painting?.painted.delete(id);
+  }
+
+  doubleClicked(event) {
+    const { action, id, group } = this.target(event);
+    if (action || !group || group.classList.contains("line")) return;
+    const part = this.structure.nodes[id] ?? this.structure.clusters[id];
+    const closed = part.kind === "folded";
+    if (!closed && !part.body) return;
+    this.anchor = this.anchorOf(id);
+    this.send({ kind: closed && !part.body ? "fold" : "open", id });
+  }
+
+  hover(event) {
+    const { id, group } = this.target(event);
+    const node = this.structure?.nodes[id];
+    if (!group || this.stage.classList.contains("dragging")) return this.tooltip.classList.remove("on");
+    const edge = this.structure.edges[id];
+    const lines = node ? [node.tooltip ?? node.title, ...(this.overlay?.values?.[id] ?? []).map((text, k) => text && `value ${node.outputs > 1 ? `${k}: ` : ""}${text}`)] : edge ? this.describe(id, edge) : [];
+    const text = lines.filter(Boolean).join("\n");
+    this.tooltip.classList.toggle("on", Boolean(text));
+    if (!text) return;
+    if (this.tooltip.textContent !== text) this.tooltip.textContent = text;
+    const area = this.root.getBoundingClientRect();
+    const x = Math.min(event.clientX - area.left + 16, area.width - this.tooltip.offsetWidth - 8);
+    const y = Math.min(event.clientY - area.top + 18, area.height - this.tooltip.offsetHeight - 8);
+    this.tooltip.style.transform = `translate(${Math.max(4, x)}px, ${Math.max(4, y)}px)`;
+  }
+
+  describe(id, edge) {
+    const names = { back: "back edge", again: "decides whether another iteration runs", input_map: "port map", output_map: "port map", merge: "becomes the If's output" };
+    const source = this.structure.nodes[edge.source];
+    const [now, before] = this.overlay?.backs?.[id] ?? [];
+    const value = (this.overlay?.values?.[edge.source] ?? []).find(Boolean);
+    return [[names[edge.kind], edge.label].filter(Boolean).join(": "), source && `from ${source.title} ${source.name ?? ""}`, now && `to the next iteration: ${now}`, before && `this iteration began with: ${before}`, !now && value];
+  }
+
+  /** After folding, what was clicked stays where it was. */
+  anchorOf(id) {
+    const part = this.parts?.get(id);
+    const address = (this.structure.nodes[id] ?? this.structure.clusters[id])?.address;
+    return part && address ? { address, x: this.camera.x + (part.at.x + MARGIN) * this.camera.k, y: this.camera.y + (part.at.y + MARGIN) * this.camera.k } : null;
+  }
+
+  async show(structure, subject) {
+    this.dress();
+    if (this.structure?.hash === structure.hash) {
+      if (this.subject !== subject) {
+        this.subject = subject;
+        this.look(true);
+      }
+      return;
+    }
+    const turn = (this.turn = (this.turn ?? 0) + 1);
+    this.wanted = structure;
+    const slow = setTimeout(() => this.say(this.structure ? "" : "Laying out…"), 250);
+    try {
+      const geometry = await layOut(structure);
+      if (turn !== this.turn) return;
+      this.put(structure, geometry, subject);
+      this.say("");
+    } catch (error) {
+      if (turn !== this.turn) return;
+      const dense = error instanceof TooDense;
+      this.say(dense ? "Too dense to lay out in time: folding more…" : `The picture could not be laid out: ${error.message}`);
+      if (dense) this.send({ kind: "too_dense", root: structure.root });
+    } finally {
+      clearTimeout(slow);
+    }
+  }
+
+  put(structure, geometry, subject) {
+    const { svg, parts } = draw(structure, geometry);
+    const moved = !this.structure || this.structure.root !== structure.root || this.subject !== subject;
+    Object.assign(this, { structure, subject, parts, geometry, painting: new Painting(structure, parts) });
+    this.selected = "";
+    this.painting.apply(this.overlay?.hash === structure.hash ? this.overlay : null);
+    this.wrapper.replaceChildren(svg);
+    this.root.dataset.hash = structure.hash;
+    this.root.dataset.milliseconds = Math.round(geometry.milliseconds);
+    this.camera.show(svg);
+    this.prepareOverview();
+    this.writeLegend();
+    this.look(moved);
+    this.receive(shared.overlays.get(this.key));
+  }
+
+  look(moved) {
+    const kept = shared.viewports.get(this.place);
+    const anchored = this.anchor && [...Object.entries(this.structure.nodes), ...Object.entries(this.structure.clusters)].find(([, one]) => one.address === this.anchor.address && one.kind !== "output");
+    const part = anchored && this.parts.get(anchored[0]);
+    if (part) this.camera.set(this.anchor.x - (part.at.x + MARGIN) * this.camera.k, this.anchor.y - (part.at.y + MARGIN) * this.camera.k);
+    else if (kept) this.camera.set(kept.x, kept.y, kept.k);
+    else if (moved || !this.anchor) this.begun = this.camera.view.width > 40 && (this.camera.begin(), true);
+    // A picture that has become small enough to be read as a whole is shown as a whole.
+    if (this.camera.k < ZOOM.readable && this.camera.fitted() >= ZOOM.readable) this.camera.begin();
+    this.anchor = null;
+    this.camera.place();
+  }
+
+  resized() {
+    if (!this.structure) return;
+    if (this.begun === false) this.look(true);
+    this.camera.drawOverview();
+  }
+
+  /** A new moment of the run; one that belongs to another structure waits until that is laid out. */
+  receive(overlay) {
+    if (!overlay || !this.structure || overlay.hash !== this.structure.hash) return;
+    if (this.playback.take(overlay)) this.paint(overlay);
+  }
+
+  paint(overlay) {
+    this.overlay = overlay;
+    this.painting.apply(overlay);
+    this.selected = Object.keys(overlay.nodes ?? {}).find((id) => /\bselected\b/.test(overlay.nodes[id])) ?? "";
+    if (overlay.current !== this.current || overlay.focus !== this.focused) this.follow(overlay);
+    this.current = overlay.current;
+    this.root.dataset.current = overlay.current ?? "";
+    this.root.dataset.painted = overlay.moment ?? "";
+  }
+
+  follow(overlay = this.overlay) {
+    const asked = overlay?.focus && overlay.focus !== this.focused;
+    this.focused = overlay?.focus;
+    const part = this.parts?.get(asked ? overlay.focus : this.following ? overlay?.current : "");
+    if (!part) return;
+    this.camera.follow({ left: part.at.x - part.width / 2 + MARGIN, top: part.at.y - part.height / 2 + MARGIN, width: part.width ?? 0, height: (part.height ?? 0) + 24 });
+  }
+
+  say(text) {
+    this.notice.textContent = text;
+    this.notice.classList.toggle("on", Boolean(text));
+  }
+
+  /** Light or dark, from the theme's own background. */
+  dress() {
+    const probe = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim() || "#ffffff";
+    const pen = document.createElement("canvas").getContext("2d");
+    pen.fillStyle = probe;
+    const [, r, g, b] = /^#(..)(..)(..)/.exec(pen.fillStyle) ?? [0, "ff", "ff", "ff"];
+    const light = (parseInt(r, 16) * 2 + parseInt(g, 16) * 5 + parseInt(b, 16)) / 8 > 128;
+    const theme = light ? "light" : "dark";
+    if (this.root.dataset.theme === theme) return;
+    this.root.dataset.theme = theme;
+    if (this.structure) this.prepareOverview();
+  }
+
+  prepareOverview() {
+    const style = getComputedStyle(this.root);
+    this.camera.prepareOverview(this.structure, this.geometry, (name) => style.getPropertyValue(name).trim());
+  }
+
+  writeLegend() {
+    const rows = Object.entries(this.structure.families).map(([family, text]) => this.legendRow(`swatch ${family}`, text));
+    const kinds = new Set(Object.values(this.structure.edges).map((edge) => edge.kind));
+    const lines = LINES.filter(([kind]) => kinds.has(kind)).map(([kind, text]) => this.legendRow(`sample ${kind}`, text));
+    const states = [["state current", "runs next"], ["state selected", "selected"], ["state stop", "breakpoint"]].map(([name, text]) => this.legendRow(name, text));
+    this.legend.replaceChildren(...rows, ...lines, ...states);
+  }
+
+  legendRow(name, text) {
+    const row = document.createElement("div");
+    const mark = document.createElement("i");
+    mark.className = name;
+    row.append(mark, text);
+    return row;
+  }
+}
+
+const mounted = new WeakMap();
+
+export default function ({ data, parentElement, setTriggerValue, setStateValue }) {
+  if (!data) return;
+  let canvas = mounted.get(parentElement);
+  if (!canvas) {
+    canvas = new Canvas(parentElement, data.key);
+    mounted.set(parentElement, canvas);
+    shared.canvases.set(data.key, canvas);
+  }
+  canvas.trigger = setTriggerValue;
+  canvas.setState = setStateValue;
+  canvas.root.style.height = `var(--canvas-height, ${data.height}px)`; // the page may know better, from its viewport
+  canvas.dress();
+  if (data.missing) canvas.say(data.missing);
+  else canvas.show(data.structure, data.subject);
+  return () => {
+    canvas.gone.abort();
+    if (shared.canvases.get(data.key) === canvas) shared.canvases.delete(data.key);
+  };
+}

@@ -1,0 +1,78 @@
+// Export: the picture as it looks now, with every style written into it, so that any program can show and print it.
+
+const KEPT = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "opacity", "paint-order"];
+const KEPT_OF_TEXT = ["font-family", "font-size", "font-weight", "text-anchor"];
+
+/** A standalone SVG document of what is drawn. */
+function standalone(svg, paper) {
+  const copy = svg.cloneNode(true);
+  const originals = [svg, ...svg.querySelectorAll("*")];
+  const copies = [copy, ...copy.querySelectorAll("*")];
+  const dropped = [];
+  originals.forEach((original, i) => {
+    const style = getComputedStyle(original);
+    const made = copies[i];
+    if (style.display === "none" || style.opacity === "0" || original.matches(".reach, .button")) return dropped.push(made);
+    const isText = original.tagName === "text" || original.tagName === "tspan";
+    for (const name of isText ? [...KEPT, ...KEPT_OF_TEXT] : KEPT) {
+      const value = plainColour(style.getPropertyValue(name));
+      if (original.tagName !== "g" || name === "opacity") made.setAttribute(name, value);
+    }
+    for (const name of ["class", "role", "aria-label", "data-address", "data-node", "data-edge", "data-frame"]) made.removeAttribute(name);
+  });
+  for (const made of dropped) made.remove();
+  copy.setAttribute("xmlns", SVG);
+  const [x, y, width, height] = copy.getAttribute("viewBox").split(" ");
+  copy.prepend(element("rect", { x, y, width, height, fill: paper }));
+  return new XMLSerializer().serializeToString(copy);
+}
+
+/** Colours that only browsers know, such as color(srgb 0.1 0.2 0.3 / 0.5), in the form that every program knows. */
+function plainColour(text) {
+  const found = /^color\(srgb ([\d.e-]+) ([\d.e-]+) ([\d.e-]+)(?: \/ ([\d.]+))?\)$/.exec(text);
+  if (!found) return text;
+  const [r, g, b] = found.slice(1, 4).map((part) => Math.round(Math.min(1, Math.max(0, Number(part))) * 255));
+  return found[4] === undefined ? `rgb(${r}, ${g}, ${b})` : `rgba(${r}, ${g}, ${b}, ${found[4]})`;
+}
+
+function download(blob, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+/** Saves a picture: SVG, or PNG at twice the size of a plain screen. */
+function savePicture(svg, name, asPixels) {
+  const blob = new Blob([svg], { type: "image/svg+xml" });
+  if (!asPixels) return download(blob, `${name}.svg`);
+  const picture = new Image();
+  picture.onload = () => {
+    const canvas = document.createElement("canvas");
+    const scale = Math.min(2, 8192 / Math.max(picture.width, picture.height));
+    [canvas.width, canvas.height] = [picture.width * scale, picture.height * scale];
+    canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+    URL.revokeObjectURL(picture.src);
+    canvas.toBlob((pixels) => download(pixels, `${name}.png`), "image/png");
+  };
+  picture.src = URL.createObjectURL(blob);
+}
+
+/** The browser's print dialog, which also makes PDF: one page of the picture's own size. */
+function printPicture(svg, name) {
+  document.querySelector("iframe[data-print]")?.remove();
+  const sheet = document.createElement("iframe");
+  sheet.dataset.print = "";
+  sheet.style.cssText = "position: fixed; width: 0; height: 0; border: 0; visibility: hidden;";
+  document.body.append(sheet);
+  const page = sheet.contentDocument;
+  const picture = page.importNode(new DOMParser().parseFromString(svg, "image/svg+xml").documentElement, true);
+  const style = page.createElement("style");
+  const [width, height] = ["width", "height"].map((side) => Math.ceil(Number(picture.getAttribute(side))));
+  style.textContent = `@page { size: ${width}px ${height + 1}px; margin: 0; } * { print-color-adjust: exact; } body { margin: 0; } svg { display: block; }`;
+  page.title = name;
+  page.head.append(style);
+  page.body.append(picture);
+  sheet.contentWindow.print();
+}

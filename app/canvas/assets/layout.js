@@ -1,0 +1,144 @@
+// Layout: DOT text -> geometry, by Graphviz in a worker that is ended when it takes too long.
+
+const shared = (globalThis[Symbol.for("loopscope.canvas")] ??= {
+  bytes: null, // the compressed library, from the component that carries it
+  waitingForLibrary: [],
+  layouts: new Map(), // geometry by structure hash
+  viewports: new Map(), // where each canvas was looking, by canvas key and root
+  canvases: new Map(), // live canvases by key
+  overlays: new Map(), // newest overlay by canvas key
+});
+
+// What to try when a layout takes too long: [extra graph attributes, milliseconds]. Two seconds in all; then more has to be folded.
+const LADDER = [
+  [{}, 850],
+  [{ nslimit: 0.1, nslimit1: 0.1, mclimit: 0.1 }, 350],
+  [{ nslimit: 0.1, nslimit1: 0.1, mclimit: 0.1, splines: "line" }, 800],
+];
+const START_UP = 6000; // the first layout also compiles the library
+const KEPT_LAYOUTS = 24;
+const answers = new Map();
+
+class TooDense extends Error {}
+
+async function unpack(bytes) {
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return await new Response(stream).text();
+}
+
+let script = null;
+
+/** Address of the worker's script: the library as one module, and a few lines that import it. */
+function workerScript() {
+  return (script ??= (async () => {
+    if (!shared.bytes) await new Promise((resolve) => shared.waitingForLibrary.push(resolve));
+    const library = URL.createObjectURL(new Blob([await unpack(shared.bytes)], { type: "text/javascript" }));
+    const source = `import {instance} from ${JSON.stringify(library)};
+      const ready = instance();
+      ready.then(() => postMessage({ ready: true }));
+      onmessage = async ({ data }) => {
+        try {
+          const made = (await ready).render(data.dot, { format: "json0", graphAttributes: data.attributes });
+          postMessage(made.status === "success" ? { json: made.output } : { error: made.errors.map((one) => one.message).join("; ") });
+        } catch (error) { postMessage({ error: String(error) }); }
+      };`;
+    return URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  })());
+}
+
+class LayoutWorker {
+  constructor(address) {
+    this.worker = new Worker(address, { type: "module" });
+    this.ready = new Promise((resolve, reject) => {
+      this.worker.addEventListener("message", ({ data }) => data.ready && resolve());
+      this.worker.addEventListener("error", (event) => reject(new Error(event.message || "the layout worker did not start")));
+    });
+  }
+
+  async run(dot, attributes, milliseconds) {
+    await Promise.race([this.ready, new Promise((_, reject) => setTimeout(() => reject(new Error("the layout library did not start")), START_UP))]);
+    return await new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(new TooDense()), milliseconds);
+      this.worker.onmessage = ({ data }) => {
+        if (data.ready) return;
+        clearTimeout(timer);
+        data.error ? reject(new Error(data.error)) : resolve(data.json);
+      };
+      this.worker.postMessage({ dot, attributes });
+    });
+  }
+
+  end() {
+    this.worker.terminate();
+  }
+}
+
+let worker = null;
+let queue = Promise.resolve();
+
+/** Geometry of a structure; TooDense when no step of the ladder finishes in time. One layout runs at a time. */
+function layOut(structure) {
+  const known = shared.layouts.get(structure.hash);
+  if (known) return Promise.resolve(known);
+  const made = queue.then(() => climb(structure));
+  queue = made.catch(() => {});
+  return made;
+}
+
+async function climb(structure) {
+  const began = performance.now();
+  const geometry = await layOutRows(structure, climbOnce);
+  geometry.milliseconds = performance.now() - began;
+  shared.layouts.set(structure.hash, geometry);
+  if (shared.layouts.size > KEPT_LAYOUTS) shared.layouts.delete(shared.layouts.keys().next().value);
+  return geometry;
+}
+
+/** Graphviz's answer to a DOT text; another window of the same unrolled loop often has the same text. */
+async function climbOnce(dot) {
+  if (answers.has(dot)) return answers.get(dot);
+  const address = await workerScript();
+  for (const [attributes, milliseconds] of LADDER) {
+    worker ??= new LayoutWorker(address);
+    try {
+      const answer = await worker.run(dot, attributes, milliseconds);
+      answers.set(dot, answer);
+      if (answers.size > KEPT_LAYOUTS) answers.delete(answers.keys().next().value);
+      return answer;
+    } catch (error) {
+      worker?.end();
+      worker = null;
+      if (!(error instanceof TooDense)) throw error;
+    }
+  }
+  throw new TooDense();
+}
+
+/** From Graphviz's json0 (y upwards, text) to numbers with y downwards. */
+function readGeometry(json) {
+  const [, , width, height] = json.bb.split(",").map(Number);
+  const point = (text) => {
+    const [x, y] = text.split(",").map(Number);
+    return { x, y: height - y };
+  };
+  const geometry = { width, height, nodes: {}, clusters: {}, edges: {} };
+  for (const object of json.objects ?? []) {
+    if (object.name?.startsWith("cluster_")) {
+      const [x0, y0, x1, y1] = object.bb.split(",").map(Number);
+      geometry.clusters[object.id] = { x: x0, y: height - y1, width: x1 - x0, height: y1 - y0 };
+    } else if (object.pos) {
+      geometry.nodes[object.id] = point(object.pos);
+    }
+  }
+  for (const edge of json.edges ?? []) {
+    if (!edge.id || !edge.pos) continue;
+    const made = { points: [], begin: null, end: null, label: edge.lp ? point(edge.lp) : null };
+    for (const part of edge.pos.split(" ")) {
+      if (part.startsWith("s,")) made.begin = point(part.slice(2));
+      else if (part.startsWith("e,")) made.end = point(part.slice(2));
+      else if (part) made.points.push(point(part));
+    }
+    geometry.edges[edge.id] = made;
+  }
+  return geometry;
+}

@@ -1,0 +1,78 @@
+// Painting: an overlay restyles the picture, touching only what changed since the last one.
+
+class Painting {
+  constructor(structure, parts) {
+    this.structure = structure;
+    this.parts = parts;
+    this.painted = new Map(); // classes by id
+    this.labels = new Map();
+  }
+
+  apply(overlay) {
+    const { nodes = {}, values = {}, backs = {}, headers = {}, sparks = {}, progress = {}, frames = {}, slices = {} } = overlay ?? {};
+    for (const id of Object.keys(this.structure.nodes)) {
+      const part = this.parts.get(id);
+      if (!part) continue;
+      this.restyle(id, part, nodes[id] ?? "");
+      if (part.spark) setSpark(part.spark, sparks[id]);
+      const texts = values[id] ?? [];
+      part.chips.forEach((made, k) => setChip(made, texts[k] ?? ""));
+      if (part.badge && this.structure.nodes[id].kind === "folded") this.relabel(id, part.badge, shortened(headers[id] ?? this.structure.nodes[id].badge, Math.floor((part.width - 28) / 5.6)));
+    }
+    for (const [id, edge] of Object.entries(this.structure.edges)) {
+      const part = this.parts.get(id);
+      if (!part) continue;
+      this.restyle(id, part, lineState(nodes[edge.source] ?? "", nodes[edge.target] ?? "", edge.kind, Boolean(backs[id])));
+      if (part.now) {
+        const [now, before] = backs[id] ?? ["", ""];
+        setChip(part.now, now ? `↻ ${now}` : "");
+        setChip(part.before, before ? `was ${before.replace(/^\[[\d,]*\] (?=.)/, "")}` : "");
+      }
+      if (part.text) this.relabel(id, part.text, slices[id] ? `${part.label} · ${slices[id]}` : part.label);
+    }
+    for (const id of Object.keys(this.structure.clusters)) {
+      const part = this.parts.get(id);
+      if (!part) continue;
+      this.restyle(id, part, frames[id] ?? "");
+      setHeader(part, headers[id] ?? "", progress[id]);
+    }
+  }
+
+  restyle(id, part, classes) {
+    if (this.painted.get(id) === classes) return;
+    this.painted.set(id, classes);
+    part.group.setAttribute("class", classes ? `${part.base} ${classes}` : part.base);
+    part.head?.setAttribute("class", `head ${part.base} ${classes}`.replace("frame ", ""));
+  }
+
+  relabel(id, element, text) {
+    if (this.labels.get(id) === text) return;
+    this.labels.set(id, text);
+    element.textContent = text;
+  }
+}
+
+const RAN = /\b(done|failed)\b/;
+
+function lineState(source, target, kind, carries) {
+  if (kind === "back") return carries ? "live" : "";
+  if (/\bskipped\b/.test(source) || /\bskipped\b/.test(target)) return "skipped";
+  if (!RAN.test(source)) return "";
+  return /\bcurrent\b/.test(target) ? "live feeds" : "live";
+}
+
+function setHeader(part, text, progress) {
+  const { pill, bar, text: label } = part.state;
+  if (part.headerShown === `${text}${progress}`) return;
+  part.headerShown = `${text}${progress}`;
+  part.header.classList.toggle("on", Boolean(text));
+  const room = part.box.width - part.titleWidth - 40;
+  const shown = shortened(text, Math.max(8, Math.floor(room / 6.4)));
+  label.textContent = shown;
+  const width = shown.length * 6.4 + 20;
+  pill.setAttribute("width", width);
+  pill.setAttribute("x", -width);
+  label.setAttribute("x", -width / 2);
+  bar.setAttribute("x", -width + 8);
+  bar.setAttribute("width", progress === undefined ? 0 : Math.max(2, (width - 16) * progress));
+}

@@ -1,0 +1,265 @@
+// Playing: moves through steps that were sent ahead, at the browser's own pace, and tells Python where it is.
+
+const RATE = 4; // steps per second at speed 1
+const AHEAD = 96; // steps that should be there before they are needed
+const KEPT_FRAMES = 6000;
+const SHORT_RUN = 3000; // runs up to here are fetched along the way while somebody slides
+const REPORT = 160; // milliseconds between reports to Python, at least
+const IDLE = 350; // milliseconds of rest after which the steps around are fetched
+const LIGHT = 24; // steps that a stretch must hold at least for that: fewer cost more than they give
+const ECHO = 3000; // milliseconds after which Python's word counts again, whatever it says
+
+class Playback {
+  constructor(canvas) {
+    Object.assign(this, { canvas, frames: new Map(), stops: new Set(), marks: {}, step: 0, steps: 0, over: false, tracks: [], speed: 1 });
+    this.bar = new Bar(this, canvas.root);
+    document.addEventListener("keydown", (event) => this.pressed(event), { capture: true, signal: canvas.gone.signal });
+  }
+
+  /** Whether the picture is ahead of Python, which then only confirms. */
+  get ahead() {
+    return this.playing || this.dragging || this.awaited !== undefined;
+  }
+
+  /** A word from Python; false when the picture has moved on since. */
+  take(overlay) {
+    if (overlay.step === undefined) return true;
+    if (overlay.run !== this.run || overlay.hash !== this.hash) {
+      this.frames.clear();
+      this.stops.clear();
+      this.asked = this.end = undefined;
+      if (overlay.run !== this.run) this.pause(false);
+      Object.assign(this, { run: overlay.run, hash: overlay.hash });
+    }
+    Object.assign(this, { steps: overlay.steps, over: overlay.over, tracks: overlay.tracks, marks: marksOf(overlay) });
+    this.heard = overlay.reported;
+    if (this.awaited !== undefined && overlay.reported >= this.awaited) this.settle();
+    if (this.expected === overlay.step) this.expected = undefined;
+    this.rest();
+    if (this.expected !== undefined && !this.ahead) return false;
+    const behind = this.ahead && overlay.step !== this.step && (this.playing || this.frames.has(this.step) || !this.dragging);
+    if (!behind && !this.dragging) this.step = overlay.step;
+    this.bar.draw();
+    return !behind;
+  }
+
+  /** A stretch of the run, sent ahead. */
+  store(batch) {
+    if (!batch || batch.run !== this.run || batch.hash !== this.hash) return;
+    this.asked = undefined;
+    if (batch.end !== undefined) this.end = batch.end;
+    this.light = batch.frames.length >= LIGHT || batch.end !== undefined;
+    let full = {};
+    batch.frames.forEach((change, k) => this.frames.set(batch.first + k, (full = patched(full, change))));
+    if (batch.stop !== undefined) this.stops.add(batch.stop);
+    for (const step of this.frames.keys()) {
+      if (this.frames.size <= KEPT_FRAMES) break;
+      this.frames.delete(step);
+    }
+    if (this.dragging && this.frames.has(this.step)) this.paint();
+    this.bar.draw();
+  }
+
+  /** The last step of the run, as far as that is known. */
+  get last() {
+    return this.over ? this.steps : (this.end ?? Infinity);
+  }
+
+  /** In a pause the steps around are fetched, so that the next key finds its picture here. */
+  rest() {
+    clearTimeout(this.idle);
+    this.idle = setTimeout(() => {
+      if (this.ahead || this.light === false || document.hidden || !this.canvas.root.isConnected) return;
+      if (!this.frames.has(this.step + 1) && this.step < this.last) this.ask(this.step + 1);
+      else if (this.step && !this.frames.has(this.step - 1)) this.ask(Math.max(0, this.step - 32));
+    }, IDLE);
+  }
+
+  /** One step by a key, painted at once; Python takes the same step and confirms it. */
+  expect(by) {
+    const step = this.step + by;
+    if (this.ahead || this.expected !== undefined || !this.frames.has(step)) return;
+    this.step = this.expected = step;
+    this.paint();
+    clearTimeout(this.patience);
+    this.patience = setTimeout(() => {
+      this.expected = undefined;
+      this.canvas.receive(shared.overlays.get(this.canvas.key));
+    }, ECHO / 2);
+  }
+
+  ask(first) {
+    const now = performance.now();
+    if (this.asked !== undefined && now - this.asked < 1500) return;
+    this.asked = now;
+    this.canvas.send({ kind: "ask", step: first });
+  }
+
+  report(step, last = false) {
+    clearTimeout(this.late);
+    const since = performance.now() - (this.reported ?? 0);
+    // The next word goes out when the last one has been heard: frames of the picture come before those of the panels.
+    const heard = last || !(this.heard < this.count) || since > 5 * REPORT;
+    const wait = heard ? REPORT - since : REPORT / 4;
+    if (wait > 0) {
+      this.late = setTimeout(() => this.report(this.step, !this.playing && !this.dragging), wait);
+      return;
+    }
+    this.reported = performance.now();
+    this.count = (this.count ?? Date.now()) + 1; // greater than any of an earlier visit
+    if (last) this.await(this.count);
+    this.canvas.setState?.("step", { step, run: this.run, count: this.count });
+  }
+
+  /** Python's words do not count until it has heard of that report. */
+  await(report) {
+    this.awaited = report;
+    clearTimeout(this.patience);
+    this.patience = setTimeout(() => {
+      this.settle();
+      this.canvas.receive(shared.overlays.get(this.canvas.key));
+    }, ECHO);
+  }
+
+  settle() {
+    this.awaited = undefined;
+    clearTimeout(this.patience);
+  }
+
+  paint() {
+    const frame = this.frames.get(this.step);
+    this.steps = Math.max(this.steps, this.step);
+    if (frame) this.canvas.paint({ ...frame, nodes: withMarks(frame.nodes, this.marks), hash: this.hash, focus: this.canvas.focused });
+    this.bar.draw();
+    return Boolean(frame);
+  }
+
+  toggle() {
+    this.playing ? this.pause() : this.play();
+  }
+
+  play() {
+    if (this.run === undefined || this.playing) return;
+    if (this.step >= this.last) {
+      this.step = 0;
+      this.paint();
+    }
+    this.playing = true;
+    this.settle();
+    this.restartClock();
+    this.bar.draw();
+    requestAnimationFrame((now) => this.tick(now));
+  }
+
+  pause(report = true) {
+    if (!this.playing) return;
+    this.playing = false;
+    if (report) {
+      this.await(Infinity);
+      this.report(this.step, true);
+    }
+    this.bar.draw();
+  }
+
+  restartClock(now = performance.now()) {
+    this.clock = { now, step: this.step };
+  }
+
+  tick(now) {
+    if (!this.playing || !this.canvas.root.isConnected) return;
+    const due = Math.floor(this.clock.step + ((now - this.clock.now) / 1000) * RATE * this.speed);
+    const before = this.step;
+    let stopped = false;
+    while (this.step < due && this.frames.has(this.step + 1) && !stopped) {
+      this.step += 1;
+      stopped = this.stops.has(this.step);
+    }
+    if (this.step < due) this.restartClock(now); // waits for what was not sent yet
+    if (this.step !== before) {
+      this.paint();
+      if (!stopped) this.report(this.step);
+    }
+    this.lookAhead();
+    if (stopped || this.step >= this.last) this.pause();
+    else requestAnimationFrame((later) => this.tick(later));
+  }
+
+  lookAhead() {
+    let next = this.step + 1;
+    while (next < this.step + AHEAD && this.frames.has(next)) next += 1;
+    if (next < this.step + AHEAD && next <= this.last) this.ask(next);
+  }
+
+  /** Slides to a step; what is known is painted at once, the rest comes from Python. */
+  slide(step) {
+    if (step === this.step && this.dragging) return;
+    this.pause(false);
+    this.step = step;
+    this.paint();
+    this.report(step);
+    if (!this.frames.has(step) && this.steps <= SHORT_RUN) this.ask(Math.max(0, step - AHEAD / 2));
+  }
+
+  grab() {
+    this.pause(false);
+    this.settle();
+    this.dragging = true;
+  }
+
+  release() {
+    if (!this.dragging) return;
+    this.dragging = false;
+    this.await(Infinity);
+    this.report(this.step, true);
+  }
+
+  setSpeed(speed) {
+    this.speed = speed;
+    this.restartClock();
+  }
+
+  pressed(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || !this.canvas.root.isConnected) return;
+    const target = event.composedPath()[0];
+    if (target.closest?.("input, textarea, select, button, [contenteditable=true], [role=textbox], [role=combobox], [role=dialog]")) return;
+    if (event.key === " ") {
+      event.preventDefault();
+      event.stopPropagation();
+      this.toggle();
+    } else if (this.playing && /^(Arrow|Home|End)/.test(event.key)) {
+      this.pause(); // Python steps on from where the picture is
+    } else if (event.key === "ArrowRight" && !event.shiftKey) this.expect(1);
+    else if (event.key === "ArrowLeft" && !event.shiftKey) this.expect(-1);
+  }
+}
+
+/** One overlay after a change; None of Python takes an entry away. */
+function patched(full, change) {
+  const made = { ...full };
+  for (const [name, value] of Object.entries(change)) {
+    if (value === null || typeof value !== "object" || Array.isArray(value)) {
+      made[name] = value;
+      continue;
+    }
+    made[name] = { ...full[name] };
+    for (const [key, one] of Object.entries(value)) one === null ? delete made[name][key] : (made[name][key] = one);
+  }
+  return made;
+}
+
+const MARK = /\b(selected|breakpoint|origin(-\d)?)\b/g;
+
+function marksOf(overlay) {
+  const found = {};
+  for (const [id, classes] of Object.entries(overlay.nodes ?? {})) {
+    const marks = classes.match(MARK);
+    if (marks) found[id] = marks.join(" ");
+  }
+  return found;
+}
+
+function withMarks(nodes, marks) {
+  const made = { ...nodes };
+  for (const [id, mark] of Object.entries(marks)) made[id] = `${made[id] ?? ""} ${mark}`.trim();
+  return made;
+}

@@ -1,0 +1,168 @@
+// Rows of copies: one copy's layout, stamped once for each iteration of an unrolled loop, and the lines that lead from copy to copy.
+
+const LANE = { apart: 9, first: 13, gap: 44, bend: 9 };
+
+/** Layout of a structure with rows: `run` gives the geometry of a DOT text. */
+async function layOutRows(structure, run) {
+  const made = new Map();
+  const geometryOf = async (dot) => {
+    const text = dot.replace(/@(r\d+)([wh])@/g, (_, id, side) => (made.get(id)[side === "w" ? "width" : "height"] / 72).toFixed(3));
+    const geometry = readGeometry(JSON.parse(await run(text)));
+    for (const [id, row] of made) if (geometry.nodes[id]) place(geometry, id, row);
+    orderBranches(structure, geometry);
+    return geometry;
+  };
+  for (const row of structure.rows) made.set(row.id, stamp(row, await geometryOf(row.dot), structure));
+  const geometry = await geometryOf(structure.dot);
+  if (structure.rows.length) drawBetween(structure, geometry);
+  return geometry;
+}
+
+/** Then stands left of else: where the layout found it better the other way round, the two change places. */
+function orderBranches(structure, geometry) {
+  for (const [left, then] of Object.entries(structure.clusters)) {
+    if (then.kind !== "then" || !geometry.clusters[left]) continue;
+    const right = Object.keys(structure.clusters).find((id) => structure.clusters[id].kind === "else" && structure.clusters[id].parent === then.parent);
+    const [one, other] = [geometry.clusters[left], geometry.clusters[right]];
+    if (!other || one.x < other.x) continue;
+    const begin = other.x;
+    const end = one.x + one.width;
+    shiftFrame(structure, geometry, left, begin - one.x);
+    shiftFrame(structure, geometry, right, end - other.width - other.x);
+    drawBetween(structure, geometry);
+  }
+}
+
+function shiftFrame(structure, geometry, frame, dx) {
+  const inside = new Set([frame]);
+  for (const [id, cluster] of Object.entries(structure.clusters)) if (inside.has(cluster.parent)) inside.add(id);
+  for (const id of inside) geometry.clusters[id] = geometry.clusters[id] && moved(geometry.clusters[id], dx, 0);
+  const within = (id) => inside.has(structure.nodes[id]?.cluster);
+  for (const id of Object.keys(geometry.nodes)) if (within(id)) geometry.nodes[id] = moved(geometry.nodes[id], dx, 0);
+  for (const [id, edge] of Object.entries(structure.edges)) {
+    const ends = [within(edge.source), within(edge.target)];
+    if (!geometry.edges[id] || !(ends[0] || ends[1])) continue;
+    if (ends[0] && ends[1]) geometry.edges[id] = moved(geometry.edges[id], dx, 0);
+    else delete geometry.edges[id];
+  }
+}
+
+/** The row as one picture: earlier iterations, the copies, later iterations, from left to right. */
+function stamp(row, copy, structure) {
+  const lines = Object.values(structure.edges).filter((edge) => SIDEWAYS.has(edge.kind) && row.copies[0].nodes.includes(edge.source)).length;
+  const margin = LANE.first + LANE.apart * lines + 6;
+  const gap = LANE.gap + LANE.apart * lines;
+  const made = { nodes: {}, clusters: {}, edges: {}, width: 0, height: copy.height + 2 * margin };
+  const end = (id, y) => {
+    if (!id) return;
+    const { width } = structure.nodes[id];
+    made.nodes[id] = { x: made.width + width / 2, y };
+    made.width += width + gap;
+  };
+  end(row.earlier, margin + 64);
+  for (const inside of row.copies) {
+    for (const kind of ["nodes", "clusters", "edges"]) {
+      row.copies[0][kind].forEach((id, at) => {
+        if (copy[kind][id]) made[kind][inside[kind][at]] = moved(copy[kind][id], made.width, margin);
+      });
+    }
+    made.width += copy.width + gap;
+  }
+  end(row.later, made.height - margin - 12);
+  made.width -= gap;
+  return made;
+}
+
+function moved(one, dx, dy) {
+  const shift = (point) => point && { x: point.x + dx, y: point.y + dy };
+  if (!one.points) return { ...one, x: one.x + dx, y: one.y + dy };
+  return { points: one.points.map(shift), begin: shift(one.begin), end: shift(one.end), label: shift(one.label) };
+}
+
+/** Puts a row in the place of the box that kept room for it. */
+function place(geometry, id, row) {
+  const middle = geometry.nodes[id];
+  delete geometry.nodes[id];
+  for (const kind of ["nodes", "clusters", "edges"]) {
+    for (const [part, one] of Object.entries(row[kind])) geometry[kind][part] = moved(one, middle.x - row.width / 2, middle.y - row.height / 2);
+  }
+}
+
+const SIDEWAYS = new Set(["carried", "goes_on"]);
+
+/** Lines that no layout has drawn, because they cross the border of a copy. */
+function drawBetween(structure, geometry) {
+  const gaps = new Map();
+  for (const [id, edge] of Object.entries(structure.edges)) {
+    if (geometry.edges[id] || !geometry.nodes[edge.source] || !geometry.nodes[edge.target]) continue;
+    if (!SIDEWAYS.has(edge.kind)) {
+      geometry.edges[id] = falling(box(structure, geometry, edge.source), box(structure, geometry, edge.target));
+      continue;
+    }
+    const ends = [copyOf(structure, edge.source), copyOf(structure, edge.target)];
+    const name = ends.join(" ");
+    gaps.set(name, [...(gaps.get(name) ?? []), { id, edge, ends }]);
+  }
+  for (const lines of gaps.values()) route(structure, geometry, lines);
+}
+
+function box(structure, geometry, id) {
+  const { x, y } = geometry.nodes[id];
+  const { width, height } = structure.nodes[id];
+  return { x, y, left: x - width / 2, right: x + width / 2, top: y - height / 2, bottom: y + height / 2 };
+}
+
+/** The frame of the copy that a box is in; its own id for a box beside the copies. */
+function copyOf(structure, id) {
+  let frame = structure.nodes[id].kind === "more" ? "" : structure.nodes[id].cluster;
+  while (frame && structure.clusters[frame].kind !== "copy") frame = structure.clusters[frame].parent;
+  return frame || id;
+}
+
+function falling(from, to) {
+  const tip = { x: to.x, y: to.top };
+  const begin = { x: from.x, y: from.bottom };
+  const near = { x: to.x, y: to.top - 9 };
+  const reach = Math.max(26, (near.y - begin.y) * 0.45);
+  const points = [begin, { x: begin.x, y: begin.y + reach }, { x: near.x, y: near.y - reach }, near];
+  return { points, begin: null, end: tip, label: { x: begin.x * 0.3 + near.x * 0.7, y: begin.y * 0.3 + near.y * 0.7 } };
+}
+
+/** Lines of one gap: down from the Results, up through the gap, down into the next copy; each in a lane of its own. */
+function route(structure, geometry, lines) {
+  const [before, after] = lines[0].ends.map((id) => geometry.clusters[id]);
+  lines.sort((a, b) => (a.edge.kind === b.edge.kind ? geometry.nodes[b.edge.source].x - geometry.nodes[a.edge.source].x : a.edge.kind === "goes_on" ? 1 : -1));
+  lines.forEach(({ id, edge }, lane) => {
+    const [from, to] = [box(structure, geometry, edge.source), box(structure, geometry, edge.target)];
+    const x = (before ? before.x + before.width : from.right) + LANE.gap / 2 - 4 + lane * LANE.apart;
+    const down = before ? before.y + before.height + LANE.first + lane * LANE.apart : 0;
+    const start = before ? [{ x: from.x, y: from.bottom }, { x: from.x, y: down }, { x, y: down }] : [{ x: from.right, y: from.y }, { x, y: from.y }];
+    const spread = (lane - (lines.length - 1) / 2) * 6;
+    let ending;
+    if (!after) ending = [{ x, y: to.y + spread }, { x: to.left, y: to.y + spread }];
+    else if (edge.kind === "goes_on") ending = [{ x, y: after.y + 34 }, { x: after.x, y: after.y + 34 }];
+    else {
+      const up = after.y - LANE.first - (lines.length - 1 - lane) * LANE.apart;
+      ending = [{ x, y: up }, { x: to.x, y: up }, { x: to.x, y: to.top }];
+    }
+    geometry.edges[id] = rounded([...start, ...ending]);
+  });
+}
+
+/** Straight pieces with round corners, as the curves that lines are made of. */
+function rounded(corners) {
+  const tip = corners[corners.length - 1];
+  const towards = (a, b, distance) => {
+    const length = Math.hypot(b.x - a.x, b.y - a.y) || 1;
+    const part = Math.min(distance, length / 2) / length;
+    return { x: a.x + (b.x - a.x) * part, y: a.y + (b.y - a.y) * part };
+  };
+  const points = [corners[0]];
+  const straight = (to) => points.push(points[points.length - 1], to, to);
+  for (let i = 1; i + 1 < corners.length; i += 1) {
+    straight(towards(corners[i], corners[i - 1], LANE.bend));
+    points.push(corners[i], corners[i], towards(corners[i], corners[i + 1], LANE.bend));
+  }
+  straight(towards(tip, corners[corners.length - 2], 10));
+  return { points, begin: null, end: tip, label: null };
+}

@@ -1,0 +1,115 @@
+"""The canvas as Streamlit components: one carries the layout library, one the structure, one the overlay of the moment.
+
+They travel apart because Streamlit sends a message whole when anything in it changed, and replaces it by a short reference when
+nothing did: a step sends the overlay only. In the browser they meet in one table per page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+import streamlit as st
+
+from app.canvas.event import CanvasEvent, read_event, read_report
+from app.session import widget
+from app.vendor import LIBRARY
+from engine.view.graph import GraphView
+from engine.view.overlay import Overlay
+from engine.view.payload import structure
+from engine.view.tracks import Track
+
+_ASSETS = Path(__file__).parent / "assets"
+_PARTS = ("layout.js", "rows.js", "draw.js", "paint.js", "camera.js", "export.js", "bar.js", "play.js", "canvas.js")
+_MISSING = "The layout library is not installed. Run: make install (or: python -m app.vendor)"
+
+
+def _script(*names: str) -> str:
+    return "\n".join((_ASSETS / name).read_text(encoding="utf-8") for name in names)
+
+
+_canvas = st.components.v2.component("loopscope_canvas", js=_script(*_PARTS), css=_script("canvas.css"))
+_overlay = st.components.v2.component("loopscope_overlay", js=_script("overlay.js"))
+_ahead = st.components.v2.component("loopscope_ahead", js=_script("ahead.js"))
+_library = st.components.v2.component("loopscope_library", js=_script("library.js"))
+
+# The same view gives the same message, so that Streamlit sends it once.
+_structures: WeakKeyDictionary[GraphView, dict[str, object]] = WeakKeyDictionary()
+
+
+@lru_cache(maxsize=1)
+def _library_bytes(changed: float) -> bytes:
+    return LIBRARY.read_bytes()
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The run that a canvas plays and slides through."""
+
+    name: str
+    """Differs between runs."""
+    step: int
+    steps: int
+    """That have been computed."""
+    over: bool
+    """No more can be computed."""
+    tracks: tuple[Track, ...]
+    ahead: Mapping[str, object] | None
+    """What ``engine.view.playback.batch`` made when the canvas asked for it (``CanvasEvent.kind`` ask)."""
+    on_step: Callable[[int, int], None]
+    """Told the step that the canvas has come to by itself, and the number of this report; only the latest when they come too fast."""
+    reported: int
+    """Number of the last report that was told."""
+
+
+def show(
+    view: GraphView,
+    overlay: Overlay,
+    *,
+    key: str,
+    height: int = 640,
+    on_event: Callable[[CanvasEvent], None] | None = None,
+    focus: str = "",
+    subject: str = "",
+    run: Run | None = None,
+) -> CanvasEvent | None:
+    """Draw a view at a moment. Returns what was done on the canvas since the last run, unless ``on_event`` took it.
+
+    Zoom and place are kept for each ``subject``, such as a model.
+    """
+    data = _structures.get(view)
+    if data is None:
+        data = _structures[view] = structure(view)
+    present = LIBRARY.is_file()
+
+    def changed() -> None:
+        event = read_event(getattr(widget(key), "event", None), view)
+        if event is not None and on_event is not None:
+            on_event(event)
+
+    def moved() -> None:
+        report = read_report(getattr(widget(key), "step", None), run.name if run else "")
+        if report is not None and run is not None:
+            run.on_step(*report)
+
+    with st.container(gap=None, key=f"{key}_parts"):
+        _overlay(key=f"{key}_overlay", data=_overlay_message(view, overlay, str(data["hash"]), key, focus, run))
+        content = {"key": key, "height": height, "structure": data, "missing": "" if present else _MISSING, "subject": subject}
+        result = _canvas(key=key, data=content, height=height, on_event_change=changed, on_step_change=moved)
+        if run is not None and run.ahead is not None:
+            _ahead(key=f"{key}_ahead", data={**run.ahead, "key": key, "hash": data["hash"], "run": run.name})
+        if present:
+            _library(key=f"{key}_library", data=_library_bytes(LIBRARY.stat().st_mtime))
+    return None if on_event is not None else read_event(result.event, view)
+
+
+def _overlay_message(view: GraphView, overlay: Overlay, name: str, key: str, focus: str, run: Run | None) -> dict[str, object]:
+    shown = view.showing(focus) if focus else None
+    data = {**overlay.as_data(), "hash": name, "key": key, "focus": shown.id if shown is not None else ""}
+    if run is not None:
+        tracks = [track.as_data() for track in run.tracks]
+        data |= {"run": run.name, "step": run.step, "steps": run.steps, "reported": run.reported, "over": run.over, "tracks": tracks}
+    return data

@@ -1,0 +1,66 @@
+"""What a person did on the canvas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeGuard, get_args
+
+from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
+
+EventKind = Literal["select", "clear", "open", "fold", "unroll", "earlier", "later", "fewer", "wider", "ask", "key", "too_dense"]
+
+
+@dataclass(frozen=True, slots=True)
+class CanvasEvent:
+    """One act.
+
+    ``select``: a box was clicked; ``clear``: the empty canvas was. ``open``: show this body or control-flow node as a canvas of its own.
+    ``fold``: fold it when it is open, open it when it is folded (``engine.view.folding.toggle``). ``key``: ``Backspace`` (go up) or ``?``.
+    ``unroll``: draw the loop as copies, or once again; ``earlier`` and ``later``: other iterations of an unrolled loop, ``fewer`` and
+    ``wider``: fewer or more of them at a time. ``ask``: send a stretch of the run ahead.
+    ``too_dense``: no layout was found in time: fold more.
+    """
+
+    kind: EventKind
+    address: str = ""
+    """Of the box or frame, static but for iterations of unrolled loops; of an ``output`` box its tensor's (``main/loop_7:1``)."""
+    root: str = ""
+    """For ``open``: static address of the graph to show, such as ``main/loop_7/body``."""
+    key: str = ""
+    step: int = 0
+    """For ``ask``: the first step that should be sent ahead."""
+
+
+def read_event(data: object, view: GraphView) -> CanvasEvent | None:
+    """From what the browser sent; None when it does not belong to this view. The browser is not trusted: ids must be the view's."""
+    if not isinstance(data, Mapping) or data.get("root") != view.root or data.get("kind") not in get_args(EventKind):
+        return None
+    kind: EventKind = data["kind"]
+    if kind == "key":
+        key = data.get("key")
+        return CanvasEvent(kind, key=key) if key in ("Backspace", "?") else None
+    if kind == "ask":
+        step = data.get("step")
+        return CanvasEvent(kind, step=step) if is_step(step) else None
+    if kind in ("clear", "too_dense"):
+        return CanvasEvent(kind)
+    part = view.by_id.get(str(data.get("id", "")))
+    match part:
+        case ViewNode() | ViewCluster():
+            # Where there is nothing to open, a double click unfolds.
+            return CanvasEvent("fold" if kind == "open" and not part.body else kind, part.address, without_iterations(part.body))
+        case ViewEdge() | None:
+            return None
+
+
+def read_report(data: object, run: str) -> tuple[int, int] | None:
+    """The step that the canvas has come to and the report's number, from what the browser sent; None when it is of another run."""
+    if not isinstance(data, Mapping) or data.get("run") != run:
+        return None
+    step, number = data.get("step"), data.get("count")
+    return (step, number) if is_step(step) and is_step(number) else None
+
+
+def is_step(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53

@@ -1,0 +1,107 @@
+"""The ``loopscope`` command: the app without a subcommand, everything that needs no browser with one."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from app.safety import bound_memory
+from engine.errors import EngineError
+from engine.ops.custom import install_file, install_packages
+
+COMMANDS = {"run": "run", "check": "check", "ops": "operations", "render": "render", "convert": "convert"}
+"""The module of each subcommand; imported when asked for, because each needs another part of the engine."""
+
+FINISHED, FAILED, REFUSED = 0, 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; the exit code is 0 when it finished, 1 when the run failed, 2 when the model or the inputs are bad."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    bound_memory()
+    try:
+        words = _install_operations(words)
+        if words and words[0] in COMMANDS and not Path(words[0]).is_file():
+            return _command(COMMANDS[words[0]], words[1:])
+        return _command("launch", _launch_options(words))
+    except EngineError as error:
+        return refuse(str(error))
+    except OSError as error:
+        return refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FINISHED
+    except KeyboardInterrupt:
+        return 130
+
+
+def _install_operations(words: list[str]) -> list[str]:
+    """Installs the operations of packages and of every ``--ops FILE``; gives the words without those."""
+    install_packages()
+    rest: list[str] = []
+    position = 0
+    while position < len(words):
+        option, equals, file = words[position].partition("=")
+        if option != "--ops":
+            rest.append(words[position])
+        elif "--server" in words:
+            raise EngineError("--ops runs your own code and so does not go with --server")
+        else:
+            if not equals:
+                position += 1
+                file = words[position] if position < len(words) else ""
+            install_file(file)
+        position += 1
+    return rest
+
+
+def _command(module: str, argument: Sequence[str] | argparse.Namespace) -> int:
+    code: int = importlib.import_module(f"app.command.{module}").main(argument)
+    return code
+
+
+def refuse(message: str) -> int:
+    """One sentence on standard error, and the exit code that goes with it."""
+    print(f"loopscope: {message.replace(chr(10), '; ')}", file=sys.stderr)
+    return REFUSED
+
+
+def _launch_options(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="loopscope",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="See, step through and explain neural-network graphs with loops and branches.",
+        epilog="Without a browser:\n"
+        "  loopscope run MODEL --inputs in.npz --outputs out.npz [--json]\n"
+        "  loopscope check MODEL [--json]     what is wrong with a model\n"
+        "  loopscope ops [NAME]               which operations are known\n"
+        "  loopscope render MODEL -o x.svg    draw a model\n"
+        "  loopscope convert MODEL OUT.xml    write a model as OpenVINO IR\n"
+        "`loopscope COMMAND --help` says more.\n"
+        "--ops FILE.py, with any of them, adds operations of your own.",
+    )
+    parser.add_argument(
+        "model", nargs="?", default="", metavar="MODEL", help="an .xml, .onnx or other model file; without one the gallery opens"
+    )
+    parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input of MODEL, by name or position")
+    parser.add_argument("--sample", nargs="?", const="collatz", default="", metavar="NAME", help="open a sample first (default: collatz)")
+    parser.add_argument("--port", type=_port, default=0, help="port of the server (default: the first free one from 8501)")
+    parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
+    parser.add_argument(
+        "--server", action="store_true", help="serve other machines: listens on all addresses, and users cannot open paths of this machine"
+    )
+    return parser.parse_args(words)
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: expected a number from 1 to 65535")
+    return int(text)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

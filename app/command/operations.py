@@ -1,0 +1,76 @@
+"""``loopscope ops``: the table of the operations that Loopscope can run."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+
+from engine.errors import EngineError
+from engine.ir.element_type import ANY_TYPE, FLOATS, INDEX_TYPES, INTEGERS, NUMERIC, REAL_FLOATS, SIGNED, UNSIGNED, ElementType
+from engine.ops.catalogue import CATALOGUE
+from engine.ops.declare import Operation
+
+_GROUPS = (
+    (ANY_TYPE, "any"),
+    (NUMERIC, "numeric"),
+    (FLOATS, "float"),
+    (REAL_FLOATS, "f64 f32 f16 bf16"),
+    (INTEGERS, "integer"),
+    (SIGNED, "signed"),
+    (UNSIGNED, "unsigned"),
+    (INDEX_TYPES, "i64 i32"),
+)
+
+
+def main(words: Sequence[str]) -> int:
+    """Prints the operations whose name or category contains the word given; ``EngineError`` when there is none."""
+    parser = argparse.ArgumentParser(
+        prog="loopscope ops", description="List the operations that can be run: versions, category, types of the first input."
+    )
+    parser.add_argument("word", nargs="?", default="", metavar="WORD", help="part of a name or category")
+    word = parser.parse_args(words).word.lower()
+    rows = [row for row in table(CATALOGUE) if word in row[0].lower() or word in row[2]]
+    if not rows:
+        raise EngineError(f"no operation that can be run has {word!r} in its name or category")
+    widths = [max(len(row[column]) for row in [*rows, HEADER]) for column in range(3)]
+    for row in (HEADER, *rows):
+        print("  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[3]]))
+    print(f"{sum(row[1].count(',') + 1 for row in rows)} versions of {len(rows)} operations")
+    return 0
+
+
+HEADER = ("operation", "versions", "category", "types")
+
+
+def table(operations: Iterable[Operation]) -> list[tuple[str, str, str, str]]:
+    """A row per operation type: name, versions, category, element types of the first input."""
+    by_name: dict[str, list[Operation]] = {}
+    for operation in operations:
+        by_name.setdefault(operation.name, []).append(operation)
+    return [
+        (
+            name,
+            ", ".join(str(one.version) for one in rows),
+            CATALOGUE.category_of(rows[0]),
+            type_words(rows[-1].types[0] if rows[-1].types else ANY_TYPE),
+        )
+        for name, rows in sorted(by_name.items(), key=lambda item: item[0].lower())
+    ]
+
+
+def type_words(types: frozenset[ElementType]) -> str:
+    """A set of element types in few words.
+
+    >>> type_words(ANY_TYPE), type_words(INTEGERS | {ElementType.BOOLEAN})
+    ('any', 'integer boolean')
+    """
+    plain = " ".join(one.value for one in ElementType if one in types)
+    described = [plain]
+    for group, words in _GROUPS:
+        if types >= group:
+            rest = " ".join(one.value for one in ElementType if one in types - group)
+            described.append(f"{words} {rest}".strip())
+        elif types < group:
+            missing = " ".join(one.value for one in ElementType if one in group - types)
+            described.append(f"{words} without {missing}")
+    return min(described, key=len)

@@ -1,0 +1,33 @@
+"""``loopscope render``: draws a model into an SVG, PNG or PDF file."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import engine
+from engine.errors import EngineError
+from engine.view.build import graph_view
+from engine.view.folding import default_folding
+from engine.view.render import FORMATS, render
+
+
+def main(words: Sequence[str]) -> int:
+    """Draws one canvas of a model; ``EngineError`` when the format is unknown or nothing is there to draw with."""
+    options = _options(words)
+    target = Path(options.output)
+    found = [one for one in FORMATS if target.suffix.lower() == f".{one}"]
+    if not found:
+        raise EngineError(f"{target.name!r} does not end in .{', .'.join(FORMATS)}, so that it is not clear what to draw")
+    model = engine.read_model(options.model)
+    target.write_bytes(render(graph_view(model, default_folding(model), options.body), found[0]))
+    return 0
+
+
+def _options(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="loopscope render", description="Draw a model. Needs Graphviz's `dot` program; the app does not.")
+    parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="ends in .svg, .png or .pdf")
+    parser.add_argument("--body", default="main", metavar="ADDRESS", help="draw this body alone, such as main/while_3/body")
+    return parser.parse_args(words)

@@ -1,0 +1,119 @@
+"""What ``loopscope run`` says about a run: for people, and as strict JSON."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.wording import record_sentence
+from engine.debug.result import Result
+from engine.ir.element_type import ElementType
+from engine.ir.model import Model, Signature
+from engine.view.escape import neutral
+
+SHORT = 64
+"""Elements up to which a value is written out."""
+_RECORDS_SHOWN = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run went: ``finished``, ``failed``, ``limit``, or ``refused`` before it began."""
+
+    state: str
+    message: str = ""
+    address: str = ""
+    result: Result | None = None
+
+
+def as_json(outcome: Outcome, model: Model | None) -> Iterator[str]:
+    """One JSON object in pieces, so that a run with millions of records does not have to fit into memory twice."""
+    yield '{"state": ' + json.dumps(outcome.state)
+    if outcome.message:
+        yield ', "message": ' + json.dumps(outcome.message) + ', "address": ' + json.dumps(outcome.address)
+    if outcome.result is not None:
+        outputs = outcome.result.outputs if outcome.state == "finished" and model is not None else ()
+        described = [
+            describe(signature, np.asarray(array))
+            for signature, array in zip(model.outputs if model and outputs else (), outputs, strict=True)
+        ]
+        yield ', "outputs": ' + json.dumps(described, allow_nan=False) + ', "control_flow": ['
+        for position, record in enumerate(outcome.result.control_flow):
+            fields = {name: getattr(record, name) for name in ("address", "kind", "iterations", "ended_by", "branch")}
+            yield (", " if position else "") + json.dumps(fields)
+        yield "]"
+    yield "}"
+
+
+def as_text(outcome: Outcome, model: Model | None) -> Iterator[str]:
+    """Lines for a terminal: how it went, the control flow, the outputs."""
+    yield outcome.state if not outcome.message else f"{outcome.state}: {outcome.message}"
+    if outcome.result is None or model is None:
+        return
+    records = iter(outcome.result.control_flow)
+    for record in itertools.islice(records, _RECORDS_SHOWN):
+        depth = sum(mark == "[" for mark in record.address) + record.address.count("/then/") + record.address.count("/else/")
+        yield f"{'  ' * (depth + 1)}{neutral(record.address)}: {record_sentence(record)}"
+    more = sum(1 for _ in records)
+    if more:
+        yield f"  ... and {more:,} more (all of them with --json)"
+    if outcome.state != "finished":
+        return
+    yield "outputs"
+    for signature, array in zip(model.outputs, outcome.result.outputs, strict=True):
+        array = np.asarray(array)
+        shown = np.array2string(array, threshold=12, edgeitems=3, precision=6).replace("\n", "")
+        yield f"  {neutral(next(iter(signature.names), signature.name))}  {ElementType.of(array)} {list(array.shape)}  {neutral(shown)}"
+
+
+def describe(signature: Signature, array: np.ndarray) -> dict[str, Any]:
+    """An output as JSON: its value when it is short, what is in it when it is long."""
+    described: dict[str, Any] = {
+        "name": signature.name,
+        "names": list(signature.names),
+        "type": str(ElementType.of(array)),
+        "shape": list(array.shape),
+    }
+    if array.size <= SHORT and max(array.shape, default=0) <= SHORT:
+        return {**described, "value": strict(values(array).tolist())}
+    flat = array.reshape(-1)
+    return {**described, "summary": _summary(flat), "first": strict(values(flat[:8]).tolist()), "last": strict(values(flat[-8:]).tolist())}
+
+
+def _summary(flat: np.ndarray) -> dict[str, Any]:
+    if flat.dtype.kind == "O":
+        return {"elements": flat.size}
+    numbers = values(flat).astype(np.float64)
+    finite = numbers[np.isfinite(numbers)]
+    counts = {"elements": flat.size, "nan": int(np.isnan(numbers).sum()), "infinite": int(np.isinf(numbers).sum())}
+    if not finite.size:
+        return counts
+    return {**counts, "min": strict(float(finite.min())), "max": strict(float(finite.max())), "mean": strict(float(finite.mean()))}
+
+
+def values(array: np.ndarray) -> np.ndarray:
+    """An array whose ``tolist`` gives Python numbers or texts: narrow types widened, codes of packed types as numbers."""
+    if array.dtype.names:
+        return array[array.dtype.names[0]]
+    if array.dtype.kind == "O" or array.dtype.isbuiltin:
+        return array
+    return array.astype(np.int64 if ElementType.of(array).is_integer else np.float64)
+
+
+def strict(value: Any) -> Any:
+    """NaN and infinities as the strings that JSON needs, everything else as it is.
+
+    >>> strict([1.5, [float("nan"), float("-inf")], "x"])
+    [1.5, ['NaN', '-Infinity'], 'x']
+    """
+    if isinstance(value, list):
+        return [strict(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value

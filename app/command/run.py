@@ -1,0 +1,109 @@
+"""``loopscope run``: runs a model on recorded inputs, without a browser."""
+
+from __future__ import annotations
+
+import argparse
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import engine
+from app.command.report import Outcome, as_json, as_text
+from engine.errors import EngineError, InputError, InvalidModel, RunStopped
+from engine.ir.model import Model
+
+FINISHED, FAILED, REFUSED = 0, 1, 2
+
+
+def main(words: Sequence[str]) -> int:
+    """The exit code: 0 the run finished, 1 it failed or hit a limit, 2 the model or the inputs are bad."""
+    options = _options(words)
+    try:
+        model = engine.read_model(options.model)
+        outcome = _run(model, read_inputs(options.inputs, model), _limits(options))
+    except EngineError as error:
+        if not options.json:
+            raise
+        return _tell(Outcome("refused", _sentence(error)), options)
+    if options.outputs and outcome.result is not None and outcome.state == "finished":
+        write_outputs(options.outputs, model, outcome.result.outputs)
+    return _tell(outcome, options, model)
+
+
+def _run(model: Model, inputs: Mapping[Any, np.ndarray], limits: engine.Limits) -> Outcome:
+    try:
+        result = engine.run(model, inputs, limits=limits)
+    except RunStopped as stopped:
+        return Outcome("limit" if stopped.cause == "limit" else "failed", str(stopped), stopped.address, stopped.result)
+    return Outcome("finished", result=result)
+
+
+def _tell(outcome: Outcome, options: argparse.Namespace, model: Model | None = None) -> int:
+    for piece in as_json(outcome, model) if options.json else as_text(outcome, model):
+        print(piece, end="\n" if not options.json else "")
+    if options.json:
+        print()
+    return {"finished": FINISHED, "refused": REFUSED}.get(outcome.state, FAILED)
+
+
+def _sentence(error: EngineError) -> str:
+    return str(error).replace("\n", "; ") if isinstance(error, InvalidModel) else str(error)
+
+
+def read_inputs(path: str, model: Model) -> Mapping[Any, np.ndarray]:
+    """The arrays of an .npz file by input name, or by position where a key such as ``0`` is no name of the model."""
+    if not path:
+        return {}
+    names = {name for one in model.inputs for name in (one.name, *one.names)}
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            if not isinstance(stored, np.lib.npyio.NpzFile):
+                raise InputError(f"{path} holds one array without a name: an .npz file with an array per input is expected")
+            return {int(key) if key.isdecimal() and key not in names else key: stored[key] for key in stored.files}
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} is no .npz file of plain arrays: {error}") from None
+
+
+def write_outputs(path: str, model: Model, outputs: Sequence[np.ndarray]) -> None:
+    """An .npz file with an array per output, by its first tensor name or its Result's name, with its position where that is taken."""
+    arrays: dict[str, np.ndarray] = {}
+    for position, (signature, array) in enumerate(zip(model.outputs, outputs, strict=True)):
+        name = next(iter(signature.names), signature.name)
+        arrays[f"{name}:{position}" if name in arrays or name == "file" else name] = plain(array)
+    with Path(path).open("wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]  # the names come from the model
+
+
+def plain(array: np.ndarray) -> np.ndarray:
+    """An array of a type that every numpy can read: narrow floats as float32, narrow integers as 8 bits, strings as text."""
+    array = np.asarray(array)
+    if array.dtype.names:
+        return array[array.dtype.names[0]]
+    if array.dtype.kind == "O":
+        return array.astype(np.str_)
+    if array.dtype.isbuiltin == 1:  # 2 are the narrow types that numpy itself lacks
+        return array
+    if np.can_cast(array.dtype, np.int8, "safe"):
+        return array.astype(np.int8)
+    return array.astype(np.uint8 if np.can_cast(array.dtype, np.uint8, "safe") else np.float32)
+
+
+def _limits(options: argparse.Namespace) -> engine.Limits:
+    given = {name: getattr(options, name) for name in ("iterations", "seconds") if getattr(options, name) is not None}
+    return engine.Limits(**given)
+
+
+def _options(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="loopscope run", description="Run a model on recorded inputs and say what its loops and branches did."
+    )
+    parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
+    parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input, by name or position")
+    parser.add_argument("--outputs", default="", metavar="OUT.npz", help="where the outputs go")
+    parser.add_argument("--json", action="store_true", help="print control flow and outputs as JSON")
+    parser.add_argument("--iterations", type=int, metavar="N", help="stop after so many iterations, all loops together")
+    parser.add_argument("--seconds", type=float, metavar="S", help="stop after so many seconds")
+    return parser.parse_args(words)

@@ -1,0 +1,19 @@
+"""What a user reads when Loopscope itself went wrong: a sentence, never a traceback."""
+
+from __future__ import annotations
+
+import logging
+
+import streamlit as st
+
+LOG = logging.getLogger("loopscope")
+
+
+def say_sorry(error: Exception) -> bool:
+    """Shows one sentence and keeps the details for the server's log; True tells Streamlit that all is said."""
+    LOG.error("an error of Loopscope itself", exc_info=error)
+    st.error(
+        f"Something in Loopscope itself went wrong ({type(error).__name__}). Your model is untouched: reload the page to go on.",
+        icon=":material/error:",
+    )
+    return True

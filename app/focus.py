@@ -1,0 +1,71 @@
+"""Which loop the user is looking at, and how far it has got at the cursor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import engine
+from app.places import Place, places
+from app.session import Session
+from engine.debug.cursor import OpenGraph
+from engine.ir.address import ROOT, Address
+from engine.ir.model import IF
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoopInFocus:
+    """One execution of a loop."""
+
+    place: Place
+    address: str
+    """Concrete, such as ``main/outer[1]/body/inner``."""
+    iterations: int
+    """Iterations that have begun, in what has been run so far."""
+    current: int | None
+    """0-based iteration that the cursor is in; None when it is outside."""
+    record: engine.ControlFlowRecord | None
+
+
+def loop_in_focus(session: Session) -> LoopInFocus | None:
+    """The loop that is pinned or holds what is pinned, else the innermost round the cursor, else the last that ran."""
+    opened, debugger = session.opened, session.debugger
+    if opened is None or debugger is None:
+        return None
+    at = places(opened.model)
+    frames = {_owner(frame): frame for frame in debugger.frames()[1:] if frame.iteration is not None}
+    address = _pinned(session, debugger) or next(reversed(frames), "") or _latest(debugger)
+    place = at.get(Address.parse(address).static) if address else None
+    if place is None:
+        return None
+    record = debugger.record(address)
+    frame = frames.get(address)
+    iterations = record.iterations if record is not None and record.iterations is not None else 0
+    current = frame.iteration if frame else None
+    return LoopInFocus(place, address, max(iterations, (current or 0) + 1 if frame else 0), current, record)
+
+
+def _owner(frame: OpenGraph) -> str:
+    """The concrete address of the loop whose body a frame is: without its own iteration number.
+
+    >>> _owner(OpenGraph("main/a[1]/body/b[2]/body", "main/a/body/b/body", 2, None))
+    'main/a[1]/body/b'
+    """
+    return frame.address.rpartition("/")[0].rpartition("[")[0]
+
+
+def _pinned(session: Session, debugger: engine.Debugger) -> str:
+    """The concrete address of the innermost loop at or round the pinned place, where it has run."""
+    at = places(session.opened.model) if session.opened else {}
+    path = session.selected
+    while path:
+        place = at.get(path)
+        if place is not None and place.node.bodies and place.node.type != IF:
+            return debugger.resolve(path) or ""
+        path = path.rpartition("/")[0]
+    return ""
+
+
+def _latest(debugger: engine.Debugger) -> str:
+    """The last loop of the outermost graph that ran before the cursor."""
+    loops = [one for one in places(debugger.model).values() if one.graph_address == ROOT and one.node.bodies and one.node.type != IF]
+    return next((one.address for one in reversed(loops) if debugger.resolve(one.address)), "")

@@ -1,0 +1,151 @@
+"""Inputs for a model of which nothing is known but its signature: random within bounds, or read from what a user gave."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.errors import InputError, shorten
+from engine.ir.element_type import ElementType
+from engine.ir.model import Model, Signature
+from engine.ir.shape import PartialShape
+
+MOST_ELEMENTS = 1 << 22
+"""Elements up to which an input is made up; larger ones are to be uploaded."""
+MOST_BYTES = 1 << 30
+UNKNOWN_LENGTH = 3
+UNKNOWN_RANK = 2
+
+
+def random_inputs(model: Model, seed: int) -> dict[str, np.ndarray]:
+    """An array for every input, the same for the same seed; ``InputError`` when one is too large to be made up."""
+    return {key: _made_up(one, seed + position) for position, (key, one) in enumerate(signatures(model).items())}
+
+
+def _made_up(one: Signature, seed: int) -> Any:
+    """Two tensors for a sequence (ONNX), else one."""
+    shape = default_shape(one.shape)
+    if "sequence" in one.form:
+        return tuple(random_input(one, shape, seed + number) for number in range(2))
+    return random_input(one, shape, seed)
+
+
+def signatures(model: Model) -> dict[str, Signature]:
+    """The model's inputs by the name that stands for each: a tensor name where there is one, its position where names repeat."""
+    found: dict[str, Signature] = {}
+    for one in model.inputs:
+        found.setdefault(next(iter(one.names), one.name), one)
+    if len(found) < len(model.inputs):
+        return {f"{one.name} (input {position})": one for position, one in enumerate(model.inputs)}
+    return found
+
+
+def bindings(model: Model, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """The arrays in the model's order, as ``engine.run`` takes them."""
+    return [inputs[key] for key in signatures(model)]
+
+
+def named(model: Model, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Arrays of an .npz file under the names of ``signatures``; keys may be any name of an input, its position, or ``i0``, ``i1``, ..."""
+    by_key: dict[str, str] = {}
+    for position, (key, one) in enumerate(signatures(model).items()):
+        for alias in (f"i{position}", f"arr_{position}", str(position), one.name, *one.names):
+            by_key.setdefault(alias, key)
+    by_key |= {key: key for key in signatures(model)}
+    unknown = [key for key in arrays if key not in by_key]
+    if unknown:
+        raise InputError(
+            f"the file holds {', '.join(map(repr, unknown[:4]))}, the model's inputs are {', '.join(map(repr, signatures(model)))}"
+        )
+    return {by_key[key]: array for key, array in arrays.items()}
+
+
+def default_shape(shape: PartialShape) -> tuple[int, ...]:
+    """A concrete shape that a partial shape allows, small where it leaves the choice.
+
+    >>> default_shape(PartialShape.parse("2,?,5.."))
+    (2, 3, 5)
+    """
+    if shape.dimensions is None:
+        return (UNKNOWN_LENGTH,) * UNKNOWN_RANK
+    return tuple(
+        dimension.length if dimension.is_static else max(dimension.least, min(UNKNOWN_LENGTH, dimension.most or UNKNOWN_LENGTH))
+        for dimension in shape.dimensions
+    )
+
+
+def random_input(one: Signature, shape: Sequence[int], seed: int, least: float = -1.0, most: float = 1.0) -> np.ndarray:
+    """Random numbers of an input's type; integers come from 0 to 9 unless the bounds say otherwise."""
+    elements = math.prod(shape)
+    if elements > MOST_ELEMENTS:
+        raise InputError(f"input '{one.name}' has {elements:,} elements: upload it as an .npy file")
+    element_type = one.element_type or ElementType.F32
+    random = np.random.default_rng(seed)
+    if element_type is ElementType.STRING:
+        return np.array([f"text {number}" for number in range(elements)], dtype=object).reshape(shape)
+    if element_type is ElementType.BOOLEAN:
+        return np.asarray(random.random(tuple(shape)) < 0.5)
+    if element_type.is_float and not element_type.dtype.names:
+        return np.asarray(random.uniform(least, most, tuple(shape))).astype(element_type.dtype)
+    low, high = (0, 9) if (least, most) == (-1.0, 1.0) else (int(least), int(most))
+    high = min(high, (1 << element_type.bits - (1 if element_type.is_signed else 0)) - 1)
+    numbers = random.integers(min(low, high), high, tuple(shape), endpoint=True)
+    if element_type.dtype.names:
+        return numbers.astype(np.uint8).view(element_type.dtype)
+    return np.asarray(numbers).astype(element_type.dtype)
+
+
+def parse_scalar(given: object, one: Signature) -> np.ndarray:
+    """A number, truth value or text as the input's type takes it; ``InputError`` says what is wrong."""
+    element_type = one.element_type or ElementType.F32
+    if element_type is ElementType.STRING:
+        return np.array(str(given), dtype=object)
+    try:
+        if element_type is ElementType.BOOLEAN:
+            return np.array(given in (True, 1, "true", "True", "1"))
+        number = int(str(given)) if element_type.is_integer else float(str(given))
+        if element_type.is_integer and not _fits(int(number), element_type):
+            raise ValueError(given)
+        if element_type.dtype.names:
+            return np.array(number, np.uint8).view(element_type.dtype)
+        with np.errstate(all="ignore"):
+            return np.array(number).astype(element_type.dtype)
+    except ValueError:
+        raise InputError(f"{shorten(repr(given), 40)} is no value of type {element_type}, which input '{one.name}' takes") from None
+
+
+def _fits(number: int, element_type: ElementType) -> bool:
+    signed = element_type.is_signed
+    least, most = (-(1 << element_type.bits - 1), 1 << element_type.bits - 1) if signed else (0, 1 << element_type.bits)
+    return least <= number < most
+
+
+def parse_shape(text: str, one: Signature) -> tuple[int, ...]:
+    """Lengths such as ``2, 5``; ``InputError`` when the input takes no such shape."""
+    try:
+        shape = tuple(int(length) for length in text.replace("x", ",").strip("[]() ").split(",") if length.strip())
+    except ValueError:
+        raise InputError(f"{shorten(repr(text), 40)} is no shape: write lengths such as 2, 5") from None
+    if not one.shape.contains(shape) or min(shape, default=0) < 0:
+        raise InputError(f"input '{one.name}' takes shape {one.shape}, not {list(shape)}")
+    return shape
+
+
+def read_arrays(name: str, data: bytes) -> dict[str, np.ndarray]:
+    """The arrays of an uploaded .npy (under the empty name) or .npz file; ``InputError`` says what is wrong with it."""
+    try:
+        stored = np.load(io.BytesIO(data), allow_pickle=False)
+        if isinstance(stored, np.ndarray):
+            return {"": stored}
+        with stored:
+            if sum(entry.file_size for entry in stored.zip.infolist()) > MOST_BYTES:
+                raise InputError(f"{name} unpacks to more than {MOST_BYTES >> 30} GB")
+            return {key: stored[key] for key in stored.files}
+    except InputError:
+        raise
+    except Exception as error:  # numpy and zipfile raise whatever a broken file makes them stumble over
+        raise InputError(f"{name} is no .npy or .npz file of plain arrays: {error}") from None

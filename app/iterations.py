@@ -1,0 +1,93 @@
+"""A loop's run as a table: one row per iteration with the carried values, the condition, the branches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+import engine
+from app.places import Place, with_output
+from engine.errors import EngineError
+from engine.ir.address import decode, labels
+from engine.ir.model import IF
+from engine.view.boxes import short_name
+from engine.view.preview import value_preview
+
+PAGE = 100
+"""Rows of one page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What one column shows: a tensor of the body, by its address below the body; for a branch the tensor that decides."""
+
+    title: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoopColumns:
+    """The columns of a loop's table."""
+
+    carried: tuple[Column, ...]
+    condition: Column | None
+    branches: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One iteration in words."""
+
+    iteration: int
+    """0-based."""
+    place: str
+    """Concrete address of the body's execution, to go to."""
+    carried: tuple[str, ...]
+    condition: str
+    branches: tuple[str, ...]
+
+
+def loop_columns(loop: Place) -> LoopColumns:
+    """What is worth a column in the table of a Loop or TensorIterator."""
+    body = loop.node.bodies[0]
+    label = labels(body.graph)
+    fed = [label[edge.to_layer] for edge in body.back_edges if edge.to_layer in label]
+    carried = tuple(Column(short_name(decode(text)), text) for text in fed)
+    condition = next((entry.internal for entry in body.outputs if entry.purpose == "execution_condition"), None)
+    decided = [(node, body.graph.sources[node.id][0]) for node in body.graph.nodes if node.type == IF and node.inputs]
+    branches = tuple(
+        Column(short_name(decode(label[node.id])), with_output(label[by.layer], by.output)) for node, by in decided if by is not None
+    )
+    goes_on = Column("goes on", label[condition]) if condition is not None and condition in label else None
+    return LoopColumns(carried, goes_on, branches)
+
+
+def rows(debugger: engine.Debugger, loop: str, columns: LoopColumns, iterations: Sequence[int]) -> list[Row]:
+    """The rows of some iterations of one execution of a loop (its concrete address, such as ``main/outer[1]/body/inner``)."""
+    return [_row(debugger, f"{loop}[{iteration}]/body", columns, iteration) for iteration in iterations]
+
+
+def _row(debugger: engine.Debugger, body: str, columns: LoopColumns, iteration: int) -> Row:
+    carried = tuple(preview(debugger, f"{body}/{column.label}") for column in columns.carried)
+    condition = preview(debugger, f"{body}/{columns.condition.label}") if columns.condition else ""
+    branches = tuple(branch_taken(debugger, f"{body}/{column.label}") for column in columns.branches)
+    return Row(iteration, body, carried, {"true": "yes", "false": "no"}.get(condition, condition), branches)
+
+
+def preview(debugger: engine.Debugger, address: str) -> str:
+    """The value at a concrete address in a few characters; empty when there is none."""
+    try:
+        return value_preview(debugger.value(address))
+    except EngineError:
+        return ""
+
+
+def branch_taken(debugger: engine.Debugger, address: str) -> str:
+    """Which branch an If takes, from its condition's value; empty while there is none."""
+    try:
+        condition = np.asarray(debugger.value(address)).reshape(-1)
+    except EngineError:
+        return ""
+    return ("then" if condition[0] else "else") if condition.size else ""

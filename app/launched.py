@@ -1,0 +1,39 @@
+"""How this server was started: what it opens first, and whether its users sit at this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import engine
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+@dataclass(slots=True)
+class Launch:
+    """Set once by the command, before the server runs; ``streamlit run app/main.py`` leaves the defaults."""
+
+    model: str = ""
+    """Path of the model to open first; empty for the gallery."""
+    inputs: str = ""
+    """Path of the .npz file with that model's inputs; empty for made-up ones."""
+    server: bool = False
+    """Users sit elsewhere: paths of this machine are none of their business."""
+
+
+LAUNCH = Launch()
+_PER_SESSION = engine.Limits(iterations=10_000_000, seconds=60, memory_bytes=2**29)
+
+
+def limits() -> engine.Limits:
+    """What one run may take: on a server for others, so much that one user leaves enough to the rest."""
+    return _PER_SESSION if LAUNCH.server else engine.Limits()
+
+
+def paths_allowed(address: str | None) -> bool:
+    """Whether a user may name a file of this machine: only where nobody else can reach the server.
+
+    >>> paths_allowed("127.0.0.1"), paths_allowed("0.0.0.0"), paths_allowed(None)
+    (True, False, False)
+    """
+    return not LAUNCH.server and address in LOOPBACK

@@ -1,0 +1,79 @@
+"""The page's address holds the moment: model or lesson, input set, step, what is pinned, which body is the canvas."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import actions, teaching
+from app.launched import LAUNCH, paths_allowed
+from app.opened import Opened, open_path, open_sample, with_inputs
+from app.parts import address
+from app.session import Message, Session
+from engine.errors import EngineError, ReadError
+from engine.ir.address import ROOT
+
+SAMPLE, LARGE = "sample:", "large"
+
+
+def arrive(session: Session) -> None:
+    """On the first visit: what the page's address asks for, else the model that the command was started with."""
+    session.arrived = True
+    wanted = {name: st.query_params.get(name, "") for name in ("model", "lesson", "type", "set", "step", "node", "body")}
+    if wanted["lesson"]:
+        session.learning.large = wanted["type"] == LARGE
+        teaching.open_lesson(wanted["lesson"], wanted["set"])
+    elif link := wanted["model"] or LAUNCH.model:
+        try:
+            actions.show_model(_opened(link), wanted["set"])
+        except EngineError as error:
+            session.message = Message(str(error))
+    if session.opened is not None:
+        _restore(wanted["step"], wanted["node"], wanted["body"])
+
+
+def _opened(link: str) -> Opened:
+    if link.startswith(SAMPLE):
+        return open_sample(link.removeprefix(SAMPLE))
+    if link == LAUNCH.model:
+        opened = open_path(link)
+        return with_inputs(opened, LAUNCH.inputs) if LAUNCH.inputs else opened
+    if paths_allowed(st.get_option("server.address")):
+        return open_path(link)
+    raise ReadError("this server opens samples and uploads only")
+
+
+def _restore(step: str, node: str, body: str) -> None:
+    if body and body != ROOT:
+        actions.open_body(body)
+    if step:
+        actions.seek(int(step) if step.isdecimal() and len(step) < 16 else step)
+    if node:
+        actions.select(node)
+
+
+def remember(session: Session) -> None:
+    """Writes the moment into the page's address, so that a link reopens it; nothing is sent when it is there already."""
+    opened, debugger = session.opened, session.debugger
+    if opened is None or not opened.link:
+        return
+    learning = session.learning
+    moment = {
+        "lesson": learning.lesson,
+        "type": LARGE if learning.lesson and learning.large else "",
+        "model": "" if learning.lesson else opened.link,
+        "set": session.input_set,
+        "step": str(debugger.cursor.step) if debugger and debugger.cursor.step else "",
+        "node": session.selected,
+        "body": session.root if session.root != ROOT else "",
+    }
+    moment = {name: text for name, text in moment.items() if text}
+    address.show(moment)
+
+
+def follow(session: Session) -> None:
+    """After a step back or forth in the browser's history: the model that the address names now, or the gallery."""
+    address.forget()
+    if st.query_params.get("model") or st.query_params.get("lesson"):
+        arrive(session)
+    else:
+        actions.close()

@@ -1,0 +1,95 @@
+"""A model as it was opened: from the gallery, a path or an upload, with what the check says of it and its named inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+
+import engine
+from app.inputs import named, random_inputs, read_arrays, signatures
+from engine.check.check import check
+from engine.check.diagnostic import Report
+from engine.debug.inputs import convert
+from engine.errors import EngineError, InputError, ReadError
+from engine.ir.model import Model
+from engine.ops.catalogue import CATALOGUE
+from sample_models import Sample, sample
+
+InputSet = Mapping[str, np.ndarray]
+MADE_UP = "random_seed_0"
+MODELS_KEPT = 12
+WEIGHTS = (".bin", ".data", ".pdiparams")
+"""Files that belong to a model: weights of an IR, external data of an ONNX model, parameters of a PaddlePaddle model."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Opened:
+    """What a session looks at; shared by sessions that opened the same file, and never written to."""
+
+    link: str
+    """``sample:NAME``, a path, or empty for an upload, which no link can reopen."""
+    title: str
+    model: Model
+    report: Report
+    sets: Mapping[str, InputSet]
+    sample: Sample | None = None
+
+
+def open_sample(name: str) -> Opened:
+    """``ReadError`` when there is no such sample."""
+    one = sample(name)
+    if one is None:
+        raise ReadError(f"there is no sample named {name!r}")
+    model, report = _read(str(one.model), _age(one.model))
+    return Opened(f"sample:{name}", one.title, model, report, {chosen.name: chosen.arrays() for chosen in one.sets}, one)
+
+
+def open_path(path: str) -> Opened:
+    """``ReadError`` when no model can be made of the file."""
+    file = Path(path.strip().strip("'\"")).expanduser()
+    if not file.exists():
+        raise ReadError(f"{file}: there is no such file")
+    model, report = _read(str(file), _age(file))
+    return Opened(str(file.resolve()), file.name, model, report, _made_up(model))
+
+
+def with_inputs(opened: Opened, path: str) -> Opened:
+    """The same with the arrays of an .npz file as its first input set; ``InputError`` when they are none of the model's inputs."""
+    file = Path(path)
+    given = named(opened.model, read_arrays(file.name, file.read_bytes()))
+    there = signatures(opened.model)
+    return replace(opened, sets={file.stem: {key: convert(array, there[key]) for key, array in given.items()}, **opened.sets})
+
+
+def open_upload(files: Sequence[tuple[str, bytes]]) -> Opened:
+    """From (name, content) pairs: a model, with its file of weights where it has one; ``ReadError`` when something is missing."""
+    models = [(name, data) for name, data in files if not name.lower().endswith(WEIGHTS)]
+    weights = [data for name, data in files if name.lower().endswith(WEIGHTS)]
+    if len(models) != 1 or len(weights) > 1:
+        raise ReadError("upload one model: an .xml file together with its .bin, an .onnx file, or one that OpenVINO converts")
+    name, data = models[0]
+    model = engine.read_model(data, weights=weights[0] if weights else None)
+    return Opened("", name, model, check(model, CATALOGUE), _made_up(model))
+
+
+def _age(file: Path) -> tuple[int, ...]:
+    """Changes when the model or its weights change on disk."""
+    beside = file.with_suffix(".bin")
+    return tuple(one.stat().st_mtime_ns for one in (file, beside, file / "saved_model.pb") if one.exists())
+
+
+@st.cache_resource(max_entries=MODELS_KEPT, show_spinner="Reading the model …")
+def _read(path: str, age: tuple[int, ...]) -> tuple[Model, Report]:
+    model = engine.read_model(path)
+    return model, check(model, CATALOGUE)
+
+
+def _made_up(model: Model) -> Mapping[str, InputSet]:
+    try:
+        return {MADE_UP: random_inputs(model, 0)}
+    except (InputError, EngineError, ValueError):
+        return {}

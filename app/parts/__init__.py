@@ -1,0 +1,1 @@
+"""One file per visible part of a screen, each with a ``show``."""

@@ -1,0 +1,70 @@
+"""Breakpoints and watches: where the run pauses, and expressions that are shown at every moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from app import actions, markup
+from app.session import Session, current, widget
+from engine.view.preview import value_preview
+
+PLACE, CONDITION, EXPRESSION = "breakpoint_place", "breakpoint_condition", "watch_expression"
+
+
+def show(session: Session) -> None:
+    debugger = session.debugger
+    if debugger is None:
+        return
+    markup.show(markup.section("Breakpoints"))
+    for one in debugger.breakpoints.items():
+        _row(one.describe(), "", f"breakpoint_remove_{one.id}", actions.remove_breakpoint, one.id)
+    with st.form("breakpoint_form", clear_on_submit=True, border=False):
+        place, condition, add = st.columns([4, 3, 1.4], vertical_alignment="bottom", gap="small")
+        place.text_input(
+            "Pause at", key=PLACE, placeholder=_example(session), help="An address; * stands for anything, [*] for every iteration"
+        )
+        condition.text_input("only when", key=CONDITION, placeholder="value > 10", help="An expression over the values of the graph")
+        add.form_submit_button("Add", on_click=_add_breakpoint)
+    with st.container(horizontal=True):
+        st.button("Pause at NaN", key="breakpoint_nan", on_click=actions.add_breakpoint, args=("", "", "nan"), icon=":material/error:")
+        st.button(
+            "Pause when a shape changes",
+            key="breakpoint_shape",
+            on_click=actions.add_breakpoint,
+            args=("", "", "shape"),
+            icon=":material/straighten:",
+        )
+    markup.show(markup.section("Watches"))
+    values = debugger.watches.values()
+    for number, expression in debugger.watches.items():
+        found = values[number]
+        detail = found if isinstance(found, str) else f"= {value_preview(found)}"
+        _row(expression, detail, f"watch_remove_{number}", actions.remove_watch, number)
+    with st.form("watch_form", clear_on_submit=True, border=False):
+        field, add = st.columns([7, 1.4], vertical_alignment="bottom", gap="small")
+        field.text_input("Watch", key=EXPRESSION, placeholder="max(abs(x))")
+        add.form_submit_button("Add", on_click=_add_watch)
+
+
+def _example(session: Session) -> str:
+    return session.debugger.cursor.address if session.debugger else ""
+
+
+def _row(words: str, detail: str, key: str, remove: Callable[[int], None], number: int) -> None:
+    text, button = st.columns([7, 1], vertical_alignment="center", gap="small")
+    with text:
+        markup.show(f'<span class="mono">{markup.text(words)}</span> <span class="quiet mono">{markup.text(detail or "")}</span>')
+    button.button("​", key=key, icon=":material/close:", type="tertiary", on_click=remove, args=(number,), help="Remove")
+
+
+def _add_breakpoint() -> None:
+    place, condition = str(widget(PLACE) or "").strip(), str(widget(CONDITION) or "").strip()
+    debugger = current().debugger
+    if place or condition:
+        actions.add_breakpoint(place or (debugger.cursor.address if debugger else ""), condition)
+
+
+def _add_watch() -> None:
+    actions.add_watch(str(widget(EXPRESSION) or ""))

@@ -1,0 +1,84 @@
+"""The graph canvas at the cursor, with what is pinned, where it pauses, and why its loops ended."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from app import actions, canvas, playing, unrolled
+from app.session import Session
+from app.wording import times
+from engine.ir.model import Model
+from engine.view.build import graph_view
+from engine.view.folding import Folding
+from engine.view.graph import GraphView
+from engine.view.overlay import overlay_at
+
+KEY = "canvas_graph"
+HEIGHT = 560
+
+
+@lru_cache(maxsize=32)
+def _view(model: Model, folding: Folding, root: str) -> GraphView:
+    """The same picture for everybody who looks at the same model in the same way."""
+    return graph_view(model, folding, root)
+
+
+def show(session: Session) -> None:
+    if session.opened is None:
+        return
+    unrolled.follow(session)
+    view = _view(session.opened.model, session.folding, session.root)
+    debugger = session.debugger
+    patterns = [one.pattern for one in debugger.breakpoints.items() if one.pattern] if debugger else []
+    overlay = overlay_at(
+        debugger,
+        view,
+        selected=session.selected,
+        breakpoints=patterns,
+        verdicts=_verdicts(session, view),
+        previews=session.previews,
+        origins=session.origins,
+    )
+    canvas.show(
+        view,
+        overlay,
+        key=KEY,
+        height=HEIGHT,
+        on_event=actions.on_canvas,
+        focus=session.selected,
+        subject=_subject(session),
+        run=playing.run_of(session, view),
+    )
+
+
+def _subject(session: Session) -> str:
+    """What is on the canvas: another one, or the same in larger type, is looked at afresh."""
+    large = " in large type" if session.learning.lesson and session.learning.large else ""
+    return f"{session.opened.link or session.opened.title}{large}" if session.opened else ""
+
+
+def _verdicts(session: Session, view: GraphView) -> dict[str, str]:
+    """How often each loop on the canvas ran, for those that have."""
+    debugger = session.debugger
+    found: dict[str, str] = {}
+    if debugger is None:
+        return found
+    loops = [one.address for one in view.clusters if one.kind in ("loop", "tensor_iterator")]
+    loops += [one.address for one in view.nodes if one.kind == "folded"]
+    for static in loops:
+        address = debugger.resolve(static)
+        record = debugger.record(address) if address else None
+        if record is not None and record.iterations is not None and record.ended_by is not None:
+            found[static] = f"{times(record.iterations)}, {SHORT.get(record.ended_by, record.ended_by)}"
+    return found
+
+
+SHORT = {
+    "trip_count": "trip count reached",
+    "condition": "condition became false",
+    "zero_trip_count": "trip count 0",
+    "initial_condition": "condition false at once",
+    "slices_exhausted": "all slices used",
+    "limit": "limit reached",
+    "error": "failed",
+}

@@ -1,0 +1,72 @@
+"""The bar at the top: the way back to the gallery, what is open, which inputs it runs on."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import actions, markup
+from app.opened import Opened
+from app.parts import find, keys
+from app.places import places
+from app.session import Session
+from engine.errors import shorten
+
+EDITED = "edited"
+
+
+def show(session: Session) -> None:
+    opened = session.opened
+    if opened is None:
+        return
+    back, title, finder, chooser, sheet = st.columns([1.1, 5.9, 0.7, 2.8, 0.55], vertical_alignment="center", gap="small")
+    back.button(
+        "Gallery",
+        key="header_close",
+        icon=":material/arrow_back:",
+        on_click=actions.close,
+        type="tertiary",
+        help="Back to the samples, or open another model",
+    )
+    card = opened.sample.card if opened.sample else opened.model.converted_from
+    with title:
+        markup.show(
+            f'<b style="font-size:1.15rem">{markup.text(opened.title, 80)}</b>&ensp;{markup.chip(_size(opened))}'
+            f'<span class="quiet" title="{markup.text(card, 220)}">{markup.text(card, 220)}</span>',
+            "titles",
+        )
+    with finder:
+        find.show()
+    with chooser:
+        _choose(session, opened)
+    with sheet:
+        keys.show()
+
+
+def _size(opened: Opened) -> str:
+    model = opened.model
+    kind = "ONNX" if model.dialect == "onnx" else f"OpenVINO IR {model.version}"
+    count = len(places(model))
+    return f"{kind} · {count:,} node{'s' if count != 1 else ''}"
+
+
+def _choose(session: Session, opened: Opened) -> None:
+    names = list(opened.sets)
+    options = names if session.input_set in names else [EDITED, *names]
+    if len(options) < 2:
+        return
+    key = f"header_set_{session.generation}"
+    st.selectbox(
+        "Inputs",
+        options,
+        index=options.index(session.input_set) if session.input_set in names else 0,
+        key=key,
+        format_func=lambda name: _set_words(opened, str(name)),
+        on_change=actions.choose_set,
+        args=(key,),
+        label_visibility="collapsed",
+    )
+
+
+def _set_words(opened: Opened, name: str) -> str:
+    told = opened.sample.text_of(name) if opened.sample else ""
+    return shorten(told or name.replace("_", " "), 110)

@@ -1,0 +1,68 @@
+"""Why the loop in focus ended: its pattern, what was asked for, and the chain of values that proves it, each a place to go to."""
+
+from __future__ import annotations
+
+from app import markup
+from app.focus import LoopInFocus
+from app.iterations import preview
+from app.parts import chain, origin
+from app.session import Session, current
+from app.wording import path_words, reason, times
+from engine.errors import EngineError
+from engine.explain.verdict import Fact, Verdict, is_no_limit, verdict
+
+KEY = "proof"
+
+Place = tuple[chain.Line, str]
+
+
+def show(session: Session, loop: LoopInFocus | None) -> None:
+    debugger = session.debugger
+    if debugger is None or loop is None:
+        markup.show("Once a loop runs, what ends it is proved here, value by value.", "quiet")
+        return
+    try:
+        found = verdict(debugger, loop.address)
+    except EngineError as error:
+        markup.show(markup.text(error, 400), "quiet")
+        return
+    markup.show(markup.facts(facts(found)))
+    places = [place for number, fact in enumerate(found.proof) for place in _places(session, fact, number)]
+    if places:
+        markup.show(markup.section("Proof"))
+        chain.show([line for line, _ in places], key=KEY, on_pick=lambda number: _go(places[number][1]))
+    elif found.record.ended_by is not None:
+        markup.show("No value decided it: the count alone did." if found.record.ended_by == "trip_count" else "", "quiet")
+
+
+def facts(found: Verdict) -> list[tuple[str, str]]:
+    """What is known of the loop, as rows of escaped text."""
+    declared = found.declared
+    asked = "nothing" if declared is None else "no limit" if is_no_limit(declared) else f"{declared:,}"
+    rows = [
+        ("pattern", markup.text(found.pattern.sentence)),
+        ("trip count", asked),
+        ("ran", times(found.record.iterations or 0)),
+        ("ended because", markup.text(reason(found.record.ended_by))),
+    ]
+    if found.pattern.condition is not None:
+        rows.insert(2, ("condition", f"always {str(found.pattern.condition).lower()}"))
+    return rows
+
+
+def _places(session: Session, fact: Fact, depth: int) -> list[Place]:
+    """A fact, and below it the values that it was decided by."""
+    text = fact.text.replace("`", "")
+    label = path_words(fact.address)[-1]
+    found = [(chain.Line(text, fact.operation, label, "", depth, "bad", fact.address), fact.address)]
+    for operand in fact.operands:
+        value = preview(session.debugger, operand) if session.debugger else ""
+        words = path_words(operand)
+        found.append((chain.Line(words[-1], "", " › ".join(words[1:-1]), value, depth + 1, "", operand), operand))
+    return found
+
+
+def _go(address: str) -> None:
+    debugger = current().debugger
+    if debugger is not None:
+        origin.go_to_value(debugger, address)

@@ -1,0 +1,39 @@
+"""The transport bar: buttons that move through the run, each with a key."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import actions
+from app.controls import CONTROLS, SPEED
+from app.session import Session
+
+
+def show(session: Session) -> None:
+    debugger = session.debugger
+    if debugger is None:
+        return
+    at_start, at_end = debugger.cursor.step == 0, debugger.cursor.kind == "finished"
+    with st.container(key="transport", horizontal=True, vertical_alignment="center"):
+        for control in CONTROLS:
+            st.button(
+                control.label or "​",
+                key=f"transport_{control.name}",
+                icon=f":material/{control.icon}:",
+                help=control.meaning,
+                shortcut=control.shortcut,
+                type="primary" if control.name == "step" else "secondary",
+                disabled=at_start if control.back else at_end,
+                on_click=actions.go,
+                args=(control.move,),
+            )
+        st.button(
+            "​",
+            key="transport_play",
+            icon=":material/pause_circle:" if session.playing else ":material/slow_motion_video:",
+            help="Stop stepping" if session.playing else "Step by itself",
+            shortcut="P",
+            disabled=at_end,
+            on_click=actions.play,
+            args=(0.0 if session.playing else SPEED,),
+        )

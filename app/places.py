@@ -1,0 +1,49 @@
+"""Where everything of a model is: its nodes by static address, with the graph and body that hold each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from engine.ir.address import labels
+from engine.ir.model import Body, Graph, LayerId, Model, Node, Source
+from engine.ir.walk import PlacedGraph, graphs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """A node with its surroundings."""
+
+    address: str
+    """Static."""
+    node: Node
+    graph: Graph
+    graph_address: str
+    labels: Mapping[LayerId, str]
+    """Address segments of the graph's nodes."""
+    body: Body | None
+    """The body that the graph is; None for the outermost graph."""
+
+    @property
+    def sources(self) -> tuple[Source | None, ...]:
+        return self.graph.sources[self.node.id]
+
+    def beside(self, layer: LayerId) -> str:
+        """The static address of another node of the same graph."""
+        return f"{self.graph_address}/{self.labels[layer]}"
+
+
+@lru_cache(maxsize=16)
+def places(model: Model) -> Mapping[str, Place]:
+    """Every node by its static address."""
+    return {one.address: one for place in graphs(model) for one in _of_graph(place)}
+
+
+def _of_graph(place: PlacedGraph) -> list[Place]:
+    label = labels(place.graph)
+    return [Place(f"{place.address}/{label[node.id]}", node, place.graph, place.address, label, place.body) for node in place.graph.nodes]
+
+
+def with_output(address: str, output: int) -> str:
+    return f"{address}:{output}" if output else address

@@ -1,0 +1,1 @@
+"""One file per screen; each reads as a list of parts."""

@@ -1,0 +1,19 @@
+"""The first screen: samples to open, and ways to open a model of one's own."""
+
+from __future__ import annotations
+
+from app import markup
+from app.parts import course_card, notice, opener, sample_cards
+from app.session import Session
+
+
+def show(session: Session) -> None:
+    markup.show(
+        "<h1>Loopscope</h1>"
+        '<div class="lead">Watch a neural network with loops and branches run, one operation at a time: every value on its wire, '
+        "every iteration, and why the loop stopped.</div>"
+    )
+    notice.show(session)
+    opener.show()
+    course_card.show(session)
+    sample_cards.show()

@@ -1,0 +1,137 @@
+"""What one user looks at: one typed object, and the only door to Streamlit's session state."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import streamlit as st
+
+import engine
+from app.learning import Learning
+from app.opened import Opened
+from engine.ir.address import ROOT
+from engine.view.folding import VISIBLE_NODES, Folding
+
+_KEY = "loopscope"
+PATIENCE = 0.25
+"""Seconds that a click waits for a run before the screen shows its progress instead."""
+
+
+@dataclass(slots=True)
+class Message:
+    """A sentence that the next picture of the screen shows once."""
+
+    text: str
+    kind: Literal["error", "info"] = "error"
+
+
+class Running:
+    """A run in a thread of its own, so that a long one neither blocks nor outlives the page."""
+
+    def __init__(self, debugger: engine.Debugger, work: Callable[[], object]) -> None:
+        self.debugger = debugger
+        self.since = time.monotonic()
+        self.error: Exception | None = None
+        self._work = work
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except Exception as error:  # of the engine or of Loopscope itself: the page says which
+            self.error = error
+
+    def done(self, patience: float = 0) -> bool:
+        self._thread.join(patience)
+        return not self._thread.is_alive()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compared:
+    """Two runs of one model side by side; neither is the one that the user steps through."""
+
+    name: str
+    """Input set of the other run; empty: the inputs before the present ones."""
+    one: engine.Debugger
+    other: engine.Debugger
+
+
+@dataclass(slots=True)
+class Session:
+    """Written by ``app.actions`` only."""
+
+    arrived: bool = False
+    """The page's address has been looked at."""
+    opened: Opened | None = None
+    input_set: str = ""
+    """Name of the set that is in use; empty when its values were edited."""
+    inputs: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+    debugger: engine.Debugger | None = None
+    running: Running | None = None
+    selected: str = ""
+    """Static address that the inspector is pinned to; empty: it follows the cursor."""
+    root: str = ROOT
+    """Static address of the graph that the canvas shows."""
+    folding: Folding = field(default_factory=Folding)
+    followed: int = -1
+    """Step at which the windows of unrolled loops were last moved to the cursor."""
+    origins: dict[str, int] = field(default_factory=dict[str, int])
+    """Addresses of a value's genealogy with their distance, highlighted on the canvas."""
+    ahead: int | None = None
+    """First step that the canvas wants to have sent ahead; None when it asks for nothing."""
+    scout: engine.Debugger | None = None
+    """Runs ahead of the debugger, so that the canvas can be told what comes without the user being told."""
+    reported: int = 0
+    """Number of the last report of the canvas on where it has come to by itself."""
+    batch: dict[str, object] | None = None
+    """What was sent ahead last."""
+    boxes: int = VISIBLE_NODES
+    """At most about so many boxes are drawn on the canvas."""
+    previews: dict[str, str] = field(default_factory=dict[str, str])
+    """Texts on wires by concrete address; a run's values never change."""
+    playing: float = 0.0
+    """Steps per second by itself; 0 when it waits for the user."""
+    played: float = 0.0
+    """When the last step by itself was made."""
+    message: Message | None = None
+    before: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+    """Inputs of the run before this one."""
+    compared: Compared | None = None
+    asked: str = ""
+    """The last question to the trace."""
+    draft: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+    """Inputs as the user is editing them."""
+    learning: Learning = field(default_factory=Learning)
+    generation: int = 0
+    """Part of the keys of widgets that must forget what they showed when another model or input set comes."""
+
+
+def current() -> Session:
+    """This user's session."""
+    if _KEY not in st.session_state:
+        st.session_state[_KEY] = Session()
+    session: Session = st.session_state[_KEY]
+    return session
+
+
+def widget(key: str) -> Any:
+    """What a widget holds; None when it is not on the screen."""
+    return st.session_state.get(key)
+
+
+def place(key: str, value: object) -> None:
+    """Sets what a widget will show; to be called before it is drawn."""
+    st.session_state[key] = value
+
+
+def keep(*keys: str) -> None:
+    """Lets widgets that are not drawn this time show later what they held: Streamlit would forget it."""
+    for key in keys:
+        if st.session_state.get(key) is not None:
+            st.session_state[key] = st.session_state[key]

