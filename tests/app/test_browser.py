@@ -1,0 +1,146 @@
+"""As a person does it, in a real chromium: open, step with the keys, inspect, go to an iteration, open a body, come back by link."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from sample_models import FOLDER
+
+pytestmark = pytest.mark.browser
+LONG = 30_000
+
+
+def open_sample(page: Page, server: str, name: str, **address: str) -> Locator:
+    """The canvas of a sample, once its picture is there."""
+    words = "".join(f"&{key}={text}" for key, text in address.items())
+    page.goto(f"{server}/?model=sample:{name}{words}")
+    canvas = page.locator(".st-key-canvas_graph .canvas")
+    expect(canvas.locator(".box").first).to_be_visible(timeout=LONG)
+    return canvas
+
+
+def place(page: Page) -> Locator:
+    return page.locator(".st-key-place")
+
+
+def test_a_newcomer_sees_a_loop_run(page: Page, server: str) -> None:
+    page.goto(server)
+    page.get_by_role("button", name="Open A decoder that knows when to stop").click(timeout=LONG)
+    canvas = page.locator(".st-key-canvas_graph .canvas")
+    expect(canvas.locator(".box.current")).to_be_visible(timeout=LONG)
+    transform = canvas.locator(".wrapper").evaluate("e => e.style.transform")
+    for step in (1, 2, 3):
+        page.keyboard.press("ArrowRight")
+        expect(place(page)).to_contain_text(f"step {step}")
+    expect(place(page)).to_contain_text("iteration 1 of 12")
+    expect(canvas.locator(".box.current")).to_have_count(1)
+    assert canvas.locator(".wrapper").count() == 1
+    assert transform
+    page.keyboard.press("Shift+ArrowRight")
+    expect(place(page)).to_contain_text("iteration 2 of 12")
+    page.keyboard.press("ArrowLeft")
+    expect(place(page)).to_contain_text("looking back")
+    page.keyboard.press("End")
+    expect(place(page)).to_contain_text("finished")
+    expect(page.locator(".st-key-loops")).to_contain_text("5 iterations")
+    expect(page.locator(".st-key-loops")).to_contain_text("became false")
+
+
+def test_a_click_on_a_box_shows_its_value(page: Page, server: str) -> None:
+    canvas = open_sample(page, server, "decoder", step="3")
+    canvas.locator(".box", has_text="scores_of_next_word").first.click()
+    side = page.locator(".st-key-side")
+    expect(side).to_contain_text("main/for_each_word[0]/body/scores_of_next_word")
+    expect(canvas.locator(".box.selected")).to_have_count(1)
+    expect(page).to_have_url(re.compile("node=main"))
+
+
+def test_a_click_on_a_row_goes_to_that_iteration(page: Page, server: str) -> None:
+    open_sample(page, server, "collatz")
+    page.keyboard.press("End")
+    expect(place(page)).to_contain_text("finished")
+    table = page.locator(".st-key-loops [data-testid=stDataFrame]")
+    table.scroll_into_view_if_needed()
+    box = table.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + 40, box["y"] + 28 * 3.5)
+    expect(place(page)).to_contain_text("iteration 3", timeout=LONG)
+
+
+def test_a_link_reopens_the_moment(page: Page, server: str) -> None:
+    open_sample(page, server, "collatz", set="seventeen", step="31")
+    expect(place(page)).to_contain_text("step 31")
+    page.reload()
+    expect(place(page)).to_contain_text("step 31", timeout=LONG)
+
+
+def test_an_upload_opens_a_model(page: Page, server: str) -> None:
+    page.goto(server)
+    folder: Path = FOLDER / "if_add"
+    page.locator("input[type=file]").first.set_input_files([folder / "model.xml", folder / "model.bin"])
+    expect(page.locator(".st-key-canvas_graph .box").first).to_be_visible(timeout=LONG)
+
+
+def test_nothing_is_fetched_from_elsewhere(page: Page, server: str) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    open_sample(page, server, "decoder")
+    page.keyboard.press("ArrowRight")
+    expect(place(page)).to_contain_text("step 1")
+    assert [url for url in asked if not url.startswith((server, "data:", "blob:", server.replace("http", "ws")))] == []
+
+
+def test_two_people_do_not_share_a_run(page: Page, server: str) -> None:
+    open_sample(page, server, "decoder")
+    page.keyboard.press("ArrowRight")
+    expect(place(page)).to_contain_text("step 1")
+    other = page.context.browser.new_page() if page.context.browser else page
+    open_sample(other, server, "decoder")
+    expect(place(other)).to_contain_text("step 0")
+    other.close()
+
+
+def test_a_long_run_can_be_stopped(page: Page, server: str) -> None:
+    open_sample(page, server, "count_primes")
+    page.get_by_role("radio", name="Inputs").click()
+    page.get_by_label(re.compile("^limit")).fill("50000000")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Run with these").first.click()
+    expect(page.get_by_role("combobox").first).to_have_value("edited")
+    page.locator(".st-key-transport_run button:visible").click()
+    stop = page.get_by_role("button", name="Stop").first
+    expect(stop).to_be_visible(timeout=LONG)
+    stop.click()
+    expect(page.locator(".st-key-canvas_graph .box").first).to_be_visible(timeout=LONG)
+    expect(place(page)).to_contain_text("paused")
+    expect(place(page)).to_contain_text("iteration")
+
+
+def test_it_steps_by_itself_until_told_to_stop(page: Page, server: str) -> None:
+    open_sample(page, server, "collatz")
+    page.keyboard.press("p")
+    expect(place(page)).to_contain_text("step 4", timeout=LONG)
+    page.keyboard.press("p")
+    expect(page.locator(".st-key-transport_play")).to_contain_text("slow_motion_video")
+    page.wait_for_timeout(500)
+    words = place(page).inner_text()
+    page.wait_for_timeout(1500)
+    assert place(page).inner_text() == words
+
+
+def test_back_in_the_browser_leaves_the_model_not_the_step(page: Page, server: str) -> None:
+    page.goto(server)
+    page.get_by_role("button", name="Open A decoder that knows when to stop").click(timeout=LONG)
+    expect(page.locator(".st-key-canvas_graph .canvas .box.current")).to_be_visible(timeout=LONG)
+    for step in (1, 2, 3):
+        page.keyboard.press("ArrowRight")
+        expect(place(page)).to_contain_text(f"step {step}")
+    expect(page).to_have_url(re.compile("step=3"))
+    page.go_back()
+    expect(page.get_by_role("button", name="Open A decoder that knows when to stop")).to_be_attached(timeout=LONG)
+    page.go_forward()
+    expect(page.locator(".st-key-canvas_graph .box").first).to_be_visible(timeout=LONG)

@@ -1,0 +1,117 @@
+"""The canvas in a real chromium: restyled without moving, folded, zoomed, and deaf to names that want to be markup."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import quote
+from xml.sax.saxutils import quoteattr
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from app.canvas.event import CanvasEvent, read_event
+from engine.view.build import graph_view
+from engine.view.folding import Folding
+from tests.engine.view.models import branches, summing_loop
+
+LONG = 30_000
+EVIL = """"><script>window.stolen=1</script><img src=x onerror="window.stolen=2">\\N"""
+LAYER = """<layer id="{id}" name={name} type="{type}" version="opset1">{ports}</layer>"""
+PORT = """<{way}><port id="{id}" precision="FP32"><dim>2</dim></port></{way}>"""
+
+
+def canvas_of(page: Page, address: str) -> Locator:
+    page.goto(address)
+    canvas = page.locator(".st-key-canvas_graph .canvas")
+    expect(canvas.locator(".box").first).to_be_visible(timeout=LONG)
+    return canvas
+
+
+@pytest.mark.browser
+def test_a_step_restyles_and_moves_nothing(page: Page, server: str) -> None:
+    canvas = canvas_of(page, f"{server}/?model=sample:if_add")
+    svg = canvas.locator("svg").first
+    svg.evaluate("e => { window.kept = e; }")
+    canvas.locator("[data-do=fit]").click()
+    page.wait_for_timeout(500)
+    before = canvas.locator(".wrapper").evaluate("e => e.style.transform")
+    current = canvas.get_attribute("data-current")
+    page.keyboard.press("ArrowRight")
+    expect(canvas).not_to_have_attribute("data-current", current or "", timeout=LONG)
+    expect(canvas.locator(".box.current")).to_have_count(1)
+    assert svg.evaluate("e => e === window.kept")
+    assert canvas.locator(".wrapper").evaluate("e => e.style.transform") == before
+
+
+@pytest.mark.browser
+def test_folding_zooming_and_dragging(page: Page, server: str) -> None:
+    canvas = canvas_of(page, f"{server}/?model=sample:if_add")
+    boxes = canvas.locator(".box")
+    whole = boxes.count()
+    canvas.locator(".head.if [data-action=fold]").first.click()
+    expect(canvas.locator(".box.folded")).to_have_count(1, timeout=LONG)
+    assert boxes.count() < whole
+    canvas.locator(".box.folded [data-action=unfold]").first.click()
+    expect(boxes).to_have_count(whole, timeout=LONG)
+    area = canvas.locator(".stage").bounding_box()
+    assert area is not None
+    transform = canvas.locator(".wrapper").evaluate("e => e.style.transform")
+    page.mouse.move(area["x"] + 40, area["y"] + area["height"] - 60)
+    page.mouse.down()
+    page.mouse.move(area["x"] + 100, area["y"] + area["height"] - 90, steps=4)
+    page.mouse.up()
+    moved = canvas.locator(".wrapper")
+    dragged = moved.evaluate("e => e.style.transform")
+    assert dragged != transform
+    assert dragged.split("scale")[1] == transform.split("scale")[1]
+    page.mouse.wheel(0, -240)
+    expect(moved).not_to_have_css("transform", dragged)
+    expect(canvas.locator(".box.selected")).to_have_count(0)
+
+
+@pytest.mark.browser
+def test_names_are_text_whatever_they_hold(page: Page, server: str, tmp_path: Path) -> None:
+    layers = [("Parameter", "output", 0), ("Relu", "input", 0), ("Result", "input", 0)]
+    ports = [PORT.format(way=way, id=id) for _, way, id in layers]
+    ports[1] += PORT.format(way="output", id=1)
+    texts = [LAYER.format(id=id, name=quoteattr(EVIL + str(id)), type=kind[0], ports=ports[id]) for id, kind in enumerate(layers)]
+    texts[0] = texts[0].replace("<output>", '<data shape="2" element_type="f32"/><output>')
+    edges = '<edge from-layer="0" from-port="0" to-layer="1" to-port="0"/><edge from-layer="1" from-port="1" to-layer="2" to-port="0"/>'
+    model = tmp_path / "evil.xml"
+    model.write_text(f'<net name="evil" version="11"><layers>{"".join(texts)}</layers><edges>{edges}</edges></net>', encoding="utf-8")
+    canvas = canvas_of(page, f"{server}/?model={quote(str(model))}")
+    expect(canvas.locator(".box")).to_have_count(3)
+    canvas.locator(".box").first.hover()
+    expect(canvas.locator(".tooltip")).to_contain_text("<script>")
+    assert canvas.locator("script, img, image, foreignObject, a, use, style").count() == 0
+    assert page.evaluate("window.stolen") is None
+
+
+def test_events_of_the_browser_are_not_trusted() -> None:
+    view = graph_view(summing_loop(), Folding())
+    chosen = view.node_of["main/loop/body/add"]
+    assert read_event({"kind": "select", "id": chosen.id, "root": "main"}, view) == CanvasEvent("select", "main/loop/body/add")
+    assert read_event({"kind": "open", "id": "c0", "root": "main"}, view) == CanvasEvent("open", "main/loop", "main/loop/body")
+    assert read_event({"kind": "key", "key": "Backspace", "root": "main"}, view) == CanvasEvent("key", key="Backspace")
+    foreign = {"kind": "select", "id": chosen.id, "root": "main/loop/body"}
+    bad: list[object] = [
+        foreign,
+        None,
+        7,
+        "select",
+        [],
+        {},
+        {"kind": "select", "id": "n999", "root": "main"},
+        {"kind": "select", "id": ["n1"], "root": "main"},
+        {"kind": "select", "id": "e0", "root": "main"},
+        {"kind": ["select"], "root": "main"},
+        {"kind": "run", "id": "n1", "root": "main"},
+        {"kind": "key", "key": "F1", "root": "main"},
+    ]
+    assert [read_event(data, view) for data in bad] == [None] * len(bad)
+
+
+def test_opening_what_has_no_single_body_unfolds_it() -> None:
+    view = graph_view(branches(), Folding(frozenset({"main/choose"})))
+    folded = view.node_of["main/choose"]
+    assert read_event({"kind": "open", "id": folded.id, "root": "main"}, view) == CanvasEvent("fold", "main/choose")

@@ -1,0 +1,129 @@
+"""The canvas in time, in a real chromium: unrolled, played, slid through, and ahead of Python by a step."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+import engine
+from sample_models import FOLDER
+
+pytestmark = pytest.mark.browser
+LONG = 30_000
+
+
+def opened(page: Page, server: str, name: str, **address: str) -> Locator:
+    words = "".join(f"&{key}={text}" for key, text in address.items())
+    page.goto(f"{server}/?model=sample:{name}{words}")
+    canvas = page.locator(".st-key-canvas_graph .canvas")
+    expect(canvas.locator(".box").first).to_be_visible(timeout=LONG)
+    return canvas
+
+
+def place(page: Page) -> Locator:
+    return page.locator(".st-key-place")
+
+
+def test_a_loop_is_unrolled_and_drawn_once_again(page: Page, server: str) -> None:
+    canvas = opened(page, server, "collatz", step="30")
+    once = canvas.locator(".box").count()
+    canvas.locator("[data-do=unroll]").click()
+    copies = canvas.locator(".frame.copy")
+    expect(copies).to_have_count(4, timeout=LONG)
+    expect(canvas.locator(".line.back")).to_have_count(0)
+    expect(canvas.locator(".line.carried").first).to_be_attached()
+    expect(canvas.locator(".head.copy", has_text="Iteration 3")).to_contain_text("now")
+    # Side by side in the order of time, each as high as the others.
+    # Read at one moment: the picture may still be following the current operation.
+    boxes = canvas.evaluate(
+        "c => [...c.querySelectorAll('.frame.copy')].map(e => e.getBoundingClientRect()).map(b => [b.x, b.y, b.height])"
+    )
+    lefts, tops, heights = zip(*boxes, strict=True)
+    assert list(lefts) == sorted(lefts)
+    assert max(tops) - min(tops) < 3
+    assert max(heights) - min(heights) < 3
+    assert canvas.locator(".box.current").count() == 1
+    canvas.locator(".head.loop [data-action=unroll]").dispatch_event("click")
+    expect(copies).to_have_count(0, timeout=LONG)
+    expect(canvas.locator(".box")).to_have_count(once)
+
+
+def test_the_window_of_iterations_moves_with_the_cursor_and_by_hand(page: Page, server: str) -> None:
+    canvas = opened(page, server, "collatz")
+    page.keyboard.press("End")
+    expect(place(page)).to_contain_text("finished")
+    canvas.locator("[data-do=unroll]").click()
+    expect(canvas.locator(".head.copy")).to_have_count(4, timeout=LONG)
+    canvas.locator(".box.more").dispatch_event("click")
+    expect(canvas.locator(".head.copy", has_text="Iteration 7")).to_be_attached(timeout=LONG)
+    canvas.locator(".head.loop [data-action=fewer]").dispatch_event("click")
+    expect(canvas.locator(".head.copy")).to_have_count(3, timeout=LONG)
+    page.keyboard.press("Home")
+    expect(place(page)).to_contain_text("step 0")
+    for step in (1, 2, 3):
+        page.keyboard.press("ArrowRight")
+        expect(place(page)).to_contain_text(f"step {step}")
+    expect(canvas.locator(".head.copy", has_text="Iteration 1")).to_be_attached(timeout=LONG)
+
+
+def test_space_plays_and_pauses_and_python_follows(page: Page, server: str) -> None:
+    canvas = opened(page, server, "collatz")
+    canvas.locator(".speed").select_option("8")
+    page.keyboard.press(" ")
+    expect(canvas).to_have_attribute("data-step", re.compile(r"^\d{2}$"), timeout=LONG)
+    page.keyboard.press(" ")
+    page.wait_for_timeout(300)
+    step = canvas.get_attribute("data-step")
+    expect(place(page)).to_contain_text(re.compile(rf"step {step}\b"), timeout=LONG)
+    # What was only sent ahead has not happened: the debugger stands at its newest moment.
+    expect(place(page)).to_contain_text("paused")
+    page.keyboard.press("ArrowRight")
+    expect(place(page)).to_contain_text(f"step {int(step or 0) + 1}")
+
+
+def test_sliding_along_the_inner_loop_pins_the_outer_iteration(page: Page, server: str) -> None:
+    folder = FOLDER / "count_primes"
+    with np.load(folder / "inputs" / "up_to_30.npz", allow_pickle=False) as arrays:
+        debugger = engine.Debugger(engine.read_model(folder / "model.xml"), {key: arrays[key] for key in arrays.files})
+    step = debugger.seek("main/for_each_candidate[21]/body/try_each_divisor[2]/body").step
+    canvas = opened(page, server, "count_primes", set="up_to_30", step=str(step))
+    expect(place(page)).to_contain_text(re.compile(r"for_each_candidate\W+iteration 22\b"), timeout=LONG)
+    rail = canvas.locator(".rail")
+    expect(rail).to_have_count(2, timeout=LONG)
+    inner = rail.nth(1).bounding_box()
+    assert inner is not None
+    page.mouse.move(inner["x"] + inner["width"] - 2, inner["y"] + 12)
+    page.mouse.down()
+    page.mouse.move(inner["x"] + 1, inner["y"] + 12, steps=8)
+    page.mouse.up()
+    expect(place(page)).to_contain_text(re.compile(r"try_each_divisor\W+iteration 1\b"), timeout=LONG)
+    expect(place(page)).to_contain_text(re.compile(r"for_each_candidate\W+iteration 22\b"))
+    expect(place(page)).to_contain_text("looking back")
+
+
+def test_a_key_finds_its_picture_in_the_browser(page: Page, server: str) -> None:
+    canvas = opened(page, server, "collatz", step="20")
+    expect(canvas).to_have_attribute("data-step", "20", timeout=LONG)
+    page.wait_for_timeout(1500)  # long enough a rest for the steps around to come
+    page.evaluate("""() => {
+      const canvas = document.querySelector(".st-key-canvas_graph").querySelector("*");
+      window.slow = WebSocket.prototype.send;
+      WebSocket.prototype.send = function () {};
+    }""")
+    page.keyboard.press("ArrowRight")
+    expect(canvas).to_have_attribute("data-step", "21", timeout=2000)
+    page.evaluate("() => { WebSocket.prototype.send = window.slow; }")
+    # Python never heard of it: its word counts again.
+    expect(canvas).to_have_attribute("data-step", "20", timeout=LONG)
+
+
+def test_a_folded_loop_shows_its_line(page: Page, server: str) -> None:
+    canvas = opened(page, server, "collatz")
+    page.keyboard.press("End")
+    expect(place(page)).to_contain_text("finished")
+    canvas.locator(".head.loop [data-action=fold]").dispatch_event("click")
+    expect(canvas.locator(".box.folded .spark.on .spark-line")).to_have_attribute("d", re.compile("^M.*L"), timeout=LONG)
+    expect(canvas.locator(".box.folded")).to_contain_text("7 iterations")

@@ -1,0 +1,86 @@
+"""The code panel: the current line in step with the debugger, values beside lines, branches that did not run, the file that runs."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.parts import code
+from engine.explain.code import listing
+from engine.explain.lines import Listing
+from tests.app.components import sent
+from tests.engine.explain.runs import begun, finished
+
+Visit = Callable[..., AppTest]
+
+
+def text_at(found: Listing, numbers: list[int]) -> list[str]:
+    return [found.lines[number].text.strip() for number in numbers]
+
+
+@pytest.mark.parametrize("sample", ["collatz", "count_primes", "decoder", "slice_and_concatenate"])
+def test_every_moment_has_a_line(sample: str) -> None:
+    debugger = finished(sample)
+    found = listing(debugger.plan)
+    for step in range(debugger.steps + 1):
+        debugger.seek(step)
+        assert code.current_lines(debugger, found), debugger.cursor
+
+
+def test_a_loop_is_entered_at_its_header_and_ended_at_its_last_line() -> None:
+    debugger = begun("for_loop")
+    found = listing(debugger.plan)
+    debugger.seek("main/for_each_year")
+    assert text_at(found, code.current_lines(debugger, found))[0].startswith(("for ", "while "))
+    debugger.seek("main/for_each_year[0]/body")
+    assert code.current_lines(debugger, found) == [found.lines_of("main/for_each_year")[-1] - 1] or debugger.cursor.kind != "end"
+    debugger.run()
+    assert text_at(found, code.current_lines(debugger, found))[0].startswith("return")
+
+
+def test_the_branch_that_did_not_run_is_dimmed() -> None:
+    debugger = finished("collatz")
+    found = listing(debugger.plan)
+    shown = code.moment(debugger, found, "")
+    address = "main/while_not_one/body/if_even"
+    assert set(code.branch_lines(found, address, "else")) <= set(shown["dim"])  # type: ignore[call-overload]
+    assert not set(code.branch_lines(found, address, "then")) & set(shown["dim"])  # type: ignore[call-overload]
+
+
+def test_values_stand_beside_their_lines() -> None:
+    debugger = finished("for_loop")
+    found = listing(debugger.plan)
+    hints: dict[str, str] = code.moment(debugger, found, "")["hints"]  # type: ignore[assignment]
+    number = found.lines_of("main/for_each_year/body/next_balance")[0] - 1
+    assert hints[str(number)].startswith("1628")
+
+
+def test_the_panel_is_in_step_and_selects(opened: Visit) -> None:
+    app = opened(model="sample:for_loop", node="main/for_each_year/body/next_balance", step="4")
+    app.segmented_control("debugger_panel").set_value("Code").run()
+    assert not app.exception
+    lines, shown = sent(app, "code")["lines"], sent(app, "code_moment")
+    assert len(shown["current"]) == 1
+    assert "next_balance" in lines[shown["chosen"][0]][0]
+    assert sent(app, "code")["hash"] == shown["hash"]
+
+
+def test_a_body_alone_is_code_too(opened: Visit) -> None:
+    app = opened(model="sample:for_loop", body="main/for_each_year/body", step="4")
+    app.segmented_control("debugger_panel").set_value("Code").run()
+    assert not app.exception
+    assert any(line[0].startswith("def ") for line in sent(app, "code")["lines"])
+
+
+def test_the_downloaded_file_runs(tmp_path: Path) -> None:
+    debugger = finished("for_loop")
+    path = tmp_path / "main.py"
+    path.write_bytes(code.packed_file(debugger.plan, "main"))
+    function = runpy.run_path(str(path))["main"]
+    made = function(np.float32(1000), np.float32(1.05), np.int64(10))
+    assert any(np.array_equal(np.asarray(one), output) for one in made for output in debugger.result.outputs)

@@ -1,0 +1,164 @@
+"""The debugger screen without a browser: moves, panels, inputs, links, refusals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+Visit = Callable[..., AppTest]
+
+
+def page_text(app: AppTest) -> str:
+    return " ".join(str(one.proto.body) for one in app.get("html"))
+
+
+def step_of(app: AppTest) -> int:
+    """As the line above the canvas says it."""
+    found = re.search(r">step ([\d,]+)", page_text(app))
+    return int(found[1].replace(",", "")) if found else -1
+
+
+def press(app: AppTest, *names: str) -> AppTest:
+    for name in names:
+        app.button(f"transport_{name}").click().run()
+        assert not app.exception
+    return app
+
+
+def test_steps_forth_and_back(opened: Visit) -> None:
+    app = press(opened(model="sample:decoder"), "step", "step", "step")
+    assert step_of(app) == 3
+    assert step_of(press(app, "back")) == 2
+    assert step_of(press(app, "restart")) == 0
+
+
+def test_iterations_are_counted_from_one(opened: Visit) -> None:
+    app = press(opened(model="sample:decoder"), "step", "next")
+    assert "iteration 2 of 12" in page_text(app)
+    assert "iteration 1 of 12" in page_text(press(app, "previous"))
+
+
+def test_the_verdict_says_how_often_and_why(opened: Visit) -> None:
+    told = page_text(press(opened(model="sample:collatz"), "run"))
+    assert "7 iterations" in told
+    assert "became false" in told
+
+
+def test_a_loop_has_a_row_per_iteration(opened: Visit) -> None:
+    table = press(opened(model="sample:collatz"), "run").dataframe[-1].value
+    assert list(table["iteration"]) == ["1", "2", "3", "4", "5", "6", "7"]
+    assert list(table["number"]) == ["3", "10", "5", "16", "8", "4", "2"]
+    assert list(table["if_even"]) == ["else", "then", "else", "then", "then", "then", "then"]
+
+
+def test_other_inputs_start_another_run(opened: Visit) -> None:
+    app = opened(model="sample:collatz")
+    chooser = app.selectbox[0]
+    chooser.select("seventeen").run()
+    assert app.selectbox[0].value == "seventeen"
+    assert "12 iterations" in page_text(press(app, "run"))
+
+
+def test_inputs_can_be_edited(opened: Visit) -> None:
+    app = opened(model="sample:collatz")
+    app.segmented_control("debugger_panel").set_value("Inputs").run()
+    field = next(one for one in app.text_input if str(one.key).startswith("input_0"))
+    field.set_value("6").run()
+    app.button("inputs_run").click().run()
+    assert "8 iterations" in page_text(press(app, "run"))
+
+
+def test_a_value_that_does_not_fit_is_a_sentence(opened: Visit) -> None:
+    app = opened(model="sample:collatz")
+    app.segmented_control("debugger_panel").set_value("Inputs").run()
+    next(one for one in app.text_input if str(one.key).startswith("input_0")).set_value("many").run()
+    assert not app.exception
+    assert "no value of type i64" in app.error[0].value
+
+
+@pytest.mark.parametrize("panel", ["Inspect", "Lesson", "Inputs", "Breakpoints", "Problems"])
+@pytest.mark.parametrize("sample", ["slice_and_concatenate", "keras_gru", "diverging_training"])
+def test_every_panel_shows_every_kind_of_model(opened: Visit, sample: str, panel: str) -> None:
+    app = press(opened(model=f"sample:{sample}"), "step", "step", "step")
+    app.segmented_control("debugger_panel").set_value(panel).run()
+    assert not app.exception
+    press(app, "run")
+
+
+@pytest.mark.parametrize("view", ["Value", "Ports", "Attributes"])
+@pytest.mark.parametrize("node", ["main/for_each_row", "main/for_each_row/body/reading", "main/for_each_row/body/change"])
+def test_the_inspector_shows_every_kind_of_node(opened: Visit, node: str, view: str) -> None:
+    app = opened(model="sample:slice_and_concatenate", node=node, step="9")
+    app.segmented_control("inspector_view").set_value(view).run()
+    assert not app.exception
+    assert node.rpartition("/")[2] in page_text(app)
+
+
+def test_breakpoints_pause_a_run(opened: Visit) -> None:
+    app = opened(model="sample:decoder")
+    app.segmented_control("debugger_panel").set_value("Breakpoints").run()
+    app.text_input("breakpoint_place").set_value("main/for_each_word[2]/body/next_word")
+    next(one for one in app.button if one.label == "Add").click().run()
+    press(app, "run")
+    assert "iteration 3 of 12" in page_text(app)
+    assert "next_word" in page_text(app)
+
+
+def test_a_breakpoint_that_can_never_hold_is_a_sentence(opened: Visit) -> None:
+    app = opened(model="sample:decoder")
+    app.segmented_control("debugger_panel").set_value("Breakpoints").run()
+    app.text_input("breakpoint_place").set_value("main/no_such_node")
+    next(one for one in app.button if one.label == "Add").click().run()
+    assert not app.exception
+    assert app.error
+
+
+def test_watches_show_their_value(opened: Visit) -> None:
+    app = press(opened(model="sample:decoder"), "step", "next")
+    app.segmented_control("debugger_panel").set_value("Breakpoints").run()
+    app.text_input("watch_expression").set_value("iteration")
+    [one for one in app.button if one.label == "Add"][-1].click().run()
+    assert "= 1" in page_text(app)
+
+
+def test_a_link_reopens_the_moment(opened: Visit) -> None:
+    app = opened(model="sample:decoder", set="repeats_itself", step="20", node="main/for_each_word/body/next_word")
+    assert step_of(app) == 20
+    assert app.selectbox[0].value == "repeats_itself"
+    assert "next_word" in page_text(app)
+
+
+@pytest.mark.parametrize(
+    "address", [{"step": "no/such[place"}, {"step": "999999999"}, {"node": "][", "body": "main/none"}, {"body": "main/a/b"}]
+)
+def test_a_broken_link_is_a_sentence_at_most(opened: Visit, address: dict[str, str]) -> None:
+    assert not opened(model="sample:decoder", **address).exception
+
+
+def test_sessions_never_share_a_run(opened: Visit) -> None:
+    one, other = opened(model="sample:decoder"), opened(model="sample:decoder")
+    press(one, "step", "step")
+    other.run()
+    assert (step_of(one), step_of(other)) == (2, 0)
+
+
+def test_a_lesson_reveals_after_a_guess(opened: Visit) -> None:
+    app = opened(model="sample:collatz")
+    app.segmented_control("debugger_panel").set_value("Lesson").run()
+    app.number_input("lesson_guess_collatz").set_value(7).run()
+    app.button("lesson_reveal").click().run()
+    assert "right" in page_text(app)
+
+
+def test_a_body_alone_has_a_way_out(opened: Visit) -> None:
+    app = opened(model="sample:decoder", body="main/for_each_word/body/confident_enough/then")
+    assert [one.label for one in app.button if str(one.key).startswith("way_out")] == [
+        "main",
+        "for\\_each\\_word",
+        "confident\\_enough · then",
+    ]
+    app.button("way_out_1").click().run()
+    assert not [one for one in app.button if str(one.key).startswith("way_out")]

@@ -1,0 +1,71 @@
+"""Each rule finds its fault in a sample, and says so in the same words as ever."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from engine.check.check import check, checked
+from engine.check.rule import HEADINGS
+from engine.check.rules import BY_CODE, GROUPS, RULES
+from engine.check.text import documented, explanation, render
+from engine.errors import InvalidModel
+from engine.ops.catalogue import CATALOGUE
+from engine.read import read_model
+from tests.engine.check.documents import BASES, WEIGHTS
+from tests.engine.check.samples import SAMPLES
+
+GOLDEN = Path(__file__).parent / "golden"
+REWRITE = os.environ.get("LOOPSCOPE_REWRITE_GOLDEN") == "1"
+"""The only way to write a golden report; a test that fails never does."""
+
+
+@pytest.mark.parametrize("code", sorted(BY_CODE))
+def test_sample(code: str) -> None:
+    model = SAMPLES[code].model()
+    report = check(model, CATALOGUE)
+    assert code in {one.code for one in report.diagnostics}
+    text = render(report) + "\n"
+    golden = GOLDEN / f"{code}_{BY_CODE[code].name}.txt"
+    if REWRITE:
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("code", sorted(rule.code for rule in RULES if rule.before_running))
+def test_errors_keep_a_model_from_running(code: str) -> None:
+    with pytest.raises(InvalidModel) as caught:
+        checked(SAMPLES[code].model(), CATALOGUE)
+    assert code in {one.code for one in caught.value.report.errors}
+
+
+@pytest.mark.parametrize("base", [name for name in BASES if name != "nested"])
+def test_sound_models_have_no_problems(base: str) -> None:
+    assert render(check(read_model(BASES[base].encode(), WEIGHTS), CATALOGUE)) == "No problems found."
+
+
+def test_codes_and_names_are_unique_and_in_order() -> None:
+    codes = [rule.code for rule in RULES]
+    assert codes == sorted(set(codes))
+    assert len({rule.name for rule in RULES}) == len(RULES)
+    assert sum(len(group) for group in GROUPS.values()) == len(RULES)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_rules_are_explained(rule: object) -> None:
+    assert rule in RULES
+    summary, parts = documented(rule)  # type: ignore[arg-type]
+    assert summary.endswith(".")
+    assert tuple(parts) == HEADINGS
+    assert all(parts.values())
+    assert explanation(rule).startswith(rule.code)  # type: ignore[attr-defined, arg-type]
+
+
+def test_only_errors_are_asked_before_running() -> None:
+    assert not [rule.code for rule in RULES if rule.before_running and rule.severity.value != "error"]
+
+
+def test_no_golden_report_is_left_over() -> None:
+    assert {path.stem for path in GOLDEN.glob("*.txt")} == {f"{rule.code}_{rule.name}" for rule in RULES}

@@ -1,0 +1,339 @@
+"""Stepping, seeking, stopping and looking, from every kind of place of a run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import engine
+from engine.errors import AddressError, ExpressionError, ValueUnavailable
+from tests.engine.debug.walks import TRAIL, debugger, model
+from tests.engine.drafts import BOOL, F32, I64, Draft, loop
+
+
+def test_stepping_visits_every_place_and_back_again():
+    d = debugger()
+    seen = []
+    while d.state == "paused":
+        seen.append(d.cursor.address)
+        assert d.cursor.step == len(seen) - 1
+        d.step()
+    assert seen == TRAIL
+    assert (d.cursor.kind, d.cursor.previous, d.steps) == ("finished", "main/last", len(TRAIL))
+    for step in reversed(range(len(TRAIL))):
+        assert d.step_back().address == TRAIL[step]
+    assert d.step_back().step == 0
+    assert d.cursor.previous == ""
+    assert d.state == "finished"  # of the run as a whole
+
+
+def test_the_kind_of_each_place():
+    d = debugger()
+    kinds = {}
+    while d.state == "paused":
+        kinds[d.cursor.address] = d.cursor.kind
+        d.step()
+    assert {address for address, kind in kinds.items() if kind == "enter"} == {
+        place for place in TRAIL if place.endswith(("/outer", "/inner", "/choice"))
+    }
+    assert {address for address, kind in kinds.items() if kind == "end"} == {
+        place for place in TRAIL if place.endswith(("/body", "/then", "/else"))
+    }
+
+
+@pytest.mark.parametrize("computed", [False, True])
+@pytest.mark.parametrize("step", range(len(TRAIL)))
+def test_over_out_and_iterations_from_every_place(step, computed):
+    """Each movement ends where the trail says, whether it moves in the past or computes."""
+    at = TRAIL[step]
+    depth = at.count("[") + (1 if "/then" in at or "/else" in at else 0)
+
+    def fresh() -> engine.Debugger:
+        d = debugger()
+        if computed:
+            d.run()
+        d.seek(step)
+        assert d.cursor.address == at
+        return d
+
+    d = fresh()
+    assert d.step_into().step == step + 1
+    over = next((n for n in range(step + 1, len(TRAIL)) if not TRAIL[n].startswith((f"{at}[", f"{at}/"))), len(TRAIL))
+    expected = over if at.endswith(("/outer", "/inner", "/choice")) else step + 1
+    assert fresh().step_over().step == expected
+    out = fresh().step_out()
+    if depth == 0:
+        assert out.step == len(TRAIL)
+    else:
+        owner = _owner(at)
+        assert out.step == next((n for n in range(step + 1, len(TRAIL)) if not TRAIL[n].startswith((f"{owner}[", f"{owner}/"))), len(TRAIL))
+
+
+def _owner(address: str) -> str:
+    """The node whose body an address lies in (a body's own end belongs to it)."""
+    parts = address.split("/")
+    inside = max(n for n, part in enumerate(parts) if part in ("body", "then", "else"))
+    return "/".join(parts[:inside]).rpartition("[")[0] if parts[inside] == "body" else "/".join(parts[:inside])
+
+
+@pytest.mark.parametrize("computed", [False, True])
+@pytest.mark.parametrize(
+    ("place", "following", "before"),
+    [
+        ("main/outer[0]/body/inner[0]/body/grow", "main/outer[0]/body/inner[1]/body/grow", "main/outer[0]/body/inner"),
+        ("main/outer[0]/body/inner[1]/body/grow", "main/outer[0]/body/above", "main/outer[0]/body/inner[0]/body/grow"),
+        ("main/outer[0]/body/inner[1]/body", "main/outer[0]/body/above", "main/outer[0]/body/inner[0]/body/grow"),
+        ("main/outer[1]/body/above", "main/outer[2]/body/inner", "main/outer[0]/body/inner"),
+        ("main/outer[0]/body/above", "main/outer[1]/body/inner", "main/outer"),
+        ("main/outer[1]/body/choice/else/keep", "main/outer[2]/body/inner", "main/outer[0]/body/inner"),
+        ("main/outer[2]/body/choice", "main/last", "main/outer[1]/body/inner"),
+        ("main/outer", "main/last", "main/double"),
+        ("main/double", "main/outer", "main/double"),
+    ],
+)
+def test_next_and_previous_iteration(place, following, before, computed):
+    d = debugger()
+    if computed:
+        d.run()
+    d.seek(place)
+    assert d.next_iteration().address == following
+    d.seek(place)
+    assert d.previous_iteration().address == before
+
+
+def test_seek_by_number_and_address():
+    d = debugger()
+    assert d.seek(12).address == TRAIL[12]
+    assert d.seek(3).address == TRAIL[3]
+    assert d.seek("main/outer[2]/body/choice/then/halve").address == "main/outer[2]/body/choice/then/halve"
+    assert d.seek("main/outer[1]/body/above").step == TRAIL.index("main/outer[1]/body/above")
+    assert d.seek(10**6).kind == "finished"
+    with pytest.raises(AddressError, match="before the beginning"):
+        d.seek(-1)
+    with pytest.raises(AddressError, match=r"never comes to main/outer\[7\]/body/above"):
+        d.seek("main/outer[7]/body/above")
+    with pytest.raises(AddressError, match=r"no 'abuve'.*'above'"):
+        d.seek("main/outer[0]/body/abuve")
+
+
+def test_run_to_goes_to_the_next_match_only():
+    d = debugger()
+    found = []
+    while d.run_to("main/outer/body/above").kind != "finished":
+        found.append(d.cursor.address)
+    assert found == [f"main/outer[{n}]/body/above" for n in range(3)]
+    d.seek(0)
+    assert d.run_to("main/outer[*]/body/inner[1]/body/grow").address == "main/outer[0]/body/inner[1]/body/grow"
+    assert d.run_to("main/outer[1]").address == "main/outer[1]/body/inner"
+
+
+BREAKPOINTS = [
+    ({"pattern": "main/last"}, ["main/last"]),
+    ({"pattern": "main/outer/body/above"}, [f"main/outer[{n}]/body/above" for n in range(3)]),
+    ({"pattern": "main/outer[*]/body/above"}, [f"main/outer[{n}]/body/above" for n in range(3)]),
+    ({"pattern": "main/outer[1]/body/above"}, ["main/outer[1]/body/above"]),
+    ({"pattern": "main/outer[1]"}, ["main/outer[1]/body/inner"]),
+    ({"pattern": "main/outer[*]/body/inner[1]/body/grow"}, [f"main/outer[{n}]/body/inner[1]/body/grow" for n in range(3)]),
+    ({"pattern": "main/outer[2]/body/inner/body/grow"}, [f"main/outer[2]/body/inner[{n}]/body/grow" for n in range(2)]),
+    ({"pattern": "main/outer/body/choice/then/halve"}, ["main/outer[2]/body/choice/then/halve"]),
+    ({"pattern": "main/outer/body"}, [f"main/outer[{n}]/body" for n in range(3)]),
+    ({"pattern": "main/outer/body/above", "condition": "iteration == 1"}, ["main/outer[1]/body/above"]),
+    ({"pattern": "main/outer/body/above", "condition": "inner > 7"}, ["main/outer[2]/body/above"]),
+    ({"pattern": "main/outer/body/above", "condition": "above > 7"}, []),  # has not run when it is asked
+    ({"condition": "value > 6"}, ["main/outer[2]/body/inner[1]/body/grow", "main/outer[2]/body/inner[1]/body"]),
+]
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize(("breakpoint", "stops"), BREAKPOINTS)
+def test_breakpoints(breakpoint, stops, recorded):
+    """They stop a run that computes, and one that moves through what has been computed, at the same moments."""
+    d = debugger()
+    if recorded:
+        d.run()
+        d.seek(0)
+    d.breakpoints.add(**breakpoint)
+    found = []
+    while d.run().kind != "finished":
+        found.append(d.cursor.address)
+    assert found == stops
+
+
+def test_breakpoints_that_can_never_hold_are_refused():
+    d = debugger()
+    for pattern, message in (
+        ("main/nothing", "no 'nothing'"),
+        ("main/outer/then/halve", "no body 'then'"),
+        ("main/double/body/x", "no body"),
+        ("main/x", "no operation that runs"),
+        ("", "needs a place or a condition"),
+    ):
+        with pytest.raises(AddressError, match=message):
+            d.breakpoints.add(pattern)
+    with pytest.raises(ExpressionError):
+        d.breakpoints.add("main/double", "__import__('os')")
+    first = d.breakpoints.add("main/double")
+    assert [one.id for one in d.breakpoints] == [first.id]
+    d.breakpoints.remove(first.id)
+    d.breakpoints.remove(first.id)
+    assert len(d.breakpoints) == 0
+
+
+def growing() -> engine.Model:
+    """x becomes 10 times larger in each iteration, and infinite in the 39th; ``grown`` has one more element in each."""
+    main, body = Draft(), Draft()
+    x, list_in = main.parameter("x", F32, ()), main.parameter("list", F32, (-1,))
+    state, grown = body.parameter("state", F32, ()), body.parameter("grown", F32, (-1,))
+    larger = body.op("Multiply", state, body.const(10.0), name="larger")
+    longer = body.op("Concat", grown, body.const([0.0]), name="longer", axis="0")
+    out, out_list, again = body.result(larger), body.result(longer), body.result(body.const(True, BOOL))
+    made = loop(
+        main,
+        body,
+        main.const(60, I64),
+        main.const(True, BOOL),
+        again=again,
+        carried=[(x, state, out), (list_in, grown, out_list)],
+        last=[out],
+        name="loop",
+    )
+    main.result(made)
+    return main.model()
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_the_first_infinity_stops(recorded):
+    d = engine.Debugger(growing(), [np.float32(1), np.zeros(0, np.float32)])
+    if recorded:
+        d.run()
+        d.seek(0)
+    d.breakpoints.add(kind="nan")
+    d.run()
+    assert d.cursor.previous == "main/loop[38]/body/larger"
+    assert np.isinf(d.value("main/loop[38]/body/larger"))
+    assert d.run().kind == "finished"
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_an_output_of_a_loop_is_not_odd_before_the_loop_is_done(recorded):
+    d = engine.Debugger(growing(), [np.float32(1), np.zeros(0, np.float32)])
+    if recorded:
+        d.run()
+        d.seek(0)
+    d.breakpoints.add("main/loop", kind="nan")
+    d.run()
+    assert d.state == "finished"
+    assert (d.cursor.kind, d.cursor.step) == ("finished", d.steps)
+
+
+def test_a_change_of_shape_stops():
+    d = engine.Debugger(growing(), [np.float32(1), np.zeros(2, np.float32)])
+    d.breakpoints.add("main/loop/body/longer", kind="shape")
+    d.run()
+    assert d.cursor.previous == "main/loop[1]/body/longer"
+    assert d.value("main/loop[1]/body/longer").shape == (4,)
+
+
+def test_watches_say_their_value_or_why_there_is_none():
+    d = debugger()
+    names = ("value", "iteration", "max(abs(state)) > 3", "main/outer[0]/body/inner[1]/body/grow", "nonsense", "double + 1")
+    ids = [d.watches.add(f"`{name}`" if "/" in name else name) for name in names]
+    d.seek("main/outer[1]/body/inner[1]/body/grow")
+    got = d.watches.values()
+    assert [got[one].tolist() for one in ids[:4]] == [5.0, 1, True, 4.0]
+    assert "no 'nonsense'" in got[ids[4]]
+    assert got[ids[5]].tolist() == 3.0
+    d.seek("main/last")
+    got = d.watches.values()
+    assert "no 'value'" in got[ids[0]]
+    assert "no iteration outside a loop" in got[ids[1]]
+    d.watches.remove(ids[0])
+    assert len(d.watches.items()) == 5
+    with pytest.raises(ExpressionError):
+        d.watches.add("x.__class__")
+
+
+def test_values_at_any_place_and_iteration():
+    d = debugger()
+    d.run()
+    table = {
+        "main/x": 1.0,
+        "main/double": 2.0,
+        "main/outer": 4.0,
+        "main/outer:1": [4.0, 6.0, 4.0],
+        "main/y": 104.0,
+        "main/outer[2]/body/state": 6.0,
+        "main/outer[2]/body/inner": 8.0,
+        "main/outer[2]/body/out": 4.0,
+        "main/outer[0]/body/inner[1]/body/value": 3.0,
+        "main/outer[0]/body/inner[1]/body/one": 1.0,
+        "main/outer[2]/body/choice/then/halve": 4.0,
+        "main/outer[1]/body/choice/else/q": 6.0,
+        "main/outer[1]/body/again": True,
+    }
+    for address, value in table.items():
+        got = d.value(address)
+        np.testing.assert_array_equal(got, value, err_msg=address)
+        assert not got.flags.writeable
+
+
+def test_every_reason_why_there_is_no_value():
+    d = debugger()
+    d.seek("main/outer[1]/body/above")
+    for address, message in (
+        ("main/last", "has not run yet"),
+        ("main/outer", "has not run yet"),
+        ("main/outer[1]/body/above", "has not run yet"),
+        ("main/outer[2]/body/state", "iteration 2 of 'outer' has not run: there are 2 so far"),
+        ("main/outer[1]/body/inner[5]/body/grow", "iteration 5 of 'inner' has not run: there are 2 so far"),
+        ("main/outer[0]/body/choice/then/halve", "the then branch of 'choice' did not run there: its condition chose else"),
+        ("main/outer[1]/body/choice/then/halve", "'choice'.*has not run yet"),
+    ):
+        with pytest.raises(ValueUnavailable, match=message):
+            d.value(address)
+    for address, message in (
+        ("main/nobody", "no 'nobody'"),
+        ("main/outer[0]/body", "names a graph"),
+        ("main/double:3", "no output 3"),
+        ("main/outer[0]/else/x", "no body 'else'"),
+        ("main/double[0]/body/x", "no 'double' with a body"),
+        ("", "is no address"),
+    ):
+        with pytest.raises(AddressError, match=message):
+            d.value(address)
+    empty = engine.Debugger(model(outer_trips=0), [np.float32(1)])
+    empty.run()
+    with pytest.raises(ValueUnavailable, match="the body of 'outer' never ran: it has zero iterations"):
+        empty.value("main/outer/body/state")
+
+
+def test_statuses_and_what_places_resolve_to():
+    d = debugger()
+    d.seek("main/outer[1]/body/choice/else/keep")
+    statuses = d.statuses()
+    expected = {
+        "main/double": "done",
+        "main/outer": "running",
+        "main/last": "waiting",
+        "main/outer/body/inner": "done",
+        "main/outer/body/inner/body/grow": "done",
+        "main/outer/body/choice": "running",
+        "main/outer/body/choice/else/keep": "current",
+        "main/outer/body/choice/then/halve": "skipped",
+    }
+    assert {place: statuses[place] for place in expected} == expected
+    assert d.resolve("main/outer/body/inner/body/grow") == "main/outer[1]/body/inner[1]/body/grow"
+    assert d.resolve("main/outer/body/state") == "main/outer[1]/body/state"
+    assert d.resolve("main/outer/body/choice/then/halve") is None
+    assert d.resolve("main/last") is None
+    assert [one.address for one in d.frames()] == ["main", "main/outer[1]/body", "main/outer[1]/body/choice/else"]
+    assert [(one.iteration, one.bound) for one in d.frames()] == [(None, None), (1, 3), (None, None)]
+
+
+def test_restart_forgets_everything():
+    d = debugger()
+    d.run()
+    d.restart()
+    assert (d.cursor.step, d.steps, d.state) == (0, 0, "paused")
+    d.run()
+    assert d.result.outputs[0] == 104

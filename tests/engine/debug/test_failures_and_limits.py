@@ -1,0 +1,104 @@
+"""Runs that fail, reach a limit, or are stopped: everything up to there is kept."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import engine
+from engine.errors import ValueUnavailable
+from tests.engine.drafts import BOOL, F32, I64, Draft, loop
+
+
+def failing(at: float) -> engine.Model:
+    """Divides integers by a counter that comes to zero."""
+    main, body = Draft(), Draft()
+    x = main.parameter("x", I64, ())
+    state = body.parameter("state", I64, ())
+    less = body.op("Subtract", state, body.const(1, I64), name="less")
+    body.op("Divide", body.const(7, I64), state, name="share")
+    out, again = body.result(less), body.result(body.const(True, BOOL))
+    made = loop(main, body, main.const(100, I64), main.const(True, BOOL), again=again, carried=[(x, state, out)], last=[out], name="loop")
+    main.result(made)
+    return main.model()
+
+
+@pytest.mark.parametrize("steps", [False, True])
+@pytest.mark.parametrize("start", [1, 30])
+def test_a_failure_keeps_everything_before_it(start, steps):
+    """Interpreted or in generated code: the same place, the same words, and the past is still there."""
+    d = engine.Debugger(failing(0), [np.int64(start)])
+    if steps:
+        while d.state == "paused":
+            d.step()
+    else:
+        d.run()
+    assert d.state == "failed"
+    assert d.failed_address == f"main/loop[{start}]/body/share"
+    assert d.failure == "Divide-1 failed: integer division by zero: 1 of 1 divisors are 0 (inputs: i64[] = 7; i64[] = 0)"
+    assert d.cursor.address == d.failed_address
+    assert d.statuses()["main/loop/body/share"] == "failed"
+    assert d.value(f"main/loop[{start - 1}]/body/share") == 7
+    with pytest.raises(ValueUnavailable, match="failed"):
+        d.value(f"main/loop[{start}]/body/share")
+    (record,) = d.control_flow
+    assert (record.iterations, record.ended_by) == (start, "error")
+    assert d.step().address == d.failed_address
+    assert d.run().address == d.failed_address
+    assert d.step_back().step == d.steps - 1
+    with pytest.raises(engine.RunStopped, match="integer division by zero") as stopped:
+        engine.run(failing(0), [np.int64(start)])
+    assert (stopped.value.cause, stopped.value.address) == ("error", d.failed_address)
+    with pytest.raises(ValueUnavailable, match="the run did not finish"):
+        _ = d.result.outputs
+
+
+def endless() -> engine.Model:
+    """Counts forever."""
+    main, body = Draft(), Draft()
+    x, state = main.parameter("x", F32, ()), body.parameter("state", F32, ())
+    more = body.op("Add", state, body.const(1.0), name="more")
+    out, again = body.result(more), body.result(body.const(True, BOOL))
+    made = loop(main, body, main.const(-1, I64), main.const(True, BOOL), again=again, carried=[(x, state, out)], last=[out], name="loop")
+    main.result(made)
+    return main.model()
+
+
+def test_a_limit_pauses_and_a_run_goes_on_for_as_much_again():
+    d = engine.Debugger(endless(), [np.float32(0)], limits=engine.Limits(iterations=1000))
+    for times in (1, 2, 3):
+        d.run()
+        assert (d.state, d.failure) == ("limit", f"the limit of {1000 * times:,} iterations is reached")
+        assert d.control_flow[0].iterations == 1000 * times
+        assert d.control_flow[0].ended_by == "limit"
+        assert d.cursor.address == f"main/loop[{1000 * times}]/body/more"
+        assert d.value(f"main/loop[{1000 * times - 1}]/body/more") == 1000 * times
+    d.seek(5)
+    assert d.cursor.address == "main/loop[2]/body/more"
+    timed = engine.Debugger(endless(), [np.float32(0)], limits=engine.Limits(seconds=0.05))
+    started = time.perf_counter()
+    timed.run()
+    assert timed.state == "limit"
+    assert "0.05 seconds" in timed.failure
+    assert time.perf_counter() - started < 2
+
+
+def test_another_thread_stops_a_run():
+    d = engine.Debugger(endless(), [np.float32(0)], limits=engine.Limits(seconds=30))
+    thread = threading.Thread(target=d.run)
+    thread.start()
+    time.sleep(0.1)
+    asked = time.perf_counter()
+    d.stop()
+    thread.join(5)
+    assert not thread.is_alive()
+    assert time.perf_counter() - asked < 1  # 0.1 s on a machine that does nothing else
+    assert d.state == "paused"
+    reached = d.control_flow[0].iterations
+    assert reached > 100
+    assert d.value(f"main/loop[{reached - 1}]/body/more") == reached
+    d.step()
+    assert d.state == "paused"

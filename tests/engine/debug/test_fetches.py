@@ -1,0 +1,103 @@
+"""Fetching tensors by name or address: only what they need runs, and needs inputs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import engine
+from engine import build
+from engine.build import ops
+from tests.engine.drafts import F32, Draft
+
+X = np.array([1, 2], np.float32)
+
+
+@pytest.fixture(scope="module")
+def model() -> engine.Model:
+    graph = build.Graph("fetches")
+    x, z = graph.parameter("x", "f32", [2]), graph.parameter("z", "f32", [2])
+    start = ops.add(x, 1.0, name="start")
+    fails = ops.reshape(z, ops.concat([ops.convert(z[:1], destination_type="i64"), [7]], axis=0), special_zero=False)
+    low, high = ops.split(start, 0, num_splits=2, name="halves")
+    last, count = build.while_loop(
+        lambda v, n: ops.reduce_sum(v, 0) < 100.0,
+        lambda v, n: (build.cond(n < 2, lambda: ops.multiply(v, 2.0, name="twice"), lambda: v * 3.0, name="by"), n + 1),
+        (start, 0),
+    )
+    return graph.model({"last": last, "fails": fails, "both": low + high, "count": count})
+
+
+FETCHES = {
+    "node": (["start"], [[2, 3]]),
+    "output": (["count"], [4]),
+    "output of several, by its node": (["halves:1", "halves"], [[3], [2]]),
+    "address": (["main/start"], [[2, 3]]),
+    "address of an output": (["main/while:1", "main/halves:1"], [4, [3]]),
+    "input": (["x"], [[1, 2]]),
+    "Result": (["main/last"], [[72, 108]]),
+    "twice": (["start", "count", "start"], [[2, 3], 4, [2, 3]]),
+    "in an iteration": (["main/while[1]/body/by/then/twice"], [[8, 12]]),
+    "in the last iteration": (["main/while/body/Add"], [4]),
+    "inside and outside": (["start", "main/while[3]/body/v", "count"], [[2, 3], [24, 36], 4]),
+    "one": ("start", [[2, 3]]),
+    "none": ([], []),
+}
+
+
+@pytest.mark.parametrize("case", FETCHES)
+def test_fetches(model, case):
+    fetches, expected = FETCHES[case]
+    result = engine.run(model, {"x": X}, fetches)
+    assert [output.tolist() for output in result.outputs] == expected
+    names = [fetches] if isinstance(fetches, str) else fetches
+    assert {name: value.tolist() for name, value in result.named.items()} == dict(zip(names, expected, strict=True))
+
+
+def test_only_what_is_needed_runs(model):
+    assert list(engine.run(model, {"x": X}, ["start"]).control_flow) == []
+    assert engine.run(model, {"x": X}, ["count"]).control_flow[0].address == "main/while"
+    with pytest.raises(engine.RunStopped, match="main/Reshape"):
+        engine.run(model, {"x": X, "z": X}, ["fails"])
+    # Inputs that are not needed may still be given, by position too.
+    assert engine.run(model, [X, X], ["start"]).outputs[0].tolist() == [2, 3]
+    assert engine.run(model, {1: X}, ["z"]).outputs[0].tolist() == [1, 2]
+
+
+WRONG = {
+    "nothing": (["nope"], engine.AddressError, "there is no tensor 'main/nope'"),
+    "no such output": (["start:1"], engine.AddressError, "has no output 1"),
+    "no such node in a body": (["main/while/body/nope"], engine.AddressError, "there is no 'nope' in main/while/body"),
+    "a body": (["main/while/body"], engine.AddressError, "names a graph"),
+    "too late an iteration": (["main/while[4]/body/Add"], engine.ValueUnavailable, "iteration 4 of 'while' has not run"),
+    "the other branch": (["main/while[3]/body/by/then/twice"], engine.ValueUnavailable, "then"),
+    "input that is needed": (["z"], engine.InputError, "no value is given for 'z'"),
+    "no address": (["main/[x"], engine.AddressError, "is no address"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_cannot_be_fetched(model, case):
+    fetches, error, words = WRONG[case]
+    with pytest.raises(error, match=words):
+        engine.run(model, {"x": X}, fetches)
+
+
+def test_a_limit_ends_it_as_any_run(model):
+    for fetches in (["count"], ["main/while[3]/body/v"]):
+        with pytest.raises(engine.RunStopped) as stopped:
+            engine.run(model, {"x": X}, fetches, limits=engine.Limits(iterations=2))
+        assert stopped.value.cause == "limit"
+
+
+def test_nodes_of_one_name_keep_their_addresses():
+    draft = Draft()
+    x = draft.parameter("x", F32, (2,))
+    first = draft.op("ReLU", x, name="same")
+    second = draft.op("Negative", first, name="same")
+    for ref in (first, second):
+        draft.result(ref)
+    model = draft.model()
+    assert [engine.run(model, [X], [name]).outputs[0].tolist() for name in ("main/same~1", "main/same~2")] == [[1, 2], [-1, -2]]
+    with pytest.raises(engine.AddressError, match="'same' means 2 tensors"):
+        engine.run(model, [X], ["same"])

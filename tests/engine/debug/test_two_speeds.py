@@ -1,0 +1,116 @@
+"""Two speeds, one semantics: stepping, running, running with everything recorded, and seeking agree on random nested models."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import engine
+from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
+
+OPERATIONS = ["Add", "Subtract", "Multiply", "Maximum"]
+
+
+@st.composite
+def bodies(draw, depth: int = 0) -> Draft:
+    """A graph with two f32 Parameters and Results, some arithmetic, perhaps a loop or an If inside. Layer 0 and 1 are its Parameters."""
+    draft = Draft()
+    values = [draft.parameter("p", F32, ()), draft.parameter("q", F32, ())]
+    for _ in range(draw(st.integers(1, 3))):
+        kind = draw(st.sampled_from(["op", "op", "vector", "loop", "if"] if depth < 2 else ["op", "vector"]))
+        pick = st.sampled_from(values)
+        one, other = draw(pick), draw(pick)
+        if kind == "op":
+            values.append(draft.op(draw(st.sampled_from(OPERATIONS)), one, other))
+        elif kind == "vector":
+            wide = draft.op("Multiply", one, draft.const([0.5, -0.25, 1.0]))
+            values.append(draft.op("ReduceSum", wide, draft.const([0], I64), keep_dims="false"))
+        elif kind == "loop":
+            values.append(add_loop(draw, draft, draw(bodies(depth + 1)), one, other))
+        else:
+            values.append(add_if(draw, draft, draw(bodies(depth + 1)), draw(bodies(depth + 1)), one, other))
+    draft.outputs = (values[-1], draw(st.sampled_from(values)))  # type: ignore[attr-defined]
+    return draft
+
+
+def add_loop(draw, outer: Draft, body: Draft, one: Ref, other: Ref) -> Ref:
+    first, second = body.outputs  # type: ignore[attr-defined]
+    # Values stay bounded, so that runs on different paths do not only compare infinities.
+    small = body.op("Clamp", first, min="-2", max="2")
+    again = body.result(body.op("Less", small, body.const(draw(st.sampled_from([-1.0, 0.5, 1.5, 9.0])))))
+    out, kept = body.result(small), body.result(second)
+    trip = outer.const(draw(st.integers(0, 6)), I64)
+    start = outer.const(draw(st.sampled_from([True, True, True, False])), BOOL)
+    swapped = draw(st.booleans())
+    carried = [(one, Ref(0), kept if swapped else out)]
+    invariants = [(other, Ref(1))]
+    made = loop(outer, body, trip, start, again=again, carried=carried, invariants=invariants, last=[out, kept], joined=[(out, {})])
+    total = outer.op("ReduceSum", Ref(made.layer, 2), outer.const([0], I64), keep_dims="false")
+    return outer.op("Add", outer.op("Clamp", made, min="-3", max="3"), outer.op("Clamp", total, min="-3", max="3"))
+
+
+def add_if(draw, outer: Draft, then: Draft, otherwise: Draft, one: Ref, other: Ref) -> Ref:
+    condition = outer.op("Greater", one, outer.const(draw(st.sampled_from([-0.5, 0.0, 0.5]))))
+    results = [draft.result(draft.outputs[0]) for draft in (then, otherwise)]  # type: ignore[attr-defined]
+    fed = [(1, Ref(0)), (2, Ref(1))]
+    made = outer.region(
+        "If", [condition, one, other], [branch("then", then, fed, results[:1]), branch("else", otherwise, fed, results[1:])], 1, opset=8
+    )
+    return outer.op("Clamp", made, min="-3", max="3")
+
+
+def whole(draft: Draft) -> engine.Model:
+    for ref in draft.outputs:  # type: ignore[attr-defined]
+        draft.result(ref)
+    return draft.model()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(draft=bodies(), inputs=st.tuples(st.floats(-2, 2, width=32), st.floats(-2, 2, width=32)), data=st.data())
+def test_all_ways_through_a_run_agree(draft, inputs, data):
+    model = whole(draft)
+    feeds = [np.float32(value) for value in inputs]
+    stepped = engine.Debugger(model, feeds)
+    trail, values = [], {}
+    while stepped.state == "paused":
+        cursor = stepped.cursor
+        trail.append(cursor)
+        stepped.step()
+        if cursor.kind == "operation":
+            values[cursor.address] = stepped.value(cursor.address)
+    assert stepped.state == "finished"
+    plain = engine.run(model, feeds)
+    recorders = [engine.Record(), engine.Record(everything=True), engine.Record(budget_bytes=600)]
+    for record in recorders:
+        debugger = engine.Debugger(model, feeds, record=record)
+        debugger.run()
+        assert debugger.steps == len(trail)
+        assert list(debugger.control_flow) == list(stepped.control_flow) == list(plain.control_flow)
+        for number, record_at in enumerate(debugger.control_flow):
+            assert debugger.control_flow[number] == record_at
+        for mine, theirs in zip(debugger.result.outputs, plain.outputs, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+        for address, value in values.items():
+            np.testing.assert_array_equal(debugger.value(address), value, err_msg=address)
+        for step in data.draw(st.lists(st.integers(0, max(len(trail) - 1, 0)), max_size=5)):
+            if trail:
+                assert debugger.seek(step) == trail[step]
+                assert debugger.seek(trail[step].address).address == trail[step].address
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(draft=bodies(), inputs=st.tuples(st.floats(-2, 2, width=32), st.floats(-2, 2, width=32)), allowance=st.integers(1, 9))
+def test_a_run_that_limits_interrupt_ends_like_one_that_they_do_not(draft, inputs, allowance):
+    model = whole(draft)
+    feeds = [np.float32(value) for value in inputs]
+    plain = engine.run(model, feeds)
+    debugger = engine.Debugger(model, feeds, limits=engine.Limits(iterations=allowance))
+    for _ in range(2000):
+        if debugger.state == "finished":
+            break
+        debugger.run()
+    assert debugger.state == "finished"
+    assert list(debugger.control_flow) == list(plain.control_flow)
+    for mine, theirs in zip(debugger.result.outputs, plain.outputs, strict=True):
+        np.testing.assert_array_equal(mine, theirs)

@@ -1,0 +1,244 @@
+"""Models written out as Python: the text runs and gives the machine's very numbers, and every line knows its node."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import engine
+from engine.errors import AddressError, EngineError
+from engine.explain.code import listing, runnable
+from engine.explain.running import kernel
+from engine.run.planner import plan_of
+from sample_models import samples
+from tests.engine.debug.test_two_speeds import bodies, whole
+from tests.engine.debug.walks import model as walk
+from tests.engine.drafts import BOOL, F32, Draft, branch
+from tests.engine.run.test_memory_of_runs import accumulating, random_walk
+from tests.engine.run.test_where_runtimes_differ import ROWS
+
+SETS = [(sample, one) for sample in samples() for one in sample.sets if not one.never_ends]
+
+
+def executed(model: engine.Model, inputs: list[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """What the code of a model gives."""
+    code = runnable(plan_of(model))
+    names = {"__name__": "listing"}
+    text = code.text.replace('np.load("weights.npz")', "given_weights")
+    names["given_weights"] = code.weights
+    exec(compile(text, "listing", "exec"), names)
+    with np.errstate(all="ignore"):
+        return tuple(np.asarray(value) for value in names["main"](*inputs))
+
+
+def agree(mine: tuple[np.ndarray, ...], theirs: tuple[np.ndarray, ...]) -> None:
+    assert len(mine) == len(theirs)
+    for one, other in zip(mine, theirs, strict=True):
+        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(("sample", "inputs"), SETS, ids=[f"{sample.name}-{one.name}" for sample, one in SETS])
+def test_samples(sample, inputs):
+    model = engine.read_model(sample.model)
+    arrays = inputs.arrays()
+    ordered = [arrays[next(name for name in (one.name, *one.names) if name in arrays)] for one in model.inputs]
+    agree(executed(model, ordered), engine.run(model, arrays).outputs)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_corners_of_control_flow(row):
+    model = row.model()
+    given = [np.asarray(value, one.element_type.dtype) for value, one in zip(row.inputs, model.inputs, strict=True)]
+    if row.name == "converted initial value":
+        given[1] = row.inputs[1]
+    agree(executed(model, given), engine.run(model, row.inputs).outputs)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(draft=bodies(), inputs=st.tuples(st.floats(-2, 2, width=32), st.floats(-2, 2, width=32)))
+def test_random_nests(draft, inputs):
+    model = whole(draft)
+    feeds = [np.float32(value) for value in inputs]
+    agree(executed(model, feeds), engine.run(model, feeds).outputs)
+
+
+@pytest.mark.parametrize("trips", [0, 3])
+def test_variables(trips):
+    x = np.float32([2])
+    agree(executed(accumulating(trips), [x]), engine.run(accumulating(trips), [x]).outputs)
+
+
+def test_random_operations_begin_as_an_unseeded_debugger_does():
+    x = np.zeros(2, np.float32)
+    debugger = engine.Debugger(random_walk(5), [x])
+    debugger.run()
+    agree(executed(random_walk(5), [x]), debugger.result.outputs)
+
+
+def test_a_file_of_code_runs_by_itself(tmp_path):
+    code = runnable(plan_of(walk()))
+    (tmp_path / "walk.py").write_text(code.text + "\n\nprint([float(one) for one in main(np.float32(1.0))])\n")
+    surroundings = os.environ | {"PYTHONPATH": str(Path(engine.__file__).parent.parent)}
+    made = subprocess.run(
+        [sys.executable, str(tmp_path / "walk.py")],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env=surroundings,
+    )
+    assert made.stdout == "[104.0]\n"
+
+
+TEXT = """\
+def main(x):
+    double = x * 2.0
+    state = double
+    outer = double
+    all_outer_1 = []
+    for i in range(3):
+        value = state
+        inner = state
+        for i_2 in range(2):
+            grow = value + 1.0
+            inner = grow
+            value = grow
+        above = inner > 6.5
+        if above:
+            halve = inner * 0.5
+            choice = halve
+        else:
+            keep = inner + 0.0
+            choice = keep
+        outer = choice
+        all_outer_1.append(choice)
+        state = choice
+    outer_1 = join(all_outer_1, np.zeros((0,), np.float32), axis=0)
+    last = outer + 100.0
+    return (last,)
+"""
+
+
+def test_the_text_reads_like_python():
+    assert listing(plan_of(walk())).text == TEXT
+
+
+def test_lines_and_nodes():
+    code = listing(plan_of(walk()))
+    by_text = {line.text.strip(): number for number, line in enumerate(code.lines, 1)}
+    for text, address in (
+        ("double = x * 2.0", "main/double"),
+        ("grow = value + 1.0", "main/outer/body/inner/body/grow"),
+        ("halve = inner * 0.5", "main/outer/body/choice/then/halve"),
+        ("if above:", "main/outer/body/choice"),
+        ("for i in range(3):", "main/outer"),
+        ("def main(x):", ""),
+    ):
+        assert code.address_of(by_text[text]) == address
+        assert not address or by_text[text] in code.lines_of(address)
+    assert code.lines_of("main/outer/body/choice/else/keep") == (by_text["keep = inner + 0.0"],)
+    assert code.lines_of("main/nothing") == ()
+
+
+def test_a_body_is_a_function_of_one_iteration():
+    code = listing(plan_of(walk()), "main/outer/body/inner/body")
+    (first, *rest) = code.text.splitlines()
+    assert first.endswith(" = np.bool_(True)")
+    assert rest == ["", "", "def inner_body(value):", "    grow = value + 1.0", f"    return (grow, {first.split()[0]})"]
+    assert "halve" in listing(plan_of(walk()), "main/outer/body/choice/then").text
+    with pytest.raises(AddressError, match="no graph at main/nothing"):
+        listing(plan_of(walk()), "main/nothing")
+
+
+HOSTILE = (
+    "__import__('os').system('true')",
+    "x\nimport os",
+    "import",
+    "class",
+    "print",
+    "np",
+    "WEIGHTS",
+    "kernel",
+    "'''",
+    '"); evil("',
+    "\\",
+    "#",
+    "\u202e\u2066",
+    "９",
+    "",
+    "a" * 3000,
+)
+
+
+def test_names_of_a_model_never_become_code():
+    draft = Draft()
+    value = draft.parameter(HOSTILE[0], F32, ())
+    for name in HOSTILE:
+        value = draft.op("Add", value, draft.const(np.nan, name=name), name=name)
+    draft.result(value, "result")
+    model = draft.model()
+    code = runnable(plan_of(model))
+    allowed = {"np", "kernel", "iterations", "join", "part", "parts", "converted", "ElementType", "inf", "nan", "VARIABLES", "numpy"}
+    tree = ast.parse(code.text)
+    assigned = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    arguments = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    assert read <= assigned | arguments | allowed
+    assert code.text.isascii()
+    assert not {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)} - {"kernel"}
+    assert np.isnan(executed(model, [np.float32(1)])[0])
+
+
+def test_text_of_attributes_and_variables_is_quoted():
+    draft = Draft()
+    value = draft.parameter("x", F32, (1,))
+    hostile = "v'] = __import__('os') #"
+    kept = draft.op("ReadValue", value, opset=6, variable_id=hostile, variable_type="f32", variable_shape="1")
+    draft.op("Assign", draft.op("Add", kept, value), opset=6, variable_id=hostile)
+    draft.result(kept)
+    code = runnable(plan_of(draft.model()))
+    assert repr(hostile) in code.text
+    assert executed(draft.model(), [np.float32([2])])[0].tolist() == [2]
+
+
+def deep(levels: int) -> engine.Model:
+    """Ifs in Ifs."""
+    inside = Draft()
+    c, x = inside.parameter("c", BOOL, ()), inside.parameter("x", F32, ())
+    result = inside.result(inside.op("Add", x, x, name="add"))
+    for _ in range(levels):
+        outer, other = Draft(), Draft()
+        c, x = outer.parameter("c", BOOL, ()), outer.parameter("x", F32, ())
+        _, passed = other.parameter("c", BOOL, ()), other.parameter("x", F32, ())
+        arms = [branch("then", inside, [(0, c), (1, x)], [result]), branch("else", other, [(0, c), (1, x)], [other.result(passed)])]
+        made = outer.region("If", [c, x], arms, 1, name="if", opset=8)
+        result = outer.result(made)
+        inside = outer
+    return inside.model()
+
+
+def test_what_lies_too_deep_is_left_out_of_sight():
+    code = listing(plan_of(deep(300)))
+    assert not code.complete
+    ast.parse(code.text)
+    assert "too deep to be shown here" in code.text
+    with pytest.raises(EngineError, match="write them one by one"):
+        runnable(plan_of(deep(300)))
+    flat = [np.bool_(True), np.float32(2)]
+    agree(executed(deep(10), flat), engine.run(deep(10), flat).outputs)
+
+
+def test_kernels_by_title():
+    assert kernel("SoftMax-8")(np.float32([0, 0]), axis=0).tolist() == [0.5, 0.5]
+    for title in ("Nothing-1", "Add-99", "Add", "Loop-5"):
+        with pytest.raises(EngineError, match="no kernel"):
+            kernel(title)

@@ -1,0 +1,117 @@
+"""One value over all iterations: columns computed at once equal what each iteration gave; and what stands out in them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import engine
+from engine.errors import AddressError
+from engine.explain.history import history, summarise
+from tests.engine.debug.walks import model as walk
+from tests.engine.drafts import BOOL, F32, I64, Draft, loop
+
+
+def looping(build, *, start: object, trips: int, shape=(), everything=False) -> engine.Debugger:
+    """A loop whose body computes its one state from itself; ``build`` gets the body and the state."""
+    main, body = Draft(), Draft()
+    x, state = main.parameter("x", F32, shape), body.parameter("state", F32, shape)
+    out, again = body.result(build(body, state)), body.result(body.const(True, BOOL))
+    made = loop(main, body, main.const(trips, I64), main.const(True, BOOL), again=again, carried=[(x, state, out)], last=[out], name="loop")
+    main.result(made)
+    debugger = engine.Debugger(main.model(), [np.float32(start)], record=engine.Record(everything=everything))
+    debugger.run()
+    return debugger
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_scalars_are_what_each_iteration_gave(everything):
+    def build(body, state):
+        half = body.op("Divide", state, body.const(2.0), name="half")
+        return body.op("Tanh", body.op("Add", half, body.const(0.75)), name="next")
+
+    debugger = looping(build, start=0.1, trips=300, everything=everything)
+    for label in ("state", "half", "next"):
+        found = history(debugger, f"main/loop/body/{label}")
+        assert found.address == f"main/loop[*]/body/{label}"
+        assert len(found) == 300
+        each = [debugger.value(f"main/loop[{n}]/body/{label}") for n in range(300)]
+        np.testing.assert_array_equal(found.scalars, each)
+        assert found.shapes == ((0, 299, ()),)
+        assert found.first_not_finite is None
+    settled = history(debugger, "main/loop/body/next")
+    assert settled.first_change == 1
+    assert 5 < settled.fixed_from < 100
+    np.testing.assert_array_equal(settled.scalars[settled.fixed_from :], settled.scalars[-1])
+    assert settled.scalars[settled.fixed_from - 1] != settled.scalars[-1]
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_the_first_infinity_and_nan(everything):
+    debugger = looping(
+        lambda body, state: body.op("Multiply", state, body.const(10.0), name="more"), start=1, trips=60, everything=everything
+    )
+    found = history(debugger, "main/loop/body/more")
+    assert found.first_not_finite == 38
+    assert np.isinf(debugger.value("main/loop[38]/body/more"))
+    assert np.isfinite(debugger.value("main/loop[37]/body/more"))
+    assert found.fixed_from == 38
+
+
+def test_tensors_are_summarised():
+    debugger = looping(
+        lambda body, state: body.op("Multiply", state, body.const([2.0, -1.0, np.inf]), name="more"), start=[1, 1, 0], trips=5, shape=(3,)
+    )
+    found = history(debugger, "main/loop/body/more")
+    assert found.scalars is None
+    assert [one.shape for one in found.summaries] == [(3,)] * 5
+    assert [(one.least, one.most, one.not_finite) for one in found.summaries[:2]] == [(-1, 2, 1), (1, 4, 1)]
+    assert found.first_not_finite == 0
+    assert found.first_change == 1
+    assert found.fixed_from is None
+
+
+def test_shapes_over_time():
+    main, body = Draft(), Draft()
+    x, state = main.parameter("x", F32, (-1,)), body.parameter("state", F32, (-1,))
+    out = body.result(body.op("Concat", state, body.const([0.0]), axis="0", name="longer"))
+    again = body.result(body.const(True, BOOL))
+    made = loop(main, body, main.const(3, I64), main.const(True, BOOL), again=again, carried=[(x, state, out)], last=[out], name="loop")
+    main.result(made)
+    debugger = engine.Debugger(main.model(), [np.zeros(2, np.float32)])
+    debugger.run()
+    assert history(debugger, "main/loop/body/longer").shapes == ((0, 0, (3,)), (1, 1, (4,)), (2, 2, (5,)))
+
+
+def test_histories_lie_in_the_innermost_loop():
+    debugger = engine.Debugger(walk(), [np.float32(1)])
+    debugger.run()
+    assert history(debugger, "main/outer[1]/body/inner/body/grow").scalars.tolist() == [5, 6]
+    assert history(debugger, "main/outer[1]/body/inner/body/grow").address == "main/outer[1]/body/inner[*]/body/grow"
+    assert history(debugger, "main/outer/body/inner").scalars.tolist() == [4, 6, 8]
+    with pytest.raises(AddressError, match="in no loop"):
+        history(debugger, "main/double")
+
+
+def test_histories_end_where_the_run_stands():
+    debugger = engine.Debugger(walk(), [np.float32(1)])
+    debugger.seek("main/outer[2]/body/above")
+    assert history(debugger, "main/outer/body/inner").scalars.tolist() == [4, 6, 8]
+    assert history(debugger, "main/outer/body/above").scalars.tolist() == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (np.float32([1, -2, np.nan]), ((3,), -2.0, 1.0, -0.5, 1)),
+        (np.float32([np.nan]), ((1,), None, None, None, 1)),
+        (np.zeros((0, 2), np.float32), ((0, 2), None, None, None, 0)),
+        (np.array([True, False]), ((2,), 0.0, 1.0, 0.5, 0)),
+        (np.array(["a"], object), ((1,), None, None, None, 0)),
+        (np.int64(7), ((), 7.0, 7.0, 7.0, 0)),
+    ],
+)
+def test_summaries(value, expected):
+    found = summarise(value)
+    assert (found.shape, found.least, found.most, found.mean, found.not_finite) == expected
+    assert found.digest == summarise(np.array(value)).digest

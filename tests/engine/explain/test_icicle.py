@@ -1,0 +1,78 @@
+"""The whole run as lanes: exact where it is short, in columns where it is long."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import engine
+from engine.explain.icicle import begin, first_not_finite, icicle, pauses
+from tests.engine.explain.runs import begun, finished
+
+
+def test_lanes_nest_as_bodies_do() -> None:
+    debugger = finished("count_primes")
+    run = icicle(debugger)
+    assert [lane.title for lane in run.lanes] == ["main", "for_each_candidate", "try_each_divisor", "if_divides"]
+    assert [span.iteration for span in run.lanes[1].spans] == list(range(9))
+    assert {span.branch for span in run.lanes[3].spans} == {"then", "else"}
+    for inner, outer in zip(run.lanes[2:], run.lanes[1:], strict=False):
+        for span in inner.spans:
+            assert any(one.first <= span.first and span.end <= one.end for one in outer.spans)
+
+
+@pytest.mark.parametrize("columns", [1, 7, 20, 1000])
+def test_the_first_lane_covers_every_step(columns: int) -> None:
+    debugger = finished("decoder")
+    main = icicle(debugger, columns).lanes[0].spans
+    assert (main[0].first, main[-1].end) == (0, debugger.steps)
+    assert all(one.end == after.first for one, after in itertools.pairwise(main))
+
+
+def test_columns_say_which_iterations_they_hold() -> None:
+    debugger = finished("for_loop")
+    lane = icicle(debugger, 5).lanes[1]
+    assert len(lane.spans) < 10
+    assert lane.spans[1].last_iteration > (lane.spans[1].iteration or 0)
+
+
+def test_a_click_goes_to_the_beginning_of_the_iteration() -> None:
+    debugger = finished("for_loop")
+    span = icicle(debugger).lanes[1].spans[4]
+    assert begin(debugger, span.end - 1, 1) == span.first
+    debugger.seek(span.first)
+    assert debugger.frames()[-1].iteration == 4
+    assert begin(debugger, 5, 0) == 5
+    assert begin(debugger, 0, 9) == 0
+
+
+def test_breakpoints_are_found_in_what_has_run() -> None:
+    debugger = finished("for_loop")
+    body = next(one.address for one in debugger.plan.programs if one.parent is not None)
+    label = debugger.plan.program_by_address[body].instructions[0].label
+    debugger.breakpoints.add(f"{body}/{label}")
+    debugger.breakpoints.add(f"main/{body.split('/')[1]}[3]/body/{label}")
+    debugger.breakpoints.add(kind="nan")
+    steps = [step for step, _ in pauses(debugger)]
+    assert len(steps) == 11
+    assert steps[3] == steps[-1]
+
+
+def test_the_first_nan_or_infinity_of_a_run() -> None:
+    assert first_not_finite(finished("for_loop")) is None
+    debugger = engine.Debugger(
+        begun("diverging_training").model, {"weight": np.float32(1), "learning_rate": np.float32(1e30), "most_steps": 9}
+    )
+    debugger.run()
+    found = first_not_finite(debugger)
+    assert found is not None
+    step, address = found
+    assert not np.isfinite(debugger.value(address)).all()
+    debugger.seek(step)
+    assert address.startswith(debugger.frames()[-1].address)
+
+
+def test_nothing_has_run_yet() -> None:
+    assert icicle(begun("for_loop")).lanes == ()

@@ -1,0 +1,81 @@
+"""The iteration matrix: rows, cells, what stands out, and the way to a cell's moment."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import engine
+from engine.explain.matrix import Matrix, Row, matrix, step_of
+from tests.engine.explain.runs import begun, finished
+
+
+def row(found: Matrix, name: str, role: str = "") -> Row:
+    return next(one for one in found.rows if one.name == name and role in ("", one.role))
+
+
+def test_every_cell_is_the_value_of_its_iteration() -> None:
+    debugger = finished("growing_sequence")
+    found = matrix(debugger, "main/while_below_limit")
+    assert found.complete
+    assert found.iterations == tuple(range(8))
+    for one in found.rows:
+        for iteration, cell in zip(found.iterations, one.cells, strict=True):
+            assert cell is not None
+            np.testing.assert_array_equal(cell.value, debugger.value(f"main/while_below_limit[{iteration}]/body/{one.label}"))
+
+
+def test_carried_values_come_first_and_roles_are_named() -> None:
+    found = matrix(finished("growing_sequence"), "main/while_below_limit")
+    assert [one.role for one in found.rows[:2]] == ["carried", "iteration"]
+    assert row(found, "keep_going").role == "condition"
+    assert row(found, "keep_going").first_change == 7
+
+
+def test_branches_have_a_row() -> None:
+    found = matrix(finished("collatz"), next(one.address for one in finished("collatz").control_flow if one.kind == "Loop"))
+    taken = [cell.value for cell in row(found, "if_even", "branch").cells if cell]
+    assert taken == ["else", "then", "else", "then", "then", "then", "then"]
+
+
+def test_many_iterations_become_evenly_chosen_columns() -> None:
+    debugger = engine.Debugger(begun("for_loop").model, {"balance": np.float32(1), "growth": np.float32(1.01), "years": np.int64(5000)})
+    debugger.run()
+    found = matrix(debugger, "main/for_each_year", most_columns=50)
+    assert (len(found.iterations), found.total) == (50, 5000)
+    assert (found.iterations[0], found.iterations[-1]) == (0, 4999)
+    assert found.column_of(4998) == 48
+    for iteration, cell in zip(found.iterations, row(found, "balance").cells, strict=True):
+        assert cell is not None
+        assert cell.value == debugger.value(f"main/for_each_year[{iteration}]/body/balance")
+
+
+def test_what_has_not_run_yet_is_empty() -> None:
+    debugger = begun("growing_sequence")
+    debugger.seek("main/while_below_limit[2]/body/following")
+    found = matrix(debugger, "main/while_below_limit")
+    assert found.total == 3
+    assert row(found, "following").cells[-1] is None
+    assert row(found, "sequence").cells[-1] is not None
+
+
+@pytest.mark.parametrize("name", ["sequence", "following", "keep_going"])
+def test_a_cell_is_a_moment(name: str) -> None:
+    debugger = finished("growing_sequence")
+    found = matrix(debugger, "main/while_below_limit")
+    debugger.seek(step_of(debugger, found, row(found, name), 3))
+    assert debugger.frames()[-1].iteration == 3
+    assert debugger.resolve(f"main/while_below_limit/body/{name}") == f"main/while_below_limit[3]/body/{name}"
+
+
+def test_numbers_that_are_none_are_seen_at_once() -> None:
+    debugger = engine.Debugger(
+        begun("diverging_training").model, {"weight": np.float32(1), "learning_rate": np.float32(1e30), "most_steps": 9}
+    )
+    debugger.run()
+    found = matrix(debugger, next(one.address for one in debugger.control_flow))
+    odd = [one.first_not_finite for one in found.rows if one.first_not_finite is not None]
+    assert odd
+    assert all(
+        cell is None or cell.odd == (not np.isfinite(cell.value).all()) for one in found.rows if one.role != "branch" for cell in one.cells
+    )

@@ -1,0 +1,96 @@
+"""Where values came from, across back edges, slices and branches; and which branch ran when."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import engine
+from engine.errors import ValueUnavailable
+from engine.explain.origin import came_from, genealogy
+from engine.explain.tape import branch_tape, tapes
+from tests.engine.debug.walks import model as walk
+from tests.engine.drafts import F32, Draft, tensor_iterator
+
+
+def run(model: engine.Model, *inputs: object) -> engine.Debugger:
+    debugger = engine.Debugger(model, list(inputs))
+    debugger.run()
+    return debugger
+
+
+LINKS = [
+    ("main/last", "Add", {("main/outer", "operand")}),
+    ("main/outer", "Loop", {("main/outer[2]/body/choice", "last value")}),
+    ("main/outer:1", "Loop", {(f"main/outer[{n}]/body/choice", "concatenated") for n in range(3)}),
+    (
+        "main/outer[2]/body/choice",
+        "If",
+        {("main/outer[2]/body/choice/then/halve", "branch"), ("main/outer[2]/body/above", "condition")},
+    ),
+    ("main/outer[0]/body/choice/else/q", "Parameter", {("main/outer[0]/body/inner", "branch")}),
+    ("main/outer[2]/body/state", "Parameter", {("main/outer[1]/body/choice", "back edge")}),
+    ("main/outer[0]/body/state", "Parameter", {("main/double", "initial value")}),
+    ("main/outer[1]/body/inner[0]/body/value", "Parameter", {("main/outer[1]/body/state", "initial value")}),
+    ("main/outer[1]/body/inner[1]/body/value", "Parameter", {("main/outer[1]/body/inner[0]/body/grow", "back edge")}),
+    ("main/x", "Parameter", set()),
+    ("main/outer[0]/body/inner[0]/body/one", "Const", set()),
+]
+
+
+@pytest.mark.parametrize(("address", "operation", "links"), LINKS)
+def test_one_step_back(address, operation, links):
+    step = came_from(run(walk(), np.float32(1)), address)
+    assert (step.address, step.operation) == (address, operation)
+    assert {(link.address, link.role) for link in step.links if "const" not in link.address} == links
+
+
+def test_a_genealogy_ends_at_inputs_and_constants():
+    debugger = run(walk(), np.float32(1))
+    steps = genealogy(debugger, "main/last")
+    found = {step.address: step for step in steps}
+    assert "main/x" in found
+    assert "main/outer[0]/body/inner[0]/body/one" in found
+    assert "main/outer[0]/body/choice/then/halve" not in found
+    assert [step.distance for step in steps] == sorted(step.distance for step in steps)
+    for step in steps:
+        assert step.operation in ("Parameter", "Const") or step.links
+        assert all(link.address in found for link in step.links)
+        debugger.value(step.address)
+    assert len(genealogy(debugger, "main/last", most=3)) == 3
+
+
+def test_slices_lead_to_the_tensor_that_they_are_cut_from():
+    main, body = Draft(), Draft()
+    x, part = main.parameter("x", F32, (3, 1)), body.parameter("part", F32, (1, 1))
+    out = body.result(body.op("Negative", part, name="minus"))
+    main.result(tensor_iterator(main, body, sliced=[(x, part, {"axis": 0})], joined=[(out, {})]))
+    debugger = run(main.model(), np.float32([[1], [2], [3]]))
+    label = debugger.control_flow[0].address
+    step = came_from(debugger, f"{label}[1]/body/part")
+    assert [(link.address, link.role) for link in step.links] == [("main/x", "slice")]
+
+
+def test_what_was_not_computed_came_from_nowhere():
+    with pytest.raises(ValueUnavailable):
+        came_from(run(walk(), np.float32(1)), "main/outer[0]/body/choice/then/halve")
+
+
+def test_a_loop_of_zero_iterations_hands_on_its_initial_value():
+    step = came_from(run(walk(outer_trips=0), np.float32(1)), "main/outer")
+    assert [(link.address, link.role) for link in step.links] == [("main/double", "initial value")]
+
+
+def test_the_tape_of_an_if():
+    debugger = run(walk(outer_trips=6), np.float32(1))
+    tape = branch_tape(debugger, "main/outer/body/choice")
+    assert tape.taken.tolist() == [0, 0, 1, 0, 1, 0]  # 4, 6, 8 -> 4, 6, 8 -> 4, 6
+    assert tape.counts == (2, 4)
+    assert tape.never == ()
+    assert tape.changes.tolist() == [2, 3, 4, 5]
+    assert tape.address(2) == "main/outer[2]/body/choice"
+    assert [one.static for one in tapes(debugger)] == ["main/outer/body/choice"]
+    assert branch_tape(run(walk(), np.float32(-9)), "main/outer/body/choice").never == ("then",)
+    assert branch_tape(engine.Debugger(walk(), [np.float32(1)]), "main/outer/body/choice").never == ()
+    with pytest.raises(ValueError, match="no If"):
+        branch_tape(debugger, "main/outer")

@@ -1,0 +1,159 @@
+"""Why loops ended, and what they are: the sentences and proofs of the samples, and of what no sample shows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import engine
+from engine.errors import EngineError
+from engine.explain.pattern import pattern
+from engine.explain.verdict import verdict
+from tests.engine.debug.walks import model as walk
+from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, loop
+from tests.engine.explain.runs import begun, finished
+
+SENTENCES = [
+    (
+        "while_loop",
+        "double_at_7_percent",
+        "main/while_below_goal",
+        "while loop",
+        "Stopped after 11 iterations (no limit): `keep_going` became false because `next_balance` = 2104.85 is not < `goal` = 2000.",
+    ),
+    (
+        "while_loop",
+        "already_there",
+        "main/while_below_goal",
+        "while loop",
+        "Never started: the initial condition is false because `balance` = 2500 is not < `goal` = 2000.",
+    ),
+    (
+        "do_while_loop",
+        "already_there",
+        "main/do_while_below_goal",
+        "do-while loop",
+        "Stopped after 1 iteration (no limit): `keep_going` became false because `next_balance` = 2675 is not < `goal` = 2000.",
+    ),
+    ("for_loop", "ten_years", "main/for_each_year", "for loop", "Ran all 10 iterations: the trip count was reached."),
+    ("for_loop", "no_years", "main/for_each_year", "for loop", "Never started: the trip count is 0."),
+    (
+        "for_loop_with_condition",
+        "goal_first",
+        "main/for_each_year_below_goal",
+        "for loop with a condition",
+        "Stopped after 6 iterations of at most 30: `keep_going` became false because `next_balance` = 1500.73 is not < `goal` = 1500.",
+    ),
+    (
+        "for_loop_with_condition",
+        "years_first",
+        "main/for_each_year_below_goal",
+        "for loop with a condition",
+        "Ran all 4 iterations: the trip count was reached.",
+    ),
+    ("swap", "one_round", "main/swap_each_round", "for loop", "Ran its one iteration: the trip count was reached."),
+    (
+        "walking_backwards",
+        "three_rewards",
+        "main/from_last_to_first",
+        "sliced iteration",
+        "Ran 3 iterations: the sliced input ran out.",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "sentence"),
+    [
+        ("to_the_end", "Stopped after 3 iterations (no limit): `keep_going` became false because {} equals {}."),
+        ("two_words", "Stopped after 2 iterations (no limit): `keep_going` became false because {} is not < {}."),
+    ],
+)
+def test_truths_may_be_joined_bit_by_bit(inputs, sentence):
+    found = verdict(finished("beam_search", inputs), "main/while_not_ended")
+    assert next(fact.operation for fact in found.proof) == "BitwiseAnd"
+    assert len(found.proof) == 2
+    before, between, after = sentence.split("{}")
+    assert found.sentence.startswith(before)
+    assert between in found.sentence
+    assert found.sentence.endswith(after)
+
+
+@pytest.mark.parametrize(("sample", "inputs", "address", "name", "sentence"), SENTENCES)
+def test_sentence(sample, inputs, address, name, sentence):
+    found = verdict(finished(sample, inputs), address)
+    assert (found.sentence, found.pattern.name) == (sentence, name)
+
+
+def test_a_proof_goes_back_along_what_decided():
+    debugger = finished("keras_gru", "two_steps")
+    address = "main/network_1%2Fgru_1%2Fwhile"
+    proof = verdict(debugger, address).proof
+    assert [fact.operation for fact in proof] == ["LogicalAnd", "Less"]
+    assert proof[0].address.startswith(f"{address}[1]/body/")
+    assert proof[1].address in proof[0].operands
+    for fact in proof:
+        for operand in fact.operands:
+            assert debugger.value(operand).size >= 1
+
+
+def test_a_verdict_is_about_one_execution():
+    debugger = engine.Debugger(walk(), [np.float32(1)])
+    debugger.run()
+    for outer in range(3):
+        found = verdict(debugger, f"main/outer[{outer}]/body/inner")
+        assert found.address == f"main/outer[{outer}]/body/inner"
+        assert (found.record.iterations, found.declared) == (2, 2)
+
+
+@pytest.mark.parametrize("address", ["main/double", "main/outer[1]/body/choice", "main/outer[1]/body/grow", "main/nothing"])
+def test_what_is_no_loop_has_no_verdict(address):
+    debugger = engine.Debugger(walk(), [np.float32(1)])
+    debugger.run()
+    with pytest.raises(EngineError):
+        verdict(debugger, address)
+
+
+def test_verdicts_of_what_goes_on_is_paused_or_failed():
+    debugger = begun("while_loop")
+    debugger.run_to("main/while_below_goal[2]/body/keep_going")
+    assert verdict(debugger, "main/while_below_goal").sentence == "Running: 2 iterations (no limit) finished so far."
+    limited = engine.Debugger(walk(), [np.float32(1)], limits=engine.Limits(iterations=4))
+    limited.run()
+    assert verdict(limited, "main/outer").sentence == "Paused after 2 iterations of at most 3: the limit of 4 iterations is reached."
+
+
+def conditional(trips: object, start: object, again: object) -> engine.Model:
+    """A loop whose trip count, initial condition and condition are constants, or inputs where None."""
+    main, body = Draft(), Draft()
+    x, state = main.parameter("x", F32, ()), body.parameter("state", F32, ())
+    given_trips = main.parameter("trips", I64, ()) if trips is None else main.const(trips, I64)
+    given_start = main.parameter("start", BOOL, ()) if start is None else main.const(start, BOOL)
+    go = body.op("Less", state, body.const(4.0)) if again is None else body.const(again, BOOL)
+    out = body.result(body.op("Add", state, body.const(1.0)))
+    made = loop(main, body, given_trips, given_start, again=body.result(go), carried=[(x, state, out)], last=[out], name="loop")
+    main.result(Ref(made.layer))
+    return main.model()
+
+
+@pytest.mark.parametrize(
+    ("trips", "start", "again", "name", "certain"),
+    [
+        (-1, True, True, "infinite loop", True),
+        (2**63 - 1, True, True, "infinite loop", True),
+        (-1, None, None, "while loop", True),
+        (-1, True, None, "do-while loop", True),
+        (5, True, True, "for loop", True),
+        (5, None, None, "for loop with a condition", True),
+        (5, True, None, "for loop with a condition", True),
+        (None, True, True, "for loop", False),
+        (5, None, True, "for loop that may not start", True),
+        (-1, None, True, "infinite loop that may not start", True),
+        (5, False, True, "loop that never starts", True),
+        (5, True, False, "single pass", True),
+    ],
+)
+def test_patterns_as_far_as_the_model_tells(trips, start, again, name, certain):
+    feeds = {"x": 0.0} | ({"trips": 2} if trips is None else {}) | ({"start": True} if start is None else {})
+    found = pattern(engine.Debugger(conditional(trips, start, again), feeds), "main/loop")
+    assert (found.name, found.certain) == (name, certain)

@@ -1,0 +1,27 @@
+"""The worked example of README: an operation of one's own."""
+
+import numpy as np
+
+from engine.ops.declare import Attribute, Operation
+from engine.ops.infer import same
+
+
+def zero_out(values, /, *, keep):
+    """Keeps the first elements and zeroes the rest."""
+    flat = np.zeros(values.size, values.dtype)
+    flat[:keep] = values.reshape(-1)[:keep]
+    return flat.reshape(values.shape)
+
+
+OPERATIONS = (
+    Operation(
+        name="ZeroOut",
+        version=1,
+        opsets=(1, 17),
+        opset="extension",
+        page="",
+        kernel=zero_out,
+        infer=same,
+        attributes=(Attribute("keep", "int", default=1, least=0),),
+    ),
+)

@@ -1,0 +1,110 @@
+"""Operations that users add: by file, by call, per element type; what is refused; every kind of attribute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import engine
+from engine.ir.element_type import ElementType
+from engine.ir.shape import PartialShape
+from engine.ops import custom
+from engine.ops.catalogue import CATALOGUE
+from engine.ops.declare import Attribute, AttributeProblem, Operation, typed
+from tests.engine.drafts import F32, I64, Draft
+
+EXAMPLE = Path(__file__).with_name("my_ops.py")
+
+
+@pytest.fixture(autouse=True)
+def restored_catalogue():
+    before = CATALOGUE.categories
+    yield
+    CATALOGUE.categories = before
+    CATALOGUE.install(())
+
+
+def zero_out_model(**attributes: str) -> engine.Model:
+    draft = Draft()
+    x = draft.parameter("x", F32, (2, 2))
+    node = draft.op("ZeroOut", x, name="first_only", **attributes)
+    draft.nodes[-1] = type(draft.nodes[-1])(
+        **{name: getattr(draft.nodes[-1], name) for name in draft.nodes[-1].__slots__} | {"opset": "extension"}
+    )
+    draft.result(node)
+    return draft.model()
+
+
+def test_the_example_runs():
+    with pytest.raises(engine.InvalidModel, match="ZeroOut"):
+        engine.run(zero_out_model(), [np.ones((2, 2))])
+    custom.install_file(EXAMPLE)
+    assert engine.run(zero_out_model(), [np.full((2, 2), 5.0)]).outputs[0].tolist() == [[5, 0], [0, 0]]
+    assert engine.run(zero_out_model(keep="3"), [np.full((2, 2), 5.0)]).outputs[0].tolist() == [[5, 5], [5, 0]]
+    with pytest.raises(engine.InvalidModel, match="keep"):
+        engine.run(zero_out_model(keep="-1"), [np.full((2, 2), 5.0)])
+
+
+def test_a_name_that_exists_is_refused_unless_replacing_is_asked_for():
+    custom.install_file(EXAMPLE)
+    with pytest.raises(engine.EngineError, match="ZeroOut-1 exists already"):
+        custom.install_file(EXAMPLE)
+    custom.install_file(EXAMPLE, replace=True)
+    assert len(CATALOGUE.versions("ZeroOut")) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("", "declares no OPERATIONS"), ("OPERATIONS = (1,)", "OPERATIONS holds 1"), ("1 / 0", "ZeroDivisionError"), ("x = (", "SyntaxError")],
+)
+def test_files_that_are_refused(tmp_path, text, says):
+    file = tmp_path / "ops.py"
+    file.write_text(text)
+    with pytest.raises(engine.EngineError, match=says):
+        custom.install_file(file)
+
+
+def test_a_file_that_is_not_there():
+    with pytest.raises(engine.EngineError, match="no such Python file"):
+        custom.install_file("nowhere.py")
+
+
+def test_a_kernel_for_each_element_type():
+    kernel = custom.by_element_type({F32: lambda x: x + 1, I64: lambda x: x - 1})
+    assert kernel(np.float32(1)) == 2
+    assert kernel(np.int64(1)) == 0
+    with pytest.raises(ValueError, match="no kernel for f64, only for f32, i64"):
+        kernel(np.float64(1))
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("int", "3", 3),
+        ("float", "0.5", 0.5),
+        ("bool", "true", True),
+        ("str", "a b", "a b"),
+        ("type", "f16", ElementType.F16),
+        ("shape", "2,?", PartialShape.of([2, None])),
+        ("ints", "1,2", (1, 2)),
+        ("floats", "1,2.5", (1.0, 2.5)),
+        ("bools", "true,0", (True, False)),
+        ("strs", "a, b", ("a", "b")),
+        ("types", "f32,i8", (ElementType.F32, ElementType.I8)),
+        ("shapes", "2,3;?", (PartialShape.of([2, 3]), PartialShape.of([None]))),
+    ],
+)
+def test_kinds_of_attributes(kind, text, value):
+    operation = Operation(name="Any", version=1, opsets=(1, 1), page="", kernel=lambda x: x, attributes=(Attribute("a", kind),))
+    assert typed(operation, {"a": text}) == {"a": value}
+    with pytest.raises(AttributeProblem, match="'a'"):
+        typed(operation, {})
+
+
+def test_tensors_as_attributes():
+    operation = Operation(name="Any", version=1, opsets=(1, 1), page="", kernel=lambda x: x, attributes=(Attribute("a", "tensor"),))
+    np.testing.assert_array_equal(typed(operation, {"a": "[[1, 2], [3, 4]]"})["a"], [[1, 2], [3, 4]])
+    with pytest.raises(AttributeProblem, match="expected numbers in brackets"):
+        typed(operation, {"a": "[1, [2]]"})

@@ -1,0 +1,152 @@
+"""Models of other frameworks are converted and run with their results; archives and processes cannot do harm."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import engine
+from engine.errors import ReadError
+from engine.read import converted
+from engine.read.limits import ReadLimits
+from engine.read.recognise import Format, recognise
+
+FILES = Path(__file__).parent / "files"
+X = np.array([[1, 2, 3], [-4, 5, 0.5]], np.float32)
+# What TensorFlow itself gives for X and n = 5.
+SUM = np.array([[8, 20, 32], [-52, 56, 2]], np.float32)
+HISTORY = np.array([15, 16.5, 25.5, 42, 66], np.float32)
+
+
+def _check_while_loop(model: engine.Model) -> None:
+    by_name = {name.partition(":")[0]: one for one in model.inputs for name in (one.name, *one.names)}
+    given = {by_name["x"].name: X, by_name["n"].name: np.int32(5)}
+    result = engine.run(model, given)
+    shapes = sorted((output.shape, output.tolist()) for output in result.outputs)
+    assert shapes == sorted([((), 5), ((5,), HISTORY.tolist()), ((2, 3), SUM.tolist())])
+    loop, *branches = result.control_flow
+    assert (loop.kind, loop.iterations) == ("Loop", 5)
+    assert {record.kind for record in branches} == {"If"}
+    assert [record.branch for record in branches].count("else") == 1
+
+
+@pytest.mark.parametrize("name", ["while_loop.pb", "while_loop_saved_model.zip"])
+def test_a_while_loop_of_tensorflow_runs_with_its_results(name: str) -> None:
+    model = engine.read_model(FILES / name)
+    assert "converted by OpenVINO" in model.converted_from
+    _check_while_loop(model)
+
+
+def test_bytes_are_read_too() -> None:
+    _check_while_loop(engine.read_model((FILES / "while_loop_saved_model.zip").read_bytes()))
+
+
+def test_a_folder_is_read_too(tmp_path: Path) -> None:
+    with zipfile.ZipFile(FILES / "while_loop_saved_model.zip") as archive:
+        archive.extractall(tmp_path)
+    folder = next(tmp_path.rglob("saved_model.pb")).parent
+    _check_while_loop(engine.read_model(folder))
+    _check_while_loop(engine.read_model(folder / "saved_model.pb"))
+
+
+def test_a_tensor_array_of_tensorflow_lite() -> None:
+    result = engine.run(engine.read_model((FILES / "tensor_array.tflite").read_bytes()), [np.arange(1, 5, dtype=np.float32)])
+    assert result.outputs[0].tolist() == [1, 3, 6, 10]
+    assert result.control_flow[0].kind == "Loop"
+
+
+@pytest.mark.parametrize(
+    ("head", "found"),
+    [
+        (b"\x08\x01\x12\x05\x0a\x03\x12\x01a", Format.SAVED_MODEL),
+        (b"\x08\x01\x12\x07pytorch", Format.ONNX),
+        (b"\x08\x07\x12\x07pytorch", Format.ONNX),
+        (b"\x0a\x32\x0a\x01x\x12\x0bPlaceholder", Format.FROZEN),
+        (b"\x0a\x80\x01\x08\x00\x10\xff\xff", Format.PADDLE),
+        (b"\x0a\x05hello", Format.UNKNOWN),
+        (b"\x18\x00\x00\x00TFL3", Format.TFLITE),
+    ],
+)
+def test_recognised_by_content(head: bytes, found: Format) -> None:
+    assert recognise(head) is found
+
+
+def _zip(**files: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+_ESCAPES = ("../saved_model.pb", "/saved_model.pb", "a/../../saved_model.pb", "..\\..\\saved_model.pb", "C:\\saved_model.pb")
+
+
+@pytest.mark.parametrize("name", _ESCAPES)
+def test_archives_do_not_escape(name: str, tmp_path: Path) -> None:
+    data = _zip(**{"saved_model.pb": b"", name: b"x"})
+    with pytest.raises(ReadError, match="leads out of the archive"):
+        engine.read_model(data)
+    path = tmp_path / "inside" / "model.zip"
+    path.parent.mkdir()
+    path.write_bytes(data)
+    with pytest.raises(ReadError, match="leads out of the archive"):
+        engine.read_model(path)
+    assert {one.name for one in tmp_path.rglob("*")} == {"inside", "model.zip"}
+
+
+def test_archives_do_not_explode() -> None:
+    data = _zip(**{"saved_model.pb": b"", "variables/data": b"\0" * 50_000_000})
+    with pytest.raises(ReadError, match="more than 1,000,000 bytes"):
+        engine.read_model(data, limits=ReadLimits(unpacked_bytes=1_000_000))
+
+
+def test_archives_without_a_model_are_refused() -> None:
+    with pytest.raises(ReadError, match="no model in it"):
+        engine.read_model(_zip(readme=b"hello"))
+    with pytest.raises(ReadError, match="cannot be read"):
+        engine.read_model(b"PK\x03\x04" + b"\0" * 100)
+
+
+def test_a_damaged_file_is_one_sentence() -> None:
+    with pytest.raises(ReadError, match="OpenVINO does not convert it") as caught:
+        engine.read_model((FILES / "while_loop.pb").read_bytes()[:3000])
+    assert "\n" not in str(caught.value)
+    assert "core.cpp" not in str(caught.value)
+
+
+def test_exported_programs_are_read_by_path_only(tmp_path: Path) -> None:
+    data = _zip(**{"m/archive_format": b"pt2", "m/models/model.json": b"{}"})
+    with pytest.raises(ReadError, match="by its path only"):
+        engine.read_model(data)
+
+
+def test_conversion_has_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    slow = tmp_path / "slow.py"
+    slow.write_text("import time; time.sleep(60)")
+    monkeypatch.setattr(converted, "_PROCESS", slow)
+    with pytest.raises(ReadError, match="conversion_seconds"):
+        engine.read_model(FILES / "while_loop.pb", limits=ReadLimits(conversion_seconds=0.5))
+
+
+def test_a_frontend_that_crashes_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    crash = tmp_path / "crash.py"
+    crash.write_text("import os; os.abort()")
+    monkeypatch.setattr(converted, "_PROCESS", crash)
+    with pytest.raises(ReadError, match="crashed on the file"):
+        engine.read_model(FILES / "while_loop.pb")
+
+
+def test_without_openvino_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ReadError, match="pip install openvino"):
+        engine.read_model(FILES / "while_loop.pb")
+
+
+def test_no_folder_but_a_saved_model(tmp_path: Path) -> None:
+    with pytest.raises(ReadError, match=r"folder without saved_model\.pb"):
+        engine.read_model(tmp_path)

@@ -1,0 +1,321 @@
+"""ONNX models open as they are, run as ONNX Runtime runs them, and show their captures as bindings."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper, parser
+
+import engine
+from engine.check.check import check
+from engine.errors import InvalidModel, ReadError, ValueUnavailable
+from engine.explain.export import computed
+from engine.explain.origin import genealogy
+from engine.explain.pattern import pattern
+from engine.explain.verdict import verdict
+from engine.ir.model import InputMap, Model
+from engine.ir.walk import graphs
+from engine.ops.catalogue import CATALOGUE
+from engine.read.limits import ReadLimits
+from tests.engine.read.onnx_models import CASES, HEADER, LOOP, NESTED_IFS, NO_LIMIT, SCAN, SEQUENCE, Case, X
+
+
+def read(text: str) -> Model:
+    return engine.read_model(parser.parse_model(HEADER + text).SerializeToString())
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_runs_as_onnx_runtime_does(case: Case) -> None:
+    data = case.model().SerializeToString()
+    expected = onnxruntime.InferenceSession(data).run(None, case.inputs)
+    model = engine.read_model(data)
+    for given in (engine.run(model, case.inputs).outputs, _stepped(model, case.inputs)):
+        for mine, theirs in zip(given, expected, strict=True):
+            assert mine.dtype == theirs.dtype
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def _stepped(model: Model, inputs: dict[str, np.ndarray]) -> tuple[np.ndarray, ...]:
+    debugger = engine.Debugger(model, inputs)
+    while debugger.state == "paused":
+        debugger.step()
+    assert debugger.state == "finished", debugger.failure
+    return debugger.result.outputs
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_rules_of_openvino_are_not_asked(case: Case) -> None:
+    report = check(engine.read_model(case.model().SerializeToString()), CATALOGUE)
+    assert report.ok, report
+
+
+def test_names_types_and_opsets_are_those_of_the_file() -> None:
+    model = read(LOOP)
+    loop = next(node for node in model.graph.nodes if node.type == "Loop")
+    assert (model.dialect, loop.opset) == ("onnx", "ai.onnx 17")
+    assert [one.name for one in model.inputs] == ["x", "trips", "start"]
+    assert [one.name for one in model.outputs] == ["last", "all", "numbers"]
+    assert [str(one.shape) for one in model.inputs] == ["[3]", "[]", "[]"]
+    assert [port.names for port in loop.outputs] == [("last",), ("all",), ("numbers",)]
+
+
+def test_a_captured_value_is_an_input_of_the_loop_and_a_parameter_of_its_body() -> None:
+    loop = next(node for node in read(LOOP).graph.nodes if node.type == "Loop")
+    body = loop.body("body")
+    names = {node.id: node.name for node in body.graph.parameters}
+    assert [port.names for port in loop.inputs] == [("trips",), ("start",), ("x",), ("one",), ("x",)]
+    assert [(entry.external, names[entry.internal]) for entry in body.inputs] == [(-1, "i"), (1, "go"), (2, "v"), (3, "one"), (4, "x")]
+    assert body.inputs[0] == InputMap(-1, body.graph.parameters[0].id, purpose="current_iteration")
+
+
+def test_captures_go_through_every_graph_between() -> None:
+    places = {place.address: place for place in graphs(read(NESTED_IFS))}
+    for address in ("main/If_2/then", "main/If_2/then/If_0/then", "main/If_2/then/If_0/else"):
+        if address in places:
+            assert "twice" in {node.name for node in places[address].graph.parameters}
+    assert len(places) == 5
+
+
+def test_control_flow_says_why_a_loop_ended() -> None:
+    model = read(LOOP)
+    endings = {}
+    for trips, start in ((5, True), (100, True), (0, True), (-1, True), (5, False)):
+        result = engine.run(model, {**X, "trips": np.array(trips, np.int64), "start": np.array(start)})
+        record = result.control_flow[0]
+        endings[trips, start] = (record.kind, record.iterations, record.ended_by)
+    assert endings == {
+        (5, True): ("Loop", 5, "trip_count"),
+        (100, True): ("Loop", 8, "condition"),
+        (0, True): ("Loop", 0, "zero_trip_count"),
+        (-1, True): ("Loop", 0, "zero_trip_count"),
+        (5, False): ("Loop", 0, "initial_condition"),
+    }
+
+
+def test_the_verdict_says_what_a_negative_trip_count_means() -> None:
+    debugger = engine.Debugger(read(LOOP), {**X, "trips": np.array(-1), "start": np.array(True)})
+    debugger.run()
+    assert "which means no iteration in ONNX" in verdict(debugger, "main/Loop_1").sentence
+
+
+def test_every_value_of_every_case_can_be_traced_back() -> None:
+    for case in CASES:
+        debugger = engine.Debugger(engine.read_model(case.model().SerializeToString()), case.inputs)
+        debugger.run()
+        for address in computed(debugger):
+            assert genealogy(debugger, address)
+        for record in debugger.control_flow:
+            if record.iterations is not None:
+                assert verdict(debugger, record.address).sentence
+                assert pattern(debugger, re.sub(r"\[\d+\]", "", record.address)).name
+
+
+def test_a_negative_trip_count_is_told() -> None:
+    text = LOOP.replace("int64 trips, ", "").replace("one = Constant", "trips = Constant <value_int = -1> ()\n  one = Constant")
+    codes = [diagnostic.code for diagnostic in check(read(text), CATALOGUE).diagnostics]
+    assert "LS910" in codes
+
+
+def test_a_body_may_look_at_the_condition_that_is_left_out() -> None:
+    debugger = engine.Debugger(read(NO_LIMIT), X)
+    debugger.run()
+    assert debugger.value("main/Loop_0[0]/body/go") == np.True_
+    assert debugger.value("main/Loop_0[3]/body/i") == 3
+
+
+def test_values_of_every_iteration_of_a_scan() -> None:
+    inputs = next(case.inputs for case in CASES if case.text == SCAN)
+    debugger = engine.Debugger(read(SCAN), inputs)
+    debugger.run()
+    np.testing.assert_array_equal(debugger.value("main/Scan_0[0]/body/b"), inputs["sideways"][:, 2])
+    np.testing.assert_array_equal(debugger.value("main/Scan_0[2]/body/a"), inputs["forward"][2])
+    assert debugger.control_flow[0].ended_by == "slices_exhausted"
+
+
+def test_sequences_can_be_looked_at() -> None:
+    debugger = engine.Debugger(read(SEQUENCE), X)
+    debugger.run()
+    grown = debugger.value("main/SequenceInsert_3")
+    assert isinstance(grown, tuple)
+    assert [one.tolist() for one in grown] == [[1, 4, 9], [1, 2, 3], [1, 4, 9]]
+    assert [(one.kind, one.iterations) for one in debugger.control_flow] == [("SequenceMap", 3)]
+
+
+def test_functions_are_regions() -> None:
+    case = next(case for case in CASES if case.name == "functions")
+    debugger = engine.Debugger(engine.read_model(case.model().SerializeToString()), X)
+    debugger.run()
+    addresses = [record.address for record in debugger.control_flow]
+    assert addresses == ["main/scaled_0", "main/twice_1", "main/twice_1/body/scaled_0", "main/twice_1/body/scaled_1"]
+    assert debugger.value("main/twice_1/body/scaled_0/body/Constant_0") == 3
+
+
+def test_functions_that_call_themselves_are_refused() -> None:
+    text = """main (float[3] x) => (float[3] y) { y = local.f (x) }
+    <domain: "local", opset_import: ["" : 17, "local" : 1]> f (v) => (w) { w = local.g (v) }
+    <domain: "local", opset_import: ["" : 17, "local" : 1]> g (v) => (w) { w = local.f (v) }"""
+    with pytest.raises(ReadError, match="calls itself"):
+        read(text)
+
+
+def test_functions_that_double_again_and_again_are_refused() -> None:
+    calls = "".join(
+        f'<domain: "local", opset_import: ["" : 17, "local" : 1]> f{n} (v) => (w) {{ u = local.f{n - 1} (v)\n w = local.f{n - 1} (u) }}\n'
+        for n in range(1, 40)
+    )
+    text = "main (float[3] x) => (float[3] y) { y = local.f39 (x) }\n" + calls
+    text += '<domain: "local", opset_import: ["" : 17, "local" : 1]> f0 (v) => (w) { w = Neg (v) }'
+    with pytest.raises(ReadError, match="limit 'nodes'"):
+        engine.read_model(parser.parse_model(HEADER + text).SerializeToString(), limits=ReadLimits(nodes=10_000))
+
+
+def _random(type: str, **attributes: object) -> bytes:
+    node = helper.make_node(type, [], ["y"], shape=[4], **attributes)
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["more"]), node],
+        "body",
+        [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("go", TensorProto.BOOL, [])],
+        [helper.make_tensor_value_info("more", TensorProto.BOOL, []), helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])],
+    )
+    trips = helper.make_node("Constant", [], ["trips"], value_int=20)
+    loop = helper.make_node("Loop", ["trips", ""], ["all"], body=body)
+    output = helper.make_tensor_value_info("all", TensorProto.FLOAT, [None, 4])
+    graph = helper.make_graph([trips, loop], "random", [], [output])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+
+
+@pytest.mark.parametrize("type", ["RandomNormal", "RandomUniform"])
+def test_random_numbers_repeat_when_replayed(type: str) -> None:
+    model = engine.read_model(_random(type))
+    debugger = engine.Debugger(model, {}, seed=5)
+    debugger.run()
+    (drawn,) = debugger.result.outputs
+    assert len(np.unique(drawn)) == drawn.size
+    for iteration in (13, 2, 19):
+        np.testing.assert_array_equal(debugger.value(f"main/Loop_1[{iteration}]/body/{type}_1"), drawn[iteration])
+    np.testing.assert_array_equal(engine.run(model, {}, seed=5).outputs[0], drawn)
+
+
+def _external(location: str, **entries: str) -> onnx.ModelProto:
+    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[3], data_location=TensorProto.EXTERNAL)
+    for key, value in {"location": location, **entries}.items():
+        tensor.external_data.add(key=key, value=value)
+    value = helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])
+    graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "external", [value], [output], [tensor])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+
+
+def test_external_data_is_mapped(tmp_path: Path) -> None:
+    (tmp_path / "data.bin").write_bytes(b"\0" * 8 + np.array([1, 2, 3], np.float32).tobytes())
+    path = tmp_path / "model.onnx"
+    path.write_bytes(_external("data.bin", offset="8", length="12").SerializeToString())
+    np.testing.assert_array_equal(engine.run(engine.read_model(path), X).outputs[0], [2, 4, 6])
+    given = engine.read_model(path.read_bytes(), weights=(tmp_path / "data.bin").read_bytes())
+    np.testing.assert_array_equal(engine.run(given, X).outputs[0], [2, 4, 6])
+
+
+@pytest.mark.parametrize("location", ["../secret", "/etc/hostname", "a/../../secret", "..\\secret", "link", "", "missing", "C:x"])
+def test_external_data_outside_the_folder_is_refused(tmp_path: Path, location: str) -> None:
+    (tmp_path / "secret").write_bytes(b"\0" * 12)
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "link").symlink_to(tmp_path / "secret")
+    path = folder / "model.onnx"
+    path.write_bytes(_external(location).SerializeToString())
+    with pytest.raises(ReadError, match="initializer 'w'"):
+        engine.read_model(path)
+
+
+@pytest.mark.parametrize(("dims", "data"), [([10**12], b"\0" * 4), ([-1], b""), ([2, 2], b"\0" * 12), ([2**62, 2**62], b"")])
+def test_tensors_that_contradict_their_data_are_refused(dims: list[int], data: bytes) -> None:
+    model = _external("data.bin")
+    model.graph.initializer[0].CopyFrom(TensorProto(name="w", data_type=TensorProto.FLOAT, dims=dims, raw_data=data))
+    with pytest.raises(ReadError, match="initializer 'w'"):
+        engine.read_model(model.SerializeToString())
+
+
+def test_damaged_files_are_refused() -> None:
+    data = parser.parse_model(HEADER + LOOP).SerializeToString()
+    for cut in (3, 20, len(data) // 2, len(data) - 1):
+        with pytest.raises(ReadError):
+            engine.read_model(data[:cut])
+
+
+def test_millions_of_empty_nodes_are_refused() -> None:
+    nodes = b"\x0a\x00" * 4_000_000
+    graph = onnx.GraphProto(name="g").SerializeToString() + nodes
+    length = bytearray()
+    size = len(graph)
+    while size > 127:
+        length.append(size & 127 | 128)
+        size >>= 7
+    with pytest.raises(ReadError, match="parts"):
+        engine.read_model(b"\x08\x08\x3a" + bytes(length) + bytes([size]) + graph)
+
+
+def test_outputs_beyond_all_bounds_are_refused() -> None:
+    text = "main (int64[2] s) => (float[A, B] y) { y = ConstantOfShape (s) }"
+    with pytest.raises(engine.RunStopped, match="more than the limit"):
+        engine.run(read(text), {"s": np.array([10**6, 10**6])})
+
+
+def test_an_unknown_operation_is_a_diagnostic() -> None:
+    model = read("main (float[3] x) => (float[3] y) { y = Nonsense (x) }")
+    with pytest.raises(InvalidModel):
+        engine.run(model, X)
+    assert check(model, CATALOGUE).diagnostics[0].code == "LS301"
+
+
+def test_a_name_that_nothing_makes_is_a_diagnostic() -> None:
+    report = check(read("main (float[3] x) => (float[3] y) { y = Add (x, nowhere) }"), CATALOGUE)
+    assert not report.ok
+    assert "nowhere" in str(report.diagnostics[0].message)
+
+
+def test_nodes_that_are_not_in_order_run() -> None:
+    data = parser.parse_model(HEADER + "main (float[3] x) => (float[3] y) { t = Neg (x) y = Abs (t) }")
+    first, second = data.graph.node[0], data.graph.node[1]
+    swapped = onnx.ModelProto()
+    swapped.CopyFrom(data)
+    del swapped.graph.node[:]
+    swapped.graph.node.extend([second, first])
+    np.testing.assert_array_equal(engine.run(engine.read_model(swapped.SerializeToString()), X).outputs[0], [1, 2, 3])
+
+
+def test_attributes_are_typed_and_frozen() -> None:
+    data = helper.make_model(
+        helper.make_graph(
+            [helper.make_node("ConstantOfShape", ["s"], ["y"], value=numpy_helper.from_array(f := np.array([2.5], np.float32)))],
+            "g",
+            [helper.make_tensor_value_info("s", TensorProto.INT64, [1])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None])],
+        ),
+        opset_imports=[helper.make_opsetid("", 17)],
+    )
+    node = next(node for node in engine.read_model(data.SerializeToString()).graph.nodes if node.type == "ConstantOfShape")
+    value = node.attributes["value"]
+    assert isinstance(value, np.ndarray)
+    assert value == f
+    assert not value.flags.writeable
+    with pytest.raises(TypeError):
+        node.attributes["value"] = 1  # type: ignore[index]
+
+
+def test_onnx_models_are_not_written_as_ir(tmp_path: Path) -> None:
+    from engine.write import write_model
+
+    with pytest.raises(engine.EngineError, match="ONNX model cannot be written"):
+        write_model(read(LOOP), tmp_path / "m.xml")
+
+
+def test_a_value_in_the_branch_not_taken_says_so() -> None:
+    debugger = engine.Debugger(read(NESTED_IFS), {**X, "a": np.array(False), "b": np.array(True)})
+    debugger.run()
+    with pytest.raises(ValueUnavailable, match="its condition chose else"):
+        debugger.value("main/If_2/then/If_0")

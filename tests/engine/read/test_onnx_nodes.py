@@ -1,0 +1,96 @@
+"""The node tests of the onnx package: all with control flow, and a broad sample of the others."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import GraphProto, TensorProto, numpy_helper
+from onnx.backend.test.case.test_case import TestCase
+
+import engine
+from engine.ops.onnx.catalogue import REGIONS
+
+_EVERY = 7
+"""Of the tests without control flow, one in so many."""
+_NOT_REPEATABLE = "bernoulli"
+
+
+def _collected() -> dict[str, TestCase]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.case.node import collect_testcases
+
+        return {case.name: case for case in collect_testcases()}
+
+
+_CASES = _collected()
+
+
+def _has_control_flow(graph: GraphProto) -> bool:
+    waiting = [graph]
+    while waiting:
+        for node in waiting.pop().node:
+            if node.op_type in REGIONS:
+                return True
+            waiting += [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+    return False
+
+
+_CONTROL_FLOW = sorted(name for name, case in _CASES.items() if _has_control_flow(case.model.graph))
+_OTHERS = [name for name in sorted(set(_CASES) - set(_CONTROL_FLOW)) if _NOT_REPEATABLE not in name and "flexattention" not in name]
+
+
+def _tensor(value: Any) -> Any:
+    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else value
+
+
+def _ran(case: TestCase) -> Iterable[tuple[Sequence[Any], Sequence[Any]]]:
+    """Outputs of ours and of the test."""
+    model = engine.read_model(case.model.SerializeToString())
+    names = [one.name for one in case.model.graph.input]
+    for inputs, outputs in case.data_sets:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = engine.run(model, dict(zip(names, map(_tensor, inputs), strict=True)))
+        yield result.outputs, [_tensor(one) for one in outputs]
+
+
+def _check(case: TestCase) -> None:
+    for mine, theirs in _ran(case):
+        assert len(mine) == len(theirs)
+        for one, other in zip(mine, theirs, strict=True):
+            _same(one, other, case)
+
+
+def _same(one: Any, other: Any, case: TestCase) -> None:
+    if other is None:
+        assert one is None
+    elif isinstance(other, (list, tuple)):
+        assert isinstance(one, tuple)
+        assert len(one) == len(other)
+        for mine, theirs in zip(one, other, strict=True):
+            _same(mine, theirs, case)
+    else:
+        expected = np.asarray(other)
+        assert one.shape == expected.shape
+        if expected.dtype.kind in "USO":
+            texts = [item.decode() if isinstance(item, bytes) else str(item) for item in expected.reshape(-1).tolist()]
+            assert one.reshape(-1).tolist() == texts
+            return
+        assert one.dtype == expected.dtype
+        wide = np.complex128 if expected.dtype.kind == "c" else np.float64
+        np.testing.assert_allclose(one.astype(wide), expected.astype(wide), rtol=case.rtol, atol=max(case.atol, 1e-7))
+
+
+@pytest.mark.parametrize("name", _CONTROL_FLOW)
+def test_control_flow(name: str) -> None:
+    _check(_CASES[name])
+
+
+@pytest.mark.parametrize("name", _OTHERS[::_EVERY])
+def test_sample(name: str) -> None:
+    _check(_CASES[name])

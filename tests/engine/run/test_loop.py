@@ -1,0 +1,257 @@
+"""Every role and corner of Loop-5 (spec: infrastructure/loop-5), each with what it gives and why it ended."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import engine
+from engine.ir.model import BackEdge, Body, InputMap, LayerId, OutputMap
+from tests.engine.drafts import BOOL, F32, I32, I64, Draft, Ref, loop
+
+
+def counting(trip: object, start: object, *, stop_at: float = 1e9, trip_type=I64, shape=(), trip_shape=()) -> engine.Model:
+    """Adds 1 to x in each iteration; goes on while x is below ``stop_at``. Outputs: the last x, all x joined, x of before."""
+    outer = Draft()
+    x = outer.parameter("x", F32, (1,))
+    trips = outer.const(np.full(trip_shape, trip), trip_type)
+    go = outer.const(np.full(shape, start), BOOL)
+    body = Draft()
+    state = body.parameter("state", F32, (1,))
+    more = body.op("Add", state, body.const([1.0]), name="more")
+    below = body.op("Less", more, body.const([stop_at]), name="below")
+    again, out, before = body.result(below), body.result(more, "more_out"), body.result(state, "before")
+    made = loop(outer, body, trips, go, again=again, carried=[(x, state, out)], last=[out, before], joined=[(out, {})], name="count")
+    for output in range(3):
+        outer.result(Ref(made.layer, output), f"out{output}")
+    return outer.model()
+
+
+@pytest.mark.parametrize("trip_type", [I32, I64])
+@pytest.mark.parametrize("trip_shape", [(), (1,)])
+@pytest.mark.parametrize("shape", [(), (1,)])
+@pytest.mark.parametrize(
+    ("trip", "start", "stop_at", "iterations", "ended_by"),
+    [
+        (3, True, 1e9, 3, "trip_count"),
+        (-1, True, 4.0, 4, "condition"),
+        (10, True, 4.0, 4, "condition"),
+        (4, True, 4.0, 4, "condition"),  # both at once: it would have stopped anyway
+        (0, True, 1e9, 0, "zero_trip_count"),
+        (0, False, 1e9, 0, "zero_trip_count"),
+        (5, False, 1e9, 0, "initial_condition"),
+        (-1, False, 1e9, 0, "initial_condition"),
+        (5, True, 0.0, 1, "condition"),
+    ],
+)
+def test_count_and_ending(trip_type, trip_shape, shape, trip, start, stop_at, iterations, ended_by):
+    model = counting(trip, start, stop_at=stop_at, trip_type=trip_type, shape=shape, trip_shape=trip_shape)
+    result = engine.run(model, {"x": np.float32([0])})
+    (record,) = result.control_flow
+    assert (record.address, record.kind, record.iterations, record.ended_by, record.branch) == (
+        "main/count",
+        "Loop",
+        iterations,
+        ended_by,
+        None,
+    )
+    last, before, joined = result.outputs
+    assert last.tolist() == [float(iterations)]
+    assert joined.tolist() == [float(number) for number in range(1, iterations + 1)]
+    # A last value that is carried equals its initial value when nothing ran; one that is not carried was never computed: zeros.
+    assert before.tolist() == [max(iterations - 1.0, 0.0)]
+
+
+def test_a_trip_count_beyond_32_bits_is_not_cut():
+    """OpenVINO's CPU truncates 2^32 + 2 to 2 iterations; the specification does not."""
+    model = counting(2**32 + 2, True, stop_at=6.0)
+    assert engine.run(model, [np.float32([0])]).control_flow[0].iterations == 6
+
+
+def test_states_swap_at_once():
+    """OpenVINO's CPU copies one back edge after the other, and so loses a state from iteration 2 on."""
+    outer, body = Draft(), Draft()
+    a, b = outer.parameter("a", F32, (2,)), outer.parameter("b", F32, (2,))
+    left, right = body.parameter("left", F32, (2,)), body.parameter("right", F32, (2,))
+    again = body.result(body.const(True, BOOL))
+    to_left, to_right = body.result(right), body.result(left)
+    made = loop(
+        outer,
+        body,
+        outer.const(5, I64),
+        outer.const(True, BOOL),
+        again=again,
+        carried=[(a, left, to_left), (b, right, to_right)],
+        last=[to_left, to_right],
+    )
+    outer.result(made)
+    outer.result(Ref(made.layer, 1))
+    one, other = np.float32([1, 2]), np.float32([3, 4])
+    got = engine.run(outer.model(), [one, other]).outputs
+    np.testing.assert_array_equal(got, [other, one])
+
+
+@pytest.mark.parametrize(
+    ("attributes", "joined_attributes", "expected"),
+    [
+        ({"axis": 0}, {}, [[1, 2], [3, 4], [5, 6]]),
+        ({"axis": 0, "stride": -1}, {}, [[5, 6], [3, 4], [1, 2]]),
+        ({"axis": 0}, {"stride": -1}, [[5, 6], [3, 4], [1, 2]]),
+        ({"axis": -2}, {"axis": -2}, [[1, 2], [3, 4], [5, 6]]),
+        ({"axis": 1}, {"axis": 1}, [[1, 2], [3, 4], [5, 6]]),
+        ({"axis": 1, "stride": -1}, {"axis": 1}, [[2, 1], [4, 3], [6, 5]]),
+        ({"axis": 1}, {"axis": 0}, [[1], [3], [5], [2], [4], [6]]),
+    ],
+)
+def test_slices_and_joins(attributes, joined_attributes, expected):
+    outer, body = Draft(), Draft()
+    x = outer.parameter("x", F32, (3, 2))
+    part = body.parameter("part", F32, (-1, -1))
+    again, out = body.result(body.const(True, BOOL)), body.result(part)
+    trips = 3 if attributes["axis"] in (0, -2) else 2
+    made = loop(
+        outer,
+        body,
+        outer.const(trips, I64),
+        outer.const(True, BOOL),
+        again=again,
+        sliced=[(x, part, attributes)],
+        joined=[(out, joined_attributes)],
+    )
+    outer.result(made)
+    got = engine.run(outer.model(), [np.float32([[1, 2], [3, 4], [5, 6]])]).outputs[0]
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_parts_of_two():
+    outer, body = Draft(), Draft()
+    x = outer.parameter("x", F32, (6,))
+    part = body.parameter("part", F32, (2,))
+    again, out = body.result(body.const(True, BOOL)), body.result(body.op("Negative", part))
+    made = loop(
+        outer,
+        body,
+        outer.const(3, I64),
+        outer.const(True, BOOL),
+        again=again,
+        sliced=[(x, part, {"axis": 0, "stride": -2, "part_size": 2})],
+        joined=[(out, {"stride": 2, "part_size": 2})],
+    )
+    outer.result(made)
+    got = engine.run(outer.model(), [np.arange(6, dtype=np.float32)]).outputs[0]
+    assert got.tolist() == [-4, -5, -2, -3, 0, -1]
+
+
+@pytest.mark.parametrize(
+    ("trips", "iterations", "ended_by"),
+    [(2, 2, "trip_count"), (4, 4, "trip_count"), (7, 4, "slices_exhausted"), (-1, 4, "slices_exhausted")],
+)
+def test_slices_run_out(trips, iterations, ended_by):
+    """Every runtime leaves this undefined; we end there and say so."""
+    outer, body = Draft(), Draft()
+    x = outer.parameter("x", F32, (4,))
+    part = body.parameter("part", F32, (1,))
+    again, out = body.result(body.const(True, BOOL)), body.result(part)
+    made = loop(
+        outer, body, outer.const(trips, I64), outer.const(True, BOOL), again=again, sliced=[(x, part, {"axis": 0})], joined=[(out, {})]
+    )
+    outer.result(made)
+    result = engine.run(outer.model(), [np.arange(4, dtype=np.float32)])
+    assert (result.control_flow[0].iterations, result.control_flow[0].ended_by) == (iterations, ended_by)
+    assert result.outputs[0].tolist() == list(range(iterations))
+
+
+@pytest.mark.parametrize("element_type", [I32, I64])
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_current_iteration(element_type, shape):
+    outer, body = Draft(), Draft()
+    number = body.parameter("number", element_type, shape)
+    again, out = body.result(body.const(True, BOOL)), body.result(body.op("Add", number, body.const(10, element_type)))
+    made = loop(outer, body, outer.const(3, I64), outer.const(True, BOOL), again=again, iteration=number, joined=[(out, {})])
+    outer.result(made)
+    got = engine.run(outer.model()).outputs[0]
+    assert got.dtype == element_type.dtype
+    assert got.tolist() == [10, 11, 12]
+
+
+def test_an_unconnected_carried_parameter_starts_at_zero():
+    """As OpenVINO does; the check says so."""
+    outer, body = Draft(), Draft()
+    state = body.parameter("state", F32, (2,))
+    again, out = body.result(body.const(True, BOOL)), body.result(body.op("Add", state, body.const([1.0, 2.0])))
+    bodies = Body(
+        "body",
+        body.graph(),
+        (InputMap(-1, LayerId(state.layer)),),
+        (OutputMap(2, LayerId(out.layer)), OutputMap(-1, LayerId(again.layer), purpose="execution_condition")),
+        (BackEdge(LayerId(out.layer), LayerId(state.layer)),),
+    )
+    made = outer.region("Loop", [outer.const(3, I64), outer.const(True, BOOL)], [bodies], 1)
+    outer.result(made)
+    assert engine.run(outer.model()).outputs[0].tolist() == [3.0, 6.0]
+
+
+@pytest.mark.parametrize(("axis", "lengths"), [(0, (0, 3)), (1, (0, 0))])
+def test_joining_nothing(axis, lengths):
+    """Zero iterations: empty along the axis, and 0 in every dimension that is dynamic."""
+    outer, body = Draft(), Draft()
+    x = outer.parameter("x", F32, (-1, 3))
+    whole = body.parameter("whole", F32, (-1, 3))
+    again, out = body.result(body.const(True, BOOL)), body.result(body.op("Negative", whole))
+    made = loop(
+        outer, body, outer.const(0, I64), outer.const(True, BOOL), again=again, invariants=[(x, whole)], joined=[(out, {"axis": axis})]
+    )
+    outer.result(made)
+    got = engine.run(outer.model(), [np.ones((2, 3), np.float32)]).outputs[0]
+    assert got.shape == lengths
+    assert got.dtype == np.float32
+
+
+def test_a_state_may_grow():
+    outer, body = Draft(), Draft()
+    x = outer.parameter("x", F32, (-1,))
+    state = body.parameter("state", F32, (-1,))
+    again = body.result(body.const(True, BOOL))
+    out = body.result(body.op("Concat", state, body.const([7.0]), axis="0"))
+    made = loop(
+        outer, body, outer.const(4, I64), outer.const(True, BOOL), again=again, carried=[(x, state, out)], last=[out], joined=[(out, {})]
+    )
+    outer.result(made)
+    outer.result(Ref(made.layer, 1))
+    last, joined = engine.run(outer.model(), [np.float32([1])]).outputs
+    assert last.tolist() == [1, 7, 7, 7, 7]
+    assert len(joined) == 2 + 3 + 4 + 5
+    debugger = engine.Debugger(outer.model(), [np.float32([1])])
+    debugger.run()
+    shapes = [debugger.value(f"main/Loop_3[{iteration}]/body/state").shape for iteration in range(4)]
+    assert shapes == [(1,), (2,), (3,), (4,)]
+
+
+def test_a_loop_without_end_is_never_a_hang():
+    """Its condition is constant true: the limit pauses it, with everything kept."""
+    model = counting(-1, True, stop_at=np.inf)
+    with pytest.raises(engine.RunStopped, match="limit of 1,000 iterations") as stopped:
+        engine.run(model, [np.float32([0])], limits=engine.Limits(iterations=1000))
+    assert stopped.value.cause == "limit"
+    assert stopped.value.address.startswith("main/count[1000]/body")
+    (record,) = stopped.value.result.control_flow
+    assert (record.iterations, record.ended_by) == (1000, "limit")
+
+
+def test_a_repeating_state_proves_that_a_loop_never_ends():
+    """x -> 1 - x comes back every second iteration, and nothing else feeds the next."""
+    outer, body = Draft(), Draft()
+    x = outer.parameter("x", F32, ())
+    state = body.parameter("state", F32, ())
+    out_value = body.op("Subtract", body.const(1.0), state)
+    again, out = body.result(body.op("Less", out_value, body.const(5.0))), body.result(out_value)
+    made = loop(outer, body, outer.const(-1, I64), outer.const(True, BOOL), again=again, carried=[(x, state, out)], last=[out])
+    outer.result(made)
+    with pytest.raises(engine.RunStopped, match=r"can never end: the carried state of iterations .* is equal"):
+        engine.run(outer.model(), [np.float32(0.25)])
+
+
+def test_seconds_are_a_limit():
+    model = counting(-1, True, stop_at=np.inf)
+    with pytest.raises(engine.RunStopped, match=r"limit of 0\.2 seconds"):
+        engine.run(model, [np.float32([0])], limits=engine.Limits(seconds=0.2))

@@ -1,0 +1,103 @@
+"""engine.show starts the app on a model and its inputs, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import time
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import engine
+from engine import build
+
+
+def halving() -> engine.Model:
+    graph = build.Graph("halve: until/small")
+    x = graph.parameter("x", "f32", [])
+    return graph.model(build.while_loop(lambda v: v > 1, lambda v: v / 2, [x])[0])
+
+
+class Started:
+    """Stands for the app's process."""
+
+    def __init__(self, words: list[str], env: dict[str, str]) -> None:
+        self.words, self.env, self.running = words, env, True
+
+    def poll(self) -> int | None:
+        return None if self.running else 0
+
+    def wait(self, timeout: float | None = None) -> int:
+        self.running = False
+        return 0
+
+    terminate = wait
+
+
+@pytest.fixture
+def started(monkeypatch):
+    monkeypatch.setattr("subprocess.Popen", Started)
+    return Started
+
+
+def test_the_app_gets_the_model_and_its_inputs(started):
+    shown = engine.show(halving(), [100], wait=False, browser=False)
+    words = shown.process.words
+    assert words[1:4] == ["-P", "-m", "app.cli"]
+    assert words[-1] == "--no-browser"
+    path, inputs = Path(words[4]), words[words.index("--inputs") + 1]
+    assert path.name == "halve_ until_small.xml"
+    model = engine.read_model(path)
+    with np.load(inputs) as arrays:
+        assert engine.run(model, [arrays["0"]]).outputs[0] == np.float32(0.78125)
+    assert shown.url.endswith(words[words.index("--port") + 1])
+    assert shown.url in shown._repr_html_()
+    shown.stop()
+    assert not path.exists()
+
+
+def test_inputs_of_every_type_arrive(started):
+    graph = build.Graph("types")
+    given = {"bf16": [0.5], "f16": [1.5], "i4": [-3], "u1": [1], "boolean": [True], "string": ["a"], "i64": [2**40]}
+    made = [graph.parameter(name, name, [1]) for name in given]
+    shown = engine.show(graph.model(made), given, wait=False, browser=False)
+    words = shown.process.words
+    with np.load(words[words.index("--inputs") + 1], allow_pickle=False) as arrays:
+        stored = engine.run(engine.read_model(words[4]), {int(key): arrays[key] for key in arrays.files})
+    assert [output.tolist() for output in stored.outputs] == list(given.values())
+    shown.stop()
+
+
+def test_a_script_waits_and_a_prompt_does_not(started, monkeypatch):
+    assert not engine.show(halving(), [100]).process.running
+    monkeypatch.setattr("sys.ps1", ">>> ", raising=False)
+    shown = engine.show(halving(), [100])
+    assert shown.process.running
+    shown.stop()
+    assert not shown.process.running
+
+
+def test_inputs_that_do_not_fit_are_told_at_once(started):
+    with pytest.raises(engine.InputError, match="takes shape"):
+        engine.show(halving(), [[1, 2]])
+    with pytest.raises(engine.InputError, match="no value is given for 'x'"):
+        engine.show(halving(), {})
+
+
+@pytest.mark.slow
+def test_the_real_app_answers():
+    shown = engine.show(halving(), [100], wait=False, browser=False)
+    try:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and shown.process.poll() is None:
+            try:
+                assert urllib.request.urlopen(f"{shown.url}/_stcore/health", timeout=5).read() == b"ok"
+                break
+            except OSError:
+                time.sleep(0.2)
+        else:
+            pytest.fail("the app did not start")
+    finally:
+        shown.stop()
+    assert shown.process.poll() is not None

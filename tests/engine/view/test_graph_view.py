@@ -1,0 +1,99 @@
+"""What is drawn of a model: boxes, frames, roles on lines, constants in boxes, stubs."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.view.build import graph_view
+from engine.view.folding import Folding
+from engine.view.graph import GraphView
+from tests.engine.view.models import branches, chain, nested, summing_loop
+
+
+def lines(view: GraphView) -> set[tuple[str, str, str, str]]:
+    """(kind, from, to, label) with the boxes' addresses."""
+    nodes = {node.id: node for node in view.nodes}
+    return {(edge.kind, nodes[edge.source].address, nodes[edge.target].address, edge.label) for edge in view.edges}
+
+
+def test_a_loop_is_a_frame_with_its_port_maps_back_edges_and_conditions() -> None:
+    view = graph_view(summing_loop(), Folding())
+    assert [(cluster.kind, cluster.address, cluster.body) for cluster in view.clusters] == [("loop", "main/loop", "main/loop/body")]
+    assert lines(view) == {
+        ("input_map", "main/zero", "main/loop/body/sum", "carried"),
+        ("input_map", "main/x", "main/loop/body/part", "sliced axis 0"),
+        ("data", "main/loop/body/sum", "main/loop/body/add", ""),
+        ("data", "main/loop/body/part", "main/loop/body/add", ""),
+        ("data", "main/loop/body/add", "main/loop/body/less", ""),
+        ("data", "main/loop/body/add", "main/loop/body/next", ""),
+        ("data", "main/loop/body/less", "main/loop/body/again", ""),
+        ("output_map", "main/loop/body/next", "main/loop:0", "last value"),
+        ("output_map", "main/loop/body/next", "main/loop:1", "concatenated axis 1"),
+        ("back", "main/loop/body/next", "main/loop/body/sum", ""),
+        ("again", "main/loop/body/again", "main/loop", "again?"),
+        ("data", "main/loop:0", "main/total", ""),
+    }
+    back = next(edge for edge in view.edges if edge.kind == "back")
+    assert (back.tensor, back.into) == ("main/loop/body/next", "main/loop/body/sum")
+    sliced = next(edge for edge in view.edges if edge.label == "sliced axis 0")
+    assert sliced.slices is not None
+    assert sliced.slices.axis == 0
+
+
+def test_constants_are_written_into_their_consumers() -> None:
+    view = graph_view(summing_loop(), Folding())
+    boxes = view.node_of
+    assert boxes["main/loop"].kind == "control"
+    assert boxes["main/loop"].constants == ("≤ 12", "starts if true")
+    assert boxes["main/loop/body/less"].constants == ("10.0",)
+    assert boxes["main/loop/body/i"].badge == "iteration"
+    shown = graph_view(summing_loop(), Folding(constants=True))
+    assert {node.address for node in shown.nodes if node.kind == "constant"} == {"main/trips", "main/start", "main/loop/body/large"}
+    assert ("trip_count", "main/trips", "main/loop", "trip count") in lines(shown)
+
+
+def test_an_if_is_two_frames_side_by_side_that_merge() -> None:
+    view = graph_view(branches(), Folding())
+    assert [(cluster.kind, cluster.parent) for cluster in view.clusters] == [("if", ""), ("then", "c0"), ("else", "c0")]
+    assert {line for line in lines(view) if line[0] in ("condition", "branch", "merge")} == {
+        ("condition", "main/c", "main/choose", "condition"),
+        ("branch", "main/choose", "main/choose/then/a", ""),
+        ("branch", "main/choose", "main/choose/else/b", ""),
+        ("merge", "main/choose/then/r", "main/choose:0", ""),
+        ("merge", "main/choose/else/r", "main/choose:0", ""),
+    }
+
+
+def test_folded_places_are_one_box() -> None:
+    view = graph_view(branches(), Folding(frozenset({"main/choose/then"})))
+    folded = view.node_of["main/choose/then"]
+    assert (folded.kind, folded.badge, folded.body) == ("folded", "4 nodes", "main/choose/then")
+    assert ("input_map", "main/x", "main/choose/then", "") in lines(view)
+    view = graph_view(branches(), Folding(frozenset({"main/choose"})))
+    assert not view.clusters
+    assert view.hidden == 6
+    assert ("data", "main/choose", "main/y", "") in lines(view)
+    assert view.showing("main/choose/then/double") is view.node_of["main/choose"]
+
+
+def test_a_body_can_be_the_canvas() -> None:
+    view = graph_view(summing_loop(), Folding(), root="main/loop/body")
+    assert not view.clusters
+    assert "main/loop/body/add" in view.node_of
+    with pytest.raises(KeyError):
+        graph_view(summing_loop(), Folding(), root="main/loop/then")
+
+
+def test_long_lines_become_numbered_stubs() -> None:
+    assert not [node for node in graph_view(chain(14, reach=12)).nodes if node.kind == "stub"]
+    view = graph_view(chain(20, reach=15))
+    stubs = [node for node in view.nodes if node.kind == "stub"]
+    assert [stub.title for stub in stubs] == ["1", "1"]
+    assert [stub.address for stub in stubs] == ["main/relu_4", "main/relu_4"]
+    assert [edge.kind for edge in view.edges if edge.source == stubs[1].id] == ["data"]
+
+
+def test_three_hundred_nested_bodies() -> None:
+    model = nested(300)
+    assert len(graph_view(model).nodes) < 80
+    assert len(graph_view(model, Folding()).clusters) == 600

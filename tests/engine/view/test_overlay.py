@@ -1,0 +1,79 @@
+"""What is said of one moment of a real run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+import engine
+from engine.view.build import graph_view
+from engine.view.folding import Folding
+from engine.view.overlay import overlay_at
+from engine.view.preview import has_nan, value_preview
+
+FOLDER = Path(__file__).parents[3] / "sample_models"
+
+
+def inputs_of(sample: str, name: str) -> dict[str, object]:
+    with np.load(FOLDER / sample / "inputs" / f"{name}.npz", allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
+def test_a_moment_inside_a_loop_and_a_branch() -> None:
+    model = engine.read_model(FOLDER / "collatz" / "model.xml")
+    debugger = engine.Debugger(model, inputs_of("collatz", "three"))
+    view = graph_view(model, Folding())
+    by_id = view.by_id
+    branches = [cluster.id for cluster in view.clusters if cluster.kind in ("then", "else")]
+    seen: set[str] = set()
+    taken: set[tuple[str, ...]] = set()
+    for _ in range(120):
+        debugger.step()
+        overlay = overlay_at(debugger, view)
+        json.dumps(overlay.as_data(), allow_nan=False)
+        assert set(overlay.nodes) <= set(by_id)
+        assert set(overlay.frames) <= set(by_id)
+        current = [id for id, state in overlay.nodes.items() if "current" in state]
+        assert current == [overlay.current] * bool(overlay.current in overlay.nodes)
+        seen |= {state for classes in overlay.nodes.values() for state in classes.split()} | set(overlay.headers.values())
+        taken.add(tuple(overlay.frames[branch] for branch in branches if branch in overlay.frames))
+    assert {"current", "done", "waiting", "skipped"} <= seen
+    assert any(text.startswith("iteration 2") for text in seen)
+    assert {("taken", "skipped"), ("skipped", "taken")} <= taken
+    assert debugger.cursor.kind in ("finished", "operation", "enter", "end")
+
+
+def test_values_back_edges_and_marks() -> None:
+    model = engine.read_model(FOLDER / "for_loop" / "model.xml")
+    debugger = engine.Debugger(model, inputs_of("for_loop", "three_years"))
+    view = graph_view(model, Folding())
+    previews: dict[str, str] = {}
+    back = next(edge for edge in view.edges if edge.kind == "back")
+    carried: list[list[str]] = []
+    while debugger.cursor.kind != "finished":
+        overlay = overlay_at(debugger, view, previews=previews)
+        if debugger.cursor.kind == "end":
+            carried.append(overlay.backs[back.id])
+        debugger.step()
+    assert len(carried) > 1
+    # What one iteration hands on is what the next begins with.
+    assert [now for now, _ in carried[:-1]] == [before for _, before in carried[1:]]
+    chosen = next(node for node in view.nodes if node.kind == "operation")
+    overlay = overlay_at(
+        debugger, view, selected=chosen.address, breakpoints=(chosen.address.replace("/body/", "[*]/body/"), "main/nowhere")
+    )
+    assert overlay.nodes[chosen.id].endswith("selected breakpoint")
+    assert overlay_at(None, view, selected=chosen.address).nodes == {chosen.id: "selected"}
+
+
+def test_previews() -> None:
+    assert value_preview(np.arange(6, dtype=np.int64).reshape(2, 3)) == "[2,3] 0 … 5"
+    assert value_preview(np.array(["a", "b"], object)) == '[2] "a", "b"'
+    assert value_preview(np.float32("nan")) == "NaN"
+    assert value_preview(np.full((4, 4), np.inf, np.float16)) == "[4,4] inf … inf"
+    with np.errstate(all="raise"):
+        assert has_nan(np.array([1, np.nan, np.inf], np.float32))
+        assert not has_nan(np.array([np.inf, -np.inf, 65504], np.float16))
+        assert not has_nan(np.full(1000, 60000, np.float16))

@@ -1,0 +1,125 @@
+"""The house's rules that a machine can watch: imports point one way, the engine is silent, files stay small."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+ALLOWED: dict[str, frozenset[str]] = {}
+"""For each room of the engine, the rooms that it may import from (its own apart)."""
+
+_CHAIN = ("errors", "ir", "ops", "check", "run", "trace", "debug", "explain", "view")
+for _position, _room in enumerate(_CHAIN):
+    ALLOWED[_room] = frozenset(_CHAIN[:_position])
+ALLOWED["read"] = frozenset({"errors", "ir"})
+ALLOWED["write"] = frozenset({"errors", "ir"})
+ALLOWED["build"] = frozenset({"errors", "ir", "ops", "check"})
+ALLOWED["show"] = frozenset({"errors", "ir", "write", "debug"})
+ALLOWED["notebook"] = frozenset({"errors", "ir", "view"})
+
+LONG_FILES: dict[str, str] = {}
+"""Files over 400 lines, each with the reason why it is better whole."""
+
+MOST_LINES = 400
+
+
+def sources(folder: str) -> list[Path]:
+    return sorted(path for path in (ROOT / folder).rglob("*.py") if "node_modules" not in path.parts)
+
+
+def imported(path: Path, *, at_run_time: bool) -> Iterator[str]:
+    """Dotted names that a file imports; with ``at_run_time`` without those only for the type checker."""
+    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while waiting:
+        node = waiting.pop()
+        if at_run_time and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            waiting.extend(node.orelse)
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        waiting.extend(ast.iter_child_nodes(node))
+
+
+def room_of(path: Path) -> str:
+    inside = path.relative_to(ROOT / "engine")
+    return inside.parts[0] if len(inside.parts) > 1 else inside.stem
+
+
+@pytest.mark.parametrize("room", sorted(ALLOWED))
+def test_imports_point_one_way(room: str) -> None:
+    wrong = []
+    for path in sources("engine"):
+        if room_of(path) != room:
+            continue
+        for name in imported(path, at_run_time=True):
+            parts = name.split(".")
+            if parts[0] == "app":
+                wrong.append(f"{path.relative_to(ROOT)} imports {name}")
+            if parts[0] == "engine" and len(parts) > 1 and parts[1] != room and parts[1] not in ALLOWED[room]:
+                wrong.append(f"{path.relative_to(ROOT)} imports {name}")
+    assert not wrong
+
+
+def test_every_room_has_a_rule() -> None:
+    assert {room_of(path) for path in sources("engine")} - {"__init__"} <= set(ALLOWED)
+
+
+def test_only_the_app_knows_streamlit() -> None:
+    users = {
+        path.relative_to(ROOT).parts[0]
+        for folder in ("engine", "sample_models", "app")
+        for path in sources(folder)
+        if any(name.split(".")[0] == "streamlit" for name in imported(path, at_run_time=False))
+    }
+    assert users <= {"app"}
+
+
+def test_the_engine_never_prints() -> None:
+    printing = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sources("engine")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("print", "input", "eval", "exec")
+        and not (node.func.id == "exec" and room_of(path) == "run")  # code generated from the plan
+    ]
+    assert not printing
+
+
+def test_session_state_has_one_door() -> None:
+    users = {
+        str(path.relative_to(ROOT))
+        for path in sources("app")
+        if any(
+            isinstance(node, ast.Attribute) and node.attr == "session_state"
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        )
+    }
+    assert users <= {"app/session.py"}
+
+
+def test_long_files_say_why() -> None:
+    long = {
+        str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines())
+        for folder in ("engine", "app", "tests", "sample_models")
+        for path in sources(folder)
+    }
+    assert {name for name, lines in long.items() if lines > MOST_LINES} == set(LONG_FILES)
+
+
+def test_modules_say_what_they_are_for() -> None:
+    silent = [
+        str(path.relative_to(ROOT))
+        for folder in ("engine", "app")
+        for path in sources(folder)
+        if not ast.get_docstring(ast.parse(path.read_text()))
+    ]
+    assert not silent

@@ -1,0 +1,152 @@
+"""Every sample on every input set: our engine against OpenVINO, and the catalogue against the files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+import pytest
+
+import engine
+import sample_models
+from sample_models import InputSet, Sample, samples
+
+CONFIG = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY"}
+SAMPLES = {sample.name: sample for sample in samples()}
+RUNS = [
+    pytest.param(sample, chosen, id=f"{sample.name}-{chosen.name}")
+    for sample in samples()
+    for chosen in sample.sets
+    if not chosen.never_ends and not chosen.openvino_differs
+]
+
+
+def _openvinos(sample: Sample, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Compiled afresh: OpenVINO keeps results of an earlier run when a loop runs zero times."""
+    core = ov.Core()
+    compiled = core.compile_model(core.read_model(sample.model), "CPU", CONFIG)
+    request = compiled.create_infer_request()
+    request.infer({name: ov.Tensor(array) for name, array in inputs.items()})
+    return {port.get_any_name(): np.array(request.get_output_tensor(index).data) for index, port in enumerate(compiled.outputs)}
+
+
+def _iterations(sample: Sample, outputs: Mapping[str, np.ndarray]) -> int:
+    assert sample.count is not None
+    output = outputs[sample.count.output]
+    return int(output) if sample.count.read == "value" else output.shape[sample.count.axis] + sample.count.offset
+
+
+def _record(result: engine.Result, address: str) -> engine.ControlFlowRecord:
+    return next(record for record in result.control_flow if record.address == address)
+
+
+@pytest.mark.parametrize(("sample", "chosen"), RUNS)
+def test_sample_agrees_with_openvino(sample: Sample, chosen: InputSet) -> None:
+    inputs = chosen.arrays()
+    result = engine.run(engine.read_model(sample.model), inputs)
+    expected = _openvinos(sample, inputs)
+    assert len(result.outputs) == len(expected)
+    for name, theirs in expected.items():
+        ours = result.named[name]
+        assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype), name
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6, err_msg=name)
+    if sample.count is not None:
+        assert _record(result, sample.address).iterations == _iterations(sample, expected)
+
+
+@pytest.mark.parametrize("sample", samples(), ids=SAMPLES)
+def test_input_sets_take_different_ways(sample: Sample) -> None:
+    model = engine.read_model(sample.model)
+    ways = set()
+    for chosen in sample.sets:
+        if not chosen.never_ends:
+            record = _record(engine.run(model, chosen.arrays()), sample.address)
+            ways.add((record.iterations, record.branch))
+    assert len(ways) >= 2
+
+
+@pytest.mark.parametrize("sample", samples(), ids=SAMPLES)
+def test_question_has_an_answer(sample: Sample) -> None:
+    question = sample.question
+    chosen = next(one for one in sample.sets if one.name == question.inputs)
+    record = _record(engine.run(engine.read_model(sample.model), chosen.arrays()), question.address)
+    answer = {"iterations": record.iterations, "ended_by": record.ended_by, "branch": record.branch}[question.asks]
+    assert answer is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen", "answer"),
+    [
+        ("decoder", "sure_sentence", (5, "condition")),
+        ("decoder", "repeats_itself", (8, "trip_count")),
+        ("collatz", "three", (7, "condition")),
+        ("collatz", "seventeen", (12, "condition")),
+        ("while_loop", "already_there", (0, "initial_condition")),
+        ("do_while_loop", "already_there", (1, "condition")),
+        ("for_loop", "no_years", (0, "zero_trip_count")),
+        ("for_loop", "three_years", (3, "trip_count")),
+        ("for_loop_with_condition", "years_first", (4, "trip_count")),
+        ("lstm_melody", "from_note_5", (10, "condition")),
+        ("lstm_melody", "from_note_3", (10, "trip_count")),
+        ("walking_backwards", "prize_at_the_end", (5, "slices_exhausted")),
+        ("zero_iterations", "condition_false", (0, "initial_condition")),
+    ],
+)
+def test_why_it_ended(name: str, chosen: str, answer: tuple[int, str]) -> None:
+    sample = SAMPLES[name]
+    inputs = next(one for one in sample.sets if one.name == chosen).arrays()
+    record = _record(engine.run(engine.read_model(sample.model), inputs), sample.address)
+    assert (record.iterations, record.ended_by) == answer
+
+
+def test_only_a_limit_stops_what_never_ends() -> None:
+    sample = SAMPLES["infinite_loop"]
+    endless = next(chosen for chosen in sample.sets if chosen.never_ends)
+    with pytest.raises(engine.RunStopped) as stopped:
+        engine.run(engine.read_model(sample.model), endless.arrays(), limits=engine.Limits(iterations=1000))
+    record = _record(stopped.value.result, sample.address)
+    assert (record.iterations, record.ended_by) == (1000, "limit")
+
+
+def test_nan_is_born_where_the_lesson_says() -> None:
+    sample = SAMPLES["diverging_training"]
+    careful, too_fast = (engine.run(engine.read_model(sample.model), chosen.arrays()).named["losses"] for chosen in sample.sets)
+    assert np.isfinite(careful).all()
+    assert np.isinf(too_fast).nonzero()[0].tolist() == [3, 4]
+    assert np.isnan(too_fast).nonzero()[0].tolist() == [5, 6, 7]
+
+
+def test_catalogue_and_folders_name_the_same_samples() -> None:
+    folder = Path(sample_models.__file__).parent
+    assert {path.parent.name for path in folder.glob("*/model.xml")} == set(SAMPLES)
+    for sample in samples():
+        assert sample.model.with_suffix(".bin").exists()
+        assert {path.stem for path in (sample.model.parent / "inputs").glob("*.npz")} == {chosen.name for chosen in sample.sets}
+
+
+@pytest.mark.parametrize("sample", samples(), ids=SAMPLES)
+def test_catalogue_texts(sample: Sample) -> None:
+    assert sample.title
+    assert sample.card.endswith(".")
+    assert sample.card.count(". ") == 0
+    assert 2 <= sum(sample.lesson.count(mark) for mark in (". ", "? ", ".\n")) + 1 <= 4
+    assert sample.question.text.endswith("?")
+    assert sample.question.asks in ("iterations", "ended_by", "branch")
+    assert len(sample.sets) >= 2
+    assert all(chosen.text.endswith(".") for chosen in sample.sets)
+    assert all(pitfall.endswith(".") for pitfall in sample.pitfalls)
+
+
+@pytest.mark.parametrize("sample", samples(), ids=SAMPLES)
+def test_input_sets_name_the_models_inputs(sample: Sample) -> None:
+    inputs = {signature.name: signature for signature in engine.read_model(sample.model).inputs}
+    for chosen in sample.sets:
+        arrays = chosen.arrays()
+        assert arrays.keys() == inputs.keys()
+        for name, array in arrays.items():
+            element_type = inputs[name].element_type
+            assert element_type is not None
+            assert array.dtype == element_type.dtype
+            assert inputs[name].shape.contains(array.shape)
