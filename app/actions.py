@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import ParamSpec
 
@@ -19,7 +18,6 @@ from app.launched import limits
 from app.opened import Opened
 from app.session import PATIENCE, Message, Running, Session, current, widget
 from engine.debug.breakpoints import BreakpointKind
-from engine.debug.stops import stops
 from engine.errors import AddressError, EngineError, InputError, shorten
 from engine.ir.address import ROOT, Address
 from engine.ir.walk import graphs
@@ -70,7 +68,7 @@ def close() -> None:
     session = current()
     _stop(session)
     session.opened = session.debugger = session.running = None
-    session.playing = 0.0
+    session.playing = False
     session.inputs, session.selected, session.root = {}, "", ROOT
     st.query_params.clear()
 
@@ -94,7 +92,7 @@ def start(session: Session) -> None:
     if opened is None:
         return
     session.generation += 1
-    session.playing, session.compared = 0.0, None
+    session.playing, session.compared = False, None
     session.draft, session.previews = dict(session.inputs), {}
     session.ahead = session.batch = session.scout = None
     session.origins = {}
@@ -146,23 +144,10 @@ def go(move: Move) -> None:
     settled(session)
 
 
-def play(speed: float) -> None:
-    """From now on steps by itself, so many times a second; 0 stops it."""
+def play() -> None:
+    """Has the canvas step by itself, or stop that."""
     session = current()
-    session.playing, session.played = speed, time.monotonic()
-
-
-def play_on(session: Session) -> None:
-    """The next step by itself, when it is due; it stops at breakpoints and at the end."""
-    debugger = session.debugger
-    if not session.playing or debugger is None or time.monotonic() - session.played < 0.8 / session.playing:
-        return
-    session.played = time.monotonic()
-    go(engine.Debugger.step)
-    live = debugger.cursor.step == debugger.steps
-    over = debugger.cursor.kind == "finished" or (live and debugger.state != "paused")
-    if over or session.message or (live and stops(debugger, list(debugger.breakpoints))):
-        session.playing = 0.0
+    session.plays += 1
 
 
 def settled(session: Session) -> bool:

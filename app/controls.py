@@ -27,8 +27,6 @@ def _rewind(debugger: engine.Debugger) -> None:
     debugger.seek(0)  # not `restart`: what has been computed stays
 
 
-SPEED = 3.0
-"""Steps per second when it steps by itself."""
 CONTROLS = (
     Control("restart", "first_page", _rewind, "Home", "To the first moment", back=True),
     Control("back", "chevron_left", engine.Debugger.step_back, "Left", "One operation back", back=True),

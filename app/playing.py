@@ -14,7 +14,7 @@ from engine.view.tracks import tracks
 SECONDS = 0.05
 """Time to describe what is sent ahead: so long a key press may have to wait."""
 LONGEST_SCOUT = 20_000
-"""A scout has to walk the way of the run from its beginning; beyond so many steps nobody is sent."""
+"""A scout has to walk the way of the run from its beginning; beyond so many steps the debugger goes ahead itself, and comes back."""
 
 
 def run_of(session: Session, view: GraphView) -> canvas.Run | None:
@@ -27,27 +27,32 @@ def run_of(session: Session, view: GraphView) -> canvas.Run | None:
         session.batch = _sent(session, debugger, view, wanted)
     name = f"{session.generation} {id(debugger)}"
     over = debugger.state != "paused"
-    return canvas.Run(name, debugger.cursor.step, debugger.steps, over, tracks(debugger), session.batch, glide, session.reported)
+    at, told = debugger.cursor.step, tracks(debugger)
+    return canvas.Run(name, at, debugger.steps, over, told, session.batch, glide, session.reported, session.plays)
 
 
-def glide(step: int, number: int) -> None:
+def glide(report: canvas.Report) -> None:
     """To a step that the canvas has come to by itself; what is pinned stays pinned."""
     session = current()
-    session.reported = number
+    session.reported, session.playing = report.number, report.playing
     if session.running is None and session.debugger is not None:
         known = max(session.debugger.steps, session.scout.steps if session.scout else 0)
-        session.debugger.seek(min(step, known))
+        session.debugger.seek(min(report.step, known))
 
 
 def _sent(session: Session, debugger: engine.Debugger, view: GraphView, wanted: int) -> dict[str, object] | None:
     """What has run comes from the debugger, what nobody has seen yet from a scout, which tells each moment as it is when it is new."""
     if wanted <= debugger.steps:
         return batch(debugger, view, wanted, seconds=SECONDS, previews=session.previews)
-    if debugger.state != "paused" or wanted > LONGEST_SCOUT or session.opened is None:
+    if debugger.state != "paused" or session.opened is None:
         return None
-    if session.scout is None or session.scout.steps > wanted:
-        session.scout = engine.Debugger(session.opened.model, bindings(session.opened.model, session.inputs), limits=limits())
-    scout = session.scout
-    scout.seek(debugger.steps)
+    scout, here = debugger, debugger.cursor.step
+    if wanted <= LONGEST_SCOUT:
+        if session.scout is None or session.scout.steps > wanted:
+            session.scout = engine.Debugger(session.opened.model, bindings(session.opened.model, session.inputs), limits=limits())
+        scout = session.scout
+        scout.seek(debugger.steps)
     made = batch(scout, view, wanted, seconds=SECONDS, previews=session.previews, further=True, breakpoints=list(debugger.breakpoints))
+    if scout is debugger:
+        debugger.seek(here)
     return made | ({"end": scout.steps} if scout.state != "paused" else {})

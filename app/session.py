@@ -95,10 +95,10 @@ class Session:
     """At most about so many boxes are drawn on the canvas."""
     previews: dict[str, str] = field(default_factory=dict[str, str])
     """Texts on wires by concrete address; a run's values never change."""
-    playing: float = 0.0
-    """Steps per second by itself; 0 when it waits for the user."""
-    played: float = 0.0
-    """When the last step by itself was made."""
+    playing: bool = False
+    """The canvas steps by itself, as far as it has told."""
+    plays: int = 0
+    """How often it was asked to begin or to end that."""
     message: Message | None = None
     before: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     """Inputs of the run before this one."""

@@ -15,6 +15,6 @@ Step keys are left to Streamlit's shortcuts, also while the canvas has the focus
 from __future__ import annotations
 
 from app.canvas.component import Run, show
-from app.canvas.event import CanvasEvent
+from app.canvas.event import CanvasEvent, Report
 
-__all__ = ["CanvasEvent", "Run", "show"]
+__all__ = ["CanvasEvent", "Report", "Run", "show"]

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import streamlit as st
 
-from app.canvas.event import CanvasEvent, read_event, read_report
+from app.canvas.event import CanvasEvent, Report, read_event, read_report
 from app.session import widget
 from app.vendor import LIBRARY
 from engine.view.graph import GraphView
@@ -59,10 +59,12 @@ class Run:
     tracks: tuple[Track, ...]
     ahead: Mapping[str, object] | None
     """What ``engine.view.playback.batch`` made when the canvas asked for it (``CanvasEvent.kind`` ask)."""
-    on_step: Callable[[int, int], None]
-    """Told the step that the canvas has come to by itself, and the number of this report; only the latest when they come too fast."""
+    on_step: Callable[[Report], None]
+    """Told where the canvas has come to by itself; only the latest when the reports come too fast."""
     reported: int
     """Number of the last report that was told."""
+    plays: int
+    """Grows when the canvas is to begin or to end playing."""
 
 
 def show(
@@ -93,7 +95,7 @@ def show(
     def moved() -> None:
         report = read_report(getattr(widget(key), "step", None), run.name if run else "")
         if report is not None and run is not None:
-            run.on_step(*report)
+            run.on_step(report)
 
     with st.container(gap=None, key=f"{key}_parts"):
         _overlay(key=f"{key}_overlay", data=_overlay_message(view, overlay, str(data["hash"]), key, focus, run))
@@ -111,5 +113,6 @@ def _overlay_message(view: GraphView, overlay: Overlay, name: str, key: str, foc
     data = {**overlay.as_data(), "hash": name, "key": key, "focus": shown.id if shown is not None else ""}
     if run is not None:
         tracks = [track.as_data() for track in run.tracks]
-        data |= {"run": run.name, "step": run.step, "steps": run.steps, "reported": run.reported, "over": run.over, "tracks": tracks}
+        data |= {"run": run.name, "step": run.step, "steps": run.steps, "over": run.over, "tracks": tracks}
+        data |= {"reported": run.reported, "plays": run.plays}
     return data

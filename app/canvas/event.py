@@ -54,12 +54,23 @@ def read_event(data: object, view: GraphView) -> CanvasEvent | None:
             return None
 
 
-def read_report(data: object, run: str) -> tuple[int, int] | None:
-    """The step that the canvas has come to and the report's number, from what the browser sent; None when it is of another run."""
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Where the canvas has come to by itself."""
+
+    step: int
+    number: int
+    """Of the report: later ones have greater numbers."""
+    playing: bool
+    """It goes on by itself."""
+
+
+def read_report(data: object, run: str) -> Report | None:
+    """From what the browser sent; None when it is of another run."""
     if not isinstance(data, Mapping) or data.get("run") != run:
         return None
     step, number = data.get("step"), data.get("count")
-    return (step, number) if is_step(step) and is_step(number) else None
+    return Report(step, number, data.get("playing") is True) if is_step(step) and is_step(number) else None
 
 
 def is_step(value: object) -> TypeGuard[int]:

@@ -10,10 +10,9 @@ from app.controls import CONTROLS
 _SHOWN = {"Right": "→", "Left": "←", "Up": "↑", "Down": "↓"}
 _OTHER = (
     ("/", "Find a node by name, operation, shape or value"),
-    ("P", "Step by itself, and stop that"),
+    ("P", "Step by itself, and stop that; so does the space bar"),
     ("Backspace", "On the canvas: out of the body that it shows"),
     ("+ − 0", "On the canvas: closer, further, everything"),
-    ("Space", "Play and pause on the canvas"),
     ("U", "On the canvas: iterations side by side, or the loop drawn once"),
     ("L", "On the canvas: the legend"),
     ("Double click", "A body on a canvas of its own"),

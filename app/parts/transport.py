@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import actions
-from app.controls import CONTROLS, SPEED
+from app.controls import CONTROLS
 from app.session import Session
 
 
@@ -28,12 +28,10 @@ def show(session: Session) -> None:
                 args=(control.move,),
             )
         st.button(
-            "​",
+            "Pause" if session.playing else "Play",
             key="transport_play",
-            icon=":material/pause_circle:" if session.playing else ":material/slow_motion_video:",
-            help="Stop stepping" if session.playing else "Step by itself",
+            icon=f":material/{'pause' if session.playing else 'play'}_circle:",
+            help="Stop stepping" if session.playing else "Step by itself, at the speed that is set below the picture",
             shortcut="P",
-            disabled=at_end,
             on_click=actions.play,
-            args=(0.0 if session.playing else SPEED,),
         )

@@ -1,8 +1,6 @@
-// The bar under the picture: play and pause, speed, and a track to slide along for the run and for each loop inside a loop.
+// The bar under the picture: speed, and a track to slide along for the run and for each loop inside a loop.
 
 const SPEEDS = [0.5, 1, 2, 4, 8];
-const PLAY = "M4 2.5 L12 7 L4 11.5 Z";
-const PAUSE = "M3.5 2.5 H6 V11.5 H3.5 Z M8 2.5 H10.5 V11.5 H8 Z";
 const BAR = { row: 24, padding: 14 };
 
 class Bar {
@@ -11,16 +9,11 @@ class Bar {
     this.element = document.createElement("div");
     this.element.className = "bar-of-time";
     this.element.innerHTML = `
-      <button class="play" title="Play or pause (space)" aria-label="Play"><svg viewBox="0 0 14 14" width="15" height="15"><path fill="currentColor"/></svg></button>
-      <select class="speed" title="Speed" aria-label="Speed">${SPEEDS.map((speed) => `<option value="${speed}"${speed === 1 ? " selected" : ""}>${speed}×</option>`).join("")}</select>
+      <select class="speed" title="Speed of playing" aria-label="Speed">${SPEEDS.map((speed) => `<option value="${speed}"${speed === 1 ? " selected" : ""}>${speed}×</option>`).join("")}</select>
       <div class="tracks"></div>`;
     root.append(this.element);
     const find = (name) => this.element.querySelector(name);
-    Object.assign(this, { button: find(".play"), icon: find(".play path"), tracks: find(".tracks") });
-    this.button.addEventListener("click", () => {
-      playback.toggle();
-      this.button.blur();
-    });
+    this.tracks = find(".tracks");
     find(".speed").addEventListener("change", (event) => {
       playback.setSpeed(Number(event.target.value));
       event.target.blur();
@@ -40,7 +33,6 @@ class Bar {
     const shown = playback.run !== undefined;
     this.element.classList.toggle("on", shown);
     if (!shown) return;
-    this.icon.setAttribute("d", playback.playing ? PAUSE : PLAY);
     this.element.classList.toggle("playing", Boolean(playback.playing));
     this.root.classList.toggle("moving", Boolean(playback.playing || playback.dragging));
     this.root.dataset.step = playback.step;

@@ -36,11 +36,12 @@ class Playback {
     if (this.awaited !== undefined && overlay.reported >= this.awaited) this.settle();
     if (this.expected === overlay.step) this.expected = undefined;
     this.rest();
-    if (this.expected !== undefined && !this.ahead) return false;
+    const confirming = this.expected !== undefined && !this.ahead;
     const behind = this.ahead && overlay.step !== this.step && (this.playing || this.frames.has(this.step) || !this.dragging);
-    if (!behind && !this.dragging) this.step = overlay.step;
+    if (!confirming && !behind && !this.dragging) this.step = overlay.step;
+    this.obey(overlay.plays);
     this.bar.draw();
-    return !behind;
+    return !confirming && !behind;
   }
 
   /** A stretch of the run, sent ahead. */
@@ -108,7 +109,7 @@ class Playback {
     this.reported = performance.now();
     this.count = (this.count ?? Date.now()) + 1; // greater than any of an earlier visit
     if (last) this.await(this.count);
-    this.canvas.setState?.("step", { step, run: this.run, count: this.count });
+    this.canvas.setState?.("step", { step, run: this.run, count: this.count, playing: Boolean(this.playing) });
   }
 
   /** Python's words do not count until it has heard of that report. */
@@ -138,6 +139,13 @@ class Playback {
     this.playing ? this.pause() : this.play();
   }
 
+  /** The button beside those that step; what it said before this canvas was there does not count. */
+  obey(plays) {
+    const before = this.plays;
+    this.plays = plays;
+    if (before !== undefined && plays > before) this.toggle();
+  }
+
   play() {
     if (this.run === undefined || this.playing) return;
     if (this.step >= this.last) {
@@ -147,6 +155,7 @@ class Playback {
     this.playing = true;
     this.settle();
     this.restartClock();
+    this.report(this.step);
     this.bar.draw();
     requestAnimationFrame((now) => this.tick(now));
   }
