@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import ParamSpec
 
 import numpy as np
@@ -198,8 +199,8 @@ def run_to(pattern: str) -> None:
 
 @told
 def select(address: str) -> None:
-    """Pins the inspector to a static address; an empty one lets it follow the cursor."""
-    current().selected = Address.parse(address).static if address else ""
+    """Pins the inspector to a place, in the iterations that its address names; an empty one lets it follow the cursor."""
+    current().selected = str(replace(Address.parse(address), output=0)) if address else ""
 
 
 @told

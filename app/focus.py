@@ -10,6 +10,7 @@ from app.session import Session
 from engine.debug.cursor import OpenGraph
 from engine.ir.address import ROOT, Address
 from engine.ir.model import IF
+from engine.view.graph import without_iterations
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +59,7 @@ def _pinned(session: Session, debugger: engine.Debugger) -> str:
     at = places(session.opened.model) if session.opened else {}
     path = session.selected
     while path:
-        place = at.get(path)
+        place = at.get(without_iterations(path))
         if place is not None and place.node.bodies and place.node.type != IF:
             return debugger.resolve(path) or ""
         path = path.rpartition("/")[0]

@@ -75,7 +75,7 @@ class Session:
     debugger: engine.Debugger | None = None
     running: Running | None = None
     selected: str = ""
-    """Static address that the inspector is pinned to; empty: it follows the cursor."""
+    """Address that the inspector is pinned to, static but for iterations that it is pinned to as well; empty: it follows the cursor."""
     root: str = ROOT
     """Static address of the graph that the canvas shows."""
     folding: Folding = field(default_factory=Folding)

@@ -6,6 +6,7 @@ from app.session import Session
 from engine.view import unrolling
 from engine.view.build import graph_view
 from engine.view.folding import COPIES
+from engine.view.graph import without_iterations
 
 MOST_BOXES = 420
 """Fewer copies are drawn where there would be more boxes than this."""
@@ -19,7 +20,9 @@ def unroll(session: Session, address: str) -> None:
     for count in range(COPIES, 0, -1):
         session.folding = unrolling.unroll(model, before, address, session.debugger, count)
         if len(graph_view(model, session.folding, session.root).nodes) <= MOST_BOXES:
-            return
+            break
+    if session.folding.window(without_iterations(address)) is None:
+        session.selected = without_iterations(session.selected)  # which copy it was cannot be seen any more
 
 
 def shift(session: Session, address: str, windows: int) -> None:

@@ -9,7 +9,7 @@
 object as long as model, folding and root stay, since an equal view made anew is laid out once but described again.
 Call it in a place that stays: inside ``st.container(key=...)`` or below slots that are always there, else the browser mounts it anew.
 Step keys are left to Streamlit's shortcuts, also while the canvas has the focus.
-``focus``: static address to bring into sight, once per change.
+``focus``: address to bring into sight, once per change; static, or with iterations of unrolled loops.
 """
 
 from __future__ import annotations

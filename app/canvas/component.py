@@ -109,7 +109,7 @@ def show(
 
 
 def _overlay_message(view: GraphView, overlay: Overlay, name: str, key: str, focus: str, run: Run | None) -> dict[str, object]:
-    shown = view.showing(focus) if focus else None
+    shown = view.showing(view.place_of(focus)) if focus else None
     data = {**overlay.as_data(), "hash": name, "key": key, "focus": shown.id if shown is not None else ""}
     if run is not None:
         tracks = [track.as_data() for track in run.tracks]

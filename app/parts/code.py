@@ -23,6 +23,7 @@ from engine.explain.lines import Line, Listing
 from engine.ir.address import Address
 from engine.ir.model import Model
 from engine.run.plan import Plan
+from engine.view.graph import without_iterations
 
 KEY = "code"
 MOST_LINES = 3000
@@ -53,7 +54,7 @@ def show(session: Session) -> None:
             _pick(opened.model, shown[number])
 
     with st.container(gap=None, key=f"{KEY}_parts"):
-        overlay = {**moment(debugger, code, session.selected), "key": KEY, "hash": data["hash"]}
+        overlay = {**moment(debugger, code, without_iterations(session.selected)), "key": KEY, "hash": data["hash"]}
         _moment(key=f"{KEY}_moment", data=overlay, height=1)
         _code(key=KEY, data={**data, "key": KEY}, on_pick_change=picked)
     _take_away(debugger.plan, session.root, code)

@@ -16,6 +16,7 @@ from engine.ir.model import Port
 from engine.ops.declare import Operation
 from engine.ops.dialect import catalogue_for
 from engine.ops.values import as_array
+from engine.view.graph import without_iterations
 
 VIEW = "inspector_view"
 VIEWS = ("Value", "Origin", "Ports", "Attributes")
@@ -44,7 +45,7 @@ def show(session: Session) -> None:
 def static_place(session: Session) -> str:
     """What the inspector shows: the place it is pinned to, else what ran last; at the begin and end of a body what runs next."""
     if session.selected or session.debugger is None:
-        return session.selected
+        return without_iterations(session.selected)
     cursor = session.debugger.cursor
     before, ahead = (Address.parse(one).static if one else "" for one in (cursor.previous, cursor.address))
     entered = bool(before) and ahead.startswith(f"{before}/")
@@ -61,7 +62,7 @@ def concrete_place(session: Session, place: Place) -> str | None:
     cursor = session.debugger.cursor
     if not session.selected and cursor.previous and Address.parse(cursor.previous).static == place.address:
         return str(cursor.previous)
-    return session.debugger.resolve(place.address)
+    return session.debugger.resolve(session.selected or place.address)
 
 
 def _operation(session: Session, place: Place) -> Operation | None:
@@ -121,7 +122,9 @@ def _heading(session: Session, place: Place, concrete: str | None) -> None:
 
 
 def _where(session: Session, place: Place) -> str:
-    """Where a place would run next, as far as its surroundings are open."""
+    """Where a place would run next, as far as its surroundings are open; a pinned iteration stays what it is."""
+    if "[" in session.selected:
+        return session.selected
     graph = open_graph(session.debugger, place)
     return f"{graph}/{place.labels[place.node.id]}" if graph else place.address
 

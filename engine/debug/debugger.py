@@ -200,10 +200,13 @@ class Debugger:
         """``ValueUnavailable`` when a node with bodies has not begun in a row."""
         lookup.must_have_begun(self, program, row, number)
 
-    def resolve(self, static: str) -> str | None:
-        """The address that a place of the model stands for at the cursor; None when it has not run there."""
+    def resolve(self, place: str) -> str | None:
+        """The address that a place of the model stands for at the cursor; None when it has not run there.
+
+        ``place``: a static address, or one that names iterations of some of its loops.
+        """
         try:
-            return lookup.resolve(self, static)
+            return lookup.resolve(self, place)
         except (ValueUnavailable, AddressError):
             return None
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.errors import AddressError, ValueUnavailable
-from engine.ir.address import ANY_ITERATION, Address, Segment
+from engine.ir.address import ANY_ITERATION, ROOT, Address, Segment
 from engine.run.plan import ABSENT, IfRegion, LoopRegion, Program
 from engine.trace.control_flow import ControlFlowRecord
 
 if TYPE_CHECKING:
     from engine.debug.debugger import Debugger
+    from engine.debug.scene import Scene
 
 
 # -- addresses --------------------------------------------------------------------------------------------------------
@@ -134,10 +135,15 @@ def _must_have_run(debugger: Debugger, program: Program, row: int, slot: int, ad
         raise ValueUnavailable(f"{address} {'failed' if failed else 'has not run yet'}")
 
 
-def resolve(debugger: Debugger, static: str) -> str | None:
-    """The address of what a static place shows at the cursor."""
-    scene = debugger.scene()
-    graph, _, label = static.rpartition("/")
+def resolve(debugger: Debugger, place: str) -> str | None:
+    """The address of what a place shows at the cursor: of a loop's iterations the one that the place names, else the one that is shown."""
+    scene: Scene | None = debugger.scene()
+    if "[" in place:
+        named = Address.parse(place)
+        scene, place = _with_iterations(debugger, debugger.scene(), named), named.static
+    if scene is None:
+        return None
+    graph, _, label = place.rpartition("/")
     program = debugger.plan.program_by_address.get(graph)
     shown = scene.shown.get(program.index) if program else None
     if program is None or shown is None or label not in program.layer_of_label:
@@ -146,6 +152,27 @@ def resolve(debugger: Debugger, static: str) -> str | None:
     if number is not None and number >= shown.position:
         return None
     return f"{debugger.timeline.address(program, shown.row)}/{label}"
+
+
+def _with_iterations(debugger: Debugger, scene: Scene, address: Address) -> Scene | None:
+    """The scene with the iterations that an address names; None when one of them has not begun at the cursor."""
+    static = ROOT
+    for owner, body in zip(address.segments[1::2], address.segments[2::2], strict=False):
+        static = f"{static}/{owner.label}/{body.label}"
+        if owner.iteration is None or owner.iteration == ANY_ITERATION:
+            continue
+        program = debugger.plan.program_by_address.get(static)
+        shown = scene.shown.get(program.index) if program is not None else None
+        if program is None or program.parent is None or shown is None:
+            return None
+        region = program.parent.instructions[program.owner].region
+        if not isinstance(region, LoopRegion):
+            return None
+        row = debugger.timeline.executions.rows_of(region, scene.shown[program.parent.index].row)[0] + owner.iteration
+        if row > shown.row:
+            return None
+        scene = scene if row == shown.row else scene.with_row(program, row)
+    return scene
 
 
 def bound_of(debugger: Debugger, program: Program) -> int | None:

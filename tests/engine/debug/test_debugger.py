@@ -326,6 +326,10 @@ def test_statuses_and_what_places_resolve_to():
     assert d.resolve("main/outer/body/state") == "main/outer[1]/body/state"
     assert d.resolve("main/outer/body/choice/then/halve") is None
     assert d.resolve("main/last") is None
+    assert d.resolve("main/outer[0]/body/inner/body/grow") == "main/outer[0]/body/inner[1]/body/grow"
+    assert d.resolve("main/outer/body/inner[0]/body/grow") == "main/outer[1]/body/inner[0]/body/grow"
+    assert d.resolve("main/outer[1]/body/choice/else/keep") is None, "that iteration has not come so far"
+    assert d.resolve("main/outer[2]/body/state") is None, "that iteration has not begun"
     assert [one.address for one in d.frames()] == ["main", "main/outer[1]/body", "main/outer[1]/body/choice/else"]
     assert [(one.iteration, one.bound) for one in d.frames()] == [(None, None), (1, 3), (None, None)]
 
