@@ -86,6 +86,10 @@ class Catalogue:
         """All versions of an operation type (any case, as OpenVINO's reader), or none."""
         return self._by_name.get(type.lower(), ())
 
+    def elsewhere(self, type: str, opset: str) -> tuple[Operation, ...]:
+        """The versions that other opsets hold, of a type that this opset does not hold."""
+        return self.versions(type)
+
     def find(self, type: str, opset: str) -> Operation | None:
         """The version of an operation that an opset holds, such as ``("ShapeOf", "opset8")``; None when it is unknown."""
         match = _OPSET.fullmatch(opset)

@@ -28,7 +28,7 @@ def unknown_operation(subject: Subject) -> Iterator[Finding]:
     """
     found: dict[str, list[tuple[Place, Node]]] = {}
     for place, node in subject.nodes():
-        if subject.operation(node) is None and not subject.catalogue.versions(node.type):
+        if subject.operation(node) is None and not subject.catalogue.elsewhere(node.type, node.opset):
             found.setdefault(node.type, []).append((place, node))
     total = sum(len(layers) for layers in found.values())
     for kind, layers in found.items():
@@ -41,8 +41,16 @@ def unknown_operation(subject: Subject) -> Iterator[Finding]:
             f"the model has {everything} that cannot be run: {listed(list(found))}.",
             found=f"{len(layers)} layer{'s' if len(layers) > 1 else ''}: {', '.join(shorten(address) for address in addresses)}{more}",
             expected="an operation of opset1 to opset17" if subject.is_openvino else "an operation that Loopscope knows",
-            advice="Check the spelling; an operation of your own can be given to Loopscope as a kernel (Catalogue.with_operations).",
+            advice=_FUSED
+            if layers[0][1].opset.startswith("com.microsoft")
+            else "Check the spelling; an operation of your own can be given to Loopscope as a kernel (Catalogue.with_operations).",
         )
+
+
+_FUSED = (
+    "It is ONNX Runtime's own: open the model as it was before ONNX Runtime optimized it, "
+    "or give Loopscope a kernel for it (Catalogue.with_operations)."
+)
 
 
 def operation_not_in_opset(subject: Subject) -> Iterator[Finding]:
@@ -58,15 +66,20 @@ def operation_not_in_opset(subject: Subject) -> Iterator[Finding]:
         <layer type="Loop" version="opset5" .../>
     """
     for place, node in subject.nodes():
-        versions = subject.catalogue.versions(node.type) if subject.operation(node) is None else ()
+        versions = subject.catalogue.elsewhere(node.type, node.opset) if subject.operation(node) is None else ()
         if versions:
-            ranges = [f"{one.title} in opset{one.opsets[0]} to opset{one.opsets[1]}" for one in versions]
+            ranges = [
+                f"{one.title} in opset{one.opsets[0]} to opset{one.opsets[1]}"
+                if subject.is_openvino
+                else f"{one.title} from opset {one.version} on"
+                for one in versions
+            ]
             yield Finding(
                 subject.where(place, node),
                 f"{shorten(node.opset, 40)!r} holds no operation {shorten(node.type, 60)!r}.",
                 found=f"version {shorten(node.opset, 40)!r}",
                 expected="; ".join(ranges[:8]),
-                advice="Correct the version of the layer.",
+                advice="Correct the version of the layer." if subject.is_openvino else "Correct the opset that the model imports.",
             )
 
 
@@ -84,7 +97,8 @@ def bad_attribute(subject: Subject) -> Iterator[Finding]:
     """
     for place, node in subject.nodes():
         operation = subject.operation(node)
-        if operation is None or not operation.attributes:
+        # The value of an ONNX Constant is in the node itself.
+        if operation is None or not operation.attributes or (node.constant is not None and not subject.is_openvino):
             continue
         if operation.role in (Role.PARAMETER, Role.CONSTANT) and _is_typed_by_port(node):
             continue

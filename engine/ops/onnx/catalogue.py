@@ -12,7 +12,10 @@ from onnx import AttributeProto, helper
 from engine.ops.catalogue import Catalogue
 from engine.ops.declare import REQUIRED, Attribute, AttributeKind, Operation, Role
 from engine.ops.onnx.direct import DIRECT, DRAWN, NOT_ALWAYS_TENSORS, cast_to
+from engine.ops.onnx.maps import MAPS
+from engine.ops.onnx.older import Older, older
 from engine.ops.onnx.reference import Kernel, Schema, implementation, prepared, since
+from engine.ops.onnx.values import given, taken
 
 REGIONS = frozenset({"Loop", "If", "Scan", "SequenceMap"})
 _RANDOM = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Dropout"})
@@ -42,9 +45,9 @@ class OnnxCatalogue(Catalogue):
         own = super().versions(type)
         return own[-1] if own else _find(type, opset)
 
-    def versions(self, type: str) -> tuple[Operation, ...]:
-        """All versions of a type in any domain."""
-        return super().versions(type) or _versions(type)
+    def elsewhere(self, type: str, opset: str) -> tuple[Operation, ...]:
+        """The versions that other opsets of the same domain hold."""
+        return super().versions(type) or _versions(type, opset.partition(" ")[0])
 
 
 ONNX = OnnxCatalogue({})
@@ -69,11 +72,10 @@ def _find(type: str, opset: str) -> Operation | None:
     return None if schema is None else _operation(schema)
 
 
-@cache
-def _versions(type: str) -> tuple[Operation, ...]:
-    schemas = sorted(
-        (schema for schema in _all_schemas() if schema.name == type), key=lambda schema: (schema.domain, int(schema.since_version))
-    )
+@lru_cache(maxsize=8192)
+def _versions(type: str, domain: str) -> tuple[Operation, ...]:
+    alike = (schema for schema in _all_schemas() if schema.name == type and (schema.domain or "ai.onnx") == domain)
+    schemas = sorted(alike, key=lambda schema: int(schema.since_version))
     found = (_operation(schema) for schema in schemas)
     return tuple(operation for operation in found if operation is not None)
 
@@ -99,6 +101,10 @@ def _operation(schema: Schema) -> Operation | None:
         return Operation(**declared, kernel=_described(direct, schema), symbol=symbol, prepare=one_of_any_form)
     if not schema.domain and name in DRAWN:
         return Operation(**declared, kernel=_described(DRAWN[name], schema), stateful=True)
+    computed = older(name, version) if not schema.domain else MAPS.get(name) if schema.domain == "ai.onnx.ml" else None
+    if computed is not None:
+        make = partial(_prepare_older, computed)
+        return Operation(**declared, kernel=_described(partial(_call, make), schema), prepare=make)
     computable = implementation(schema.domain, name, version) or schema.has_function or schema.has_context_dependent_function
     if not computable:
         return None
@@ -108,6 +114,16 @@ def _operation(schema: Schema) -> Operation | None:
     drawn = name in _RANDOM and (name != "Dropout" or version >= _FIRST_TRAINING_DROPOUT)
     make = partial(_prepare, schema, version, drawn)
     return Operation(**declared, kernel=_described(partial(_call, make), schema), prepare=make, stateful=drawn)
+
+
+def _prepare_older(computed: Older, attributes: Mapping[str, Any], outputs: int) -> Kernel:
+    present = {name: value for name, value in attributes.items() if value is not None}
+
+    def compute(*values: Any) -> tuple[Any, ...]:
+        made = computed([taken(value) for value in values], present, outputs)
+        return tuple(given(one) for one in made[:outputs])
+
+    return compute
 
 
 def _prepare_cast(slow: Any, attributes: Mapping[str, Any], outputs: int) -> Kernel:

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import re2
 
+from engine.errors import shorten
 from engine.ops.values import NO_VALUE
 
 Kernel = Callable[..., Any]
@@ -97,6 +99,25 @@ def scatter(tensor: np.ndarray, indices: np.ndarray, updates: np.ndarray, /, *, 
     return made
 
 
+def regex_full_match(texts: np.ndarray, /, *, pattern: str | None = None) -> np.ndarray:
+    """Whether each text as a whole matches the pattern, in RE2's syntax and in time linear in the text."""
+    try:
+        compiled = re2.compile(pattern or "", _QUIET)
+    except re2.error as error:
+        raise ValueError(f"the pattern {shorten(repr(pattern))} is none of RE2: {_decoded(error)}") from None
+    found = [compiled.fullmatch(str(text)) is not None for text in texts.reshape(-1).tolist()]
+    return np.array(found, np.bool_).reshape(texts.shape)
+
+
+_QUIET = re2.Options()
+_QUIET.log_errors = False
+
+
+def _decoded(error: Exception) -> str:
+    reason = error.args[0] if error.args else b""
+    return shorten(reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason))
+
+
 def multinomial(logits: np.ndarray, /, *, state: int, sample_size: int = 1, dtype: int = 6, seed: float | None = None) -> Any:
     """Classes drawn from unnormalised log-probabilities, [batch, sample_size], and the next state."""
     random = np.random.RandomState(int(seed) % 2**32 if seed is not None else state % 2**32)
@@ -136,6 +157,7 @@ DIRECT: Mapping[str, tuple[int, Kernel, str]] = {
     "OptionalGetElement": (15, optional_get_element, ""),
     "GlobalLpPool": (1, global_lp_pool, ""),
     "Scatter": (9, scatter, ""),
+    "RegexFullMatch": (20, regex_full_match, ""),
 }
 NOT_ALWAYS_TENSORS = frozenset({"Optional", "OptionalGetElement"})
 """Kernels that may give a sequence, or an optional without a value."""

@@ -15,6 +15,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import RuntimeContextError, RuntimeImplementationError
 from onnx.reference.ops import aionnx_preview, aionnx_preview_training, aionnxml, load_op
 
+from engine.ops.onnx.older import LATER, spelled_now
 from engine.ops.onnx.sizes import check_size
 from engine.ops.onnx.values import given, taken
 from engine.ops.values import NO_VALUE
@@ -39,7 +40,7 @@ def implementation(domain: str, type: str, version: int) -> Any:
     if loader is None:
         return None
     try:
-        found = loader(domain, type, version)
+        found = loader(domain, type, version if domain else LATER.get((type, version), version))
     except (RuntimeContextError, *_FAULTS, AssertionError):
         return None
     return found if inspect.isclass(found) else None
@@ -52,6 +53,8 @@ def prepared(schema: Schema, version: int, attributes: Mapping[str, Any], output
     An attribute that the kernel cannot take is told when it is called.
     """
     present = {name: value for name, value in attributes.items() if value is not None}
+    if not schema.domain:
+        present = spelled_now(schema.name, version, present)
     if implementation(schema.domain, schema.name, version) is None:
         return _Expanded(schema, version, present, outputs)
     return _Drawn(schema, version, present, outputs) if drawn else _Direct(schema, version, present, outputs)

@@ -11,11 +11,13 @@ from engine.ops.values import NO_VALUE
 
 
 def taken(value: Any) -> Any:
-    """A value of the machine as a reference kernel wants it: arrays, lists of arrays, None."""
+    """A value of the machine as a reference kernel wants it: arrays, lists of arrays, dictionaries, None."""
     if isinstance(value, np.generic):
         return np.asarray(value)
     if isinstance(value, tuple):
         return [taken(one) for one in value]
+    if isinstance(value, MappingProxyType):
+        return dict(value)
     return None if value is NO_VALUE else value
 
 
