@@ -10,6 +10,7 @@ model = graph.model(last)
 
 from __future__ import annotations
 
+from engine.build.body import Collected, current_iteration
 from engine.build.branches import case, cond, switch_case
 from engine.build.function import function
 from engine.build.graph import Graph
@@ -17,19 +18,22 @@ from engine.build.iterate import foldl, for_loop, map_fn, scan
 from engine.build.operations import Operations
 from engine.build.tensor import Tensor
 from engine.build.tensor_array import TensorArray
-from engine.build.while_loop import while_loop
+from engine.build.while_loop import do_while, while_loop
 from engine.ops.catalogue import CATALOGUE
 
 ops = Operations(CATALOGUE)
 """One function per operation of the catalogue; ``dir(ops)`` lists them, ``help(ops.gather)`` explains one."""
 
 __all__ = [
+    "Collected",
     "Graph",
     "Operations",
     "Tensor",
     "TensorArray",
     "case",
     "cond",
+    "current_iteration",
+    "do_while",
     "foldl",
     "for_loop",
     "function",

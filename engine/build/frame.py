@@ -31,6 +31,8 @@ class Frame:
         """The scopes of function calls."""
         self.captures: dict[tuple[LayerId, int], tuple[Tensor, Tensor]] = {}
         """Outer tensor (of the parent) and the Parameter that stands for it, in the order of first use."""
+        self.ahead = ""
+        """The loop whose condition is being built here, ahead of the loop itself."""
 
     def add(
         self,
@@ -100,15 +102,28 @@ class Frame:
         return tensor
 
     @contextmanager
+    def ahead_of(self, loop: str) -> Iterator[None]:
+        """What is built meanwhile is the condition of a loop, for its start."""
+        kept, self.ahead = self.ahead, loop
+        try:
+            yield
+        finally:
+            self.ahead = kept
+
+    @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
         """What is built meanwhile goes away again when it fails: a call that was refused leaves no nodes behind."""
         nodes, edges = len(self.nodes), len(self.edges)
         try:
             yield
         except BaseException:
-            del self.nodes[nodes:], self.edges[edges:]
-            self.captures = {key: pair for key, pair in self.captures.items() if pair[1].source.layer < nodes}
+            self.forget(nodes, edges)
             raise
+
+    def forget(self, nodes: int, edges: int) -> None:
+        """Only the first nodes and edges stay."""
+        del self.nodes[nodes:], self.edges[edges:]
+        self.captures = {key: pair for key, pair in self.captures.items() if pair[1].source.layer < nodes}
 
     def finished(self) -> Graph:
         """The graph as it stands."""

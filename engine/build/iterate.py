@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ from engine.build.graph import Graph, graph_of
 from engine.build.loop import Entered, Iteration, LoopPlan, Parts, Variable, made_loop
 from engine.build.structure import Leaf, aligned, leaves, mapped, rebuilt
 from engine.build.tensor import Tensor
-from engine.build.while_loop import call, loop_variables, must_be_callable, next_values, trip_count
+from engine.build.while_loop import argument_names, call, loop_variables, must_be_callable, next_values, trip_count
 from engine.errors import BuildError
 from engine.ir.shape import Dimension
 
@@ -42,11 +41,11 @@ def _counted(graph: Graph, count: Any, body: Callable[..., Any], loop_vars: Any,
             trip_count=trip_count(graph, count, "for_loop(): count"),
             starts=graph.constant(True, name="always"),
             variables=variables,
-            counts=True,
         )
 
     def trace(entered: Entered) -> Iteration:
-        given = call(lambda *values: body(entered.iteration, *values), loop_vars, entered.variables)
+        number = entered.body.numbered("iteration")
+        given = call(lambda *values: body(number, *values), loop_vars, entered.variables)
         return Iteration(next_values(graph, "for_loop", loop_vars, given, variables))
 
     last, _ = made_loop(graph, plan, trace)
@@ -66,7 +65,7 @@ def map_fn(fn: Callable[..., Any], elems: Any, name: str | None = None) -> Any:
 
 
 def _mapped(graph: Graph, fn: Callable[..., Any], elems: Any, name: str) -> Any:
-    going = Going.through(graph, "map_fn", elems, None, name, folds=False)
+    going = Going.through(graph, "map_fn", fn, elems, None, name, folds=False)
     given: list[Any] = []
 
     def trace(entered: Entered) -> Iteration:
@@ -99,14 +98,17 @@ def _fold(called: str, fn: Callable[..., Any], elems: Any, initializer: Any, *, 
     must_be_callable(called, fn=fn)
     graph = _graph(called, elems, initializer)
     with graph.frame.all_or_nothing():
-        going = Going.through(graph, called, elems, initializer, name, reverse=reverse)
+        going = Going.through(graph, called, fn, elems, initializer, name, reverse=reverse)
         return _folded(going, fn, begins=initializer is None, keep=keep)
 
 
 def _folded(going: Going, fn: Callable[..., Any], *, begins: bool, keep: bool) -> Any:
     """``begins``: the start is an element itself, with which the joined values begin."""
     graph, start, called = going.graph, going.start, going.called
-    variables = [Variable(f"initializer{leaf.path}", f"accumulated{_words(leaf)}", leaf.value, leaf.value.shape) for leaf in leaves(start)]
+    names = argument_names([start], fn)
+    variables = [
+        Variable(f"initializer{leaf.path}", name, leaf.value, leaf.value.shape) for leaf, name in zip(leaves(start), names, strict=True)
+    ]
 
     def trace(entered: Entered) -> Iteration:
         given = fn(rebuilt(start, entered.variables), going.element(entered))
@@ -142,7 +144,17 @@ class Going:
     """What a fold begins with."""
 
     @staticmethod
-    def through(graph: Graph, called: str, elems: Any, initializer: Any, name: str, *, reverse: bool = False, folds: bool = True) -> Going:
+    def through(
+        graph: Graph,
+        called: str,
+        fn: Callable[..., Any],
+        elems: Any,
+        initializer: Any,
+        name: str,
+        *,
+        reverse: bool = False,
+        folds: bool = True,
+    ) -> Going:
         """``BuildError`` for elements without a first axis, or of different lengths."""
         values = leaves(elems)
         if not values:
@@ -158,7 +170,8 @@ class Going:
                 start = rebuilt(elems, [whole[0] for whole in wholes])
                 wholes = [whole[1:] for whole in wholes]
             count, always = _length(graph, wholes[0]), graph.constant(True, name="always")
-        parts = tuple(Parts(f"element{_words(leaf)}", whole) for leaf, whole in zip(values, wholes, strict=True))
+        names = argument_names([elems], fn, skip=int(folds))
+        parts = tuple(Parts(one, whole) for one, whole in zip(names, wholes, strict=True))
         return Going(called, name, graph, elems, parts, count, always, reverse, start)
 
     def plan(self, variables: Sequence[Variable]) -> LoopPlan:
@@ -213,7 +226,3 @@ def _length(graph: Graph, whole: Tensor) -> Tensor:
 
 def _as_part(tensor: Tensor) -> Tensor:
     return tensor.graph.apply("Unsqueeze", (tensor, np.array([0])), {})[0]
-
-
-def _words(leaf: Leaf) -> str:
-    return "".join(f"_{word}" for word in re.findall(r"\w+", leaf.path))

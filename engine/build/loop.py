@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from engine.build.frame import Frame
+from engine.build.body import LoopBody
 from engine.build.graph import Graph
 from engine.build.tensor import Tensor
 from engine.check import region
 from engine.errors import BuildError
 from engine.ir.element_type import ElementType
 from engine.ir.model import LOOP, BackEdge, Body, InputMap, LayerId, Node, OutputMap
-from engine.ir.shape import DYNAMIC, SCALAR, PartialShape, static
+from engine.ir.shape import DYNAMIC, PartialShape, static
 from engine.ops.declare import Known
 
-I64, BOOLEAN = ElementType.I64, ElementType.BOOLEAN
+BOOLEAN = ElementType.BOOLEAN
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Entered:
 
     variables: Sequence[Tensor]
     parts: Sequence[Tensor]
-    iteration: Tensor | None
+    body: LoopBody
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,46 +68,66 @@ class LoopPlan:
     starts: Tensor
     variables: Sequence[Variable]
     parts: Sequence[Parts] = ()
-    counts: bool = False
-    """Whether the body gets the number of the iteration."""
 
 
 def made_loop(graph: Graph, plan: LoopPlan, trace: Callable[[Entered], Iteration]) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     """The Loop's last values of the variables, and its joined outputs. ``trace`` builds the body from what enters it, once."""
-    frame = Frame(graph, graph.frame, f"the body of {plan.called}() {plan.name!r}")
-    with graph.inside(frame):
-        entered = _entered(frame, plan)
+    body = LoopBody(graph, graph.frame, f"the body of {plan.called}() {plan.name!r}")
+    with graph.inside(body):
+        entered = _entered(body, plan)
         left = trace(entered)
         _keep_invariants(plan, left.variables)
         again = left.again if left.again is not None else graph.constant(True, name="always")
-        condition = frame.result(frame.bring(again), "condition")
-        kept = [frame.result(frame.bring(tensor), f"{one.name}_next") for one, tensor in zip(plan.variables, left.variables, strict=True)]
-        joined = [frame.result(frame.bring(tensor), f"joined_{number}") for number, tensor in enumerate(left.joined)]
-    captured = list(frame.captures.values())
+        condition = _result(body, again, "condition")
+        kept = [_result(body, tensor, f"{one.name}_next") for one, tensor in zip(plan.variables, left.variables, strict=True)]
+        joined = [_result(body, tensor, f"joined_{number}") for number, tensor in enumerate(left.joined)]
+        joined += [_result(body, part, collected.name) for collected, part in body.collected]
+    body.drop_unread_number()
+    captured = list(body.captures.values())
     outer = [plan.trip_count, plan.starts, *(one.initial for one in plan.variables), *(one.whole for one in plan.parts)]
-    first_captured = len(outer)
     outer += [tensor for tensor, _ in captured]
-    inputs = [InputMap(2 + index, tensor.source.layer) for index, tensor in enumerate(entered.variables)]
-    inputs += [InputMap(2 + len(plan.variables) + index, tensor.source.layer, axis=0) for index, tensor in enumerate(entered.parts)]
-    inputs += [InputMap(first_captured + index, tensor.source.layer) for index, (_, tensor) in enumerate(captured)]
-    if entered.iteration is not None:
-        inputs.append(InputMap(-1, entered.iteration.source.layer, purpose="current_iteration"))
-    first_output = len(outer)
-    outputs = [OutputMap(first_output + index, layer) for index, layer in enumerate(kept)]
-    outputs += [OutputMap(first_output + len(kept) + index, layer, axis=0) for index, layer in enumerate(joined)]
-    outputs.append(OutputMap(-1, condition, purpose="execution_condition"))
-    edges = tuple(BackEdge(layer, tensor.source.layer) for layer, tensor in zip(kept, entered.variables, strict=True))
-    body = Body("body", frame.finished(), tuple(inputs), tuple(outputs), edges)
-    known = _outputs(frame, body, outer, {condition: again, **dict(zip((*kept, *joined), (*left.variables, *left.joined), strict=True))})
-    made = graph.frame.add(LOOP, "opset5", {}, outer, known, name=plan.name, bodies=(body,))
-    return made[: len(kept)], made[len(kept) :]
+    outputs = [OutputMap(len(outer) + index, one.layer) for index, one in enumerate(kept)]
+    outputs += [OutputMap(len(outer) + len(kept) + index, one.layer, axis=0) for index, one in enumerate(joined)]
+    outputs.append(OutputMap(-1, condition.layer, purpose="execution_condition"))
+    edges = tuple(BackEdge(one.layer, tensor.source.layer) for one, tensor in zip(kept, entered.variables, strict=True))
+    finished = Body("body", body.finished(), _inputs(entered, captured), tuple(outputs), edges)
+    known = _outputs(body, finished, outer, [condition, *kept, *joined])
+    made = graph.frame.add(LOOP, "opset5", {}, outer, known, name=plan.name, bodies=(finished,))
+    first_collected = len(kept) + len(left.joined)
+    for (collected, _), tensor in zip(body.collected, made[first_collected:], strict=True):
+        collected.fill(tensor)
+    return made[: len(kept)], made[len(kept) : first_collected]
 
 
-def _entered(frame: Frame, plan: LoopPlan) -> Entered:
-    variables = [frame.parameter(one.name, Known(one.initial.element_type, one.invariant)) for one in plan.variables]
-    parts = [frame.parameter(one.name, Known(one.whole.element_type, _part_shape(one.whole.shape))) for one in plan.parts]
-    iteration = frame.parameter("iteration", Known(I64, SCALAR)) if plan.counts else None
-    return Entered(variables, parts, iteration)
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """A Result of the body, and what it gets."""
+
+    layer: LayerId
+    tensor: Tensor
+
+
+def _result(body: LoopBody, tensor: Tensor, name: str) -> _Ended:
+    brought = body.bring(tensor)
+    return _Ended(body.result(brought, name), brought)
+
+
+def _entered(body: LoopBody, plan: LoopPlan) -> Entered:
+    variables = [body.parameter(one.name, Known(one.initial.element_type, one.invariant)) for one in plan.variables]
+    parts = [body.parameter(one.name, Known(one.whole.element_type, _part_shape(one.whole.shape))) for one in plan.parts]
+    return Entered(variables, parts, body)
+
+
+def _inputs(entered: Entered, captured: Sequence[tuple[Tensor, Tensor]]) -> tuple[InputMap, ...]:
+    """The port map of the inputs: after trip count and condition the carried, the sliced, the captured, and the iteration's number."""
+    variables, parts, number = entered.variables, entered.parts, entered.body.number
+    first_captured = 2 + len(variables) + len(parts)
+    inputs = [InputMap(2 + index, tensor.source.layer) for index, tensor in enumerate(variables)]
+    inputs += [InputMap(2 + len(variables) + index, tensor.source.layer, axis=0) for index, tensor in enumerate(parts)]
+    inputs += [InputMap(first_captured + index, inner.source.layer) for index, (_, inner) in enumerate(captured)]
+    if number is not None:
+        inputs.append(InputMap(-1, number.source.layer, purpose="current_iteration"))
+    return tuple(inputs)
 
 
 def _part_shape(shape: PartialShape) -> PartialShape:
@@ -133,8 +153,8 @@ def allows(invariant: PartialShape, shape: PartialShape) -> bool:
     return invariant == DYNAMIC or invariant.unite(shape) == invariant
 
 
-def _outputs(frame: Frame, body: Body, outer: Sequence[Tensor], results: Mapping[LayerId, Tensor]) -> Sequence[Known]:
+def _outputs(body: LoopBody, finished: Body, outer: Sequence[Tensor], ends: Sequence[_Ended]) -> Sequence[Known]:
     """What is known of the Loop's outputs, by the very rules by which the checks will look at it."""
-    parameters = {node.id: Known(node.outputs[0].element_type, node.outputs[0].shape) for node in frame.nodes if node.type == "Parameter"}
-    inside = region.Inside(body, parameters, {layer: tensor.known for layer, tensor in results.items()})
+    parameters = {node.id: Known(node.outputs[0].element_type, node.outputs[0].shape) for node in body.nodes if node.type == "Parameter"}
+    inside = region.Inside(finished, parameters, {one.layer: one.tensor.known for one in ends})
     return region.iterated(Node(LayerId(0), "", LOOP), [tensor.known for tensor in outer], inside)

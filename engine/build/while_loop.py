@@ -1,10 +1,11 @@
-"""``while_loop`` as TensorFlow has it, made into a Loop-5 that tests its condition first."""
+"""``while_loop`` as TensorFlow has it, made into a Loop-5 that tests its condition first; ``do_while``, which tests it last."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from engine.build.graph import Graph, checked_shape, graph_of
@@ -42,34 +43,75 @@ def while_loop(
     ``TypeError`` when ``cond`` or ``body`` is not callable, ``ValueError`` when there are no variables, ``BuildError`` (a ``ValueError``
     too) when a variable changes its type, its structure, or leaves its shape invariant.
     """
-    must_be_callable("while_loop", cond=cond, body=body)
-    values = leaves(loop_vars)
-    if not values:
-        raise BuildError("while_loop(): loop_vars is empty: a loop needs at least one variable")
-    graph = graph_of([*(leaf.value for leaf in values), maximum_iterations], "while_loop")
-    with graph.frame.all_or_nothing():
-        return _made(graph, cond, body, loop_vars, shape_invariants, maximum_iterations, name or "while")
+    return _checked(_While("while_loop", cond, body, loop_vars, shape_invariants, maximum_iterations, name or "while", asks_first=True))
 
 
-def _made(
-    graph: Graph, cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, shape_invariants: Any, most: Any, called: str
+def do_while(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Any,
+    shape_invariants: Any = None,
+    maximum_iterations: Any = None,
+    name: str | None = None,
 ) -> Any:
-    with graph.scope(called):
-        variables = loop_variables(graph, "while_loop", loop_vars, shape_invariants, body)
-        limit = graph.constant(-1, name="no_limit") if most is None else trip_count(graph, most, "maximum_iterations")
-        with graph.scope("start"):
-            starts = _condition(graph, cond, loop_vars, [variable.initial for variable in variables])
+    """Calls ``body`` once, and repeats it while ``cond`` holds: ``while_loop`` without the test before the first iteration.
+
+    Arguments, result and errors as there. It becomes a Loop-5 that starts with the constant true; ``cond`` is called once, on the
+    values that ``body`` gives. ``maximum_iterations`` still comes first: where it is 0, even the first iteration does not run.
+    """
+    return _checked(_While("do_while", cond, body, loop_vars, shape_invariants, maximum_iterations, name or "do_while", asks_first=False))
+
+
+@dataclass(frozen=True, slots=True)
+class _While:
+    """What the user asked for, and by which function."""
+
+    called: str
+    cond: Callable[..., Any]
+    body: Callable[..., Any]
+    loop_vars: Any
+    shape_invariants: Any
+    most: Any
+    name: str
+    asks_first: bool
+
+    def condition(self, graph: Graph, values: Any) -> Tensor:
+        """What ``cond`` makes of values of the variables."""
+        given = call(self.cond, self.loop_vars, values)
+        if given is True:
+            return graph.constant(True, name="always")
+        given = graph.lift(given, (BOOLEAN,), f"{self.called}(): what cond gives")
+        return scalar_condition(given, f"{self.called}(): cond gives")
+
+
+def _checked(asked: _While) -> Any:
+    must_be_callable(asked.called, cond=asked.cond, body=asked.body)
+    values = leaves(asked.loop_vars)
+    if not values:
+        raise BuildError(f"{asked.called}(): loop_vars is empty: a loop needs at least one variable")
+    graph = graph_of([*(leaf.value for leaf in values), asked.most], asked.called)
+    with graph.frame.all_or_nothing():
+        return _made(graph, asked)
+
+
+def _made(graph: Graph, asked: _While) -> Any:
+    with graph.scope(asked.name):
+        variables = loop_variables(graph, asked.called, asked.loop_vars, asked.shape_invariants, asked.body)
+        limit = graph.constant(-1, name="no_limit") if asked.most is None else trip_count(graph, asked.most, "maximum_iterations")
+        if asked.asks_first:
+            with graph.frame.ahead_of(f"{asked.called}() {asked.name!r}"):
+                starts = asked.condition(graph, [variable.initial for variable in variables])
+        else:
+            starts = graph.constant(True, name="always")
 
     def trace(entered: Entered) -> Iteration:
-        given = call(body, loop_vars, entered.variables)
-        after = next_values(graph, "while_loop", loop_vars, given, variables)
-        with graph.scope("condition"):
-            again = _condition(graph, cond, loop_vars, after)
-        return Iteration(after, again=again)
+        given = call(asked.body, asked.loop_vars, entered.variables)
+        after = next_values(graph, asked.called, asked.loop_vars, given, variables)
+        return Iteration(after, again=asked.condition(graph, after))
 
-    plan = LoopPlan(called="while_loop", name=called, trip_count=limit, starts=starts, variables=variables)
+    plan = LoopPlan(called=asked.called, name=asked.name, trip_count=limit, starts=starts, variables=variables)
     last, _ = made_loop(graph, plan, trace)
-    return rebuilt(loop_vars, last)
+    return rebuilt(asked.loop_vars, last)
 
 
 def must_be_callable(called: str, **given: object) -> None:
@@ -83,11 +125,6 @@ def call(function: Callable[..., Any], structure: Any, values: Any) -> Any:
     """Calls a function with values in a structure: a tuple or list is spread into its arguments."""
     given = rebuilt(structure, values)
     return function(*given) if isinstance(structure, (tuple, list)) else function(given)
-
-
-def _condition(graph: Graph, cond: Callable[..., Any], loop_vars: Any, values: Any) -> Tensor:
-    given = graph.lift(call(cond, loop_vars, values), (BOOLEAN,), "while_loop(): what cond gives")
-    return scalar_condition(given, "while_loop(): cond gives")
 
 
 def scalar_condition(given: Tensor, what: str) -> Tensor:
@@ -119,7 +156,7 @@ def loop_variables(
     shapes: list[Any] = [None] * len(values)
     if shape_invariants is not None:
         shapes = [leaf.value for leaf in aligned(loop_vars, shape_invariants, "shape_invariants")]
-    names = _names(loop_vars, body, skip)
+    names = argument_names(loop_vars, body, skip)
     variables = []
     for leaf, shape, name in zip(values, shapes, names, strict=True):
         path = f"loop_vars{leaf.path}"
@@ -137,14 +174,14 @@ def _invariant(called: str, path: str, initial: Tensor, given: Any) -> PartialSh
     return invariant
 
 
-def _names(loop_vars: Any, body: Callable[..., Any], skip: int) -> list[str]:
-    """What the user calls the variables: by the arguments of ``body`` and the fields below them."""
+def argument_names(given: Any, function: Callable[..., Any], skip: int = 0) -> list[str]:
+    """What the user calls the values of a structure: by the arguments of the function that gets them, and the fields below them."""
     try:
-        arguments = [one.name for one in inspect.signature(body).parameters.values() if one.kind <= one.POSITIONAL_OR_KEYWORD][skip:]
+        arguments = [one.name for one in inspect.signature(function).parameters.values() if one.kind <= one.POSITIONAL_OR_KEYWORD][skip:]
     except (TypeError, ValueError):
         arguments = []
     names = []
-    for place, part in enumerate(loop_vars if isinstance(loop_vars, (tuple, list)) else [loop_vars]):
+    for place, part in enumerate(given if isinstance(given, (tuple, list)) else [given]):
         stem = arguments[place] if place < len(arguments) else f"variable_{place}"
         names += ["_".join([stem, *re.findall(r"\w+", leaf.path)]) for leaf in leaves(part)]
     return names

@@ -60,7 +60,7 @@ class Drawing:
         pool, ran = list(pool), 0
         kinds = ["arithmetic", "choice", "slice"]
         if depth < DEEPEST:
-            kinds += ["while_", "while_", "for_", "cond", "scan", "map_", "fold", "switch", "array"]
+            kinds += ["while_", "do_while", "for_", "cond", "scan", "map_", "fold", "switch", "array"]
         for _ in range(self.draw(st.integers(1, 2))):
             value, more = getattr(self, self.draw(st.sampled_from(kinds)))(pool, depth)
             pool.append(bounded(value))
@@ -97,6 +97,25 @@ class Drawing:
         start = self.pick(pool)
         _, value, ran = build.while_loop(cond, body, (0, start, 0), (None, varying(start), None), maximum_iterations=most)
         return value, ran
+
+    def do_while(self, pool, depth) -> Block:
+        """Gives what is collected; with at least one iteration, because of none OpenVINO's second run shows the first one's parts."""
+        bound, limit = self.draw(EIGHTHS), self.draw(st.integers(1, 5))
+        most = self.draw(st.none() | st.integers(1, 4))
+        parts = build.Collected()
+
+        def cond(n, v, ran):
+            return (n < limit) & (ops.reduce_sum(v, list(range(v.rank))) < bound * 2)
+
+        def body(n, v, ran):
+            number = ops.convert(build.current_iteration(), destination_type="f32")
+            value, inner = self.block([*pool, v, number], depth + 1)
+            parts.append(shaped(value, v))
+            return n + 1, kept(value + 0.125, v), ran + inner + 1
+
+        start = self.pick(pool)
+        _, _, ran = build.do_while(cond, body, (0, start, 0), (None, varying(start), None), maximum_iterations=most)
+        return ops.reduce_sum(parts.tensor, 0), ran
 
     def for_(self, pool, depth) -> Block:
         computed = ops.convert(abs(shaped(self.pick(pool), pool[0])), destination_type="i64")
