@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import openvino as ov
 
+import engine
 from sample_models.recipes.recipe import Recipe
 
 SOURCES = ("decoders", "by_hand", "savings", "from_pytorch", "from_tensorflow", "from_onnx")
@@ -26,12 +27,19 @@ def write(recipe: Recipe) -> None:
     folder = HERE / recipe.name
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "inputs").mkdir(parents=True)
-    recipe.model.set_friendly_name(recipe.name)
-    if "conversion_parameters" in recipe.model.get_rt_info():  # it names the temporary folder of the export
-        del recipe.model.get_rt_info()["conversion_parameters"]
-    ov.save_model(recipe.model, folder / "model.xml", compress_to_fp16=False)
+    if isinstance(recipe.model, engine.Model):
+        engine.write_model(recipe.model, folder / "model.xml")
+    else:
+        _save(recipe.model, recipe.name, folder / "model.xml")
     for name, arrays in recipe.sets.items():
         np.savez(folder / "inputs" / f"{name}.npz", **{key: np.asarray(array) for key, array in arrays.items()})
+
+
+def _save(model: ov.Model, name: str, path: Path) -> None:
+    model.set_friendly_name(name)
+    if "conversion_parameters" in model.get_rt_info():  # it names the temporary folder of the export
+        del model.get_rt_info()["conversion_parameters"]
+    ov.save_model(model, path, compress_to_fp16=False)
 
 
 def main(wanted: list[str]) -> None:

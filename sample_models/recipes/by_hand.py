@@ -1,11 +1,15 @@
-"""Samples built node by node with OpenVINO's Python API."""
+"""Samples that show one thing each: a choice, slices, a walk backwards, an interval, a swap."""
 
 from __future__ import annotations
 
-import numpy as np
-from openvino import opset15 as ops
+from typing import Any
 
-from sample_models.recipes.blocks import Iteration, branch, called, constant, model, parameter
+import numpy as np
+import openvino as ov
+from openvino import opset15
+
+from engine import build
+from engine.build import Collected, Graph, Tensor, ops
 from sample_models.recipes.recipe import Recipe
 
 
@@ -15,100 +19,121 @@ def recipes() -> list[Recipe]:
 
 def _if_recipe() -> Recipe:
     """The If example of the specification's page, with the surroundings that it needs to run."""
-    condition = parameter("cond", "boolean")
-    x, z, w = (parameter(name, "f32", [2, 4]) for name in ("x", "z", "w"))
-    bodies = []
-    for other in ("add_z", "add_w"):
-        left, right = parameter("add_x", "f32", [2, 4]), parameter(other, "f32", [2, 4])
-        bodies.append(model(f"x_plus_{other[-1]}", {f"Identity_{other[-1]}": called("Add", ops.add(left, right))}, [left, right]))
-    (result,) = branch("if/cond", condition, bodies[0], bodies[1], [(x, "add_x", "add_x"), (z, "add_z", None), (w, None, "add_w")])
+    graph = Graph("if_add")
+    condition = graph.parameter("cond", "boolean", [])
+    x, z, w = (graph.parameter(name, "f32", [2, 4]) for name in ("x", "z", "w"))
+    made = build.cond(condition, lambda: ops.add(x, z), lambda: ops.add(x, w), name="if/cond")
     arrays = {
         "x": np.arange(8, dtype=np.float32).reshape(2, 4),
         "z": np.full((2, 4), 100, np.float32),
         "w": np.full((2, 4), -100, np.float32),
     }
     sets = {"true": {"cond": np.bool_(True), **arrays}, "false": {"cond": np.bool_(False), **arrays}}
-    return Recipe("if_add", model("if_add", {"sum": result}, [condition, x, z, w]), sets)
+    return Recipe("if_add", graph.model({"sum": made}), sets)
 
 
 def _slices_recipe() -> Recipe:
     """Rows of a table in, smoothed rows out: one slice in and one slice out per iteration."""
-    table, weight = parameter("readings", "f32", [-1, 3]), parameter("weight", "f32")
-    shape = called("shape_of_readings", ops.shape_of(table, "i64"))
-    rows = called("number_of_rows", ops.gather(shape, constant("first", 0, np.int64), constant("axis", 0, np.int64)))
-    loop = Iteration("for_each_row", rows, constant("start", True))
-    reading = loop.sliced("reading", table)
-    smooth = loop.carried("smooth", constant("zero_row", np.zeros((1, 3)), np.float32))
-    pull, row = loop.invariant("weight", weight), loop.counter("row")
-    change = called("change", ops.multiply(ops.subtract(reading, smooth, name="difference"), pull))
-    next_smooth = called("next_smooth", ops.add(smooth, change))
-    number = called("row_number", ops.unsqueeze(row, constant("new_axis", 0, np.int64)))
-    loop.body(constant("keep_going", True), {"smooth": next_smooth}, {"rows": number})
-    outputs = {"smoothed": loop.concatenated("next_smooth"), "row_numbers": loop.concatenated("rows"), "final": loop.last("next_smooth")}
+    graph = Graph("slice_and_concatenate")
+    readings, weight = graph.parameter("readings", "f32", [None, 3]), graph.parameter("weight", "f32", [])
+    smoothed, row_numbers = Collected("smoothed"), Collected("row_numbers")
+
+    def follow(smooth: Tensor, reading: Tensor) -> Tensor:
+        change = ops.multiply(ops.subtract(reading, smooth, name="difference"), weight, name="change")
+        next_smooth = ops.add(smooth, change, name="next_smooth")
+        smoothed.extend(next_smooth)
+        row_numbers.append(build.current_iteration("row"))
+        return next_smooth
+
+    start = graph.constant(np.zeros((1, 3), np.float32), name="zero_row")
+    final = build.foldl(follow, readings, start, name="for_each_row")
+    outputs = {"smoothed": smoothed.tensor, "row_numbers": row_numbers.tensor, "final": final}
     steps = np.repeat(np.array([[0, 10, 20]], np.float32), 6, axis=0)
     noise = np.random.default_rng(7).normal(0, 1, (4, 3)).astype(np.float32)
     sets = {
         "six_equal_rows": {"readings": steps, "weight": np.float32(0.5)},
         "four_noisy_rows": {"readings": noise, "weight": np.float32(0.25)},
     }
-    return Recipe("slice_and_concatenate", model("slice_and_concatenate", outputs, [table, weight]), sets)
+    return Recipe("slice_and_concatenate", graph.model(outputs), sets)
 
 
 def _backwards_recipe() -> Recipe:
-    """Discounted returns: what a reward is worth now needs the later ones first, so the TensorIterator walks backwards."""
-    rewards, discount = parameter("rewards", "f32", [-1]), parameter("discount", "f32")
-    walk = Iteration("from_last_to_first")
-    reward = walk.sliced("reward", rewards, backwards=True)
-    future = walk.carried("future", constant("nothing_after", [0.0], np.float32))
-    factor = walk.invariant("discount", discount)
-    worth = called("worth_now", ops.add(reward, ops.multiply(future, factor, name="discounted_future")))
-    walk.body(None, {"future": worth})
-    outputs = {"returns": walk.concatenated("next_future", backwards=True), "first_return": walk.last("next_future")}
+    """Discounted returns: what a reward is worth now needs the later ones first, so the TensorIterator walks backwards.
+
+    With OpenVINO's own API: the builder makes Loops, and no TensorIterators.
+    """
+    rewards, discount = _input("rewards", [-1]), _input("discount", [])
+    reward, future, factor = _input("reward", [1]), _input("future", [1]), _input("discount", [])
+    discounted = opset15.multiply(future, factor, name="discounted_future")
+    worth = opset15.result(opset15.add(reward, discounted, name="worth_now"), name="next_future_result")
+    walk: Any = opset15.tensor_iterator()
+    walk.set_friendly_name("from_last_to_first")
+    walk.set_function(ov.Model([worth], [reward, future, factor], "from_last_to_first_body"))
+    walk.set_sliced_input(reward, rewards.output(0), start=-1, stride=-1, part_size=1, end=0, axis=0)
+    nothing = opset15.constant(np.zeros(1, np.float32), name="nothing_after")
+    walk.set_merged_input(future, nothing.output(0), worth.output(0))
+    walk.set_invariant_input(factor, discount.output(0))
+    outputs = {
+        "returns": walk.get_concatenated_slices(worth.output(0), -1, -1, 1, 0, 0),
+        "first_return": walk.get_iter_value(worth.output(0), -1),
+    }
+    for name, value in outputs.items():
+        value.get_tensor().add_names({name})
+    results = [opset15.result(value, name=name) for name, value in outputs.items()]
     sets = {
         "prize_at_the_end": {"rewards": np.array([0, 0, 0, 0, 1], np.float32), "discount": np.float32(0.5)},
         "three_rewards": {"rewards": np.array([1, 2, 3], np.float32), "discount": np.float32(0.9)},
         "one_reward": {"rewards": np.array([7], np.float32), "discount": np.float32(0.9)},
     }
-    return Recipe("walking_backwards", model("walking_backwards", outputs, [rewards, discount]), sets)
+    return Recipe("walking_backwards", ov.Model(results, [rewards, discount], "walking_backwards"), sets)
+
+
+def _input(name: str, shape: list[int]) -> ov.Node:
+    node = opset15.parameter(ov.PartialShape(shape), ov.Type.f32, name=name)
+    node.output(0).get_tensor().set_names({name})
+    return node
 
 
 def _bisection_recipe() -> Recipe:
     """Where x*x*x - x equals the target: each iteration an If keeps the half that holds the answer."""
-    target, tolerance = parameter("target", "f32"), parameter("tolerance", "f32")
-    loop = Iteration("halve_the_interval", constant("no_limit", -1, np.int64), constant("start", True))
-    low = loop.carried("low", constant("lowest", 1.0, np.float32))
-    high = loop.carried("high", constant("highest", 4.0, np.float32))
-    wanted, close = loop.invariant("target", target), loop.invariant("tolerance", tolerance)
-    middle = called("middle", ops.multiply(ops.add(low, high, name="sum"), constant("half", 0.5, np.float32)))
-    cube = called("cube", ops.multiply(ops.multiply(middle, middle, name="square"), middle))
-    reached = called("reached", ops.subtract(cube, middle))
-    too_low = called("is_too_low", ops.less(reached, wanted))
-    bodies = []
-    for side, keeps in (("upper", ("middle", "high")), ("lower", ("low", "middle"))):
-        ports = {name: parameter(name, "f32") for name in keeps}
-        bodies.append(model(f"keep_{side}_half", {f"{side}_low": ports[keeps[0]], f"{side}_high": ports[keeps[1]]}, list(ports.values())))
-    halves = branch("which_half", too_low, bodies[0], bodies[1], [(middle, "middle", "middle"), (high, "high", None), (low, None, "low")])
-    width = called("width", ops.subtract(halves[1], halves[0]))
-    keep_going = called("keep_going", ops.greater(width, close))
-    guess = called("guess_as_row", ops.unsqueeze(middle, constant("new_axis", 0, np.int64)))
-    loop.body(keep_going, {"low": halves[0], "high": halves[1]}, {"guesses": guess})
-    outputs = {"low": loop.last("next_low"), "high": loop.last("next_high"), "guesses": loop.concatenated("guesses")}
+    graph = Graph("bisection")
+    target, tolerance = graph.parameter("target", "f32", []), graph.parameter("tolerance", "f32", [])
+    guesses = Collected("guesses")
+
+    def halve(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+        half = graph.constant(0.5, name="half")
+        middle = ops.multiply(ops.add(low, high, name="sum"), half, name="middle")
+        cube = ops.multiply(ops.multiply(middle, middle, name="square"), middle, name="cube")
+        reached = ops.subtract(cube, middle, name="reached")
+        too_low = ops.less(reached, target, name="is_too_low")
+        halves = build.cond(too_low, lambda: (middle, high), lambda: (low, middle), name="which_half")
+        guesses.append(middle)
+        return halves
+
+    def is_wide(low: Tensor, high: Tensor) -> Tensor:
+        return ops.greater(ops.subtract(high, low, name="width"), tolerance, name="keep_going")
+
+    interval = (graph.constant(1.0, name="lowest"), graph.constant(4.0, name="highest"))
+    low, high = build.do_while(is_wide, halve, interval, name="halve_the_interval")
     sets = {
         "coarse": {"target": np.float32(10), "tolerance": np.float32(0.5)},
         "fine": {"target": np.float32(10), "tolerance": np.float32(0.01)},
         "other_side": {"target": np.float32(50), "tolerance": np.float32(0.5)},
     }
-    return Recipe("bisection", model("bisection", outputs, [target, tolerance]), sets)
+    return Recipe("bisection", graph.model({"low": low, "high": high, "guesses": guesses.tensor}), sets)
 
 
 def _swap_recipe() -> Recipe:
     """Two carried values change places: the back edges cross, and no operation stands between Parameter and Result."""
-    first, second, rounds = parameter("first", "f32"), parameter("second", "f32"), parameter("rounds", "i64")
-    loop = Iteration("swap_each_round", rounds, constant("start", True))
-    left, right = loop.carried("left", first), loop.carried("right", second)
-    row = called("left_as_row", ops.unsqueeze(left, constant("new_axis", 0, np.int64)))
-    loop.body(constant("keep_going", True), {"left": right, "right": left}, {"lefts": row})
-    outputs = {"left_at_the_end": loop.last("next_left"), "right_at_the_end": loop.last("next_right"), "lefts": loop.concatenated("lefts")}
+    graph = Graph("swap")
+    first, second, rounds = graph.parameter("first", "f32", []), graph.parameter("second", "f32", []), graph.parameter("rounds", "i64", [])
+    lefts = Collected("lefts")
+
+    def swap(number: Tensor, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+        lefts.append(left)
+        return right, left
+
+    left, right = build.for_loop(rounds, swap, (first, second), name="swap_each_round")
     values = {"first": np.float32(1), "second": np.float32(2)}
     sets = {name: {**values, "rounds": np.int64(count)} for name, count in {"three_rounds": 3, "four_rounds": 4, "one_round": 1}.items()}
-    return Recipe("swap", model("swap", outputs, [first, second, rounds]), sets)
+    return Recipe("swap", graph.model({"left_at_the_end": left, "right_at_the_end": right, "lefts": lefts.tensor}), sets)

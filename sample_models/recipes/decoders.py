@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import openvino as ov
-from openvino import opset15 as ops
 
-from sample_models.recipes.blocks import Iteration, branch, called, constant, model, parameter
+import engine
+from engine import build
+from engine.build import Collected, Graph, Tensor, ops
 from sample_models.recipes.recipe import Recipe
 
 END, THE, CAT, SAW, A, DOG, VERY, SMALL = range(8)
@@ -32,37 +32,36 @@ def _decoder_recipe() -> Recipe:
     return Recipe("decoder", _decoder(), sets)
 
 
-def _decoder() -> ov.Model:
+def _decoder() -> engine.Model:
     """A sentence, word after word: the likeliest next word, or the full stop when the model is not confident enough."""
-    first, least, most = parameter("first_word", "i64"), parameter("least_confidence", "f32"), parameter("most_words", "i64")
-    loop = Iteration("for_each_word", most, constant("start", True))
-    word = loop.carried("word", first)
-    sentence = loop.carried("sentence_probability", constant("certain", 1.0, np.float32))
-    bar = loop.invariant("least_confidence", least)
+    graph = Graph("decoder")
+    first_word = graph.parameter("first_word", "i64", [])
+    least_confidence = graph.parameter("least_confidence", "f32", [])
+    most_words = graph.parameter("most_words", "i64", [])
+    words = Collected("words")
 
-    scores = called("scores_of_next_word", ops.gather(constant("language", _language()), word, constant("row", 0, np.int64)))
-    best = ops.topk(scores, constant("one", 1, np.int64), 0, "max", "value", index_element_type="i64")
-    best.set_friendly_name("best_word")
-    confident = called("is_confident", ops.greater_equal(best.output(0), bar))
+    def say(word: Tensor, sentence_probability: Tensor) -> tuple[Tensor, Tensor]:
+        language = graph.constant(_language(), name="language")
+        scores = ops.gather(language, word, 0, name="scores_of_next_word")
+        probability, likeliest = ops.topk(scores, 1, axis=0, mode="max", sort="value", index_element_type="i64", name="best_word")
+        confident = ops.greater_equal(probability, least_confidence, name="is_confident")
+        chosen, probability = build.cond(
+            confident,
+            lambda: (likeliest, probability),
+            lambda: (graph.constant([END], name="full_stop"), graph.constant([1.0], name="sure")),
+            name="confident_enough",
+        )
+        words.extend(chosen)
+        next_word = ops.squeeze(chosen, [0], name="next_word")
+        word_probability = ops.squeeze(probability, [0], name="word_probability")
+        return next_word, ops.multiply(sentence_probability, word_probability, name="next_sentence_probability")
 
-    likely, number = parameter("probability", "f32", [1]), parameter("word", "i64", [1])
-    say = model("say_the_word", {"said_word": number, "said_probability": likely}, [number, likely])
-    stop = model(
-        "say_full_stop",
-        {"full_stop_word": constant("full_stop", [END], np.int64), "full_stop_probability": constant("sure", [1.0], np.float32)},
-        [],
-    )
-    chosen, probability = branch(
-        "confident_enough", confident, say, stop, [(best.output(1), "word", None), (best.output(0), "probability", None)]
-    )
+    def is_unfinished(word: Tensor, sentence_probability: Tensor) -> Tensor:
+        return ops.not_equal(word, graph.constant(END, name="end_of_sentence"), name="keep_going")
 
-    scalar = constant("to_scalar", [0], np.int64)
-    next_word = called("next_word", ops.squeeze(chosen, scalar))
-    total = called("next_sentence_probability", ops.multiply(sentence, ops.squeeze(probability, scalar, name="word_probability")))
-    keep_going = called("keep_going", ops.not_equal(next_word, constant("end_of_sentence", END, np.int64)))
-    loop.body(keep_going, {"word": next_word, "sentence_probability": total}, {"words": chosen})
-    outputs = {"words": loop.concatenated("words"), "sentence_probability": loop.last("next_sentence_probability")}
-    return model("decoder", outputs, [first, least, most])
+    start = (first_word, graph.constant(1.0, name="certain"))
+    _, probability = build.do_while(is_unfinished, say, start, maximum_iterations=most_words, name="for_each_word")
+    return graph.model({"words": words.tensor, "sentence_probability": probability})
 
 
 def _language() -> np.ndarray:
@@ -91,15 +90,14 @@ def _melody_recipe() -> Recipe:
     return Recipe("lstm_melody", _melody(), sets)
 
 
-def _melody() -> ov.Model:
+def _melody() -> engine.Model:
     """Each note is the next step's input, until the closing note (0) comes or the breath is used up."""
-    first, breath = parameter("first_note", "i64", [1]), parameter("breath", "i64")
-    loop = Iteration("while_it_sings", breath, constant("start", True))
-    nothing = constant("empty_memory", np.zeros((1, MEMORY)), np.float32)
-    note, hidden, cell = loop.carried("note", first), loop.carried("hidden", nothing), loop.carried("cell", nothing)
+    graph = Graph("lstm_melody")
+    first_note, breath = graph.parameter("first_note", "i64", [1]), graph.parameter("breath", "i64", [])
+    nothing = graph.constant(np.zeros((1, MEMORY), np.float32), name="empty_memory")
     draw = np.random.default_rng(MELODY_SEED).normal
     weights = {
-        name: constant(name, draw(0, 2, shape), np.float32)
+        name: draw(0, 2, shape).astype(np.float32)
         for name, shape in {
             "notes": (NOTES, HEARD),
             "input_weights": (4 * MEMORY, HEARD),
@@ -108,14 +106,21 @@ def _melody() -> ov.Model:
             "score_weights": (NOTES, MEMORY),
         }.items()
     }
-    heard = called("heard_note", ops.gather(weights["notes"], note, constant("row", 0, np.int64)))
-    memory = ops.lstm_cell(heard, hidden, cell, weights["input_weights"], weights["memory_weights"], weights["biases"], MEMORY)
-    memory.set_friendly_name("memory")
-    scores = called("note_scores", ops.matmul(memory.output(0), weights["score_weights"], False, True))
-    best = ops.topk(scores, constant("one", 1, np.int64), 1, "max", "value", index_element_type="i64")
-    best.set_friendly_name("best_note")
-    next_note = called("next_note", ops.squeeze(best.output(1), constant("to_vector", [1], np.int64)))
-    keep_going = called("keep_going", ops.not_equal(next_note, constant("closing_note", [0], np.int64)))
-    loop.body(keep_going, {"note": next_note, "hidden": memory.output(0), "cell": memory.output(1)})
-    outputs = {"melody": loop.concatenated("next_note"), "last_hidden": loop.last("next_hidden")}
-    return model("lstm_melody", outputs, [first, breath])
+    melody = Collected("melody")
+
+    def sing(note: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        notes, into_cell, memory_weights, biases, score_weights = (graph.constant(array, name=name) for name, array in weights.items())
+        heard = ops.gather(notes, note, 0, name="heard_note")
+        hidden, cell = ops.lstm_cell(heard, hidden, cell, into_cell, memory_weights, biases, hidden_size=MEMORY, name="memory")
+        scores = ops.matmul(hidden, score_weights, transpose_b=True, name="note_scores")
+        _, best = ops.topk(scores, 1, axis=1, mode="max", sort="value", index_element_type="i64", name="best_note")
+        next_note = ops.squeeze(best, [1], name="next_note")
+        melody.extend(next_note)
+        return next_note, hidden, cell
+
+    def sings_on(note: Tensor, hidden: Tensor, cell: Tensor) -> Tensor:
+        return ops.not_equal(note, graph.constant([0], name="closing_note"), name="keep_going")
+
+    start = (first_note, nothing, nothing)
+    _, hidden, _ = build.do_while(sings_on, sing, start, maximum_iterations=breath, name="while_it_sings")
+    return graph.model({"melody": melody.tensor, "last_hidden": hidden})

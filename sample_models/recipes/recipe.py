@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import openvino as ov
 
+import engine
+
 InputSet = Mapping[str, np.ndarray]
 
 
@@ -16,5 +18,6 @@ class Recipe:
     """A sample before it is written: ``name`` becomes its folder, each set a file in ``inputs/``."""
 
     name: str
-    model: ov.Model
+    model: engine.Model | ov.Model
+    """Built with ``engine.build``, or converted by OpenVINO from what a framework exported."""
     sets: Mapping[str, InputSet]

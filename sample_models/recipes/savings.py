@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import openvino as ov
-from openvino import opset15 as ops
 
-from sample_models.recipes.blocks import Iteration, Value, called, constant, model, parameter
+import engine
+from engine import build
+from engine.build import Collected, Graph, Tensor, ops
 from sample_models.recipes.recipe import InputSet, Recipe
 
 
@@ -14,7 +14,7 @@ def recipes() -> list[Recipe]:
     return [
         Recipe(
             "for_loop",
-            _savings("for_each_year", trip="years", checks_before=False, checks_after=False),
+            _for_loop(),
             {
                 "ten_years": _inputs(1000, 1.05, years=10),
                 "three_years": _inputs(1000, 1.05, years=3),
@@ -23,7 +23,7 @@ def recipes() -> list[Recipe]:
         ),
         Recipe(
             "while_loop",
-            _savings("while_below_goal", trip="", checks_before=True, checks_after=True),
+            _while_loop(),
             {
                 "double_at_7_percent": _inputs(1000, 1.07, goal=2000),
                 "double_at_20_percent": _inputs(1000, 1.20, goal=2000),
@@ -32,12 +32,12 @@ def recipes() -> list[Recipe]:
         ),
         Recipe(
             "do_while_loop",
-            _savings("do_while_below_goal", trip="", checks_before=False, checks_after=True),
+            _do_while_loop(),
             {"double_at_7_percent": _inputs(1000, 1.07, goal=2000), "already_there": _inputs(2500, 1.07, goal=2000)},
         ),
         Recipe(
             "for_loop_with_condition",
-            _savings("for_each_year_below_goal", trip="years", checks_before=True, checks_after=True),
+            _for_loop_with_condition(),
             {
                 "goal_first": _inputs(1000, 1.07, years=30, goal=1500),
                 "years_first": _inputs(1000, 1.07, years=4, goal=1500),
@@ -47,7 +47,7 @@ def recipes() -> list[Recipe]:
         ),
         Recipe(
             "infinite_loop",
-            _savings("forever", trip="guard", checks_before=False, checks_after=False),
+            _infinite_loop(),
             {
                 "guard_of_5": _inputs(1000, 1.07, guard=5),
                 "guard_of_12": _inputs(1000, 1.07, guard=12),
@@ -57,22 +57,55 @@ def recipes() -> list[Recipe]:
     ]
 
 
-def _savings(name: str, *, trip: str, checks_before: bool, checks_after: bool) -> ov.Model:
-    """The trip count is an input (or -1); the condition is true, or compares with the goal before the loop, in the body, or both."""
-    balance, growth = parameter("balance", "f32"), parameter("growth", "f32")
-    years = parameter(trip, "i64") if trip else constant("no_limit", -1, np.int64)
-    goal = parameter("goal", "f32")
-    before: Value = called("below_goal_at_start", ops.less(balance, goal)) if checks_before else constant("start", True)
-    loop = Iteration(name, years, before)
-    held, factor = loop.carried("balance", balance), loop.invariant("growth", growth)
-    after: Value = constant("keep_going", True)
-    next_balance = called("next_balance", ops.multiply(held, factor))
-    if checks_after:
-        after = called("keep_going", ops.less(next_balance, loop.invariant("goal", goal)))
-    row = called("balance_as_row", ops.unsqueeze(next_balance, constant("new_axis", 0, np.int64)))
-    loop.body(after, {"balance": next_balance}, {"balances": row})
-    inputs = [balance, growth] + ([years] if trip else []) + ([goal] if checks_before or checks_after else [])
-    return model(name, {"final_balance": loop.last("next_balance"), "balances": loop.concatenated("balances")}, inputs)
+def _for_loop() -> engine.Model:
+    account = _Account("for_loop", years="i64")
+    years = account.inputs["years"]
+    return account.model(build.for_loop(years, lambda year, balance: account.grow(balance), [account.balance], name="for_each_year"))
+
+
+def _while_loop() -> engine.Model:
+    account = _Account("while_loop", goal="f32")
+    return account.model(build.while_loop(account.is_below_goal, account.grow, [account.balance], name="while_below_goal"))
+
+
+def _do_while_loop() -> engine.Model:
+    account = _Account("do_while_loop", goal="f32")
+    return account.model(build.do_while(account.is_below_goal, account.grow, [account.balance], name="do_while_below_goal"))
+
+
+def _for_loop_with_condition() -> engine.Model:
+    account = _Account("for_loop_with_condition", years="i64", goal="f32")
+    years, name = account.inputs["years"], "for_each_year_below_goal"
+    return account.model(build.while_loop(account.is_below_goal, account.grow, [account.balance], maximum_iterations=years, name=name))
+
+
+def _infinite_loop() -> engine.Model:
+    account = _Account("infinite_loop", guard="i64")
+    guard = account.inputs["guard"]
+    return account.model(build.while_loop(lambda _: True, account.grow, [account.balance], maximum_iterations=guard, name="forever"))
+
+
+class _Account:
+    """What the five loops share: a balance that grows, and is written down after each iteration."""
+
+    def __init__(self, name: str, **inputs: str) -> None:
+        self.graph = Graph(name)
+        self.balance, self.growth = self.graph.parameter("balance", "f32", []), self.graph.parameter("growth", "f32", [])
+        self.inputs = {name: self.graph.parameter(name, element_type, []) for name, element_type in inputs.items()}
+        self.balances = Collected("balances")
+
+    def grow(self, balance: Tensor) -> Tensor:
+        """The body of every loop."""
+        next_balance = ops.multiply(balance, self.growth, name="next_balance")
+        self.balances.append(next_balance)
+        return next_balance
+
+    def is_below_goal(self, balance: Tensor) -> Tensor:
+        """The condition of those that have one."""
+        return ops.less(balance, self.inputs["goal"], name="keep_going")
+
+    def model(self, last: list[Tensor]) -> engine.Model:
+        return self.graph.model({"final_balance": last[0], "balances": self.balances.tensor})
 
 
 def _inputs(balance: float, growth: float, **others: float) -> InputSet:
