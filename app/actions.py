@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import ParamSpec
 
@@ -180,15 +180,6 @@ def seek(place: str | int) -> None:
     """To an address or a step number, and there the inspector follows the cursor again."""
     current().selected = ""
     go(lambda debugger: debugger.seek(place))
-
-
-@told
-def seek_row(key: str, places: Sequence[str]) -> None:
-    """To the place of the row that was clicked in a table."""
-    selection = widget(key)
-    rows = selection["selection"]["rows"] or [cell[0] for cell in selection["selection"].get("cells", [])] if selection else []
-    if rows and rows[0] < len(places):
-        go(lambda debugger: debugger.seek(places[rows[0]]))
 
 
 @told

@@ -1,10 +1,10 @@
-"""The page's address holds the moment: model or lesson, input set, step, what is pinned, which body is the canvas."""
+"""The page's address holds the moment: model or lesson, input set, step, what is pinned, which body is the canvas, what is looked at."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from app import actions, teaching
+from app import actions, looks, teaching
 from app.launched import LAUNCH, paths_allowed
 from app.opened import Opened, open_path, open_sample, with_inputs
 from app.parts import address
@@ -13,6 +13,8 @@ from engine.errors import EngineError, ReadError
 from engine.ir.address import ROOT
 
 SAMPLE, LARGE = "sample:", "large"
+LONGEST_QUESTION = 400
+"""Characters of a question to the trace that an address holds."""
 
 
 def arrive(session: Session) -> None:
@@ -29,6 +31,8 @@ def arrive(session: Session) -> None:
             session.message = Message(str(error))
     if session.opened is not None:
         _restore(wanted["step"], wanted["node"], wanted["body"])
+        looks.choose(st.query_params.to_dict())
+        session.asked = st.query_params.get("ask", "")[:LONGEST_QUESTION]
 
 
 def _opened(link: str) -> Opened:
@@ -65,6 +69,8 @@ def remember(session: Session) -> None:
         "step": str(debugger.cursor.step) if debugger and debugger.cursor.step else "",
         "node": session.selected,
         "body": session.root if session.root != ROOT else "",
+        **looks.chosen(),
+        "ask": session.asked if len(session.asked) <= LONGEST_QUESTION else "",
     }
     moment = {name: text for name, text in moment.items() if text}
     address.show(moment)

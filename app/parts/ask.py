@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
 import engine
 from app import actions, markup
 from app.focus import LoopInFocus
 from app.iterations import loop_columns
+from app.parts import rows
 from app.session import Session, current, widget
 from app.session import place as put
 from engine.errors import EngineError
@@ -26,9 +26,9 @@ def show(session: Session, loop: LoopInFocus | None) -> None:
         return
     examples = suggestions(loop)
     field, menu = st.columns([6, 1.3], vertical_alignment="bottom", gap="small")
-    asked = field.text_input(
-        "Ask", key=KEY, placeholder=examples[0], label_visibility="collapsed", value=session.asked, on_change=_remember
-    )
+    if widget(KEY) is None:
+        put(KEY, session.asked)
+    asked = field.text_input("Ask", key=KEY, placeholder=examples[0], label_visibility="collapsed", on_change=_remember)
     with menu.popover("Examples", width="stretch"):
         markup.show(
             "A name is its value in iteration <b>i</b>; <b>name[i-1]</b> that of the iteration before. "
@@ -77,20 +77,12 @@ def _quoted(label: str) -> str:
 
 
 def _answer(debugger: engine.Debugger, answer: Answer, now: int | None) -> None:
-    numbers = answer.numbers
-    if sum(number is not None for number in numbers) > 1:
-        st.vega_lite_chart(plot(answer, now), height=190, width="stretch", key=PLOT, on_select=lambda: _picked_point(answer))
-    rows = [(f"{iteration + 1:,}", shown(value)) for iteration, value in zip(answer.iterations, answer.values, strict=True)]
-    st.dataframe(
-        pd.DataFrame(rows, columns=["iteration", "value"]),
-        key=TABLE,
-        hide_index=True,
-        width="stretch",
-        row_height=28,
-        height=28 * (1 + min(len(rows), 6)) + 12,
-        on_select=lambda: _picked_row(answer),
-        selection_mode="single-cell",
-    )
+    at = answer.iterations.index(now) if now in answer.iterations else None
+    with st.container(key="ask_answer"):
+        if sum(number is not None for number in answer.numbers) > 1:
+            st.vega_lite_chart(plot(answer, now), height=150, width="stretch", key=PLOT, on_select=lambda: _picked_point(answer))
+        cells = [(f"{iteration + 1:,}", shown(value)) for iteration, value in zip(answer.iterations, answer.values, strict=True)]
+        rows.show(("iteration", "value"), cells, key=TABLE, now=at, on_pick=lambda number: _go(answer, answer.iterations[number] + 1))
     told = [f"{len(answer.iterations):,} of {answer.total:,} iterations, evenly chosen"] if answer.total > len(answer.iterations) else []
     if answer.reason:
         told.append(f"– where {markup.text(answer.reason, 200)}")
@@ -136,12 +128,6 @@ def _picked_point(answer: Answer) -> None:
     chosen = (widget(PLOT) or {}).get("selection", {}).get("at") or []
     if chosen and isinstance(chosen[0], dict):
         _go(answer, chosen[0].get("iteration"))
-
-
-def _picked_row(answer: Answer) -> None:
-    cells = (widget(TABLE) or {}).get("selection", {}).get("cells") or []
-    if cells and 0 <= int(cells[0][0]) < len(answer.iterations):
-        _go(answer, answer.iterations[int(cells[0][0])] + 1)
 
 
 def _go(answer: Answer, number: object) -> None:

@@ -15,31 +15,30 @@ _STATES = {"paused": ("paused", "live"), "finished": ("finished", "good"), "fail
 
 
 def show(session: Session) -> None:
-    if session.root != ROOT:
-        _way_out(session.root)
     debugger = session.debugger
     if debugger is None:
         return
     cursor = debugger.cursor
-    crumbs = ["main"]
+    crumbs = ['<span class="name">main</span>']
     for frame in debugger.frames()[1:]:
         owner, _, body = frame.address.rpartition("/")
         name = decode(owner.rpartition("/")[2].partition("[")[0])
         where = body if frame.iteration is None else f"iteration {frame.iteration + 1}{_of(frame.bound)}"
-        crumbs.append(f"{markup.text(name, 40)} {markup.chip(where, 'live')}")
+        crumbs.append(f'<span class="name">{markup.text(name, 40)}</span>{markup.chip(where, "live")}')
     at_frontier = cursor.step == debugger.steps
     state, kind = _STATES[debugger.state] if at_frontier else ("looking back", "")
     separator = '<span class="sep">&rsaquo;</span>'
     steps = f"step {cursor.step:,}" + ("" if at_frontier else f" of {debugger.steps:,}")
-    nest, ahead = separator.join(crumbs), _ahead(cursor)
-    markup.show(f'<div class="crumbs">{markup.chip(state, kind)}<span class="quiet">{steps}</span>&ensp;{nest}&ensp;{ahead}</div>')
+    when = f'{markup.chip(state, kind)}<span class="quiet steps">{steps}</span>'
+    markup.show(f'<div class="crumbs">{when}{separator.join(crumbs)}<span class="ahead">{_ahead(cursor)}</span></div>')
 
 
-def _way_out(root: str) -> None:
+def way_out(session: Session) -> None:
     """While a body has the canvas for itself: the graphs around it, a click each."""
-    parts = root.split("/")
+    if session.root == ROOT:
+        return
+    parts = session.root.split("/")
     with st.container(key="way_out", horizontal=True, vertical_alignment="center"):
-        st.html('<div class="ls quiet">The canvas shows one body:</div>', width="content")
         for end in range(1, len(parts) + 1, 2):
             words = decode(parts[end - 2]) + (f" · {parts[end - 1]}" if parts[end - 1] != "body" else "") if end > 1 else ROOT
             st.button(

@@ -7,6 +7,7 @@ import streamlit as st
 
 import engine
 from app import actions, markup
+from app.looks import VIEW
 from app.parts import attributes, origin, ports, value
 from app.places import Place, places, with_output
 from app.session import Session
@@ -18,8 +19,6 @@ from engine.ops.dialect import catalogue_for
 from engine.ops.values import as_array
 from engine.view.graph import without_iterations
 
-VIEW = "inspector_view"
-VIEWS = ("Value", "Origin", "Ports", "Attributes")
 BODIES = ("body", "then", "else")
 
 
@@ -33,7 +32,8 @@ def show(session: Session) -> None:
         return
     concrete = concrete_place(session, place)
     _heading(session, place, concrete)
-    view = st.segmented_control("What to show", VIEWS, default=VIEWS[0], key=VIEW, label_visibility="collapsed", width="stretch")
+    VIEW.begin(VIEW.options[0], VIEW.options)
+    view = st.segmented_control("What to show", VIEW.options, key=VIEW.key, required=True, label_visibility="collapsed", width="stretch")
     if view == "Attributes":
         attributes.show(place.node, _operation(session, place))
     elif view == "Ports":

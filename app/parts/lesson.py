@@ -43,15 +43,22 @@ def _course(sample: Sample) -> None:
 def _ask(session: Session, sample: Sample, question: Question) -> None:
     with st.container(border=True, key="lesson_question"):
         markup.show(f"<b>Predict.</b> {markup.text(question.text, 600)}")
-        guess = _guess(question, f"lesson_guess_{sample.name}")
+        guess = _guess(question, f"lesson_guess_{sample.name}_{session.generation}")
         ready = session.input_set == question.inputs and session.debugger is not None
         if not ready:
             st.button("Use the inputs of the question", key="lesson_inputs", on_click=actions.choose_set_named, args=(question.inputs,))
             return
         st.button(
-            "Run and reveal", key="lesson_reveal", type="primary", icon=":material/visibility:", on_click=actions.go, args=(_to_the_end,)
+            "Run and reveal",
+            key="lesson_reveal",
+            type="primary",
+            icon=":material/visibility:",
+            on_click=actions.go,
+            args=(_to_the_end,),
+            disabled=guess is None,
+            help="Answer first, if only roughly" if guess is None else None,
         )
-        if session.debugger is not None and session.debugger.cursor.kind == "finished":
+        if guess is not None and session.debugger is not None and session.debugger.cursor.kind == "finished":
             _reveal(session.debugger, question, guess)
 
 
@@ -59,12 +66,15 @@ def _to_the_end(debugger: engine.Debugger) -> None:
     debugger.run()
 
 
-def _guess(question: Question, key: str) -> str:
+def _guess(question: Question, key: str) -> str | None:
+    """What the user expects; None until it is said."""
     if question.asks == "iterations":
-        return str(int(st.number_input("Iterations", 0, 100_000, 0, key=key, width=160)))
+        number = st.number_input("Iterations", 0, 100_000, None, key=key, width=160, placeholder="how many?")
+        return None if number is None else str(int(number))
     options = ("then", "else") if question.asks == "branch" else _ENDINGS
     words = {one: reason(one) for one in _ENDINGS}
-    return str(st.radio("Your answer", options, key=key, format_func=lambda one: words.get(one, one), label_visibility="collapsed"))
+    told = st.radio("Your answer", options, None, key=key, format_func=lambda one: words.get(one, one), label_visibility="collapsed")
+    return None if told is None else str(told)
 
 
 def _reveal(debugger: engine.Debugger, question: Question, guess: str) -> None:

@@ -2,45 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import pandas as pd
 import streamlit as st
 
+import engine
 from app import actions, markup
 from app.focus import LoopInFocus
-from app.iterations import PAGE, Column, LoopColumns, Row, loop_columns, rows
+from app.iterations import PAGE, LoopColumns, Row, loop_columns, rows
+from app.parts import rows as table
 from app.parts import tape
+from app.places import places
 from app.session import Session
+from engine.ir.model import IF
 
-ROW = 28
-"""Height of a row in pixels."""
-MOST_ROWS_SEEN = 7
+KEY = "loop_table"
 
 
 def show(session: Session, loop: LoopInFocus | None) -> None:
     if session.debugger is None:
         return
     if loop is None or not loop.iterations:
-        markup.show("Once a loop runs, its iterations are listed here, one row each.", "quiet")
+        _before(session.debugger)
         return
     columns = loop_columns(loop.place)
     first, last = _page(loop)
     found = rows(session.debugger, loop.address, columns, range(first, last))
-    tape.show(found, columns, loop.current)
-    key = f"loop_table_{loop.place.address}_{session.generation}"
-    st.dataframe(
-        _frame(found, columns, loop.current),
-        key=key,
-        hide_index=True,
-        width="stretch",
-        row_height=ROW,
-        height=ROW * (1 + min(len(found), MOST_ROWS_SEEN)) + 12,
-        on_select=lambda: actions.seek_row(key, [row.place for row in found]),
-        selection_mode="single-cell",
-    )
+    now = None if loop.current is None else loop.current - first
+    with st.container(key="loop_rows"):
+        cells = [_cells(row, columns) for row in found]
+        table.show(_titles(columns), cells, key=KEY, now=now, on_pick=lambda number: _go(found[number]))
+        tape.show(found, columns, loop.current)
     if (first, last) != (0, loop.iterations):
         markup.show(f"iterations {first + 1:,} to {last:,} of {loop.iterations:,}", "quiet")
+
+
+def _before(debugger: engine.Debugger) -> None:
+    """What will be listed, of the first loop there is."""
+    first = next((one for one in places(debugger.model).values() if one.node.bodies and one.node.type != IF), None)
+    if first is None:
+        markup.show("This model has no loop: its whole run is under Timeline.", "quiet")
+        return
+    table.show(_titles(loop_columns(first)), [], key=KEY, now=None, on_pick=lambda number: None)
+    markup.show(f"Once <b>{markup.text(first.node.name, 60)}</b> runs, its iterations are listed here, one row each.", "quiet")
+
+
+def _go(row: Row) -> None:
+    """To an iteration; what is pinned stays pinned, to be compared."""
+    actions.go(lambda debugger: debugger.seek(row.place))
 
 
 def _page(loop: LoopInFocus) -> tuple[int, int]:
@@ -50,20 +57,12 @@ def _page(loop: LoopInFocus) -> tuple[int, int]:
     return first, min(first + PAGE, loop.iterations)
 
 
-def _frame(found: list[Row], columns: LoopColumns, current: int | None) -> pd.DataFrame:
-    """Columns under distinct titles, because names of a model may repeat."""
-    table: dict[str, list[str]] = {"iteration": [f"{'▶ ' if row.iteration == current else ''}{row.iteration + 1}" for row in found]}
-    for position, column in enumerate(columns.carried):
-        table[_title(column, table)] = [row.carried[position] for row in found]
-    for position, column in enumerate(columns.branches):
-        table[_title(column, table)] = [row.branches[position] for row in found]
-    if columns.condition:
-        table[_title(columns.condition, table)] = [row.condition for row in found]
-    return pd.DataFrame(table)
+def _titles(columns: LoopColumns) -> list[str]:
+    last = [columns.condition.title] if columns.condition else []
+    return ["iteration", *(one.title for one in columns.carried + columns.branches), *last]
 
 
-def _title(column: Column, taken: Mapping[str, object]) -> str:
-    title = column.title[:40] or "value"
-    while title in taken:
-        title += " "
-    return title
+def _cells(row: Row, columns: LoopColumns) -> list[str]:
+    """In the order of the titles."""
+    last = [row.condition] if columns.condition else []
+    return [f"{row.iteration + 1:,}", *row.carried, *row.branches, *last]

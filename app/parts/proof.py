@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import streamlit as st
+
 from app import markup
 from app.focus import LoopInFocus
 from app.iterations import preview
@@ -26,13 +28,15 @@ def show(session: Session, loop: LoopInFocus | None) -> None:
     except EngineError as error:
         markup.show(markup.text(error, 400), "quiet")
         return
-    markup.show(markup.facts(facts(found)))
     places = [place for number, fact in enumerate(found.proof) for place in _places(session, fact, number)]
-    if places:
-        markup.show(markup.section("Proof"))
-        chain.show([line for line, _ in places], key=KEY, on_pick=lambda number: _go(places[number][1]))
-    elif found.record.ended_by is not None:
-        markup.show("No value decided it: the count alone did." if found.record.ended_by == "trip_count" else "", "quiet")
+    told, proof = st.columns([1, 1.4], gap="medium") if places else (st.container(), None)
+    with told:
+        markup.show(markup.facts(facts(found)))
+        if not places and found.record.ended_by == "trip_count":
+            markup.show("No value decided it: the count alone did.", "quiet")
+    if proof is not None:
+        with proof:
+            chain.show([line for line, _ in places], key=KEY, on_pick=lambda number: _go(places[number][1]))
 
 
 def facts(found: Verdict) -> list[tuple[str, str]]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from app import markup
 from app.iterations import LoopColumns, Row
 
-MOST_STRIPS = 4
+MOST_STRIPS = 6
 _WIDTH, _HEIGHT = 600, 22
 _LINE = "#6366f1"
 
@@ -23,13 +23,24 @@ def show(found: Sequence[Row], columns: LoopColumns, current: int | None) -> Non
     for index, column in enumerate(columns.carried):
         numbers = [_number(row.carried[index]) for row in found]
         if sum(number is not None for number in numbers) > 1:
-            strips.append(_strip(column.title, curve(numbers, here)))
+            strips.append(_strip(column.title, curve(numbers, here), _ends(row.carried[index] for row in found)))
     if strips:
         markup.show(f'<div class="tapes">{"".join(strips[:MOST_STRIPS])}</div>')
 
 
-def _strip(title: str, picture: str) -> str:
-    return f'<span class="name">{markup.text(title, 28)}</span><span class="tape">{picture}</span>'
+def _strip(title: str, picture: str, ends: str = "") -> str:
+    name, last = markup.text(title, 28), markup.text(ends, 40)
+    return f'<span class="name">{name}</span><span class="tape">{picture}</span><span class="ends">{last}</span>'
+
+
+def _ends(texts: Iterable[str]) -> str:
+    """From which value to which.
+
+    >>> _ends(["1", "", "5"])
+    '1 → 5'
+    """
+    known = [text for text in texts if text]
+    return f"{known[0]} → {known[-1]}" if known else ""
 
 
 def _blocks(branches: Sequence[str], here: int | None) -> str:

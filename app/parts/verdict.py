@@ -12,15 +12,19 @@ from engine.ir.address import decode
 from engine.ir.model import Model
 from engine.view.preview import value_preview
 
+_FIRST = (
+    "Press <kbd>→</kbd> or <b>Step</b>: the next operation runs, and its value appears on its wire.",
+    '<span class="quiet"><kbd>Shift</kbd> <kbd>→</kbd> runs a whole iteration, <kbd>End</kbd> everything, <kbd>←</kbd> goes back.</span>',
+)
+
 
 def show(session: Session, loop: LoopInFocus | None) -> None:
-    """Sentences about the loop in focus and about the whole run, as far as there is something to say."""
+    """Sentences about the loop in focus and about the whole run; before the first step, how to take it."""
     if session.debugger is None or session.opened is None:
         return
     lines = [*([_of_loop(session.debugger, loop)] if loop else []), *_of_run(session.opened.model, session.debugger)]
     failed = session.debugger.state in ("failed", "limit")
-    if lines:
-        markup.show("<br>".join(lines), "verdict failed" if failed else "verdict")
+    markup.show("<br>".join(lines or _FIRST), "verdict failed" if failed else "verdict")
 
 
 def _of_loop(debugger: engine.Debugger, loop: LoopInFocus) -> str:

@@ -5,37 +5,19 @@ from __future__ import annotations
 import streamlit as st
 
 from app import links
-from app.parts import (
-    breakpoints,
-    code,
-    compare,
-    header,
-    inputs_panel,
-    inspector,
-    lenses,
-    lesson,
-    moment,
-    problems,
-    stage,
-)
+from app.looks import LOOKS, PANEL
+from app.parts import breakpoints, code, compare, header, inputs_panel, inspector, lesson, moment, problems, stage
 from app.session import Session
-
-PANEL = "debugger_panel"
-PANELS = ("Inspect", "Code", "Lesson", "Inputs", "Breakpoints", "Problems")
 
 
 def show(session: Session) -> None:
     header.show(session)
-    moment.show(session, _moment, kept=(PANEL, lenses.KEY, compare.CHOICE, inspector.VIEW))
+    moment.show(session, _moment, kept=(*(look.key for look in LOOKS), compare.CHOICE))
 
 
 def _moment(session: Session) -> None:
     """Everything that changes with a step, so that a step draws nothing else."""
-    left, right = st.columns([1.75, 1], gap="medium")
-    with left:
-        stage.show(session)
-    with right, st.container(key="side"):
-        _panel(session)
+    stage.show(session, beside=_panel)
     links.remember(session)
 
 
@@ -44,13 +26,13 @@ def _panel(session: Session) -> None:
         return
     found = len(session.opened.report.diagnostics)
     titles = {"Problems": f"Problems {found}" if found else "Problems"}
-    default = PANELS[0] if session.opened.report.ok else "Problems"
-    offered = [name for name in PANELS if name != "Lesson" or session.opened.sample]
+    offered = [name for name in PANEL.options if name != "Lesson" or session.opened.sample]
+    PANEL.begin(PANEL.options[0] if session.opened.report.ok else "Problems", offered)
     panel = st.segmented_control(
         "Panel",
         offered,
-        default=default,
-        key=PANEL,
+        key=PANEL.key,
+        required=True,
         format_func=lambda name: titles.get(name, name),
         label_visibility="collapsed",
         width="stretch",

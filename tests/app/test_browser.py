@@ -63,12 +63,13 @@ def test_a_click_on_a_row_goes_to_that_iteration(page: Page, server: str) -> Non
     open_sample(page, server, "collatz")
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished")
-    table = page.locator(".st-key-loops [data-testid=stDataFrame]")
-    table.scroll_into_view_if_needed()
-    box = table.bounding_box()
-    assert box is not None
-    page.mouse.click(box["x"] + 40, box["y"] + 28 * 3.5)
+    rows = page.locator(".st-key-loop_rows tbody tr")
+    expect(rows).to_have_count(7)
+    expect(rows.nth(4)).to_be_in_viewport(ratio=1)  # in the first picture: nobody has to scroll for it
+    rows.nth(2).click()
     expect(place(page)).to_contain_text("iteration 3", timeout=LONG)
+    expect(rows.nth(2)).to_have_class("now")
+    expect(page.locator(".st-key-loop_rows tr.now")).to_have_count(1)
 
 
 def test_a_link_reopens_the_moment(page: Page, server: str) -> None:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
+
+from sample_models import FOLDER
+from tests.app.components import sent
 
 Visit = Callable[..., AppTest]
 
@@ -48,10 +53,24 @@ def test_the_verdict_says_how_often_and_why(opened: Visit) -> None:
 
 
 def test_a_loop_has_a_row_per_iteration(opened: Visit) -> None:
-    table = press(opened(model="sample:collatz"), "run").dataframe[-1].value
-    assert list(table["iteration"]) == ["1", "2", "3", "4", "5", "6", "7"]
-    assert list(table["number"]) == ["3", "10", "5", "16", "8", "4", "2"]
-    assert list(table["if_even"]) == ["else", "then", "else", "then", "then", "then", "then"]
+    table = sent(press(opened(model="sample:collatz"), "run"), "loop_table")
+    columns = dict(zip(table["titles"], zip(*table["cells"], strict=True), strict=True))
+    assert columns["iteration"] == ("1", "2", "3", "4", "5", "6", "7")
+    assert columns["number"] == ("3", "10", "5", "16", "8", "4", "2")
+    assert columns["if_even"] == ("else", "then", "else", "then", "then", "then", "then")
+    assert table["now"] is None
+
+
+def test_the_row_of_the_moment_is_marked(opened: Visit) -> None:
+    app = press(opened(model="sample:collatz"), "run", "previous", "previous")
+    assert sent(app, "loop_table")["now"] == 5
+
+
+def test_what_a_loop_will_list_is_there_before_it_runs(opened: Visit) -> None:
+    app = opened(model="sample:collatz")
+    assert sent(app, "loop_table")["cells"] == []
+    assert "number" in sent(app, "loop_table")["titles"]
+    assert "Press" in page_text(app)
 
 
 def test_other_inputs_start_another_run(opened: Visit) -> None:
@@ -131,6 +150,26 @@ def test_a_link_reopens_the_moment(opened: Visit) -> None:
     assert "next_word" in page_text(app)
 
 
+def test_a_link_reopens_what_was_looked_at(opened: Visit) -> None:
+    app = opened(model="sample:for_loop", step="9999", lens="ask", panel="code", ask="balance[i] - balance[i-1]")
+    assert app.segmented_control("lens").value == "Ask"
+    assert app.segmented_control("debugger_panel").value == "Code"
+    assert sent(app, "ask_table")["cells"][1] == ["2", "50.0"]
+    app.segmented_control("lens").set_value("Matrix").run()
+    app.segmented_control("debugger_panel").set_value("Inspect").run()
+    app.segmented_control("inspector_view").set_value("Ports").run()
+    moment = sent(app, "address_bar")["moment"]
+    assert (moment["lens"], moment.get("panel"), moment["view"]) == ("matrix", None, "ports")
+
+
+@pytest.mark.parametrize("looks", [{"lens": "nothing"}, {"panel": "lesson"}, {"view": "\u202e"}, {"lens": "ask", "ask": "x" * 5000}])
+def test_a_link_to_no_such_look_shows_the_usual(opened: Visit, looks: dict[str, str], tmp_path: Path) -> None:
+    shutil.copytree(FOLDER / "if_add", tmp_path / "if_add")  # no sample: it has no lesson
+    app = opened(model=str(tmp_path / "if_add" / "model.xml"), **looks)
+    assert app.segmented_control("debugger_panel").value == "Inspect"
+    assert not app.warning
+
+
 @pytest.mark.parametrize(
     "address", [{"step": "no/such[place"}, {"step": "999999999"}, {"node": "][", "body": "main/none"}, {"body": "main/a/b"}]
 )
@@ -148,7 +187,8 @@ def test_sessions_never_share_a_run(opened: Visit) -> None:
 def test_a_lesson_reveals_after_a_guess(opened: Visit) -> None:
     app = opened(model="sample:collatz")
     app.segmented_control("debugger_panel").set_value("Lesson").run()
-    app.number_input("lesson_guess_collatz").set_value(7).run()
+    assert app.button("lesson_reveal").disabled
+    app.number_input[0].set_value(7).run()
     app.button("lesson_reveal").click().run()
     assert "right" in page_text(app)
 

@@ -1,0 +1,72 @@
+// Rows of a table, each a place in the run: the one of the moment is marked and kept in sight, a click or Enter goes there.
+const tables = new WeakMap();
+
+function element(name, className, text) {
+  const made = document.createElement(name);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+class Table {
+  constructor(host) {
+    this.frame = element("div", "frame");
+    this.head = element("thead");
+    this.body = element("tbody");
+    const table = element("table");
+    table.append(this.head, this.body);
+    this.frame.append(table);
+    host.append(this.frame);
+    this.shown = [];
+    this.body.onclick = (event) => this.pick(event);
+    this.body.onkeydown = (event) => event.key === "Enter" && this.pick(event);
+  }
+
+  pick(event) {
+    const row = event.target.closest("tr");
+    if (row) this.send(row.sectionRowIndex);
+  }
+
+  receive({ titles, cells, now }) {
+    const words = JSON.stringify(titles);
+    if (this.titles !== words) {
+      this.titles = words;
+      const line = element("tr");
+      line.append(...titles.map((title) => Object.assign(element("th", "", title), { title })));
+      this.head.replaceChildren(line);
+    }
+    while (this.body.rows.length > cells.length) this.body.lastChild.remove();
+    cells.forEach((row, number) => {
+      const text = JSON.stringify(row);
+      if (this.shown[number] === text && this.body.rows[number]) return;
+      const line = element("tr");
+      line.tabIndex = 0;
+      line.append(...row.map((cell) => Object.assign(element("td", cell === "then" || cell === "else" ? cell : "", cell), { title: cell })));
+      if (this.body.rows[number]) this.body.rows[number].replaceWith(line);
+      else this.body.append(line);
+      this.shown[number] = text;
+    });
+    this.shown.length = cells.length;
+    [...this.body.rows].forEach((line, number) => line.classList.toggle("now", number === now));
+    if (now !== null) this.follow(now);
+  }
+
+  // Only this frame is moved: the page stays where it is.
+  follow(number) {
+    if (this.followed === number) return;
+    this.followed = number;
+    const line = this.body.rows[number];
+    if (!line) return;
+    const top = line.offsetTop - this.head.offsetHeight, below = line.offsetTop + line.offsetHeight - this.frame.clientHeight;
+    if (this.frame.scrollTop > top) this.frame.scrollTop = top;
+    else if (this.frame.scrollTop < below) this.frame.scrollTop = below;
+  }
+}
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  if (!data) return;
+  let table = tables.get(parentElement);
+  if (!table) tables.set(parentElement, (table = new Table(parentElement)));
+  table.send = (number) => setTriggerValue("pick", number);
+  table.receive(data);
+}
