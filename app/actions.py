@@ -96,7 +96,6 @@ def start(session: Session) -> None:
     session.playing, session.compared = False, None
     session.draft, session.previews = dict(session.inputs), {}
     session.ahead = session.batch = session.scout = None
-    session.origins = {}
     before, session.debugger = session.debugger, None
     if not opened.report.ok:
         return

@@ -81,8 +81,6 @@ class Session:
     folding: Folding = field(default_factory=Folding)
     followed: int = -1
     """Step at which the windows of unrolled loops were last moved to the cursor."""
-    origins: dict[str, int] = field(default_factory=dict[str, int])
-    """Addresses of a value's genealogy with their distance, highlighted on the canvas."""
     ahead: int | None = None
     """First step that the canvas wants to have sent ahead; None when it asks for nothing."""
     scout: engine.Debugger | None = None

@@ -76,11 +76,12 @@ def show(
     on_event: Callable[[CanvasEvent], None] | None = None,
     focus: str = "",
     subject: str = "",
+    traced: str = "",
     run: Run | None = None,
 ) -> CanvasEvent | None:
     """Draw a view at a moment. Returns what was done on the canvas since the last run, unless ``on_event`` took it.
 
-    Zoom and place are kept for each ``subject``, such as a model.
+    Zoom and place are kept for each ``subject``, such as a model. ``traced``: the name of the value whose origins the overlay lights up.
     """
     data = _structures.get(view)
     if data is None:
@@ -98,7 +99,7 @@ def show(
             run.on_step(report)
 
     with st.container(gap=None, key=f"{key}_parts"):
-        _overlay(key=f"{key}_overlay", data=_overlay_message(view, overlay, str(data["hash"]), key, focus, run))
+        _overlay(key=f"{key}_overlay", data=_overlay_message(view, overlay, str(data["hash"]), key, focus, run) | {"traced": traced})
         content = {"key": key, "height": height, "structure": data, "missing": "" if present else _MISSING, "subject": subject}
         result = _canvas(key=key, data=content, height=height, on_event_change=changed, on_step_change=moved)
         if run is not None and run.ahead is not None:

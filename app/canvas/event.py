@@ -8,7 +8,7 @@ from typing import Literal, TypeGuard, get_args
 
 from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
 
-EventKind = Literal["select", "clear", "open", "fold", "unroll", "earlier", "later", "fewer", "wider", "ask", "key", "too_dense"]
+EventKind = Literal["select", "clear", "open", "fold", "unroll", "earlier", "later", "fewer", "wider", "ask", "key", "too_dense", "untrace"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class CanvasEvent:
     ``fold``: fold it when it is open, open it when it is folded (``engine.view.folding.toggle``). ``key``: ``Backspace`` (go up) or ``?``.
     ``unroll``: draw the loop as copies, or once again; ``earlier`` and ``later``: other iterations of an unrolled loop, ``fewer`` and
     ``wider``: fewer or more of them at a time. ``ask``: send a stretch of the run ahead.
-    ``too_dense``: no layout was found in time: fold more.
+    ``too_dense``: no layout was found in time: fold more. ``untrace``: show no longer where a value came from.
     """
 
     kind: EventKind
@@ -43,7 +43,7 @@ def read_event(data: object, view: GraphView) -> CanvasEvent | None:
     if kind == "ask":
         step = data.get("step")
         return CanvasEvent(kind, step=step) if is_step(step) else None
-    if kind in ("clear", "too_dense"):
+    if kind in ("clear", "too_dense", "untrace"):
         return CanvasEvent(kind)
     part = view.by_id.get(str(data.get("id", "")))
     match part:

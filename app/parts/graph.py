@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import engine
 from app import actions, canvas, playing, unrolled
-from app.session import Session
-from app.wording import times
+from app.looks import PANEL, VIEW
+from app.parts import inspector, origin
+from app.session import Session, widget
+from app.wording import path_words, times
+from engine.errors import EngineError
+from engine.explain.origin import Step
 from engine.ir.model import Model
 from engine.view.build import graph_view
 from engine.view.folding import Folding
@@ -30,6 +35,7 @@ def show(session: Session) -> None:
     view = _view(session.opened.model, session.folding, session.root)
     debugger = session.debugger
     patterns = [one.pattern for one in debugger.breakpoints.items() if one.pattern] if debugger else []
+    steps = _traced(session, debugger)
     overlay = overlay_at(
         debugger,
         view,
@@ -37,18 +43,36 @@ def show(session: Session) -> None:
         breakpoints=patterns,
         verdicts=_verdicts(session, view),
         previews=session.previews,
-        origins=session.origins,
+        origins=steps,
     )
     canvas.show(
         view,
         overlay,
         key=KEY,
         height=HEIGHT,
-        on_event=actions.on_canvas,
+        on_event=_on_event,
+        traced=" · ".join(path_words(steps[0].address)[1:]) if steps else "",
         focus=session.selected,
         subject=_subject(session),
         run=playing.run_of(session, view),
     )
+
+
+def _traced(session: Session, debugger: engine.Debugger | None) -> tuple[Step, ...]:
+    """What the value was made of whose origin the inspector shows; nothing while it shows something else."""
+    inspected = widget(PANEL.key) in (None, "Inspect") and widget(VIEW.key) == "Origin" and not session.learning.lesson
+    address = inspector.shown_value(session) if inspected else ""
+    try:
+        return origin.steps_to(debugger, address) if debugger is not None and address else ()
+    except EngineError:
+        return ()
+
+
+def _on_event(event: canvas.CanvasEvent) -> None:
+    if event.kind == "untrace":
+        VIEW.show("Value")
+    else:
+        actions.on_canvas(event)
 
 
 def _subject(session: Session) -> str:

@@ -10,7 +10,7 @@ from app import actions, markup
 from app.looks import VIEW
 from app.parts import attributes, origin, ports, value
 from app.places import Place, places, with_output
-from app.session import Session
+from app.session import Session, widget
 from engine.errors import EngineError
 from engine.ir.address import Address
 from engine.ir.model import Port
@@ -63,6 +63,17 @@ def concrete_place(session: Session, place: Place) -> str | None:
     if not session.selected and cursor.previous and Address.parse(cursor.previous).static == place.address:
         return str(cursor.previous)
     return session.debugger.resolve(session.selected or place.address)
+
+
+def shown_value(session: Session) -> str:
+    """The concrete address of the value that is shown; empty when there is none."""
+    place = places(session.opened.model).get(static_place(session)) if session.opened else None
+    concrete = concrete_place(session, place) if place is not None else None
+    return with_output(concrete, widget(_output_key(place)) or 0) if place is not None and concrete else ""
+
+
+def _output_key(place: Place) -> str:
+    return f"inspector_output_{place.address}"
 
 
 def _operation(session: Session, place: Place) -> Operation | None:
@@ -150,7 +161,7 @@ def _show_value(debugger: engine.Debugger | None, place: Place, concrete: str | 
             label_visibility="collapsed",
             default=0,
             format_func=lambda number: f"output {number}",
-            key=f"inspector_output_{place.address}",
+            key=_output_key(place),
         )
         output = chosen or 0
     address = with_output(concrete, output)

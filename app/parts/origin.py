@@ -27,7 +27,7 @@ _KINDS: Mapping[str, str] = {"back edge": "back", "initial value": "back", "bran
 def show(debugger: engine.Debugger, address: str) -> None:
     """``address``: of a value that has been computed."""
     try:
-        steps = genealogy(debugger, address, MOST * 2)
+        steps = steps_to(debugger, address)
     except EngineError as error:
         markup.show(markup.text(error, 400), "quiet")
         return
@@ -42,6 +42,11 @@ def show(debugger: engine.Debugger, address: str) -> None:
     chain.show(lines, key=KEY, on_pick=lambda number: _go(rows[number][3]))
     if len(rows) >= MOST or len(steps) >= MOST * 2:
         markup.show("It goes further back: click a line, and look from there.", "quiet")
+
+
+def steps_to(debugger: engine.Debugger, address: str) -> tuple[Step, ...]:
+    """What is told of a value's genealogy, here and on the canvas."""
+    return genealogy(debugger, address, MOST * 2)
 
 
 def tree(steps: Sequence[Step]) -> list[Found]:

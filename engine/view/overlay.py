@@ -7,7 +7,7 @@ Nothing moves: an overlay names only ids of the view that it was made for.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -18,10 +18,12 @@ from engine.debug.cursor import OpenGraph
 from engine.debug.debugger import Debugger
 from engine.debug.door import outward
 from engine.errors import EngineError, ValueUnavailable
+from engine.explain.origin import Step
 from engine.ir.address import Address
 from engine.run.plan import ABSENT, Program
 from engine.view.copies import Copies, copies_at
 from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
+from engine.view.origins import lit
 from engine.view.preview import value_preview
 from engine.view.spark import spark
 
@@ -47,6 +49,8 @@ class Overlay:
     """Classes of frames: active, taken, skipped; and current."""
     slices: dict[str, str] = field(default_factory=dict[str, str])
     """On port maps: ``part 2 of 6``."""
+    lines: dict[str, str] = field(default_factory=dict[str, str])
+    """Classes of lines: those on which a value came."""
     sparks: dict[str, list[object]] = field(default_factory=dict[str, list[object]])
     """On folded loops: ``engine.view.spark.Spark.as_data``."""
     current: str = ""
@@ -62,6 +66,7 @@ class Overlay:
             "progress": self.progress,
             "frames": self.frames,
             "slices": self.slices,
+            "lines": self.lines,
             "sparks": self.sparks,
             "current": self.current,
         }
@@ -75,22 +80,25 @@ def overlay_at(
     breakpoints: Collection[str] = (),
     verdicts: Mapping[str, str] | None = None,
     previews: dict[str, str] | None = None,
-    origins: Mapping[str, int] | None = None,
+    origins: Sequence[Step] = (),
 ) -> Overlay:
     """The overlay of a view at the debugger's cursor; without a debugger, selection and breakpoints only.
 
     ``selected``: an address, static or with iterations. ``breakpoints``: address patterns with ``*``. ``verdicts``: why loops ended,
     by static address, shown on frames of loops that are not running. ``previews``: texts by concrete address, kept by the caller as
-    long as the run lasts. ``origins``: addresses with their distance from a value that they made (``engine.explain.origin.genealogy``),
-    shaded by it.
+    long as the run lasts. ``origins``: what a value was made of (``engine.explain.origin.genealogy``), lit up with its lines by distance.
     """
     overlay = Overlay() if debugger is None else _Painter(debugger, view, {} if previews is None else previews, verdicts or {}).paint()
     marks = [(_selected(debugger, view, selected), "selected")] if selected else []
     marks += [(node, "breakpoint") for node in _matching(view, breakpoints)]
-    marks += _origins(view, origins or {})
     for node, mark in marks:
         if node is not None:
             overlay.nodes[node.id] = f"{overlay.nodes.get(node.id, '')} {mark}".strip()
+    if origins:
+        found = lit(view, origins)
+        for id, distance in found.boxes.items():
+            overlay.nodes[id] = f"{overlay.nodes.get(id, '')} origin origin-{distance}".strip()
+        overlay.lines.update((id, f"origin origin-{distance}") for id, distance in found.lines.items())
     return overlay
 
 
@@ -101,17 +109,6 @@ def _selected(debugger: Debugger | None, view: GraphView, address: str) -> ViewN
         concrete = debugger.resolve(without_iterations(address)) if debugger is not None else None
         found = view.showing(view.place_of(concrete)) if concrete else next(iter(view.copies_of(address)), None)
     return found or view.showing(without_iterations(address))
-
-
-def _origins(view: GraphView, distances: Mapping[str, int]) -> list[tuple[ViewNode | None, str]]:
-    """Each box of a genealogy once, by its nearest value; the shade ends at 5."""
-    nearest: dict[str, tuple[ViewNode, int]] = {}
-    for address, distance in distances.items():
-        place = view.place_of(address)
-        node = view.showing(place.rpartition(":")[0] or place)
-        if node is not None and (node.id not in nearest or distance < nearest[node.id][1]):
-            nearest[node.id] = node, distance
-    return [(node, f"origin origin-{min(distance, 5)}") for node, distance in nearest.values()]
 
 
 def _matching(view: GraphView, patterns: Collection[str]) -> list[ViewNode]:

@@ -1,7 +1,7 @@
 // The bar under the picture: speed, and a track to slide along for the run and for each loop inside a loop.
 
 const SPEEDS = [0.5, 1, 2, 4, 8];
-const BAR = { row: 24, padding: 14 };
+const BAR = { row: 1.5, padding: 0.875 }; // rem
 
 class Bar {
   constructor(playback, root) {
@@ -39,7 +39,7 @@ class Bar {
     while (this.rows.length < playback.tracks.length) this.addRow();
     while (this.rows.length > playback.tracks.length) this.rows.pop().line.remove();
     playback.tracks.forEach((track, k) => this.drawRow(this.rows[k], track, k));
-    const height = `${playback.tracks.length * BAR.row + BAR.padding}px`;
+    const height = `${playback.tracks.length * BAR.row + BAR.padding}rem`;
     if (this.height !== height) this.root.style.setProperty("--bar", (this.height = height));
   }
 
@@ -89,16 +89,16 @@ class Bar {
   }
 
   drawTicks(row, first, last, ticks) {
-    const width = row.rail.clientWidth;
-    const name = `${width} ${first} ${last} ${ticks.length} ${ticks[0]} ${this.root.dataset.theme}`;
+    const [width, height] = [row.rail.clientWidth, row.canvas.clientHeight];
+    const name = `${width} ${height} ${first} ${last} ${ticks.length} ${ticks[0]} ${this.root.dataset.theme}`;
     if (row.ticks === name || !width) return;
     row.ticks = name;
     const ratio = devicePixelRatio || 1;
     row.canvas.width = width * ratio;
-    row.canvas.height = 12 * ratio;
+    row.canvas.height = height * ratio;
     const pen = row.canvas.getContext("2d");
     pen.fillStyle = getComputedStyle(this.root).getPropertyValue("--line-region").trim();
     pen.globalAlpha = ticks.length > width / 6 ? 0.3 : 0.65;
-    for (const tick of ticks) pen.fillRect(((tick - first) / Math.max(1, last - first)) * (width - 1) * ratio, 0, ratio, 12 * ratio);
+    for (const tick of ticks) pen.fillRect(((tick - first) / Math.max(1, last - first)) * (width - 1) * ratio, 0, ratio, height * ratio);
   }
 }

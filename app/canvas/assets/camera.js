@@ -97,6 +97,15 @@ class Camera {
     this.glide(width / 2 - (box.left + box.width / 2) * this.k, height * 0.45 - (box.top + box.height / 2) * this.k);
   }
 
+  /** Brings all of a part of the picture into sight, no closer than now; false when it could not be read then. */
+  frameOf(box) {
+    const { width, height } = this.view;
+    const k = Math.min(this.k, (width - 48) / box.width, (height - 112) / box.height);
+    if (k < ZOOM.readable * 0.6) return false;
+    this.glide(width / 2 - (box.left + box.width / 2) * k, (height + 40) / 2 - (box.top + box.height / 2) * k, k);
+    return true;
+  }
+
   wheel(event) {
     event.preventDefault();
     const area = this.stage.getBoundingClientRect();
@@ -147,8 +156,9 @@ class Camera {
   /** The overview: boxes drawn once per layout, and a frame round what is in sight. */
   prepareOverview(structure, geometry, style) {
     // Small enough to leave the picture in sight on a small canvas too.
-    const wide = Math.min(168, this.view.width * 0.16);
-    const high = Math.min(120, this.view.height * 0.22);
+    const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+    const wide = Math.min(10.5 * rem, this.view.width * 0.16);
+    const high = Math.min(7.5 * rem, this.view.height * 0.22);
     this.overviewScale = Math.min(wide / this.width, high / this.height);
     const ratio = devicePixelRatio || 1;
     const canvas = this.overview.querySelector("canvas");

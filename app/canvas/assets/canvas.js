@@ -22,13 +22,14 @@ class Canvas {
         <button data-do="legend" title="Legend (L)">?</button>
       </div>
       <div class="formats tools" role="menu"><button data-do="svg">SVG</button><button data-do="png">PNG</button><button data-do="pdf" title="Print, or save as PDF">PDF</button></div>
+      <div class="trace" role="status"><i class="near"></i><span></span><button title="Show no longer where it came from" aria-label="Clear">✕</button></div>
       <div class="legend"></div>
       <div class="overview"><canvas></canvas><div class="glass"></div></div>
       <div class="tooltip" role="tooltip"></div>
       <div class="notice" role="status"></div>`;
     parent.append(this.root);
     const find = (name) => this.root.querySelector(name);
-    Object.assign(this, { stage: find(".stage"), wrapper: find(".wrapper"), tooltip: find(".tooltip"), notice: find(".notice"), legend: find(".legend") });
+    Object.assign(this, { stage: find(".stage"), wrapper: find(".wrapper"), tooltip: find(".tooltip"), notice: find(".notice"), legend: find(".legend"), trace: find(".trace") });
     this.camera = new Camera(this.stage, this.wrapper, find(".overview"));
     this.camera.onChange = () => this.structure && shared.viewports.set(this.place, { x: this.camera.x, y: this.camera.y, k: this.camera.k });
     this.following = true;
@@ -45,6 +46,7 @@ class Canvas {
 
   listen() {
     for (const bar of this.root.querySelectorAll(".tools")) bar.addEventListener("click", (event) => this.tool(event.target.closest("button")?.dataset.do));
+    this.trace.querySelector("button").addEventListener("click", () => this.send({ kind: "untrace" }));
     this.stage.addEventListener("click", (event) => this.clicked(event));
     this.stage.addEventListener("dblclick", (event) => this.doubleClicked(event));
     this.stage.addEventListener("pointermove", (event) => this.hover(event));
@@ -253,7 +255,33 @@ class Canvas {
   /** A new moment of the run; one that belongs to another structure waits until that is laid out. */
   receive(overlay) {
     if (!overlay || !this.structure || overlay.hash !== this.structure.hash) return;
+    const begins = this.tell(overlay.traced ?? "");
     if (this.playback.take(overlay)) this.paint(overlay);
+    if (begins) this.lookAtOrigins(overlay);
+  }
+
+  /** While the way to a value is lit up: whose, and what the shades mean. Tells whether that begins now. */
+  tell(traced) {
+    const before = this.root.classList.contains("tracing");
+    this.root.classList.toggle("tracing", Boolean(traced));
+    this.trace.querySelector("span").textContent = `where ${traced} came from: the brighter, the nearer`;
+    return Boolean(traced) && !before;
+  }
+
+  /** All of the way if it can be read, else its end. */
+  lookAtOrigins({ nodes }) {
+    const boxes = Object.keys(nodes).filter((id) => /\borigin\b/.test(nodes[id]) && this.parts.get(id)).map((id) => this.sight(this.parts.get(id)));
+    if (!boxes.length) return;
+    const [left, top] = ["left", "top"].map((side) => Math.min(...boxes.map((box) => box[side])));
+    const [right, bottom] = [Math.max(...boxes.map((box) => box.left + box.width)), Math.max(...boxes.map((box) => box.top + box.height))];
+    if (this.camera.frameOf({ left, top, width: right - left, height: bottom - top })) return;
+    const end = Object.keys(nodes).find((id) => /\borigin-0\b/.test(nodes[id]) && this.parts.get(id));
+    if (end) this.camera.follow(this.sight(this.parts.get(end)));
+  }
+
+  /** The place of a part in the picture, with the value below it. */
+  sight(part) {
+    return { left: part.at.x - part.width / 2 + MARGIN, top: part.at.y - part.height / 2 + MARGIN, width: part.width ?? 0, height: (part.height ?? 0) + 24 };
   }
 
   paint(overlay) {
@@ -271,7 +299,7 @@ class Canvas {
     this.focused = overlay?.focus;
     const part = this.parts?.get(asked ? overlay.focus : this.following ? overlay?.current : "");
     if (!part) return;
-    this.camera.follow({ left: part.at.x - part.width / 2 + MARGIN, top: part.at.y - part.height / 2 + MARGIN, width: part.width ?? 0, height: (part.height ?? 0) + 24 });
+    this.camera.follow(this.sight(part));
   }
 
   say(text) {

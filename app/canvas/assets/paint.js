@@ -9,7 +9,7 @@ class Painting {
   }
 
   apply(overlay) {
-    const { nodes = {}, values = {}, backs = {}, headers = {}, sparks = {}, progress = {}, frames = {}, slices = {} } = overlay ?? {};
+    const { nodes = {}, values = {}, backs = {}, headers = {}, sparks = {}, progress = {}, frames = {}, slices = {}, lines = {} } = overlay ?? {};
     for (const id of Object.keys(this.structure.nodes)) {
       const part = this.parts.get(id);
       if (!part) continue;
@@ -22,7 +22,8 @@ class Painting {
     for (const [id, edge] of Object.entries(this.structure.edges)) {
       const part = this.parts.get(id);
       if (!part) continue;
-      this.restyle(id, part, lineState(nodes[edge.source] ?? "", nodes[edge.target] ?? "", edge.kind, Boolean(backs[id])));
+      const state = lineState(nodes[edge.source] ?? "", nodes[edge.target] ?? "", edge.kind, Boolean(backs[id]));
+      this.restyle(id, part, lines[id] ? `${state} ${lines[id]}` : state);
       if (part.now) {
         const [now, before] = backs[id] ?? ["", ""];
         setChip(part.now, now ? `↻ ${now}` : "");

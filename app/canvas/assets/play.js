@@ -31,7 +31,7 @@ class Playback {
       if (overlay.run !== this.run) this.pause(false);
       Object.assign(this, { run: overlay.run, hash: overlay.hash });
     }
-    Object.assign(this, { steps: overlay.steps, over: overlay.over, tracks: overlay.tracks, marks: marksOf(overlay) });
+    Object.assign(this, { steps: overlay.steps, over: overlay.over, tracks: overlay.tracks, marks: marksOf(overlay), lines: overlay.lines });
     this.heard = overlay.reported;
     if (this.awaited !== undefined && overlay.reported >= this.awaited) this.settle();
     if (this.expected === overlay.step) this.expected = undefined;
@@ -130,7 +130,7 @@ class Playback {
   paint() {
     const frame = this.frames.get(this.step);
     this.steps = Math.max(this.steps, this.step);
-    if (frame) this.canvas.paint({ ...frame, nodes: withMarks(frame.nodes, this.marks), hash: this.hash, focus: this.canvas.focused });
+    if (frame) this.canvas.paint({ ...frame, nodes: withMarks(frame.nodes, this.marks), lines: this.lines, hash: this.hash, focus: this.canvas.focused });
     this.bar.draw();
     return Boolean(frame);
   }

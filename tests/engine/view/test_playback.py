@@ -161,7 +161,7 @@ def test_a_genealogy_is_shaded_by_distance() -> None:
     debugger.seek(f"{COLLATZ}[1]/body/keep_going")
     view = graph_view(debugger.model, Folding())
     steps = genealogy(debugger, f"{COLLATZ}[1]/body/equal")
-    overlay = overlay_at(debugger, view, origins={one.address: one.distance for one in steps})
+    overlay = overlay_at(debugger, view, origins=steps)
     shades = {view.by_id[id].address: text.split()[-1] for id, text in overlay.nodes.items() if "origin" in text}  # type: ignore[union-attr]
     assert shades[f"{COLLATZ}/body/equal"] == "origin-0"
     assert shades[f"{COLLATZ}/body/floor_mod"] == "origin-1"

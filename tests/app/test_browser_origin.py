@@ -1,0 +1,56 @@
+"""Where a value came from, walked on the canvas in a real chromium."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.app.test_canvas_time import LONG, opened
+
+pytestmark = pytest.mark.browser
+
+
+def lit(canvas: Locator, address: str) -> Locator:
+    return canvas.locator(f'.box.origin[data-address="main/{address}"]')
+
+
+def shade(distance: int) -> re.Pattern[str]:
+    return re.compile(rf"\borigin-{distance}\b")
+
+
+def test_the_way_to_a_value_lights_up_and_goes_out(page: Page, server: str) -> None:
+    canvas = opened(page, server, "for_loop", set="three_years")
+    page.keyboard.press("End")
+    expect(page.locator(".st-key-place")).to_contain_text("finished")
+    canvas.locator('.box[data-address="main/for_each_year/body/next_balance"]').dispatch_event("click")
+    side = page.locator(".st-key-side")
+    expect(side).to_contain_text("main/for_each_year[2]/body/next_balance", timeout=LONG)
+    expect(canvas.locator(".origin")).to_have_count(0)
+    page.get_by_role("radio", name="Origin").click()
+    # Through the back edge to what the first iteration began with, the brighter, the nearer.
+    expect(lit(canvas, "for_each_year/body/next_balance")).to_have_class(shade(0), timeout=LONG)
+    expect(lit(canvas, "for_each_year/body/balance")).to_have_class(shade(1))
+    expect(canvas.locator(".line.back.origin")).to_have_class(shade(1))
+    expect(lit(canvas, "balance")).to_have_class(shade(5))
+    expect(canvas.locator(".line.input_map.origin")).not_to_have_count(0)
+    expect(canvas.locator(".trace")).to_contain_text("for_each_year · iteration 3 · next_balance")
+    # A click on the way goes on from there.
+    lit(canvas, "for_each_year/body/balance").dispatch_event("click")
+    expect(lit(canvas, "for_each_year/body/balance")).to_have_class(shade(0), timeout=LONG)
+    canvas.locator(".trace button").click()
+    expect(canvas.locator(".origin")).to_have_count(0, timeout=LONG)
+    expect(canvas.locator(".trace")).to_be_hidden()
+    expect(page.get_by_role("radio", name="Value")).to_be_checked()
+
+
+def test_leaving_the_view_puts_the_lights_out(page: Page, server: str) -> None:
+    canvas = opened(page, server, "collatz", step="30", view="origin")
+    expect(canvas.locator(".box.origin")).not_to_have_count(0, timeout=LONG)
+    page.get_by_role("radio", name="Ports").click()
+    expect(canvas.locator(".origin")).to_have_count(0, timeout=LONG)
+    page.get_by_role("radio", name="Origin").click()
+    expect(canvas.locator(".box.origin")).not_to_have_count(0, timeout=LONG)
+    page.get_by_role("radio", name="Code").click()
+    expect(canvas.locator(".origin")).to_have_count(0, timeout=LONG)
