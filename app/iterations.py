@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from engine.view.preview import value_preview
 
 PAGE = 100
 """Rows of one page."""
+MOST_KEPT = 2000
+"""Rows of a run that are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,12 @@ class Row:
     carried: tuple[str, ...]
     condition: str
     branches: tuple[str, ...]
+    complete: bool
+    """Nothing in it is still to be computed."""
+
+
+_finished: WeakKeyDictionary[engine.Debugger, dict[str, Row]] = WeakKeyDictionary()
+"""Rows that are complete, by place: what has been computed never changes."""
 
 
 def loop_columns(loop: Place) -> LoopColumns:
@@ -66,14 +75,25 @@ def loop_columns(loop: Place) -> LoopColumns:
 
 def rows(debugger: engine.Debugger, loop: str, columns: LoopColumns, iterations: Sequence[int]) -> list[Row]:
     """The rows of some iterations of one execution of a loop (its concrete address, such as ``main/outer[1]/body/inner``)."""
-    return [_row(debugger, f"{loop}[{iteration}]/body", columns, iteration) for iteration in iterations]
+    kept = _finished.setdefault(debugger, {})
+    found: list[Row] = []
+    for iteration in iterations:
+        body = f"{loop}[{iteration}]/body"
+        row = kept.get(body) or _row(debugger, body, columns, iteration)
+        if row.complete:
+            kept[body] = row
+        found.append(row)
+    while len(kept) > MOST_KEPT:
+        del kept[next(iter(kept))]
+    return found
 
 
 def _row(debugger: engine.Debugger, body: str, columns: LoopColumns, iteration: int) -> Row:
     carried = tuple(preview(debugger, f"{body}/{column.label}") for column in columns.carried)
     condition = preview(debugger, f"{body}/{columns.condition.label}") if columns.condition else ""
     branches = tuple(branch_taken(debugger, f"{body}/{column.label}") for column in columns.branches)
-    return Row(iteration, body, carried, {"true": "yes", "false": "no"}.get(condition, condition), branches)
+    complete = all(carried) and all(branches) and bool(condition or columns.condition is None)
+    return Row(iteration, body, carried, {"true": "yes", "false": "no"}.get(condition, condition), branches, complete)
 
 
 def preview(debugger: engine.Debugger, address: str) -> str:

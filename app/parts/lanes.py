@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import streamlit as st
 
@@ -51,7 +52,7 @@ class Mark:
     until: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Chart:
     """All that is drawn."""
 
@@ -76,6 +77,9 @@ class Pick:
     on_name: bool
 
 
+_messages: WeakKeyDictionary[Chart, dict[str, Any]] = WeakKeyDictionary()
+
+
 def show(chart: Chart, *, key: str, cursor: float | None, wide: float = 0.0, on_pick: Callable[[Pick], None]) -> None:
     """Draws a chart; keep the chart object while it stays the same. ``wide``: units that the cursor covers, 0 for a line."""
 
@@ -91,9 +95,17 @@ def show(chart: Chart, *, key: str, cursor: float | None, wide: float = 0.0, on_
 
 
 def message(chart: Chart, key: str) -> dict[str, Any]:
-    """What the browser gets of a chart; names of the model are cut and made harmless."""
-    named = [{**asdict(lane), "name": neutral(lane.name, LONGEST_NAME), "note": neutral(lane.note, 200)} for lane in chart.lanes]
-    return {**asdict(replace(chart, lanes=())), "lanes": named, "key": key}
+    """What the browser gets of a chart, described once; names of the model are cut and made harmless."""
+    kept = _messages.get(chart)
+    if kept is None or kept["key"] != key:
+        # Not `asdict`: it copies every block.
+        lanes = [_fields(lane) | {"name": neutral(lane.name, LONGEST_NAME), "note": neutral(lane.note, 200)} for lane in chart.lanes]
+        kept = _messages[chart] = _fields(chart) | {"lanes": lanes, "marks": [_fields(mark) for mark in chart.marks], "key": key}
+    return kept
+
+
+def _fields(one: Chart | Lane | Mark) -> dict[str, Any]:
+    return {field.name: getattr(one, field.name) for field in fields(one)}
 
 
 def read_pick(data: object, chart: Chart) -> Pick | None:

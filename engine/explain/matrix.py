@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -138,9 +139,11 @@ class _Filler:
         self.late = False
 
     def column(self, slot: int) -> np.ndarray | None:
-        if self.end - self.first < 2 or not self.debugger.has_run(self.program, self.end - 1, slot):
+        """The scalars of all iterations that have computed them: the last one may still be on its way."""
+        end = self.end if self.debugger.has_run(self.program, self.end - 1, slot) else self.end - 1
+        if end - self.first < 2 or not self.debugger.has_run(self.program, end - 1, slot):
             return None
-        column = scalar_column(self.debugger, self.program, slot, self.first, self.end)
+        column = scalar_column(self.debugger, self.program, slot, self.first, end)
         if column is not None and column.dtype.kind in "biuf":
             self.columns[slot] = column
             return column
@@ -167,7 +170,9 @@ class _Filler:
 
     def cells(self, slot: int) -> tuple[Cell | None, ...]:
         if slot in self.columns:
-            return tuple(cell(self.columns[slot][iteration]) for iteration in self.chosen)
+            column = self.columns[slot]
+            found = [_scalar_cell(value, number) for value, number in zip(column, column.astype(np.float64).tolist(), strict=True)]
+            return tuple(found[one] if one < len(found) else None for one in self.chosen)
         return tuple(cell(self.found[slot, one]) if (slot, one) in self.found else None for one in self.chosen)
 
     def history(self, slot: int) -> History | None:
@@ -198,6 +203,11 @@ def cell(value: Any) -> Cell:
     with np.errstate(all="ignore"):
         number = float(finite.mean()) if finite.size else None
     return Cell(number, value, bool(finite.size < numbers.size))
+
+
+def _scalar_cell(value: Any, number: float) -> Cell:
+    finite = math.isfinite(number)
+    return Cell(number if finite else None, value, not finite)
 
 
 def _row(filled: _Filler, label: str, role: Role, slot: int) -> Row:

@@ -59,6 +59,19 @@ def test_what_has_not_run_yet_is_empty() -> None:
     assert row(found, "sequence").cells[-1] is not None
 
 
+def test_an_iteration_on_its_way_hides_nothing_of_those_before() -> None:
+    debugger = begun("collatz")
+    debugger.seek("main/while_not_one[4]/body/keep_going")
+    found = matrix(debugger, "main/while_not_one")
+    assert found.total == 5
+    assert row(found, "keep_going").cells[-1] is None
+    for one in found.rows:
+        for iteration, cell in zip(found.iterations[:-1], one.cells, strict=False):
+            assert cell is not None
+            if one.role != "branch":
+                np.testing.assert_array_equal(cell.value, debugger.value(f"main/while_not_one[{iteration}]/body/{one.label}"))
+
+
 @pytest.mark.parametrize("name", ["sequence", "following", "keep_going"])
 def test_a_cell_is_a_moment(name: str) -> None:
     debugger = finished("growing_sequence")
