@@ -201,10 +201,7 @@ class Debugger:
         lookup.must_have_begun(self, program, row, number)
 
     def resolve(self, place: str) -> str | None:
-        """The address that a place of the model stands for at the cursor; None when it has not run there.
-
-        ``place``: a static address, or one that names iterations of some of its loops.
-        """
+        """The address that a place, static or in iterations that it names, stands for at the cursor; None when it has not run there."""
         try:
             return lookup.resolve(self, place)
         except (ValueUnavailable, AddressError):
