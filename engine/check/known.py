@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from engine.check import partial
 from engine.ir.element_type import ElementType
 from engine.ir.model import Node
-from engine.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape
+from engine.ir.partial_value import PartialValue
+from engine.ir.shape import DYNAMIC, Dimension, PartialShape
 from engine.ops.declare import NOTHING_KNOWN, Known, Operation, Role
 
 MOST_ELEMENTS = 1024
@@ -22,7 +24,12 @@ _KERNEL_FAULTS = (ValueError, TypeError, LookupError, ArithmeticError, Attribute
 
 def same(one: Known, other: Known) -> bool:
     """Whether the same is known of both."""
-    return one is other or (one.element_type is other.element_type and one.shape == other.shape and same_value(one.value, other.value))
+    return one is other or (
+        one.element_type is other.element_type
+        and one.shape == other.shape
+        and same_value(one.value, other.value)
+        and one.partial == other.partial
+    )
 
 
 def same_value(one: np.ndarray | None, other: np.ndarray | None) -> bool:
@@ -36,20 +43,21 @@ def same_value(one: np.ndarray | None, other: np.ndarray | None) -> bool:
 
 def unite(one: Known, other: Known) -> Known:
     """What is known of a tensor that is either."""
-    if one is other:
-        return one
-    element_type = one.element_type if one.element_type is other.element_type else None
-    value = one.value if same_value(one.value, other.value) else None
-    return Known(element_type, one.shape.unite(other.shape), value)
+    return one if one is other else _joined(one, other, one.shape.unite(other.shape), PartialValue.unite)
 
 
 def widen(one: Known, other: Known) -> Known:
     """As ``unite``, but a length that differs becomes unknown at once, so that a growing state needs no count of rounds."""
-    if same(one, other):
-        return one
+    return one if same(one, other) else _joined(one, other, _widen_shape(one.shape, other.shape), PartialValue.widen)
+
+
+def _joined(one: Known, other: Known, shape: PartialShape, join: Callable[[PartialValue, PartialValue], PartialValue | None]) -> Known:
     element_type = one.element_type if one.element_type is other.element_type else None
-    value = one.value if same_value(one.value, other.value) else None
-    return Known(element_type, _widen_shape(one.shape, other.shape), value)
+    if same_value(one.value, other.value) and one.value is not None:
+        return Known(element_type, shape, one.value)
+    mine, theirs = one.elements, other.elements
+    both = None if mine is None or theirs is None or element_type is None else join(mine, theirs)
+    return Known(element_type, shape, partial=None if both is None or both.is_idle else both)
 
 
 def _widen_shape(one: PartialShape, other: PartialShape) -> PartialShape:
@@ -59,7 +67,9 @@ def _widen_shape(one: PartialShape, other: PartialShape) -> PartialShape:
 
 
 def _widen_dimension(one: Dimension, other: Dimension) -> Dimension:
-    return one if one.intersect(other) == other else UNKNOWN
+    """Each end that is passed is given up, so that each is given up once."""
+    grows = one.most is not None and (other.most is None or other.most > one.most)
+    return Dimension(one.least if other.least >= one.least else 0, None if grows else one.most)
 
 
 def may_be_empty(known: Known) -> Known:
@@ -98,9 +108,9 @@ def declared(node: Node) -> Known:
 
 
 def computed(operation: Operation, inputs: Sequence[Known], attributes: Mapping[str, Any], inferred: Sequence[Known]) -> Sequence[Known]:
-    """``inferred`` with values, where the inputs' values are known and everything is small; otherwise as it was."""
+    """``inferred`` with values, or parts of them, as far as the inputs' values are known and everything is small; otherwise as it was."""
     if not _is_foldable(operation, inputs, inferred):
-        return inferred
+        return _partly_computed(operation, inputs, attributes, inferred)
     kernel = operation.kernel
     counted = {"outputs": len(inferred)} if operation.counts_outputs else {}
     arrays = [known.value[()] if known.value is not None and known.value.ndim == 0 else known.value for known in inputs]
@@ -108,6 +118,15 @@ def computed(operation: Operation, inputs: Sequence[Known], attributes: Mapping[
         given = kernel(*arrays, **attributes, **counted) if kernel else None
         arrays_given = [np.asarray(one) for one in (given if isinstance(given, tuple) else (given,))]
         return [_with_value(known, array) for known, array in zip(inferred, arrays_given, strict=True)]
+    except _KERNEL_FAULTS:
+        return inferred
+
+
+def _partly_computed(
+    operation: Operation, inputs: Sequence[Known], attributes: Mapping[str, Any], inferred: Sequence[Known]
+) -> Sequence[Known]:
+    try:
+        return partial.followed(operation, inputs, attributes, inferred)
     except _KERNEL_FAULTS:
         return inferred
 

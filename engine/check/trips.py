@@ -6,24 +6,30 @@ from collections.abc import Iterable, Sequence
 
 from engine.check.known import scalar_value
 from engine.ir.model import Body, InputMap, OutputMap
+from engine.ir.partial_value import length_within
 from engine.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from engine.ops.declare import Known
 
 
 def of_loop(trip_count: Known, condition: Known, body_condition: Known | None) -> Dimension:
     """The iterations of a Loop with these first two inputs and this condition Result."""
-    limit, starts = scalar_value(trip_count), scalar_value(condition)
-    if starts is not None and not starts:
-        return static(0)
-    most = None if limit is None or limit < 0 else int(limit)
-    if most == 0:
+    limit, starts = _limit(trip_count), scalar_value(condition)
+    if limit.most == 0 or (starts is not None and not starts):
         return static(0)
     again = None if body_condition is None else scalar_value(body_condition)
-    if again is not None and not again:
-        return Dimension(1 if starts and limit is not None else 0, 1)
-    if starts and again and most is not None:
-        return static(most)
-    return Dimension(0 if limit is None or not starts else 1, most)
+    if starts and again:
+        return limit
+    once = min(limit.least, 1) if starts else 0
+    return Dimension(once, 1 if again is not None and not again else limit.most)
+
+
+def _limit(trip_count: Known) -> Dimension:
+    """The iterations that a trip count allows: negative ones any number; what is known to start runs once then."""
+    elements = trip_count.elements
+    if elements is None or elements.least.size != 1 or trip_count.element_type is None or not trip_count.element_type.is_integer:
+        return UNKNOWN
+    ((least, most),) = elements.intervals
+    return Dimension(1) if most < 0 else length_within((least, most))
 
 
 def of_tensor_iterator(body: Body, outer: Sequence[Known]) -> Dimension:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from engine.ir.element_type import ANY_TYPE, ElementType
-from engine.ir.shape import DYNAMIC, UNKNOWN, PartialShape, static
+from engine.ir.shape import Dimension, PartialShape, static
 from engine.ops.broadcast import AUTO_BROADCAST
 from engine.ops.declare import Array, Attribute, Known, Operation, Role
 from engine.ops.elements import COMPUTED, PACKED, as_numbers, widened
@@ -68,9 +69,11 @@ def nonzero(data: Array, /, *, output_type: ElementType = ElementType.I64) -> Ar
 
 
 def _nonzero_rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    rank = inputs[0].shape.rank
-    shape = DYNAMIC if rank is None else PartialShape((static(max(rank, 1)), UNKNOWN))
-    return (Known(attributes["output_type"], shape),)
+    dimensions = inputs[0].shape.dimensions
+    if dimensions is None:
+        return (Known(attributes["output_type"]),)
+    most = math.prod(dimensions, start=static(1)).most
+    return (Known(attributes["output_type"], PartialShape((static(max(len(dimensions), 1)), Dimension(0, most)))),)
 
 
 _BOOLEAN = frozenset({ElementType.BOOLEAN})

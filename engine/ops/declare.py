@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from engine.ir.element_type import ANY_TYPE, ElementType
+from engine.ir.partial_value import MOST_ELEMENTS, PartialValue
 from engine.ir.shape import DYNAMIC, PartialShape
 
 AttributeKind = Literal["int", "float", "bool", "str", "type", "shape", "tensor", "ints", "floats", "bools", "strs", "types", "shapes"]
@@ -64,6 +65,15 @@ class Known:
     element_type: ElementType | None = None
     shape: PartialShape = DYNAMIC
     value: Array | None = None
+    partial: PartialValue | None = None
+    """Of a small tensor without a known value: an interval for each element, where there is one for some."""
+
+    @property
+    def elements(self) -> PartialValue | None:
+        """An interval for each element, of a known value too; None where nothing is known or the tensor is not small."""
+        if self.value is None:
+            return self.partial
+        return PartialValue.of_array(self.value) if self.value.dtype.kind in "biuf" and self.value.size <= MOST_ELEMENTS else None
 
     @staticmethod
     def of(array: Array | np.generic) -> Known:

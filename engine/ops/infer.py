@@ -8,6 +8,7 @@ from typing import Any
 from engine.ir.element_type import ElementType
 from engine.ir.shape import DYNAMIC, SCALAR, UNKNOWN, Dimension, PartialShape, static
 from engine.ops.declare import Infer, Known
+from engine.ops.index import whole_numbers
 
 
 def same(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
@@ -98,6 +99,31 @@ def _broadcast_dimension(one: Dimension, other: Dimension) -> Dimension | None:
     if one_may_stretch and other_may_stretch:
         return one.unite(other)
     return other if one_may_stretch else one
+
+
+MOST_DIMENSIONS = 64
+"""Rank up to which a shape of unknown lengths is spelled out."""
+
+
+def spelled(lengths: Known) -> PartialShape:
+    """The shape that a tensor of lengths spells, as far as they are known; one that may be negative is unknown.
+
+    >>> import numpy as np
+    >>> str(spelled(Known.of(np.array([2, -1])))), str(spelled(Known(shape=PartialShape.of([3])))), str(spelled(Known()))
+    ('[2,?]', '[?,?,?]', '...')
+    """
+    if lengths.value is not None:
+        return PartialShape.of(whole_numbers(lengths.value))
+    if lengths.partial is not None:
+        return PartialShape(lengths.partial.lengths)
+    rank = lengths.shape.at(0) if lengths.shape.rank == 1 else UNKNOWN
+    return PartialShape.unknown(rank.length) if rank.is_static and rank.least <= MOST_DIMENSIONS else DYNAMIC
+
+
+def spelled_length(length: Known) -> Dimension:
+    """As ``spelled``, of a scalar or a tensor of one element."""
+    dimensions = spelled(length).dimensions
+    return dimensions[0] if dimensions is not None and len(dimensions) == 1 else UNKNOWN
 
 
 def axes_of(known: Known, rank: int) -> tuple[int, ...] | None:

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from engine.ir.element_type import ANY_TYPE, INDEX_TYPES, INTEGERS, ElementType
+from engine.ir.partial_value import Interval, PartialValue, length_within
 from engine.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.index import axes_within, axis_within, whole_numbers
+from engine.ops.infer import spelled
 
 
 def reshape(data: Array, shape: Array, /, *, special_zero: bool) -> Array:
@@ -45,10 +47,32 @@ def _filled(lengths: tuple[int, ...], target: list[int], copied: frozenset[int])
 
 def _infer_reshape(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     data, shape = inputs
-    if shape.value is None:
-        rank = shape.shape.at(0) if shape.shape.rank == 1 else UNKNOWN
-        return (Known(data.element_type, PartialShape.unknown(rank.length) if rank.is_static and rank.least <= 64 else DYNAMIC),)
-    return (Known(data.element_type, _reshaped(data.shape, whole_numbers(shape.value), attributes["special_zero"])),)
+    if shape.value is not None:
+        return (Known(data.element_type, _reshaped(data.shape, whole_numbers(shape.value), attributes["special_zero"])),)
+    if shape.partial is not None:
+        return (Known(data.element_type, _partly_reshaped(data.shape, shape.partial.intervals, attributes["special_zero"])),)
+    return (Known(data.element_type, spelled(shape)),)
+
+
+def _partly_reshaped(given: PartialShape, target: list[Interval], special_zero: bool) -> PartialShape:
+    """What is not -1 is a length or copies one; what surely is -1 is the rest, when it is the only one that may be."""
+    lengths = []
+    for axis, (least, most) in enumerate(target):
+        length = length_within((least, most))
+        if special_zero and least == 0:
+            copied = UNKNOWN if given.dimensions is None or axis >= len(given.dimensions) else given.dimensions[axis]
+            length = copied if most == 0 else copied.unite(length_within((1, most)))
+        lengths.append(length)
+    if (-1, -1) in target and sum(least < 0 for least, _ in target) == 1 and given.dimensions is not None:
+        filled = target.index((-1, -1))
+        others = math.prod(lengths[:filled] + lengths[filled + 1 :], start=static(1))
+        lengths[filled] = _quotient(math.prod(given.dimensions, start=static(1)), others)
+    return PartialShape(tuple(lengths))
+
+
+def _quotient(whole: Dimension, part: Dimension) -> Dimension:
+    least = 0 if not part.most else -(-whole.least // part.most)
+    return Dimension(least, None if whole.most is None or part.least == 0 else whole.most // part.least)
 
 
 def _reshaped(given: PartialShape, target: list[int], special_zero: bool) -> PartialShape:
@@ -141,7 +165,7 @@ def _infer_shape_of(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -
     if shape.is_static:
         value = np.array(shape.lengths, element_type.dtype)
         return (Known(element_type, PartialShape.of(value.shape), value),)
-    return (Known(element_type, PartialShape.of([shape.rank])),)
+    return (Known(element_type, PartialShape.of([shape.rank]), partial=PartialValue.of_shape(shape)),)
 
 
 OPERATIONS: tuple[Operation, ...] = (

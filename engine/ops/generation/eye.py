@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from engine.ir.element_type import INDEX_TYPES, NUMERIC, ElementType
-from engine.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
+from engine.ir.shape import DYNAMIC, Dimension, PartialShape
 from engine.ops.bounds import check_elements
 from engine.ops.casting import cast
 from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.infer import spelled, spelled_length
 
 
 def eye(rows: Array, columns: Array, diagonal: Array, batch: Array | None = None, /, *, output_type: ElementType) -> Array:
@@ -36,22 +37,15 @@ def _single(value: Array, name: str) -> int:
 
 
 def _rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    matrix = (_length(inputs[0]), _length(inputs[1]))
+    matrix = (spelled_length(inputs[0]), spelled_length(inputs[1]))
     return (Known(attributes["output_type"], _with_batch(inputs[3] if len(inputs) > 3 else None, matrix)),)
-
-
-def _length(known: Known) -> Dimension:
-    return UNKNOWN if known.value is None or known.value.size != 1 else static(max(int(known.value.item()), 0))
 
 
 def _with_batch(batch: Known | None, matrix: tuple[Dimension, Dimension]) -> PartialShape:
     if batch is None:
         return PartialShape(matrix)
-    if batch.value is not None:
-        return PartialShape((*(static(max(int(length), 0)) for length in batch.value.reshape(-1)), *matrix))
-    if batch.shape.is_static and batch.shape.rank == 1:
-        return PartialShape((*[UNKNOWN] * batch.shape.lengths[0], *matrix))
-    return DYNAMIC
+    batches = spelled(batch).dimensions
+    return DYNAMIC if batches is None else PartialShape((*batches, *matrix))
 
 
 OPERATIONS: tuple[Operation, ...] = (

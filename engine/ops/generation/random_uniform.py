@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from engine.ir.element_type import INDEX_TYPES, ElementType
-from engine.ir.shape import DYNAMIC, PartialShape
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.elements import COMPUTED
 from engine.ops.generation.generators import mersenne, philox
+from engine.ops.infer import spelled
 
 Stream = tuple[int, int, int]
 """Key, counter and position of a Philox generator."""
@@ -119,12 +119,7 @@ def _scaled(fractions: np.ndarray, low: Any, high: Any, output_type: ElementType
 
 
 def _rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    shape = inputs[0]
-    if shape.value is not None:
-        lengths = PartialShape.of(int(length) for length in shape.value.reshape(-1))
-    else:
-        lengths = PartialShape.unknown(shape.shape.lengths[0]) if shape.shape.rank == 1 and shape.shape.is_static else DYNAMIC
-    return (Known(attributes["output_type"], lengths),)
+    return (Known(attributes["output_type"], spelled(inputs[0])),)
 
 
 _OUTPUT_TYPES = (ElementType.F32, ElementType.F64, ElementType.F16, ElementType.BF16, ElementType.I32, ElementType.I64)

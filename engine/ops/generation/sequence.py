@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from engine.ir.element_type import NUMERIC, ElementType
-from engine.ir.shape import PartialShape
+from engine.ir.partial_value import length_within
+from engine.ir.shape import UNKNOWN, Dimension, PartialShape
 from engine.ops.bounds import check_elements
 from engine.ops.casting import cast
 from engine.ops.declare import Array, Attribute, Known, Operation
@@ -66,11 +67,23 @@ def _made(start: Number, stop: Number, step: Number, output_type: ElementType) -
 
 
 def _shape(inputs: Sequence[Known], output_type: ElementType | None) -> PartialShape:
-    values = [known.value for known in inputs]
-    start, stop, step = values
-    if output_type is None or start is None or stop is None or step is None:
+    start, stop, step = (known.value for known in inputs)
+    if output_type is None:
         return PartialShape.unknown(1)
+    if start is None or stop is None or step is None:
+        return PartialShape((_partial_count(*inputs) if output_type.is_integer else UNKNOWN,))
     return PartialShape.of([_count(*_numbers((start, stop, step), output_type))])
+
+
+def _partial_count(start: Known, stop: Known, step: Known) -> Dimension:
+    """Of whole numbers whose step is known: from the shortest way between the bounds to the longest."""
+    first, last = start.elements, stop.elements
+    if first is None or last is None or step.value is None or step.value.dtype.kind not in "iu" or not step.value.item():
+        return UNKNOWN
+    by = step.value.item()
+    ways = [(last.least - first.most).item() / by, (last.most - first.least).item() / by]
+    least, most = (max(np.ceil(way), 0.0) for way in sorted(ways))
+    return UNKNOWN if np.isnan(least + most) else length_within((least, most))
 
 
 def _rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from engine.ir.element_type import ANY_TYPE, INTEGERS
-from engine.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
+from engine.ir.partial_value import length_within
+from engine.ir.shape import DYNAMIC, PartialShape, static
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.index import axes_within, whole_numbers
-from engine.ops.infer import broadcast_shapes, common_type
+from engine.ops.infer import broadcast_shapes, common_type, spelled
 
 
 def broadcast(data: Array, target_shape: Array, axes_mapping: Array | None = None, /, *, mode: str = "numpy") -> Array:
@@ -54,19 +55,13 @@ def _mapped(shape: tuple[int, ...], mapping: list[int], rank: int) -> list[int]:
 
 def _infer_broadcast(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     data, target = inputs[:2]
-    if target.value is None:
-        rank = target.shape.at(0) if target.shape.rank == 1 else UNKNOWN
-        if not rank.is_static or rank.least > 64:
-            return (Known(data.element_type),)
-        if attributes["mode"] == "bidirectional":
-            return (Known(data.element_type, broadcast_shapes(data.shape, PartialShape.unknown(rank.length))),)
-        return (Known(data.element_type, PartialShape.unknown(rank.length)),)
-    shape = PartialShape.of(_lengths(target.value))
-    given = data.shape
-    if attributes["mode"] == "explicit" and given.is_static and len(inputs) > 2 and inputs[2].value is not None:
-        given = PartialShape.of(_mapped(given.lengths, whole_numbers(inputs[2].value), len(shape.lengths)))
+    shape, given = spelled(target) if target.value is None else PartialShape.of(_lengths(target.value)), data.shape
     if attributes["mode"] == "bidirectional":
         return (Known(data.element_type, broadcast_shapes(given, shape)),)
+    if not shape.is_static:
+        return (Known(data.element_type, shape),)
+    if attributes["mode"] == "explicit" and given.is_static and len(inputs) > 2 and inputs[2].value is not None:
+        given = PartialShape.of(_mapped(given.lengths, whole_numbers(inputs[2].value), len(shape.lengths)))
     if (given.is_static and attributes["mode"] != "explicit") or given is not data.shape:
         _check_fits(given.lengths, shape.lengths)
     return (Known(data.element_type, shape),)
@@ -96,16 +91,13 @@ def _infer_tile(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tu
     dimensions = data.shape.dimensions
     if dimensions is None:
         return (Known(data.element_type),)
-    if repeats.value is None:
-        count = repeats.shape.at(0) if repeats.shape.rank == 1 else UNKNOWN
-        rank = max(len(dimensions), count.least)
-        return (Known(data.element_type, PartialShape.unknown(rank) if count.is_static and rank <= 64 else DYNAMIC),)
-    times = whole_numbers(repeats.value)
-    if times and min(times) < 0:
-        raise ValueError(f"repeats {times} has a negative number")
+    if repeats.value is not None and repeats.value.size and min(whole_numbers(repeats.value)) < 0:
+        raise ValueError(f"repeats {whole_numbers(repeats.value)} has a negative number")
+    times = spelled(repeats).dimensions
+    if times is None:
+        return (Known(data.element_type),)
     rank = max(len(times), len(dimensions))
-    lengths = (static(1),) * (rank - len(dimensions)) + dimensions
-    times = [1] * (rank - len(times)) + times
+    lengths, times = ((static(1),) * (rank - len(one)) + one for one in (dimensions, times))
     return (Known(data.element_type, PartialShape(tuple(length * time for length, time in zip(lengths, times, strict=True)))),)
 
 
@@ -173,15 +165,17 @@ def _infer_pad(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tup
     element_type = common_type([data, *inputs[3:]])
     dimensions = data.shape.dimensions
     if dimensions is None:
-        rank = begin.shape.at(0) if begin.shape.rank == 1 else UNKNOWN
-        return (Known(element_type, PartialShape.unknown(rank.length) if rank.is_static and rank.least <= 64 else DYNAMIC),)
-    if begin.value is None or end.value is None:
+        rank = spelled(begin).rank
+        return (Known(element_type, DYNAMIC if rank is None else PartialShape.unknown(rank)),)
+    if begin.value is not None and end.value is not None:
+        _padded([one.least for one in dimensions], whole_numbers(begin.value), whole_numbers(end.value))
+    begins, ends = begin.elements, end.elements
+    if begins is None or ends is None:
         return (Known(element_type, PartialShape.unknown(len(dimensions))),)
-    begins, ends = whole_numbers(begin.value), whole_numbers(end.value)
-    least = _padded([one.least for one in dimensions], begins, ends)
-    lengths = []
-    for one, fewest, first, last in zip(dimensions, least, begins, ends, strict=True):
-        lengths.append(Dimension(fewest, None if one.most is None else max(first + one.most + last, 0)))
+    lengths = [
+        length_within((max(one.least + first[0] + last[0], 0), math.inf if one.most is None else max(one.most + first[1] + last[1], 0)))
+        for one, first, last in zip(dimensions, begins.intervals, ends.intervals, strict=True)
+    ]
     return (Known(element_type, PartialShape(tuple(lengths))),)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from engine.ir.element_type import ANY_TYPE, INTEGERS
+from engine.ir.partial_value import Interval
 from engine.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.index import axes_within, whole_numbers
@@ -26,15 +27,34 @@ def bounded_slice(start: int | None, stop: int | None, step: int, length: int) -
 
 def slice_length(start: int | None, stop: int | None, step: int, whole: Dimension) -> Dimension:
     """How many elements a slice picks from an axis of which this is known."""
-    if whole.is_static:
-        return static(len(range(*bounded_slice(start, stop, step, whole.length).indices(whole.length))))
-    if start is None and stop is None and abs(step) == 1:
-        return whole
-    if whole.most is None and start is not None and stop is not None and (start < 0) == (stop < 0):
-        most: int | None = len(range(start, stop, step))
-    else:
-        most = whole.most
-    return Dimension(0, most)
+    if not whole.is_static and start is not None and stop is not None and (start < 0) != (stop < 0) and (start < 0) == (step > 0):
+        return Dimension(0, whole.most)  # from one end towards the other: of a longer axis it may pick fewer
+    least, most = (_count(bounded_slice(start, stop, step, length), length) for length in (whole.least, whole.most or _ENDLESS))
+    return Dimension(least, most if whole.most is not None or most < _UNBOUNDED else None)
+
+
+_ENDLESS = 2**80
+"""Longer than any axis, and than any bound of a slice reaches."""
+_UNBOUNDED = 2**53
+
+
+def _count(part: slice, length: int) -> int:
+    start, stop, step = part.indices(length)
+    return max(-((start - stop) // step), 0)
+
+
+def _length_between(start: Interval | None, stop: Interval | None, step: int, whole: Dimension) -> Dimension:
+    """As ``slice_length``, where start and stop lie in intervals; None is the open end."""
+    if any(ends is not None and ends[0] < 0 <= ends[1] for ends in (start, stop)):
+        return Dimension(0, whole.most)
+    low, high = (0, 1) if step > 0 else (1, 0)
+    shortest = slice_length(_bound(start, high), _bound(stop, low), step, whole)
+    longest = slice_length(_bound(start, low), _bound(stop, high), step, whole)
+    return Dimension(shortest.least, longest.most)
+
+
+def _bound(ends: Interval | None, side: int) -> int | None:
+    return None if ends is None else int(min(max(ends[side], -_ENDLESS), _ENDLESS))
 
 
 def slice_(data: Array, start: Array, stop: Array, step: Array, axes: Array | None = None, /) -> Array:
@@ -51,7 +71,7 @@ def _slices(shape: tuple[int, ...], start: Array, stop: Array, step: Array, axes
     return tuple(found)
 
 
-def _sliced_axes(rank: int, starts: list[int], stops: list[int], steps: list[int], axes: Array | None) -> list[int]:
+def _sliced_axes(rank: int, starts: Sequence, stops: Sequence, steps: Sequence, axes: Array | None) -> list[int]:
     along = list(range(len(starts))) if axes is None else whole_numbers(axes)
     if not len(starts) == len(stops) == len(steps) == len(along):
         raise ValueError(f"starts {starts}, stops {stops}, steps {steps} and axes {along} are not equally many")
@@ -64,21 +84,21 @@ def _infer_slice(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> t
     if dimensions is None:
         return (Known(data.element_type),)
     axes = inputs[4].value if len(inputs) > 4 else None
-    start, stop, step = (known.value for known in inputs[1:4])
+    start, stop, step = inputs[1].elements, inputs[2].elements, inputs[3].value
     if len(inputs) > 4 and axes is None:
         return (Known(data.element_type, PartialShape(tuple(Dimension(0, one.most) for one in dimensions))),)
     if start is None or stop is None or step is None:
-        along = _unsliced(len(dimensions), inputs[1], axes)
+        along = _may_be_sliced(len(dimensions), inputs[1], axes)
         lengths = tuple(Dimension(0, one.most) if axis in along else one for axis, one in enumerate(dimensions))
         return (Known(data.element_type, PartialShape(lengths)),)
-    starts, stops, steps = whole_numbers(start), whole_numbers(stop), whole_numbers(step)
+    starts, stops, steps = start.intervals, stop.intervals, whole_numbers(step)
     found = list(dimensions)
     for axis, first, last, stride in zip(_sliced_axes(len(dimensions), starts, stops, steps, axes), starts, stops, steps, strict=True):
-        found[axis] = slice_length(first, last, stride, dimensions[axis])
+        found[axis] = _length_between(first, last, stride, dimensions[axis])
     return (Known(data.element_type, PartialShape(tuple(found))),)
 
 
-def _unsliced(rank: int, start: Known, axes: np.ndarray | None) -> set[int]:
+def _may_be_sliced(rank: int, start: Known, axes: np.ndarray | None) -> set[int]:
     """The axes that a slice of unknown bounds may shorten."""
     if axes is not None:
         return set(axes_within(whole_numbers(axes), rank))
@@ -86,13 +106,17 @@ def _unsliced(rank: int, start: Known, axes: np.ndarray | None) -> set[int]:
     return set(range(min(rank, count.length) if count.is_static else rank))
 
 
+_Bound = TypeVar("_Bound", int, Interval)
+"""Of a slice: a position, or what is known of one."""
+
+
 @dataclass(frozen=True, slots=True)
-class _Pick:
+class _Pick(Generic[_Bound]):
     """One entry of a strided slice, after ellipsis and masks: an axis of the data, or a new one."""
 
     axis: int | None
-    start: int | None = None
-    stop: int | None = None
+    start: _Bound | None = None
+    stop: _Bound | None = None
     step: int = 1
     shrinks: bool = False
 
@@ -125,14 +149,16 @@ def strided_slice(
     return data[(*index, ...)]
 
 
-def _one_position(pick: _Pick, length: int) -> int:
+def _one_position(pick: _Pick[int], length: int) -> int:
     position = (0 if pick.step > 0 else -1) if pick.start is None else pick.start
     if not -length <= position < length:
         raise ValueError(f"position {position} is out of range for axis {pick.axis} of length {length}")
     return position
 
 
-def _picks(rank: int, begins: list[int], ends: list[int], strides: list[int], masks: tuple[tuple[int, ...], ...]) -> list[_Pick]:
+def _picks(
+    rank: int, begins: list[_Bound], ends: list[_Bound], strides: list[int], masks: tuple[tuple[int, ...], ...]
+) -> list[_Pick[_Bound]]:
     count = len(begins)
     if not count == len(ends) == len(strides):
         raise ValueError(f"begins {begins}, ends {ends} and strides {strides} are not equally many")
@@ -143,7 +169,7 @@ def _picks(rank: int, begins: list[int], ends: list[int], strides: list[int], ma
     skipped = rank - (taken - sum(ellipses))
     if skipped < 0:
         raise ValueError(f"a slice of {taken - sum(ellipses)} axes of a tensor of rank {rank}")
-    picks: list[_Pick] = []
+    picks: list[_Pick[_Bound]] = []
     axis = 0
     for entry in range(count):
         if ellipses[entry]:
@@ -161,15 +187,16 @@ def _picks(rank: int, begins: list[int], ends: list[int], strides: list[int], ma
 def _infer_strided_slice(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     data, begin, end = inputs[:3]
     dimensions = data.shape.dimensions
+    starts, stops = begin.elements, end.elements
     stride = inputs[3].value if len(inputs) > 3 else None
     masks = tuple(attributes[name] for name in ("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask"))
-    if dimensions is None or begin.value is None or end.value is None or (len(inputs) > 3 and stride is None):
+    if dimensions is None or starts is None or stops is None or (len(inputs) > 3 and stride is None):
         return (Known(data.element_type, _strided_rank(data.shape, begin, end, masks)),)
-    begins = whole_numbers(begin.value)
+    begins = starts.intervals
     strides = [1] * len(begins) if stride is None else whole_numbers(stride)
     lengths = [
-        static(1) if pick.axis is None else slice_length(pick.start, pick.stop, pick.step, dimensions[pick.axis])
-        for pick in _picks(len(dimensions), begins, whole_numbers(end.value), strides, masks)
+        static(1) if pick.axis is None else _length_between(pick.start, pick.stop, pick.step, dimensions[pick.axis])
+        for pick in _picks(len(dimensions), begins, stops.intervals, strides, masks)
         if not pick.shrinks
     ]
     return (Known(data.element_type, PartialShape(tuple(lengths))),)

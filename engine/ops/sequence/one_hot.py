@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.ir.shape import UNKNOWN, Dimension, PartialShape, static
+from engine.ir.shape import PartialShape
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Known
-from engine.ops.infer import common_type, normal_axis
+from engine.ops.infer import common_type, normal_axis, spelled_length
 
 
 def one_hot(
@@ -43,5 +43,4 @@ def infer_one_hot(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
     if dimensions is None:
         return (Known(element_type),)
     axis = normal_axis(attributes["axis"], len(dimensions) + 1)
-    depth: Dimension = UNKNOWN if inputs[1].value is None else static(max(0, int(np.asarray(inputs[1].value).reshape(-1)[0])))
-    return (Known(element_type, PartialShape((*dimensions[:axis], depth, *dimensions[axis:]))),)
+    return (Known(element_type, PartialShape((*dimensions[:axis], spelled_length(inputs[1]), *dimensions[axis:]))),)

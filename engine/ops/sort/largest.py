@@ -11,6 +11,7 @@ from engine.ir.element_type import INDEX_TYPES, INTEGERS, NUMERIC, ElementType
 from engine.ir.shape import Dimension, PartialShape, static
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.index import axis_within, whole_number
+from engine.ops.infer import spelled_length
 
 _FEW = 32
 """An axis so short is sorted whole: finding a threshold first would take longer."""
@@ -97,11 +98,10 @@ def _infer_top_k(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> t
     if dimensions is None:
         return Known(data.element_type), Known(index_type)
     along = axis_within(attributes["axis"], len(dimensions))
-    length = Dimension(0, dimensions[along].most)
-    if k.value is not None:
-        length = static(whole_number(k.value))
-        if dimensions[along].most is not None and length.least > (dimensions[along].most or 0):
-            raise ValueError(f"k is {length}, the axis has {dimensions[along]} elements")
+    asked = spelled_length(k) if k.value is None else static(whole_number(k.value))
+    length = asked.intersect(Dimension(0, dimensions[along].most))
+    if length is None:
+        raise ValueError(f"k is {asked}, the axis has {dimensions[along]} elements")
     shape = PartialShape((*dimensions[:along], length, *dimensions[along + 1 :]))
     return Known(data.element_type, shape), Known(index_type, shape)
 
