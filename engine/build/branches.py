@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from engine.build.callables import must_take
 from engine.build.frame import Frame
 from engine.build.graph import Graph, graph_of
 from engine.build.structure import Leaf, aligned, leaves, rebuilt
 from engine.build.tensor import Tensor
-from engine.build.while_loop import must_be_callable, scalar_condition
+from engine.build.while_loop import scalar_condition
 from engine.check import region
-from engine.errors import BuildError
+from engine.errors import BuildError, shorten
 from engine.ir.element_type import ElementType
 from engine.ir.model import IF, Body, BodyName, InputMap, LayerId, OutputMap
 from engine.ops.declare import Known
 
 Branch = Callable[[], Any]
+_OUTER = "a branch uses outer tensors as they are"
 
 
 def cond(pred: Any, true_fn: Branch, false_fn: Branch, name: str | None = None) -> Any:
@@ -26,7 +28,7 @@ def cond(pred: Any, true_fn: Branch, false_fn: Branch, name: str | None = None) 
     structure (tuples, lists, dicts, dataclasses) of the same element types. It becomes an If-8. ``TypeError`` when a function is not
     callable, ``BuildError`` when the branches differ.
     """
-    must_be_callable("cond", true_fn=true_fn, false_fn=false_fn)
+    must_take(0, _OUTER, "cond", true_fn=true_fn, false_fn=false_fn)
     graph = graph_of([pred], "cond")
     with graph.frame.all_or_nothing():
         condition = scalar_condition(graph.lift(pred, what="cond(): pred"), "cond(): pred is")
@@ -94,9 +96,11 @@ def case(pred_fn_pairs: Sequence[tuple[Any, Branch]], default: Branch, name: str
     pairs = list(pred_fn_pairs)
     if not pairs:
         raise BuildError("case(): pred_fn_pairs is empty: there is nothing to choose from")
-    for _, function in pairs:
-        must_be_callable("case", function=function)
-    must_be_callable("case", default=default)
+    for number, pair in enumerate(pairs):
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise BuildError(f"case(): pred_fn_pairs[{number}] is {shorten(repr(pair), 60)}, expected a pair of a predicate and a function")
+        must_take(0, _OUTER, "case", **{f"the function of pred_fn_pairs[{number}]": pair[1]})
+    must_take(0, _OUTER, "case", default=default)
     return _chain(pairs, default, name or "case")
 
 
@@ -119,14 +123,14 @@ def switch_case(
     for number, function in functions.items():
         if isinstance(number, bool) or not isinstance(number, int):
             raise BuildError(f"switch_case(): the number of a branch is {number!r}, expected a whole number")
-        must_be_callable("switch_case", **{f"branch {number}": function})
+        must_take(0, _OUTER, "switch_case", **{f"branch {number}": function})
     graph = graph_of([branch_index], "switch_case")
     index = graph.lift(branch_index, what="switch_case(): branch_index")
     if index.element_type is None or not index.element_type.is_integer:
         raise BuildError(f"switch_case(): branch_index is {index!r}, expected a whole number")
     if default is None:
         default = functions.pop(max(functions))
-    must_be_callable("switch_case", default=default)
+    must_take(0, _OUTER, "switch_case", default=default)
     if not functions:
         return default()
     called = name or "switch"

@@ -57,6 +57,11 @@ def lifted(graph: Graph, operation: Operation, inputs: Sequence[Any], called: st
     return tuple(tensors)
 
 
+def _types_differ(operation: Operation, inputs: Sequence[Tensor]) -> bool:
+    """Whether inputs that are meant to have one type have several."""
+    return len(set(operation.types)) == 1 and len({tensor.element_type for tensor in inputs} - {None}) > 1
+
+
 def _types(allowed: frozenset[ElementType]) -> str:
     return ", ".join(sorted(str(one) for one in allowed))
 
@@ -68,7 +73,8 @@ def inferred(operation: Operation, inputs: Sequence[Tensor], texts: Mapping[str,
     try:
         found = operation.infer(knowns, attributes) if operation.infer is not None else ()
     except ValueError as problem:
-        raise BuildError(f"{called}(): {problem}; it gets {', '.join(map(repr, inputs)) or 'no inputs'}") from None
+        advice = ": convert one with ops.convert" if _types_differ(operation, inputs) else ""
+        raise BuildError(f"{called}(): {problem}; it gets {', '.join(map(repr, inputs)) or 'no inputs'}{advice}") from None
     except _RULE_FAULTS as problem:
         raise BuildError(f"{called}() does not take {', '.join(map(repr, inputs))}: {problem}") from problem
     if operation.outputs is None and not found:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engine.errors import BuildError, shorten
-from engine.ir.shape import Dimension
+from engine.ir.shape import Dimension, static
 
 if TYPE_CHECKING:
     from engine.build.tensor import Tensor
@@ -49,7 +49,7 @@ def indexed(data: Tensor, index: Any) -> Tensor:
     for place, item in reversed(list(enumerate(items))):
         if _is_gathered(item.what):
             axis = sum(1 for one in items[:place] if not isinstance(one.what, int))
-            chosen = data.graph.apply("Gather", (chosen, _indices(item.what), np.int64(axis)), {})[0]
+            chosen = data.graph.apply("Gather", (chosen, item.what, np.int64(axis)), {})[0]
     return chosen
 
 
@@ -83,9 +83,13 @@ def _checked(data: Tensor, one: Any, axis: int) -> Any:
     if isinstance(one, bool) or not (isinstance(one, (int, slice, list, np.ndarray)) or _is_tensor(one)):
         raise BuildError(f"{data!r} is indexed by {shorten(repr(one), 60)}, expected whole numbers, slices, None, '...', or whole tensors")
     if isinstance(one, int):
-        length = data.shape.at(axis) if data.rank is not None else Dimension()
-        if length.most is not None and not -length.most <= one < length.most:
-            raise BuildError(f"index {one} is out of range for axis {axis} of {data!r}")
+        _must_lie_inside(data, axis, one, one)
+    if isinstance(one, (list, np.ndarray)):
+        return _places(data, one, axis)
+    if _is_tensor(one) and str(one.element_type) == "boolean":
+        raise BuildError(
+            f"{data!r} is indexed by truths, {one!r}: ops.select keeps its shape, ops.non_zero and ops.gather_nd take parts out"
+        )
     if isinstance(one, slice):
         for bound in (one.start, one.stop, one.step):
             if bound is not None and not isinstance(bound, (int, np.integer)) and not _is_tensor(bound):
@@ -93,6 +97,27 @@ def _checked(data: Tensor, one: Any, axis: int) -> Any:
         if isinstance(one.step, int) and one.step == 0:
             raise BuildError(f"a slice of {data!r} has step 0")
     return one
+
+
+def _must_lie_inside(data: Tensor, axis: int, least: int, most: int) -> None:
+    length = data.shape.at(axis) if data.rank is not None else Dimension()
+    if length.most is not None and not -length.most <= least <= most < length.most:
+        wrong = least if least < -length.most else most
+        raise BuildError(f"index {wrong} is out of range for axis {axis} of {data!r}")
+
+
+def _places(data: Tensor, given: Any, axis: int) -> np.ndarray:
+    """A list or array of whole numbers, or of a truth for each place along the axis."""
+    places = np.asarray(given) if len(given) else np.zeros(0, np.int64)
+    if places.dtype.kind == "b" and places.ndim == 1 and data.rank is not None and data.shape.at(axis) == static(len(places)):
+        places = np.flatnonzero(places)
+    if places.dtype.kind not in "iu":
+        raise BuildError(
+            f"axis {axis} of {data!r} is indexed by {shorten(repr(given), 60)}, expected whole numbers, or a truth for each place"
+        )
+    if places.size:
+        _must_lie_inside(data, axis, int(places.min()), int(places.max()))
+    return places.astype(np.int64)
 
 
 def _is_tensor(one: object) -> bool:
@@ -105,10 +130,6 @@ def _is_gathered(one: object) -> bool:
 
 def _is_computed(one: object) -> bool:
     return isinstance(one, slice) and any(_is_tensor(bound) for bound in (one.start, one.stop, one.step))
-
-
-def _indices(one: Any) -> Any:
-    return np.asarray(one, np.int64) if isinstance(one, (list, np.ndarray)) else one
 
 
 def _sliced(data: Tensor, bounds: slice, axis: int) -> Tensor:

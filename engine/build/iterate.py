@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from engine.build.callables import argument_names, call, must_be_callable, must_take, spread
 from engine.build.graph import Graph, graph_of
 from engine.build.loop import Entered, Iteration, LoopPlan, Parts, Variable, made_loop
 from engine.build.structure import Leaf, aligned, leaves, mapped, rebuilt
 from engine.build.tensor import Tensor
-from engine.build.while_loop import argument_names, call, loop_variables, must_be_callable, next_values, trip_count
+from engine.build.while_loop import loop_variables, next_values, trip_count
 from engine.errors import BuildError
 from engine.ir.shape import Dimension
 
@@ -27,6 +28,7 @@ def for_loop(count: Any, body: Callable[..., Any], loop_vars: Any, shape_invaria
     values = leaves(loop_vars)
     if not values:
         raise BuildError("for_loop(): loop_vars is empty: a loop needs at least one variable")
+    must_take(1 + spread(loop_vars), "the number of the iteration, and one for each of loop_vars", "for_loop", body=body)
     graph = graph_of([count, *(leaf.value for leaf in values)], "for_loop")
     with graph.frame.all_or_nothing():
         return _counted(graph, count, body, loop_vars, shape_invariants, name or "for")
@@ -58,7 +60,7 @@ def map_fn(fn: Callable[..., Any], elems: Any, name: str | None = None) -> Any:
     ``elems``: a tensor, or a structure of tensors of one length; ``fn`` gets one element in the same structure and may give
     another structure. It becomes a Loop-5 with sliced inputs and concatenated outputs.
     """
-    must_be_callable("map_fn", fn=fn)
+    must_take(1, "an element, in the structure of elems", "map_fn", fn=fn)
     graph = _graph("map_fn", elems, None)
     with graph.frame.all_or_nothing():
         return _mapped(graph, fn, elems, name or "map")
@@ -95,7 +97,7 @@ def foldl(fn: Callable[..., Any], elems: Any, initializer: Any = None, name: str
 
 
 def _fold(called: str, fn: Callable[..., Any], elems: Any, initializer: Any, *, reverse: bool, name: str, keep: bool) -> Any:
-    must_be_callable(called, fn=fn)
+    must_take(2, "what has accumulated, and an element in the structure of elems", called, fn=fn)
     graph = _graph(called, elems, initializer)
     with graph.frame.all_or_nothing():
         going = Going.through(graph, called, fn, elems, initializer, name, reverse=reverse)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -67,7 +68,9 @@ class Operations:
         wanted = letters(name)
         found = [operation for operation in self._catalogue if letters(operation.name) == wanted]
         if not found:
-            raise AttributeError(f"there is no operation {name!r}; dir(ops) lists them, and `loopscope ops` what each of them does")
+            near = difflib.get_close_matches(name, list(self), n=3)
+            meant = f"did you mean {' or '.join(near)}? " if near else ""
+            raise AttributeError(f"there is no operation {name!r}; {meant}dir(ops) lists them, and `loopscope ops` what each of them does")
         newest = max(found, key=lambda operation: operation.version)
         if newest.role in _ELSEWHERE:
             raise AttributeError(f"{newest.name} is no function of this kind: use {_ELSEWHERE[newest.role]}")
@@ -90,7 +93,7 @@ def function_of(operation: Operation) -> Function:
 
     function.__name__ = function.__qualname__ = called
     function.__doc__ = documentation(operation)
-    function.__signature__ = signature(operation)  # type: ignore[attr-defined]
+    function.__signature__ = signature(operation)  # type: ignore[attr-defined]  # inspect's, unknown to typeshed
     return function
 
 

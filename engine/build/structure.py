@@ -93,6 +93,8 @@ def _align(like: Any, given: Any, path: str, what: str, found: list[Leaf]) -> No
         return
     there = _parts(given)
     keys = [key for key, _ in expected]
+    if given is None:
+        raise BuildError(f"{what}{path} is None, expected {_words(like)}: was a return forgotten?")
     if there is None or _kind(like) is not _kind(given) or sorted(keys) != sorted(key for key, _ in there):
         raise BuildError(f"{what}{path} is {_words(given)}, expected {_words(like)}")
     values = dict(there)

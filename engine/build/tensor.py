@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from engine.build.indexing import indexed
+from engine.build.valueless import Valueless
 from engine.errors import BuildError
 from engine.ir.element_type import ElementType
 from engine.ir.model import Source
@@ -17,15 +18,13 @@ if TYPE_CHECKING:
     from engine.build.graph import Graph
 
 
-class Tensor:
+class Tensor(Valueless):
     """One output of a node of a graph under construction: what is known of it, and what can be done with it.
 
     It has no value yet, so that it cannot decide an ``if``; comparisons, ``==`` among them, give boolean tensors.
     """
 
     __slots__ = ("_frame", "_known", "_name", "_source")
-    __array_priority__ = 1000  # numpy leaves `array + tensor` to the tensor
-    __array_ufunc__ = None
 
     def __init__(self, frame: Frame, source: Source, name: str, known: Known) -> None:
         self._frame = frame
@@ -75,8 +74,11 @@ class Tensor:
     def __repr__(self) -> str:
         return f"<Tensor {self._name!r} {self.element_type or '?'}{self.shape}>"
 
-    def __bool__(self) -> bool:
-        raise BuildError(f"{self!r} has no value while the graph is built: decide with build.cond, repeat with build.while_loop")
+    def __len__(self) -> int:
+        length = self.shape.at(0)
+        if self.rank == 0 or not length.is_static:
+            raise BuildError(f"{self!r} has no known length: ops.shape_of gives it when the model runs")
+        return length.length
 
     def __iter__(self) -> Iterator[Tensor]:
         dimensions = self.shape.dimensions
@@ -88,6 +90,10 @@ class Tensor:
         return indexed(self, index)
 
     def _apply(self, type: str, *inputs: Any, **attributes: Any) -> Tensor:
+        if any(one is None for one in inputs):
+            raise BuildError(
+                f"an operator ({type}) gets {self!r} and None, expected a tensor, a number or an array: was a return forgotten?"
+            )
         return self.graph.apply(type, inputs, attributes)[0]
 
     def _is_whole(self) -> bool:
@@ -171,10 +177,10 @@ class Tensor:
     def __ge__(self, other: Any) -> Tensor:
         return self._apply("GreaterEqual", self, other)
 
-    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
+    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]  # elementwise, as an array's
         return self._apply("Equal", self, other)
 
-    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
+    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]  # elementwise, as an array's
         return self._apply("NotEqual", self, other)
 
     __hash__ = object.__hash__

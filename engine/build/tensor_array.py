@@ -61,7 +61,7 @@ class TensorArray:
 
     def read(self, index: Any) -> Tensor:
         """The element at a place."""
-        return self.stacked.graph.apply("Gather", (self.stacked, index, np.array(0)), {})[0]
+        return self.stacked.graph.apply("Gather", (self.stacked, self._checked(index, "read"), np.array(0)), {})[0]
 
     def stack(self) -> Tensor:
         """All elements along a new first axis."""
@@ -72,9 +72,22 @@ class TensorArray:
         lengths = self.stacked.graph.apply("ShapeOf", (self.stacked,), {})[0]
         return self.stacked.graph.apply("Gather", (lengths, np.array(0), np.array(0)), {})[0]
 
+    def _checked(self, index: Any, called: str) -> Any:
+        if isinstance(index, Tensor):
+            return index
+        length = self.stacked.shape.at(0)
+        if (
+            isinstance(index, bool)
+            or not isinstance(index, (int, np.integer))
+            or index < 0
+            or (length.most is not None and index >= length.most)
+        ):
+            raise BuildError(f"TensorArray.{called}(): index is {index!r}, expected a whole number from 0 on, below the size, {length}")
+        return np.array(index)
+
     def _place(self, index: Any) -> Any:
         if not isinstance(index, Tensor):
-            return np.array([index])
+            return self._checked(index, "write").reshape(1)
         return self.stacked.graph.apply("Reshape", (index, np.array([1])), {"special_zero": False})[0]
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from engine.build.callables import argument_names, call, must_be_callable, must_take, spread
 from engine.build.graph import Graph, checked_shape, graph_of
 from engine.build.loop import BOOLEAN, Entered, Iteration, LoopPlan, Variable, allows, made_loop
 from engine.build.structure import aligned, leaves, matches, rebuilt
@@ -89,6 +88,7 @@ def _checked(asked: _While) -> Any:
     values = leaves(asked.loop_vars)
     if not values:
         raise BuildError(f"{asked.called}(): loop_vars is empty: a loop needs at least one variable")
+    must_take(spread(asked.loop_vars), "one for each of loop_vars", asked.called, cond=asked.cond, body=asked.body)
     graph = graph_of([*(leaf.value for leaf in values), asked.most], asked.called)
     with graph.frame.all_or_nothing():
         return _made(graph, asked)
@@ -112,19 +112,6 @@ def _made(graph: Graph, asked: _While) -> Any:
     plan = LoopPlan(called=asked.called, name=asked.name, trip_count=limit, starts=starts, variables=variables)
     last, _ = made_loop(graph, plan, trace)
     return rebuilt(asked.loop_vars, last)
-
-
-def must_be_callable(called: str, **given: object) -> None:
-    """``TypeError`` for the first argument that is not callable."""
-    for name, value in given.items():
-        if not callable(value):
-            raise TypeError(f"{called}(): {name} is {value!r}, expected a function")
-
-
-def call(function: Callable[..., Any], structure: Any, values: Any) -> Any:
-    """Calls a function with values in a structure: a tuple or list is spread into its arguments."""
-    given = rebuilt(structure, values)
-    return function(*given) if isinstance(structure, (tuple, list)) else function(given)
 
 
 def scalar_condition(given: Tensor, what: str) -> Tensor:
@@ -172,19 +159,6 @@ def _invariant(called: str, path: str, initial: Tensor, given: Any) -> PartialSh
     if not allows(invariant, initial.shape):
         raise BuildError(f"{called}(): {path} begins with shape {initial.shape}, which its shape invariant {invariant} does not allow")
     return invariant
-
-
-def argument_names(given: Any, function: Callable[..., Any], skip: int = 0) -> list[str]:
-    """What the user calls the values of a structure: by the arguments of the function that gets them, and the fields below them."""
-    try:
-        arguments = [one.name for one in inspect.signature(function).parameters.values() if one.kind <= one.POSITIONAL_OR_KEYWORD][skip:]
-    except (TypeError, ValueError):
-        arguments = []
-    names = []
-    for place, part in enumerate(given if isinstance(given, (tuple, list)) else [given]):
-        stem = arguments[place] if place < len(arguments) else f"variable_{place}"
-        names += ["_".join([stem, *re.findall(r"\w+", leaf.path)]) for leaf in leaves(part)]
-    return names
 
 
 def next_values(graph: Graph, called: str, loop_vars: Any, given: Any, variables: list[Variable]) -> list[Tensor]:
