@@ -10,7 +10,7 @@ from onnx import AttributeProto, GraphProto
 
 from engine.errors import ReadError, Where, shorten
 from engine.ir.constant import Constant
-from engine.ir.model import Body, Edge, Graph, InputMap, LayerId, Node, Port
+from engine.ir.model import Body, BodyName, Edge, Graph, InputMap, LayerId, Node, Port
 from engine.ir.shape import PartialShape
 from engine.read.onnx.attributes import attributes
 from engine.read.onnx.port_maps import bound
@@ -121,14 +121,13 @@ class Builder:
             return ({}, data) if isinstance(data, Constant) else (values, None)
         return _written_out(values)
 
-    def _body(self, call: Call, name: str, inner: Scope) -> Body:
+    def _body(self, call: Call, name: BodyName, inner: Scope) -> Body:
         built = self.built[id(inner)]
         kind = "" if call.is_function else call.proto.op_type
         port_map = bound(kind, call.given, call.captures_from, built.parameters, built.results)
         at = {captured: index for index, captured in reversed([*enumerate(call.inputs)][call.captures_from :])}
         captures = tuple(InputMap(at[captured], layer) for captured, layer in built.captured.items())
-        assert name in ("body", "then", "else")
-        return Body(name, built.graph, (*port_map.inputs, *captures), port_map.outputs, port_map.back_edges)  # type: ignore[arg-type]
+        return Body(name, built.graph, (*port_map.inputs, *captures), port_map.outputs, port_map.back_edges)
 
     def _result(self, name: str) -> LayerId:
         layer = self._new()

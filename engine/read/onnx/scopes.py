@@ -11,8 +11,9 @@ from engine.errors import ReadError, Where, shorten
 from engine.ir.model import BodyName
 from engine.read.limits import ReadLimits
 from engine.read.onnx.attributes import Given, given
-from engine.read.onnx.batched import is_batched, with_loop_over_batch
+from engine.read.onnx.batched import functions, is_batched, with_loop_over_batch
 from engine.read.onnx.types import UNKNOWN_TYPE, ValueType, value_type
+from engine.read.onnx.written_out import written_out
 
 BODIES: Mapping[str, Mapping[str, BodyName]] = {
     "Loop": {"body": "body"},
@@ -92,7 +93,7 @@ class Survey:
         """``ReadError`` for functions that call themselves, and for models beyond the limits."""
         for function in self.model.functions:
             self._check_texts((function.name, function.domain, function.overload, *function.attribute))
-        self.functions = {(_domain(one.domain), one.name, one.overload): one for one in self.model.functions}
+        self.functions = {(_domain(one.domain), one.name, one.overload): one for one in (*self.model.functions, *functions())}
         self.scopes.append(_graph_scope(self.model.graph, None, _opsets(self.model.opset_import), {}, ()))
         done = 0
         while done < len(self.scopes):
@@ -125,13 +126,12 @@ class Survey:
             self._enter_function(scope, call, key)
         elif domain == "ai.onnx" and node.op_type in BODIES:
             if is_batched(node, version or 0, attributes):
-                call.proto = with_loop_over_batch(node, attributes, self._refused)
+                call.proto = with_loop_over_batch(node, attributes)
                 call.inputs = list(call.proto.input)
                 call.given = given(call.proto.attribute, scope.attributes)
             self._enter_bodies(scope, call)
         elif any(one.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for one in attributes.values()):
-            # No known operation: nothing here would run its graphs.
-            call.opset += " with graphs"
+            self._enter_written_out(scope, call, version or 0)
         call.captures_from = len(call.inputs)
         return call
 
@@ -155,6 +155,19 @@ class Survey:
                 self._enter(call, body, _graph_scope(found.g, scope, scope.opsets, scope.attributes, scope.chain))
         least = 2 if call.proto.op_type == "Loop" else 1
         call.inputs += [""] * (least - len(call.inputs))
+
+    def _enter_written_out(self, scope: Scope, call: Call, version: int) -> None:
+        """As a function, with the graphs written into it; where ONNX has none, nothing would run its graphs, and the opset says so."""
+        function = written_out(call.proto, call.given, version, [scope.type_of(name) for name in call.inputs])
+        if function is None:
+            call.opset += " with graphs"
+            return
+        inner = _function_scope(function, scope.depth + 1, call.given, scope.chain)
+        # What the graphs capture, and the operations that they mean, are those around them.
+        inner.parent, inner.opsets = scope, scope.opsets
+        call.opset = f"function {_domain(call.proto.domain)}"
+        call.is_function = True
+        self._enter(call, "body", inner)
 
     def _enter(self, call: Call, body: BodyName, inner: Scope) -> None:
         call.inner.append((body, inner))

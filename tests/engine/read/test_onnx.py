@@ -319,3 +319,112 @@ def test_a_value_in_the_branch_not_taken_says_so() -> None:
     debugger.run()
     with pytest.raises(ValueUnavailable, match="its condition chose else"):
         debugger.value("main/If_2/then/If_0")
+
+
+BATCHED = """<ir_version: 4, opset_import: ["" : 8]>
+main (int64[B] lengths, float[B, 2] start, float[B, T, 2] xs, float[B, T, 2] ys)
+  => (float[B, 2] last, float[B, T, 2] all, float[B, T, 2] twice) {
+  last, all, twice = Scan (LENGTHS, start, xs, ys) <num_scan_inputs: int = 2, directions: ints = DIRECTIONS,
+    body = step (float[2] s, float[2] x, float[2] y) => (float[2] t, float[2] a, float[2] b) {
+      u = Add (s, x)
+      t = Mul (u, y)
+      a = Sub (t, x)
+      b = Add (y, y)
+    }>
+}"""
+
+
+@pytest.mark.parametrize("lengths", ["", "lengths"])
+@pytest.mark.parametrize("directions", ["[0, 0]", "[1, 0]", "[1, 1]"])
+def test_a_scan_over_a_batch_runs_as_onnx_runtime_does(lengths: str, directions: str) -> None:
+    data = parser.parse_model(BATCHED.replace("LENGTHS", lengths).replace("DIRECTIONS", directions)).SerializeToString()
+    random = np.random.default_rng(0)
+    given = {"lengths": np.array([3, 5, 1]), **{name: random.random((3, 5, 2), np.float32) for name in ("xs", "ys")}}
+    given["start"] = random.random((3, 2), np.float32)
+    expected = onnxruntime.InferenceSession(data).run(None, given)
+    debugger = engine.Debugger(engine.read_model(data), given)
+    debugger.run()
+    for mine, theirs in zip(debugger.result.outputs, expected, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-6)
+    trips = [record.iterations for record in debugger.control_flow if record.address.endswith("/scan")]
+    assert trips == ([3, 5, 1] if lengths else [5, 5, 5])
+
+
+FLEX = """<ir_version: 13, opset_import: ["" : 26, "ai.onnx.preview" : 1]>
+main (float[1, 1, 2, 2] q, float[1, 1, 2, 2] k, float[1, 1, 2, 2] v, float bias) => (float[1, 1, 2, 2] y) {
+  y = ai.onnx.preview.FlexAttention (q, k, v) <
+    score_mod = biased (float[1, 1, 2, 2] s) => (float[1, 1, 2, 2] t) { t = OPERATION (s, bias) }>
+}"""
+
+
+def test_graphs_that_an_operation_calls_can_be_looked_into_and_capture() -> None:
+    q, k, v = (np.arange(4, dtype=np.float32).reshape(1, 1, 2, 2) + number for number in range(3))
+    model = engine.read_model(parser.parse_model(FLEX.replace("OPERATION", "Mul")).SerializeToString())
+    debugger = engine.Debugger(model, {"q": q, "k": k, "v": v, "bias": np.float32(0.25)})
+    debugger.run()
+    powers = np.exp(q @ np.swapaxes(k, 2, 3) / np.sqrt(2) * 0.25)
+    np.testing.assert_allclose(debugger.result.outputs[0], powers / powers.sum(-1, keepdims=True) @ v, rtol=1e-5)
+    assert [(one.address, one.kind) for one in debugger.control_flow] == [("main/FlexAttention_0", "Function")]
+
+
+def test_graphs_that_nothing_would_run_are_told() -> None:
+    text = FLEX.replace("OPERATION", "Mul").replace("ai.onnx.preview", "my.own")
+    (found,) = check(engine.read_model(parser.parse_model(text).SerializeToString()), CATALOGUE).errors
+    assert "'FlexAttention' (my.own 1 with graphs) is unknown" in found.message
+
+
+LONG = "n" * 2**20
+
+
+@pytest.mark.parametrize("place", ["x", "body", "Loop", "number"])
+def test_a_name_of_a_megabyte_is_refused_in_a_short_sentence(place: str) -> None:
+    model = parser.parse_model(HEADER + LOOP)
+    loop = next(node for node in model.graph.node if node.op_type == "Loop")
+    match place:
+        case "x":
+            model.graph.input[0].name = LONG
+        case "body":
+            loop.attribute[0].g.name = LONG
+        case "Loop":
+            loop.op_type = LONG
+        case _:
+            loop.attribute[0].name = LONG
+    data = model.SerializeToString()
+    with pytest.raises(ReadError, match=r"a name has 1048576 characters .* more than the limit 'name' of 10000") as caught:
+        engine.read_model(data)
+    assert len(str(caught.value)) < 300
+
+
+def test_a_long_name_opens_when_the_limit_is_raised() -> None:
+    model = parser.parse_model(HEADER + LOOP)
+    model.graph.name = LONG
+    assert engine.read_model(model.SerializeToString(), limits=ReadLimits(name=2**21)).name == LONG
+
+
+@pytest.mark.parametrize("depth", [60, 10_000])
+def test_ifs_nested_beyond_what_protobuf_reads_are_refused(depth: int) -> None:
+    """Written by hand: the protobuf package refuses to write so deep a file too."""
+    data = _nested(depth)
+    with pytest.raises(ReadError, match="nested deeper than protobuf files may be"):
+        engine.read_model(data)
+
+
+def _nested(depth: int) -> bytes:
+    """Bytes of an ONNX model with an If in an If, and so on."""
+
+    def field(number: int, data: bytes) -> bytes:
+        return _varint(number << 3 | 2) + _varint(len(data)) + data
+
+    graph = field(2, b"g")
+    for _ in range(depth):
+        branch = field(5, field(1, b"then_branch") + field(6, graph) + _varint(20 << 3) + b"\x05")
+        graph = field(1, field(4, b"If") + branch) + field(2, b"g")
+    return b"\x08\x08" + field(7, graph) + field(8, b"\x10\x11")
+
+
+def _varint(number: int) -> bytes:
+    made = bytearray()
+    while number > 127:
+        made.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*made, number])

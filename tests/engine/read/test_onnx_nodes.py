@@ -34,14 +34,14 @@ def _has_control_flow(graph: GraphProto) -> bool:
     waiting = [graph]
     while waiting:
         for node in waiting.pop().node:
-            if node.op_type in REGIONS:
+            if node.op_type in REGIONS or any(attribute.HasField("g") for attribute in node.attribute):
                 return True
             waiting += [attribute.g for attribute in node.attribute if attribute.HasField("g")]
     return False
 
 
 _CONTROL_FLOW = sorted(name for name, case in _CASES.items() if _has_control_flow(case.model.graph))
-_OTHERS = [name for name in sorted(set(_CASES) - set(_CONTROL_FLOW)) if _NOT_REPEATABLE not in name and "flexattention" not in name]
+_OTHERS = [name for name in sorted(set(_CASES) - set(_CONTROL_FLOW)) if _NOT_REPEATABLE not in name]
 
 
 def _tensor(value: Any) -> Any:
