@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import onnx
 from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, TypeProto
@@ -17,7 +18,7 @@ def written_out(
 ) -> FunctionProto | None:
     """None when ONNX knows no function for the operation, or makes none of such a node."""
     try:
-        schema = onnx.defs.get_schema(node.op_type, version, node.domain)
+        schema: Any = onnx.defs.get_schema(node.op_type, version, node.domain)
         if not schema.has_context_dependent_function:
             return None
         resolved = NodeProto(op_type=node.op_type, domain=node.domain, input=list(node.input), output=list(node.output))
