@@ -86,7 +86,7 @@ def axis_length(shape: PartialShape, axis: int) -> Dimension:
 def parts(entry: InputMap | OutputMap, length: Dimension) -> Dimension:
     """(|end' - start'| + 1) / part_size, where negative numbers have the axis length added and both ends are included.
 
-    >>> str(parts(InputMap(0, 0, axis=0, start=0, end=-2), static(5)))  # type: ignore[arg-type]
+    >>> str(parts(InputMap(0, 0, axis=0, start=0, end=-2), static(5)))
     '4'
     """
     if entry.part_size <= 0:

@@ -17,7 +17,7 @@ __all__ = ["ReadLimits", "read_model"]
 _READ = "OpenVINO IR (.xml with its .bin), ONNX, TensorFlow, TensorFlow Lite, PaddlePaddle and PyTorch exported programs are read"
 
 
-def read_model(source: str | os.PathLike[str] | bytes, weights: Weights = None, *, limits: ReadLimits = ReadLimits()) -> Model:  # noqa: B008 - frozen
+def read_model(source: str | os.PathLike[str] | bytes, weights: Weights = None, *, limits: ReadLimits = ReadLimits()) -> Model:
     """The Model of a file, recognised by its content.
 
     ``source`` is a path or the bytes of the description; ``weights`` the path or bytes of an IR's weights, ``m.bin`` beside ``m.xml`` when

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
 from engine.errors import ReadError, Where, shorten
 from engine.ir.model import Model
@@ -82,9 +83,9 @@ def _write_weights(path: Path, weights: Weights) -> None:
         shutil.copyfile(weights, path)
 
 
-def _in_archive(file: object, name: str) -> Format:
+def _in_archive(file: IO[bytes], name: str) -> Format:
     try:
-        found = archive.format_of(file)  # type: ignore[arg-type]
+        found = archive.format_of(file)
     except ValueError as error:
         raise ReadError(f"this is a zip archive; {error}", Where(name)) from None
     if found is Format.ZIP:
@@ -92,10 +93,10 @@ def _in_archive(file: object, name: str) -> Format:
     return found
 
 
-def _unpacked(file: object, name: str, limits: ReadLimits) -> Model:
+def _unpacked(file: IO[bytes], name: str, limits: ReadLimits) -> Model:
     with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
         try:
-            inside = archive.unpack(file, Path(folder), limits.unpacked_bytes)  # type: ignore[arg-type]
+            inside = archive.unpack(file, Path(folder), limits.unpacked_bytes)
         except (ValueError, OSError, RuntimeError, NotImplementedError, EOFError) as error:
             raise ReadError(f"this is a zip archive that is not unpacked: {error}", Where(name)) from None
         except Exception as error:  # zlib's and zipfile's own, for damaged data

@@ -190,9 +190,13 @@ class IfTable:
     @property
     def branches(self) -> bytearray:
         """One byte for each execution."""
+        self.pack()
+        return self._packed
+
+    def pack(self) -> None:
+        """Turns the newest into bytes, which take an eighth of the room."""
         self._packed.extend(self.pending)
         self.pending.clear()
-        return self._packed
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +263,7 @@ class Ledger:
             rows.pack()
         for table in self.tables:
             if isinstance(table, IfTable):
-                table.branches  # noqa: B018  packs them
+                table.pack()
         while self.bytes > self.record.budget_bytes:
             largest = max(self.rows.values(), key=lambda rows: rows.bytes)
             if max((column.packed for column in largest.columns.values()), default=0) < 2:

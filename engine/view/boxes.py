@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from engine.ir.address import decode
 from engine.ir.model import Node, Port
 from engine.view.escape import neutral
 from engine.view.family import family_of
-from engine.view.graph import ViewNode
+from engine.view.graph import NodeKind, ViewNode
 from engine.view.measure import monospace_width, text_width
 
 NAME = 26
 _TITLE = 34
 _SMALL = frozenset({"control", "condition", "output", "more"})
 _LEAST_WIDTH = 92.0
+_KINDS: Mapping[str, NodeKind] = {"Parameter": "parameter", "Result": "result", "Const": "constant"}
 _STATE_WIDTH = 190.0
 
 
@@ -32,7 +34,7 @@ def tensor_text(port: Port) -> str:
 
 def operation_box(node: Node, id: str, address: str, cluster: str, role: str) -> ViewNode:
     """The box of a node that is drawn as itself."""
-    kind = {"Parameter": "parameter", "Result": "result", "Const": "constant"}.get(node.type, "operation")
+    kind: NodeKind = _KINDS.get(node.type, "operation")
     ports = node.outputs or node.inputs
     detail = neutral(tensor_text(ports[0]), _TITLE) if ports else ""
     if len(node.outputs) > 1:
@@ -40,7 +42,7 @@ def operation_box(node: Node, id: str, address: str, cluster: str, role: str) ->
     values = tuple(f"{address}:{k}" if k else address for k in range(max(1, len(node.outputs))))
     return ViewNode(
         id=id,
-        kind=kind,  # type: ignore[arg-type]  # the literals above
+        kind=kind,
         address=address,
         title=neutral(node.type, _TITLE),
         name=short_name(node.name),

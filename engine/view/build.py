@@ -9,20 +9,24 @@ Two passes, neither recursive: boxes and frames of every visible graph, then the
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 
 from engine.ir.address import ROOT, labels
-from engine.ir.model import IF, LOOP, Body, Model, Node
+from engine.ir.model import IF, LOOP, Body, Graph, LayerId, Model, Node
 from engine.view.boxes import operation_box, region_name, short_name, sized, tensor_text, tooltip
+from engine.view.family import Family
 from engine.view.folding import Folding, Unrolled, default_folding, graph_at
 from engine.view.graph import ClusterKind, GraphView, ViewCluster, ViewNode, without_iterations
-from engine.view.grouping import Grouping, group_title, grouping
+from engine.view.grouping import OUTER, Grouping, group_title, grouping
 from engine.view.lines import Lines
 from engine.view.places import Place, Region
-from engine.view.roles import input_roles
+from engine.view.roles import handed_in, input_roles
 from engine.view.spark import carried_number
 from engine.view.stubs import cut_long_edges
 
+_LISTED = 14
+"""Lines of a tooltip that lists names."""
 _CLUSTER_KIND: dict[str, ClusterKind] = {"Loop": "loop", "TensorIterator": "tensor_iterator", "If": "if", "then": "then", "else": "else"}
 
 
@@ -54,7 +58,7 @@ class _Builder:
 
     def add_place(self, place: Place) -> None:
         self.places.append(place)
-        groups = grouping(place.graph, place.static, self.folding.groups)
+        groups = grouping(place.graph, place.static, self.folding.groups, place.body)
         frames = self._frames(place, groups)
         boxes: dict[str, str] = {}
         roles = input_roles(place.body) if place.body else {}
@@ -67,6 +71,7 @@ class _Builder:
             if closed:
                 if closed not in boxes:
                     boxes[closed] = self._group_box(place, groups, closed, frames)
+                    place.outer = boxes[closed] if closed.endswith(OUTER) else place.outer
                 place.box[node.id] = boxes[closed]
                 self.hidden += 1
                 continue
@@ -104,13 +109,26 @@ class _Builder:
     def _group_box(self, place: Place, groups: Grouping, group: str, frames: dict[str, str]) -> str:
         title, name = group_title(group)
         shown = [layer for layer in groups.members[group] if place.graph.by_id[layer].constant is None]
+        if group.endswith(OUTER):
+            return self._outer_box(place.graph, group, tuple(place.at(layer) for layer in shown), shown, place.cluster)
         cluster = frames.get(groups.parent[group], place.cluster)
         members = tuple(place.at(layer) for layer in shown)
-        family = "shape" if title == "Shape arithmetic" else "other"
+        family: Family = "shape" if title == "Shape arithmetic" else "other"
         return self._add(
             ViewNode(
-                self._next("n"), "folded", group, title, short_name(name), "", family, cluster,  # type: ignore[arg-type]
+                self._next("n"), "folded", group, title, short_name(name), "", family, cluster,
                 badge=_count(len(shown)), members=members, tooltip=_kinds([place.graph.by_id[layer] for layer in shown]),
+            )
+        )  # fmt: skip
+
+    def _outer_box(self, graph: Graph, group: str, members: tuple[str, ...], layers: Sequence[LayerId], cluster: str) -> str:
+        """The box of Parameters that only hand outer values in."""
+        names = [short_name(graph.by_id[layer].name) for layer in layers]
+        shown = names if len(names) <= _LISTED else [*names[: _LISTED - 1], f"and {len(names) - _LISTED + 1} more"]
+        return self._add(
+            ViewNode(
+                self._next("n"), "folded", group, f"{len(names)} outer values", "", "", "port", cluster,
+                members=members, tooltip="\n".join(shown),
             )
         )  # fmt: skip
 
@@ -165,11 +183,14 @@ class _Builder:
         """The body once for each iteration of a window; what is the same in all iterations stands beside them, once."""
         label = labels(body.graph)
         place = f"{region.address}/{body.name}"
-        region.same = {
-            layer: self._add(operation_box(body.graph.by_id[layer], self._next("n"), f"{place}/{label[layer]}", region.cluster, role))
-            for layer, (role, _) in input_roles(body).items()
-            if role == "invariant" and layer in body.graph.by_id
-        }
+        same = handed_in(body)
+        outer = f"{without_iterations(place)}/{OUTER}"
+        if outer in self.folding.folded:
+            region.outer = self._outer_box(body.graph, outer, tuple(f"{place}/{label[layer]}" for layer in same), same, region.cluster)
+            region.same = dict.fromkeys(same, region.outer)
+        else:
+            boxes = [operation_box(body.graph.by_id[one], "", f"{place}/{label[one]}", region.cluster, "invariant") for one in same]
+            region.same = {layer: self._add(replace(box, id=self._next("n"))) for layer, box in zip(same, boxes, strict=True)}
         region.earlier = self._more(region, "earlier", 1, window.first) if window.first else ""
         for iteration in range(window.first, window.first + window.count):
             address = f"{region.address}[{iteration}]"

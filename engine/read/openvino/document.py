@@ -8,14 +8,13 @@ from types import MappingProxyType
 from engine.errors import ReadError, Where, shorten
 from engine.ir.address import ROOT, encode
 from engine.ir.element_type import ElementType
-from engine.ir.model import NO_ATTRIBUTES, BodyName, Edge, Graph, LayerId, Port
+from engine.ir.model import NO_ATTRIBUTES, BodyName, Edge, Graph, LayerId, Node, Port
 from engine.ir.shape import PartialShape
 from engine.read.limits import ReadLimits
 from engine.read.openvino import fields
 from engine.read.openvino.blocks import Blocks
 from engine.read.openvino.constants import ConstantReader, Kind
 from engine.read.openvino.drafts import GraphDraft, LayerContent, LayerDraft
-from engine.read.openvino.nodes import node
 from engine.read.openvino.ports import PortElements
 from engine.read.openvino.walk import NOTHING, Attributes, Elements, MalformedXML, Walk
 from engine.read.openvino.weights import WeightsFile
@@ -162,7 +161,7 @@ class Document:
         known = None if kind in _OWN_CONTENT else self._contents.enter()
         if known is not None:
             data, rt_info, inputs, outputs = known
-            made = node(LayerId(layer_id), name, kind, opset, data, inputs, outputs, (), None, rt_info, line, ())
+            made = Node(LayerId(layer_id), name, kind, opset, data, inputs, outputs, (), None, rt_info, line, ())
             self._graphs[-1].nodes.append(made)
             return
         draft = LayerDraft(LayerId(layer_id), name, kind, opset, line, NO_ATTRIBUTES, NO_ATTRIBUTES)

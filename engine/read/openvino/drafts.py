@@ -9,7 +9,6 @@ from engine.ir.constant import Constant
 from engine.ir.element_type import ElementType
 from engine.ir.model import NO_ATTRIBUTES, BackEdge, Body, BodyName, Edge, Graph, InputMap, LayerId, Node, OutputMap, Port
 from engine.ir.shape import PartialShape
-from engine.read.openvino.nodes import node
 
 # Bodies of one node in the order in which the Model has them.
 _BODY_ORDER: tuple[BodyName, ...] = ("body", "then", "else")
@@ -75,7 +74,7 @@ class LayerDraft:
             self.outputs = (Port(port.id, element_type, port.shape if shape is None else shape, port.names, port.rt_info), *others)
 
     def finish(self) -> Node:
-        return node(
+        return Node(
             self.id,
             self.name,
             self.type,
