@@ -38,7 +38,7 @@ class Session:
 
     def run(self, inputs: Inputs = None, *, limits: Limits | None = None, seed: int | None = None) -> Result:
         """As ``engine.run``, with this session's variables."""
-        machine = start(self._plan, inputs, limits or Limits(), NOTHING, seed, self._variables)
+        machine = start(self._plan, inputs, limits or Limits(), NOTHING, seed, self._variables, keeps=False)
         try:
             machine.run()
         except Paused as pause:
@@ -51,13 +51,21 @@ class Session:
         return Result(machine)
 
 
-def start(plan: Plan, inputs: Inputs, limits: Limits, record: Record, seed: int | None, variables: dict[int, Any] | None = None) -> Machine:
-    """A machine at the beginning of a run."""
+def start(
+    plan: Plan,
+    inputs: Inputs,
+    limits: Limits,
+    record: Record,
+    seed: int | None,
+    variables: dict[int, Any] | None = None,
+    *,
+    keeps: bool = True,
+) -> Machine:
+    """A machine at the beginning of a run; one that does not keep values gives outputs and control flow, and nothing else."""
     arrays = bind(plan.model, inputs)
     slots = {plan.main.parameters[layer]: array for layer, array in arrays.items()}
-    return Machine.start(
-        plan, slots, limits=limits, record=record, entropy=secrets.randbits(62) if seed is None else seed, variables=variables
-    )
+    entropy = secrets.randbits(62) if seed is None else seed
+    return Machine.start(plan, slots, limits=limits, record=record, entropy=entropy, variables=variables, keeps=keeps)
 
 
 def stopped(machine: Machine, message: str, cause: str) -> RunStopped:

@@ -65,6 +65,8 @@ class Machine:
     failure: str = ""
     last: Instruction | None = None
     """What ran last; None after the end of a body, and after generated code."""
+    keeps: bool = True
+    """False: values of the outermost graph go as soon as nothing in it needs them any more, outputs apart."""
 
     @staticmethod
     def start(
@@ -75,12 +77,13 @@ class Machine:
         record: Record = NOTHING,
         entropy: int = 0,
         variables: dict[int, Any] | None = None,
+        keeps: bool = True,
     ) -> Machine:
         """A machine before its first instruction; ``inputs`` and ``variables`` are values by slot."""
         values = plan.fresh_values(entropy)
         for slot, value in {**inputs, **(variables or {})}.items():
             values[slot] = settle(value)
-        machine = Machine(plan, values, Ledger(plan, record), Control(limits), Zeros(plan.model, plan.catalogue))
+        machine = Machine(plan, values, Ledger(plan, record), Control(limits), Zeros(plan.model, plan.catalogue), keeps=keeps)
         machine.frames.append(Frame(plan.main))
         if not plan.main.instructions:
             machine._finish_main()
@@ -104,9 +107,7 @@ class Machine:
                 execute(instruction, self.values)
                 if self.control.limits.memory_bytes is not None:
                     check_held(instruction, self.values, self.plan.constant_numbers, self.control.limits.memory_bytes)
-                frame.position += 1
-                if frame.position == len(frame.program.instructions) and frame.program.parent is None:
-                    self._finish_main()
+                self._go_on(frame)
             else:
                 self._enter(frame, instruction)
         except Paused:
@@ -167,7 +168,7 @@ class Machine:
             self._write_down(region, 0, ending)
             for output, value in zip(region.outputs, self.zero_outputs(region), strict=True):
                 values[output.slot] = value
-            self._after_region(outer)
+            self._go_on(outer)
             return
         for parameter, source_slot in region.invariants:
             values[parameter] = entering(region, parameter, values[source_slot])
@@ -216,7 +217,7 @@ class Machine:
         assert isinstance(region, (IfRegion, CallRegion))
         for slot, result in zip(region.outputs, branch.results, strict=False):
             self.values[slot] = self.values[result]
-        self._after_region(outer)
+        self._go_on(outer)
 
     def _end_iteration(self, frame: Frame, region: LoopRegion) -> None:
         values = self.values
@@ -251,7 +252,7 @@ class Machine:
         for output, value in zip(region.outputs, made, strict=True):
             values[output.slot] = value
         self.frames.pop()
-        self._after_region(self.frames[-1])
+        self._go_on(self.frames[-1])
 
     def _write_down(self, region: LoopRegion, count: int, ending: str) -> None:
         table = self.ledger.tables[region.table]
@@ -259,10 +260,15 @@ class Machine:
         table.counts.append(count)
         table.endings.append(ENDINGS.index(ending))
 
-    def _after_region(self, frame: Frame) -> None:
+    def _go_on(self, frame: Frame) -> None:
+        """The instruction at which a frame stands is done."""
+        if frame.program.parent is None:
+            if not self.keeps:
+                for slot in frame.program.done_with[frame.position]:
+                    self.values[slot] = None
+            if frame.position + 1 == len(frame.program.instructions):
+                self._finish_main()
         frame.position += 1
-        if frame.program.parent is None and frame.position == len(frame.program.instructions):
-            self._finish_main()
 
     def zero_outputs(self, region: LoopRegion) -> list[Any]:
         """The outputs of a loop whose body never ran."""

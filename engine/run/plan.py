@@ -237,6 +237,15 @@ class Program:
         return {slot: number for number, instruction in enumerate(self.instructions) for slot in instruction.outputs}
 
     @cached_property
+    def done_with(self) -> tuple[tuple[int, ...], ...]:
+        """For each instruction, the slots of earlier instructions and its own that nothing reads after it; never what a Result takes."""
+        last = {slot: number for number, one in enumerate(self.instructions) for slot in (*one.inputs, *one.outputs)}
+        done: list[list[int]] = [[] for _ in self.instructions]
+        for slot in self.producer.keys() - self.results.values():
+            done[last[slot]].append(slot)
+        return tuple(map(tuple, done))
+
+    @cached_property
     def parameter_slots(self) -> frozenset[int]:
         """The slots of its Parameters."""
         return frozenset(self.parameters.values())
