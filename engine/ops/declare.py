@@ -145,6 +145,9 @@ class Operation:
     run's entropy; later ones are whatever it gave. A state is immutable, so that a run can be rewound."""
     counts_outputs: bool = False
     """Variadic operations: the kernel also takes ``outputs=``, the number of outputs that the node has."""
+    by_constant: Callable[..., Kernel | None] | None = None
+    """Makes the kernel of one node whose second input is a Const, once, from that ``Constant`` and the attributes; None where it has no
+    better one. It may keep as many bytes as the constant has, and gives the same bits however often it has run."""
     role: Role = Role.COMPUTE
     prepare: Callable[[Mapping[str, Any], int], Kernel] | None = None
     """ONNX: makes the kernel of one node, once, from its attributes and its number of outputs. What it makes always gives a tuple,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -55,6 +56,7 @@ def plan_checked(checked_model: CheckedModel, catalogue: Catalogue) -> Plan:
     return _Planner(checked_model.model, catalogue).plan()
 
 
+_MOST_LAID_OUT = 1 << 29
 _TRUE = Node(LayerId(-1), "true", "Const", constant=Constant.of(np.array(True)))
 
 
@@ -70,6 +72,8 @@ class _Planner:
     variables: dict[str, int] = field(default_factory=dict[str, int])
     states: list[int] = field(default_factory=list[int])
     operations: dict[tuple[int, LayerId], Operation] = field(default_factory=dict[tuple[int, LayerId], Operation])
+    laid_out: int = 0
+    """Bytes that kernels made for constants may keep."""
     true: int | None = None
     """Slot of a condition that is always true."""
 
@@ -156,9 +160,19 @@ class _Planner:
             return Instruction(node, label, title, inputs, outputs, call, several=True, state=state, settled=True)
         assert operation.kernel is not None
         several = operation.outputs != 1
-        call = bound(operation.kernel, keywords)
+        call = self._by_constant(operation, graph, node, keywords) or bound(operation.kernel, keywords)
         broadcasts = len(inputs) > 1 and _broadcasts(operation)
         return Instruction(node, label, title, inputs, outputs, call, several, symbol, broadcasts, state, float_symbol=of_floats)
+
+    def _by_constant(self, operation: Operation, graph: Graph, node: Node, keywords: Mapping[str, Any]) -> Callable[..., Any] | None:
+        """The kernel made for a Const as second input, while what such kernels may keep stays within the bound."""
+        source = graph.sources[node.id][1] if operation.by_constant and len(graph.sources[node.id]) > 1 else None
+        constant = graph.by_id[source.layer].constant if source else None
+        if constant is None or operation.by_constant is None or self.laid_out + len(constant.data) > _MOST_LAID_OUT:
+            return None
+        call = operation.by_constant(constant, **keywords)
+        self.laid_out += len(constant.data) if call else 0
+        return call
 
     def _variable(self, name: str) -> int:
         if name not in self.variables:

@@ -12,6 +12,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy is imported
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
 from time import process_time_ns
 
@@ -19,6 +20,7 @@ import numpy as np
 import openvino as ov
 from openvino.utils.node_factory import NodeFactory
 
+from engine.ir.constant import Constant
 from engine.ir.element_type import ElementType
 from engine.ops.catalogue import CATALOGUE
 from engine.ops.declare import typed
@@ -173,13 +175,16 @@ def layers() -> list[Layer]:
 
 
 def ours(layer: Layer) -> Callable[[], object]:
-    """A call of our kernel, all attributes bound."""
+    """A call of the kernel that a plan binds."""
     operation = next(one for one in CATALOGUE.versions(layer.operation) if one.version == layer.version)
     texts = {name: _text(value) for name, value in layer.attributes.items()}
     keywords = typed(operation, texts)
-    kernel, inputs = operation.kernel, [array[()] if array.ndim == 0 else array for array in layer.inputs]
-    assert kernel is not None
-    return lambda: kernel(*inputs, **keywords)
+    inputs = [array[()] if array.ndim == 0 else array for array in layer.inputs]
+    assert operation.kernel is not None
+    kernel = partial(operation.kernel, **keywords)
+    if operation.by_constant is not None and 1 in layer.constant:
+        kernel = operation.by_constant(Constant.of(layer.inputs[1]), **keywords) or kernel
+    return lambda: kernel(*inputs)
 
 
 def openvinos(layer: Layer) -> Callable[[], object]:
