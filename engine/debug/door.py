@@ -6,30 +6,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from engine.ops.casting import NF4_VALUES
 from engine.ops.values import NO_VALUE, is_tensor
-
-# The 16 levels of the QLoRA paper's NormalFloat type (arXiv 2305.14314, appendix E).
-NF4_LEVELS = np.array(
-    [
-        -1.0,
-        -0.6961928009986877,
-        -0.5250730514526367,
-        -0.39491748809814453,
-        -0.28444138169288635,
-        -0.18477343022823334,
-        -0.09105003625154495,
-        0.0,
-        0.07958029955625534,
-        0.16093020141124725,
-        0.24611230194568634,
-        0.33791524171829224,
-        0.44070982933044434,
-        0.5626170039176941,
-        0.7229568362236023,
-        1.0,
-    ],
-    np.float32,
-)
 
 
 def outward(value: Any) -> np.ndarray:
@@ -43,7 +21,7 @@ def outward(value: Any) -> np.ndarray:
     if array.dtype.names:
         name = array.dtype.names[0]
         codes = array[name]
-        array = NF4_LEVELS[codes & 15] if name == "nf4" else codes
+        array = NF4_VALUES[codes & 15] if name == "nf4" else codes
     view = array.view()
     view.flags.writeable = False
     return view

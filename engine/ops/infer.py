@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.ir.element_type import ElementType
-from engine.ir.shape import DYNAMIC, SCALAR, UNKNOWN, Dimension, PartialShape, static
+from engine.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
 from engine.ops.declare import Infer, Known
-from engine.ops.index import whole_numbers
+from engine.ops.index import axis_within, whole_numbers
 
 
 def same(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
@@ -130,31 +130,4 @@ def axes_of(known: Known, rank: int) -> tuple[int, ...] | None:
     """Normalised axes from a known integer input; None when its value is not known. ``ValueError`` when out of range."""
     if known.value is None:
         return None
-    return tuple(normal_axis(int(axis), rank) for axis in known.value.reshape(-1))
-
-
-def normal_axis(axis: int, rank: int) -> int:
-    """An axis counted from the front; ``ValueError`` when out of range.
-
-    >>> normal_axis(-1, 3)
-    2
-    """
-    if not -rank <= axis < rank:
-        raise ValueError(f"axis {axis} is out of range for rank {rank}")
-    return axis + rank if axis < 0 else axis
-
-
-__all__ = [
-    "DYNAMIC",
-    "SCALAR",
-    "UNKNOWN",
-    "axes_of",
-    "broadcast_shapes",
-    "common_type",
-    "comparison",
-    "elementwise",
-    "normal_axis",
-    "predicate",
-    "same",
-    "typed_by",
-]
+    return tuple(axis_within(int(axis), rank) for axis in known.value.reshape(-1))

@@ -12,7 +12,8 @@ from engine.ir.element_type import INDEX_TYPES, REAL_FLOATS
 from engine.ir.shape import Dimension, PartialShape
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.elements import COMPUTED_INTEGERS
-from engine.ops.infer import axes_of, common_type, normal_axis, same
+from engine.ops.index import axis_within
+from engine.ops.infer import axes_of, common_type, same
 from engine.ops.precision import computable, rounded
 
 
@@ -109,7 +110,7 @@ def mvn(data: Array, /, *, across_channels: bool, reduction_axes: tuple[int, ...
     ``reduction_axes`` names the axes instead where it is there. ``[N, C, ...] -> [N, C, ...]``. Spec: normalization/mvn-1.
     """
     axes = reduction_axes or tuple(range(1 if across_channels else 2, data.ndim))
-    return _normalized(data, tuple(normal_axis(axis, data.ndim) for axis in axes), normalize_variance, eps, "inside_sqrt")
+    return _normalized(data, tuple(axis_within(axis, data.ndim) for axis in axes), normalize_variance, eps, "inside_sqrt")
 
 
 def mvn_with_axes(data: Array, axes: Array, /, *, normalize_variance: bool, eps: float, eps_mode: str) -> Array:
@@ -189,7 +190,7 @@ def infer_channels(inputs: Sequence[Known], attributes: Mapping[str, Any], /) ->
 
 
 def _axes(axes: Array, rank: int) -> tuple[int, ...]:
-    chosen = tuple(normal_axis(int(axis), rank) for axis in np.asarray(axes).reshape(-1))
+    chosen = tuple(axis_within(int(axis), rank) for axis in np.asarray(axes).reshape(-1))
     if len(set(chosen)) != len(chosen):
         raise ValueError(f"axes {chosen} name one axis twice")
     return chosen

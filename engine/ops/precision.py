@@ -1,8 +1,10 @@
-"""In which type a kernel computes: small floats in f32, small integers exactly, the result rounded once."""
+"""In which type a kernel computes products and sums: small floats in f32, small integers exactly, the result rounded once."""
 
 from __future__ import annotations
 
 import numpy as np
+
+from engine.ir.element_type import ElementType
 
 _NATIVE_FLOATS = "fd"
 _SMALL_INTEGER_BYTES = 2
@@ -31,3 +33,16 @@ def rounded(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if array.dtype.kind == "f" and (dtype.kind in "iu" or dtype.name.startswith(("int", "uint"))):
         return array.astype(np.int64).astype(dtype)
     return array.astype(dtype)
+
+
+def accumulator(dtype: np.dtype) -> np.dtype:
+    """In which type many elements are added up: f32 for smaller floats, i32 for integers of less than 8 bits, else their own.
+
+    ``ValueError`` for types without sums.
+    """
+    element_type = ElementType.of_dtype(dtype)
+    if element_type is ElementType.STRING or dtype.names:
+        raise ValueError(f"elements of type {element_type} have no arithmetic")
+    if element_type.is_float:
+        return dtype if dtype.itemsize >= 4 else np.dtype(np.float32)
+    return np.dtype(np.int32) if element_type.is_integer and element_type.bits < 8 else dtype

@@ -13,7 +13,8 @@ from engine.ir.element_type import ElementType
 from engine.ir.shape import DYNAMIC, PartialShape, static
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.elements import COMPUTED, COMPUTED_INTEGERS, INTEGER_DTYPES, as_numbers, widened
-from engine.ops.infer import axes_of, normal_axis
+from engine.ops.index import axis_within
+from engine.ops.infer import axes_of
 
 _ACCUMULATED_AS_THEY_ARE = frozenset("fd?bBhHiIlLqQ")
 """numpy's codes of f32, f64, boolean and the integers of 8 to 64 bits."""
@@ -42,7 +43,7 @@ def _reduction(fold: Fold, text: str) -> Callable[..., Array]:
 @lru_cache(maxsize=1024)
 def _axes(raw: bytes, dtype: np.dtype, rank: int) -> tuple[int, ...]:
     """Kept by their bytes, because the axes of a loop's reductions are the same in every iteration."""
-    normal = tuple(normal_axis(int(axis), rank) for axis in np.frombuffer(raw, dtype))
+    normal = tuple(axis_within(int(axis), rank) for axis in np.frombuffer(raw, dtype))
     if len(set(normal)) != len(normal):
         raise ValueError(f"axes {normal} name a dimension twice")
     return normal

@@ -12,7 +12,7 @@ from engine.ir.element_type import INDEX_TYPES, REAL_FLOATS
 from engine.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
-from engine.ops.infer import normal_axis
+from engine.ops.index import axis_within
 from engine.ops.precision import computable, rounded
 from engine.ops.window import windows
 
@@ -87,7 +87,7 @@ def _parted(values: Array, dtype: np.dtype) -> Array:
 
 
 def _axes(axes: Array, rank: int) -> list[int]:
-    chosen = [normal_axis(int(axis), rank) for axis in np.asarray(axes).reshape(-1)]
+    chosen = [axis_within(int(axis), rank) for axis in np.asarray(axes).reshape(-1)]
     if len(set(chosen)) != len(chosen):
         raise ValueError(f"axes {chosen} name one axis twice")
     return chosen
@@ -217,7 +217,7 @@ def infer_irdft(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tu
     lengths = list(dimensions[:-1])
     axes = inputs[1].value
     if axes is not None and np.asarray(axes).size:
-        last = normal_axis(int(np.asarray(axes).reshape(-1)[-1]), len(lengths))
+        last = axis_within(int(np.asarray(axes).reshape(-1)[-1]), len(lengths))
         length = lengths[last]
         lengths[last] = Dimension(max(0, 2 * (length.least - 1)), None if length.most is None else max(0, 2 * (length.most - 1)))
     return (Known(inputs[0].element_type, PartialShape(tuple(_lengths(inputs, lengths, lambda length, last: length)))),)

@@ -10,11 +10,11 @@ import numpy as np
 
 from engine.ir.element_type import ANY_TYPE, INDEX_TYPES, NUMERIC, ElementType
 from engine.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
-from engine.ops.accumulate import accumulator
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.index import positions, positions_within, whole_number
 from engine.ops.infer import common_type
+from engine.ops.precision import accumulator
 
 
 def embedding_bag_offsets(

@@ -9,13 +9,13 @@ import numpy as np
 
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.elements import COMPUTED_FLOATS, through_float
-from engine.ops.infer import normal_axis
+from engine.ops.index import axis_within
 
 
 @through_float
 def softmax(data: Array, /, *, axis: int = 1) -> Array:
     """e^x divided by the sum of e^x along ``axis``. Pages activation/softmax-1 and activation/softmax-8."""
-    axis = normal_axis(axis, data.ndim)
+    axis = axis_within(axis, data.ndim)
     if data.size == 0:
         return data.copy()
     powers = data - data.max(axis, keepdims=True)
@@ -32,7 +32,7 @@ def softmax(data: Array, /, *, axis: int = 1) -> Array:
 @through_float
 def log_softmax(data: Array, /, *, axis: int = 1) -> Array:
     """x minus the logarithm of the sum of e^x along ``axis``. Page activation/log-soft-max-5."""
-    axis = normal_axis(axis, data.ndim)
+    axis = axis_within(axis, data.ndim)
     if data.size == 0:
         return data.copy()
     shifted = data - data.max(axis, keepdims=True)
@@ -43,7 +43,7 @@ def log_softmax(data: Array, /, *, axis: int = 1) -> Array:
 def _rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     shape = inputs[0].shape
     if shape.rank is not None:
-        normal_axis(attributes["axis"], shape.rank)
+        axis_within(attributes["axis"], shape.rank)
     return (Known(inputs[0].element_type, shape),)
 
 

@@ -7,7 +7,8 @@ import numpy as np
 from engine.ir.element_type import INDEX_TYPES
 from engine.ops.declare import Array, Attribute, Operation
 from engine.ops.elements import COMPUTED, INTEGER_DTYPES, as_numbers, widened
-from engine.ops.infer import normal_axis, same
+from engine.ops.index import axis_within
+from engine.ops.infer import same
 
 
 def cumulative_sum(data: Array, axis: Array | None = None, /, *, exclusive: bool = False, reverse: bool = False) -> Array:
@@ -17,7 +18,7 @@ def cumulative_sum(data: Array, axis: Array | None = None, /, *, exclusive: bool
     """
     if axis is not None and axis.size != 1:
         raise ValueError(f"axis has {axis.size} elements, expected one")
-    along = normal_axis(0 if axis is None else int(axis.item()), data.ndim)
+    along = axis_within(0 if axis is None else int(axis.item()), data.ndim)
     numbers = as_numbers(data) if data.dtype in INTEGER_DTYPES else widened(data)
     if reverse:
         numbers = np.flip(numbers, along)

@@ -11,10 +11,10 @@ import numpy as np
 
 from engine.ir.element_type import INDEX_TYPES, NUMERIC, ElementType
 from engine.ir.shape import DYNAMIC, UNKNOWN, PartialShape, static
-from engine.ops.accumulate import accumulator
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.index import positions, whole_number
+from engine.ops.precision import accumulator
 
 
 def segment_max(data: Array, segment_ids: Array, num_segments: Array | None = None, /, *, fill_mode: str) -> Array:

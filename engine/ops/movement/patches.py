@@ -10,10 +10,10 @@ import numpy as np
 
 from engine.ir.element_type import ANY_TYPE, INDEX_TYPES
 from engine.ir.shape import UNKNOWN, Dimension, PartialShape, static
-from engine.ops.accumulate import accumulator
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.index import whole_numbers
+from engine.ops.precision import accumulator
 
 
 def extract_image_patches(

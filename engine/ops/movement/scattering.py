@@ -10,10 +10,10 @@ import numpy as np
 
 from engine.ir.element_type import ANY_TYPE, INTEGERS
 from engine.ir.shape import PartialShape
-from engine.ops.accumulate import accumulator
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.index import axis_within, positions, positions_within, whole_number
 from engine.ops.infer import common_type
+from engine.ops.precision import accumulator
 
 _REDUCE: Mapping[str, np.ufunc] = {
     "sum": np.add,

@@ -11,7 +11,7 @@ import numpy as np
 from engine.ir.element_type import ElementType
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Known
-from engine.ops.infer import normal_axis
+from engine.ops.index import axis_within
 from engine.ops.pooling.frame import Frame, combined, frame_of, pooled_shape
 from engine.ops.precision import computable
 from engine.ops.window import Lengths
@@ -56,7 +56,7 @@ def max_pool_with_indices(
     ``[N, C, lengths...] -> [N, C, places...]`` twice. Spec: pooling/max-pool-8, -14.
     """
     frame = frame_of(data.shape, kernel, strides, dilations, pads_begin, pads_end, auto_pad, rounding_type)
-    axis = normal_axis(axis, data.ndim)
+    axis = axis_within(axis, data.ndim)
     values = _comparable(data)
     planes = prod(data.shape[:2])
     check_elements(planes * max(prod(frame.counts), prod(frame.surrounded)), "the data of the pooling")

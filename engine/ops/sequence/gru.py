@@ -10,15 +10,12 @@ from engine.ops.declare import Array
 from engine.ops.precision import computable, rounded
 from engine.ops.sequence.recurrent import (
     Step,
-    check_directions,
     check_weights,
     chosen,
     clipped,
-    directions,
+    over_time,
     projected_inputs,
-    sequence_lengths,
     turned,
-    walk,
 )
 
 _DEFAULTS = ("sigmoid", "tanh")
@@ -75,20 +72,14 @@ def gru_sequence(
     ``[B, T, I], [B, D, H], [B], [D, 3*H, I], [D, 3*H, H], [D, 3*H or 4*H] -> [B, D, T, H], [B, D, H]``. Spec: sequence/gru-sequence-5.
     """
     check_weights(data, weights, recurrence, 3, hidden_size)
-    backwards = directions(direction)
-    check_directions(len(backwards), hidden, weights, recurrence, bias)
-    batch, steps = data.shape[:2]
-    wide = computable(data)
-    counts = sequence_lengths(lengths, batch)
-    output = np.empty((len(backwards), steps, batch, hidden_size), wide.dtype)
-    last = np.array(computable(hidden).swapaxes(0, 1), order="C")
-    for index, reverse in enumerate(backwards):
+
+    def prepare(wide: Array, index: int) -> tuple[Array, Step]:
         inner, outer = _biases(bias[index], hidden_size, linear_before_reset)
-        projected = projected_inputs(wide, computable(weights[index]), inner)
         step = _step(computable(recurrence[index]), outer, activations, clip, linear_before_reset)
-        walk(step, projected, last[index], None, output[index], counts, reverse)
-    shown = np.ascontiguousarray(output.transpose(2, 0, 1, 3))
-    return rounded(shown, data.dtype), rounded(np.ascontiguousarray(last.swapaxes(0, 1)), data.dtype)
+        return projected_inputs(wide, computable(weights[index]), inner), step
+
+    output, last = over_time(data, (hidden,), lengths, direction, (weights, recurrence, bias), prepare)
+    return output, last
 
 
 def _biases(bias: Array | None, size: int, linear_before_reset: bool) -> tuple[Array | None, Array | None]:

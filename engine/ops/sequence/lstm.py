@@ -10,17 +10,14 @@ from engine.ops.declare import Array
 from engine.ops.precision import computable, rounded
 from engine.ops.sequence.recurrent import (
     Step,
-    check_directions,
     check_weights,
     chosen,
     clipped,
-    directions,
+    over_time,
     projected_inputs,
-    sequence_lengths,
     sigmoid,
     tanh,
     turned,
-    walk,
 )
 
 _DEFAULTS = ("sigmoid", "tanh", "tanh")
@@ -127,20 +124,13 @@ def lstm_sequence(
     Spec: sequence/lstm-sequence-5.
     """
     check_weights(data, weights, recurrence, 4, hidden_size)
-    backwards = directions(direction)
-    check_directions(len(backwards), hidden, weights, recurrence, bias)
-    batch, steps = data.shape[:2]
-    wide, dtype = computable(data), data.dtype
-    counts = sequence_lengths(lengths, batch)
-    output = np.empty((len(backwards), steps, batch, hidden_size), wide.dtype)
-    last = [np.array(computable(state).swapaxes(0, 1), order="C") for state in (hidden, cell)]
-    for index, reverse in enumerate(backwards):
-        projected = projected_inputs(wide, computable(weights[index]), computable(bias[index]))
+
+    def prepare(wide: Array, index: int) -> tuple[Array, Step]:
         step = lstm_step(turned(computable(recurrence[index])), activations, clip)
-        walk(step, projected, last[0][index], last[1][index], output[index], counts, reverse)
-    shown = np.ascontiguousarray(output.transpose(2, 0, 1, 3))
-    by_batch = [np.ascontiguousarray(state.swapaxes(0, 1)) for state in last]
-    return rounded(shown, dtype), rounded(by_batch[0], dtype), rounded(by_batch[1], dtype)
+        return projected_inputs(wide, computable(weights[index]), computable(bias[index])), step
+
+    output, last_hidden, last_cell = over_time(data, (hidden, cell), lengths, direction, (weights, recurrence, bias), prepare)
+    return output, last_hidden, last_cell
 
 
 def lstm_step(recurrence: Array, activations: Sequence[str], clip: float) -> Step:

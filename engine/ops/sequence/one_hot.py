@@ -10,7 +10,8 @@ import numpy as np
 from engine.ir.shape import PartialShape
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Known
-from engine.ops.infer import common_type, normal_axis, spelled_length
+from engine.ops.index import axis_within
+from engine.ops.infer import common_type, spelled_length
 
 
 def one_hot(
@@ -24,7 +25,7 @@ def one_hot(
     if size < 0:
         raise ValueError(f"depth is {size}, expected at least 0")
     places = np.asarray(indices)
-    axis = normal_axis(axis, places.ndim + 1)
+    axis = axis_within(axis, places.ndim + 1)
     check_elements(places.size * size, "the result of OneHot")
     if negative_indices_mode == "normalize":
         places = np.where(places < 0, places + size, places)
@@ -42,5 +43,5 @@ def infer_one_hot(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
     dimensions = inputs[0].shape.dimensions
     if dimensions is None:
         return (Known(element_type),)
-    axis = normal_axis(attributes["axis"], len(dimensions) + 1)
+    axis = axis_within(attributes["axis"], len(dimensions) + 1)
     return (Known(element_type, PartialShape((*dimensions[:axis], spelled_length(inputs[1]), *dimensions[axis:]))),)

@@ -12,6 +12,7 @@ from engine.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Known
 from engine.ops.infer import common_type
+from engine.ops.precision import computable, rounded
 
 _CACHE_LINE = 64
 ACTIVATIONS = ("sigmoid", "tanh", "relu")
@@ -61,6 +62,31 @@ class Step(Protocol):
     """
 
     def __call__(self, projected: Array, hidden: Array, cell: Array | None, output: Array, /) -> None: ...
+
+
+Prepare = Callable[[Array, int], tuple[Array, Step]]
+"""From the data in the type that is computed in, and the number of a direction: its projected inputs ``[T, B, K]``, and its step."""
+
+
+def over_time(
+    data: Array, states: Sequence[Array], lengths: Array, direction: str, weights: Sequence[Array], prepare: Prepare
+) -> list[Array]:
+    """A cell over time, in one or both directions: the outputs ``[B, D, T, H]``, then the last of each state ``[B, D, H]``.
+
+    ``states`` are the hidden state and, of an LSTM, the cell state before the first step, ``[B, D, H]``.
+    """
+    backwards = directions(direction)
+    check_directions(len(backwards), states[0], *weights)
+    batch, steps = data.shape[:2]
+    wide = computable(data)
+    counts = sequence_lengths(lengths, batch)
+    output = np.empty((len(backwards), steps, batch, states[0].shape[-1]), wide.dtype)
+    last = [np.array(computable(state).swapaxes(0, 1), order="C") for state in states]
+    for index, reverse in enumerate(backwards):
+        projected, step = prepare(wide, index)
+        walk(step, projected, last[0][index], last[1][index] if len(last) > 1 else None, output[index], counts, reverse)
+    shown = [output.transpose(2, 0, 1, 3), *(state.swapaxes(0, 1) for state in last)]
+    return [rounded(np.ascontiguousarray(one), data.dtype) for one in shown]
 
 
 def walk(step: Step, projected: Array, hidden: Array, cell: Array | None, output: Array, lengths: Array, reverse: bool) -> None:
