@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from engine.check.rule import Rule
-from engine.check.rules import back_edges, branches, loops, operations, port_maps, runtimes, slices, structure, suspicious, types, weights
+from engine.check.rules import (
+    back_edges,
+    branches,
+    loops,
+    operations,
+    port_maps,
+    runtimes,
+    slices,
+    structure,
+    suspicious,
+    types,
+    weights,
+    zero_iterations,
+)
 
 GROUPS: Mapping[str, tuple[Rule, ...]] = {
     "structure": structure.RULES,
@@ -18,7 +31,7 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
     "branches": branches.RULES,
     "types and shapes": types.RULES,
     "suspicious": suspicious.RULES,
-    "runtimes": runtimes.RULES,
+    "runtimes": (*runtimes.RULES, *zero_iterations.RULES),
 }
 
 RULES: tuple[Rule, ...] = tuple(rule for group in GROUPS.values() for rule in group)

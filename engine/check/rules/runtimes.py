@@ -258,30 +258,6 @@ def stops_early(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def stale_output(subject: Subject) -> Iterator[Finding]:
-    """A concatenated output can be of no iteration at all.
-
-    What it does:
-        Looks for concatenated outputs of Loops whose number of iterations may be 0.
-    Why it matters:
-        They are empty then. OpenVINO's CPU gives the data of the previous run when a compiled model ran before.
-    Example that fails:
-        a trip count that is an input of the model
-    Example that passes:
-        a constant trip count above 0, initial condition constant true
-    """
-    for region in subject.loops:
-        joined = any(entry.axis is not None and entry.external != -1 for entry in region.body.outputs)
-        if joined and subject.trips(region).least == 0:
-            yield Finding(
-                subject.where(region.place, region.node),
-                "Without an iteration the concatenated outputs are empty; a compiled OpenVINO model may give those of the run before.",
-                found=trips.words(subject.trips(region)),
-                expected="at least one",
-                advice="Compile a fresh model when you compare with OpenVINO.",
-            )
-
-
 def counted_as_one(subject: Subject) -> Iterator[Finding]:
     """A Loop's only body output is a condition that is constant false, and its trip count is computed.
 
@@ -345,5 +321,4 @@ RULES = (
     Rule("LS909", "counted-as-one", Severity.WARNING, counted_as_one),
     Rule("LS910", "minus-one-in-onnx", Severity.WARNING, minus_one_in_onnx),
     Rule("LS911", "stops-early", Severity.INFO, stops_early),
-    Rule("LS912", "stale-output", Severity.INFO, stale_output),
 )

@@ -245,4 +245,6 @@ SAMPLES: dict[str, Sample | OnnxSample] = {
         (_edge(6, 0, 7, 0), "\n".join([_edge(3, 1, 6, 0), _edge(9, 0, 6, 1), _edge(6, 2, 7, 0)])),
     ),
     "LS912": _sample("loop", (_TRIPS, parameter(2, "trips", "", I64, "i64"))),
+    "LS913": _sample("loop", (_START, constant(3, "start", "boolean", 9, BOOL))),
+    "LS914": _sample("loop", (_TRIPS, parameter(2, "trips", "", I64, "i64")), (_edge(2, 0, 4, 1), _edge(1, 0, 4, 1))),
 }

@@ -28,7 +28,7 @@ class Row:
     codes: frozenset[str]
 
 
-def summing(trips: int, parts: int = 0, stop_at: float = 1e9, axis: int = 0) -> engine.Model:
+def summing(trips: int, parts: int = 0, stop_at: float = 1e9, axis: int = 0, start: bool = True) -> engine.Model:
     """Adds 1 (or a part of the second input) to x; gives the last x and all of them."""
     main, body = Draft(), Draft()
     x, state = main.parameter("x", F32, (1,)), body.parameter("state", F32, (1,))
@@ -44,7 +44,7 @@ def summing(trips: int, parts: int = 0, stop_at: float = 1e9, axis: int = 0) -> 
         main,
         body,
         main.const(trips, I64),
-        main.const(True, BOOL),
+        main.const(start, BOOL),
         again=again,
         carried=[(x, state, out)],
         sliced=sliced,
@@ -104,6 +104,16 @@ def only_a_condition() -> engine.Model:
     return main.model()
 
 
+def unread() -> engine.Model:
+    """The last value of a state that the body writes and never reads."""
+    main, body = Draft(), Draft()
+    trips, x = main.parameter("trips", I64, ()), main.parameter("x", F32, (1,))
+    state = body.parameter("state", F32, (1,))
+    again, out = body.result(body.const(True, BOOL)), body.result(body.const([5.0]))
+    main.result(loop(main, body, trips, main.const(True, BOOL), again=again, carried=[(x, state, out)], last=[out]))
+    return main.model()
+
+
 def iterator_in_iterator() -> engine.Model:
     main, body, inner = Draft(), Draft(), Draft()
     x, row, cell = main.parameter("x", F32, (2, 3)), body.parameter("row", F32, (1, 3)), inner.parameter("cell", F32, (1, 1))
@@ -144,6 +154,9 @@ ROWS = [
     Row("negative axis", lambda: summing(4, parts=4, axis=-1), [ZERO, X], [[10], [1, 3, 6, 10]], 4, "trip_count", frozenset({"LS905"})),
     Row("swapped states", swapping, [[1], [2]], [[2], [1]], 3, "trip_count", frozenset({"LS906"})),
     Row("counted as one", only_a_condition, [0, [1]], [[]], 0, "zero_trip_count", frozenset({"LS909"})),
+    Row("false start", lambda: summing(4, start=False), [ZERO], [[0], []], 0, "initial_condition", frozenset({"LS913"})),
+    Row("unread state", unread, [0, [7]], [[7]], 0, "zero_trip_count", frozenset({"LS914"})),
+    Row("unread state, written", unread, [2, [7]], [[5]], 2, "trip_count", frozenset({"LS914"})),
     Row("one iteration", only_a_condition, [5, [1]], [[2]], 1, "condition", frozenset({"LS909"})),
     Row(
         "iterator in iterator",
