@@ -18,6 +18,7 @@ from app.inputs import bindings
 from app.launched import limits
 from app.opened import Opened
 from app.session import PATIENCE, Message, Running, Session, current, widget
+from app.uploaded import has_model
 from engine.debug.breakpoints import BreakpointKind
 from engine.errors import AddressError, EngineError, InputError, shorten
 from engine.ir.address import ROOT, Address
@@ -58,9 +59,12 @@ def open_path(key: str) -> None:
 @told
 def open_upload(key: str) -> None:
     """The files of an uploader, once a model is among them."""
-    files = widget(key) or []
-    if any(not file.name.lower().endswith(opening.WEIGHTS) for file in files):
-        show_model(opening.open_upload([(file.name, file.getvalue()) for file in files]))
+    files = [(file.name, file.getvalue()) for file in widget(key) or []]
+    current().message = None
+    if has_model(files):
+        show_model(opening.open_upload(files))
+    elif files:
+        current().message = Message(f"{files[0][0]} holds weights: add the .xml or .onnx file that they belong to", "info")
 
 
 @told
@@ -94,7 +98,7 @@ def start(session: Session) -> None:
         return
     session.generation += 1
     session.playing, session.compared = False, None
-    session.draft, session.previews = dict(session.inputs), {}
+    session.draft, session.refused, session.previews = dict(session.inputs), {}, {}
     session.ahead = session.batch = session.scout = None
     before, session.debugger = session.debugger, None
     if not opened.report.ok:

@@ -2,19 +2,51 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import ParamSpec
+
+import numpy as np
+
 from app import actions
 from app.inputs import default_shape, named, parse_scalar, parse_shape, random_input, read_arrays, signatures
 from app.session import current, widget
 from engine.debug.inputs import convert
+from engine.errors import InputError, shorten
+from engine.ir.model import Signature
+
+Arguments = ParamSpec("Arguments")
+LONGEST_NAME = 40
 
 
-@actions.told
-def run_draft() -> None:
-    """The edited inputs, from the first moment."""
-    actions.use_inputs(current().draft)
+def edits(action: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """The action, told, and what was refused before it no longer on the screen."""
+
+    @functools.wraps(action)
+    def afresh(*given: Arguments.args, **named: Arguments.kwargs) -> None:
+        current().message = None
+        actions.told(action)(*given, **named)
+
+    return afresh
 
 
-@actions.told
+@edits
+def run_draft(name_key: str) -> None:
+    """The edited inputs, from the first moment; as a set of their own where a name for it was typed."""
+    session, name = current(), str(widget(name_key) or "").strip()[:LONGEST_NAME]
+    if session.opened is None:
+        return
+    if session.refused:
+        raise InputError(next(iter(session.refused.values())))
+    if name in session.opened.sets:
+        raise InputError(f"there is an input set named {shorten(repr(name), 60)} already: choose another name")
+    if name:
+        session.opened = replace(session.opened, sets={**session.opened.sets, name: dict(session.draft)})
+    actions.use_inputs(session.draft, name)
+
+
+@edits
 def make_up(seed_key: str) -> None:
     """Random values for every input, in the shapes that the draft has."""
     session = current()
@@ -27,7 +59,7 @@ def make_up(seed_key: str) -> None:
     session.generation += 1
 
 
-@actions.told
+@edits
 def upload_inputs(key: str) -> None:
     """Values of an .npz or .npy file into the draft."""
     session, file = current(), widget(key)
@@ -41,14 +73,14 @@ def upload_inputs(key: str) -> None:
     session.generation += 1
 
 
-@actions.told
+@edits
 def edit_scalar(key: str, name: str) -> None:
     session = current()
     if session.opened:
-        session.draft[name] = parse_scalar(widget(key), signatures(session.opened.model)[name])
+        session.draft[name] = _taken(name, widget(key), signatures(session.opened.model)[name])
 
 
-@actions.told
+@edits
 def edit_table(key: str, name: str) -> None:
     """Takes over the cells that were edited."""
     session = current()
@@ -59,15 +91,27 @@ def edit_table(key: str, name: str) -> None:
     for row, cells in widget(key)["edited_rows"].items():
         for column, cell in cells.items():
             if cell is not None:
-                matrix[int(row), int(column)] = parse_scalar(cell, signatures(session.opened.model)[name])
+                matrix[int(row), int(column)] = _taken(name, cell, signatures(session.opened.model)[name])
     session.draft[name] = array
 
 
-@actions.told
+def _taken(name: str, given: object, one: Signature) -> np.ndarray:
+    """What was typed as a value of the input; while it is refused, nothing can be run."""
+    session = current()
+    session.refused.pop(name, None)
+    try:
+        return parse_scalar(given, one)
+    except InputError as error:
+        session.refused[name] = str(error)
+        raise
+
+
+@edits
 def reshape(key: str, name: str) -> None:
     """Another shape for an input of which the model leaves lengths open; it gets random values."""
     session = current()
     if session.opened:
         one = signatures(session.opened.model)[name]
         session.draft[name] = random_input(one, parse_shape(str(widget(key)), one), 0)
+        session.refused.pop(name, None)
         session.generation += 1

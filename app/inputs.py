@@ -113,9 +113,17 @@ def parse_scalar(given: object, one: Signature) -> np.ndarray:
         if element_type.dtype.names:
             return np.array(number, np.uint8).view(element_type.dtype)
         with np.errstate(all="ignore"):
-            return np.array(number).astype(element_type.dtype)
+            made = np.array(number).astype(element_type.dtype)
+        if element_type.is_float and _grew(str(given), made):
+            raise ValueError(given)
+        return made
     except ValueError:
         raise InputError(f"{shorten(repr(given), 40)} is no value of type {element_type}, which input '{one.name}' takes") from None
+
+
+def _grew(text: str, made: np.ndarray) -> bool:
+    """Whether a finite number became infinite: it is larger than the type can hold."""
+    return bool(np.isinf(made.astype(np.float64))) and "inf" not in text.lower()
 
 
 def _fits(number: int, element_type: ElementType) -> bool:
@@ -147,5 +155,5 @@ def read_arrays(name: str, data: bytes) -> dict[str, np.ndarray]:
             return {key: stored[key] for key in stored.files}
     except InputError:
         raise
-    except Exception as error:  # numpy and zipfile raise whatever a broken file makes them stumble over
-        raise InputError(f"{name} is no .npy or .npz file of plain arrays: {error}") from None
+    except Exception:  # numpy and zipfile raise whatever a broken file makes them stumble over
+        raise InputError(f"{name} is no file of plain arrays: save it with numpy.save or numpy.savez") from None

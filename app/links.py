@@ -9,7 +9,7 @@ from app.launched import LAUNCH, paths_allowed
 from app.opened import Opened, open_path, open_sample, with_inputs
 from app.parts import address
 from app.session import Message, Session
-from engine.errors import EngineError, ReadError
+from engine.errors import EngineError, ReadError, shorten
 from engine.ir.address import ROOT
 
 SAMPLE, LARGE = "sample:", "large"
@@ -29,6 +29,8 @@ def arrive(session: Session) -> None:
             actions.show_model(_opened(link), wanted["set"])
         except EngineError as error:
             session.message = Message(str(error))
+        else:
+            _say_other_set(session, wanted["set"])
     if session.opened is not None:
         _restore(wanted["step"], wanted["node"], wanted["body"])
         looks.choose(st.query_params.to_dict())
@@ -44,6 +46,13 @@ def _opened(link: str) -> Opened:
     if paths_allowed(st.get_option("server.address")):
         return open_path(link)
     raise ReadError("this server opens samples and uploads only")
+
+
+def _say_other_set(session: Session, wanted: str) -> None:
+    """Sets that a user named are gone when the page is left."""
+    if wanted and session.input_set != wanted:
+        words = f"the link names the input set {shorten(repr(wanted), 60)}, which is not here: this run is on another"
+        session.message = Message(words, "info")
 
 
 def _restore(step: str, node: str, body: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import streamlit as st
 
 import engine
 from app.inputs import named, random_inputs, read_arrays, signatures
+from app.uploaded import Files, model_among
 from engine.check.check import check
 from engine.check.diagnostic import Report
 from engine.debug.inputs import convert
@@ -22,8 +23,8 @@ from sample_models import Sample, sample
 InputSet = Mapping[str, np.ndarray]
 MADE_UP = "random_seed_0"
 MODELS_KEPT = 12
-WEIGHTS = (".bin", ".data", ".pdiparams")
-"""Files that belong to a model: weights of an IR, external data of an ONNX model, parameters of a PaddlePaddle model."""
+_NEEDS_WEIGHTS = "as 'weights'"
+"""What the engine tells who reads a model in Python."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,14 +66,16 @@ def with_inputs(opened: Opened, path: str) -> Opened:
     return replace(opened, sets={file.stem: {key: convert(array, there[key]) for key, array in given.items()}, **opened.sets})
 
 
-def open_upload(files: Sequence[tuple[str, bytes]]) -> Opened:
-    """From (name, content) pairs: a model, with its file of weights where it has one; ``ReadError`` when something is missing."""
-    models = [(name, data) for name, data in files if not name.lower().endswith(WEIGHTS)]
-    weights = [data for name, data in files if name.lower().endswith(WEIGHTS)]
-    if len(models) != 1 or len(weights) > 1:
-        raise ReadError("upload one model: an .xml file together with its .bin, an .onnx file, or one that OpenVINO converts")
-    name, data = models[0]
-    model = engine.read_model(data, weights=weights[0] if weights else None)
+def open_upload(files: Files) -> Opened:
+    """A model, with its file of weights where it has one; ``ReadError`` when something is missing."""
+    name, data, weights = model_among(files)
+    try:
+        model = engine.read_model(data, weights=weights)
+    except ReadError as error:
+        if weights is None and _NEEDS_WEIGHTS in str(error):
+            what = f"{Path(name).stem}.bin" if name.lower().endswith(".xml") else "the file of its data"
+            raise ReadError(f"{name} keeps its constants in a file of weights: choose it and {what} together") from error
+        raise
     return Opened("", name, model, check(model, CATALOGUE), _made_up(model))
 
 

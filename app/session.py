@@ -105,6 +105,8 @@ class Session:
     """The last question to the trace."""
     draft: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     """Inputs as the user is editing them."""
+    refused: dict[str, str] = field(default_factory=dict[str, str])
+    """What is wrong with what stands in a field of an input, by its name: until it is mended there is nothing to run."""
     learning: Learning = field(default_factory=Learning)
     generation: int = 0
     """Part of the keys of widgets that must forget what they showed when another model or input set comes."""

@@ -31,8 +31,18 @@ def show(session: Session) -> None:
         _one(session, position, key, one)
     seed = f"inputs_seed_{session.generation}"
     files = f"inputs_files_{session.generation}"
+    name = f"inputs_name_{session.generation}"
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.button("Run with these", key="inputs_run", type="primary", icon=":material/replay:", on_click=draft.run_draft)
+        st.button("Run with these", key="inputs_run", type="primary", icon=":material/replay:", on_click=draft.run_draft, args=(name,))
+        st.text_input(
+            "Keep as",
+            key=name,
+            placeholder="a name, if you like",
+            max_chars=draft.LONGEST_NAME,
+            width=180,
+            help="A set of inputs to come back to, and to compare with, until you leave this page",
+        )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
         st.button(
             "Make up",
             key="inputs_random",
@@ -86,7 +96,7 @@ def _scalar(label: str, widget: str, key: str, array: np.ndarray) -> None:
     if kind is ElementType.BOOLEAN:
         st.toggle(label, bool(array), key=widget, on_change=draft.edit_scalar, args=(widget, key))
     else:
-        text = str(array.item()) if kind is ElementType.STRING or kind.is_integer else repr(float(array))
+        text = str(array.item()) if kind is ElementType.STRING or kind.is_integer else str(array[()])
         st.text_input(label, text, key=widget, on_change=draft.edit_scalar, args=(widget, key))
 
 

@@ -21,7 +21,7 @@ def show(session: Session, loop: LoopInFocus | None) -> None:
     if session.debugger is None:
         return
     if loop is None or not loop.iterations:
-        _before(session.debugger)
+        _without_rows(session.debugger, loop)
         return
     columns = loop_columns(loop.place)
     first, last = _page(loop)
@@ -35,14 +35,16 @@ def show(session: Session, loop: LoopInFocus | None) -> None:
         markup.show(f"iterations {first + 1:,} to {last:,} of {loop.iterations:,}", "quiet")
 
 
-def _before(debugger: engine.Debugger) -> None:
-    """What will be listed, of the first loop there is."""
+def _without_rows(debugger: engine.Debugger, loop: LoopInFocus | None) -> None:
+    """What will be listed of the first loop there is, or why nothing is."""
     first = next((one for one in places(debugger.model).values() if one.node.bodies and one.node.type != IF), None)
     if first is None:
         markup.show("This model has no loop: its whole run is under Timeline.", "quiet")
-        return
-    table.show(_titles(loop_columns(first)), [], key=KEY, now=None, on_pick=lambda number: None)
-    markup.show(f"Once <b>{markup.text(first.node.name, 60)}</b> runs, its iterations are listed here, one row each.", "quiet")
+    elif loop is not None and loop.record is not None and loop.record.ended_by is not None:
+        markup.show(f"<b>{markup.text(loop.place.node.name, 60)}</b> ran no iteration, so there is no row: see Why.", "quiet")
+    else:
+        table.show(_titles(loop_columns(first)), [], key=KEY, now=None, on_pick=lambda number: None)
+        markup.show(f"Once <b>{markup.text(first.node.name, 60)}</b> runs, its iterations are listed here, one row each.", "quiet")
 
 
 def _go(row: Row) -> None:

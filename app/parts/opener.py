@@ -21,7 +21,8 @@ def show() -> None:
             key=UPLOAD,
             on_change=actions.open_upload,
             args=(UPLOAD,),
-            help="OpenVINO converts TensorFlow (frozen .pb, zipped SavedModel, .tflite) and PaddlePaddle (.pdmodel with .pdiparams).",
+            help="A .zip may hold a model with its weights. "
+            "OpenVINO converts TensorFlow (frozen .pb, zipped SavedModel, .tflite) and PaddlePaddle (.pdmodel with .pdiparams).",
         )
     if local:
         with path:

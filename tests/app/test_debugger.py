@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import TextInput
 
 from sample_models import FOLDER
 from tests.app.components import sent
@@ -90,12 +91,57 @@ def test_inputs_can_be_edited(opened: Visit) -> None:
     assert "8 iterations" in page_text(press(app, "run"))
 
 
-def test_a_value_that_does_not_fit_is_a_sentence(opened: Visit) -> None:
-    app = opened(model="sample:collatz")
-    app.segmented_control("debugger_panel").set_value("Inputs").run()
-    next(one for one in app.text_input if str(one.key).startswith("input_0")).set_value("many").run()
+def field(app: AppTest, number: int = 0) -> TextInput:
+    return next(one for one in app.text_input if str(one.key).startswith(f"input_{number}"))
+
+
+@pytest.mark.parametrize(
+    ("sample", "text"),
+    [("collatz", text) for text in ("many", "", "3.5", "1e3", "9" * 30)]
+    + [("newton_square_root", text) for text in ("ten", "1,5", "1e400")],
+)
+def test_a_value_that_does_not_fit_is_a_sentence_and_is_not_run(opened: Visit, sample: str, text: str) -> None:
+    app = opened(model=f"sample:{sample}", panel="inputs")
+    field(app).set_value(text).run()
     assert not app.exception
-    assert "no value of type i64" in app.error[0].value
+    assert "no value of type" in app.error[0].value
+    app.button("inputs_run").click().run()
+    assert "no value of type" in app.error[0].value
+    field(app).set_value("4").run()
+    assert not app.error
+    app.button("inputs_run").click().run()
+    assert not app.error
+    assert app.selectbox[0].value == "edited"
+
+
+def test_numbers_are_shown_as_they_were_typed(opened: Visit) -> None:
+    assert field(opened(model="sample:newton_square_root", panel="inputs"), 1).value == "0.001"
+
+
+def test_nan_is_a_value(opened: Visit) -> None:
+    app = opened(model="sample:newton_square_root", panel="inputs")
+    field(app).set_value("nan").run()
+    app.button("inputs_run").click().run()
+    assert "NaN" in page_text(press(app, "run"))
+
+
+def test_inputs_can_be_kept_under_a_name(opened: Visit) -> None:
+    app = opened(model="sample:collatz", panel="inputs")
+    field(app).set_value("6").run()
+    next(one for one in app.text_input if str(one.key).startswith("inputs_name")).set_value("six").run()
+    app.button("inputs_run").click().run()
+    assert app.selectbox[0].value == "six"
+    assert "8 iterations" in page_text(press(app, "run"))
+    app.selectbox[0].select("three").run()
+    app.segmented_control("lens").set_value("Compare").run()
+    assert "six" in app.selectbox("compare_with").options
+    next(one for one in app.text_input if str(one.key).startswith("inputs_name")).set_value("six").run()
+    app.button("inputs_run").click().run()
+    assert "choose another name" in app.error[0].value
+
+
+def test_a_link_to_inputs_that_are_not_there_says_so(opened: Visit) -> None:
+    assert "which is not here" in opened(model="sample:collatz", set="six").info[0].value
 
 
 @pytest.mark.parametrize("panel", ["Inspect", "Lesson", "Inputs", "Breakpoints", "Problems"])

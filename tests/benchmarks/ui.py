@@ -1,6 +1,6 @@
-"""How long the screens take: from a key press to the painted overlay, from a click on the page's address to the first picture.
+"""How long the screens take: from a key press to the painted overlay, to the first picture, between frames while something moves.
 
-Real chromium, real server, one step per key. Run it by hand: python tests/benchmarks/ui.py
+Real chromium, real server, one step per key. Run it by hand: python tests/benchmarks/ui.py [words of a line, to measure only those]
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
@@ -25,6 +26,16 @@ sys.path.insert(0, str(ROOT))
 from tests.app.conftest import CHROMIUM, FLAGS  # noqa: E402 - the folder above is not on the path of a script
 
 STEPS = 60
+SECONDS = 2.0
+"""That something is moved."""
+NESTED = "sample:count_primes&set=up_to_30&step=400"
+LATE = "sample:collatz&set=twenty_seven&step=1000"
+WATCHES = ("candidate", "limit - candidate", "max(abs(found))")
+FRAMES = """() => {
+  window.frames = [];
+  const next = (now) => { window.frames.push(now); window.framing = requestAnimationFrame(next); };
+  window.framing = requestAnimationFrame(next);
+}"""
 WATCH = """canvas => {
   window.painted = [];
   let pressed = 0;
@@ -60,22 +71,102 @@ def main() -> int:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
             _open(browser.new_page(), port, "sample:if_add")  # warms the server
-            models = {"count_primes, 51 nodes, 3 levels": "sample:count_primes", "chain of 1,000 nodes": str(_wide(folder, 1000))}
-            for title, link in models.items():
-                page = browser.new_page(viewport={"width": 1600, "height": 1000})
-                seconds = _open(page, port, link)
-                times = _steps(page)
-                print(
-                    f"{title}: first picture {seconds:.2f} s; key press to paint, median {statistics.median(times):.0f} ms, "
-                    f"95th percentile {np.percentile(times, 95):.0f} ms, {len(times)} steps"
-                )
-                page.close()
+            wide = str(_wide(folder, 1000))
+            models = {
+                "51 nodes, 3 levels": NESTED,
+                "51 nodes, timeline and code open": f"{NESTED}&lens=timeline&panel=code",
+                "51 nodes, matrix and code open": f"{NESTED}&lens=matrix&panel=code",
+                "51 nodes, matrix and watches open": f"{NESTED}&lens=matrix&panel=breakpoints",
+                "37 nodes, iteration 110, iterations open": LATE,
+                "37 nodes, iteration 110, matrix and code open": f"{LATE}&lens=matrix&panel=code",
+                "chain of 1,000 nodes": wide,
+            }
+            chosen = {title: link for title, link in models.items() if all(word in title for word in sys.argv[1:])}
+            for title, link in chosen.items():
+                _report_steps(browser, port, title, link)
+            if not sys.argv[1:] or "frames" in sys.argv[1:]:
+                _report_frames(browser, port, wide)
             browser.close()
     finally:
         server.send_signal(signal.SIGINT)
         server.wait(20)
         shutil.rmtree(folder)
     return 0
+
+
+def _report_steps(browser: Browser, port: int, title: str, link: str) -> None:
+    page = browser.new_page(viewport={"width": 1600, "height": 1000})
+    seconds = _open(page, port, link)
+    if "watches" in title:
+        _watch(page)
+    times = _steps(page)
+    print(
+        f"{title}: first picture {seconds:.2f} s; key press to paint, median {statistics.median(times):.0f} ms, "
+        f"95th percentile {np.percentile(times, 95):.0f} ms, {len(times)} steps",
+        flush=True,
+    )
+    page.close()
+
+
+def _watch(page: Page) -> None:
+    for number, expression in enumerate(WATCHES, 1):
+        page.get_by_label("Watch", exact=True).fill(expression)
+        page.keyboard.press("Enter")
+        page.locator("[class*=st-key-watch_remove]").nth(number - 1).wait_for()
+    page.locator(".crumbs").click()
+
+
+def _report_frames(browser: Browser, port: int, wide: str) -> None:
+    """Playing and sliding through a run, then dragging and zooming a picture with a thousand boxes."""
+    page = browser.new_page(viewport={"width": 1600, "height": 1000})
+    _open(page, port, f"{LATE}&lens=matrix")
+    canvas = page.locator(".st-key-canvas_graph .canvas")
+    page.keyboard.press("Home")
+    canvas.locator(".speed").select_option("8")
+    page.wait_for_timeout(1000)
+    begun = int(canvas.get_attribute("data-step") or 0)
+    page.keyboard.press("p")
+    _frames(page, "playing at speed 8", lambda: page.wait_for_timeout(SECONDS * 1000))
+    page.keyboard.press("p")
+    print(f"  {(int(canvas.get_attribute('data-step') or 0) - begun) / SECONDS:.0f} steps a second")
+    _drag(page, canvas.locator(".rail").first, "sliding along the run", 0.02, 0.98, 0.5)
+    _open(page, port, wide)
+    while canvas.locator(".box.folded").count():
+        folded = canvas.locator(".box.folded").count()
+        canvas.locator(".box.folded [data-action=unfold]").first.dispatch_event("click")
+        canvas.locator(".box.folded").nth(folded - 1).wait_for(state="detached", timeout=60_000)
+    print(f"{canvas.locator('.box').count():,} boxes on the canvas")
+    page.wait_for_timeout(1000)
+    _drag(page, canvas, "dragging the picture", 0.7, 0.2, 0.6)
+    _frames(page, "zooming the picture", lambda: _wheel(page))
+    page.close()
+
+
+def _drag(page: Page, what: Locator, title: str, begin: float, end: float, height: float) -> None:
+    """From one share of its width to another, and back, as fast as a hand is."""
+    box = what.bounding_box()
+    assert box is not None
+    y = box["y"] + box["height"] * height
+    page.mouse.move(box["x"] + box["width"] * begin, y)
+    page.mouse.down()
+    there, back = box["x"] + box["width"] * end, box["x"] + box["width"] * begin
+    _frames(page, title, lambda: [page.mouse.move(x, y, steps=60) for x in (there, back)])
+    page.mouse.up()
+
+
+def _wheel(page: Page) -> None:
+    for turn in (-120, 120):
+        for _ in range(30):
+            page.mouse.wheel(0, turn)
+            page.wait_for_timeout(16)
+
+
+def _frames(page: Page, title: str, move: Callable[[], object]) -> None:
+    page.evaluate(FRAMES)
+    move()
+    stamps = np.diff(page.evaluate("() => { cancelAnimationFrame(window.framing); return window.frames; }"))
+    rate = 1000 / statistics.mean(stamps.tolist())
+    print(f"{title}: {rate:.0f} frames a second, 95th percentile {np.percentile(stamps, 95):.0f} ms between two", flush=True)
 
 
 def _wait(port: int) -> None:

@@ -1,0 +1,69 @@
+"""Files that were uploaded: which of them is the model and which holds its weights, also inside a zip archive."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from engine.errors import ReadError, listed
+
+Files = Sequence[tuple[str, bytes]]
+"""Names and contents."""
+
+WEIGHTS = (".bin", ".data", ".pdiparams")
+"""Weights of an IR, external data of an ONNX model, parameters of a PaddlePaddle model."""
+_IN_ARCHIVES = (".xml", ".onnx")
+"""Models that are looked for in a zip archive; the archives of other frameworks are models as they are."""
+MOST_UNPACKED = 1 << 30
+_CHUNK = 1 << 20
+
+
+def has_model(files: Files) -> bool:
+    """Whether there is more than weights."""
+    return any(not name.lower().endswith(WEIGHTS) for name, _ in files)
+
+
+def model_among(files: Files) -> tuple[str, bytes, bytes | None]:
+    """Name and content of the one model, and its weights where they are there; ``ReadError`` says what to upload instead."""
+    found = [part for name, data in files for part in (_unpacked(name, data) if name.lower().endswith(".zip") else [(name, data)])]
+    models = [(name, data) for name, data in found if not name.lower().endswith(WEIGHTS)]
+    weights = [data for name, data in found if name.lower().endswith(WEIGHTS)]
+    if len(models) != 1:
+        raise ReadError(f"these are {len(models)} models, {listed([name for name, _ in models])}: upload one, with its weights")
+    if len(weights) > 1:
+        raise ReadError(f"{models[0][0]} comes with {len(weights)} files of weights: upload it with its own only")
+    name, data = models[0]
+    return name, data, weights[0] if weights else None
+
+
+def _unpacked(name: str, data: bytes) -> Files:
+    """The model and the weights in an archive, by their last names; the archive itself where none is of a kind that is looked for."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            inside = [one for one in archive.infolist() if PurePosixPath(one.filename).suffix.lower() in (*_IN_ARCHIVES, *WEIGHTS)]
+            inside = [one for one in inside if not one.filename.startswith("__MACOSX/")]
+            if not any(one.filename.lower().endswith(_IN_ARCHIVES) for one in inside):
+                return [(name, data)]
+            return _contents(name, archive, inside)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError, ValueError):
+        raise ReadError(
+            f"{name} is a zip archive that cannot be unpacked: make it anew, without a password, or upload the files in it"
+        ) from None
+
+
+def _contents(name: str, archive: zipfile.ZipFile, inside: Sequence[zipfile.ZipInfo]) -> Files:
+    """Unpacked in memory; an archive may lie about its sizes, so what comes out is counted."""
+    left = MOST_UNPACKED
+    found: list[tuple[str, bytes]] = []
+    for one in inside:
+        content = bytearray()
+        with archive.open(one) as packed:
+            while chunk := packed.read(_CHUNK):
+                left -= len(chunk)
+                if left < 0:
+                    raise ReadError(f"{name} unpacks to more than {MOST_UNPACKED >> 30} GB: open the model by its path")
+                content += chunk
+        found.append((PurePosixPath(one.filename).name, bytes(content)))
+    return found

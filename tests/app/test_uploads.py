@@ -1,0 +1,89 @@
+"""Uploads without a browser: every kind of file opens or says in one sentence what to do instead."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable, Mapping
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import uploaded
+from engine.errors import ReadError
+from sample_models import FOLDER
+from tests.engine.read.onnx_models import CASES
+
+Visit = Callable[..., AppTest]
+
+
+def zipped(files: Mapping[str, bytes]) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return made.getvalue()
+
+
+IR = {name: (FOLDER / "decoder" / name).read_bytes() for name in ("model.xml", "model.bin")}
+XML, BIN = IR.values()
+ONNX = CASES[0].model().SerializeToString()
+
+
+def upload(app: AppTest, files: Mapping[str, bytes]) -> AppTest:
+    app.file_uploader("opener_upload").set_value([(name, data, "application/octet-stream") for name, data in files.items()]).run()
+    assert not app.exception
+    return app
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        IR,
+        {"model.onnx": ONNX},
+        {"both.zip": zipped(IR)},
+        {"deep.zip": zipped({"a/b/model.xml": XML, "a/b/model.bin": BIN, "__MACOSX/a/b/model.xml": b"x", "readme.txt": b"hello"})},
+        {"one.zip": zipped({"model.onnx": ONNX})},
+        {"model.zip": zipped({"model.xml": XML}), "model.bin": BIN},
+    ],
+)
+def test_a_model_opens(opened: Visit, files: dict[str, bytes]) -> None:
+    app = upload(opened(), files)
+    assert not app.error
+    assert any(button.key == "transport_step" for button in app.button)
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"model.xml": XML}, "choose it and model.bin together"),
+        ({"broken.xml": XML[:900], "model.bin": BIN}, "no well-formed XML"),
+        ({"page.xml": b"<html/>"}, "expected <net>"),
+        ({"empty.xml": b""}, "empty file"),
+        ({"noise.onnx": b"\0\1noise" * 99}, "binary data of an unknown kind"),
+        ({"one.xml": XML, "other.xml": XML}, "2 models, 'one.xml', 'other.xml'"),
+        ({**IR, "other.bin": BIN}, "2 files of weights"),
+        ({"broken.zip": b"PK\3\4noise"}, "cannot be unpacked"),
+        ({"nothing.zip": zipped({"readme.txt": b"hello"})}, "no model in it"),
+        ({"two.zip": zipped({"a.xml": XML, "b.xml": XML})}, "2 models"),
+        ({"lone.zip": zipped({"model.xml": XML})}, "choose it and model.bin together"),
+    ],
+)
+def test_a_broken_upload_is_a_sentence(opened: Visit, files: dict[str, bytes], told: str) -> None:
+    app = upload(opened(), files)
+    assert told in app.error[0].value.replace("\\", "")
+    assert "\n" not in app.error[0].value
+
+
+def test_weights_alone_ask_for_their_model(opened: Visit) -> None:
+    app = upload(opened(), {"model.bin": BIN})
+    assert "add the .xml" in app.info[0].value.replace("\\", "")
+    app = upload(app, IR)
+    assert not app.error
+    assert not app.info
+
+
+def test_an_archive_that_grows_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploaded, "MOST_UNPACKED", 1 << 20)
+    with pytest.raises(ReadError, match="unpacks to more than"):
+        uploaded.model_among([("bomb.zip", zipped({"model.xml": bytes(2 << 20)}))])
