@@ -1,9 +1,8 @@
-"""What a notebook shows of a model: its graph, or a few words where nothing can be drawn."""
+"""What a notebook shows of a model: its graph, or a few words and why there is no picture."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 
 from engine.ir.model import Model, Signature
 
@@ -15,10 +14,12 @@ def bundle(model: Model) -> Mapping[str, str]:
     from engine.view.folding import default_folding
     from engine.view.render import NoPicture, render
 
-    texts = {"text/plain": summary(model)}
-    with suppress(NoPicture):
-        texts["image/svg+xml"] = render(graph_view(model, default_folding(model)), "svg").decode()
-    return texts
+    try:
+        picture = render(graph_view(model, default_folding(model)), "svg").decode()
+    except NoPicture as problem:
+        return {"text/plain": f"{summary(model)}\n  no picture: {problem}"}
+    # As wide as the cell at most.
+    return {"text/plain": summary(model), "image/svg+xml": picture.replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1)}
 
 
 def summary(model: Model) -> str:

@@ -15,6 +15,10 @@ from engine.view.measure import text_width
 from engine.view.rows import SIDEWAYS, Part, Row, Rows
 
 _FONT = 'fontname="Helvetica"'
+_PICTURE_FONT = 'fontname="Arial,Helvetica,sans-serif"'
+"""``dot`` takes Helvetica for a name of PostScript's, and measures another font than the one that is shown."""
+_GAP = "&#160;"
+"""After bold words: a plain space at the beginning of a text is lost in SVG."""
 _REVERSED = frozenset({"back", "again"})
 _LONGEST_ROW = 12
 _SHAPE = {"control": "box", "condition": "box", "output": "box", "more": "box", "stub": "circle"}
@@ -70,10 +74,11 @@ def _text(part: Part, standalone: bool, one_copy: bool = False) -> str:
 
 def _lines(part: Part, standalone: bool, one_copy: bool) -> Iterator[str]:
     yield "digraph view {"
-    border = "pad=0 margin=0" if one_copy else "pad=0.3 margin=16"
+    border = "pad=0 margin=0" if one_copy else "pad=0.3" if standalone else "pad=0.3 margin=16"
+    font = _PICTURE_FONT if standalone else _FONT
     yield f"  graph [compound=true rankdir=TB ranksep=0.62 nodesep=0.34 labeljust=l {border} splines=true];"
-    yield f'  node [shape=box style=rounded fixedsize=true {_FONT} fontsize=11 label=""];'
-    yield f"  edge [arrowsize=0.7 {_FONT} fontsize=10];"
+    yield f'  node [shape=box style=rounded fixedsize=true {font} fontsize=11 label=""];'
+    yield f"  edge [arrowsize=0.7 {font} fontsize=10];"
     nodes: dict[str, list[ViewNode]] = {}
     for node in part.nodes:
         nodes.setdefault(node.cluster, []).append(node)
@@ -138,11 +143,12 @@ def _frame(cluster: ViewCluster, standalone: bool) -> str:
     branch = cluster.kind in ("then", "else")
     width = text_width(cluster.title, 14) + text_width(cluster.name, 13) + (96 if branch else 120 if cluster.kind == "copy" else 210)
     width += 84 if cluster.copies else 0
-    words = f"<B>{escape(cluster.title)}</B> {escape(cluster.name)}" if standalone else ""
+    words = f"<B>{escape(cluster.title)}</B>{_GAP}{escape(cluster.name)}" if standalone else ""
     table = (
         f'<TABLE BORDER="0" CELLBORDER="0" FIXEDSIZE="TRUE" WIDTH="{width:.0f}" HEIGHT="26"><TR><TD ALIGN="LEFT">{words}</TD></TR></TABLE>'
     )
-    look = f" style=rounded {_FONT} fontsize=12 {_FRAME[cluster.kind]}" if standalone else ""
+    # A margin of the whole picture is in inches, that of a frame in points.
+    look = f" margin=16 style=rounded {_PICTURE_FONT} fontsize=12 {_FRAME[cluster.kind]}" if standalone else ""
     return f'class="{cluster.kind}" label=<{table}>{look}'
 
 
@@ -157,10 +163,10 @@ def _node(node: ViewNode, standalone: bool) -> str:
 
 def _look(node: ViewNode) -> str:
     colours = STANDALONE[node.family]
-    words = [f"<B>{escape(node.title)}</B>" + (f" {escape(node.name)}" if node.name else "")]
+    words = [f"<B>{escape(node.title)}</B>" + (f"{_GAP}{escape(node.name)}" if node.name else "")]
     detail = "  ".join(part for part in (escape(node.detail), *(f"({escape(text)})" for text in node.constants)) if part)
     if node.kind in ("control", "condition", "output", "more"):
-        words[0] += f" {detail}" if detail else ""
+        words[0] += f"{_GAP}{detail}" if detail else ""
     else:
         words += [f'<FONT POINT-SIZE="9">{text}</FONT>' for text in (detail, escape(node.badge)) if text]
     style = "rounded,filled" if node.kind != "stub" else "filled"

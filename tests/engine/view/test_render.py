@@ -1,24 +1,61 @@
-"""Picture files need the dot program; without it the message says how to get it."""
+"""Picture files are drawn by the dot program; without it the message says how to get it."""
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import pytest
 
+from engine.ir.model import Model
+from engine.notebook import bundle, summary
 from engine.view.build import graph_view
-from engine.view.render import HOW_TO_GET_DOT, NoPicture, render
-from tests.engine.view.models import summing_loop
+from engine.view.render import HOW_TO_GET_DOT, NoPicture, PictureFormat, render
+from tests.engine.view.models import branches, nested, summing_loop
+
+BEGINS: dict[PictureFormat, bytes] = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}
+MODELS = {"loop": summing_loop(), "branches": branches(), "nested": nested(2)}
+PROGRAMS = [False, True] if shutil.which("dot") else [False]
+"""Whether there is a dot program; that there is one can only be tested where there is."""
 
 
-def test_without_dot_the_message_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda _: None)
-    with pytest.raises(NoPicture, match="install graphviz") as caught:
-        render(graph_view(summing_loop()), "svg")
-    assert str(caught.value) == HOW_TO_GET_DOT
+@pytest.fixture(params=PROGRAMS, ids=lambda there: "with dot" if there else "without dot")
+def dot(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    if not request.param:
+        monkeypatch.setattr(shutil, "which", lambda _: None)
+    return bool(request.param)
 
 
-@pytest.mark.skipif(shutil.which("dot") is None, reason="there is no dot program here")
-@pytest.mark.parametrize(("format", "begins"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
-def test_pictures(format: str, begins: bytes) -> None:
-    assert render(graph_view(summing_loop()), format).startswith(begins)  # type: ignore[arg-type]
+@pytest.mark.parametrize("format", BEGINS)
+def test_picture_files(dot: bool, format: PictureFormat) -> None:
+    view = graph_view(summing_loop())
+    if dot:
+        assert render(view, format).startswith(BEGINS[format])
+    else:
+        with pytest.raises(NoPicture, match="install graphviz") as caught:
+            render(view, format)
+        assert str(caught.value) == HOW_TO_GET_DOT
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_a_notebook_shows(dot: bool, name: str) -> None:
+    model: Model = MODELS[name]
+    shown = bundle(model)
+    if dot:
+        assert shown["text/plain"] == summary(model)
+        assert re.search(r'<svg style="max-width:100%;height:auto" width="\d+pt"', shown["image/svg+xml"])
+    else:
+        assert shown == {"text/plain": f"{summary(model)}\n  no picture: {HOW_TO_GET_DOT}"}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_small_models_make_small_pictures(dot: bool, name: str) -> None:
+    """A margin in the wrong unit once made large sheets of paper around postage stamps: 32 inches are 2304 points."""
+    view = graph_view(MODELS[name])
+    if dot:
+        drawn = re.search(rb'width="(\d+)pt" height="(\d+)pt"', render(view, "svg"))
+        assert drawn is not None
+        assert max(int(drawn[1]), int(drawn[2])) < 1500
+    else:
+        with pytest.raises(NoPicture):
+            render(view, "svg")
