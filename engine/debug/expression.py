@@ -9,6 +9,7 @@ import ast
 import copy
 import math
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +38,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "log": np.log,
     "max": np.max,
     "maximum": np.maximum,
-    "mean": np.mean,
+    "mean": lambda value: np.mean(value) if np.size(value) else np.float64(np.nan),
     "min": np.min,
     "minimum": np.minimum,
     "norm": np.linalg.norm,
@@ -46,7 +47,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "sign": np.sign,
     "size": np.size,
     "sqrt": np.sqrt,
-    "std": np.std,
+    "std": lambda value: np.std(value) if np.size(value) else np.float64(np.nan),
     "sum": np.sum,
 }
 _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -201,7 +202,9 @@ def parse(text: str) -> Expression:
         return f"_quoted_{len(quoted) - 1}"
 
     try:
-        tree = ast.parse(_QUOTED.sub(take, text).strip(), mode="eval").body
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # what a person typed is no source file to warn of
+            tree = ast.parse(_QUOTED.sub(take, text).strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else "it is too deep"
         raise ExpressionError(f"{shorten(text)!r} is no expression: {reason}") from None

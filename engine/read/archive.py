@@ -3,19 +3,63 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, cast
 
-from engine.errors import shorten
+from engine.errors import EngineError, shorten
 from engine.read.recognise import Format
 
 _MOST_FILES = 20_000
+_MOST_AT_ONCE = 1 << 23
+"""Bytes that are read of an archive at once: of all that it holds, only its directory is asked for in one piece."""
 _CHUNK = 1 << 20
+
+
+@contextmanager
+def open_archive(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
+    """An archive with a directory of bounded size; ``ValueError`` for whatever is wrong with it, also while its files are read."""
+    try:
+        with zipfile.ZipFile(cast(IO[bytes], _Careful(file))) as archive:
+            if len(archive.infolist()) > _MOST_FILES:
+                raise ValueError(f"it holds more than {_MOST_FILES:,} files")
+            yield archive
+    except (ValueError, EngineError):
+        raise
+    except Exception as error:  # zipfile's, zlib's, lzma's own and many others, for damaged data
+        raise ValueError(f"it cannot be read: {shorten(str(error)) or type(error).__name__}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Careful:
+    """A file of which nobody reads very much at once: each entry of a directory takes many times its bytes."""
+
+    file: IO[bytes]
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _MOST_AT_ONCE:
+            raise ValueError(f"its directory has more than {_MOST_AT_ONCE:,} bytes")
+        return self.file.read(size)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self.file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self.file.tell()
+
+    def seekable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        """The file belongs to whoever opened it."""
 
 
 def format_of(archive: IO[bytes]) -> Format:
     """SAVED_MODEL or EXPORTED_PROGRAM by the names in it, else ZIP. ``ValueError`` when it is no readable archive."""
-    names = _names(archive)
+    with open_archive(archive) as files:
+        names = [info.filename for info in files.infolist() if not info.is_dir()]
     last = {PurePosixPath(name).name for name in names}
     if "saved_model.pb" in last:
         return Format.SAVED_MODEL
@@ -30,29 +74,23 @@ def unpack(archive: IO[bytes], target: Path, most_bytes: int) -> Path:
     ``ValueError`` when a name leads out of it, or there are more bytes than allowed, however small the archive says it is.
     """
     left = most_bytes
-    with zipfile.ZipFile(archive) as files:
+    with open_archive(archive) as files:
         for info in files.infolist():
             if info.is_dir():
                 continue
             path = _inside(target, info.filename)
             path.parent.mkdir(parents=True, exist_ok=True)
+            # A link in an archive is a file that holds a path: it is written as that file, and leads nowhere.
             with files.open(info) as packed, path.open("wb") as unpacked:
                 while chunk := packed.read(_CHUNK):
                     left -= len(chunk)
                     if left < 0:
                         raise ValueError(f"it unpacks to more than {most_bytes:,} bytes")
                     unpacked.write(chunk)
-    return next(path.parent for path in sorted(target.rglob("saved_model.pb")))
-
-
-def _names(archive: IO[bytes]) -> list[str]:
-    try:
-        with zipfile.ZipFile(archive) as files:
-            if len(files.infolist()) > _MOST_FILES:
-                raise ValueError(f"it holds more than {_MOST_FILES:,} files")
-            return files.namelist()
-    except (zipfile.BadZipFile, NotImplementedError, OSError) as error:
-        raise ValueError(f"it cannot be read: {error}") from error
+    found = sorted(path.parent for path in target.rglob("saved_model.pb") if path.is_file())
+    if not found:
+        raise ValueError("there is no file saved_model.pb in it")
+    return found[0]
 
 
 def _inside(target: Path, name: str) -> Path:

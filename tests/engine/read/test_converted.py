@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import shutil
+import struct
 import zipfile
 from pathlib import Path
 
@@ -11,7 +14,7 @@ import pytest
 
 import engine
 from engine.errors import ReadError
-from engine.read import converted
+from engine.read import archive, converted
 from engine.read.limits import ReadLimits
 from engine.read.recognise import Format, recognise
 
@@ -46,8 +49,8 @@ def test_bytes_are_read_too() -> None:
 
 
 def test_a_folder_is_read_too(tmp_path: Path) -> None:
-    with zipfile.ZipFile(FILES / "while_loop_saved_model.zip") as archive:
-        archive.extractall(tmp_path)
+    with zipfile.ZipFile(FILES / "while_loop_saved_model.zip") as files:
+        files.extractall(tmp_path)
     folder = next(tmp_path.rglob("saved_model.pb")).parent
     _check_while_loop(engine.read_model(folder))
     _check_while_loop(engine.read_model(folder / "saved_model.pb"))
@@ -77,9 +80,9 @@ def test_recognised_by_content(head: bytes, found: Format) -> None:
 
 def _zip(**files: bytes) -> bytes:
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as made:
         for name, data in files.items():
-            archive.writestr(name, data)
+            made.writestr(name, data)
     return buffer.getvalue()
 
 
@@ -103,6 +106,90 @@ def test_archives_do_not_explode() -> None:
     data = _zip(**{"saved_model.pb": b"", "variables/data": b"\0" * 50_000_000})
     with pytest.raises(ReadError, match="more than 1,000,000 bytes"):
         engine.read_model(data, limits=ReadLimits(unpacked_bytes=1_000_000))
+
+
+def _entries(*entries: tuple[zipfile.ZipInfo, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as made:
+        for info, data in entries:
+            made.writestr(info, data)
+    return buffer.getvalue()
+
+
+def _link(name: str) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name)
+    info.create_system, info.external_attr = 3, 0o120777 << 16
+    return info
+
+
+def test_links_in_archives_lead_nowhere(tmp_path: Path) -> None:
+    """They are unpacked as the text that they are; a file below one finds a file where a folder should be."""
+    (tmp_path / "outside").mkdir()
+    for entry in (_entries((_link("saved_model.pb"), b"/etc/passwd")), _entries((_link("variables"), str(tmp_path).encode()))):
+        folder = tmp_path / "inside"
+        folder.mkdir()
+        with contextlib.suppress(ValueError):
+            archive.unpack(io.BytesIO(entry), folder, 10**6)
+        assert not [path for path in folder.rglob("*") if path.is_symlink()]
+        shutil.rmtree(folder)
+    through = _entries((_link("a"), str(tmp_path / "outside").encode()), (zipfile.ZipInfo("a/saved_model.pb"), b"x"))
+    with pytest.raises(ReadError, match="not unpacked"):
+        engine.read_model(through)
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def _many(count: int) -> bytes:
+    """An archive whose directory names one file over and over."""
+    data = _zip(**{"saved_model.pb": b""})
+    start, end = data.index(b"PK\x01\x02"), data.index(b"PK\x05\x06")
+    entry = data[start:end]
+    tail = b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, count & 0xFFFF, count & 0xFFFF, len(entry) * count, start, 0)
+    return data[:start] + entry * count + tail
+
+
+def _zip64(size: int) -> bytes:
+    """An archive whose 64-bit end says that its directory has so many bytes."""
+    data = _zip(**{"saved_model.pb": b""})
+    start, end = data.index(b"PK\x01\x02"), data.index(b"PK\x05\x06")
+    record = b"PK\x06\x06" + struct.pack("<QHHIIQQQQ", 44, 45, 45, 0, 0, 1, 1, size, start)
+    locator = b"PK\x06\x07" + struct.pack("<IQI", 0, end, 1)
+    return data[:end] + record + locator + b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 1, 1, 2**32 - 1, 2**32 - 1, 0)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (_many(30_000), "more than 20,000 files"),
+        (_many(200_000), "its directory has more than 8,388,608 bytes"),
+        (_zip64(2**40), "zip archive"),
+        (_zip64(2**63 - 1), "zip archive"),
+        (_zip64(2**64 - 1), "zip archive"),
+    ],
+    ids=["many files", "a long directory", "a terabyte of directory", "largest number", "beyond"],
+)
+def test_directories_of_archives_are_bounded(data: bytes, message: str) -> None:
+    with pytest.raises(ReadError, match=message) as caught:
+        engine.read_model(data)
+    assert len(str(caught.value)) < 300
+
+
+def test_an_archive_may_lie_about_its_sizes() -> None:
+    """It says that a file has 10 bytes; that many are unpacked, and no more is taken on trust."""
+    data = bytearray(_zip(**{"saved_model.pb": b"\0" * 50_000_000}))
+    entry = data.index(b"PK\x01\x02")
+    data[entry + 24 : entry + 28] = struct.pack("<I", 10)
+    with pytest.raises(ReadError, match="not unpacked: it cannot be read: Bad CRC-32"):
+        engine.read_model(bytes(data), limits=ReadLimits(unpacked_bytes=1000))
+
+
+@pytest.mark.parametrize("position", [40, 60, 100])
+def test_damaged_archives_are_one_sentence(position: int) -> None:
+    whole = (FILES / "while_loop_saved_model.zip").read_bytes()
+    for step in range(0, len(whole) - position, 997):
+        at = position + step
+        with contextlib.suppress(ValueError):
+            archive.format_of(io.BytesIO(whole[:at] + b"\xff\xff\xff\xff" + whole[at + 4 :]))
 
 
 def test_archives_without_a_model_are_refused() -> None:
