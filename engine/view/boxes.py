@@ -18,6 +18,7 @@ _SMALL = frozenset({"control", "condition", "output", "more"})
 _LEAST_WIDTH = 92.0
 _KINDS: Mapping[str, NodeKind] = {"Parameter": "parameter", "Result": "result", "Const": "constant"}
 _STATE_WIDTH = 190.0
+_BUTTON = 22.0
 
 
 def tensor_text(port: Port) -> str:
@@ -86,7 +87,7 @@ def sized(node: ViewNode) -> ViewNode:
         more = "  ".join(part for part in (node.detail, *node.constants) if part)
         width = text_width(node.title, 12) + (monospace_width(more, 10.5) + 6 if more else 0) + 30
         return replace(node, width=float(round(max(width, 64.0))), height=26.0)
-    title = text_width(node.title, 13) + (text_width(node.name, 12) + 7 if node.name else 0)
+    title = text_width(node.title, 13) + (text_width(node.name, 12) + 7 if node.name else 0) + (_BUTTON if node.kind == "folded" else 0)
     second = monospace_width(node.detail, 10.5) + sum(monospace_width(text, 10.5) + 16 for text in node.constants)
     third = text_width(node.badge, 11)
     if node.kind == "folded" and node.family == "region":

@@ -105,7 +105,8 @@ def _lines(part: Part, standalone: bool, one_copy: bool) -> Iterator[str]:
         waiting.append(None)
         waiting.extend(reversed(inside.get(cluster.id, [])))
     for edge in part.edges:
-        yield _edge(edge, standalone)
+        if standalone or edge.placed:
+            yield _edge(edge, standalone)
     for source, target in part.pulls:
         yield f"  {source} -> {target} [style=invis];"
     yield from _branches_below_their_header(part)
@@ -120,10 +121,10 @@ def _ends(nodes: list[ViewNode]) -> Iterator[str]:
 
 
 def _inside(nodes: list[ViewNode], standalone: bool) -> Iterator[str]:
-    """Boxes of one frame; its Parameters stand in one row, as long as a row can hold them."""
+    """Boxes of one frame; what hands values in stands in one row, as long as a row can hold it."""
     for node in nodes:
         yield _node(node, standalone)
-    row = [node.id for node in nodes if node.kind in ("parameter", "control")]
+    row = [node.id for node in nodes if node.at_top]
     if 1 < len(row) <= _LONGEST_ROW:
         yield f"  {{ rank=same; {' '.join(row)} }}"
 
@@ -200,5 +201,7 @@ def _edge(edge: ViewEdge, standalone: bool) -> str:
         width = text_width(edge.label, 10.5) + 10
         words.append(f'label=<<TABLE BORDER="0" FIXEDSIZE="TRUE" WIDTH="{width:.0f}" HEIGHT="16"><TR><TD>{text}</TD></TR></TABLE>>')
     if standalone:
-        words.append(_LINE[edge.kind])
+        words.append(_LINE[edge.kind] if edge.placed else f"{_LINE[edge.kind]} constraint=false")
+    elif edge.latent:
+        words.append("style=invis")
     return f"  {tail} -> {head} [{' '.join(words)}];"

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from engine.ir.address import ROOT, labels
-from engine.ir.model import Graph, LayerId, Model
-from engine.ir.walk import graphs
+from engine.ir.model import Body, Graph, LayerId, Model
+from engine.ir.walk import PlacedGraph, graphs
 from engine.view.graph import without_iterations
-from engine.view.grouping import CHAIN, function_calls, grouping, is_group, members_of, partition, shape_chains
+from engine.view.grouping import CHAIN, OUTER, function_calls, grouping, is_group, members_of, partition, shape_chains
 from engine.view.order import topological
+from engine.view.roles import handed_in
 
 VISIBLE_NODES = 300
 """At most about so many boxes are drawn unless the user unfolds more."""
@@ -19,6 +20,8 @@ _COMFORTABLE = 120
 """Bodies unfold by themselves up to here: beyond, a picture is a map rather than a drawing."""
 _DEEPEST = 8
 """Bodies nested deeper than this start folded."""
+_MOST_HANDED_IN = 6
+"""Outer values beyond so many are drawn as one box: as many Parameters and lines would be a bundle that nobody can follow."""
 
 
 FEWEST_COPIES, COPIES, MOST_COPIES = 1, 4, 6
@@ -73,7 +76,7 @@ def default_folding(model: Model, root: str = ROOT, *, chains: bool = True, cons
     """
     folded = _fold(graph_at(model, root), root, chains=chains, most=most)
     # Where so much is there that scopes are folded, the calls in them are too.
-    scoped = {address.rpartition("/")[0] for address in folded if is_group(address) and not address.endswith(CHAIN)}
+    scoped = {address.rpartition("/")[0] for address in folded if is_group(address) and not address.endswith((CHAIN, OUTER))}
     calls = {address for address in function_calls(model) if address.rpartition("/")[0] not in scoped}
     return Folding(folded, frozenset(calls), constants=constants)
 
@@ -87,8 +90,8 @@ def toggle(model: Model, folding: Folding, address: str) -> Folding:
         return replace(folding, folded=folding.folded | {address})
     folded = set(folding.folded - {address})
     chains = any(one.endswith(CHAIN) for one in folded)
-    for graph, inner in _bodies_at(model, address):
-        folded |= _fold(graph, inner, chains=chains, most=_COMFORTABLE)
+    for place in _bodies_at(model, address):
+        folded |= _fold(place.graph, place.address, chains=chains, most=_COMFORTABLE, body=place.body)
     return replace(folding, folded=frozenset(folded))
 
 
@@ -103,7 +106,8 @@ def reveal(model: Model, folding: Folding, address: str) -> Folding:
         wanted = address[len(place.address) + 1 :].partition("/")[0]
         layer = next((layer for layer, text in labels(place.graph).items() if text == wanted), None)
         while layer is not None:
-            closed = [one for one in grouping(place.graph, place.address, folding.groups).around(layer) if one in folding.folded]
+            groups = grouping(place.graph, place.address, folding.groups, place.body)
+            closed = [one for one in groups.around(layer) if one in folding.folded]
             if not closed:
                 break
             folding = toggle(model, folding, closed[-1])
@@ -121,7 +125,7 @@ def _toggle_group(model: Model, folding: Folding, address: str) -> Folding:
         below = {one for one in folding.groups if address in _ancestors(inside.parent, one)}
         return replace(folding, folded=folding.folded - below | {address}, opened=folding.opened - below - {address})
     folded, opened = folding.folded - {address}, folding.opened | {address}
-    if address.endswith(CHAIN):
+    if address.endswith((CHAIN, OUTER)):
         return replace(folding, folded=folded, opened=opened)
     graph = graph_at(model, place)
     label = labels(graph)
@@ -139,21 +143,23 @@ def _ancestors(parent: Mapping[str, str], group: str) -> set[str]:
     return found
 
 
-def _bodies_at(model: Model, address: str) -> list[tuple[Graph, str]]:
+def _bodies_at(model: Model, address: str) -> list[PlacedGraph]:
     """The body at an address, or the bodies of the control-flow node at it."""
-    return [(one.graph, one.address) for one in graphs(model) if address in (one.address, one.address.rpartition("/")[0])]
+    return [one for one in graphs(model) if address in (one.address, one.address.rpartition("/")[0])]
 
 
-def _fold(graph: Graph, root: str, *, chains: bool, most: int) -> frozenset[str]:
-    """What to fold on a canvas whose root is this graph: bodies are opened breadth first while they fit."""
+def _fold(graph: Graph, root: str, *, chains: bool, most: int, body: Body | None = None) -> frozenset[str]:
+    """What to fold in this graph: bodies are opened breadth first while they fit. ``body``: it is drawn inside its region, not alone."""
     folded: set[str] = set()
     visible = 0
-    waiting = deque([(graph, root, 0)])
+    waiting = deque([(graph, root, 0, body)])
     while waiting:
-        inner, place, depth = waiting.popleft()
+        inner, place, depth, inside = waiting.popleft()
         groups = _groups(inner, place, chains=chains, most=most if place == root else len(inner.nodes))
+        if inside is not None and len(handed_in(inside)) > _MOST_HANDED_IN:
+            groups.add(f"{place}/{OUTER}")
         folded |= groups
-        alone = _alone(inner, grouping(inner, place, groups).group_of)
+        alone = _alone(inner, grouping(inner, place, groups, inside).group_of)
         if place == root:
             visible = len(alone) + len(groups)
         label = labels(inner)
@@ -166,7 +172,7 @@ def _fold(graph: Graph, root: str, *, chains: bool, most: int) -> frozenset[str]
                 folded.add(address)
                 continue
             visible += cost
-            waiting.extend((body.graph, f"{address}/{body.name}", depth + 1) for body in node.bodies)
+            waiting.extend((body.graph, f"{address}/{body.name}", depth + 1, body) for body in node.bodies)
     return frozenset(folded)
 
 

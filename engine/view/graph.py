@@ -80,6 +80,11 @@ class ViewNode:
     width: float = 0.0
     height: float = 0.0
 
+    @property
+    def at_top(self) -> bool:
+        """Stands in the first row of its frame: what hands values in, and what decides whether a loop begins."""
+        return self.kind in ("parameter", "control") or (self.kind == "folded" and self.family == "port")
+
 
 @dataclass(frozen=True, slots=True)
 class ViewCluster:
@@ -117,6 +122,10 @@ class ViewEdge:
     """Ends at the border of this cluster."""
     input: int = 0
     """Number of the target's input; of an output map, of the output."""
+    latent: bool = False
+    """Seen only while one of its ends is pointed at or selected: it is one of many lines into a box of outer values."""
+    placed: bool = True
+    """Has a say in the layout."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,8 @@
 """Groups of nodes inside one graph that can be drawn as one box: name scopes, neighbourhoods, chains of shape arithmetic.
 
 A group's address looks like a place but can be none: ``main/encoder%2F*`` holds the nodes whose names begin with ``encoder/``,
-``main/*~0..120`` the first 120 nodes in running order, ``main/Concat_7~shape`` the shape arithmetic that ends in ``Concat_7``.
+``main/*~0..120`` the first 120 nodes in running order, ``main/Concat_7~shape`` the shape arithmetic that ends in ``Concat_7``,
+``main/if_2/then/*~outer`` the Parameters of a body that only hand outer values in.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.ir.address import decode, labels
-from engine.ir.model import Graph, LayerId, Model, Node
+from engine.ir.model import Body, Graph, LayerId, Model, Node
 from engine.view.order import on_cycles, topological
+from engine.view.roles import handed_in
 
 CHAIN = "~shape"
+OUTER = "*~outer"
 _SEPARATOR = re.compile(r"%2F|\.")
 _RANGE = re.compile(r"~(\d{1,9})\.\.(\d{1,9})$")
 _SHAPE_ARITHMETIC = frozenset(
@@ -41,8 +44,12 @@ def group_title(address: str) -> tuple[str, str]:
 
     >>> group_title("main/encoder%2Flayer%2F*"), group_title("main/*~0..9"), group_title("main/Concat_7~shape")
     (('Scope', 'encoder/layer'), ('Nodes', '1 to 9'), ('Shape arithmetic', 'Concat_7'))
+    >>> group_title("main/if_2/then/*~outer")
+    ('Outer values', '')
     """
     label = address.rpartition("/")[2]
+    if label == OUTER:
+        return "Outer values", ""
     if label.endswith(CHAIN):
         return "Shape arithmetic", decode(label.removesuffix(CHAIN))
     span = _RANGE.search(label)
@@ -79,16 +86,17 @@ class Grouping:
 NO_GROUPING = Grouping({}, {}, {})
 
 
-def grouping(graph: Graph, place: str, declared: Collection[str]) -> Grouping:
-    """Which nodes of a graph are in which of the declared groups of that place."""
+def grouping(graph: Graph, place: str, declared: Collection[str], body: Body | None = None) -> Grouping:
+    """Which nodes of a graph are in which of the declared groups of that place. ``body``: the one that the graph is of, if it is."""
     own = {address for address in declared if address.rpartition("/")[0] == place and is_group(address)}
     if not own:
         return NO_GROUPING
     label = labels(graph)
     chains = {address for address in own if address.endswith(CHAIN)}
+    outer = f"{place}/{OUTER}"
     members: dict[str, tuple[LayerId, ...]] = {}
-    ordered = topological(graph) if own - chains else ()
-    for address in sorted(own - chains, key=len):
+    ordered = topological(graph) if own - chains - {outer} else ()
+    for address in sorted(own - chains - {outer}, key=len):
         members[address] = members_of(address, place, label, ordered)
     group_of: dict[LayerId, str] = {}
     parent: dict[str, str] = {}
@@ -98,6 +106,9 @@ def grouping(graph: Graph, place: str, declared: Collection[str]) -> Grouping:
         group_of.update(dict.fromkeys(members[address], address))
     if chains:
         _add_chains(graph, place, chains, group_of, parent, members)
+    if outer in own and body is not None:
+        members[outer], parent[outer] = handed_in(body), ""
+        group_of.update(dict.fromkeys(members[outer], outer))
     return Grouping(group_of, parent, members)
 
 

@@ -29,6 +29,8 @@ class Lines:
         self._constants_shown = constants_shown
         self._seen: set[ViewEdge] = set()
         uses = Counter(box for place in places for box in place.box.values())
+        uses.update(box for place in places for region in place.region.values() for box in region.same.values())
+        self._outer = {place.outer for place in places} | {region.outer for place in places for region in place.region.values()}
         self._groups = {box for box, nodes in uses.items() if nodes > 1}
         for place in places:
             self._add_place(place)
@@ -61,8 +63,12 @@ class Lines:
 
     def _add(self, edge: ViewEdge) -> None:
         """Each line once: nodes of a folded group share a box, and lines inside it are not drawn."""
-        between_groups = edge.source in self._groups and edge.target in self._groups
-        key = replace(edge, input=0, tensor="" if between_groups else edge.tensor) if edge.kind == "data" else edge
+        if edge.kind == "input_map" and edge.target in self._outer:
+            edge = replace(edge, label="", into="", input=0, latent=True)
+        key = edge
+        if edge.kind == "data":
+            between_groups = edge.source in self._groups and edge.target in self._groups
+            key = replace(edge, input=0, into="", tensor="" if between_groups or edge.source in self._outer else edge.tensor)
         if key in self._seen or (edge.source == edge.target and edge.kind != "back"):
             return
         self._seen.add(key)

@@ -66,4 +66,5 @@ def _cluster(cluster: ViewCluster) -> dict[str, object]:
 
 
 def _edge(edge: ViewEdge) -> dict[str, object]:
-    return {"kind": edge.kind, "source": edge.source, "target": edge.target, "label": edge.label, "tensor": edge.tensor}
+    data: dict[str, object] = {"kind": edge.kind, "source": edge.source, "target": edge.target, "label": edge.label, "tensor": edge.tensor}
+    return data | {"latent": True} if edge.latent else data

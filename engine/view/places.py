@@ -22,6 +22,8 @@ class Region:
     """Addresses of the iterations that are drawn side by side, when the loop is unrolled."""
     same: dict[LayerId, str] = field(default_factory=dict[LayerId, str])
     """Ids of the boxes of Parameters that have the same value in all iterations, beside the copies."""
+    outer: str = ""
+    """Id of the one box for them, where they are drawn as one."""
     earlier: str = ""
     later: str = ""
     """Ids of the boxes that stand for the iterations before and after the copies; empty when there are none."""
@@ -43,6 +45,8 @@ class Place:
     """Ids of the boxes of its nodes; several nodes of a folded group share one."""
     region: dict[LayerId, Region] = field(default_factory=dict[LayerId, Region])
     """Its control-flow nodes that are drawn open."""
+    outer: str = ""
+    """Id of the box for Parameters that only hand outer values in, where they are drawn as one."""
 
     @property
     def static(self) -> str:

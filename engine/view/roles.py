@@ -32,6 +32,12 @@ def _input_role(body: Body, entry: InputMap, carried: bool) -> str:
     return "invariant"
 
 
+def handed_in(body: Body) -> tuple[LayerId, ...]:
+    """The Parameters that only hand an outer value in: an If's, and those of a loop that are the same in all iterations."""
+    roles = input_roles(body)
+    return tuple(layer for layer, (role, _) in roles.items() if role in ("", "invariant") and layer in body.graph.by_id)
+
+
 def output_role(body: Body, entry: OutputMap) -> str:
     """How the values of a Result become the outer tensor; empty for an If."""
     if body.name != "body":

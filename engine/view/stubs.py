@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
 
 from engine.view.boxes import sized
@@ -12,6 +15,24 @@ from engine.view.rows import SIDEWAYS
 LONGEST = 12
 """Lines that span more levels than this are cut."""
 _CUT = frozenset({"data", "input_map"})
+_ENTERS = frozenset({"input_map", "trip_count", "start"})
+
+
+def _into_rows(nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]) -> Iterator[tuple[str, str]]:
+    """What comes into a frame stands above all of its first row, which is as low as the lowest of what comes in."""
+    frame_of = {node.id: node.cluster for node in nodes}
+    row: dict[str, list[str]] = defaultdict(list)
+    for node in nodes:
+        if node.cluster and node.at_top:
+            row[node.cluster].append(node.id)
+    coming: dict[str, dict[str, None]] = defaultdict(dict)
+    for edge in edges:
+        if edge.kind == "branch":
+            coming[edge.frame][edge.source] = None
+        elif edge.kind in _ENTERS and frame_of[edge.source] != frame_of[edge.target]:
+            coming[frame_of[edge.target]][edge.source] = None
+    for frame, sources in coming.items():
+        yield from itertools.product(sources, row[frame])
 
 
 def cut_long_edges(nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]) -> tuple[tuple[ViewNode, ...], tuple[ViewEdge, ...]]:
@@ -24,11 +45,20 @@ def cut_long_edges(nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]) -> 
         for edge in edges
         if edge.kind not in SIDEWAYS
     ]
-    level = levels([node.id for node in nodes], arcs)
+    level = levels([node.id for node in nodes], [*arcs, *_into_rows(nodes, edges)])
     by_id = {node.id: node for node in nodes}
+    lowest: dict[str, str] = {}
+    for edge in edges:
+        if edge.latent:
+            lowest[edge.target] = max(lowest.get(edge.target, edge.source), edge.source, key=level.__getitem__)
     stubs: list[ViewNode] = []
     kept: list[ViewEdge] = []
     for edge in edges:
+        if edge.latent:
+            # One short line is enough to say what stands below what.
+            short = level[edge.target] - level[edge.source] <= LONGEST
+            kept.append(replace(edge, placed=short and lowest[edge.target] == edge.source))
+            continue
         if edge.kind not in _CUT or edge.source in copied or edge.target in copied or level[edge.target] - level[edge.source] <= LONGEST:
             kept.append(edge)
             continue

@@ -12,7 +12,9 @@ from playwright.sync_api import Locator, Page, expect
 from app.canvas.event import CanvasEvent, read_event
 from engine.view.build import graph_view
 from engine.view.folding import Folding
+from engine.write import write_model
 from tests.engine.view.models import branches, summing_loop
+from tests.engine.view.test_outer_values import captures
 
 LONG = 30_000
 EVIL = """"><script>window.stolen=1</script><img src=x onerror="window.stolen=2">\\N"""
@@ -115,3 +117,26 @@ def test_opening_what_has_no_single_body_unfolds_it() -> None:
     view = graph_view(branches(), Folding(frozenset({"main/choose"})))
     folded = view.node_of["main/choose"]
     assert read_event({"kind": "open", "id": folded.id, "root": "main"}, view) == CanvasEvent("fold", "main/choose")
+
+
+@pytest.mark.browser
+def test_lines_into_outer_values_are_seen_when_asked_for(page: Page, server: str, tmp_path: Path) -> None:
+    path = tmp_path / "captures.xml"
+    write_model(captures(9, 2), path)
+    canvas = canvas_of(page, f"{server}/?model={quote(str(path))}")
+    lines = canvas.locator(".line.latent")
+    expect(lines).to_have_count(18)
+    seen = canvas.locator(".line.latent[data-shown]")
+    expect(seen).to_have_count(0)
+    canvas.locator("[data-do=fit]").click()
+    page.wait_for_timeout(500)
+    box = canvas.locator('.box[data-address="main/cond/then/*~outer"]')
+    box.hover()
+    expect(seen).to_have_count(9)
+    expect(canvas.locator(".tooltip")).to_contain_text("x8")
+    canvas.locator(".tools [data-do=fit]").hover()
+    expect(seen).to_have_count(0)
+    canvas.locator('.box[data-address="main/x3"]').dispatch_event("click")
+    expect(seen).to_have_count(2)
+    box.locator("[data-action=unfold]").dispatch_event("click")
+    expect(canvas.locator(".box.parameter", has_text="x8")).to_have_count(2, timeout=LONG)

@@ -50,7 +50,10 @@ class Canvas {
     this.stage.addEventListener("click", (event) => this.clicked(event));
     this.stage.addEventListener("dblclick", (event) => this.doubleClicked(event));
     this.stage.addEventListener("pointermove", (event) => this.hover(event));
-    this.stage.addEventListener("pointerleave", () => this.tooltip.classList.remove("on"));
+    this.stage.addEventListener("pointerleave", () => {
+      this.tooltip.classList.remove("on");
+      this.reveal("");
+    });
     this.root.addEventListener("keydown", (event) => this.pressed(event));
   }
 
@@ -147,6 +150,7 @@ class Canvas {
     const part = this.parts?.get(id);
     part?.group.classList.add("selected");
     this.painting?.painted.delete(id);
+    this.reveal();
   }
 
   doubleClicked(event) {
@@ -162,6 +166,7 @@ class Canvas {
   hover(event) {
     const { id, group } = this.target(event);
     const node = this.structure?.nodes[id];
+    this.reveal(node ? id : "");
     if (!group || this.stage.classList.contains("dragging")) return this.tooltip.classList.remove("on");
     const edge = this.structure.edges[id];
     const lines = node ? [node.tooltip ?? node.title, ...(this.overlay?.values?.[id] ?? []).map((text, k) => text && `value ${node.outputs > 1 ? `${k}: ` : ""}${text}`)] : edge ? this.describe(id, edge) : [];
@@ -173,6 +178,14 @@ class Canvas {
     const x = Math.min(event.clientX - area.left + 16, area.width - this.tooltip.offsetWidth - 8);
     const y = Math.min(event.clientY - area.top + 18, area.height - this.tooltip.offsetHeight - 8);
     this.tooltip.style.transform = `translate(${Math.max(4, x)}px, ${Math.max(4, y)}px)`;
+  }
+
+  /** Lines into boxes of outer values are seen while one of their ends is pointed at or selected. */
+  reveal(pointed = this.pointed) {
+    if (!this.latent?.length || (this.pointed === pointed && this.revealed === this.selected)) return;
+    Object.assign(this, { pointed, revealed: this.selected });
+    const ends = [pointed, this.selected].filter(Boolean);
+    for (const { group, source, target } of this.latent) group.toggleAttribute("data-shown", ends.includes(source) || ends.includes(target));
   }
 
   describe(id, edge) {
@@ -221,7 +234,8 @@ class Canvas {
     const { svg, parts } = draw(structure, geometry);
     const moved = !this.structure || this.structure.root !== structure.root || this.subject !== subject;
     Object.assign(this, { structure, subject, parts, geometry, painting: new Painting(structure, parts) });
-    this.selected = "";
+    this.latent = Object.keys(structure.edges).filter((id) => structure.edges[id].latent && parts.has(id)).map((id) => parts.get(id));
+    this.selected = this.pointed = this.revealed = "";
     this.painting.apply(this.overlay?.hash === structure.hash ? this.overlay : null);
     this.wrapper.replaceChildren(svg);
     this.root.dataset.hash = structure.hash;
@@ -288,6 +302,7 @@ class Canvas {
     this.overlay = overlay;
     this.painting.apply(overlay);
     this.selected = Object.keys(overlay.nodes ?? {}).find((id) => /\bselected\b/.test(overlay.nodes[id])) ?? "";
+    this.reveal();
     if (overlay.current !== this.current || overlay.focus !== this.focused) this.follow(overlay);
     this.current = overlay.current;
     this.root.dataset.current = overlay.current ?? "";

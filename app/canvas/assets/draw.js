@@ -106,11 +106,12 @@ function drawLine(id, edge, line, layers, parts, frame) {
   const path = [`M${at(points[0])}`];
   for (let i = 1; i + 2 < points.length; i += 3) path.push(`C${at(points[i])} ${at(points[i + 1])} ${at(points[i + 2])}`);
   const near = backwards ? points[0] : points[points.length - 1];
-  const group = element("g", { id, class: `line ${edge.kind}`, "data-edge": id });
+  const base = `line ${edge.kind}${edge.latent ? " latent" : ""}`;
+  const group = element("g", { id, class: base, "data-edge": id });
   group.append(element("path", { class: "reach", d: path.join("") }), element("path", { class: "stroke", d: path.join("") }));
   if (tip) group.append(arrow(near, tip, edge.kind));
   layers.lines.append(group);
-  const part = { group, base: `line ${edge.kind}`, source: edge.source, target: edge.target };
+  const part = { group, base, source: edge.source, target: edge.target };
   if (edge.kind === "back") {
     const { x, y, side } = beside(points, line.label, frame);
     part.now = chip("back-chip now", x, y - 18, BACK_CHIP, side);
@@ -266,6 +267,7 @@ function writePill(group, node) {
 function writeBox(group, node) {
   const folded = node.kind === "folded";
   const title = words(node.title, { class: "title", x: 14, y: 20 });
+  title.style.setProperty("--far", `${Math.min(19, (node.width - (folded ? 40 : 22)) / (node.title.length * 0.56)).toFixed(1)}px`);
   if (node.name) {
     const name = element("tspan", { class: "name", dx: 6 });
     name.textContent = node.name;

@@ -15,6 +15,8 @@ const LADDER = [
   [{ nslimit: 0.1, nslimit1: 0.1, mclimit: 0.1 }, 350],
   [{ nslimit: 0.1, nslimit1: 0.1, mclimit: 0.1, splines: "line" }, 800],
 ];
+// Another way to find the rows, slower but blind to frames: for pictures in which lines run upwards, because a frame was set too high.
+const LEVEL = [{ newrank: true }, 450];
 const START_UP = 6000; // the first layout also compiles the library
 const KEPT_LAYOUTS = 24;
 const answers = new Map();
@@ -97,21 +99,39 @@ async function climb(structure) {
 /** Graphviz's answer to a DOT text; another window of the same unrolled loop often has the same text. */
 async function climbOnce(dot) {
   if (answers.has(dot)) return answers.get(dot);
-  const address = await workerScript();
-  for (const [attributes, milliseconds] of LADDER) {
-    worker ??= new LayoutWorker(address);
-    try {
-      const answer = await worker.run(dot, attributes, milliseconds);
-      answers.set(dot, answer);
-      if (answers.size > KEPT_LAYOUTS) answers.delete(answers.keys().next().value);
-      return answer;
-    } catch (error) {
-      worker?.end();
-      worker = null;
-      if (!(error instanceof TooDense)) throw error;
+  for (const rung of LADDER) {
+    let answer = await attempt(dot, rung);
+    if (answer === null) continue;
+    const upwards = linesUpwards(answer);
+    if (upwards && rung === LADDER[0]) {
+      const levelled = await attempt(dot, LEVEL);
+      if (levelled !== null && linesUpwards(levelled) < upwards) answer = levelled;
     }
+    answers.set(dot, answer);
+    if (answers.size > KEPT_LAYOUTS) answers.delete(answers.keys().next().value);
+    return answer;
   }
   throw new TooDense();
+}
+
+/** Graphviz's answer, or null when it takes too long. */
+async function attempt(dot, [attributes, milliseconds]) {
+  worker ??= new LayoutWorker(await workerScript());
+  try {
+    return await worker.run(dot, attributes, milliseconds);
+  } catch (error) {
+    worker?.end();
+    worker = null;
+    if (error instanceof TooDense) return null;
+    throw error;
+  }
+}
+
+/** How many lines that should run downwards do not. */
+function linesUpwards(answer) {
+  const { objects = [], edges = [] } = JSON.parse(answer);
+  const height = (id) => Number(objects[id]?.pos?.split(",")[1]);
+  return edges.filter((edge) => edge.constraint !== "false" && height(edge.tail) < height(edge.head) - 1).length;
 }
 
 /** From Graphviz's json0 (y upwards, text) to numbers with y downwards. */

@@ -14,7 +14,8 @@ async function layOutRows(structure, run) {
   };
   for (const row of structure.rows) made.set(row.id, stamp(row, await geometryOf(row.dot), structure));
   const geometry = await geometryOf(structure.dot);
-  if (structure.rows.length) drawBetween(structure, geometry);
+  for (const [id, edge] of Object.entries(structure.edges)) if (edge.latent) delete geometry.edges[id];
+  drawBetween(structure, geometry);
   return geometry;
 }
 
