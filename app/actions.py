@@ -15,7 +15,7 @@ from app import opened as opening
 from app import unrolled
 from app.canvas import CanvasEvent
 from app.inputs import bindings
-from app.launched import limits
+from app.launched import limits, must_be_local
 from app.opened import Opened
 from app.session import PATIENCE, Message, Running, Session, current, widget
 from app.uploaded import has_model
@@ -44,23 +44,34 @@ def told(action: Callable[Arguments, None]) -> Callable[Arguments, None]:
     return guarded
 
 
+def afresh(action: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """The action, told, and what was said before it no longer on the screen."""
+
+    @functools.wraps(action)
+    def fresh(*given: Arguments.args, **named: Arguments.kwargs) -> None:
+        current().message = None
+        told(action)(*given, **named)
+
+    return fresh
+
+
 @told
 def open_sample(name: str) -> None:
     show_model(opening.open_sample(name))
 
 
-@told
+@afresh
 def open_path(key: str) -> None:
-    """The path that a text field holds."""
+    """The path that a text field holds; on a server for others there is no such field, and whoever sends one is refused."""
     if widget(key):
+        must_be_local()
         show_model(opening.open_path(str(widget(key))))
 
 
-@told
+@afresh
 def open_upload(key: str) -> None:
     """The files of an uploader, once a model is among them."""
     files = [(file.name, file.getvalue()) for file in widget(key) or []]
-    current().message = None
     if has_model(files):
         show_model(opening.open_upload(files))
     elif files:
@@ -270,28 +281,28 @@ def fold_more() -> None:
         session.folding = default_folding(session.opened.model, session.root, most=session.boxes)
 
 
-@told
+@afresh
 def add_breakpoint(pattern: str, condition: str = "", kind: BreakpointKind = "address") -> None:
     session = current()
     if session.debugger:
         session.debugger.breakpoints.add(pattern, condition, kind)
 
 
-@told
+@afresh
 def remove_breakpoint(number: int) -> None:
     session = current()
     if session.debugger:
         session.debugger.breakpoints.remove(number)
 
 
-@told
+@afresh
 def add_watch(expression: str) -> None:
     session = current()
     if session.debugger and expression.strip():
         session.debugger.watches.add(expression.strip())
 
 
-@told
+@afresh
 def remove_watch(number: int) -> None:
     session = current()
     if session.debugger:

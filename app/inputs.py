@@ -13,6 +13,7 @@ from engine.errors import InputError, shorten
 from engine.ir.element_type import ElementType
 from engine.ir.model import Model, Signature
 from engine.ir.shape import PartialShape
+from engine.read.archive import open_archive
 
 MOST_ELEMENTS = 1 << 22
 """Elements up to which an input is made up; larger ones are to be uploaded."""
@@ -146,6 +147,9 @@ def parse_shape(text: str, one: Signature) -> tuple[int, ...]:
 def read_arrays(name: str, data: bytes) -> dict[str, np.ndarray]:
     """The arrays of an uploaded .npy (under the empty name) or .npz file; ``InputError`` says what is wrong with it."""
     try:
+        if data.startswith(b"PK"):
+            with open_archive(io.BytesIO(data)):
+                pass  # numpy would read a directory of any size
         stored = np.load(io.BytesIO(data), allow_pickle=False)
         if isinstance(stored, np.ndarray):
             return {"": stored}

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import streamlit as st
+
 import engine
+from engine.errors import ReadError
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -37,3 +40,9 @@ def paths_allowed(address: str | None) -> bool:
     (True, False, False)
     """
     return not LAUNCH.server and address in LOOPBACK
+
+
+def must_be_local() -> None:
+    """``ReadError`` when a user of this server may name no file of its machine."""
+    if not paths_allowed(st.get_option("server.address")):
+        raise ReadError("this server opens samples and uploads only")

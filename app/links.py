@@ -5,11 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from app import actions, looks, teaching
-from app.launched import LAUNCH, paths_allowed
+from app.launched import LAUNCH, must_be_local
 from app.opened import Opened, open_path, open_sample, with_inputs
 from app.parts import address
 from app.session import Message, Session
-from engine.errors import EngineError, ReadError, shorten
+from engine.errors import EngineError, shorten
 from engine.ir.address import ROOT
 
 SAMPLE, LARGE = "sample:", "large"
@@ -43,9 +43,8 @@ def _opened(link: str) -> Opened:
     if link == LAUNCH.model:
         opened = open_path(link)
         return with_inputs(opened, LAUNCH.inputs) if LAUNCH.inputs else opened
-    if paths_allowed(st.get_option("server.address")):
-        return open_path(link)
-    raise ReadError("this server opens samples and uploads only")
+    must_be_local()
+    return open_path(link)
 
 
 def _say_other_set(session: Session, wanted: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from engine.errors import ReadError, listed
+from engine.read.archive import open_archive
 
 Files = Sequence[tuple[str, bytes]]
 """Names and contents."""
@@ -41,13 +42,13 @@ def model_among(files: Files) -> tuple[str, bytes, bytes | None]:
 def _unpacked(name: str, data: bytes) -> Files:
     """The model and the weights in an archive, by their last names; the archive itself where none is of a kind that is looked for."""
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        with open_archive(io.BytesIO(data)) as archive:
             inside = [one for one in archive.infolist() if PurePosixPath(one.filename).suffix.lower() in (*_IN_ARCHIVES, *WEIGHTS)]
             inside = [one for one in inside if not one.filename.startswith("__MACOSX/")]
             if not any(one.filename.lower().endswith(_IN_ARCHIVES) for one in inside):
                 return [(name, data)]
             return _contents(name, archive, inside)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError, ValueError):
+    except ValueError:
         raise ReadError(
             f"{name} is a zip archive that cannot be unpacked: make it anew, without a password, or upload the files in it"
         ) from None

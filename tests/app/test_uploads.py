@@ -10,8 +10,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import uploaded
-from engine.errors import ReadError
+from app.inputs import read_arrays
+from app.launched import LAUNCH
+from engine.errors import InputError, ReadError
 from sample_models import FOLDER
+from tests.engine.read.archives import many
 from tests.engine.read.onnx_models import CASES
 
 Visit = Callable[..., AppTest]
@@ -28,6 +31,12 @@ def zipped(files: Mapping[str, bytes]) -> bytes:
 IR = {name: (FOLDER / "decoder" / name).read_bytes() for name in ("model.xml", "model.bin")}
 XML, BIN = IR.values()
 ONNX = CASES[0].model().SerializeToString()
+
+
+def _damaged(archive: bytes) -> bytes:
+    """With other bytes in the middle of what is compressed."""
+    middle = archive.index(b"model.xml") + 500
+    return archive[:middle] + bytes(200) + archive[middle + 200 :]
 
 
 def upload(app: AppTest, files: Mapping[str, bytes]) -> AppTest:
@@ -64,6 +73,9 @@ def test_a_model_opens(opened: Visit, files: dict[str, bytes]) -> None:
         ({"one.xml": XML, "other.xml": XML}, "2 models, 'one.xml', 'other.xml'"),
         ({**IR, "other.bin": BIN}, "2 files of weights"),
         ({"broken.zip": b"PK\3\4noise"}, "cannot be unpacked"),
+        ({"damaged.zip": _damaged(zipped(IR))}, "cannot be unpacked"),
+        ({"long.zip": many(200_000)}, "cannot be unpacked"),
+        ({"escape.zip": zipped({"../saved_model.pb": b"x"})}, "leads out of the archive"),
         ({"nothing.zip": zipped({"readme.txt": b"hello"})}, "no model in it"),
         ({"two.zip": zipped({"a.xml": XML, "b.xml": XML})}, "2 models"),
         ({"lone.zip": zipped({"model.xml": XML})}, "choose it and model.bin together"),
@@ -87,3 +99,39 @@ def test_an_archive_that_grows_is_stopped(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(uploaded, "MOST_UNPACKED", 1 << 20)
     with pytest.raises(ReadError, match="unpacks to more than"):
         uploaded.model_among([("bomb.zip", zipped({"model.xml": bytes(2 << 20)}))])
+
+
+def test_a_name_in_an_archive_is_only_a_name(opened: Visit) -> None:
+    app = upload(opened(), {"odd.zip": zipped({"/a/../../model.xml": XML, "C:\\x\\..\\model.bin": BIN})})
+    assert not app.error
+    assert any(button.key == "transport_step" for button in app.button)
+
+
+def test_inputs_from_an_archive_with_a_long_directory_are_refused() -> None:
+    with pytest.raises(InputError, match="no file of plain arrays"):
+        read_arrays("inputs.npz", many(200_000))
+
+
+def test_what_one_session_opens_no_other_sees(opened: Visit) -> None:
+    one = upload(opened(), {"secret.onnx": ONNX})
+    other = opened(model="sample:collatz")
+    other.button("transport_step").click().run()
+    one.run()
+    assert any("secret.onnx" in text for text in _texts(one))
+    assert not any("secret.onnx" in text for text in _texts(other))
+    third = opened(model="sample:collatz")
+    steps = [app.session_state["loopscope"].debugger.cursor.step for app in (other, third)]
+    assert steps == [1, 0]
+    assert other.session_state["loopscope"].debugger is not third.session_state["loopscope"].debugger
+
+
+def _texts(app: AppTest) -> list[str]:
+    return [str(element.value) for element in (*app.markdown, *app.get("html")) if element.value]
+
+
+def test_a_server_refuses_a_path_that_somebody_sends_all_the_same(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened()
+    monkeypatch.setattr(LAUNCH, "server", True)
+    app.text_input("opener_path").set_value(str(FOLDER / "if_add" / "model.xml")).run()
+    assert "samples and uploads only" in app.error[0].value
+    assert app.session_state["loopscope"].opened is None

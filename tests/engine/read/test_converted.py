@@ -17,6 +17,7 @@ from engine.errors import ReadError
 from engine.read import archive, converted
 from engine.read.limits import ReadLimits
 from engine.read.recognise import Format, recognise
+from tests.engine.read.archives import many
 
 FILES = Path(__file__).parent / "files"
 X = np.array([[1, 2, 3], [-4, 5, 0.5]], np.float32)
@@ -138,15 +139,6 @@ def test_links_in_archives_lead_nowhere(tmp_path: Path) -> None:
     assert list((tmp_path / "outside").iterdir()) == []
 
 
-def _many(count: int) -> bytes:
-    """An archive whose directory names one file over and over."""
-    data = _zip(**{"saved_model.pb": b""})
-    start, end = data.index(b"PK\x01\x02"), data.index(b"PK\x05\x06")
-    entry = data[start:end]
-    tail = b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, count & 0xFFFF, count & 0xFFFF, len(entry) * count, start, 0)
-    return data[:start] + entry * count + tail
-
-
 def _zip64(size: int) -> bytes:
     """An archive whose 64-bit end says that its directory has so many bytes."""
     data = _zip(**{"saved_model.pb": b""})
@@ -160,8 +152,8 @@ def _zip64(size: int) -> bytes:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (_many(30_000), "more than 20,000 files"),
-        (_many(200_000), "its directory has more than 8,388,608 bytes"),
+        (many(30_000), "more than 20,000 files"),
+        (many(200_000), "its directory has more than 8,388,608 bytes"),
         (_zip64(2**40), "zip archive"),
         (_zip64(2**63 - 1), "zip archive"),
         (_zip64(2**64 - 1), "zip archive"),
