@@ -120,11 +120,11 @@ class Graph:
         finally:
             self._frames.pop()
 
-    def lift(self, value: object, like: Sequence[ElementType] = (), what: str = "the value") -> Tensor:
-        """A tensor as it is seen here, or a Const in the first of the types that holds the value."""
+    def lift(self, value: object, like: Sequence[ElementType] = (), what: str = "the value", name: str = "") -> Tensor:
+        """A tensor as it is seen here, or a Const of that name, in the first of the types that holds the value."""
         if isinstance(value, Tensor):
             return self.frame.bring(value)
-        return self._const(as_array(value, like, ANY_TYPE, what))
+        return self._const(as_array(value, like, ANY_TYPE, what), name)
 
     def apply(self, type: str | Operation, inputs: Sequence[Any], attributes: Mapping[str, object], name: str = "") -> tuple[Tensor, ...]:
         """A node of an operation: its type (the newest version) or declaration, inputs, and attributes by keyword.

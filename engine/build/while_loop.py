@@ -147,7 +147,7 @@ def loop_variables(
     variables = []
     for leaf, shape, name in zip(values, shapes, names, strict=True):
         path = f"loop_vars{leaf.path}"
-        initial = graph.lift(leaf.value, what=f"{called}(): {path}")
+        initial = graph.lift(leaf.value, what=f"{called}(): {path}", name=f"{name}_initial")
         variables.append(Variable(path, name, initial, _invariant(called, path, initial, shape)))
     return variables
 

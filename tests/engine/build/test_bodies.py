@@ -56,6 +56,13 @@ def test_do_while_tells_its_own_name():
 # -- names ------------------------------------------------------------------------------------------------------------
 
 
+def test_numbers_that_variables_begin_with_are_named_after_them():
+    graph = build.Graph("names")
+    i, pair = build.while_loop(lambda i, pair: i < 3, lambda i, pair: (i + 1, pair), (0, {"left": 1.0, "right": graph.constant(2.0)}))
+    names = [node.name for node in graph.model([i, pair]).graph.nodes if node.type == "Const"]
+    assert [name for name in names if name.endswith("_initial")] == ["while/i_initial", "while/pair_left_initial"]
+
+
 def test_nodes_of_a_condition_are_named_as_those_beside_them():
     graph = build.Graph("names")
     x = graph.parameter("x", "f32", [])

@@ -184,7 +184,7 @@ def test_a_variable_is_read_and_assigned():
     assert [session.run([[1, 2]]).outputs[0].tolist() for _ in range(3)] == [[1, 2], [2, 4], [3, 6]]
 
 
-def test_a_notebook_shows_the_graph_in_words_at_least():
+def test_a_notebook_shows_the_graph_in_words_lengths_or_zeros():
     graph = build.Graph("halve")
     model = graph.model({"half": graph.parameter("x", "f32", [None]) / 2})
     shown = model._repr_mimebundle_(include=None, exclude=None)
