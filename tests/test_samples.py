@@ -11,10 +11,14 @@ import pytest
 
 import engine
 import sample_models
+from engine.ir.equal import difference
 from sample_models import InputSet, Sample, samples
+from sample_models.recipes import by_hand, decoders, savings
+from sample_models.recipes.recipe import Recipe
 
 CONFIG = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY"}
 SAMPLES = {sample.name: sample for sample in samples()}
+BUILT = [one for source in (by_hand, decoders, savings) for one in source.recipes() if isinstance(one.model, engine.Model)]
 RUNS = [
     pytest.param(sample, chosen, id=f"{sample.name}-{chosen.name}")
     for sample in samples()
@@ -116,6 +120,18 @@ def test_nan_is_born_where_the_lesson_says() -> None:
     assert np.isfinite(careful).all()
     assert np.isinf(too_fast).nonzero()[0].tolist() == [3, 4]
     assert np.isnan(too_fast).nonzero()[0].tolist() == [5, 6, 7]
+
+
+@pytest.mark.parametrize("recipe", BUILT, ids=[recipe.name for recipe in BUILT])
+def test_what_the_builder_makes_is_what_lies_there(recipe: Recipe) -> None:
+    sample = SAMPLES[recipe.name]
+    assert isinstance(recipe.model, engine.Model)
+    assert difference(recipe.model, engine.read_model(sample.model)) == ""
+    for chosen in sample.sets:
+        made, there = recipe.sets[chosen.name], chosen.arrays()
+        assert made.keys() == there.keys()
+        for name, array in made.items():
+            np.testing.assert_array_equal(array, there[name], err_msg=f"{chosen.name}: {name}")
 
 
 def test_catalogue_and_folders_name_the_same_samples() -> None:
