@@ -39,7 +39,7 @@ class ConstantReader:
     def read(self, attributes: Attributes) -> tuple[Constant, Kind]:
         """The constant that the ``<data>`` of a Const describes; ``ValueError`` says what is wrong with it.
 
-        A ``size`` larger than the tensor is accepted and the rest ignored, as OpenVINO does.
+        A ``size`` larger than the tensor is accepted and the rest ignored, as OpenVINO does, as long as so much is there.
         """
         said = attributes.get("element_type"), attributes.get("shape")
         kind = self._kinds.get(said)
@@ -49,7 +49,7 @@ class ConstantReader:
         needed = size if kind.element_type is ElementType.STRING else kind.bytes
         if size < needed:
             raise ValueError(f"size is {size} bytes, but {math.prod(kind.lengths)} elements of {kind.element_type} take {needed}")
-        return Constant(kind.element_type, kind.lengths, self._weights.take(offset, needed) if needed else b""), kind
+        return Constant(kind.element_type, kind.lengths, self._weights.take(offset, size)[:needed] if needed else b""), kind
 
 
 def _kind(attributes: Attributes) -> Kind:

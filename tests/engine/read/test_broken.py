@@ -70,6 +70,17 @@ BROKEN = {
     "const many dimensions": (CONST, CONST.replace('"3"', f'"{"1," * 70}1"'), "larger than any array"),
     "const outside": (CONST, CONST.replace('offset="0"', 'offset="1"'), "bytes 1 to 13 of the weights, which have 12 bytes"),
     "const far outside": (CONST, CONST.replace('offset="0"', f'offset="{2**62}"'), "of the weights, which have 12 bytes"),
+    **{
+        f"const at {name}": (CONST, CONST.replace('offset="0"', f'offset="{offset}"'), message)
+        for name, offset, message in (
+            ("2^63 - 1", 2**63 - 1, f"bytes {2**63 - 1} to {2**63 + 11} of the weights, which have 12 bytes"),
+            ("2^63", 2**63, "of the weights, which have 12 bytes"),
+            ("2^64 - 12", 2**64 - 12, f"attribute 'offset' of <data> is '{2**64 - 12}', expected a whole number"),
+            ("-2^63", -(2**63), f"attribute 'offset' of <data> is {-(2**63)}, expected 0 or more"),
+        )
+    },
+    "const long": (CONST, CONST.replace('size="12"', f'size="{2**63 - 1}"'), f"bytes 0 to {2**63 - 1} of the weights, which have 12 bytes"),
+    "const longer": (CONST, CONST.replace('"12"', '"13"'), "bytes 0 to 13 of the weights, which have 12 bytes"),
     "const before": (CONST, CONST.replace('offset="0"', 'offset="-1"'), "attribute 'offset' of <data> is -1, expected 0 or more"),
     "port map number": (
         "<data auto",
