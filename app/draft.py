@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from dataclasses import replace
-from typing import ParamSpec
 
 import numpy as np
 
@@ -16,22 +13,10 @@ from engine.debug.inputs import convert
 from engine.errors import InputError, shorten
 from engine.ir.model import Signature
 
-Arguments = ParamSpec("Arguments")
 LONGEST_NAME = 40
 
 
-def edits(action: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """The action, told, and what was refused before it no longer on the screen."""
-
-    @functools.wraps(action)
-    def afresh(*given: Arguments.args, **named: Arguments.kwargs) -> None:
-        current().message = None
-        actions.told(action)(*given, **named)
-
-    return afresh
-
-
-@edits
+@actions.afresh
 def run_draft(name_key: str) -> None:
     """The edited inputs, from the first moment; as a set of their own where a name for it was typed."""
     session, name = current(), str(widget(name_key) or "").strip()[:LONGEST_NAME]
@@ -46,7 +31,7 @@ def run_draft(name_key: str) -> None:
     actions.use_inputs(session.draft, name)
 
 
-@edits
+@actions.afresh
 def make_up(seed_key: str) -> None:
     """Random values for every input, in the shapes that the draft has."""
     session = current()
@@ -59,7 +44,7 @@ def make_up(seed_key: str) -> None:
     session.generation += 1
 
 
-@edits
+@actions.afresh
 def upload_inputs(key: str) -> None:
     """Values of an .npz or .npy file into the draft."""
     session, file = current(), widget(key)
@@ -73,14 +58,14 @@ def upload_inputs(key: str) -> None:
     session.generation += 1
 
 
-@edits
+@actions.afresh
 def edit_scalar(key: str, name: str) -> None:
     session = current()
     if session.opened:
         session.draft[name] = _taken(name, widget(key), signatures(session.opened.model)[name])
 
 
-@edits
+@actions.afresh
 def edit_table(key: str, name: str) -> None:
     """Takes over the cells that were edited."""
     session = current()
@@ -106,7 +91,7 @@ def _taken(name: str, given: object, one: Signature) -> np.ndarray:
         raise
 
 
-@edits
+@actions.afresh
 def reshape(key: str, name: str) -> None:
     """Another shape for an input of which the model leaves lengths open; it gets random values."""
     session = current()

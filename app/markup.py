@@ -20,6 +20,15 @@ def text(words: object, most: int = 200) -> str:
     return html.escape(neutral(str(words), most))
 
 
+def plain(words: object, most: int = 200) -> str:
+    """Text of unknown origin for where Streamlit reads Markdown: it means nothing there.
+
+    >>> plain("[a](b) *c*")
+    '\\\\[a\\\\](b) \\\\*c\\\\*'
+    """
+    return "".join(f"\\{mark}" if mark in "\\`*_{}[]<>#$~:|!" else mark for mark in neutral(str(words), most))
+
+
 def prose(words: object, most: int = 2000) -> str:
     """Text with `names` in backticks and **bold** words.
 

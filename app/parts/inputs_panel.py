@@ -13,7 +13,6 @@ from app.tensors import values_for_editing
 from engine.ir.element_type import ElementType
 from engine.ir.model import Signature
 from engine.ops.values import is_tensor
-from engine.view.escape import neutral
 from engine.view.preview import value_preview
 
 EDITABLE = 1024
@@ -63,7 +62,7 @@ def show(session: Session) -> None:
 
 def _one(session: Session, position: int, key: str, one: Signature) -> None:
     array = session.draft.get(key)
-    label = f"{neutral(key, 60)} · {one.element_type or 'any type'} {one.shape}".replace("[", "\\[").replace("_", "\\_")
+    label = f"{markup.plain(key, 60)} · {one.element_type or 'any type'} {markup.plain(one.shape)}"
     widget = f"input_{position}_{session.generation}"
     if array is None:
         markup.show(f"<b>{markup.text(key)}</b> has no value yet: upload it below.", "quiet")
@@ -104,7 +103,7 @@ def _shape(session: Session, position: int, key: str, one: Signature, array: np.
     """A field for the lengths that the model leaves open."""
     widget = f"input_shape_{position}_{session.generation}"
     st.text_input(
-        f"Shape, within {one.shape}".replace("[", "\\["),
+        f"Shape, within {markup.plain(one.shape)}",
         ", ".join(map(str, array.shape or default_shape(one.shape))),
         key=widget,
         on_change=draft.reshape,

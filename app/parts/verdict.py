@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
+import streamlit as st
+
 import engine
-from app import markup
+from app import actions, markup
 from app.focus import LoopInFocus
 from app.session import Session
+from app.wording import path_words
 from engine.errors import EngineError
+from engine.explain.icicle import first_not_finite
 from engine.explain.verdict import verdict
 from engine.ir.address import decode
 from engine.ir.model import Model
 from engine.view.preview import value_preview
 
+_odd: WeakKeyDictionary[engine.Debugger, tuple[int, str] | None] = WeakKeyDictionary()
+"""Step and address of the first NaN or infinity of runs that are over."""
 _FIRST = (
     "Press <kbd>→</kbd> or <b>Step</b>: the next operation runs, and its value appears on its wire.",
     '<span class="quiet"><kbd>Shift</kbd> <kbd>→</kbd> runs a whole iteration, <kbd>End</kbd> everything, <kbd>←</kbd> goes back.</span>',
@@ -24,7 +32,26 @@ def show(session: Session, loop: LoopInFocus | None) -> None:
         return
     lines = [*([_of_loop(session.debugger, loop)] if loop else []), *_of_run(session.opened.model, session.debugger)]
     failed = session.debugger.state in ("failed", "limit")
-    markup.show("<br>".join(lines or _FIRST), "verdict failed" if failed else "verdict")
+    with st.container(key="verdict", horizontal=True, vertical_alignment="top"):
+        markup.show("<br>".join(lines or _FIRST), "verdict failed" if failed else "verdict")
+        _to_the_first_odd(session.debugger)
+
+
+def _to_the_first_odd(debugger: engine.Debugger) -> None:
+    """Once nothing more will run: the way to the first NaN, where there is one."""
+    if debugger.state == "paused":
+        return
+    if debugger not in _odd:
+        _odd[debugger] = first_not_finite(debugger)
+    found = _odd[debugger]
+    if found is not None:
+        where = markup.plain(f"First NaN or infinity: {' › '.join(path_words(found[1])[1:])}")
+        st.button("First NaN", key="verdict_nan", icon=":material/error:", help=where, on_click=_go, args=found, width="content")
+
+
+def _go(step: int, address: str) -> None:
+    actions.seek(step)
+    actions.select(address)
 
 
 def _of_loop(debugger: engine.Debugger, loop: LoopInFocus) -> str:
