@@ -10,6 +10,8 @@ from openvino.utils.node_factory import NodeFactory
 
 from engine.ir.constant import decode, encode
 from engine.ir.element_type import ElementType
+from engine.ir.partial_value import MOST_ELEMENTS, PartialValue
+from engine.ir.shape import Dimension, PartialShape
 from engine.ops.catalogue import CATALOGUE
 from engine.ops.declare import Known, typed
 
@@ -35,9 +37,26 @@ def ours(
         )
     results = [np.asarray(one) for one in got] if isinstance(got, tuple) else [np.asarray(got)]
     if operation.infer is not None:
-        _check_inference(operation.infer([Known.of(array) for array in arrays], keywords), results)
-        _check_inference(operation.infer([Known(ElementType.of(array)) for array in arrays], keywords), results)
+        for known_of in (Known.of, _lengths_unknown, _nearly_known, _type_alone):
+            _check_inference(operation.infer([known_of(array) for array in arrays], keywords), results)
     return results
+
+
+def _type_alone(array: np.ndarray) -> Known:
+    return Known(ElementType.of(array))
+
+
+def _lengths_unknown(array: np.ndarray) -> Known:
+    return Known(ElementType.of(array), PartialShape.unknown(array.ndim))
+
+
+def _nearly_known(array: np.ndarray) -> Known:
+    """Each length, and each element of a small tensor of whole numbers, may be one less or two more."""
+    lengths = PartialShape.of([Dimension(max(length - 1, 0), length + 2) for length in array.shape])
+    if array.dtype.kind not in "iu" or array.size > MOST_ELEMENTS:
+        return Known(ElementType.of(array), lengths)
+    exact = array.astype(np.float64)
+    return Known(ElementType.of(array), PartialShape.of(array.shape), partial=PartialValue(exact - 1, exact + 2))
 
 
 def _check_inference(promised: Sequence[Known], results: Sequence[np.ndarray]) -> None:
