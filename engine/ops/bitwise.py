@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.ir.element_type import ElementType
-from engine.ops.broadcast import AUTO_BROADCAST, check_broadcast
+from engine.ops.broadcast import AUTO_BROADCAST, fitted
 from engine.ops.declare import Array, Operation
 from engine.ops.elements import COMPUTED_INTEGERS, own_type
 from engine.ops.infer import elementwise, same
@@ -13,19 +13,19 @@ from engine.ops.infer import elementwise, same
 
 def bitwise_and(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array:
     """Bits that are set in both. Page bitwise/bitwise-and-13."""
-    check_broadcast(left, right, auto_broadcast)
+    right = fitted(left, right, auto_broadcast)
     return own_type(left & right, left.dtype)
 
 
 def bitwise_or(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array:
     """Bits that are set in at least one. Page bitwise/bitwise-or-13."""
-    check_broadcast(left, right, auto_broadcast)
+    right = fitted(left, right, auto_broadcast)
     return own_type(left | right, left.dtype)
 
 
 def bitwise_xor(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array:
     """Bits that are set in exactly one. Page bitwise/bitwise-xor-13."""
-    check_broadcast(left, right, auto_broadcast)
+    right = fitted(left, right, auto_broadcast)
     return own_type(left ^ right, left.dtype)
 
 
@@ -36,13 +36,13 @@ def bitwise_not(data: Array, /) -> Array:
 
 def left_shift(data: Array, shifts: Array, /, *, auto_broadcast: str = "numpy") -> Array:
     """Bits moved up by so many places; what leaves the type is lost. Page bitwise/bitwise-left-shift-15."""
-    check_broadcast(data, shifts, auto_broadcast)
+    shifts = fitted(data, shifts, auto_broadcast)
     return own_type(np.left_shift(data, shifts), data.dtype)
 
 
 def right_shift(data: Array, shifts: Array, /, *, auto_broadcast: str = "numpy") -> Array:
     """Bits moved down by so many places; the sign of signed integers stays. Page bitwise/bitwise-right-shift-15."""
-    check_broadcast(data, shifts, auto_broadcast)
+    shifts = fitted(data, shifts, auto_broadcast)
     return own_type(np.right_shift(data, shifts), data.dtype)
 
 

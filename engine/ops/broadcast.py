@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from engine.ops.declare import Array, Attribute
 
 AUTO_BROADCAST = Attribute("auto_broadcast", "str", "numpy", allowed=("numpy", "none", "pdpd", "explicit"))
@@ -14,16 +12,30 @@ AUTO_BROADCAST = Attribute("auto_broadcast", "str", "numpy", allowed=("numpy", "
 BinaryKernel = Callable[..., Array]
 
 
-def check_broadcast(left: Array, right: Array, mode: str) -> None:
-    """``ValueError`` when the mode forbids what numpy's rule would do with these shapes.
+def fitted(left: Array, right: Array, mode: str) -> Array:
+    """``right`` as numpy's rule broadcasts it to what ``mode`` asks; ``ValueError`` when the mode forbids these shapes.
 
-    pdpd (broadcast-rules): only the second input is stretched, to the shape of the first.
+    pdpd (broadcast-rules): only the second input is stretched, to the shape of the first. A file cannot say along which axis, and OpenVINO
+    then lets them begin with the same one.
     """
     if mode in ("none", "explicit"):
         if left.shape != right.shape:
             raise ValueError(f"shapes {left.shape} and {right.shape} differ, and auto_broadcast is '{mode}'")
-    elif mode == "pdpd" and np.broadcast_shapes(left.shape, right.shape) != left.shape:
-        raise ValueError(f"shape {right.shape} cannot be broadcast to {left.shape}, as auto_broadcast 'pdpd' asks")
+    elif mode == "pdpd":
+        lengths = pdpd_lengths(right.shape, left.ndim)
+        if len(lengths) > left.ndim or any(one not in (1, other) for one, other in zip(lengths, left.shape, strict=True)):
+            raise ValueError(f"shape {right.shape} cannot be broadcast to {left.shape}, as auto_broadcast 'pdpd' asks")
+        return right.reshape(lengths)
+    return right
+
+
+def pdpd_lengths(lengths: tuple[int, ...], rank: int) -> tuple[int, ...]:
+    """A shape filled up with 1 behind.
+
+    >>> pdpd_lengths((2, 3), 4)
+    (2, 3, 1, 1)
+    """
+    return lengths + (1,) * (rank - len(lengths))
 
 
 def binary(function: Callable[[Array, Array], Array], text: str) -> BinaryKernel:
@@ -31,7 +43,7 @@ def binary(function: Callable[[Array, Array], Array], text: str) -> BinaryKernel
 
     def kernel(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array:
         if auto_broadcast != "numpy":
-            check_broadcast(left, right, auto_broadcast)
+            right = fitted(left, right, auto_broadcast)
         return function(left, right)
 
     kernel.__doc__ = text

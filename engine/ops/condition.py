@@ -10,7 +10,7 @@ import numpy as np
 
 from engine.ir.element_type import ANY_TYPE, ElementType
 from engine.ir.shape import Dimension, PartialShape, static
-from engine.ops.broadcast import AUTO_BROADCAST
+from engine.ops.broadcast import AUTO_BROADCAST, fitted
 from engine.ops.declare import Array, Attribute, Known, Operation, Role
 from engine.ops.elements import COMPUTED, PACKED, as_numbers, widened
 from engine.ops.infer import broadcast_shapes, common_type, typed_by
@@ -23,8 +23,8 @@ def select(condition: Array, then: Array, otherwise: Array, /, *, auto_broadcast
     """
     if auto_broadcast in ("none", "explicit") and not condition.shape == then.shape == otherwise.shape:
         raise ValueError(f"shapes {condition.shape}, {then.shape} and {otherwise.shape} differ, and auto_broadcast is '{auto_broadcast}'")
-    if auto_broadcast == "pdpd" and np.broadcast_shapes(condition.shape, then.shape, otherwise.shape) != then.shape:
-        raise ValueError(f"shapes {condition.shape} and {otherwise.shape} cannot be broadcast to {then.shape}")
+    if auto_broadcast == "pdpd":
+        condition, otherwise = fitted(then, condition, "pdpd"), fitted(then, otherwise, "pdpd")
     if then.dtype.names or then.dtype != otherwise.dtype:
         return _select_packed(condition, then, otherwise)
     if condition.ndim == 0 and then.shape == otherwise.shape:

@@ -133,9 +133,10 @@ def _contract(first: tuple[Array, str], second: tuple[Array, str], needed: set[s
     inner = [label for label in both if label not in needed]
     rows = [label for label in in_a if label not in in_b]
     columns = [label for label in in_b if label not in in_a]
-    lengths = {**dict(zip(in_a, a.shape, strict=True)), **{one: n for one, n in zip(in_b, b.shape, strict=True) if n != 1}}
-    for label, length in zip(in_a, a.shape, strict=True):
-        lengths[label] = max(lengths.get(label, 1), length) if length and lengths.get(label, 1) else 0
+    lengths: dict[str, int] = {}
+    for label, length in [*zip(in_a, a.shape, strict=True), *zip(in_b, b.shape, strict=True)]:
+        known = lengths.get(label, 1)
+        lengths[label] = length if known == 1 else known
     check_elements(_count("".join([*batch, *rows, *columns]), lengths), "a product within Einsum")
     left = a.transpose([in_a.index(label) for label in [*batch, *rows, *inner]])
     right = b.transpose([in_b.index(label) for label in [*batch, *inner, *columns]])

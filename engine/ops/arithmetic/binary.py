@@ -6,7 +6,7 @@ import operator
 
 import numpy as np
 
-from engine.ops.broadcast import AUTO_BROADCAST, binary, check_broadcast
+from engine.ops.broadcast import AUTO_BROADCAST, binary, fitted
 from engine.ops.declare import Array, Attribute, Operation
 from engine.ops.elements import COMPUTED, INTEGER_DTYPES, as_numbers, own_type
 from engine.ops.infer import elementwise
@@ -23,7 +23,7 @@ def divide(left: Array, right: Array, /, *, auto_broadcast: str = "numpy", m_pyt
     Page arithmetic/divide-1.
     """
     if auto_broadcast != "numpy":
-        check_broadcast(left, right, auto_broadcast)
+        right = fitted(left, right, auto_broadcast)
     if left.dtype.kind == "f" or left.dtype not in INTEGER_DTYPES:
         return left / right
     _no_zero(right)
@@ -40,7 +40,7 @@ def floor_mod(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") ->
     ``ValueError`` for an integer divided by zero. Page arithmetic/floormod-1.
     """
     if auto_broadcast != "numpy":
-        check_broadcast(left, right, auto_broadcast)
+        right = fitted(left, right, auto_broadcast)
     if left.dtype.kind != "f" and left.dtype in INTEGER_DTYPES:
         _no_zero(right)
     return left % right
@@ -52,7 +52,7 @@ def mod(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array
     ``ValueError`` for an integer divided by zero. Page arithmetic/mod-1.
     """
     if auto_broadcast != "numpy":
-        check_broadcast(left, right, auto_broadcast)
+        right = fitted(left, right, auto_broadcast)
     if left.dtype.kind != "f" and left.dtype in INTEGER_DTYPES:
         _no_zero(right)
     return own_type(np.fmod(as_numbers(left), as_numbers(right)), left.dtype)
@@ -61,7 +61,7 @@ def mod(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array
 def power(base: Array, exponent: Array, /, *, auto_broadcast: str = "numpy") -> Array:
     """The first tensor raised to the power of the second; of integers truncated. Page arithmetic/power-1."""
     if auto_broadcast != "numpy":
-        check_broadcast(base, exponent, auto_broadcast)
+        exponent = fitted(base, exponent, auto_broadcast)
     if base.dtype in INTEGER_DTYPES:
         return _integer_power(base, exponent)
     if exponent.size == 1 and exponent.ndim <= base.ndim:
@@ -90,21 +90,21 @@ def _integer_power(base: Array, exponent: Array) -> Array:
 def maximum(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array:
     """The greater of two tensors; NaN where either is NaN. Page arithmetic/maximum-1."""
     if auto_broadcast != "numpy":
-        check_broadcast(left, right, auto_broadcast)
+        right = fitted(left, right, auto_broadcast)
     return own_type(np.maximum(left, right), left.dtype)
 
 
 def minimum(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array:
     """The lesser of two tensors; NaN where either is NaN. Page arithmetic/minimum-1."""
     if auto_broadcast != "numpy":
-        check_broadcast(left, right, auto_broadcast)
+        right = fitted(left, right, auto_broadcast)
     return own_type(np.minimum(left, right), left.dtype)
 
 
 def squared_difference(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array:
     """Square of the difference of two tensors. Page arithmetic/squared-difference-1."""
     if auto_broadcast != "numpy":
-        check_broadcast(left, right, auto_broadcast)
+        right = fitted(left, right, auto_broadcast)
     difference = left - right
     return difference * difference
 

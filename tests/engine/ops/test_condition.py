@@ -7,7 +7,7 @@ import pytest
 
 from engine.ir.element_type import ElementType
 from engine.ops.declare import AttributeProblem
-from tests.engine.ops.oracle import agree, ours
+from tests.engine.ops.oracle import agree, ours, references
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,12 @@ def test_select_takes_every_type(element_type: ElementType) -> None:
 
 
 def test_select_broadcast_modes() -> None:
-    condition, then, otherwise = np.array([True, False, True]), np.ones((2, 3), np.float32), np.zeros((3,), np.float32)
-    expected = np.array([[1, 0, 1], [1, 0, 1]], np.float32)
+    condition, then, otherwise = np.array([True, False]), np.ones((2, 3), np.float32), np.zeros((1,), np.float32)
+    expected = np.array([[1, 1, 1], [0, 0, 0]], np.float32)
     np.testing.assert_array_equal(ours("Select", 1, [condition, then, otherwise], {"auto_broadcast": "pdpd"})[0], expected)
     with pytest.raises(ValueError, match="'none'"):
         ours("Select", 1, [condition, then, otherwise], {"auto_broadcast": "none"})
+    agree("Select", 1, [condition, then, otherwise], {"auto_broadcast": "pdpd"}, oracle=references)
     with pytest.raises(ValueError, match="cannot be broadcast to"):
         ours("Select", 1, [condition, otherwise, then], {"auto_broadcast": "pdpd"})
     with pytest.raises(AttributeProblem, match="auto_broadcast"):
