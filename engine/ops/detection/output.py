@@ -79,6 +79,9 @@ def detection_output(
     if objectness is not None and first_offsets is not None:
         scores = _with_objectness(scores, _wide(objectness).reshape(images, count, 2), objectness_score, background_label_id)
         boxes = decode(boxes, _wide(first_offsets).reshape(images, count, places, 4))
+        if not normalized:
+            # As in OpenVINO, where what is decoded counts as pixels each time.
+            boxes = boxes / np.array([input_width, input_height] * 2, _F32)
     decoded = decode(boxes, _wide(offsets).reshape(images, count, places, 4))
     table = np.zeros((length, 7), _F32)
     found = 0
@@ -212,9 +215,7 @@ def detectron_output(
         raise ValueError(f"{len(deltas_weights)} weights of the deltas: expected 4")
     check_elements(4 * max_detections_per_image, "the detections")
     chances = _wide(scores)
-    boxes, usable = _refined(
-        _wide(regions), _wide(deltas).reshape(count, num_classes, 4), _wide(image_info), deltas_weights, max_delta_log_wh
-    )
+    boxes, usable = _refined(_wide(regions), _wide(deltas).reshape(count, num_classes, 4), deltas_weights, max_delta_log_wh)
     parts = []
     for label in range(1, num_classes):
         order = best_first(np.where(usable, chances[:, label], 0), float(_F32(score_threshold)))
@@ -230,17 +231,14 @@ def detectron_output(
     return narrowed(corners, regions.dtype), labels, narrowed(values, regions.dtype)
 
 
-def _refined(
-    regions: np.ndarray, deltas: np.ndarray, info: np.ndarray, weights: Sequence[float], most: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Boxes [n, classes, 4] within the image, and which regions have an area [n]."""
+def _refined(regions: np.ndarray, deltas: np.ndarray, weights: Sequence[float], most: float) -> tuple[np.ndarray, np.ndarray]:
+    """Boxes [n, classes, 4] and which regions have an area [n]. As in OpenVINO, boxes may reach beyond the image's far sides."""
     size = regions[:, 2:] - regions[:, :2] + _F32(1)
     moves = deltas / np.array(weights, _F32)
     centre = moves[..., :2] * size[:, None] + (regions[:, :2] + _F32(0.5) * size)[:, None]
     half = _F32(0.5) * (np.exp(np.minimum(moves[..., 2:], _F32(most))) * size[:, None])
     corners = np.maximum(np.concatenate([centre - half, centre + half - _F32(1)], -1), 0)
-    height, width = info.reshape(-1)[:2]
-    return np.minimum(corners, np.array([width, height] * 2, _F32)), np.all(regions[:, 2:] > regions[:, :2], axis=1)
+    return corners, np.all(regions[:, 2:] > regions[:, :2], axis=1)
 
 
 def _infer(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:

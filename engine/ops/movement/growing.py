@@ -16,6 +16,9 @@ from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.index import axes_within, whole_numbers
 from engine.ops.infer import broadcast_shapes, common_type, spelled
 
+_MAPPED = ("explicit", "none")
+"""Both say that axes_mapping is given: OpenVINO writes version 1's ``explicit`` as ``none``."""
+
 
 def broadcast(data: Array, target_shape: Array, axes_mapping: Array | None = None, /, *, mode: str = "numpy") -> Array:
     """``data`` replicated to ``target_shape`` [n]; ``axes_mapping`` [rank of data] says where its axes go in mode ``explicit``.
@@ -23,9 +26,9 @@ def broadcast(data: Array, target_shape: Array, axes_mapping: Array | None = Non
     Mode ``pdpd`` has no attribute ``axis`` here, so that the data lies at the end, as in ``numpy``.
     """
     target = _lengths(target_shape)
-    if mode == "explicit":
+    if mode in _MAPPED:
         if axes_mapping is None:
-            raise ValueError("mode 'explicit' needs the input axes_mapping")
+            raise ValueError(f"mode '{mode}' needs the input axes_mapping")
         data = data.reshape(_mapped(data.shape, whole_numbers(axes_mapping), len(target)))
     elif mode == "bidirectional":
         target = list(np.broadcast_shapes(data.shape, tuple(target)))
@@ -60,9 +63,9 @@ def _infer_broadcast(inputs: Sequence[Known], attributes: Mapping[str, Any], /) 
         return (Known(data.element_type, broadcast_shapes(given, shape)),)
     if not shape.is_static:
         return (Known(data.element_type, shape),)
-    if attributes["mode"] == "explicit" and given.is_static and len(inputs) > 2 and inputs[2].value is not None:
+    if attributes["mode"] in _MAPPED and given.is_static and len(inputs) > 2 and inputs[2].value is not None:
         given = PartialShape.of(_mapped(given.lengths, whole_numbers(inputs[2].value), len(shape.lengths)))
-    if (given.is_static and attributes["mode"] != "explicit") or given is not data.shape:
+    if (given.is_static and attributes["mode"] not in _MAPPED) or given is not data.shape:
         _check_fits(given.lengths, shape.lengths)
     return (Known(data.element_type, shape),)
 
@@ -191,7 +194,7 @@ OPERATIONS: tuple[Operation, ...] = (
         infer=_infer_broadcast,
         inputs=(2, 3),
         types=(ANY_TYPE, INTEGERS),
-        attributes=(Attribute("mode", "str", "numpy", ("numpy", "explicit", "pdpd")),),
+        attributes=(Attribute("mode", "str", "numpy", ("numpy", "explicit", "none", "pdpd")),),
     ),
     Operation(
         name="Broadcast",

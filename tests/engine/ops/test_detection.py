@@ -237,16 +237,19 @@ def test_detection_output(version: int, attributes: dict[str, object]) -> None:
     agree("DetectionOutput", version, inputs, texts, rtol=1e-4, atol=1e-5)
 
 
-def test_detection_output_refined_twice() -> None:
-    inputs = [*_detection_inputs(1, 4, False), _uniform(2, 12), _normal(2, 24)]
+@pytest.mark.parametrize("size", [4, 5])
+def test_detection_output_refined_twice(size: int) -> None:
+    inputs = [*_detection_inputs(1, size, False), _uniform(2, 12), _normal(2, 24)]
     inputs[2] = np.repeat(inputs[2], 2, axis=0)
-    texts = {"nms_threshold": 0.4, "keep_top_k": [5], "normalized": True, "objectness_score": 0.5}
+    texts = {"nms_threshold": 0.4, "keep_top_k": [5], "normalized": size == 4, "objectness_score": 0.5}
+    texts |= {} if size == 4 else {"input_height": 50, "input_width": 40}
     agree("DetectionOutput", 8, inputs, {**texts, "code_type": "caffe.PriorBoxParameter.CENTER_SIZE"}, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("edge", [70, 20])
 @pytest.mark.parametrize("most", [4, 12])
-def test_detectron_output(most: int) -> None:
-    inputs = [_boxes(12, 60), _normal(12, 12), _uniform(12, 3), np.array([[70, 70, 1]], np.float32)]
+def test_detectron_output(most: int, edge: int) -> None:
+    inputs = [_boxes(12, 60), _normal(12, 12), _uniform(12, 3), np.array([[edge, edge, 1]], np.float32)]
     texts = {"score_threshold": 0.3, "nms_threshold": 0.4, "num_classes": 3, "post_nms_count": 8, "max_detections_per_image": most}
     more = {"deltas_weights": [10.0, 10.0, 5.0, 5.0], "max_delta_log_wh": 4.0}
     agree("ExperimentalDetectronDetectionOutput", 6, inputs, {**texts, **more}, rtol=1e-4, atol=1e-3)

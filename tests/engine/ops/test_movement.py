@@ -63,6 +63,7 @@ GROWING: list[Case] = [
     ("Broadcast", 3, [DATA[:, :1], i64(7, 1, 1, 4)], {"mode": "bidirectional"}, ()),
     ("Broadcast", 3, [DATA[0], i64(3, 2, 4, 5), i64(0, 2)], {"mode": "explicit"}, ()),
     ("Broadcast", 1, [DATA[0], i64(3, 2, 4, 5), i64(0, 2)], {"mode": "explicit"}, ()),
+    ("Broadcast", 1, [DATA[0], i64(3, 2, 4, 5), i64(0, 2)], {"mode": "none"}, ()),
     ("Broadcast", 1, [DATA, i64(2, 2, 3, 4)], {}, ()),
     ("Tile", 1, [DATA, i64(2, 1, 3)], {}, ()),
     ("Tile", 1, [DATA, i64(2, 1, 1, 3)], {}, ()),
