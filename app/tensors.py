@@ -33,7 +33,6 @@ class Statistics:
     zeros: int
     nans: int
     infinities: int
-    scanned: int
 
 
 def numbers(array: np.ndarray) -> np.ndarray | None:
@@ -55,10 +54,10 @@ def statistics(array: np.ndarray) -> Statistics | None:
     nans = int(np.isnan(flat).sum())
     infinities = flat.size - finite.size - nans
     if not finite.size:
-        return Statistics(math.nan, math.nan, math.nan, math.nan, 0, nans, infinities, flat.size)
+        return Statistics(math.nan, math.nan, math.nan, math.nan, 0, nans, infinities)
     with np.errstate(all="ignore"):
         mean, deviation = float(finite.mean()), float(finite.std())
-    return Statistics(float(finite.min()), float(finite.max()), mean, deviation, int((finite == 0).sum()), nans, infinities, flat.size)
+    return Statistics(float(finite.min()), float(finite.max()), mean, deviation, int((finite == 0).sum()), nans, infinities)
 
 
 def short(number: float) -> str:

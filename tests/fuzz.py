@@ -166,7 +166,7 @@ def _made_up(model: Model, dice: random.Random) -> dict[str, np.ndarray]:
     """Small inputs of the declared types and shapes."""
     made: dict[str, np.ndarray] = {}
     for one in model.inputs:
-        lengths = [] if one.shape.dimensions is None else [min(length, 40) or dice.randrange(3) for length in one.shape.at_least()]
+        lengths = [] if one.shape.dimensions is None else [min(length, 40) or dice.randrange(3) for length in one.shape.lengths_or_zeros()]
         if len(lengths) > 12 or one.element_type is None or one.element_type.dtype == object or one.element_type.dtype.names:
             continue
         made[one.name] = np.full(lengths if np.prod(lengths) < 1e6 else (1,), dice.choice((0, 1, 1, 2, 7)), one.element_type.dtype)

@@ -136,7 +136,7 @@ def _first_value(result: LayerId, body: Body, outer: Sequence[Known]) -> Known |
 
 
 def _never_computed(result: Known) -> Known:
-    shape = DYNAMIC if result.shape.dimensions is None else PartialShape.of(result.shape.at_least())
+    shape = DYNAMIC if result.shape.dimensions is None else PartialShape.of(result.shape.lengths_or_zeros())
     return Known(result.element_type, shape)
 
 

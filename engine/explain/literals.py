@@ -66,7 +66,7 @@ def attribute_text(value: Any) -> str:
         case ElementType():
             return f"ElementType({value.value!r})"
         case PartialShape():
-            return repr(tuple(value.at_least()))
+            return repr(tuple(value.lengths_or_zeros()))
         case float():
             return repr(value)
         case bool() | int() | str() | None:

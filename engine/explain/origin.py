@@ -69,11 +69,6 @@ def genealogy(debugger: Debugger, address: str, most: int = 500) -> tuple[Step, 
     return tuple(steps)
 
 
-def came_from(debugger: Debugger, address: str) -> Step:
-    """One step of the genealogy: the value at an address and what it was made from."""
-    return genealogy(debugger, address, 1)[0]
-
-
 class _Walk:
     def __init__(self, debugger: Debugger) -> None:
         self.debugger = debugger

@@ -31,8 +31,6 @@ class Pattern:
     """Such as ``for loop``."""
     trip_count: int | None
     """The constant trip count, -1 for no limit; None when it is computed."""
-    initial_condition: bool | None
-    """The constant initial condition; None when it is computed."""
     condition: bool | None
     """The constant condition Result; None when the body computes it."""
     sliced_inputs: int
@@ -59,7 +57,7 @@ def pattern(debugger: Debugger, static: str) -> Pattern:
     if not isinstance(region, LoopRegion):
         raise ValueError(f"{static} is no loop")
     if region.kind != "Loop":
-        return Pattern("sliced iteration" if region.sliced else "single pass", None, True, True, len(region.sliced), certain=True)
+        return Pattern("sliced iteration" if region.sliced else "single pass", None, True, len(region.sliced), certain=True)
     trips = _constant(debugger, program, region.trip_count)
     initial = np.True_ if region.condition is None else _constant(debugger, program, region.condition)
     condition = np.True_ if region.condition_result is None else _constant(debugger, region.program, region.condition_result)
@@ -71,7 +69,7 @@ def pattern(debugger: Debugger, static: str) -> Pattern:
     count = -1 if count in (2**31 - 1, 2**63 - 1) else count
     limit = "unlimited" if count == -1 else "limited"
     key = (limit, "true" if first else "computed", "true" if again else "computed")
-    return Pattern(_name(key, first, again), count, first, again, len(region.sliced), certain=count is not None)
+    return Pattern(_name(key, first, again), count, again, len(region.sliced), certain=count is not None)
 
 
 def _name(key: tuple[str, str, str], first: bool | None, again: bool | None) -> str:

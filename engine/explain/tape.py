@@ -52,9 +52,3 @@ def branch_tape(debugger: Debugger, static: str) -> Tape:
         raise ValueError(f"{static} is no If")
     taken, _ = debugger.timeline.executions.branch_rows(instruction.region)
     return Tape(static, taken, debugger, program)
-
-
-def tapes(debugger: Debugger) -> tuple[Tape, ...]:
-    """The tape of every If of the model, outer ones first."""
-    found = [(program, one) for program in debugger.plan.programs for one in program.instructions if isinstance(one.region, IfRegion)]
-    return tuple(branch_tape(debugger, f"{program.address}/{one.label}") for program, one in found)

@@ -8,12 +8,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from engine.ir import aligned
 from engine.ir.bits import pack, packed_bytes, unpack
 from engine.ir.element_type import ElementType
 
-_CACHE_LINE = 64
 _LARGE = 1 << 14
-"""Bytes from which a matrix product gains more from alignment than a copy costs (a third of the time of one row times a matrix)."""
+"""Bytes from which a matrix product gains more from alignment than a copy costs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,8 +56,8 @@ def decode(data: memoryview | bytes, element_type: ElementType, elements: int) -
         raise ValueError(f"{len(data)} bytes hold no {elements} elements of {element_type}: {size} are needed")
     raw = np.frombuffer(data, np.uint8, size)
     if element_type.bits >= 8:
-        wanted = _CACHE_LINE if len(raw) >= _LARGE else element_type.dtype.alignment
-        array = raw.view(element_type.dtype) if raw.ctypes.data % wanted == 0 else _aligned(raw, element_type.dtype)
+        wanted = aligned.CACHE_LINE if len(raw) >= _LARGE else element_type.dtype.alignment
+        array = raw.view(element_type.dtype) if raw.ctypes.data % wanted == 0 else _moved(raw, element_type.dtype)
         return raw != 0 if element_type is ElementType.BOOLEAN and raw.size and raw.max() > 1 else array
     codes = unpack(raw, element_type.bits, elements)
     if element_type.dtype.names:
@@ -86,13 +86,11 @@ def encode(array: np.ndarray) -> bytes:
     return pack(codes, element_type.bits).tobytes()
 
 
-def _aligned(raw: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """OpenVINO does not align constants in the file; one copy to a cache line's beginning makes every later use fast."""
-    room = np.empty(raw.size + _CACHE_LINE, np.uint8)
-    begin = -room.ctypes.data % _CACHE_LINE
-    aligned = room[begin : begin + raw.size]
-    aligned[:] = raw
-    return aligned.view(dtype)
+def _moved(raw: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """OpenVINO does not align constants in the file; one copy makes every later use fast."""
+    array = aligned.empty((raw.size // dtype.itemsize,), dtype)
+    array[...] = raw.view(dtype)
+    return array
 
 
 def _decode_strings(data: memoryview | bytes, elements: int) -> np.ndarray:

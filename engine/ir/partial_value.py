@@ -43,11 +43,6 @@ class PartialValue:
         return PartialValue(least, most)
 
     @property
-    def is_exact(self) -> bool:
-        """Whether each element can have one value only."""
-        return bool((self.least == self.most).all())
-
-    @property
     def is_idle(self) -> bool:
         """Whether nothing is known of any element."""
         return bool(np.isneginf(self.least).all() and np.isposinf(self.most).all())

@@ -170,8 +170,8 @@ class PartialShape:
             return DYNAMIC
         return PartialShape(tuple(mine.unite(theirs) for mine, theirs in zip(self.dimensions, other.dimensions, strict=True)))
 
-    def at_least(self) -> tuple[int, ...]:
-        """The concrete shape of what was never computed: unknown dimensions count as their least length."""
+    def lengths_or_zeros(self) -> tuple[int, ...]:
+        """The concrete shape of what was never computed: a length that is not fixed is 0, whatever its bounds, as in OpenVINO."""
         return () if self.dimensions is None else tuple(d.length if d.is_static else 0 for d in self.dimensions)
 
     def __str__(self) -> str:

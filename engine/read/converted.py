@@ -1,4 +1,7 @@
-"""Models of other frameworks, converted by the installed OpenVINO's frontends and then read as IR."""
+"""Models of other frameworks, converted by the installed OpenVINO's frontends and then read as IR.
+
+JAX has no file of its own: save its model as a TensorFlow SavedModel (jax2tf).
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,6 @@ from engine.read.limits import ReadLimits
 from engine.read.openvino import read_openvino
 from engine.read.openvino.weights import Weights, WeightsFile
 from engine.read.recognise import Format
-
-CONVERTED = frozenset({Format.TFLITE, Format.FROZEN, Format.SAVED_MODEL, Format.PADDLE, Format.EXPORTED_PROGRAM})
-"""What OpenVINO converts. JAX has no file of its own: save its model as a TensorFlow SavedModel (jax2tf)."""
 
 _PROCESS = Path(__file__).with_name("conversion_process.py")
 _NAMES = {Format.TFLITE: "model.tflite", Format.FROZEN: "model.pb", Format.PADDLE: "model.pdmodel"}

@@ -305,5 +305,5 @@ def _loop_outputs(
 
 def _counter(node: Node, slot: int) -> Counter:
     port = node.outputs[0]
-    shape = port.shape.at_least() if port.shape.is_static else ()
+    shape = port.shape.lengths if port.shape.is_static else ()
     return Counter(slot, port.element_type or ElementType.I64, shape, node.id)

@@ -30,13 +30,6 @@ def truth(value: Any) -> bool:
     return bool(value.item())
 
 
-def branch_truth(value: Any) -> bool:
-    """An If's condition; OpenVINO looks at the first element only, and so do we when there are several."""
-    if np.size(value) == 0:
-        raise ValueError(f"the condition has shape {list(np.shape(value))}, expected one element")
-    return bool(value.flat[0]) if isinstance(value, np.ndarray) else bool(value)
-
-
 def parts(region: LoopRegion, sliced: Sliced, source: Any) -> int:
     """How many parts a sliced input has; for a TensorIterator ``start`` and ``end`` count, both included."""
     if isinstance(source, tuple):
@@ -137,7 +130,7 @@ def empty_join(output: Concatenated, shape: PartialShape, dtype: np.dtype) -> An
         return ()
     if shape.dimensions is None:
         return np.zeros((0,), dtype)
-    lengths = list(shape.at_least())
+    lengths = list(shape.lengths_or_zeros())
     if output.stacked:
         lengths.insert(output.axis if output.axis >= 0 else output.axis + len(lengths) + 1, 0)
     elif not lengths:

@@ -49,7 +49,7 @@ class Zeros:
     def is_small(self, address: str, layer: LayerId, most: int) -> bool:
         """Whether inference knows that an output of a node never has more than so many elements."""
         shape = self.propagated.output(address, layer).shape
-        return shape.is_static and math.prod(shape.at_least()) <= most
+        return shape.is_static and math.prod(shape.lengths) <= most
 
     def parameter(self, address: str, layer: LayerId) -> Any:
         """Zeros for a Parameter that nothing feeds."""
@@ -58,7 +58,7 @@ class Zeros:
     def result(self, address: str, layer: LayerId) -> Any:
         """Zeros for a Result (or Parameter) that was never computed."""
         element_type, shape = self.known_result(address, layer)
-        lengths = shape.at_least()
+        lengths = shape.lengths_or_zeros()
         check_elements(int(np.prod(lengths, dtype=object)), "a value that was never computed")
         dtype = (element_type or ElementType.F32).dtype
         return settle(np.full(lengths, "", dtype) if element_type is ElementType.STRING else np.zeros(lengths, dtype))
