@@ -1,7 +1,7 @@
 """Damages model files at random and takes them all the way through: ``python -m tests.fuzz --seconds 600 --seed 1 [FILES]``.
 
-Each case is read, checked, run under small limits, drawn, and written, in a process of its own kind that dies alone. Found is
-what no file may bring about: an error that is not the engine's, a crash, more than 10 s, more than 1 GB.
+Each case is read, checked, run under small limits, drawn, and written, and things are typed into its debugger, in a process of its
+own kind that dies alone. Found is what nobody may bring about: an error that is not the engine's, a crash, more than 10 s, more than 1 GB.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from engine.check.check import check
 from engine.errors import EngineError
 from engine.ir.model import Model
 from engine.ops.catalogue import CATALOGUE
+from engine.read.limits import ReadLimits
 from engine.view.build import graph_view
 from engine.view.dot import dot_text
 from engine.view.overlay import overlay_at
@@ -36,11 +37,14 @@ from engine.view.payload import structure
 from engine.write import write_model
 from sample_models import samples
 from tests.mutations import mutated
+from tests.typed import type_into
 
 MOST_SECONDS = 10
 MOST_BYTES = 2**30
-LIMITS = engine.Limits(iterations=10_000, seconds=2, memory_bytes=2**28)
+READ_LIMITS = ReadLimits(unpacked_bytes=2**26, conversion_seconds=6)
+LIMITS = engine.Limits(iterations=10_000, seconds=2, memory_bytes=2**26)
 
+_ARCHIVE = Path(__file__).parent / "engine" / "read" / "files" / "while_loop_saved_model.zip"
 _HEAD = '<ir_version: 9, opset_import: ["" : 18, "own" : 1]>\n'
 _ONNX = {
     "loop.onnx": """agraph (int64 trips, bool go, float[N] x) => (float[M] last, float[K, L] seen) {
@@ -98,10 +102,11 @@ class Finding:
 
 
 def originals(files: Sequence[Path] = ()) -> list[Original]:
-    """The files given, or all sample models and three ONNX models with bodies."""
+    """The files given, or all sample models, three ONNX models with bodies, and a zip archive."""
     if files:
         return [_original(path, ()) for path in files]
     own = [_original(one.model, tuple(given.arrays() for given in one.sets if not given.never_ends)) for one in samples()]
+    own.append(Original(_ARCHIVE.name, _ARCHIVE.read_bytes(), b""))
     return own + [Original(name, onnx.parser.parse_model(_HEAD + text).SerializeToString(), b"") for name, text in _ONNX.items()] * 3
 
 
@@ -114,13 +119,15 @@ def case_of(chosen: Sequence[Original], seed: int, number: int) -> tuple[Origina
     """The files of one case, and the dice that go on to choose its inputs."""
     dice = random.Random(f"{seed}:{number}")
     original = dice.choice(chosen)
-    return original, *mutated(dice, original.document, original.weights), dice
+    # A sound one now and then: what is typed into it gets further.
+    sound = dice.random() < 0.1
+    return original, *((original.document, original.weights) if sound else mutated(dice, original.document, original.weights)), dice
 
 
 def go_through(document: bytes, weights: bytes, inputs: Sequence[dict[str, np.ndarray]], dice: random.Random) -> None:
     """From bytes to everything that a user would see of them; what is raised is no ``EngineError``."""
     try:
-        model = engine.read_model(document, weights)
+        model = engine.read_model(document, weights, limits=READ_LIMITS)
     except EngineError:
         return
     str(check(model, CATALOGUE).summary())
@@ -160,13 +167,14 @@ def _debug(model: Model, inputs: dict[str, np.ndarray], dice: random.Random) -> 
     overlay_at(debugger, view).as_data()
     debugger.run()
     overlay_at(debugger, view).as_data()
+    type_into(debugger, dice)
 
 
 def _made_up(model: Model, dice: random.Random) -> dict[str, np.ndarray]:
     """Small inputs of the declared types and shapes."""
     made: dict[str, np.ndarray] = {}
     for one in model.inputs:
-        lengths = [] if one.shape.dimensions is None else [min(length, 40) or dice.randrange(3) for length in one.shape.lengths_or_zeros()]
+        lengths = [min(dimension.least, 40) or dice.randrange(3) for dimension in one.shape.dimensions or ()]
         if len(lengths) > 12 or one.element_type is None or one.element_type.dtype == object or one.element_type.dtype.names:
             continue
         made[one.name] = np.full(lengths if np.prod(lengths) < 1e6 else (1,), dice.choice((0, 1, 1, 2, 7)), one.element_type.dtype)
@@ -186,8 +194,8 @@ def _work(report: Connection, files: Sequence[Path], seed: int, first: int, unti
             report.send(None)
             return
         report.send(number)
-        faulthandler.dump_traceback_later(MOST_SECONDS, exit=True)
         original, document, weights, dice = case_of(chosen, seed, number)
+        faulthandler.dump_traceback_later(MOST_SECONDS, exit=True)
         try:
             go_through(document, weights, original.inputs, dice)
             found = ""
@@ -261,9 +269,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _keep(folder: Path | None, number: int, document: bytes, weights: bytes) -> None:
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-        target = folder / (f"case_{number}" + (".onnx" if document[:1] == b"\x08" else ".xml"))
+        target = folder / (f"case_{number}" + _suffix(document))
         target.write_bytes(document)
         target.with_suffix(".bin").write_bytes(weights)
+
+
+def _suffix(document: bytes) -> str:
+    return ".onnx" if document[:1] == b"\x08" else ".zip" if document[:2] == b"PK" else ".xml"
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""Ways to damage a model file: blindly in its bytes, and with knowledge of what an XML document, weights or an ONNX model are made of."""
+"""Ways to damage a model file: blindly in its bytes, and knowing what an XML document, weights, an ONNX model or an archive is made of."""
 
 from __future__ import annotations
 
 import copy
+import io
 import random
 import struct
+import zipfile
 from collections.abc import Callable
 
 import onnx
@@ -83,6 +85,8 @@ def mutated(dice: random.Random, document: bytes, weights: bytes) -> tuple[bytes
             document = _bytes(dice, document)
         elif document.startswith(b"\x08"):
             document = _onnx(dice, document)
+        elif document.startswith(b"PK"):
+            document = _archive(dice, document)
         else:
             document = _xml(dice, document)
     return document, weights
@@ -244,6 +248,64 @@ _XML: tuple[Callable[[random.Random, etree._Element, list[etree._Element]], None
     *(_change_attribute,) * 5,
     *(_remove_attribute, _take_attribute, _remove, _double, _move, _exchange, _change_text, _change_text, _another_operation),
 )
+
+
+# -- zip archives -------------------------------------------------------------------------------------------------
+
+ENTRIES = (
+    "../x",
+    "/x",
+    "a/../../x",
+    "..\\x",
+    "C:\\x",
+    "\0",
+    "a" * 2000,
+    "/".join("a" * 300),
+    "saved_model.pb",
+    "model",
+    "model/",
+    "é\u202e",
+)
+_LINK = 0o120777 << 16
+_BOMB = 2**26 + 1
+
+
+def _archive(dice: random.Random, document: bytes) -> bytes:
+    """An entry more or less, under another name, with other contents, as a link; or a lie about its size."""
+    made = io.BytesIO()
+    try:
+        with zipfile.ZipFile(io.BytesIO(document)) as files:
+            entries = [(info.filename, files.read(info), info.external_attr) for info in files.infolist()]
+    except Exception:  # zipfile's own, of any kind, for what was damaged before
+        return _bytes(dice, document)
+    number = dice.randrange(len(entries)) if entries else 0
+    match dice.randrange(6) if entries else 0:
+        case 0:
+            entries.insert(number, (dice.choice(ENTRIES), dice.choice((b"", b"x", bytes(_BOMB))), dice.choice((0, _LINK))))
+        case 1:
+            entries[number] = (dice.choice(ENTRIES), *entries[number][1:])
+        case 2:
+            entries[number] = (entries[number][0], _bytes(dice, entries[number][1]), entries[number][2])
+        case 3:
+            del entries[number]
+        case 4:
+            entries[number] = (*entries[number][:2], _LINK)
+        case _:
+            return _lie(dice, document)
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as files:
+        for name, data, attributes in entries:
+            info = zipfile.ZipInfo(name)
+            info.external_attr = attributes
+            info.compress_type = files.compression
+            files.writestr(info, data)
+    return made.getvalue()
+
+
+def _lie(dice: random.Random, document: bytes) -> bytes:
+    """Another number in the header of an entry: its size, its offset, its method, a zip64 mark."""
+    header = document.find(dice.choice((b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06")), dice.randrange(len(document)))
+    at = header + dice.randrange(4, 46)
+    return document[:at] + dice.choice((b"\xff\xff\xff\xff", b"\0\0\0\0", b"\xff\xff", dice.randbytes(4))) + document[at + 4 :]
 
 
 # -- ONNX ---------------------------------------------------------------------------------------------------------
