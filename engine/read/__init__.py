@@ -16,6 +16,10 @@ __all__ = ["ReadLimits", "read_model"]
 
 _READ = "OpenVINO IR (.xml with its .bin), ONNX, TensorFlow, TensorFlow Lite, PaddlePaddle and PyTorch exported programs are read"
 
+_OLDER_PADDLE = (
+    "OpenVINO reads the older form only: save it with FLAGS_enable_pir_api=0 in the environment (.pdmodel with .pdiparams), or as ONNX"
+)
+
 
 def read_model(source: str | os.PathLike[str] | bytes, weights: Weights = None, *, limits: ReadLimits = ReadLimits()) -> Model:
     """The Model of a file, recognised by its content.
@@ -48,6 +52,8 @@ def _read_bytes(document: bytes, weights: Weights, file: str, limits: ReadLimits
             from engine.read import converted
 
             return converted.read_file(Path(file), found, limits) if file else converted.read_bytes(document, found, weights, limits)
+        case Format.PADDLE_JSON:
+            raise ReadError(f"this is {found.value}; {_OLDER_PADDLE}", Where(file))
         case _:
             raise ReadError(f"this is {found.value}; {_READ}", Where(file))
 

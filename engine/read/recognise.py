@@ -14,6 +14,7 @@ class Format(Enum):
     FROZEN = "a frozen TensorFlow graph"
     SAVED_MODEL = "a TensorFlow SavedModel"
     PADDLE = "a PaddlePaddle model"
+    PADDLE_JSON = "a PaddlePaddle program in JSON"
     EXPORTED_PROGRAM = "a PyTorch exported program"
     ZIP = "a zip archive"
     HDF5 = "an HDF5 file"
@@ -65,6 +66,8 @@ def recognise(head: bytes) -> Format:
         return Format.ONNX
     if len(head) > 3 and head[0] == 0x0A:
         return _first_message(head)
+    if head.startswith(b'{"base_code"') and b'"magic":"pir"' in head:
+        return Format.PADDLE_JSON
     return Format.TEXT if all(byte in b"\t\r\n" or 32 <= byte < 127 for byte in head) else Format.UNKNOWN
 
 

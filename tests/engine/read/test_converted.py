@@ -63,6 +63,30 @@ def test_a_tensor_array_of_tensorflow_lite() -> None:
     assert result.control_flow[0].kind == "Loop"
 
 
+PADDLE = FILES / "linear.pdmodel"
+# What PaddlePaddle itself gives for 0 to 5.
+LINEAR = np.array([[0, 0.8395185, 0.61140436, 1.753974], [0, 0, 3.3018303, 4.827249]], np.float32)
+
+
+@pytest.mark.parametrize("by_path", [True, False])
+def test_a_model_of_paddlepaddle_runs_with_its_results(by_path: bool) -> None:
+    parameters = PADDLE.with_suffix(".pdiparams").read_bytes()
+    model = engine.read_model(PADDLE) if by_path else engine.read_model(PADDLE.read_bytes(), parameters)
+    assert model.converted_from.startswith("a PaddlePaddle model, converted by OpenVINO")
+    result = engine.run(model, [np.arange(6, dtype=np.float32).reshape(2, 3)])
+    np.testing.assert_allclose(result.outputs[0], LINEAR, rtol=1e-6)
+
+
+def test_a_model_of_paddlepaddle_without_its_parameters_is_one_sentence() -> None:
+    with pytest.raises(ReadError, match=r"PaddlePaddle model; OpenVINO does not convert it: .*pdiparams"):
+        engine.read_model(PADDLE.read_bytes())
+
+
+def test_a_program_of_paddlepaddle_3_says_how_to_save_it() -> None:
+    with pytest.raises(ReadError, match="PaddlePaddle program in JSON; OpenVINO reads the older form only: save it with FLAGS"):
+        engine.read_model(b'{"base_code":{"magic":"pir","trainable":true,"version":4},"program":{"regions":[]}}')
+
+
 @pytest.mark.parametrize(
     ("head", "found"),
     [
