@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,8 @@ class Watches:
     """The watched expressions of one debugger, by id."""
 
     def __init__(self, debugger: Debugger) -> None:
-        self._debugger = debugger
+        # Not in a ring: what a debugger holds is freed as soon as nobody uses it any more.
+        self._debugger: Debugger = weakref.proxy(debugger)
         self._items: dict[int, Expression] = {}
         self._next = 1
         self._shapes: dict[int, tuple[int, ...]] = {}

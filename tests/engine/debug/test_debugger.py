@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -341,3 +344,21 @@ def test_restart_forgets_everything():
     assert (d.cursor.step, d.steps, d.state) == (0, 0, "paused")
     d.run()
     assert d.result.outputs[0] == 104
+
+
+def test_what_a_debugger_holds_is_freed_with_it():
+    """Not when the collector comes by: a run may hold gigabytes."""
+    gc.collect()
+    gc.disable()
+    try:
+        d = debugger()
+        d.watches.add("state + 1")
+        d.breakpoints.add("main/last", "state > 1000")
+        for move in (d.step, d.next_iteration, d.run, d.step_back, d.run):
+            move()
+            d.watches.values()
+        held = weakref.ref(d)
+        del d, move
+        assert held() is None
+    finally:
+        gc.enable()
