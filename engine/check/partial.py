@@ -21,7 +21,10 @@ Rule = Callable[[Operation, Sequence[Known], Mapping[str, Any]], Sequence[Ends]]
 
 _FLOATS = frozenset({ElementType.F64, ElementType.F32, ElementType.F16, ElementType.BF16})
 _WHOLE = frozenset({ElementType.I64, ElementType.I32, ElementType.I16, ElementType.I8, ElementType.U64, ElementType.U32, ElementType.U8})
+_SCATTERS = ("ScatterElementsUpdate", "ScatterNDUpdate", "ScatterUpdate")
 _FOLLOWED_TYPES = _FLOATS | _WHOLE | {ElementType.BOOLEAN}
+_OF_ONE_KNOWN = frozenset({"Concat", "LogicalAnd", "LogicalOr", "Maximum", "Minimum", "Select", *_SCATTERS})
+"""Operations that say something also when one input is known and another not at all."""
 _ENDLESS = (-np.inf, np.inf)
 _RANGES: Mapping[ElementType | None, tuple[float, float]] = {
     ElementType.BOOLEAN: (0.0, 1.0),
@@ -37,7 +40,7 @@ class _NotFollowed(ValueError):
 def followed(operation: Operation, inputs: Sequence[Known], attributes: Mapping[str, Any], inferred: Sequence[Known]) -> Sequence[Known]:
     """``inferred`` with what the inputs' intervals say of the outputs' elements; kernels' exceptions come through."""
     rule = None if operation.opset else FOLLOWED.get(operation.name)
-    if rule is None or not _is_worth_following(inputs, inferred):
+    if rule is None or not _is_worth_following(operation.name, inputs, inferred):
         return inferred
     try:
         ends = rule(operation, inputs, attributes)
@@ -46,13 +49,12 @@ def followed(operation: Operation, inputs: Sequence[Known], attributes: Mapping[
     return [_settled(known, *each) for known, each in zip(inferred, ends, strict=True)]
 
 
-def _is_worth_following(inputs: Sequence[Known], inferred: Sequence[Known]) -> bool:
-    """Fractions say something of shapes only where they come from a shape."""
-    if any(known.value is not None or known.element_type is None for known in inferred):
-        return False
-    if any(known.partial is not None for known in inputs):
-        return True
-    return any(known.value is not None for known in inputs) and all(known.element_type not in _FLOATS for known in inferred)
+def _is_worth_following(name: str, inputs: Sequence[Known], inferred: Sequence[Known]) -> bool:
+    """Where nothing is known in part, only few operations make something of it; and fractions matter only where they come from a shape."""
+    for known in inputs:
+        if known.partial is not None:
+            return all(one.value is None for one in inferred)
+    return name in _OF_ONE_KNOWN and inferred[0].element_type not in _FLOATS and any(known.value is not None for known in inputs)
 
 
 def _elements(known: Known) -> PartialValue:
@@ -194,9 +196,7 @@ FOLLOWED: Mapping[str, Rule] = {
     "GatherND": _moved(0),
     "Pad": _moved(0, 3),
     "Reshape": _moved(0),
-    "ScatterElementsUpdate": _moved(0, 2),
-    "ScatterNDUpdate": _moved(0, 2),
-    "ScatterUpdate": _moved(0, 2),
+    **dict.fromkeys(_SCATTERS, _moved(0, 2)),
     "Slice": _moved(0),
     "Split": _moved(0),
     "Squeeze": _moved(0),

@@ -222,3 +222,35 @@ def test_a_trip_count_in_an_interval_bounds_the_loop(tmp_path: Path) -> None:
     read = read_model(tmp_path / "m.xml")
     known = propagate(read, CATALOGUE).output("main", read.graph.results[0].id)
     assert known.shape == PartialShape.of([Dimension(2, 5), 3])
+
+
+def test_what_is_either_of_two_lies_in_both_intervals(tmp_path: Path) -> None:
+    """A shape out of an If has the lengths of either branch; one that a loop changes keeps what it never changes."""
+    condition, data = ops.parameter([], np.bool_), ops.parameter([-1, 4])
+
+    def branch(rows: int) -> tuple[ov.Model, ov.Node]:
+        taken = ops.parameter([2], np.int64)
+        columns = ops.gather(taken, ops.constant(np.int64([1])), ops.constant(0))
+        return ov.Model([ops.concat([ops.constant(np.int64([rows])), columns], 0)], [taken]), taken
+
+    (then, then_shape), (other, other_shape) = branch(2), branch(5)
+    choice = ops.if_op(condition)
+    choice.set_then_body(then)
+    choice.set_else_body(other)
+    choice.set_input(ops.shape_of(data).output(0), then_shape, other_shape)
+    chosen = choice.set_output(then.results[0], other.results[0])
+
+    shape = ops.parameter([2], np.int64)
+    longer = ops.add(shape, ops.constant(np.int64([1, 0])))
+    body = ov.Model([ops.constant(np.bool_(True)), longer], [shape])
+    loop = ops.loop(ops.constant(np.int64(7)), ops.constant(np.bool_(True)))
+    loop.set_function(body)
+    loop.set_special_body_ports([-1, 0])
+    loop.set_merged_input(shape, chosen, longer.output(0))
+    grown = loop.get_iter_value(longer.output(0), -1)
+
+    zeros = [ops.broadcast(ops.constant(np.float32(0)), target) for target in (chosen, grown)]
+    ov.save_model(ov.Model(zeros, [condition, data]), tmp_path / "m.xml", compress_to_fp16=False)
+    read = read_model(tmp_path / "m.xml")
+    found = propagate(read, CATALOGUE)
+    assert [str(found.output("main", result.id).shape) for result in read.graph.results] == ["[2..5,4]", "[?,4]"]
