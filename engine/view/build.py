@@ -39,7 +39,7 @@ def graph_view(model: Model, folding: Folding | None = None, root: str = ROOT) -
     while builder.waiting:
         builder.add_place(builder.waiting.popleft())
     lines = Lines(builder.places, constants_shown=folding.constants)
-    boxes = (replace(node, constants=_pills(lines.constants.get(node.id, []))) for node in builder.nodes)
+    boxes = (node if node.members else replace(node, constants=_pills(lines.constants.get(node.id, []))) for node in builder.nodes)
     nodes, edges = cut_long_edges(tuple(sized(box) for box in boxes), tuple(lines.edges))
     unrolled = frozenset(one.address for one in folding.unrolled)
     return GraphView(root, nodes, tuple(builder.clusters), edges, hidden=builder.hidden, title=model.name, unrolled=unrolled)

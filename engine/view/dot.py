@@ -176,7 +176,7 @@ def _look(node: ViewNode) -> str:
 
 
 def _edge(edge: ViewEdge, standalone: bool) -> str:
-    backwards = edge.kind in _REVERSED
+    backwards = edge.kind in _REVERSED or edge.upwards
     tail, head = (edge.target, edge.source) if backwards else (edge.source, edge.target)
     words = [f'id={edge.id} class="{edge.kind}"']
     if backwards:

@@ -131,7 +131,7 @@ def _toggle_group(model: Model, folding: Folding, address: str) -> Folding:
     label = labels(graph)
     members = members_of(address, place, label, topological(graph))
     shown = [layer for layer in members if graph.by_id[layer].constant is None]
-    within = partition(place, address, members, label, _COMFORTABLE) if len(shown) > _COMFORTABLE else ()
+    within = partition(graph, place, address, members, _COMFORTABLE) if len(shown) > _COMFORTABLE else ()
     regions = {f"{place}/{label[layer]}" for layer in shown if graph.by_id[layer].bodies}
     return replace(folding, folded=folded | set(within) | regions, opened=opened)
 
@@ -187,5 +187,4 @@ def _groups(graph: Graph, place: str, *, chains: bool, most: int) -> set[str]:
     if len(_alone(graph, in_chain)) + len(found) <= most:
         return found
     # Chains may cross the borders of scopes, so that too many nodes are folded by scope alone.
-    label = labels(graph)
-    return set(partition(place, f"{place}/*", topological(graph), label, min(most, _COMFORTABLE)))
+    return set(partition(graph, place, f"{place}/*", topological(graph), min(most, _COMFORTABLE)))

@@ -126,6 +126,8 @@ class ViewEdge:
     """Seen only while one of its ends is pointed at or selected: it is one of many lines into a box of outer values."""
     placed: bool = True
     """Has a say in the layout."""
+    upwards: bool = False
+    """Closes a cycle among folded boxes, and so leads up to one that stands above its source."""
 
 
 @dataclass(frozen=True, eq=False)

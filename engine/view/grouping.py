@@ -7,6 +7,7 @@ A group's address looks like a place but can be none: ``main/encoder%2F*`` holds
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 from engine.ir.address import decode, labels
 from engine.ir.model import Body, Graph, LayerId, Model, Node
-from engine.view.order import on_cycles, topological
+from engine.view.order import on_cycles, topological, turned
 from engine.view.roles import handed_in
 
 CHAIN = "~shape"
@@ -27,6 +28,9 @@ _SHAPE_ARITHMETIC = frozenset(
     | {"Sub", "Mul", "Div", "Max", "Min", "Cast"}
 )
 _SHORTEST_CHAIN = 3
+_MOST_TURNED = 8
+_MOST_LINES = 6
+"""Scopes that would make more lines upwards, or more lines for each box, are no help to a reader."""
 
 
 def is_group(address: str) -> bool:
@@ -206,17 +210,40 @@ def scope_prefixes(label: str) -> Iterator[str]:
             yield label[: match.end()]
 
 
-def partition(place: str, base: str, layers: Sequence[LayerId], label: Mapping[LayerId, str], most: int) -> tuple[str, ...]:
+def partition(graph: Graph, place: str, base: str, layers: Sequence[LayerId], most: int) -> tuple[str, ...]:
     """Groups for nodes that are too many to draw: name scopes where names have them, else neighbourhoods in running order.
 
     ``base`` is the address of the group that they are in, such as ``main/*`` for a whole graph; at most ``most`` boxes remain.
     """
+    label = labels(graph)
     prefix = base[len(place) + 1 :].partition("*")[0]
-    scopes = () if _RANGE.search(base) else _scopes(place, prefix, [label[layer] for layer in layers], most)
-    if scopes:
+    drawn = [layer for layer in layers if graph.by_id[layer].constant is None]
+    scopes = () if _RANGE.search(base) else _scopes(place, prefix, [label[layer] for layer in drawn], most)
+    prefixes = [scope.removesuffix("*") for scope in scopes]
+    if scopes and _flows(graph, {layer: _box_of(f"{place}/{label[layer]}", prefixes) for layer in drawn}):
         return scopes
     size = max(2, -(-len(layers) // max(1, min(most, 48))))
     return tuple(f"{base}~{begin}..{min(begin + size, len(layers))}" for begin in range(0, len(layers), size))
+
+
+def _box_of(address: str, prefixes: Sequence[str]) -> str:
+    """The one of these prefixes, sorted and none the beginning of another, with which an address begins; itself when there is none.
+
+    >>> _box_of("main/b/x", ["main/a/", "main/b/"]), _box_of("main/c", ["main/a/", "main/b/"])
+    ('main/b/', 'main/c')
+    """
+    at = bisect.bisect_right(prefixes, address)
+    return prefixes[at - 1] if at and address.startswith(prefixes[at - 1]) else address
+
+
+def _flows(graph: Graph, box: Mapping[LayerId, str]) -> bool:
+    """Whether boxes for nodes (in running order) make a picture that is read from above to below, with few lines back and forth."""
+    pairs = (
+        (box[source.layer], box[layer]) for layer in box for source in graph.sources[layer] if source is not None and source.layer in box
+    )
+    between = list(dict.fromkeys((source, target) for source, target in pairs if source != target))
+    boxes = list(dict.fromkeys(box.values()))
+    return len(turned(boxes, between)) <= max(_MOST_TURNED, len(boxes) // 8) and len(between) <= _MOST_LINES * len(boxes)
 
 
 def _scopes(place: str, prefix: str, names: Sequence[str], most: int) -> tuple[str, ...]:
@@ -245,4 +272,4 @@ def _scopes(place: str, prefix: str, names: Sequence[str], most: int) -> tuple[s
             cut.remove(scope)
             cut |= inside[scope]
             waiting = sorted((*waiting, *inside[scope]), key=lambda one: (size[one], one))
-    return tuple(sorted(f"{place}/{scope}*" for scope in cut))
+    return tuple(f"{place}/{scope}*" for scope in sorted(cut))

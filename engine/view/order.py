@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import TypeVar
 
 from engine.ir.model import Graph, LayerId
@@ -12,17 +12,25 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def topological(graph: Graph) -> tuple[LayerId, ...]:
-    """Node ids, producers before consumers, otherwise in document order; nodes on a cycle come last."""
+    """Node ids, producers before consumers, otherwise in document order."""
     arcs = [(source.layer, layer) for layer, sources in graph.sources.items() for source in sources if source is not None]
     return tuple(levels([node.id for node in graph.nodes], arcs))
 
 
-def levels(keys: Sequence[Key], arcs: Iterable[tuple[Key, Key]]) -> Mapping[Key, int]:
-    """For each key the length of the longest path that ends in it, in topological order; what is on a cycle comes last, at level 0."""
+def turned(keys: Sequence[Key], arcs: Sequence[tuple[Key, Key]]) -> set[tuple[Key, Key]]:
+    """The arcs without which there are no cycles: those on cycles that lead to a key that comes before their own."""
+    cyclic = on_cycles(keys, arcs)
+    position = {key: number for number, key in enumerate(keys)} if cyclic else {}
+    return {(source, target) for source, target in arcs if source in cyclic and target in cyclic and position[source] > position[target]}
+
+
+def levels(keys: Sequence[Key], arcs: Sequence[tuple[Key, Key]]) -> Mapping[Key, int]:
+    """For each key the length of the longest path that ends in it, in topological order; arcs that close cycles do not count."""
     following: dict[Key, list[Key]] = {key: [] for key in keys}
     missing = dict.fromkeys(keys, 0)
+    closing = turned(keys, arcs)
     for source, target in arcs:
-        if source != target:
+        if source != target and (source, target) not in closing:
             following[source].append(target)
             missing[target] += 1
     level: dict[Key, int] = {}
@@ -36,12 +44,10 @@ def levels(keys: Sequence[Key], arcs: Iterable[tuple[Key, Key]]) -> Mapping[Key,
             missing[target] -= 1
             if not missing[target]:
                 ready.append(target)
-    for key in keys:
-        level.setdefault(key, 0)
     return level
 
 
-def on_cycles(keys: Iterable[Key], arcs: Sequence[tuple[Key, Key]]) -> set[Key]:
+def on_cycles(keys: Collection[Key], arcs: Sequence[tuple[Key, Key]]) -> set[Key]:
     """The keys that lie on cycles, or on paths between cycles; arcs from a key to itself do not count."""
     left = set(keys)
     for forwards in (True, False):

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from engine.view.boxes import sized
 from engine.view.graph import ViewEdge, ViewNode
-from engine.view.order import levels
+from engine.view.order import levels, turned
 from engine.view.rows import SIDEWAYS
 
 LONGEST = 12
@@ -45,7 +45,9 @@ def cut_long_edges(nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]) -> 
         for edge in edges
         if edge.kind not in SIDEWAYS
     ]
-    level = levels([node.id for node in nodes], [*arcs, *_into_rows(nodes, edges)])
+    ids = [node.id for node in nodes]
+    closing = turned(ids, arcs)
+    level = levels(ids, [*arcs, *_into_rows(nodes, edges)])
     by_id = {node.id: node for node in nodes}
     lowest: dict[str, str] = {}
     for edge in edges:
@@ -59,15 +61,16 @@ def cut_long_edges(nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]) -> 
             short = level[edge.target] - level[edge.source] <= LONGEST
             kept.append(replace(edge, placed=short and lowest[edge.target] == edge.source))
             continue
-        if edge.kind not in _CUT or edge.source in copied or edge.target in copied or level[edge.target] - level[edge.source] <= LONGEST:
-            kept.append(edge)
+        whole = edge.kind not in _CUT or edge.source in copied or edge.target in copied
+        if whole or abs(level[edge.target] - level[edge.source]) <= LONGEST:
+            kept.append(replace(edge, upwards=edge.kind in _CUT and (edge.source, edge.target) in closing))
             continue
         number = str(len(stubs) // 2 + 1)
         near, far = by_id[edge.source], by_id[edge.target]
-        ids = [f"n{len(nodes) + len(stubs) + end}" for end in (0, 1)]
+        ends = [f"n{len(nodes) + len(stubs) + end}" for end in (0, 1)]
         towards, back = f"continues at {far.title} {far.name}", f"comes from {near.title} {near.name}"
-        stubs.append(sized(ViewNode(ids[0], "stub", edge.tensor, number, cluster=near.cluster, tooltip=towards)))
-        stubs.append(sized(ViewNode(ids[1], "stub", edge.tensor, number, cluster=far.cluster, tooltip=back)))
-        kept.append(ViewEdge(f"{edge.id}a", "stub", edge.source, ids[0], edge.tensor))
-        kept.append(replace(edge, source=ids[1]))
+        stubs.append(sized(ViewNode(ends[0], "stub", edge.tensor, number, cluster=near.cluster, tooltip=towards)))
+        stubs.append(sized(ViewNode(ends[1], "stub", edge.tensor, number, cluster=far.cluster, tooltip=back)))
+        kept.append(ViewEdge(f"{edge.id}a", "stub", edge.source, ends[0], edge.tensor))
+        kept.append(replace(edge, source=ends[1]))
     return (*nodes, *stubs), tuple(kept)
