@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,8 @@ from engine.trace.control_flow import ControlFlowRecord
 _COMPARISON = re.compile(r"\{0\} (?P<sign>==|!=|<=|>=|<|>) \{1\}")
 _FALSE = {"==": "does not equal", "!=": "equals", "<": "is not <", "<=": "is not <=", ">": "is not >", ">=": "is not >="}
 """What it means that a comparison is false."""
+_LOGIC = {"{0} & {1}": "and", "{0} | {1}": "or", "~{0}": "not"}
+_OF_BITS = {"BitwiseAnd": "and", "BitwiseOr": "or", "BitwiseNot": "not"}
 _LONGEST_CHAIN = 12
 
 
@@ -151,36 +154,44 @@ def _fact(debugger: Debugger, program: Program, graph: str, instruction: Instruc
     values = [_value(debugger, one) for one in named]
     fixed = [slot not in program.producer and slot not in program.parameters.values() for slot in instruction.inputs]
     shown = [_shown("" if is_const else name, value) for name, value, is_const in zip(named, values, fixed, strict=True)]
-    comparison = _COMPARISON.fullmatch(instruction.symbol)
     following: int | None = None
-    if comparison and len(shown) == 2:
-        text = f"{shown[0]} {_FALSE[comparison['sign']]} {shown[1]}"
-    elif instruction.symbol == "{0} & {1}" or (instruction.node.type == "BitwiseAnd" and _are_truths(values)):
-        false = [number for number, value in enumerate(values) if value is not None and not np.all(value)]
-        following = instruction.inputs[false[0]] if false else None
-        text = f"{' and '.join(shown[number] for number in false)} {'is' if len(false) == 1 else 'are'} false" if false else "both are true"
-    elif instruction.symbol == "{0} | {1}" or (instruction.node.type == "BitwiseOr" and _are_truths(values)):
-        following = instruction.inputs[0]
-        text = "neither side is true"
-    elif instruction.symbol == "~{0}" or (instruction.node.type == "BitwiseNot" and _are_truths(values)):
-        text = f"{shown[0]} is true"
-    else:
-        computed = [slot for slot in instruction.inputs if slot in program.producer]
-        same = len(computed) == 1 and _is_same(values[instruction.inputs.index(computed[0])], _value(debugger, address))
-        following = computed[0] if same else None
-        text = f"{instruction.node.type}({', '.join(shown)}) is {_shown('', _value(debugger, address))}"
+    match _logic(instruction, values):
+        case "and":
+            false = [number for number, value in enumerate(values) if value is not None and not np.all(value)]
+            following = instruction.inputs[false[0]] if false else None
+            sides = " and ".join(shown[number] for number in false) or "one side"
+            text = f"{sides} {'are' if len(false) > 1 else 'is'} false"
+        case "or":
+            following = instruction.inputs[0]
+            text = "neither side is true"
+        case "not":
+            text = f"{shown[0]} is true"
+        case "":
+            computed = [slot for slot in instruction.inputs if slot in program.producer]
+            same = len(computed) == 1 and _is_same(values[instruction.inputs.index(computed[0])], _value(debugger, address))
+            following = computed[0] if same else None
+            text = f"{instruction.node.type}({', '.join(shown)}) is {_shown('', _value(debugger, address))}"
+        case sign:
+            text = f"{shown[0]} {_FALSE[sign]} {shown[1]}"
     return Fact(address, instruction.node.type, text, tuple(named)), following
 
 
-def _are_truths(values: list[np.ndarray | None]) -> bool:
-    return all(value is not None and value.dtype == bool for value in values)
+def _logic(instruction: Instruction, values: Sequence[np.ndarray | None]) -> str:
+    """The sign of a comparison; ``and``, ``or`` or ``not``, also of bits that are truths; empty for what is neither."""
+    comparison = _COMPARISON.fullmatch(instruction.symbol)
+    if comparison and len(values) == 2:
+        return comparison["sign"]
+    if instruction.symbol in _LOGIC:
+        return _LOGIC[instruction.symbol]
+    truths = all(value is not None and value.dtype == bool for value in values)
+    return _OF_BITS.get(instruction.node.type, "") if truths else ""
 
 
 def _parameter_fact(debugger: Debugger, program: Program, graph: str, slot: int) -> Fact:
     name = _name(program, graph, slot)
     node = next((layer for layer, one in program.parameters.items() if one == slot), None)
     kind = "Const" if node is None else "Parameter"
-    return Fact(name, kind, f"{_shown(name, _value(debugger, name))}", ())
+    return Fact(name, kind, _shown(name, _value(debugger, name)), ())
 
 
 def _name(program: Program, graph: str, slot: int) -> str:
@@ -213,12 +224,7 @@ def _shown(name: str, value: np.ndarray | None) -> str:
     quoted = f"`{label}`" if label else ""
     if value is None or np.size(value) != 1:
         return quoted or "the value"
-    item = np.asarray(value).reshape(-1)[0]
-    text = (
-        f"{float(item):.6g}"
-        if np.asarray(value).dtype.kind in "fV"
-        else str(item).lower()
-        if np.asarray(value).dtype == bool
-        else str(item)
-    )
+    array = np.asarray(value)
+    (item,) = array.reshape(-1)
+    text = f"{float(item):.6g}" if array.dtype.kind in "fV" else str(item).lower() if array.dtype == bool else str(item)
     return f"{quoted} = {text}" if quoted else text
