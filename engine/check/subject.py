@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,38 +10,22 @@ from engine.check.known import scalar_value
 from engine.check.propagate import Propagated, propagate
 from engine.check.region import iterations, with_absent
 from engine.errors import Where
-from engine.ir.address import labels
-from engine.ir.model import IF, LOOP, TENSOR_ITERATOR, Body, Graph, InputMap, LayerId, Model, Node, OutputMap
+from engine.ir.model import IF, LOOP, TENSOR_ITERATOR, Body, InputMap, LayerId, Model, Node, OutputMap
 from engine.ir.shape import Dimension, static
-from engine.ir.walk import graphs
+from engine.ir.walk import PlacedGraph, graphs
 from engine.ops.catalogue import Catalogue
 from engine.ops.declare import NOTHING_KNOWN, Known, Operation, Role
-
-
-@dataclass(frozen=True, eq=False)
-class Place:
-    """A graph of the model, and what holds it."""
-
-    address: str
-    """Static address: ``main`` or ``main/while_3/body``."""
-    graph: Graph
-    owner: Node | None = None
-    body: Body | None = None
-
-    @cached_property
-    def labels(self) -> Mapping[LayerId, str]:
-        return labels(self.graph)
 
 
 @dataclass(frozen=True, eq=False)
 class Region:
     """A body of a Loop, TensorIterator or If, and the node that holds it."""
 
-    place: Place
+    place: PlacedGraph
     """Of the node."""
     node: Node
     body: Body
-    within: Place
+    within: PlacedGraph
     """Of what is in the body."""
 
     @property
@@ -63,9 +47,9 @@ class Subject:
     catalogue: Catalogue
 
     @cached_property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[PlacedGraph, ...]:
         """Every graph, an outer one before those inside it."""
-        return tuple(Place(found.address, found.graph, found.owner, found.body) for found in graphs(self.model))
+        return tuple(graphs(self.model))
 
     @cached_property
     def propagated(self) -> Propagated:
@@ -88,7 +72,7 @@ class Subject:
         """What only OpenVINO's reader insists on is not asked of ONNX models."""
         return self.model.dialect == "openvino"
 
-    def where(self, place: Place, node: Node, port: str = "") -> Where:
+    def where(self, place: PlacedGraph, node: Node, port: str = "") -> Where:
         """The place of a node (or of one of its ports) for a diagnostic."""
         operation = self.operation(node)
         title = operation.title if operation else node.type
@@ -124,7 +108,7 @@ class Subject:
         return tuple(region for region in self.regions if region.node.type in (LOOP, TENSOR_ITERATOR))
 
     @cached_property
-    def ifs(self) -> tuple[tuple[Place, Node], ...]:
+    def ifs(self) -> tuple[tuple[PlacedGraph, Node], ...]:
         """Every If that has both bodies."""
         return tuple((place, node) for place in self.places for node in place.graph.nodes if node.type == IF and len(node.bodies) > 1)
 
@@ -148,7 +132,7 @@ class Subject:
         results = {result.id: self.parameter(region, result.id) for result in region.body.graph.results}
         return iterations(region.node, region.body, self.outer(region), results)
 
-    def nodes(self) -> Iterator[tuple[Place, Node]]:
+    def nodes(self) -> Iterator[tuple[PlacedGraph, Node]]:
         """Every node of every graph."""
         for place in self.places:
             for node in place.graph.nodes:
@@ -159,11 +143,11 @@ class Subject:
         sources = region.place.graph.sources[region.node.id]
         return with_absent(region.node, sources, self.inputs(region.place, region.node))
 
-    def inputs(self, place: Place, node: Node) -> list[Known]:
+    def inputs(self, place: PlacedGraph, node: Node) -> list[Known]:
         """What is known of what feeds a node."""
         return self.propagated.inputs(place.address, place.graph.sources[node.id])
 
-    def input(self, place: Place, node: Node, index: int) -> Known:
+    def input(self, place: PlacedGraph, node: Node, index: int) -> Known:
         """What is known of what feeds one input of a node."""
         known = self.inputs(place, node)
         return known[index] if index < len(known) else NOTHING_KNOWN

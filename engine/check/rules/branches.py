@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from engine.check.diagnostic import Severity
 from engine.check.rule import Finding, Rule
-from engine.check.subject import Place, Subject
+from engine.check.subject import Subject
 from engine.ir.element_type import ElementType
 from engine.ir.model import Node
+from engine.ir.walk import PlacedGraph
 from engine.ops.declare import Known
 
 
-def _conditions(subject: Subject) -> Iterator[tuple[Place, Node, Known]]:
+def _conditions(subject: Subject) -> Iterator[tuple[PlacedGraph, Node, Known]]:
     for place, node in subject.ifs:
         if node.inputs:
             yield place, node, subject.input(place, node, 0)
@@ -77,7 +78,7 @@ def condition_of_several(subject: Subject) -> Iterator[Finding]:
             yield _shape_finding(subject, place, node, known, "The first element decides, as in OpenVINO.")
 
 
-def _shape_finding(subject: Subject, place: Place, node: Node, known: Known, advice: str) -> Finding:
+def _shape_finding(subject: Subject, place: PlacedGraph, node: Node, known: Known, advice: str) -> Finding:
     return Finding(
         subject.where(place, node, "input 0"),
         f"The condition has shape {known.shape}, expected a scalar or one element.",
@@ -186,7 +187,7 @@ def branch_output_ranks(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _outputs(subject: Subject) -> Iterator[tuple[Place, Node, int, list[Known]]]:
+def _outputs(subject: Subject) -> Iterator[tuple[PlacedGraph, Node, int, list[Known]]]:
     """Each output of each If whose condition is not constant, with what is known of it in each branch."""
     for place, node in subject.ifs:
         regions = [region for region in subject.regions if region.node is node]

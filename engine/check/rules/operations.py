@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from engine.check.diagnostic import Severity
 from engine.check.rule import Finding, Rule
-from engine.check.subject import Place, Subject
+from engine.check.subject import Subject
 from engine.errors import listed, shorten
 from engine.ir.model import IF, LOOP, TENSOR_ITERATOR, Node
+from engine.ir.walk import PlacedGraph
 from engine.ops.declare import REQUIRED, AttributeProblem, Role, typed
 
 _PLACES = 5
@@ -26,7 +27,7 @@ def unknown_operation(subject: Subject) -> Iterator[Finding]:
     Example that passes:
         <layer type="Add" version="opset1" .../>
     """
-    found: dict[str, list[tuple[Place, Node]]] = {}
+    found: dict[str, list[tuple[PlacedGraph, Node]]] = {}
     for place, node in subject.nodes():
         if subject.operation(node) is None and not subject.catalogue.elsewhere(node.type, node.opset):
             found.setdefault(node.type, []).append((place, node))

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from engine.check.diagnostic import Severity
 from engine.check.order import ASSIGN, READ_VALUE, order
 from engine.check.rule import Finding, Rule
-from engine.check.subject import Place, Subject
+from engine.check.subject import Subject
 from engine.errors import Where, listed, shorten
 from engine.ir.model import Edge, Node
+from engine.ir.walk import PlacedGraph
 
 
 def duplicate_layer_id(subject: Subject) -> Iterator[Finding]:
@@ -105,7 +106,7 @@ def edge_to_nowhere(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _edge_where(subject: Subject, place: Place, node: Node | None) -> Where:
+def _edge_where(subject: Subject, place: PlacedGraph, node: Node | None) -> Where:
     return subject.where(place, node) if node is not None else Where(subject.model.file, 0, place.address)
 
 

@@ -7,20 +7,21 @@ from collections.abc import Iterator
 from engine.check.diagnostic import Severity
 from engine.check.propagate import Contradiction
 from engine.check.rule import Finding, Rule
-from engine.check.subject import Place, Subject
+from engine.check.subject import Subject
 from engine.errors import shorten
 from engine.ir.model import Node, Port
+from engine.ir.walk import PlacedGraph
 from engine.ops.declare import Known, Operation, Role
 
 
-def _contradictions(subject: Subject, *, alive: bool, of_types: bool | None) -> Iterator[tuple[Place, Node, Contradiction]]:
+def _contradictions(subject: Subject, *, alive: bool, of_types: bool | None) -> Iterator[tuple[PlacedGraph, Node, Contradiction]]:
     places = {place.address: place for place in subject.places}
     for one in subject.propagated.contradictions:
         if (one.graph not in subject.never_run) is alive and of_types in (None, one.of_types):
             yield places[one.graph], places[one.graph].graph.by_id[one.layer], one
 
 
-def _finding(subject: Subject, place: Place, node: Node, one: Contradiction, advice: str) -> Finding:
+def _finding(subject: Subject, place: PlacedGraph, node: Node, one: Contradiction, advice: str) -> Finding:
     inputs = subject.inputs(place, node)
     spelled = ", ".join(f"{known.element_type or '?'} {known.shape}" for known in inputs[:8])
     operation = subject.operation(node)
@@ -104,7 +105,7 @@ def type_not_supported(subject: Subject) -> Iterator[Finding]:
                 yield _unsupported(subject, place, node, operation, index, known)
 
 
-def _unsupported(subject: Subject, place: Place, node: Node, operation: Operation, index: int, known: Known) -> Finding:
+def _unsupported(subject: Subject, place: PlacedGraph, node: Node, operation: Operation, index: int, known: Known) -> Finding:
     allowed = sorted(str(one) for one in operation.types[min(index, len(operation.types) - 1)])
     return Finding(
         subject.where(place, node, f"input {index}"),
@@ -115,7 +116,7 @@ def _unsupported(subject: Subject, place: Place, node: Node, operation: Operatio
     )
 
 
-def _declared(subject: Subject) -> Iterator[tuple[Place, Node, int, Port, Known]]:
+def _declared(subject: Subject) -> Iterator[tuple[PlacedGraph, Node, int, Port, Known]]:
     """Each output that a file declares, with what is known of it; bodies' Parameters and nodes with bodies have rules of their own."""
     for place, node in subject.nodes():
         if node.bodies or node.type in ("Parameter", "Const", "Result"):

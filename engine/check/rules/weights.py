@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from engine.check.diagnostic import Severity
 from engine.check.rule import Finding, Rule
-from engine.check.subject import Place, Subject
+from engine.check.subject import Subject
 from engine.ir.constant import packed_size
 from engine.ir.element_type import ElementType
 from engine.ir.model import Node
+from engine.ir.walk import PlacedGraph
 
 
 def undecodable_constant(subject: Subject) -> Iterator[Finding]:
@@ -87,7 +88,7 @@ def overlapping_constants(subject: Subject) -> Iterator[Finding]:
         offset="0" size="8", and offset="8" size="8"
     """
     ranges = sorted(_ranges(subject), key=lambda one: one[:2])
-    last: tuple[int, int, Place, Node] | None = None
+    last: tuple[int, int, PlacedGraph, Node] | None = None
     for begin, end, place, node in ranges:
         if last is not None and begin < last[1] and (begin, end) != last[:2] and begin != last[0]:
             yield Finding(
@@ -101,7 +102,7 @@ def overlapping_constants(subject: Subject) -> Iterator[Finding]:
             last = (begin, end, place, node)
 
 
-def _ranges(subject: Subject) -> Iterator[tuple[int, int, Place, Node]]:
+def _ranges(subject: Subject) -> Iterator[tuple[int, int, PlacedGraph, Node]]:
     for place, node in subject.nodes():
         offset = node.attributes.get("offset")
         if node.constant is not None and isinstance(offset, str) and offset.isdigit() and len(offset) < 19 and len(node.constant.data):
