@@ -160,7 +160,7 @@ def _means(channels: np.ndarray, corners: np.ndarray, scale: float) -> np.ndarra
 
 def _pixels(start: np.floating, end: np.floating, bins: int, length: int) -> list[tuple[int, int]]:
     size = (end - start) / _F32(bins)
-    firsts = np.clip(np.floor(start + np.arange(bins, dtype=_F32) * size), 0, length - 1)
+    firsts = np.clip(np.floor(start + np.arange(bins, dtype=_F32) * size), 0, length)
     lasts = np.clip(np.ceil(start + np.arange(1, bins + 1, dtype=_F32) * size), 0, length)
     return [(int(first), int(last)) for first, last in zip(firsts, lasts, strict=True)]
 

@@ -53,6 +53,7 @@ def max_pool_with_indices(
 ) -> tuple[Array, Array]:
     """Largest element of each window, and where it lies: the first one, counted over the axes from ``axis`` on.
 
+    Where no element is greater than what padding counts as, the index is 0, as in OpenVINO.
     ``[N, C, lengths...] -> [N, C, places...]`` twice. Spec: pooling/max-pool-8, -14.
     """
     frame = frame_of(data.shape, kernel, strides, dilations, pads_begin, pads_end, auto_pad, rounding_type)
@@ -65,7 +66,9 @@ def max_pool_with_indices(
     for block, part in frame.blocks(values, _lowest(values.dtype)):
         maxima[block], places[block] = _located(part, frame, places.dtype)
     where = _indices(places, data.shape, frame, axis, index_element_type.dtype)
-    return maxima.reshape(where.shape).astype(data.dtype, copy=False), where
+    maxima = maxima.reshape(where.shape)
+    where[maxima <= _lowest(values.dtype)] = 0
+    return maxima.astype(data.dtype, copy=False), where
 
 
 def _comparable(data: Array) -> Array:
@@ -73,9 +76,8 @@ def _comparable(data: Array) -> Array:
 
 
 def _lowest(dtype: np.dtype) -> float:
-    if dtype.kind == "f":
-        return float("-inf")
-    return int(np.iinfo(dtype).min)
+    """What padding counts as: where the page says minus infinity, OpenVINO has the least finite number, and a window may be all padding."""
+    return float(np.finfo(dtype).min) if dtype.kind == "f" else int(np.iinfo(dtype).min)
 
 
 def _located(values: Array, frame: Frame, small: np.dtype) -> tuple[Array, Array]:

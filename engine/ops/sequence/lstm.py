@@ -21,7 +21,6 @@ from engine.ops.sequence.recurrent import (
 )
 
 _DEFAULTS = ("sigmoid", "tanh", "tanh")
-_GATES = "fico"
 
 
 def lstm_cell(
@@ -71,17 +70,17 @@ def lstm_cell_with_peepholes(
     input_forget: bool,
     weights_format: str,
 ) -> tuple[Array, Array]:
-    """One step as files of opset1 have it: any order of gates, input gate ``1 - f``, peepholes ``[3*H]`` for f, i, o.
+    """One step as files of opset1 have it: input gate ``1 - f``, peepholes ``[3*H]`` for f, i, o, which the page leaves out.
 
-    Shapes as LSTMCell-4. Spec: sequence/lstm-cell-1 (the page leaves out what only files of opset1 carry).
+    Shapes as LSTMCell-4. The gates are in the order fico, as the page says, whatever ``weights_format`` says: OpenVINO's own files have
+    ``ifco`` there, and its CPU does not look at it. Spec: sequence/lstm-cell-1.
     """
     check_weights(data, weights, recurrence, 4, hidden_size)
-    order = [weights_format.index(gate) for gate in _GATES]
     dtype, previous = data.dtype, computable(cell)
     gates = np.matmul(computable(data), computable(weights).T) + np.matmul(computable(hidden), computable(recurrence).T)
     if bias is not None:
         gates += computable(bias)
-    gate_of = [np.ascontiguousarray(gates[:, position * hidden_size : (position + 1) * hidden_size]) for position in order]
+    gate_of = [np.ascontiguousarray(gates[:, position * hidden_size : (position + 1) * hidden_size]) for position in range(4)]
     peep = np.zeros((3, hidden_size), previous.dtype) if peepholes is None else computable(peepholes).reshape(3, hidden_size)
     first, second, third = chosen(activations, _DEFAULTS)
     forget, enter, candidate, leave = gate_of

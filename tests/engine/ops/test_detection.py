@@ -112,9 +112,10 @@ def test_roi_pooling_bilinear(size: tuple[int, int]) -> None:
     agree("ROIPooling", 2, inputs, texts, rtol=1e-4, atol=1e-5)
 
 
-def test_ps_roi_pooling_average() -> None:
+@pytest.mark.parametrize("scale", [0.25, 0.5])
+def test_ps_roi_pooling_average(scale: float) -> None:
     inputs = [_normal(2, 18, 8, 9), _in_batch(_boxes(5, 30), 2)]
-    agree("PSROIPooling", 1, inputs, {"output_dim": 2, "group_size": 3, "spatial_scale": 0.25, "mode": "average"}, rtol=1e-4, atol=1e-5)
+    agree("PSROIPooling", 1, inputs, {"output_dim": 2, "group_size": 3, "spatial_scale": scale, "mode": "average"}, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("group", [1, 3])

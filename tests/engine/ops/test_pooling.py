@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.engine.ops.oracle import agree, ours
+from tests.engine.ops.oracle import agree, ours, references
 
 RANDOM = np.random.default_rng(0)
 ROUNDINGS = ["floor", "ceil", "ceil_torch"]
@@ -52,9 +52,13 @@ def test_of_equal_maxima_the_first_counts() -> None:
 
 
 def test_a_window_of_padding_alone_has_the_least_number() -> None:
-    """The page calls padding minus infinity; OpenVINO's CPU starts from the least finite number."""
-    attributes = {"kernel": "2", "strides": "3", "pads_begin": "0", "pads_end": "1", "rounding_type": "ceil"}
-    np.testing.assert_array_equal(ours("MaxPool", 1, [np.ones((1, 1, 5), np.float32)], attributes)[0], [[[1, 1, -np.inf]]])
+    """The page calls padding minus infinity; OpenVINO starts from the least finite number."""
+    attributes = window([2], [3], [0], [1], rounding_type="ceil", auto_pad="explicit")
+    agree("MaxPool", 1, [np.ones((1, 1, 5), np.float32)], attributes)
+    agree("MaxPool", 1, [np.ones((1, 1, 5), np.float16)], attributes, oracle=references)
+    places = {**attributes, "dilations": [1], "index_element_type": "i64", "axis": 0}
+    agree("MaxPool", 8, [np.ones((1, 2, 5), np.float32)], places)
+    agree("MaxPool", 8, [np.array([0, 1, 2, 0, 0], np.uint8).reshape(1, 1, 5)], places)
 
 
 SPEC_SQUARE = np.array([[-1, 2, 3], [4, 5, -6], [-7, 8, 9]], np.float32).reshape(1, 1, 3, 3)
