@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import ModelProto, parser
 
+import engine
+from engine.ir.model import Model
+
 HEADER = '<ir_version: 8, opset_import: ["" : 17, "local" : 1]>'
 
 
@@ -186,3 +189,8 @@ CASES = (
     Case("sequences", SEQUENCE, X),
     Case("a sequence that is carried", CARRIED_SEQUENCE, X),
 )
+
+
+def read(text: str) -> Model:
+    """The Model of a graph in ONNX's own text."""
+    return engine.read_model(parser.parse_model(HEADER + text).SerializeToString())
