@@ -53,7 +53,7 @@ def max_pool_with_indices(
 ) -> tuple[Array, Array]:
     """Largest element of each window, and where it lies: the first one, counted over the axes from ``axis`` on.
 
-    Where no element is greater than what padding counts as, the index is 0, as in OpenVINO.
+    Where no element is greater than what padding counts as, it is the first of its channel, as in OpenVINO.
     ``[N, C, lengths...] -> [N, C, places...]`` twice. Spec: pooling/max-pool-8, -14.
     """
     frame = frame_of(data.shape, kernel, strides, dilations, pads_begin, pads_end, auto_pad, rounding_type)
@@ -65,10 +65,8 @@ def max_pool_with_indices(
     places = np.empty((planes, *frame.counts), np.uint8 if prod(kernel) <= 256 else np.uint32)
     for block, part in frame.blocks(values, _lowest(values.dtype)):
         maxima[block], places[block] = _located(part, frame, places.dtype)
-    where = _indices(places, data.shape, frame, axis, index_element_type.dtype)
-    maxima = maxima.reshape(where.shape)
-    where[maxima <= _lowest(values.dtype)] = 0
-    return maxima.astype(data.dtype, copy=False), where
+    where = _indices(places, maxima <= _lowest(values.dtype), data.shape, frame, axis, index_element_type.dtype)
+    return maxima.reshape(where.shape).astype(data.dtype, copy=False), where
 
 
 def _comparable(data: Array) -> Array:
@@ -103,8 +101,8 @@ def _located(values: Array, frame: Frame, small: np.dtype) -> tuple[Array, Array
     return values, np.zeros(values.shape, small) if where is None else where
 
 
-def _indices(where: Array, shape: Sequence[int], frame: Frame, axis: int, dtype: np.dtype) -> Array:
-    """Flat indices from kernel places."""
+def _indices(where: Array, least: Array, shape: Sequence[int], frame: Frame, axis: int, dtype: np.dtype) -> Array:
+    """Flat indices from kernel places, the first of its channel where the maximum is the ``least`` number."""
     steps = [prod(shape[position + 1 :]) for position in range(len(shape))]
     reach = np.zeros(1, np.int64)
     first = np.zeros((), np.int64)
@@ -116,6 +114,7 @@ def _indices(where: Array, shape: Sequence[int], frame: Frame, axis: int, dtype:
     planes = np.add.outer(*(np.arange(shape[position]) * (steps[position] if position >= axis else 0) for position in (0, 1)))
     result = reach.astype(dtype).take(where)
     result += first.astype(dtype)
+    result[least] = 0
     result = result.reshape(*shape[:2], *frame.counts)
     result += planes.astype(dtype).reshape(*planes.shape, *(1,) * len(frame.counts))
     if frame.is_padded:
