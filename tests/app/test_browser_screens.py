@@ -1,0 +1,110 @@
+"""In a real chromium: what fits on the screen, what the address holds, whose upload is whose, and wrong input."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from sample_models import FOLDER
+from tests.app.test_browser import LONG, open_sample, place
+
+pytestmark = pytest.mark.browser
+SCREENS = [(1280, 800), (1920, 1080)]
+ROWS = ".st-key-loop_rows tbody tr"
+WHOLE = (".st-key-transport", ".st-key-canvas_graph .canvas", ".st-key-side", ".st-key-lens", ".verdict")
+HIDDEN_BELOW = "() => { const page = document.querySelector('[data-testid=stMain]'); return page.scrollHeight - page.clientHeight; }"
+
+
+@pytest.mark.parametrize(("width", "height"), SCREENS)
+def test_the_first_picture_needs_no_scrolling(page: Page, server: str, width: int, height: int) -> None:
+    page.set_viewport_size({"width": width, "height": height})
+    open_sample(page, server, "decoder")
+    page.keyboard.press("End")
+    expect(place(page)).to_contain_text("finished")
+    for part in WHOLE:
+        expect(page.locator(part).first).to_be_in_viewport(ratio=0.99)
+    expect(page.locator(ROWS).nth(4)).to_be_in_viewport(ratio=0.99)
+    assert page.evaluate(HIDDEN_BELOW) <= 2
+
+
+@pytest.mark.parametrize(("width", "height"), SCREENS)
+def test_the_picture_stays_where_it_is_while_stepping(page: Page, server: str, width: int, height: int) -> None:
+    page.set_viewport_size({"width": width, "height": height})
+    canvas = open_sample(page, server, "count_primes", set="up_to_30", step="400")
+    before = canvas.bounding_box()
+    for step in range(401, 409):
+        page.keyboard.press("ArrowRight")
+        expect(place(page)).to_contain_text(f"step {step}")
+        assert canvas.bounding_box() == before
+
+
+def test_the_row_of_the_moment_is_in_sight(page: Page, server: str) -> None:
+    open_sample(page, server, "collatz", set="twenty_seven", step="600")
+    row = page.locator(".st-key-loop_rows tr.now")
+    expect(row).to_be_in_viewport(ratio=0.9)
+    words = row.inner_text()
+    page.keyboard.press("Shift+ArrowRight")
+    expect(row).not_to_have_text(words)
+    expect(row).to_be_in_viewport(ratio=0.9)
+
+
+def test_the_address_holds_what_is_looked_at_and_back_still_leaves(page: Page, server: str) -> None:
+    page.goto(server)
+    page.get_by_role("button", name="Open A decoder that knows when to stop").click(timeout=LONG)
+    expect(page.locator(".st-key-canvas_graph .canvas .box.current")).to_be_visible(timeout=LONG)
+    page.keyboard.press("ArrowRight")
+    expect(place(page)).to_contain_text("step 1")
+    page.get_by_role("radio", name="Matrix").click()
+    page.get_by_role("radio", name="Code").click()
+    expect(page).to_have_url(re.compile("lens=matrix"))
+    expect(page).to_have_url(re.compile("panel=code"))
+    page.reload()
+    expect(page.locator(".st-key-code .row.now")).to_be_visible(timeout=LONG)
+    expect(page.get_by_role("radio", name="Matrix")).to_be_checked()
+    expect(place(page)).to_contain_text("step 1")
+    page.go_back()
+    expect(page.get_by_role("button", name="Open A decoder that knows when to stop")).to_be_attached(timeout=LONG)
+
+
+def test_two_people_do_not_share_an_upload(page: Page, browser: Browser, server: str) -> None:
+    other = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
+    for who, name in ((page, "collatz"), (other, "swap")):
+        who.goto(server)
+        files = [FOLDER / name / "model.xml", FOLDER / name / "model.bin"]
+        who.locator("input[type=file]").first.set_input_files([file for file in files if file.exists()])
+        expect(who.locator(".st-key-canvas_graph .box").first).to_be_visible(timeout=LONG)
+    page.keyboard.press("ArrowRight")
+    expect(place(page)).to_contain_text("step 1")
+    for step in (1, 2):
+        other.keyboard.press("ArrowRight")
+        expect(place(other)).to_contain_text(f"step {step}")
+    page.keyboard.press("ArrowLeft")
+    expect(place(page)).to_contain_text("looking back")
+    expect(page.locator(".st-key-canvas_graph")).to_contain_text("while_not_one")
+    expect(other.locator(".st-key-canvas_graph")).not_to_contain_text("while_not_one")
+    expect(place(other)).to_contain_text("step 2")
+    other.context.close()
+
+
+def test_what_is_typed_wrong_is_not_run(page: Page, server: str) -> None:
+    open_sample(page, server, "collatz", panel="inputs")
+    field = page.get_by_label(re.compile("^number"))
+    field.fill("many")
+    page.get_by_role("button", name="Run with these").click()
+    expect(page.locator(".st-key-told")).to_contain_text("no value of type i64")
+    expect(field).to_have_value("many")
+    field.fill("6")
+    page.keyboard.press("Enter")
+    expect(page.locator(".st-key-told")).to_be_hidden()
+    page.get_by_role("button", name="Run with these").click()
+    expect(page.get_by_role("combobox").first).to_have_value("edited")
+
+
+def test_the_first_nan_is_a_click_away(page: Page, server: str) -> None:
+    open_sample(page, server, "diverging_training", set="too_fast")
+    page.keyboard.press("End")
+    page.get_by_role("button", name="First NaN").click(timeout=LONG)
+    expect(place(page)).to_contain_text("looking back")
+    expect(page.locator(".st-key-side .value")).to_contain_text(re.compile("NaN|inf", re.IGNORECASE))
