@@ -11,10 +11,11 @@ from engine.debug.breakpoints import Breakpoint, Breakpoints, make
 from engine.debug.cursor import Cursor, DebuggerState, Levels, OpenGraph, address_of, next_of
 from engine.debug.door import outward
 from engine.debug.inputs import Inputs
+from engine.debug.past import next_stop
 from engine.debug.result import Result
 from engine.debug.scene import Scene, Status
 from engine.debug.session import place, start
-from engine.debug.stops import matches, may_run_unwatched, next_match, stops
+from engine.debug.stops import matches, may_run_unwatched, stops
 from engine.debug.watches import Watches
 from engine.errors import AddressError, ValueUnavailable
 from engine.ir.address import Address
@@ -291,7 +292,7 @@ class Debugger:
     def run(self) -> Cursor:
         """To the next breakpoint, the end, a failure or a limit. After a limit it goes on for as much again."""
         if self._past is not None:
-            step = self._next_recorded_stop(self._past)
+            step = self._next_recorded(list(self.breakpoints), self._past)
             if step is not None:
                 return self._go(step)
             self._past = None
@@ -301,10 +302,8 @@ class Debugger:
     def run_to(self, pattern: str) -> Cursor:
         """To the next moment before a place runs; iterations that are left out match all."""
         target = make(self.plan, 0, pattern, "", "address")
-        if self._past is not None:
-            step = next_match(self, target, self._past)
-            if step is not None:
-                return self._go(step)
+        if self._past is not None and (step := self._next_recorded([target], self._past)) is not None:
+            return self._go(step)
         return self._forward(lambda: matches(self._frontier(), target), 0, target)
 
     def seek(self, place: str | int) -> Cursor:
@@ -317,8 +316,7 @@ class Debugger:
                 self._compute(self.machine.step)
             return self._go(min(place, self.steps))
         target = make(self.plan, 0, place, "", "address")
-        step = next_match(self, target, -1)
-        if step is not None:
+        if (step := self._next_recorded([target], -1)) is not None:
             return self._go(step)
         self._forward(lambda: matches(self._frontier(), target), 0, target)
         if self.state != "finished" and stops(self, list(self.breakpoints)) and not matches(self._frontier(), target):
@@ -393,7 +391,8 @@ class Debugger:
         else:
             self.machine.run()
 
-    def _next_recorded_stop(self, step: int) -> int | None:
-        """The next step after this one, in what has run already, at which a breakpoint holds."""
-        found = [next_match(self, one, step) for one in self.breakpoints]
-        return min((one for one in found if one is not None), default=None)
+    def _next_recorded(self, breakpoints: list[Breakpoint], step: int) -> int | None:
+        """The next step after this one, in what has run already, at which one holds, or to which the search came before it was paused."""
+        found, limit = next_stop(self, breakpoints, step)
+        self._limit = limit or (self._limit if self.machine.state == "paused" else "")
+        return found

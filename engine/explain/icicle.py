@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 
 from engine.debug.debugger import Debugger
-from engine.debug.stops import next_match
+from engine.debug.past import next_match
 from engine.ir.address import decode
 from engine.ops.values import as_array
 from engine.run.plan import LoopRegion, Program

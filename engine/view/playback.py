@@ -8,13 +8,12 @@ from copy import copy
 
 from engine.debug.breakpoints import Breakpoint
 from engine.debug.debugger import Debugger
-from engine.debug.stops import next_match, stops
+from engine.debug.past import next_match
+from engine.debug.stops import stops
 from engine.view.graph import GraphView
 from engine.view.overlay import overlay_at
 
 MOST_STEPS = 400
-_SEARCHED = 20_000
-"""In longer runs only breakpoints at places are looked for ahead: others would be searched step by step."""
 Frame = dict[str, object]
 
 
@@ -52,8 +51,8 @@ def batch(
         if time.perf_counter() > until:
             break
     found["frames"] = frames
-    stop = None if further else _next_stop(twin, first, wanted)
-    return found | {"stop": stop} if stop is not None and stop < first + len(frames) else found
+    stop = None if further else _next_stop(twin, first, wanted, first + len(frames))
+    return found if stop is None else found | {"stop": stop}
 
 
 def difference(before: Frame, now: Frame) -> Frame:
@@ -77,7 +76,6 @@ def difference(before: Frame, now: Frame) -> Frame:
     return found
 
 
-def _next_stop(debugger: Debugger, step: int, breakpoints: list[Breakpoint]) -> int | None:
-    searched = debugger.steps <= _SEARCHED
-    found = [next_match(debugger, one, step) for one in breakpoints if searched or (one.kind == "address" and one.program is not None)]
+def _next_stop(debugger: Debugger, step: int, breakpoints: list[Breakpoint], end: int) -> int | None:
+    found = [next_match(debugger, one, step, end) for one in breakpoints]
     return min((one for one in found if one is not None), default=None)

@@ -102,3 +102,52 @@ def test_another_thread_stops_a_run():
     assert d.value(f"main/loop[{reached - 1}]/body/more") == reached
     d.step()
     assert d.state == "paused"
+
+
+def long_past(seconds: float) -> engine.Debugger:
+    """At the beginning of a run that is over, with a breakpoint that nothing in it fulfils."""
+    main, body = Draft(), Draft()
+    x, state = main.parameter("x", I64, ()), body.parameter("state", I64, ())
+    out, again = body.result(body.op("Add", state, body.const(1, I64), name="add")), body.result(body.const(True, BOOL))
+    trips = main.const(100_000, I64)
+    main.result(loop(main, body, trips, main.const(True, BOOL), again=again, carried=[(x, state, out)], last=[out], name="loop"))
+    d = engine.Debugger(main.model(), [np.int64(0)], limits=engine.Limits(seconds=seconds))
+    d.run()
+    assert d.state == "finished"
+    d.seek(0)
+    d.breakpoints.add("", "state < 0")
+    return d
+
+
+def test_a_search_through_what_has_run_has_the_limit_of_a_run():
+    d = long_past(seconds=1)
+    places = [0]
+    for _ in range(2):
+        began = time.perf_counter()
+        d.run()
+        assert time.perf_counter() - began < 5
+        assert d.failure == "the limit of 1 seconds is reached while looking for a breakpoint in what has run"
+        places.append(d.cursor.step)
+    assert places[0] <= places[1] < places[2] < d.steps
+    d.breakpoints.clear()
+    assert d.run().kind == "finished"
+    assert d.failure is None
+
+
+def test_a_search_through_what_has_run_can_be_stopped():
+    d = long_past(seconds=100)
+    worker = threading.Thread(target=d.run)
+    worker.start()
+    time.sleep(0.3)
+    d.stop()
+    worker.join(10)
+    assert not worker.is_alive()
+    assert (d.failure, d.cursor.step < d.steps) == (None, True)
+
+
+def test_no_breakpoint_is_passed_over_by_another():
+    d = long_past(seconds=100)
+    d.breakpoints.add("main/loop[*]/body/add", "state == 900")
+    d.breakpoints.add("", "state == 3000")
+    d.breakpoints.add("main/loop[2000]/body/add")
+    assert [d.run().address for _ in range(3)] == [f"main/loop[{iteration}]/body/add" for iteration in (900, 2000, 3000)]

@@ -1,0 +1,188 @@
+"""The moments at which breakpoints hold in what has run already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from engine.debug.breakpoints import Breakpoint
+from engine.debug.cursor import Levels
+from engine.debug.stops import condition_holds, holds
+from engine.run.limits import Paused
+from engine.run.plan import IfRegion, Instruction, LoopRegion, Program
+from engine.trace.timeline import Moment, Timeline
+
+if TYPE_CHECKING:
+    from engine.debug.debugger import Debugger
+
+_FIRST_STRETCH, _LONGEST_STRETCH = 1 << 10, 1 << 14
+_LOOK_EVERY = 64
+Look = Callable[[], None]
+"""Called now and then while it is searched; what it raises ends the search."""
+
+
+def next_stop(debugger: Debugger, breakpoints: Sequence[Breakpoint], step: int) -> tuple[int | None, str]:
+    """The first step after one at which any breakpoint holds; or, when it is told to stop or reaches a limit, that to which it has come.
+
+    The text says which limit that was. After it, the search may take as long again.
+
+    It is searched in stretches, each for all breakpoints, so that none is passed over.
+    """
+    control = debugger.machine.control
+    stretch, reached = _FIRST_STRETCH, step
+    control.begin()
+    try:
+        while reached < debugger.steps:
+            end = min(reached + stretch, debugger.steps) + 1
+            found = [next_match(debugger, one, reached, end, lambda: control.check(0)) for one in breakpoints]
+            nearest = min((one for one in found if one is not None), default=None)
+            if nearest is not None:
+                return nearest, ""
+            control.check(0)
+            reached, stretch = end - 1, min(stretch * 2, _LONGEST_STRETCH)
+        return None, ""
+    except Paused as pause:
+        limit = f"{pause.message} while looking for a breakpoint in what has run" if pause.cause == "limit" else ""
+    finally:
+        control.end()
+    if limit:
+        control.used_seconds = 0.0
+    return max(reached, 0), limit
+
+
+def next_match(debugger: Debugger, breakpoint: Breakpoint, step: int, end: int | None = None, look: Look = lambda: None) -> int | None:
+    """The first step after one, and before ``end``, in what has run already, at which a breakpoint holds."""
+    timeline = debugger.timeline
+    end = debugger.steps + 1 if end is None else end
+    if breakpoint.kind == "address" and breakpoint.iterations and None not in breakpoint.iterations:
+        at = _at_exact_place(debugger, breakpoint, step)
+        return at if at is not None and at < end else None
+    if breakpoint.kind == "address" and breakpoint.program is not None and breakpoint.position is not None:
+        return _next_at_place(debugger, timeline, breakpoint, breakpoint.program, breakpoint.position, step, end, look)
+    for later in range(step + 1, min(end, debugger.steps)):
+        if later % _LOOK_EVERY == 0:
+            look()
+        moment, before = timeline.moment(later), timeline.moment(later - 1) if later else ()
+        last = _instruction_at(before)
+        if holds(debugger, breakpoint, _levels(moment), last, _PastValues(debugger, (*before, *moment)).slots()):
+            return later
+    return None
+
+
+def _next_at_place(
+    debugger: Debugger, timeline: Timeline, breakpoint: Breakpoint, program: Program, position: int, step: int, end: int, look: Look
+) -> int | None:
+    rows = timeline.executions.rows[program.index]
+    low, high = 0, rows
+    while low < high:
+        middle = (low + high) // 2
+        if timeline.step_at(program, middle, position) > step:
+            high = middle
+        else:
+            low = middle + 1
+    frame = timeline.executions.open.get(program.index)
+    for row in range(low, rows):
+        if row % _LOOK_EVERY == 0:
+            look()
+        if frame is not None and row == rows - 1 and frame.position < position:
+            return None
+        at = timeline.step_at(program, row, position)
+        if at >= end or at > debugger.steps or (at == debugger.steps and debugger.state == "finished"):
+            return None
+        if not _iterations_match(timeline, breakpoint, program, row):
+            continue
+        if breakpoint.condition is None:
+            return at
+        moment = timeline.moment(at)
+        if condition_holds(debugger, breakpoint.condition, _levels(moment), _PastValues(debugger, moment).slots()):
+            return at
+    return None
+
+
+def _at_exact_place(debugger: Debugger, breakpoint: Breakpoint, step: int) -> int | None:
+    """The step of a place whose iterations are all given; None when it lies before ``step`` or has not been reached."""
+    program, position = breakpoint.program, breakpoint.position
+    assert program is not None
+    assert position is not None
+    row = _exact_row(debugger, program, breakpoint.iterations)
+    if row is None:
+        return None
+    frame = debugger.timeline.executions.open.get(program.index)
+    if frame is not None and row == debugger.timeline.executions.rows[program.index] - 1 and frame.position < position:
+        return None
+    at = debugger.timeline.step_at(program, row, position)
+    if at <= step:
+        return None
+    moment = debugger.timeline.moment(at)
+    past = _PastValues(debugger, moment).slots()
+    return at if condition_holds(debugger, breakpoint.condition, _levels(moment), past) else None
+
+
+def _exact_row(debugger: Debugger, program: Program, iterations: tuple[int | None, ...]) -> int | None:
+    """The row of a program in given iterations of all loops around it; None when it has not run there."""
+    executions = debugger.timeline.executions
+    chain: list[Program] = []
+    one: Program | None = program
+    while one is not None and one.parent is not None:
+        chain.append(one)
+        one = one.parent
+    wanted = iter(iterations)
+    row = 0
+    for inner in reversed(chain):
+        assert inner.parent is not None
+        if row >= executions.calls(inner.parent, inner.owner):
+            return None
+        region = inner.parent.instructions[inner.owner].region
+        if isinstance(region, LoopRegion):
+            first, end = executions.rows_of(region, row)
+            row = first + (next(wanted) or 0)
+            if row >= end:
+                return None
+        elif isinstance(region, IfRegion):
+            taken, rows = executions.branch_rows(region)
+            if (region.then.program if taken[row] else region.otherwise.program) is not inner:
+                return None
+            row = int(rows[row])
+    return row
+
+
+def _iterations_match(timeline: Timeline, breakpoint: Breakpoint, program: Program, row: int) -> bool:
+    if all(wanted is None for wanted in breakpoint.iterations):
+        return True
+    found: list[int] = []
+    while program.parent is not None:
+        row, iteration = timeline.executions.parent_row(program, row)
+        if iteration is not None:
+            found.append(iteration)
+        program = program.parent
+    return all(wanted is None or wanted == one for wanted, one in zip(breakpoint.iterations, reversed(found), strict=False))
+
+
+def _levels(moment: Moment) -> Levels:
+    return [(level.program, level.iteration, level.position) for level in moment]
+
+
+def _instruction_at(moment: Moment) -> Instruction | None:
+    if not moment:
+        return None
+    level = moment[-1]
+    instructions = level.program.instructions
+    return instructions[level.position] if level.position < len(instructions) else None
+
+
+class _PastValues(list[Any]):
+    """The slots as they were at a past moment, each made when looked at."""
+
+    def __init__(self, debugger: Debugger, moment: Moment) -> None:
+        super().__init__()
+        self._debugger = debugger
+        self._rows = {slot: (level.program, level.row) for level in moment for slot in level.program.owned}
+
+    def slots(self) -> list[Any]:
+        return self
+
+    def __getitem__(self, slot: Any) -> Any:
+        place = self._rows.get(slot)
+        if place is None:
+            return None
+        return self._debugger.values.get(self._debugger.timeline, *place, slot)
