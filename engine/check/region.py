@@ -9,12 +9,9 @@ import numpy as np
 
 from engine.check import trips
 from engine.check.known import declared, may_be_empty, scalar_value, unite, widen
-from engine.ir.model import LOOP, TENSOR_ITERATOR, Body, InputMap, LayerId, Node, OutputMap, Source
+from engine.ir.model import LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, InputMap, LayerId, Node, OutputMap, Source
 from engine.ir.shape import DYNAMIC, Dimension, PartialShape, static
 from engine.ops.declare import NOTHING_KNOWN, Known
-
-_STACKED, _OF_SEQUENCES = "Scan", "SequenceMap"
-"""ONNX operations: parts lose the axis that they are taken along; of sequences the shape of their elements is known."""
 
 _NO_LIMIT, _TRUE = Known.of(np.array(-1)), Known.of(np.array(True))
 
@@ -47,8 +44,8 @@ def bindings(node: Node, body: Body, outer: Sequence[Known], before: Inside | No
     known = {parameter.id: declared(parameter) for parameter in body.graph.parameters}
     for entry in body.inputs:
         if entry.internal in known:
-            whole = replace(entry, axis=None) if node.type == _OF_SEQUENCES else entry
-            known[entry.internal] = _entering(whole, outer, known[entry.internal], stacked=node.type == _STACKED)
+            whole = replace(entry, axis=None) if node.type == SEQUENCE_MAP else entry
+            known[entry.internal] = _entering(whole, outer, known[entry.internal], stacked=node.type == SCAN)
     if node.type == TENSOR_ITERATOR:
         known = {parameter.id: _as_declared(known[parameter.id], parameter) for parameter in body.graph.parameters}
     if before is None:
@@ -106,7 +103,7 @@ def iterations(node: Node, body: Body, outer: Sequence[Known], results: Bindings
 def iterated(node: Node, outer: Sequence[Known], inside: Inside) -> list[Known]:
     """What is known of the outputs of a Loop or TensorIterator (or of any node with one body)."""
     body = inside.body
-    if node.type == _OF_SEQUENCES:
+    if node.type == SEQUENCE_MAP:
         return [inside.results.get(entry.internal, NOTHING_KNOWN) for entry in body.outer_outputs]
     count = iterations(node, body, outer, inside.results)
     return [_leaving(entry, inside, outer, count) for entry in body.outer_outputs]

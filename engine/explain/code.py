@@ -19,7 +19,7 @@ from engine.explain.identifiers import Identifiers
 from engine.explain.lines import Line, Listing
 from engine.explain.literals import array_text, attribute_text, inline_text, is_written, stored
 from engine.ir.element_type import ElementType
-from engine.ir.model import LayerId
+from engine.ir.model import LOOP, SEQUENCE_MAP, TENSOR_ITERATOR, LayerId
 from engine.run.plan import ABSENT, Branch, CallRegion, Concatenated, IfRegion, Instruction, LastValue, LoopRegion, Plan, Program
 from engine.run.regions import UNLIMITED, empty_join, trip_count, truth
 from engine.run.zeros import Zeros
@@ -225,18 +225,12 @@ class _Writer:
     # -- loops ----------------------------------------------------------------------------------------------------
 
     def _loop(self, region: LoopRegion, outer: Program, address: str, depth: int) -> Iterator[_Part]:
-        if region.kind == "SequenceMap":
+        if region.kind == SEQUENCE_MAP:
             raise EngineError(f"{address}: a SequenceMap is not written as code")
         self._meet(region.program)
         pad, inside = "    " * depth, "    " * (depth + 1)
-        for parameter, source in region.invariants:
-            text = self._entering(region, parameter, source, self._read(source))
-            if text == self._read(source):
-                self.names[parameter] = text
-            else:
-                yield Line(f"{pad}{self._new(parameter)} = {text}", address)
         collected: dict[int, str] = {}
-        for text in self._before(region, collected):
+        for text in (*self._invariants(region), *self._before(region, collected)):
             yield Line(pad + text, address)
         number = self.identifiers.give("i")
         starts = region.condition is None or self._is_true(outer, region.condition)
@@ -267,6 +261,15 @@ class _Writer:
         for text in self._after(region, collected):
             yield Line(pad + text, address)
 
+    def _invariants(self, region: LoopRegion) -> Iterator[str]:
+        """What comes in as it is needs no line of its own: inside it has the name that it has outside."""
+        for parameter, source in region.invariants:
+            text = self._entering(region, parameter, source, self._read(source))
+            if text == self._read(source):
+                self.names[parameter] = text
+            else:
+                yield f"{self._new(parameter)} = {text}"
+
     def _entering(self, region: LoopRegion, parameter: int, source: int | None, text: str) -> str:
         """What a Parameter receives from a slot outside; converted where a TensorIterator's Parameter declares another type."""
         wanted = region.declared.get(parameter)
@@ -292,7 +295,7 @@ class _Writer:
     def _count(self, region: LoopRegion) -> str:
         least = [self._parts(region, number) for number in range(len(region.sliced))]
         most = f"min({', '.join(least)})" if len(least) > 1 else least[0] if least else ""
-        if region.kind != "Loop":
+        if region.kind != LOOP:
             fixed = next((one for one in region.outputs if isinstance(one, Concatenated) and one.start >= 0 and one.end >= 0), None)
             return f"range({most or (1 if fixed is None else (abs(fixed.end - fixed.start) + 1) // fixed.part_size)})"
         trips = None if region.trip_count is None else self.plan.constant.get(region.trip_count)
@@ -310,7 +313,7 @@ class _Writer:
         return UNLIMITED if count == 2**63 - 1 else count
 
     def _is_unlimited(self, region: LoopRegion) -> bool:
-        if region.kind != "Loop":
+        if region.kind != LOOP:
             return False
         if region.trip_count is None:
             return True
@@ -323,7 +326,7 @@ class _Writer:
 
     def _slicing(self, region: LoopRegion, number: int, *, count: bool) -> str:
         one = region.sliced[number]
-        iterator = region.kind == "TensorIterator"
+        iterator = region.kind == TENSOR_ITERATOR
         asked: list[tuple[str, object, object]] = [("axis", one.axis, None), ("size", one.part_size, 1)]
         if count:
             asked += [("start", one.start, 0), ("end", one.end, -1)] if iterator else []

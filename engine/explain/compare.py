@@ -9,6 +9,7 @@ import numpy as np
 
 from engine.debug.debugger import Debugger
 from engine.errors import EngineError
+from engine.ir.model import IF
 from engine.ops.values import as_array
 from engine.trace.timeline import Moment
 
@@ -150,7 +151,7 @@ def _decision(one: Debugger, other: Debugger, step: int) -> Difference:
         instruction = level.program.instructions[level.position]
         address = f"{graph}/{instruction.label}"
         words = [_entered(debugger, step) for debugger in (one, other)]
-        kind: Literal["branch", "iterations"] = "branch" if instruction.node.type == "If" else "iterations"
+        kind: Literal["branch", "iterations"] = "branch" if instruction.node.type == IF else "iterations"
         return Difference(kind, step - 1, address, words[0], words[1])
     ended = [_iterations(debugger, step - 1) for debugger in (one, other)]
     return Difference("iterations", step - 1, graph.rpartition("[")[0], ended[0], ended[1])

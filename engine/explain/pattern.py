@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from engine.debug.debugger import Debugger
-from engine.ir.model import LayerId
+from engine.ir.model import LOOP, LayerId
 from engine.run.plan import Instruction, LoopRegion, Plan, Program
 from engine.run.regions import trip_count, truth
 
@@ -56,7 +56,7 @@ def pattern(debugger: Debugger, static: str) -> Pattern:
     region = instruction.region
     if not isinstance(region, LoopRegion):
         raise ValueError(f"{static} is no loop")
-    if region.kind != "Loop":
+    if region.kind != LOOP:
         return Pattern("sliced iteration" if region.sliced else "single pass", None, True, len(region.sliced), certain=True)
     trips = _constant(debugger, program, region.trip_count)
     initial = np.True_ if region.condition is None else _constant(debugger, program, region.condition)

@@ -28,6 +28,8 @@ def _no_attributes() -> Mapping[str, object]:
 
 
 LOOP, TENSOR_ITERATOR, IF = "Loop", "TensorIterator", "If"
+SCAN, SEQUENCE_MAP = "Scan", "SequenceMap"
+"""Only ONNX has them: a Scan's parts lose the axis that they are taken along, a SequenceMap's are the elements of a sequence."""
 
 
 @dataclass(frozen=True, slots=True)

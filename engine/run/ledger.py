@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.ir.model import LOOP
 from engine.run.derived import SMALL, Derived, derived
 from engine.run.plan import IfRegion, LoopRegion, Plan, Program, Region
 
@@ -293,7 +294,7 @@ def recorded_slots(program: Program, record: Record) -> tuple[int, ...]:
 def can_prove_endless(region: LoopRegion) -> bool:
     """Whether nothing but the carried state feeds the next iteration, so that an equal state means a loop without end."""
     return (
-        region.kind == "Loop"
+        region.kind == LOOP
         and not region.sliced
         and not region.counters
         and not region.program.hidden

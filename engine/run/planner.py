@@ -14,7 +14,7 @@ from engine.check.order import order
 from engine.ir.address import ROOT, labels
 from engine.ir.constant import Constant
 from engine.ir.element_type import ElementType
-from engine.ir.model import Body, Graph, LayerId, Model, Node
+from engine.ir.model import LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, Graph, LayerId, Model, Node
 from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.ops.declare import Operation, Role, typed
 from engine.ops.dialect import catalogue_for
@@ -192,9 +192,9 @@ class _Planner:
             then, otherwise = (_branch(node.body(name), inner[name], inputs) for name in ("then", "else"))
             return IfRegion(inputs[0], then, otherwise, outputs, table)
         body = node.body("body")
-        if node.type not in ("Loop", "TensorIterator", "Scan", "SequenceMap"):
+        if node.type not in (LOOP, TENSOR_ITERATOR, SCAN, SEQUENCE_MAP):
             return CallRegion(_branch(body, inner["body"], inputs), outputs, table)
-        if node.type == "Loop" and self.model.dialect == "onnx":
+        if node.type == LOOP and self.model.dialect == "onnx":
             region = _loop(node, body, inner["body"], self._with_condition(inputs), outputs, table)
             return replace(region, condition=None if inputs[1] == ABSENT else inputs[1], negative_is_no_limit=False)
         return _loop(node, body, inner["body"], inputs, outputs, table)
@@ -239,7 +239,7 @@ def _branch(body: Body, program: Program, inputs: tuple[int, ...]) -> Branch:
 
 
 def _loop(node: Node, body: Body, program: Program, inputs: tuple[int, ...], outputs: tuple[int, ...], table: int) -> LoopRegion:
-    is_loop = node.type == "Loop"
+    is_loop = node.type == LOOP
     # Of several back edges into one Parameter the first counts, as in OpenVINO.
     result_of = {edge.to_layer: edge.from_layer for edge in reversed(body.back_edges) if edge.to_layer in program.parameters}
     invariants: list[tuple[int, int]] = []
@@ -254,7 +254,7 @@ def _loop(node: Node, body: Body, program: Program, inputs: tuple[int, ...], out
         if entry is not None and entry.is_iteration_number:
             counters.append(_counter(body.graph.by_id[layer], slot))
         elif entry is not None and outer is not None and entry.axis is not None:
-            whole = node.type not in ("Scan", "SequenceMap")
+            whole = node.type not in (SCAN, SEQUENCE_MAP)
             sliced.append(Sliced(slot, outer, entry.axis, entry.start, entry.end, entry.stride, entry.part_size, layer, whole))
         elif layer in result_of:
             carried[layer] = Carried(slot, outer, program.results[result_of[layer]], layer, result_of[layer])
@@ -274,9 +274,9 @@ def _loop(node: Node, body: Body, program: Program, inputs: tuple[int, ...], out
         sliced=tuple(sliced),
         counters=tuple(counters),
         unfed=tuple(unfed),
-        outputs=_loop_outputs(body, program, tuple(carried.values()), outputs, into_sequence=node.type == "SequenceMap"),
+        outputs=_loop_outputs(body, program, tuple(carried.values()), outputs, into_sequence=node.type == SEQUENCE_MAP),
         table=table,
-        declared=_declared_types(body, program) if node.type == "TensorIterator" else {},
+        declared=_declared_types(body, program) if node.type == TENSOR_ITERATOR else {},
     )
 
 

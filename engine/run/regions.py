@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.ir.model import LOOP, SEQUENCE_MAP, TENSOR_ITERATOR
 from engine.ir.shape import PartialShape
 from engine.ops.bounds import check_elements
 from engine.ops.casting import cast
@@ -35,7 +36,7 @@ def parts(region: LoopRegion, sliced: Sliced, source: Any) -> int:
     if isinstance(source, tuple):
         return len(source)
     length = _length(source, sliced.axis)
-    if region.kind != "TensorIterator":
+    if region.kind != TENSOR_ITERATOR:
         return length // sliced.part_size
     start, end = (place + length if place < 0 else place for place in (sliced.start, sliced.end))
     if length == 0:
@@ -51,12 +52,12 @@ def part(region: LoopRegion, sliced: Sliced, source: Any, iteration: int) -> Any
     """Part ``iteration`` of a sliced input; a view. Of a sequence its element; a tensor goes whole into every call of a SequenceMap."""
     if isinstance(source, tuple):
         return source[iteration]
-    if region.kind == "SequenceMap":
+    if region.kind == SEQUENCE_MAP:
         return source
     axis = sliced.axis + source.ndim if sliced.axis < 0 else sliced.axis
     size = sliced.part_size
     length = source.shape[axis]
-    if region.kind == "TensorIterator":
+    if region.kind == TENSOR_ITERATOR:
         first = sliced.start + length if sliced.start < 0 else sliced.start
         begin = first + iteration * size if sliced.stride > 0 else first - (iteration + 1) * size + 1
     else:
@@ -82,9 +83,9 @@ def iteration_bound(region: LoopRegion, trips_asked: Any, sources: Sequence[Any]
     counts = [
         parts(region, sliced, source)
         for sliced, source in zip(region.sliced, sources, strict=True)
-        if region.kind != "SequenceMap" or isinstance(source, tuple)
+        if region.kind != SEQUENCE_MAP or isinstance(source, tuple)
     ]
-    if region.kind == "Loop":
+    if region.kind == LOOP:
         trips = UNLIMITED if trips_asked is None else trip_count(trips_asked, negative_is_no_limit=region.negative_is_no_limit)
         if trips == 0:
             return 0, "zero_trip_count"

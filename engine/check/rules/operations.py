@@ -8,7 +8,7 @@ from engine.check.diagnostic import Severity
 from engine.check.rule import Finding, Rule
 from engine.check.subject import Subject
 from engine.errors import listed, shorten
-from engine.ir.model import IF, LOOP, TENSOR_ITERATOR, Node
+from engine.ir.model import IF, LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Node
 from engine.ir.walk import PlacedGraph
 from engine.ops.declare import REQUIRED, AttributeProblem, Role, typed
 
@@ -217,7 +217,7 @@ def output_that_does_not_exist(subject: Subject) -> Iterator[Finding]:
             )
 
 
-_BODIES = {LOOP: ("body",), TENSOR_ITERATOR: ("body",), IF: ("then", "else"), "Scan": ("body",), "SequenceMap": ("body",)}
+_BODIES = {LOOP: ("body",), TENSOR_ITERATOR: ("body",), IF: ("then", "else"), SCAN: ("body",), SEQUENCE_MAP: ("body",)}
 
 
 def missing_body(subject: Subject) -> Iterator[Finding]:
