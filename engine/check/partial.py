@@ -51,10 +51,14 @@ def followed(operation: Operation, inputs: Sequence[Known], attributes: Mapping[
 
 def _is_worth_following(name: str, inputs: Sequence[Known], inferred: Sequence[Known]) -> bool:
     """Where nothing is known in part, only few operations make something of it; and fractions matter only where they come from a shape."""
-    for known in inputs:
-        if known.partial is not None:
-            return all(one.value is None for one in inferred)
-    return name in _OF_ONE_KNOWN and inferred[0].element_type not in _FLOATS and any(known.value is not None for known in inputs)
+    in_part = any(known.partial is not None for known in inputs)
+    if not in_part and (name not in _OF_ONE_KNOWN or all(known.value is None for known in inputs)):
+        return False
+    return all(known.value is None and _is_small(known) and (in_part or known.element_type not in _FLOATS) for known in inferred)
+
+
+def _is_small(known: Known) -> bool:
+    return known.shape.is_static and math.prod(known.shape.lengths) <= MOST_ELEMENTS
 
 
 def _elements(known: Known) -> PartialValue:
@@ -62,7 +66,7 @@ def _elements(known: Known) -> PartialValue:
     found, (lowest, highest) = known.elements, _RANGES.get(known.element_type, _ENDLESS)
     if found is not None:
         return PartialValue(np.maximum(found.least, lowest), np.minimum(found.most, highest))
-    if known.value is not None or not known.shape.is_static or math.prod(known.shape.lengths) > MOST_ELEMENTS:
+    if known.value is not None or not _is_small(known):
         raise _NotFollowed
     return PartialValue(np.full(known.shape.lengths, lowest), np.full(known.shape.lengths, highest))
 
@@ -70,7 +74,7 @@ def _elements(known: Known) -> PartialValue:
 def _settled(known: Known, least: Any, most: Any) -> Known:
     """The ends in the output's own type: as its value where they meet, as intervals where they say something."""
     element_type, least, most = known.element_type, np.asarray(least, np.float64), np.asarray(most, np.float64)
-    if element_type not in _FOLLOWED_TYPES or least.size > MOST_ELEMENTS or not known.shape.contains(least.shape):
+    if element_type not in _FOLLOWED_TYPES or known.shape.lengths != least.shape:
         return known
     if element_type in _FLOATS:
         least, most = (end.astype(element_type.dtype).astype(np.float64) for end in (least, most))

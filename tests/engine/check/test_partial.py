@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -132,6 +133,15 @@ def test_elements_out_of_their_type_are_not_followed() -> None:
     (found,) = followed(operation, [near, near], {"auto_broadcast": "numpy"}, [Known(ElementType.I8, PartialShape.of([2]))])
     assert found.partial is not None
     assert found.partial.intervals == [(-np.inf, np.inf), (2.0, 2.0)]
+
+
+def test_nothing_large_is_computed() -> None:
+    operation = replace(CATALOGUE.versions("Broadcast")[-1], kernel=lambda *_, **__: pytest.fail("a hundred million elements were made"))
+    one = Known(ElementType.I64, PartialShape.of([1]), partial=PartialValue(np.array([1.0]), np.array([2.0])))
+    inputs, attributes = [one, Known.of(np.array([10**4, 10**4]))], {"mode": "numpy"}
+    assert operation.infer is not None
+    (found,) = followed(operation, inputs, attributes, operation.infer(inputs, attributes))
+    assert (str(found.shape), found.partial) == ("[10000,10000]", None)
 
 
 def _batch_kept() -> ov.Model:
