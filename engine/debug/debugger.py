@@ -15,7 +15,7 @@ from engine.debug.past import next_stop
 from engine.debug.result import Result
 from engine.debug.scene import Scene, Status
 from engine.debug.session import place, start
-from engine.debug.stops import matches, may_run_unwatched, stops
+from engine.debug.stops import check_limits, matches, may_run_unwatched, stops
 from engine.debug.watches import Watches
 from engine.errors import AddressError, ValueUnavailable
 from engine.ir.address import Address
@@ -377,12 +377,12 @@ class Debugger:
         """Runs until a condition on the frontier holds; loops deeper than ``floor`` that hold no breakpoint run through generated code."""
         machine = self.machine
         watched = [*self.breakpoints, *targets]
-        first = True
+        done = 0
         while machine.state == "paused":
-            if not first and (there() or stops(self, list(self.breakpoints))):
+            if done and (there() or stops(self, list(self.breakpoints))):
                 return
-            first = False
-            machine.control.check(0)
+            done += 1
+            check_limits(machine, done)
             machine.advance(unwatched=may_run_unwatched(machine, watched, floor))
 
     def _run_to_stop(self) -> None:

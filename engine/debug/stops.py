@@ -16,6 +16,8 @@ from engine.run.plan import ABSENT, Instruction, Program
 if TYPE_CHECKING:
     from engine.debug.debugger import Debugger
 
+_WEIGHED_EVERY = 1024
+
 
 def matches(levels: Levels, breakpoint: Breakpoint) -> bool:
     """Whether open graphs stand before the place of a breakpoint."""
@@ -96,6 +98,17 @@ def _is_odd(value: Any) -> bool:
     if kind == "V" and value.dtype.names is None:
         return not bool(np.isfinite(np.asarray(value).astype(np.float32)).all())
     return False
+
+
+def check_limits(machine: Machine, step: int) -> None:
+    """``Paused`` when a run that is stepped was told to stop or has reached a limit; now and then it is weighed what it recorded."""
+    if step % _WEIGHED_EVERY:
+        machine.control.check(0)
+        return
+    machine.ledger.pack()
+    machine.control.iterations = machine.ledger.iterations()
+    machine.control.check(machine.ledger.bytes)
+    machine.control.check_iterations()
 
 
 def may_run_unwatched(machine: Machine, breakpoints: list[Breakpoint], floor: int) -> bool:

@@ -151,3 +151,21 @@ def test_no_breakpoint_is_passed_over_by_another():
     d.breakpoints.add("", "state == 3000")
     d.breakpoints.add("main/loop[2000]/body/add")
     assert [d.run().address for _ in range(3)] == [f"main/loop[{iteration}]/body/add" for iteration in (900, 2000, 3000)]
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        (engine.Limits(memory_bytes=20_000), "bytes is reached: loops have collected"),
+        (engine.Limits(iterations=1000), "the limit of 1,000 iterations is reached"),
+    ],
+    ids=["memory", "iterations"],
+)
+def test_a_run_that_is_stepped_has_the_same_limits(limits, words):
+    d = engine.Debugger(endless(), [np.int64(0)], limits=limits)
+    d.breakpoints.add("", "iteration < 0")
+    d.run()
+    assert (d.state, words in d.failure) == ("limit", True)
+    come_to = d.steps
+    assert d.run().step > come_to
+    assert d.state == "limit"
