@@ -23,9 +23,14 @@ def show(session: Session) -> None:
     with st.form("breakpoint_form", clear_on_submit=True, border=False):
         place, condition, add = st.columns([4, 3, 1.4], vertical_alignment="bottom", gap="small")
         place.text_input(
-            "Pause at", key=PLACE, placeholder=_example(session), help="An address; * stands for anything, [*] for every iteration"
+            "Pause at", key=PLACE, placeholder=_example(session), help="An address; loop[5] is one iteration, loop[*] every one"
         )
-        condition.text_input("only when", key=CONDITION, placeholder="value > 10", help="An expression over the values of the graph")
+        condition.text_input(
+            "only when",
+            key=CONDITION,
+            placeholder="value > 10",
+            help="An expression over the values of the graph; if it names the place itself, the run pauses after that",
+        )
         add.form_submit_button("Add", on_click=_add_breakpoint)
     with st.container(horizontal=True):
         st.button("Pause at NaN", key="breakpoint_nan", on_click=actions.add_breakpoint, args=("", "", "nan"), icon=":material/error:")

@@ -17,7 +17,10 @@ BreakpointKind = Literal["address", "nan", "shape"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Breakpoint:
-    """One breakpoint; it stops a run before the place runs (address), or after an operation whose value is unusual (nan, shape)."""
+    """One breakpoint; it stops a run before the place runs (address), or after an operation whose value is unusual (nan, shape).
+
+    A condition that names the operation of the place itself is asked once that has run.
+    """
 
     id: int
     pattern: str
@@ -27,12 +30,14 @@ class Breakpoint:
     program: Program | None
     """The graph that the pattern is in; None: every graph."""
     position: int | None
-    """The instruction there; None: every one."""
+    """The instruction there, or the one after it; None: every one."""
     iterations: tuple[int | None, ...] = ()
     """For each open loop, outermost first, the iteration that it must be in; None: any."""
+    after: bool = False
+    """Whether it stops when the place has run."""
 
     def describe(self) -> str:
-        what = {"address": "before", "nan": "first NaN or infinity at", "shape": "change of shape at"}[self.kind]
+        what = {"address": "after" if self.after else "before", "nan": "first NaN or infinity at", "shape": "change of shape at"}[self.kind]
         condition = f" when {self.condition.text}" if self.condition else ""
         return f"{what} {self.pattern or 'any operation'}{condition}"
 
@@ -78,7 +83,14 @@ def make(plan: Plan, id: int, pattern: str, condition: str, kind: BreakpointKind
         return Breakpoint(id, "", kind, expression, None, None)
     address = Address.parse(pattern)
     program, position, iterations = find(plan, address)
-    return Breakpoint(id, pattern.strip(), kind, expression, program, position, iterations)
+    after = kind == "address" and expression is not None and _names_itself(expression, program, position, address)
+    return Breakpoint(id, pattern.strip(), kind, expression, program, position + after if position is not None else None, iterations, after)
+
+
+def _names_itself(condition: Expression, program: Program, position: int | None, address: Address) -> bool:
+    label = address.segments[-1].label
+    at = program.instructions[position : position + 1] if position is not None else ()
+    return bool(at) and at[0].label == label and label in condition.names
 
 
 def find(plan: Plan, address: Address) -> tuple[Program, int | None, tuple[int | None, ...]]:

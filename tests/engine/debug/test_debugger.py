@@ -142,7 +142,11 @@ BREAKPOINTS = [
     ({"pattern": "main/outer/body"}, [f"main/outer[{n}]/body" for n in range(3)]),
     ({"pattern": "main/outer/body/above", "condition": "iteration == 1"}, ["main/outer[1]/body/above"]),
     ({"pattern": "main/outer/body/above", "condition": "inner > 7"}, ["main/outer[2]/body/above"]),
-    ({"pattern": "main/outer/body/above", "condition": "above > 7"}, []),  # has not run when it is asked
+    ({"pattern": "main/outer/body/above", "condition": "choice > 0"}, []),  # has not run when it is asked
+    # What names the operation itself is asked once that has run.
+    ({"pattern": "main/outer[*]/body/inner[1]/body/grow", "condition": "grow > 7"}, ["main/outer[2]/body/inner[1]/body"]),
+    ({"pattern": "main/outer/body/inner", "condition": "inner > 7"}, ["main/outer[2]/body/above"]),
+    ({"pattern": "main/outer[2]/body/inner", "condition": "inner > 7"}, ["main/outer[2]/body/above"]),
     ({"condition": "value > 6"}, ["main/outer[2]/body/inner[1]/body/grow", "main/outer[2]/body/inner[1]/body"]),
 ]
 
