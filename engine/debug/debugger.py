@@ -22,6 +22,7 @@ from engine.ir.address import Address
 from engine.ir.model import Model
 from engine.ops.bounds import at_most
 from engine.ops.catalogue import CATALOGUE, Catalogue
+from engine.run.execute import computing
 from engine.run.ledger import Record
 from engine.run.limits import Limits, Paused
 from engine.run.machine import Failure, Machine
@@ -356,7 +357,7 @@ class Debugger:
         control = self.machine.control
         control.begin()
         try:
-            with np.errstate(all="ignore"), at_most(control.most_elements):
+            with computing(), at_most(control.most_elements):
                 action()
         except Paused as pause:
             self._limit = pause.message if pause.cause == "limit" else ""

@@ -15,6 +15,7 @@ from engine.debug.lookup import iteration_rows
 from engine.errors import AddressError, EngineError
 from engine.ir.address import Address
 from engine.ops.values import as_array
+from engine.run.execute import computing
 from engine.run.plan import LoopRegion, Program
 
 _MOST_COMPUTED = 20_000
@@ -198,7 +199,7 @@ class _Columns:
         order = self._order(slot)
         if order is None or not self._bind(region, order):
             return None
-        with np.errstate(all="ignore"):
+        with computing():
             for number in order:
                 instruction = self.program.instructions[number]
                 assert instruction.call is not None

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.run.execute import computing
 from engine.run.fixed import expression, fixed_source
 from engine.run.plan import Counter, Instruction, LoopRegion, Program, settle
 
@@ -33,7 +34,7 @@ class Derived:
         for counter in self.counters:
             columns[counter.parameter] = np.arange(rows.start, rows.stop, rows.step, dtype=counter.element_type.dtype)
         found: dict[int, np.ndarray] = {}
-        with np.errstate(all="ignore"):
+        with computing():
             for instruction in self.instructions:
                 assert instruction.call is not None
                 slot = instruction.outputs[0]
@@ -53,7 +54,7 @@ class Derived:
         known: dict[int, Any] = {**self.outer, **recorded}
         for counter in self.counters:
             known[counter.parameter] = counter.number(row)
-        with np.errstate(all="ignore"):
+        with computing():
             for instruction in self.instructions:
                 assert instruction.call is not None
                 known[instruction.outputs[0]] = settle(instruction.call(*[known[slot] for slot in instruction.inputs]))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,17 @@ SMALL = 1 << 24
 """Elements of a result that need no question."""
 _LARGE = 1 << 22
 """Bytes of the outputs of one operation."""
+_BUFFER_ELEMENTS = 512
+"""numpy's buffers hold so many elements. Where they hold more than a row, it copies what is broadcast along rows into them first, and
+adding a bias takes twice the time."""
+
+
+@contextmanager
+def computing() -> Iterator[None]:
+    """How kernels run in every run and replay, so that their results have the same bits: with the same buffers, and without warnings."""
+    with np.errstate(all="ignore"):
+        np.setbufsize(_BUFFER_ELEMENTS)  # until the end of errstate
+        yield
 
 
 def execute(instruction: Instruction, values: list[Any]) -> None:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
-
 from engine.errors import shorten
 from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId
 from engine.ops.bounds import at_most
 from engine.run import restore, source
 from engine.run.endless import Watch
-from engine.run.execute import check_held, describe, execute
+from engine.run.execute import check_held, computing, describe, execute
 from engine.run.ledger import ENDINGS, NOTHING, IfTable, Ledger, LoopTable, Record, can_prove_endless
 from engine.run.limits import Control, Limits, Paused
 from engine.run.plan import Branch, CallRegion, Concatenated, IfRegion, Instruction, LastValue, LoopRegion, Plan, Program, settle
@@ -292,7 +290,7 @@ class Machine:
         """Runs to the end. ``Paused`` and ``Failure`` leave the machine at the place, and it can go on after a pause."""
         self.control.begin()
         try:
-            with np.errstate(all="ignore"), at_most(self.control.most_elements):
+            with computing(), at_most(self.control.most_elements):
                 while self.state == "paused":
                     self.control.check(self.ledger.bytes)
                     self.advance(unwatched=True)

@@ -6,9 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from engine.run.execute import execute
+from engine.run.execute import computing, execute
 from engine.run.ledger import NOTHING, Ledger
 from engine.run.limits import Control, Limits
 from engine.run.machine import Frame, Machine
@@ -50,7 +48,7 @@ class Values:
         if kept is not None:
             return kept
         needs = self._needs(timeline, program, row, slot)
-        with np.errstate(all="ignore"):
+        with computing():
             outer: dict[int, Any] = {}
             for need in reversed(needs):
                 outer = self._compute(timeline, need, outer)

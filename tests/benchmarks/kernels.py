@@ -24,6 +24,7 @@ from engine.ir.constant import Constant
 from engine.ir.element_type import ElementType
 from engine.ops.catalogue import CATALOGUE
 from engine.ops.declare import typed
+from engine.run.execute import computing
 
 _CONFIG = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1, "PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": 1}
 _FACTORY_NAMES = {"SoftMax": "Softmax"}
@@ -239,7 +240,7 @@ def main(wanted: Sequence[str]) -> int:
     for layer in layers():
         if wanted and not any(word in layer.title for word in wanted):
             continue
-        with np.errstate(all="ignore"):
+        with computing():
             nanoseconds, ratio = compared(layer)
         missed += ratio > layer.bar
         print(
