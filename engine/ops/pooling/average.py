@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import lru_cache, reduce
 from math import prod
 
 import numpy as np
@@ -36,13 +36,19 @@ def average_pool(
     integer = data.dtype.kind in "iub" or data.dtype.name.startswith(("int", "uint"))
     values = combined(data.astype(np.float64) if integer else computable(data), frame, 0, np.add)
     if exclude_pad or not frame.is_padded:
-        covered = reduce(np.multiply.outer, [_covered(frame, axis) for axis in range(len(kernel))])
-        least = covered.min(initial=1)
-        divisor = covered if least != covered.max(initial=1) else least
-        values /= np.maximum(divisor, 1).astype(values.dtype)
+        values /= _divisor(frame, values.dtype)
     else:
         values /= values.dtype.type(prod(kernel))
     return (np.rint(values) if integer else values).astype(data.dtype, copy=False)
+
+
+@lru_cache(maxsize=256)
+def _divisor(frame: Frame, dtype: np.dtype) -> Array:
+    """How many real elements each window covers, at least 1; a single number where all cover as many. Counted once for a frame."""
+    covered = reduce(np.multiply.outer, [_covered(frame, axis) for axis in range(len(frame.kernel))])
+    least = covered.min(initial=1)
+    divisor: Array = np.maximum(covered if least != covered.max(initial=1) else least, 1).astype(dtype)
+    return divisor
 
 
 def _covered(frame: Frame, axis: int) -> Array:

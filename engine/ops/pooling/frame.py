@@ -74,12 +74,28 @@ def combined(data: Array, frame: Frame, fill: float, operation: np.ufunc) -> Arr
     result = np.empty((prod(data.shape[:2]), *frame.counts), data.dtype)
     last = len(frame.counts) - 1
     for block, values in frame.blocks(data, fill):
-        for axis in range(last + 1):
-            values = _joined(operation, frame.taps(values, 1 + axis, axis), result[block] if axis == last else None)
+        for axis in range(last):
+            values = _joined(operation, frame.taps(values, 1 + axis, axis))
+        _join_lines(operation, values, frame, result[block])
     return result.reshape(*data.shape[:2], *frame.counts)
 
 
-def _joined(operation: np.ufunc, taps: Sequence[Array], out: Array | None) -> Array:
+def _join_lines(operation: np.ufunc, values: Array, frame: Frame, out: Array) -> None:
+    """The step along the last axis: where lines hold whole strides, all as one line; what lies across their ends is left out."""
+    count, length, last = frame.counts[-1], values.shape[-1], values.ndim - 1
+    stride = frame.strides[-1] if count > 1 else length
+    if not values.size or length % stride or not values.flags.c_contiguous:
+        _joined(operation, frame.taps(values, last, last - 1), out)
+        return
+    line = values.reshape(-1)
+    joined = np.empty((*values.shape[:-1], length // stride), values.dtype)
+    needed = joined.size - length // stride + count
+    taps = [line[shift::stride][:needed] for shift in range(0, frame.kernel[-1] * frame.dilations[-1], frame.dilations[-1])]
+    _joined(operation, taps, joined.reshape(-1)[:needed])
+    out[...] = joined[..., :count]
+
+
+def _joined(operation: np.ufunc, taps: Sequence[Array], out: Array | None = None) -> Array:
     if len(taps) == 1:
         if out is None:
             return taps[0]

@@ -15,6 +15,12 @@ from engine.ops.infer import spelled_length
 
 _FEW = 32
 """An axis so short is sorted whole: finding a threshold first would take longer."""
+_MANY = 1 << 15
+"""So many elements are worth a look at groups of them first: on some processors numpy partitions slowly."""
+_GROUPS, _LEAST_DEPTH = 64, 4
+"""At least so many groups, of at least so many elements."""
+_FEW_ROUNDS, _SHORT = 8, 256
+"""So few elements along so short an axis, when it is not the last one, are found one after the other."""
 
 
 def top_k(
@@ -36,13 +42,9 @@ def top_k(
     count, length = whole_number(k), data.shape[along]
     if not 0 <= count <= length:
         raise ValueError(f"k is {count}, the axis has {length} elements")
-    inner = along == data.ndim - 1
-    keys = comparable(data)
-    places = _best(keys if inner else np.moveaxis(keys, along, -1).copy(order="C"), count, mode == "max")
+    places = _places(comparable(data), along, count, mode == "max")
     if sort == "index":
-        places = np.sort(places, -1)
-    if not inner:
-        places = np.moveaxis(places, -1, along)
+        places = np.sort(places, along)
     return np.take_along_axis(data, places, along), places.astype(index_element_type.dtype)
 
 
@@ -56,22 +58,92 @@ def comparable(data: Array) -> np.ndarray:
     return data.astype(np.int8) if element_type.bits < 8 else data
 
 
+def _places(keys: np.ndarray, along: int, count: int, largest: bool) -> np.ndarray:
+    """Positions along an axis of the best ``count`` elements, the best first."""
+    if along == keys.ndim - 1:
+        return _best(keys, count, largest)
+    few = 0 < count <= _FEW_ROUNDS and keys.shape[along] <= _SHORT
+    found = _in_rounds(keys, along, count, largest) if few else None
+    if found is None:
+        found = np.moveaxis(_best(np.moveaxis(keys, along, -1).copy(order="C"), count, largest), -1, along)
+    return found
+
+
+def _in_rounds(keys: np.ndarray, along: int, count: int, largest: bool) -> np.ndarray | None:
+    """The best of all, then the best of the others, and so on, at all places of the other axes at once; None where they run out."""
+    length = keys.shape[along]
+    worst = _worst(keys.dtype, largest)
+    best_of = np.maximum if largest else np.minimum
+    # Greatest for the first element, so that of equal ones the first is found.
+    remaining = np.arange(length, 0, -1).astype(np.min_scalar_type(length)).reshape(-1, *(1,) * (keys.ndim - 1 - along))
+    keys = keys.copy(order="C")
+    found = []
+    for _ in range(count):
+        best = best_of.reduce(keys, along, keepdims=True)
+        if not (best > worst if largest else best < worst).all():
+            return None
+        first = np.multiply(keys == best, remaining).max(along, keepdims=True)
+        found.append(length - first.astype(np.int64))
+        np.put_along_axis(keys, found[-1], worst, along)
+    return np.concatenate(found, along)
+
+
+def _worst(dtype: np.dtype, largest: bool) -> float | int:
+    """What no element is worse than; NaN apart, which compares with nothing."""
+    if dtype.kind == "f":
+        return -np.inf if largest else np.inf
+    limits = np.iinfo(dtype)
+    return int(limits.min if largest else limits.max)
+
+
 def _best(keys: np.ndarray, count: int, largest: bool) -> np.ndarray:
     """Positions along the last axis of the best ``count`` elements, the best first."""
     length = keys.shape[-1]
     if count > 0 and length > _FEW and 4 * count <= length:
-        kth = length - count if largest else count - 1
-        threshold = np.partition(keys, kth, -1)[..., kth : kth + 1]
+        threshold = _threshold(keys, count, largest)
         wanted = count * (keys.size // length)
         chosen = keys >= threshold if largest else keys <= threshold
         if np.count_nonzero(chosen) != wanted:
             chosen = _first_of_equals(keys, threshold, count, largest)
         # Neither number is right where a threshold is NaN; then everything is sorted.
         if np.count_nonzero(chosen) == wanted:
-            places = np.nonzero(chosen)[-1].reshape((*keys.shape[:-1], count))
+            places = (np.flatnonzero(chosen) % length).reshape((*keys.shape[:-1], count))
             order = _sorted_places(np.take_along_axis(keys, places, -1), largest)
             return np.take_along_axis(places, order, -1)
     return _sorted_places(keys, largest)[..., :count]
+
+
+def _threshold(keys: np.ndarray, count: int, largest: bool) -> np.ndarray:
+    """The worst of the best ``count`` elements along the last axis, which stays with length 1."""
+    rows = _candidates(keys, count, largest) if keys.size >= _MANY else keys
+    kth = rows.shape[-1] - count if largest else count - 1
+    return np.partition(rows, kth, -1)[..., kth : kth + 1]
+
+
+def _candidates(keys: np.ndarray, count: int, largest: bool) -> np.ndarray:
+    """Some elements of each row, the best ``count`` among them, which take less time to partition; all where they would be too many.
+
+    A row is cut into groups: the worst of the best ``count`` groups, judged by their best, is no better than the element looked for.
+    """
+    length = keys.shape[-1]
+    groups = max(4 * count, _GROUPS)
+    depth = length // groups
+    if depth < _LEAST_DEPTH:
+        return keys
+    parts = keys[..., : depth * groups].reshape(*keys.shape[:-1], depth, groups)
+    bests = parts.max(-2) if largest else parts.min(-2)
+    kth = groups - count if largest else count - 1
+    bound = np.partition(bests, kth, -1)[..., kth : kth + 1]
+    found = keys >= bound if largest else keys <= bound
+    numbers = np.count_nonzero(found, axis=-1, keepdims=True)
+    most = int(numbers.max(initial=0))
+    if numbers.min(initial=count) < count or most > length // 4 or (bests.dtype.kind == "f" and np.isnan(bests).any()):
+        return keys
+    # The rows of a rectangle, filled up with the bound, which is never better than the element looked for.
+    rows = np.empty((*keys.shape[:-1], most), keys.dtype)
+    rows[...] = bound
+    rows[np.arange(most) < numbers] = keys[found]
+    return rows
 
 
 def _first_of_equals(keys: np.ndarray, threshold: np.ndarray, count: int, largest: bool) -> np.ndarray:

@@ -62,6 +62,44 @@ def test_top_k_is_a_stable_sort_cut_short(values: list[int], data: st.DataObject
     assert best.tolist() == [values[place] for place in expected]
 
 
+SPECIAL = [math.nan, math.inf, -math.inf]
+
+
+@pytest.mark.parametrize("mode", ["max", "min"])
+@pytest.mark.parametrize("special", [[], SPECIAL[1:], SPECIAL[:1]], ids=["finite", "infinite", "nan"])
+@pytest.mark.parametrize("spread", [0.3, 1e6])
+@pytest.mark.parametrize(
+    ("shape", "axis", "count"),
+    [
+        ((7, 6000), 1, 20),
+        ((7, 6000), 1, 1500),
+        ((40, 900), 1, 1),
+        ((3, 21, 50), 1, 1),
+        ((20, 300), 0, 8),
+        ((3, 300, 40), 1, 5),
+        ((2, 9), 0, 2),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.uint8])
+def test_top_k_of_much(dtype: type, shape: tuple[int, ...], axis: int, count: int, spread: float, special: list[float], mode: str) -> None:
+    """However the best are found, they are those of a stable sort: for many ties and few, infinities, NaN (greater than all)."""
+    random = np.random.default_rng(7)
+    data = random.normal(0, spread, shape).round().clip(0 if dtype is np.uint8 else -2e9, 255 if dtype is np.uint8 else 2e9).astype(dtype)
+    if special and dtype is np.float32:
+        data[random.random(shape) < 0.01] = special[0]
+        data[random.random(shape) < 0.3] = special[-1]
+    best, places = ours("TopK", 11, [data, whole(count)], {"axis": str(axis), "mode": mode, "sort": "value", "index_element_type": "i64"})
+    length = shape[axis]
+    if mode == "max":
+        expected = length - 1 - np.flip(np.flip(data, axis).argsort(axis, kind="stable"), axis)
+    else:
+        expected = data.argsort(axis, kind="stable")
+    expected = expected.take(range(count), axis)
+    np.testing.assert_array_equal(places, expected)
+    np.testing.assert_array_equal(best, np.take_along_axis(data, expected, axis))
+
+
 @pytest.mark.parametrize("element_type", [t for t in ElementType if (t.is_float or t.is_integer) and not t.dtype.names], ids=str)
 def test_top_k_of_every_number_type(element_type: ElementType) -> None:
     data = np.array([2, 1, 2, 1, 2], np.float32).astype(element_type.dtype)
