@@ -27,15 +27,22 @@ def bounded_slice(start: int | None, stop: int | None, step: int, length: int) -
 
 def slice_length(start: int | None, stop: int | None, step: int, whole: Dimension) -> Dimension:
     """How many elements a slice picks from an axis of which this is known."""
-    if not whole.is_static and start is not None and stop is not None and (start < 0) != (stop < 0) and (start < 0) == (step > 0):
-        return Dimension(0, whole.most)  # from one end towards the other: of a longer axis it may pick fewer
-    least, most = (_count(bounded_slice(start, stop, step, length), length) for length in (whole.least, whole.most or _ENDLESS))
-    return Dimension(least, most if whole.most is not None or most < _UNBOUNDED else None)
+    if not whole.is_static and _may_shrink(start, stop, step):
+        return Dimension(0, whole.most)
+    longest = _ENDLESS if whole.most is None else whole.most
+    least, most = (_count(bounded_slice(start, stop, step, length), length) for length in (whole.least, longest))
+    return Dimension(least, most if most < _UNBOUNDED else None)
 
 
-_ENDLESS = 2**80
-"""Longer than any axis, and than any bound of a slice reaches."""
-_UNBOUNDED = 2**53
+_UNBOUNDED, _ENDLESS = 2**53, 2**80
+"""Lengths: longer than any axis, and longer than any bound of a slice reaches."""
+
+
+def _may_shrink(start: int | None, stop: int | None, step: int) -> bool:
+    """Whether of a longer axis a slice may pick fewer elements: from near one end towards the other, or backwards from its begin."""
+    if start is None or stop is None:
+        return False
+    return (start < 0) == (step > 0) if (start < 0) != (stop < 0) else step < 0 and start <= stop < 0
 
 
 def _count(part: slice, length: int) -> int:

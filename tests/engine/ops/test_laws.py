@@ -10,9 +10,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from engine.ir.element_type import ElementType
+from engine.ir.partial_value import PartialValue
 from engine.ir.shape import Dimension, PartialShape
 from engine.ops.catalogue import CATALOGUE
+from engine.ops.declare import Known
 from engine.ops.infer import broadcast_shapes
+from engine.ops.movement.slicing import slice_length
 from tests.engine.ops.oracle import ours
 
 DTYPES = st.sampled_from([np.float32, np.int64, np.int8, np.bool_])
@@ -152,6 +156,51 @@ def test_what_was_padded_is_cut_out_again(data: np.ndarray, mode: str, draw: st.
     same(one("StridedSlice", padded, begin, begin + data.shape, **masks), data)
     if mode == "constant":
         same(one("Pad", padded, -begin, -end, *value, pad_mode=mode), data)
+
+
+@LAW
+@given(st.data())
+def test_a_slice_is_as_long_as_its_bounds_allow(data: st.DataObject) -> None:
+    bounds = st.integers(-9, 9) | st.sampled_from([-(2**63), 2**63 - 1])
+    length, start, stop = data.draw(st.integers(0, 6)), data.draw(bounds), data.draw(bounds)
+    step = data.draw(st.integers(-3, 3).filter(bool))
+    slack = st.sampled_from([0, 0, 1, 3])
+    whole = Dimension(max(length - data.draw(slack), 0), data.draw(st.none() | slack.map(lambda more: length + more)))
+    operation = CATALOGUE.versions("Slice")[-1]
+    assert operation.infer is not None
+    assert operation.kernel is not None
+    tensor = Known(ElementType.F32, PartialShape((whole,)))
+    near = [_around(bound, data.draw(slack)) for bound in (start, stop)]
+    (known,) = operation.infer([tensor, *near, Known.of(axes(step))], {})
+    computed = operation.kernel(np.zeros(length, np.float32), axes(start), axes(stop), axes(step))
+    assert known.shape.contains(computed.shape), f"{known.shape}, computed {computed.shape}"
+
+
+def _around(bound: int, slack: int) -> Known:
+    exact = Known.of(axes(bound))
+    elements = exact.elements
+    assert elements is not None
+    return (
+        exact if slack == 0 else Known(exact.element_type, exact.shape, partial=PartialValue(elements.least - slack, elements.most + slack))
+    )
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "step", "whole", "expected"),
+    [
+        (0, 3, 1, Dimension(2, 5), "2..3"),
+        (0, 3, 1, Dimension(0, 0), "0"),
+        (0, 2**63 - 1, 1, Dimension(), "?"),
+        (1, None, 1, Dimension(4), "3.."),
+        (-1, None, -1, Dimension(2), "2.."),
+        (-2, None, 1, Dimension(), "..2"),
+        (-2, 3, 1, Dimension(1, 5), "..5"),
+        (None, None, 2, Dimension(3, 6), "2..3"),
+        (-9, -2, -1, Dimension(1, 3), "..3"),
+    ],
+)
+def test_what_is_known_of_a_slice_of_an_axis(start: int | None, stop: int | None, step: int, whole: Dimension, expected: str) -> None:
+    assert str(slice_length(start, stop, step, whole)) == expected
 
 
 @LAW
