@@ -24,13 +24,13 @@ def show(session: Session) -> None:
         owner, _, body = frame.address.rpartition("/")
         name = decode(owner.rpartition("/")[2].partition("[")[0])
         where = body if frame.iteration is None else f"iteration {frame.iteration + 1}{_of(frame.bound)}"
-        crumbs.append(f'<span class="name">{markup.text(name, 40)}</span>{markup.chip(where, "live")}')
+        crumbs.append(f'<span class="name">{markup.text(name, 40)}</span> {markup.chip(where, "live")}')
     at_frontier = cursor.step == debugger.steps
     state, kind = _STATES[debugger.state] if at_frontier else ("looking back", "")
-    separator = '<span class="sep">&rsaquo;</span>'
+    separator = ' <span class="sep">&rsaquo;</span> '
     steps = f"step {cursor.step:,}" + ("" if at_frontier else f" of {debugger.steps:,}")
-    when = f'{markup.chip(state, kind)}<span class="quiet steps">{steps}</span>'
-    markup.show(f'<div class="crumbs">{when}{separator.join(crumbs)}<span class="ahead">{_ahead(cursor)}</span></div>')
+    when = f'{markup.chip(state, kind)} <span class="quiet steps">{steps}</span>'
+    markup.show(f'<div class="crumbs">{when} {separator.join(crumbs)} <span class="ahead">{_ahead(cursor)}</span></div>')
 
 
 def way_out(session: Session) -> None:
