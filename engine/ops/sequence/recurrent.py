@@ -185,7 +185,7 @@ def infer_cell(states: int) -> Any:
     """Rule of a cell: as many outputs ``[batch, hidden_size]`` as it has states."""
 
     def rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-        known = Known(_float_type(inputs), PartialShape((_batch(inputs, states), static(attributes["hidden_size"]))))
+        known = Known(_float_type(inputs), PartialShape((_batch(inputs[: 1 + states]), static(attributes["hidden_size"]))))
         return (known,) * states
 
     return rule
@@ -195,7 +195,8 @@ def infer_sequence(states: int) -> Any:
     """Rule of a sequence: ``[batch, directions, time, hidden_size]``, then each last state ``[batch, directions, hidden_size]``."""
 
     def rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-        batch, hidden = _batch(inputs, states), static(attributes["hidden_size"])
+        one_length_each = [known for known in inputs[1 + states : 2 + states] if known.shape.rank == 1]
+        batch, hidden = _batch([*inputs[: 1 + states], *one_length_each]), static(attributes["hidden_size"])
         count = static(len(directions(attributes["direction"])))
         time = inputs[0].shape.at(1)
         element_type = _float_type(inputs)
@@ -209,11 +210,10 @@ def _float_type(inputs: Sequence[Known]) -> ElementType | None:
     return common_type([known for known in inputs if known.element_type is None or known.element_type.is_float])
 
 
-def _batch(inputs: Sequence[Known], states: int) -> Dimension:
+def _batch(inputs: Sequence[Known]) -> Dimension:
     batch: Dimension | None = UNKNOWN
-    for known in inputs[: 1 + states]:
+    for known in inputs:
         batch = batch.intersect(known.shape.at(0)) if batch is not None else None
     if batch is None:
-        shapes = ", ".join(str(known.shape) for known in inputs[: 1 + states])
-        raise ValueError(f"data and states have the shapes {shapes}: batches differ")
+        raise ValueError(f"inputs have the shapes {', '.join(str(known.shape) for known in inputs)}: batches differ")
     return batch
