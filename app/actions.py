@@ -259,8 +259,6 @@ def on_canvas(event: CanvasEvent) -> None:
         case "key":
             if event.key == "Backspace":
                 go_up()
-        case "ask":
-            current().ahead = event.step
         case "too_dense":
             fold_more()
 

@@ -28,7 +28,12 @@ def run_of(session: Session, view: GraphView) -> canvas.Run | None:
     name = f"{session.generation} {id(debugger)}"
     over = debugger.state != "paused"
     at, told = debugger.cursor.step, tracks(debugger)
-    return canvas.Run(name, at, debugger.steps, over, told, session.batch, glide, session.reported, session.plays)
+    return canvas.Run(name, at, debugger.steps, over, told, session.batch, ask, glide, session.reported, session.plays)
+
+
+def ask(step: int) -> None:
+    """The canvas wants to know what comes from this step on."""
+    current().ahead = step
 
 
 def glide(report: canvas.Report) -> None:

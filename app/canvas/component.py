@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import streamlit as st
 
-from app.canvas.event import CanvasEvent, Report, read_event, read_report
+from app.canvas.event import CanvasEvent, Report, read_ask, read_event, read_report
 from app.session import widget
 from app.vendor import LIBRARY
 from engine.view.graph import GraphView
@@ -58,7 +58,9 @@ class Run:
     """No more can be computed."""
     tracks: tuple[Track, ...]
     ahead: Mapping[str, object] | None
-    """What ``engine.view.playback.batch`` made when the canvas asked for it (``CanvasEvent.kind`` ask)."""
+    """What ``engine.view.playback.batch`` made when the canvas asked for it."""
+    on_ask: Callable[[int], None]
+    """Told the first step that should be sent ahead."""
     on_step: Callable[[Report], None]
     """Told where the canvas has come to by itself; only the latest when the reports come too fast."""
     reported: int
@@ -98,10 +100,15 @@ def show(
         if report is not None and run is not None:
             run.on_step(report)
 
+    def asked() -> None:
+        step = read_ask(getattr(widget(key), "ask", None), run.name if run else "")
+        if step is not None and run is not None:
+            run.on_ask(step)
+
     with st.container(gap=None, key=f"{key}_parts"):
         _overlay(key=f"{key}_overlay", data=_overlay_message(view, overlay, str(data["hash"]), key, focus, run) | {"traced": traced})
         content = {"key": key, "height": height, "structure": data, "missing": "" if present else _MISSING, "subject": subject}
-        result = _canvas(key=key, data=content, height=height, on_event_change=changed, on_step_change=moved)
+        result = _canvas(key=key, data=content, height=height, on_event_change=changed, on_step_change=moved, on_ask_change=asked)
         if run is not None and run.ahead is not None:
             _ahead(key=f"{key}_ahead", data={**run.ahead, "key": key, "hash": data["hash"], "run": run.name})
         if present:

@@ -8,7 +8,7 @@ from typing import Literal, TypeGuard, get_args
 
 from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
 
-EventKind = Literal["select", "clear", "open", "fold", "unroll", "earlier", "later", "fewer", "wider", "ask", "key", "too_dense", "untrace"]
+EventKind = Literal["select", "clear", "open", "fold", "unroll", "earlier", "later", "fewer", "wider", "key", "too_dense", "untrace"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class CanvasEvent:
     ``select``: a box was clicked; ``clear``: the empty canvas was. ``open``: show this body or control-flow node as a canvas of its own.
     ``fold``: fold it when it is open, open it when it is folded (``engine.view.folding.toggle``). ``key``: ``Backspace`` (go up) or ``?``.
     ``unroll``: draw the loop as copies, or once again; ``earlier`` and ``later``: other iterations of an unrolled loop, ``fewer`` and
-    ``wider``: fewer or more of them at a time. ``ask``: send a stretch of the run ahead.
+    ``wider``: fewer or more of them at a time.
     ``too_dense``: no layout was found in time: fold more. ``untrace``: show no longer where a value came from.
     """
 
@@ -28,8 +28,6 @@ class CanvasEvent:
     root: str = ""
     """For ``open``: static address of the graph to show, such as ``main/loop_7/body``."""
     key: str = ""
-    step: int = 0
-    """For ``ask``: the first step that should be sent ahead."""
 
 
 def read_event(data: object, view: GraphView) -> CanvasEvent | None:
@@ -40,9 +38,6 @@ def read_event(data: object, view: GraphView) -> CanvasEvent | None:
     if kind == "key":
         key = data.get("key")
         return CanvasEvent(kind, key=key) if key in ("Backspace", "?") else None
-    if kind == "ask":
-        step = data.get("step")
-        return CanvasEvent(kind, step=step) if is_step(step) else None
     if kind in ("clear", "too_dense", "untrace"):
         return CanvasEvent(kind)
     part = view.by_id.get(str(data.get("id", "")))
@@ -71,6 +66,12 @@ def read_report(data: object, run: str) -> Report | None:
         return None
     step, number = data.get("step"), data.get("count")
     return Report(step, number, data.get("playing") is True) if is_step(step) and is_step(number) else None
+
+
+def read_ask(data: object, run: str) -> int | None:
+    """The first step that should be sent ahead, from what the browser sent; None when it is of another run."""
+    step = data.get("step") if isinstance(data, Mapping) and data.get("run") == run else None
+    return step if is_step(step) else None
 
 
 def is_step(value: object) -> TypeGuard[int]:

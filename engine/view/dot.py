@@ -21,6 +21,8 @@ _GAP = "&#160;"
 """After bold words: a plain space at the beginning of a text is lost in SVG."""
 _REVERSED = frozenset({"back", "again"})
 _LONGEST_ROW = 12
+_PART = " · part 10 of 12"
+"""What the canvas adds to the label of a slice while it runs."""
 _SHAPE = {"control": "box", "condition": "box", "output": "box", "more": "box", "stub": "circle"}
 
 _LINE: dict[EdgeKind, str] = {
@@ -198,7 +200,7 @@ def _edge(edge: ViewEdge, standalone: bool) -> str:
         words.append('label=<<TABLE BORDER="0" FIXEDSIZE="TRUE" WIDTH="136" HEIGHT="38"><TR><TD></TD></TR></TABLE>>')
     elif edge.label:
         text = escape(edge.label) if standalone else ""
-        width = text_width(edge.label, 10.5) + 10
+        width = text_width(edge.label + (_PART if edge.slices else ""), 10.5) + 10
         words.append(f'label=<<TABLE BORDER="0" FIXEDSIZE="TRUE" WIDTH="{width:.0f}" HEIGHT="16"><TR><TD>{text}</TD></TR></TABLE>>')
     if standalone:
         words.append(_LINE[edge.kind] if edge.placed else f"{_LINE[edge.kind]} constraint=false")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 
 from engine.view.dot import dot_text, row_texts
 from engine.view.family import FAMILIES
@@ -13,13 +14,14 @@ from engine.view.rows import Row
 
 def structure(view: GraphView) -> dict[str, object]:
     """Everything of a view that does not depend on a run. ``hash`` names its content."""
+    frame_of = {node.id: node.cluster for node in view.nodes}
     data: dict[str, object] = {
         "root": view.root,
         "dot": dot_text(view),
         "rows": [_row(row, text) for row, text in row_texts(view)],
         "nodes": {node.id: _node(node) for node in view.nodes},
         "clusters": {cluster.id: _cluster(cluster) for cluster in view.clusters},
-        "edges": {edge.id: _edge(edge) for edge in view.edges},
+        "edges": {edge.id: _edge(edge, frame_of) for edge in view.edges},
         "families": {family: words for family, words in FAMILIES.items() if any(node.family == family for node in view.nodes)},
         "hidden": view.hidden,
     }
@@ -65,6 +67,11 @@ def _cluster(cluster: ViewCluster) -> dict[str, object]:
     }
 
 
-def _edge(edge: ViewEdge) -> dict[str, object]:
+def _edge(edge: ViewEdge, frame_of: Mapping[str, str]) -> dict[str, object]:
     data: dict[str, object] = {"kind": edge.kind, "source": edge.source, "target": edge.target, "label": edge.label, "tensor": edge.tensor}
-    return data | {"latent": True} if edge.latent else data
+    told = {
+        "latent": edge.latent,
+        "sliced": edge.slices is not None,
+        "inside": edge.label and frame_of[edge.source] == frame_of[edge.target],
+    }
+    return data | {name: True for name, holds in told.items() if holds}

@@ -93,8 +93,13 @@ class Camera {
     const [left, top] = [this.x + box.left * this.k, this.y + box.top * this.k];
     const [right, bottom] = [left + box.width * this.k, top + box.height * this.k];
     const margin = 24;
-    if (left >= margin && top >= margin && right <= width - margin && bottom <= height - margin) return;
-    this.glide(width / 2 - (box.left + box.width / 2) * this.k, height * 0.45 - (box.top + box.height / 2) * this.k);
+    const tools = this.stage.parentElement.querySelector(".tools");
+    const head = right > width - tools.offsetWidth - margin ? tools.offsetHeight + margin : margin;
+    if (left >= margin && top >= head && right <= width - margin && bottom <= height - margin) return;
+    // As little empty paper as there can be: a picture larger than the view fills it.
+    const within = (at, size, view) => (size * this.k > view ? Math.min(head, Math.max(view - size * this.k - 8, at)) : at);
+    const x = within(width / 2 - (box.left + box.width / 2) * this.k, this.width, width);
+    this.glide(x, within(height * 0.45 - (box.top + box.height / 2) * this.k, this.height, height));
   }
 
   /** Brings all of a part of the picture into sight, no closer than now; false when it could not be read then. */

@@ -251,13 +251,19 @@ class Canvas {
     const kept = shared.viewports.get(this.place);
     const anchored = this.anchor && [...Object.entries(this.structure.nodes), ...Object.entries(this.structure.clusters)].find(([, one]) => one.address === this.anchor.address && one.kind !== "output");
     const part = anchored && this.parts.get(anchored[0]);
-    if (part) this.camera.set(this.anchor.x - (part.at.x + MARGIN) * this.camera.k, this.anchor.y - (part.at.y + MARGIN) * this.camera.k);
+    if (part) this.stay(part);
     else if (kept) this.camera.set(kept.x, kept.y, kept.k);
     else if (moved || !this.anchor) this.begun = this.camera.view.width > 40 && (this.camera.begin(), true);
     // A picture that has become small enough to be read as a whole is shown as a whole.
     if (this.camera.k < ZOOM.readable && this.camera.fitted() >= ZOOM.readable) this.camera.begin();
     this.anchor = null;
     this.camera.place();
+  }
+
+  /** What was clicked stays where it was, but not under the tools. */
+  stay(part) {
+    this.camera.set(this.anchor.x - (part.at.x + MARGIN) * this.camera.k, this.anchor.y - (part.at.y + MARGIN) * this.camera.k);
+    if (part.chips) this.camera.follow(this.sight(part));
   }
 
   resized() {

@@ -1,6 +1,7 @@
 // Drawing: structure and geometry -> SVG elements. Text of the model only ever becomes textContent, so nothing of it can be markup.
 
 const BACK_CHIP = 20; // characters that the layout keeps room for
+const PART = 16; // characters of " · part 10 of 12"
 const SVG = "http://www.w3.org/2000/svg";
 const MARGIN = 26;
 const CHIP = { height: 17, gap: 4, character: 6.05, padding: 13 };
@@ -34,8 +35,9 @@ function draw(structure, geometry) {
   for (const [id, cluster] of Object.entries(structure.clusters)) {
     if (geometry.clusters[id]) drawFrame(id, cluster, geometry.clusters[id], layers, parts);
   }
+  const taken = Object.entries(structure.nodes).filter(([id]) => geometry.nodes[id]).map(([id, node]) => areaOf(geometry.nodes[id], node.width, node.height));
   for (const [id, edge] of Object.entries(structure.edges)) {
-    if (geometry.edges[id]) drawLine(id, edge, geometry.edges[id], layers, parts, geometry.clusters[structure.nodes[edge.source]?.cluster]);
+    if (geometry.edges[id]) drawLine(id, edge, geometry.edges[id], layers, parts, geometry.clusters[structure.nodes[edge.source]?.cluster], taken);
   }
   for (const [id, node] of Object.entries(structure.nodes)) {
     if (geometry.nodes[id]) drawBox(id, node, geometry.nodes[id], layers, parts);
@@ -98,7 +100,7 @@ function button(action, x, y, path, label) {
   return made;
 }
 
-function drawLine(id, edge, line, layers, parts, frame) {
+function drawLine(id, edge, line, layers, parts, frame, taken) {
   const { points } = line;
   if (!points.length) return;
   const backwards = Boolean(line.begin);
@@ -113,20 +115,26 @@ function drawLine(id, edge, line, layers, parts, frame) {
   layers.lines.append(group);
   const part = { group, base, source: edge.source, target: edge.target };
   if (edge.kind === "back") {
-    const { x, y, side } = beside(points, line.label, frame);
+    const { x, y, side } = beside(points, line.label, frame, taken);
     part.now = chip("back-chip now", x, y - 18, BACK_CHIP, side);
     part.before = chip("back-chip before", x, y + 2, BACK_CHIP, side);
     layers.labels.append(part.now.group, part.before.group);
   } else if (edge.label && line.label) {
-    part.text = words(edge.label, { class: `line-label ${edge.kind}`, x: line.label.x, y: line.label.y + 4 });
+    // Inside the frame that the line is in: the layout keeps room for labels outside it too.
+    const half = (edge.label.length + (edge.sliced ? PART : 0)) * 2.7 + 8;
+    const x = frame && edge.inside ? Math.max(frame.x + half, Math.min(line.label.x, frame.x + frame.width - half)) : line.label.x;
+    part.text = words(edge.label, { class: `line-label ${edge.kind}`, x, y: line.label.y + 4 });
     part.label = edge.label;
     layers.labels.append(part.text);
   }
   parts.set(id, part);
 }
 
-/** A place right beside a curve at the height where the layout kept room for a label, and on which side of it. */
-function beside(points, label, frame) {
+const areaOf = (middle, width, height) => ({ left: middle.x - width / 2, right: middle.x + width / 2, top: middle.y - height / 2, bottom: middle.y + height / 2 });
+const overlap = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+
+/** A place right beside a curve at the height where the layout kept room for a label, and on which side of it; that room where another thing is. */
+function beside(points, label, frame, taken) {
   const wanted = label ?? points[Math.floor(points.length / 2)];
   let best = points[0];
   for (let i = 0; i + 3 < points.length; i += 3) {
@@ -141,7 +149,11 @@ function beside(points, label, frame) {
   // Inside the frame, even if the chip then covers a little of its own line.
   const room = BACK_CHIP * CHIP.character + CHIP.padding + 6;
   const [least, most] = frame ? [frame.x + room, frame.x + frame.width - room] : [-Infinity, Infinity];
-  return { x: side > 0 ? Math.min(best.x + 7, most) : Math.max(best.x - 7, least), y: wanted.y, side };
+  const x = side > 0 ? Math.min(best.x + 7, most) : Math.max(best.x - 7, least);
+  const area = areaOf({ x: x + (side * room) / 2, y: wanted.y }, room, 2 * CHIP.height + 4);
+  const free = !taken.some((one) => overlap(one, area));
+  taken.push(free ? area : areaOf(wanted, room, 2 * CHIP.height + 4));
+  return free ? { x, y: wanted.y, side } : { ...wanted, side: 0 };
 }
 
 const at = (point) => `${point.x.toFixed(1)} ${point.y.toFixed(1)}`;

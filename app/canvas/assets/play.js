@@ -93,7 +93,8 @@ class Playback {
     const now = performance.now();
     if (this.asked !== undefined && now - this.asked < 1500) return;
     this.asked = now;
-    this.canvas.send({ kind: "ask", step: first });
+    // Not an event: two of those at once would be one to Python, and what a person did would be lost.
+    this.canvas.setState?.("ask", { step: first, run: this.run, count: (this.asks = (this.asks ?? Date.now()) + 1) });
   }
 
   report(step, last = false) {

@@ -16,7 +16,19 @@ async function layOutRows(structure, run) {
   const geometry = await geometryOf(structure.dot);
   for (const [id, edge] of Object.entries(structure.edges)) if (edge.latent) delete geometry.edges[id];
   drawBetween(structure, geometry);
+  keepInside(structure, geometry);
   return geometry;
+}
+
+/** Back edges stay inside the frame of their loop: the layout sometimes swings them out of it and in again. */
+function keepInside(structure, geometry) {
+  for (const [id, edge] of Object.entries(structure.edges)) {
+    const line = geometry.edges[id];
+    const frame = geometry.clusters[structure.nodes[edge.source].cluster];
+    if ((edge.kind !== "back" && edge.kind !== "again") || !line || !frame || structure.nodes[edge.target].cluster !== structure.nodes[edge.source].cluster) continue;
+    const inside = (point) => point && { x: Math.min(Math.max(point.x, frame.x + 10), frame.x + frame.width - 10), y: point.y };
+    geometry.edges[id] = { points: line.points.map(inside), begin: inside(line.begin), end: inside(line.end), label: inside(line.label) };
+  }
 }
 
 /** Then stands left of else: where the layout found it better the other way round, the two change places. */
