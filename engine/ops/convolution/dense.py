@@ -19,6 +19,8 @@ _BLOCK_ELEMENTS = 1 << 18
 """Columns of any window are built and multiplied in blocks of about this many elements, which stay in a processor's cache."""
 _ROWS_ELEMENTS = 1 << 22
 """Columns of kernel rows, which are built once and used by all kernel rows, may be this big."""
+_GROUPS_ELEMENTS = 1 << 19
+"""The columns of so many groups together are about as big as this."""
 _STACK_ELEMENTS = 1 << 18
 _ROWS_FROM_PLACES = 600
 """From so many output places on, one product for each kernel row costs less than copying its columns for one big product."""
@@ -93,8 +95,12 @@ def _correlate(data: Array, filters: Array, counts: Lengths, strides: Lengths, d
     result = np.empty((batch, groups, outputs, prod(counts)), data.dtype)
     if not result.size:
         return result
-    if len(kernel) == 2 and strides[0] == 1 and kernel[0] > 1 and inputs > 1:
-        _by_kernel_rows(data, filters, result, counts, strides[1], dilations, begin)
+    if len(kernel) == 2 and strides[0] == 1 and kernel[0] > 1 and (inputs > 1 or (groups > outputs == 1 and kernel[1] > 1)):
+        lines = (counts[0] + (kernel[0] - 1) * dilations[0]) * counts[1]
+        together = max(1, _GROUPS_ELEMENTS // (inputs * kernel[1] * lines))
+        for start in range(0, groups, together):
+            some = slice(start, start + together)
+            _by_kernel_rows(data[:, some], filters[some], result[:, some], counts, strides[1], dilations, begin)
     else:
         _by_columns(windows(padded(data, begin, end), kernel, counts, strides, dilations), filters.reshape(groups, outputs, -1), result)
     return result
@@ -121,7 +127,7 @@ def _by_kernel_rows(data: Array, filters: Array, result: Array, counts: Lengths,
     """Columns of one kernel row serve all kernel rows, shifted by whole lines."""
     groups, _, inputs, height, width = filters.shape
     reach = (height - 1) * dilations[0]
-    whole = prod(counts) >= _ROWS_FROM_PLACES
+    whole = prod(counts) >= _ROWS_FROM_PLACES or inputs == 1
     multiply = _row_by_row if whole else _stacked
     some = inputs if whole or groups > 1 else min(inputs, max(1, _STACK_ELEMENTS // (height * width * prod(counts))))
     step = min(counts[0], max(1, _ROWS_ELEMENTS // (groups * inputs * width * counts[1])))
