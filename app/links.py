@@ -29,12 +29,11 @@ def arrive(session: Session) -> None:
             actions.show_model(_opened(link), wanted["set"])
         except EngineError as error:
             session.message = Message(str(error))
-        else:
-            _say_other_set(session, wanted["set"])
     if session.opened is not None:
         _restore(wanted["step"], wanted["node"], wanted["body"])
         looks.choose(st.query_params.to_dict())
         session.asked = st.query_params.get("ask", "")[:LONGEST_QUESTION]
+        _say_other_set(session, wanted["set"])
 
 
 def _opened(link: str) -> Opened:
@@ -49,7 +48,7 @@ def _opened(link: str) -> Opened:
 
 def _say_other_set(session: Session, wanted: str) -> None:
     """Sets that a user named are gone when the page is left."""
-    if wanted and session.input_set != wanted:
+    if wanted and session.input_set != wanted and session.message is None:
         words = f"the link names the input set {shorten(repr(wanted), 60)}, which is not here: this run is on another"
         session.message = Message(words, "info")
 

@@ -69,7 +69,7 @@ def _field(question: Question, key: str) -> None:
         )
     else:
         placeholder = "a number, or: never" if question.asks == "iterations" else "a number"
-        st.text_input(question.text, key=key, placeholder=placeholder, label_visibility="collapsed", max_chars=24, width=190)
+        st.text_input(question.text, key=key, placeholder=placeholder, label_visibility="collapsed", max_chars=24, width=280)
 
 
 def _option(name: str) -> str:
