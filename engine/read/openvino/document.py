@@ -148,12 +148,12 @@ class Document:
 
     def _enter_layer(self, attributes: Attributes) -> None:
         try:
-            layer_id, spelled, opset = self._numbers[attributes["id"]], attributes["type"], attributes["version"]
+            layer_id, spelled, opset, given = self._numbers[attributes["id"]], attributes["type"], attributes["version"], attributes["name"]
         except KeyError:
             layer_id = fields.natural(attributes, "id", "layer")
-            spelled, opset = fields.required(attributes, "type", "layer"), fields.required(attributes, "version", "layer")
+            spelled, opset, given = (fields.required(attributes, name, "layer") for name in ("type", "version", "name"))
         kind = self._kinds.get(spelled) or self._kind(spelled)
-        name = attributes.get("name") or f"{kind}_{layer_id}"
+        name = given or f"{kind}_{layer_id}"
         if len(name) + len(opset) > self._limits.name:
             self._limits.short_name(name, "name of a <layer>")
             self._limits.short_name(opset, "version of a <layer>")

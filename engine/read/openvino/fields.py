@@ -13,7 +13,9 @@ from engine.ir.shape import UNKNOWN as UNKNOWN_DIMENSION
 
 Attributes = Mapping[str, str]
 
+_ELEMENT_TYPES = {element_type.value: element_type for element_type in ElementType}
 _PRECISIONS = {
+    **_ELEMENT_TYPES,
     "FP64": ElementType.F64,
     "FP32": ElementType.F32,
     "FP16": ElementType.F16,
@@ -22,7 +24,7 @@ _PRECISIONS = {
     "BIN": ElementType.U1,
     **{element_type.value.upper(): element_type for element_type in ElementType},
 }
-_ELEMENT_TYPES = {element_type.value: element_type for element_type in ElementType}
+_OPEN_PRECISIONS = {"UNSPECIFIED", "undefined", "dynamic"}
 _NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 _DIMENSION = re.compile(r"\s*(-1|[0-9]{1,18})\s*")
 _NAME_BORDER = re.compile(r"(?<!\\),")
@@ -69,13 +71,17 @@ class Numbers(dict[str, int]):
         return number
 
 
-def precision(text: str | None) -> ElementType | None:
-    """What a port's ``precision`` names; None when it is missing or unknown.
+def precision(attributes: Attributes, tag: str) -> ElementType | None:
+    """What a port's ``precision`` names; None when it leaves the type open. As in OpenVINO, a port of an ``<output>`` must have a good one.
 
-    >>> precision("FP32"), precision("I4"), precision("UNSPECIFIED")
-    (<ElementType.F32: 'f32'>, <ElementType.I4: 'i4'>, None)
+    >>> precision({"precision": "FP32"}, "output"), precision({"precision": "UNSPECIFIED"}, "output"), precision({}, "input")
+    (<ElementType.F32: 'f32'>, None, None)
     """
-    return None if text is None else _PRECISIONS.get(text)
+    text = attributes.get("precision")
+    found = None if text is None else _PRECISIONS.get(text)
+    if found is None and tag == "output" and required(attributes, "precision", "port") not in _OPEN_PRECISIONS:
+        raise ValueError(f"attribute 'precision' of <port> is {shorten(text or '', 40)!r}, expected a type such as FP32, I64 or BOOL")
+    return found
 
 
 def element_type(text: str | None) -> ElementType | None:

@@ -23,6 +23,7 @@ class PortElements:
         }
         self._walk = walk
         self._limits = limits
+        self._tag = tag
         self._blocks: Blocks[tuple[Port, ...]] = Blocks(walk, tag)
         self._read: list[Port] = []
         self._port: Attributes = {}
@@ -70,4 +71,4 @@ class PortElements:
         shape = self._shapes.get(dims)
         if shape is None:
             shape = self._shapes[dims] = port_shape(dims)
-        return Port(natural(attributes, "id", "port"), precision(attributes.get("precision")), shape, names(attributes.get("names", "")))
+        return Port(natural(attributes, "id", "port"), precision(attributes, self._tag), shape, names(attributes.get("names", "")))

@@ -35,6 +35,17 @@ BROKEN = {
     "id of other digits": ('layer id="2"', 'layer id="²"', "attribute 'id' of <layer> is '²', expected a whole number"),
     "no type": (' type="Add"', "", "line 21: <layer> has no attribute 'type', which it must have"),
     "no opset": ('type="Add" version="opset1"', 'type="Add"', "line 21: <layer> has no attribute 'version', which it must have"),
+    "no name": ('name="sum" ', "", "line 21: <layer> has no attribute 'name', which it must have"),
+    "output without precision": (
+        '<port id="2" precision="FP32"',
+        '<port id="2"',
+        "line 39, main/sum (Add opset1): <port> has no attribute 'precision', which it must have",
+    ),
+    "output of no type": (
+        '<port id="2" precision="FP32"',
+        '<port id="2" precision="FP99"',
+        "main/sum (Add opset1): attribute 'precision' of <port> is 'FP99', expected a type such as FP32, I64 or BOOL",
+    ),
     "port without id": (
         '<port id="2" precision="FP32" names="y">',
         "<port>",

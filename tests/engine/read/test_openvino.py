@@ -39,6 +39,12 @@ def test_a_document_becomes_the_model_that_it_describes() -> None:
     assert [(signature.name, signature.names) for signature in model.outputs] == [("y", ("y",))]
 
 
+@pytest.mark.parametrize(("text", "wanted"), [("f32", ElementType.F32), ("BIN", ElementType.U1), ("UNSPECIFIED", None), ("dynamic", None)])
+def test_precisions_of_output_ports(text: str, wanted: ElementType | None) -> None:
+    document = ADDITION.replace('<port id="2" precision="FP32"', f'<port id="2" precision="{text}"')
+    assert read_model(document.encode(), WEIGHTS).graph.nodes[2].outputs[0].element_type is wanted
+
+
 def test_data_of_a_parameter_counts_and_its_port_does_not() -> None:
     text = ADDITION.replace('<port id="0" precision="FP32" names', '<port id="0" precision="I64" names')
     port = read_model(text.encode(), WEIGHTS).graph.nodes[0].outputs[0]
