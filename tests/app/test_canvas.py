@@ -140,3 +140,16 @@ def test_lines_into_outer_values_are_seen_when_asked_for(page: Page, server: str
     expect(seen).to_have_count(2)
     box.locator("[data-action=unfold]").dispatch_event("click")
     expect(canvas.locator(".box.parameter", has_text="x8")).to_have_count(2, timeout=LONG)
+
+
+@pytest.mark.browser
+def test_a_small_picture_comes_even_when_the_machine_is_busy(page: Page, server: str) -> None:
+    # As if no step of the layout's ladder had finished in time.
+    page.add_init_script(
+        "const wait = setTimeout; setTimeout = (work, time, ...rest) => wait(work, [850, 350, 800].includes(time) ? 0 : time, ...rest);"
+    )
+    page.goto(f"{server}/?model=sample:if_add")
+    canvas = page.locator(".st-key-canvas_graph .canvas")
+    expect(canvas.locator(".notice")).to_contain_text("Too dense", timeout=LONG)
+    expect(canvas.locator(".box").first).to_be_visible(timeout=LONG)
+    expect(canvas.locator(".notice")).to_be_hidden()

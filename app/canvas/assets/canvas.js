@@ -1,5 +1,6 @@
 // The canvas: one per place on the page; keeps its picture while overlays come and go.
 
+const UNFOLDABLE = 2500; // milliseconds without an answer after which a picture that is too dense is laid out all the same
 const LINES = [
   ["back", "back edge: to the next iteration"],
   ["input_map", "port map: in and out of a body"],
@@ -203,7 +204,7 @@ class Canvas {
     return part && address ? { address, x: this.camera.x + (part.at.x + MARGIN) * this.camera.k, y: this.camera.y + (part.at.y + MARGIN) * this.camera.k } : null;
   }
 
-  async show(structure, subject) {
+  async show(structure, subject, ladder = LADDER) {
     this.dress();
     if (this.structure?.hash === structure.hash) {
       if (this.subject !== subject) {
@@ -213,10 +214,9 @@ class Canvas {
       return;
     }
     const turn = (this.turn = (this.turn ?? 0) + 1);
-    this.wanted = structure;
     const slow = setTimeout(() => this.say(this.structure ? "" : "Laying out…"), 250);
     try {
-      const geometry = await layOut(structure);
+      const geometry = await layOut(structure, ladder);
       if (turn !== this.turn) return;
       this.put(structure, geometry, subject);
       this.say("");
@@ -225,6 +225,8 @@ class Canvas {
       const dense = error instanceof TooDense;
       this.say(dense ? "Too dense to lay out in time: folding more…" : `The picture could not be laid out: ${error.message}`);
       if (dense) this.send({ kind: "too_dense", root: structure.root });
+      // Where no other picture comes, nothing could be folded.
+      if (dense && ladder === LADDER) setTimeout(() => turn === this.turn && this.show(structure, subject, PATIENT), UNFOLDABLE);
     } finally {
       clearTimeout(slow);
     }

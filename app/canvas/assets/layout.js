@@ -17,6 +17,8 @@ const LADDER = [
 ];
 // Another way to find the rows, slower but blind to frames: for pictures in which lines run upwards, because a frame was set too high.
 const LEVEL = [{ newrank: true }, 450];
+// For a picture of which nothing more can be folded: on a busy machine even a small one may take longer than the ladder gives it.
+const PATIENT = [[{}, 20000]];
 const START_UP = 6000; // the first layout also compiles the library
 const KEPT_LAYOUTS = 24;
 const answers = new Map();
@@ -79,17 +81,17 @@ let worker = null;
 let queue = Promise.resolve();
 
 /** Geometry of a structure; TooDense when no step of the ladder finishes in time. One layout runs at a time. */
-function layOut(structure) {
+function layOut(structure, ladder = LADDER) {
   const known = shared.layouts.get(structure.hash);
   if (known) return Promise.resolve(known);
-  const made = queue.then(() => climb(structure));
+  const made = queue.then(() => climb(structure, ladder));
   queue = made.catch(() => {});
   return made;
 }
 
-async function climb(structure) {
+async function climb(structure, ladder) {
   const began = performance.now();
-  const geometry = await layOutRows(structure, climbOnce);
+  const geometry = await layOutRows(structure, (dot) => climbOnce(dot, ladder));
   geometry.milliseconds = performance.now() - began;
   shared.layouts.set(structure.hash, geometry);
   if (shared.layouts.size > KEPT_LAYOUTS) shared.layouts.delete(shared.layouts.keys().next().value);
@@ -97,9 +99,9 @@ async function climb(structure) {
 }
 
 /** Graphviz's answer to a DOT text; another window of the same unrolled loop often has the same text. */
-async function climbOnce(dot) {
+async function climbOnce(dot, ladder) {
   if (answers.has(dot)) return answers.get(dot);
-  for (const rung of LADDER) {
+  for (const rung of ladder) {
     let answer = await attempt(dot, rung);
     if (answer === null) continue;
     const upwards = linesUpwards(answer);
