@@ -94,6 +94,19 @@ def test_what_only_files_of_opset1_carry() -> None:
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-6)
 
 
+def test_a_hidden_state_of_one_number() -> None:
+    inputs = [
+        numbers(3, 4, 2),
+        numbers(3, 1, 1),
+        numbers(3, 1, 1),
+        np.array([4, 1, 3], np.int32),
+        numbers(1, 4, 2),
+        numbers(1, 4, 1),
+        numbers(1, 4),
+    ]
+    close("LSTMSequence", 5, inputs, {"hidden_size": 1, "direction": "forward", "activations": ["sigmoid", "relu", "tanh"]})
+
+
 @pytest.mark.parametrize("weights_format", ["fico", "ifco"])
 def test_gates_of_opset1_are_in_the_order_of_the_page(weights_format: str) -> None:
     inputs = [numbers(2, 3), numbers(2, 2), numbers(2, 2), numbers(8, 3), numbers(8, 2), numbers(8)]
