@@ -378,8 +378,8 @@ class _Writer:
 
 def _keywords(instruction: Instruction) -> dict[str, Any]:
     """The attributes that are bound to an operation's kernel and are not what it takes anyway."""
-    call = instruction.call
-    if not isinstance(call, partial):
+    kernel = instruction.kernel
+    if not isinstance(kernel, partial):
         return {}
-    usual = getattr(call.func, "__kwdefaults__", None) or {}
-    return {name: value for name, value in call.keywords.items() if name not in usual or usual[name] != value}
+    usual = getattr(kernel.func, "__kwdefaults__", None) or {}
+    return {name: value for name, value in kernel.keywords.items() if name not in usual or usual[name] != value}

@@ -146,8 +146,8 @@ class Operation:
     counts_outputs: bool = False
     """Variadic operations: the kernel also takes ``outputs=``, the number of outputs that the node has."""
     by_constant: Callable[..., Kernel | None] | None = None
-    """Makes the kernel of one node whose second input is a Const, once, from that ``Constant`` and the attributes; None where it has no
-    better one. It may keep as many bytes as the constant has, and gives the same bits however often it has run."""
+    """Makes the kernel of one node whose second input is the same in all runs, from what is ``Known`` of that and the attributes; None
+    where it has no better one. It may keep as many bytes as that input has, and gives the same bits however often it has run."""
     role: Role = Role.COMPUTE
     prepare: Callable[[Mapping[str, Any], int], Kernel] | None = None
     """ONNX: makes the kernel of one node, once, from its attributes and its number of outputs. What it makes always gives a tuple,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
-from engine.ir.constant import Constant
 from engine.ir.element_type import INDEX_TYPES, REAL_FLOATS, ElementType
 from engine.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape
 from engine.ops.bounds import check_elements
@@ -47,12 +47,10 @@ def matmul(first: Array, second: Array, /, *, transpose_a: bool, transpose_b: bo
     return _product(first, second, transpose_a, transpose_b)
 
 
-def matmul_by_constant(constant: Constant, /, *, transpose_a: bool, transpose_b: bool) -> Kernel | None:
+def matmul_by_constant(constant: Known, /, *, transpose_a: bool, transpose_b: bool) -> Kernel | None:
     """The kernel of one node whose second input is a constant; None where it has nothing to gain from that."""
-    of_floats = constant.element_type is ElementType.F32
-    if not HAS_SMALL_PATH or not of_floats or len(constant.shape) != 2 or constant.elements < _LEAST_LAID_OUT:
-        return None
-    return _ByConstant(transpose_a, transpose_b)
+    large = constant.shape.rank == 2 and constant.shape.is_static and math.prod(constant.shape.lengths) >= _LEAST_LAID_OUT
+    return _ByConstant(transpose_a, transpose_b) if large and constant.element_type is ElementType.F32 and HAS_SMALL_PATH else None
 
 
 class _ByConstant:
@@ -63,14 +61,16 @@ class _ByConstant:
 
     def __init__(self, transpose_a: bool, transpose_b: bool) -> None:
         self._transpose_a, self._transpose_b = transpose_a, transpose_b
-        self._laid_out: tuple[Array, Panels] | None = None
+        self._laid_out: tuple[weakref.ref[Array], Panels] | None = None
 
     def __call__(self, first: Array, second: Array, /) -> Array:
+        if second.ndim != 2 or not first.dtype.char == second.dtype.char == "f":
+            return matmul(first, second, transpose_a=self._transpose_a, transpose_b=self._transpose_b)
         depth, width = reversed(second.shape) if self._transpose_b else second.shape
         if self._transpose_a and first.ndim > 1:
             first = first.swapaxes(-1, -2)
-        count = first.size // depth if first.ndim > 1 and first.shape[-1] == depth else 0
-        if count < 2 or count * second.size <= SMALL_PRODUCT or first.dtype != second.dtype:
+        count = first.size // depth if depth and first.ndim > 1 and first.shape[-1] == depth else 0
+        if count < 2 or count * second.size <= SMALL_PRODUCT:
             return matmul(first, second, transpose_a=False, transpose_b=self._transpose_b)
         check_elements(count * width, "the product")
         product = self._panels(second).product(np.ascontiguousarray(first.reshape(count, depth)))
@@ -78,8 +78,8 @@ class _ByConstant:
 
     def _panels(self, matrix: Array) -> Panels:
         laid_out = self._laid_out
-        if laid_out is None or laid_out[0] is not matrix:
-            laid_out = self._laid_out = (matrix, Panels(matrix.T if self._transpose_b else matrix))
+        if laid_out is None or laid_out[0]() is not matrix:
+            laid_out = self._laid_out = (weakref.ref(matrix), Panels(matrix.T if self._transpose_b else matrix))
         return laid_out[1]
 
 

@@ -203,6 +203,8 @@ class Instruction:
     region: Region | None = None
     settled: bool = False
     """What the call gives needs no settling, and may be no tensor."""
+    kernel: Callable[..., Any] | None = None
+    """The kernel with its attributes bound; ``call`` gives the same, and may keep what it makes of constants."""
 
 
 @dataclass(eq=False)

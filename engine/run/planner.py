@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,11 +15,13 @@ from engine.check.order import order
 from engine.ir.address import ROOT, labels
 from engine.ir.constant import Constant
 from engine.ir.element_type import ElementType
-from engine.ir.model import LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, Graph, LayerId, Model, Node
+from engine.ir.model import LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, Graph, LayerId, Model, Node, Source
+from engine.ir.shape import PartialShape
 from engine.ops.catalogue import CATALOGUE, Catalogue
-from engine.ops.declare import Operation, Role, typed
+from engine.ops.declare import Known, Operation, Role, typed
 from engine.ops.dialect import catalogue_for
 from engine.ops.infer import comparison, elementwise
+from engine.run.once import Once
 from engine.run.plan import (
     ABSENT,
     Branch,
@@ -56,7 +59,7 @@ def plan_checked(checked_model: CheckedModel, catalogue: Catalogue) -> Plan:
     return _Planner(checked_model.model, catalogue).plan()
 
 
-_MOST_LAID_OUT = 1 << 29
+_MOST_KEPT_BYTES = 1 << 30
 _TRUE = Node(LayerId(-1), "true", "Const", constant=Constant.of(np.array(True)))
 
 
@@ -72,8 +75,10 @@ class _Planner:
     variables: dict[str, int] = field(default_factory=dict[str, int])
     states: list[int] = field(default_factory=list[int])
     operations: dict[tuple[int, LayerId], Operation] = field(default_factory=dict[tuple[int, LayerId], Operation])
-    laid_out: int = 0
-    """Bytes that kernels made for constants may keep."""
+    kept_bytes: int = 0
+    """Bytes that kernels may keep of what they make of constants."""
+    once: set[tuple[int, LayerId]] = field(default_factory=set[tuple[int, LayerId]])
+    """Nodes that are not computed again and again, by program number."""
     true: int | None = None
     """Slot of a condition that is always true."""
 
@@ -157,22 +162,48 @@ class _Planner:
         state = self._state() if operation.stateful else None
         if operation.prepare is not None:
             call = operation.prepare(keywords, len(outputs))
-            return Instruction(node, label, title, inputs, outputs, call, several=True, state=state, settled=True)
+            return Instruction(node, label, title, inputs, outputs, call, several=True, state=state, settled=True, kernel=call)
         assert operation.kernel is not None
-        several = operation.outputs != 1
-        call = self._by_constant(operation, graph, node, keywords) or bound(operation.kernel, keywords)
-        broadcasts = len(inputs) > 1 and _broadcasts(operation)
-        return Instruction(node, label, title, inputs, outputs, call, several, symbol, broadcasts, state, float_symbol=of_floats)
+        kernel = bound(operation.kernel, keywords)
+        call = self._keeping(program, graph, node, operation, keywords) or kernel
+        several, broadcasts = operation.outputs != 1, len(inputs) > 1 and _broadcasts(operation)
+        return Instruction(
+            node, label, title, inputs, outputs, call, several, symbol, broadcasts, state, float_symbol=of_floats, kernel=kernel
+        )
 
-    def _by_constant(self, operation: Operation, graph: Graph, node: Node, keywords: Mapping[str, Any]) -> Callable[..., Any] | None:
-        """The kernel made for a Const as second input, while what such kernels may keep stays within the bound."""
-        source = graph.sources[node.id][1] if operation.by_constant and len(graph.sources[node.id]) > 1 else None
-        constant = graph.by_id[source.layer].constant if source else None
-        if constant is None or operation.by_constant is None or self.laid_out + len(constant.data) > _MOST_LAID_OUT:
+    def _keeping(
+        self, program: Program, graph: Graph, node: Node, operation: Operation, keywords: Mapping[str, Any]
+    ) -> Callable[..., Any] | None:
+        """For inputs that are constants, a kernel that keeps what it makes of them, within a bound for all; None for others."""
+        inputs = [self._constant(program, graph, source) for source in graph.sources[node.id]]
+        of_ours = not operation.opset and not operation.stateful
+        if operation.kernel is not None and of_ours and inputs and all(known is not None for known in inputs):
+            size = _bytes([Known(port.element_type, port.shape) for port in node.outputs])
+            if self._keeps(size):
+                self.once.add((program.index, node.id))
+                return Once(bound(operation.kernel, keywords), size)
+        elif operation.by_constant is not None and len(inputs) > 1 and inputs[1] is not None:
+            made = operation.by_constant(inputs[1], **keywords)
+            if made is not None and self._keeps(_bytes([inputs[1]])):
+                return made
+        return None
+
+    def _constant(self, program: Program, graph: Graph, source: Source | None) -> Known | None:
+        """Type and shape of a tensor that is the same in all runs: a Const, or what is computed from such; None for others."""
+        if source is None:
             return None
-        call = operation.by_constant(constant, **keywords)
-        self.laid_out += len(constant.data) if call else 0
-        return call
+        node = graph.by_id[source.layer]
+        if node.constant is not None:
+            return Known(node.constant.element_type, PartialShape.of(node.constant.shape))
+        port = node.outputs[source.output]
+        return Known(port.element_type, port.shape) if (program.index, node.id) in self.once else None
+
+    def _keeps(self, size: int) -> bool:
+        """Whether so many bytes more may be kept; then they count."""
+        if self.kept_bytes + size > _MOST_KEPT_BYTES:
+            return False
+        self.kept_bytes += size
+        return True
 
     def _variable(self, name: str) -> int:
         if name not in self.variables:
@@ -218,6 +249,16 @@ class _Planner:
             program.hidden = tuple(sorted(found))
             if program.parent is not None:
                 hidden[program.parent.index] |= found
+
+
+def _bytes(tensors: Sequence[Known]) -> int:
+    """Bytes of all together; more than may be kept where a type or a length is unknown."""
+    total = 0
+    for known in tensors:
+        if known.element_type is None or not known.shape.is_static:
+            return _MOST_KEPT_BYTES + 1
+        total += math.prod(known.shape.lengths) * known.element_type.dtype.itemsize
+    return total
 
 
 def _broadcasts(operation: Operation) -> bool:

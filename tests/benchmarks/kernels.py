@@ -20,10 +20,9 @@ import numpy as np
 import openvino as ov
 from openvino.utils.node_factory import NodeFactory
 
-from engine.ir.constant import Constant
 from engine.ir.element_type import ElementType
 from engine.ops.catalogue import CATALOGUE
-from engine.ops.declare import typed
+from engine.ops.declare import Known, typed
 from engine.run.execute import computing
 
 _CONFIG = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1, "PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": 1}
@@ -184,7 +183,7 @@ def ours(layer: Layer) -> Callable[[], object]:
     assert operation.kernel is not None
     kernel = partial(operation.kernel, **keywords)
     if operation.by_constant is not None and 1 in layer.constant:
-        kernel = operation.by_constant(Constant.of(layer.inputs[1]), **keywords) or kernel
+        kernel = operation.by_constant(Known.of(layer.inputs[1]), **keywords) or kernel
     return lambda: kernel(*inputs)
 
 

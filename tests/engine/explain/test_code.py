@@ -6,6 +6,7 @@ import ast
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +18,13 @@ import engine
 from engine.errors import AddressError, EngineError
 from engine.explain.code import listing, runnable
 from engine.explain.running import kernel
+from engine.ir.model import Port
+from engine.ir.shape import PartialShape
 from engine.run.planner import plan_of
 from sample_models import samples
 from tests.engine.debug.test_two_speeds import bodies, whole
 from tests.engine.debug.walks import model as walk
-from tests.engine.drafts import BOOL, F32, Draft, branch
+from tests.engine.drafts import BOOL, F32, I64, Draft, branch
 from tests.engine.run.test_memory_of_runs import accumulating, random_walk
 from tests.engine.run.test_where_runtimes_differ import ROWS
 
@@ -82,6 +85,18 @@ def test_random_operations_begin_as_an_unseeded_debugger_does():
     debugger = engine.Debugger(random_walk(5), [x])
     debugger.run()
     agree(executed(random_walk(5), [x]), debugger.result.outputs)
+
+
+def test_operations_on_constants_keep_their_attributes():
+    """The machine multiplies by a large constant in another order than the plain kernel, which the text calls."""
+    draft, weights = Draft(), np.random.default_rng(0).standard_normal((200, 100)).astype(np.float32)
+    shift = draft.op("ReduceSum", draft.const(np.ones((1, 200))), draft.const([1], I64), keep_dims="true")
+    draft.nodes[-1] = replace(draft.nodes[-1], outputs=(Port(2, F32, PartialShape.of((1, 1))),))
+    product = draft.op("MatMul", draft.parameter("x", F32, (100, 70)), draft.const(weights), transpose_a="true", transpose_b="true")
+    draft.result(draft.op("Add", product, shift))
+    model, feed = draft.model(), np.random.default_rng(1).standard_normal((100, 70)).astype(np.float32)
+    for found in (*executed(model, [feed]), *engine.run(model, [feed]).outputs):
+        np.testing.assert_allclose(found, feed.T.astype(np.float64) @ weights.T + 200, rtol=1e-5)
 
 
 def test_a_file_of_code_runs_by_itself(tmp_path):

@@ -6,9 +6,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from engine.ir.constant import Constant
 from engine.ops import matrix
 from engine.ops.bounds import at_most
+from engine.ops.declare import Known
 from engine.ops.einsum import subscripts
 from tests.engine.ops.oracle import agree, ours
 
@@ -69,7 +69,7 @@ def test_matmul_by_a_constant(monkeypatch, shapes: tuple[tuple[int, ...], tuple[
         first = np.ascontiguousarray(first.swapaxes(-1, -2)) if first.ndim > 1 else first
     if transpose_b:
         second = np.ascontiguousarray(second.T)
-    product = matrix.matmul_by_constant(Constant.of(second), transpose_a=transpose_a, transpose_b=transpose_b)
+    product = matrix.matmul_by_constant(Known.of(second), transpose_a=transpose_a, transpose_b=transpose_b)
     assert product is not None
     found = product(first, second)
     assert found.dtype == np.float32
@@ -78,7 +78,7 @@ def test_matmul_by_a_constant(monkeypatch, shapes: tuple[tuple[int, ...], tuple[
         np.testing.assert_array_equal(product(first, again), found)
     other = numbers(*second.shape)
     np.testing.assert_array_equal(
-        product(first, other), matrix.matmul_by_constant(Constant.of(other), transpose_a=transpose_a, transpose_b=transpose_b)(first, other)
+        product(first, other), matrix.matmul_by_constant(Known.of(other), transpose_a=transpose_a, transpose_b=transpose_b)(first, other)
     )
 
 
@@ -89,13 +89,13 @@ def test_matmul_by_a_constant(monkeypatch, shapes: tuple[tuple[int, ...], tuple[
 )
 def test_constants_that_are_left_as_they_are(monkeypatch, array: np.ndarray, has_small_path: bool) -> None:
     monkeypatch.setattr(matrix, "HAS_SMALL_PATH", has_small_path)
-    assert matrix.matmul_by_constant(Constant.of(array), transpose_a=False, transpose_b=False) is None
+    assert matrix.matmul_by_constant(Known.of(array), transpose_a=False, transpose_b=False) is None
 
 
 def test_matmul_by_a_constant_refuses_what_matmul_refuses(monkeypatch) -> None:
     monkeypatch.setattr(matrix, "HAS_SMALL_PATH", True)
     second = numbers(2000, 700)
-    product = matrix.matmul_by_constant(Constant.of(second), transpose_a=False, transpose_b=False)
+    product = matrix.matmul_by_constant(Known.of(second), transpose_a=False, transpose_b=False)
     assert product is not None
     with pytest.raises(ValueError, match="1999"):
         product(numbers(2, 1999), second)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,8 +10,6 @@ from hypothesis import strategies as st
 import engine
 from engine.debug.session import start
 from engine.errors import RunStopped
-from engine.ops import matrix
-from engine.run import planner
 from engine.run.ledger import NOTHING
 from engine.run.limits import Limits
 from engine.run.planner import plan_of
@@ -136,23 +132,3 @@ def test_a_failed_operation_still_tells_its_inputs():
     draft.result(draft.op("Reshape", x, shape, special_zero="false"))
     with pytest.raises(RunStopped, match=r"inputs: f32\[3\] = \[1.0, 2.0, 2.0\]; i64\[3\] = \[2, 4, 4\]"):
         engine.run(draft.model(), [np.float32([1, 2, 2])])
-
-
-def test_matrices_are_laid_out_up_to_a_bound(monkeypatch):
-    """The first two of three constants of 256 KB; the rest is multiplied as it is."""
-    monkeypatch.setattr(matrix, "HAS_SMALL_PATH", True)
-    monkeypatch.setattr(planner, "_MOST_LAID_OUT", 600_000)
-    draft, random = Draft(), np.random.default_rng(0)
-    x = value = draft.parameter("x", F32, (20, 256))
-    weights = [random.standard_normal((256, 256)).astype(np.float32) / 16 for _ in range(3)]
-    for weight in weights:
-        value = draft.op("MatMul", value, draft.const(weight), transpose_a="false", transpose_b="false")
-    draft.result(value)
-    draft.result(draft.op("MatMul", x, x, transpose_a="false", transpose_b="true"))
-    model, feed = draft.model(), random.standard_normal((20, 256)).astype(np.float32)
-    own = [isinstance(instruction.call, partial) for instruction in planner.plan_of(model).main.instructions]
-    assert own == [False, False, True, True]
-    session = engine.Session(model)
-    np.testing.assert_allclose(
-        session.run([feed]).outputs[0], feed.astype(np.float64) @ weights[0] @ weights[1] @ weights[2], rtol=1e-4, atol=1e-5
-    )

@@ -1,0 +1,100 @@
+"""What a plan keeps of a model's constants: matrices laid out anew, weights converted from smaller types."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+import engine
+from engine.ir.element_type import ElementType
+from engine.ir.model import Port
+from engine.ir.shape import PartialShape
+from engine.ops import matrix
+from engine.ops.catalogue import CATALOGUE
+from engine.ops.declare import Operation
+from engine.run import planner
+from engine.run.once import Once
+from tests.engine.drafts import F32, Draft
+
+
+def test_matrices_are_laid_out_up_to_a_bound(monkeypatch):
+    """The first two of three constants of 256 KB; the rest is multiplied as it is."""
+    monkeypatch.setattr(matrix, "HAS_SMALL_PATH", True)
+    monkeypatch.setattr(planner, "_MOST_KEPT_BYTES", 600_000)
+    draft, random = Draft(), np.random.default_rng(0)
+    x = value = draft.parameter("x", F32, (20, 256))
+    weights = [random.standard_normal((256, 256)).astype(np.float32) / 16 for _ in range(3)]
+    for weight in weights:
+        value = draft.op("MatMul", value, draft.const(weight), transpose_a="false", transpose_b="false")
+    draft.result(value)
+    draft.result(draft.op("MatMul", x, x, transpose_a="false", transpose_b="true"))
+    model, feed = draft.model(), random.standard_normal((20, 256)).astype(np.float32)
+    own = [isinstance(instruction.call, partial) for instruction in planner.plan_of(model).main.instructions]
+    assert own == [False, False, True, True]
+    session = engine.Session(model)
+    np.testing.assert_allclose(
+        session.run([feed]).outputs[0], feed.astype(np.float64) @ weights[0] @ weights[1] @ weights[2], rtol=1e-4, atol=1e-5
+    )
+
+
+def test_what_constants_make_is_made_twice_and_then_kept():
+    """Weights in f16 are converted and scaled anew in the only run of a model, and from the third run on no more."""
+    draft, random = Draft(), np.random.default_rng(0)
+    half, scale = random.standard_normal((64, 32)).astype(np.float16), random.standard_normal((1, 32)).astype(np.float32)
+    ports = (Port(1, F32, PartialShape.of((64, 32))),)
+    x = draft.parameter("x", F32, (3, 64))
+    wide = draft.op("Convert", draft.const(half, ElementType.F16), destination_type="f32")
+    draft.nodes[-1] = replace(draft.nodes[-1], outputs=ports)
+    scaled = draft.op("Multiply", wide, draft.const(scale))
+    draft.nodes[-1] = replace(draft.nodes[-1], outputs=(replace(ports[0], id=2),))
+    draft.result(draft.op("MatMul", x, scaled, transpose_a="false", transpose_b="false"))
+    draft.result(draft.op("Convert", draft.const(scale), destination_type="f16"))
+    model = draft.model()
+    instructions = planner.plan_of(model).main.instructions
+    assert {one.node.type: isinstance(one.call, Once) for one in instructions[:3]} == {"Convert": True, "Multiply": True, "MatMul": False}
+    assert not isinstance(instructions[3].call, Once), "without a declared shape nobody knows how much would be kept"
+    feed, session = random.standard_normal((3, 64)).astype(np.float32), engine.Session(model)
+    for _ in range(4):
+        outputs = session.run([feed]).outputs
+        np.testing.assert_array_equal(outputs[0], feed @ (half.astype(np.float32) * scale))
+        np.testing.assert_array_equal(outputs[1], scale.astype(np.float16))
+
+
+def test_once():
+    calls = []
+
+    def kernel(array):
+        calls.append(array)
+        return array + len(calls)
+
+    one, small = np.ones(4, np.float32), Once(kernel, 15)
+    assert [small(one)[0] for _ in range(3)] == [2, 3, 4]
+    calls.clear()
+    once = Once(kernel, 16)
+    made = [once(one) for _ in range(4)]
+    assert [array[0] for array in made] == [2, 3, 3, 3]
+    assert made[2] is made[1]
+    assert not made[1].flags.writeable
+    pair = Once(lambda array: (array + 1, array[0]), 20)
+    assert [pair(one) is pair(one) for _ in range(2)] == [False, True]
+
+
+def test_custom_operations_are_called_in_every_run():
+    """What a user's kernel does beyond computing is not ours to leave out."""
+    calls = []
+
+    def kernel(data, /):
+        calls.append(data)
+        return data * 2
+
+    operation = Operation(name="Twice", version=1, opsets=(1, 16), opset="extension", page="", kernel=kernel)
+    draft = Draft()
+    draft.result(draft.op("Twice", draft.const([1.0, 2.0])))
+    draft.nodes[1] = replace(draft.nodes[1], opset="extension", outputs=(Port(1, F32, PartialShape.of((2,))),))
+    model = draft.model()
+    session = engine.Session(model, catalogue=CATALOGUE.with_operations([operation]))
+    for _ in range(3):
+        session.run([])
+    assert len(calls) == 3
