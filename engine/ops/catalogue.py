@@ -62,7 +62,7 @@ CATEGORIES: Mapping[str, tuple[Operation, ...]] = {
     "type": conversion.OPERATIONS,
 }
 
-_OPSET = re.compile(r"(?:opset|extension)?(\d{1,4})")
+_OPSET = re.compile(r"opset([1-9]\d{0,3})")
 
 
 @dataclass(eq=False)

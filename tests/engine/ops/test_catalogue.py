@@ -67,6 +67,15 @@ def test_no_opset_holds_two_versions_of_an_operation() -> None:
     assert [place for place, count in held.items() if count > 1] == []
 
 
+@pytest.mark.parametrize(
+    ("opset", "title"),
+    [("opset1", "ShapeOf-1"), ("opset8", "ShapeOf-3"), ("opset18", None), ("opset0", None), ("1", None), ("opset01", None), ("", None)],
+)
+def test_an_operation_is_found_by_the_opset_as_it_is_written(opset: str, title: str | None) -> None:
+    found = CATALOGUE.find("shapeof", opset)
+    assert (found and found.title) == title
+
+
 @pytest.mark.parametrize("operation", list(CATALOGUE), ids=lambda operation: operation.title)
 def test_a_row_and_its_kernel_fit(operation: Operation) -> None:
     assert operation.page.count("/") == 1
