@@ -106,9 +106,7 @@ def check_limits(machine: Machine, step: int) -> None:
         machine.control.check(0)
         return
     machine.ledger.pack()
-    machine.control.iterations = machine.ledger.iterations()
     machine.control.check(machine.ledger.bytes)
-    machine.control.check_iterations()
 
 
 def may_run_unwatched(machine: Machine, breakpoints: list[Breakpoint], floor: int) -> bool:

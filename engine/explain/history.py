@@ -194,7 +194,7 @@ class _Columns:
 
     def scalars(self, slot: int) -> np.ndarray | None:
         region = self.program.parent.instructions[self.program.owner].region if self.program.parent else None
-        if not isinstance(region, LoopRegion) or self.rows is None or self.rows.stride != 1 or self.rows.packed_rows < self.end:
+        if not isinstance(region, LoopRegion) or self.rows is None or self.rows.stride != 1 or self.rows.begun < self.end:
             return None
         order = self._order(slot)
         if order is None or not self._bind(region, order):
@@ -229,7 +229,7 @@ class _Columns:
         used = {one for number in order for one in self.program.instructions[number].inputs} or set(self.program.parameters.values())
         assert self.rows is not None
         for carried in region.carried:
-            column = self.rows.columns[carried.parameter].whole()
+            column = self.rows.whole(carried.parameter)
             if column is not None and column.ndim == 1:
                 self.found[carried.parameter] = column[self.first : self.end]
             elif carried.parameter in used:

@@ -165,7 +165,7 @@ def _carried(debugger: Debugger) -> Iterator[tuple[int, str]]:
         labels = {layer: label for label, layer in program.layer_of_label.items()}
         for one in instruction.region.carried if rows is not None and not rows.forget else ():
             assert rows is not None
-            column = rows.columns[one.parameter].whole()
+            column = rows.whole(one.parameter)
             row = None if column is None else _first_odd(column)
             if row is not None:
                 row *= rows.stride

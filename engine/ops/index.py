@@ -19,13 +19,15 @@ def whole_numbers(array: np.ndarray) -> list[int]:
     return positions(array).reshape(-1).tolist()
 
 
-def whole_number(array: np.ndarray) -> int:
+def whole_number(array: np.ndarray | np.generic) -> int:
     """The one element of a scalar or one-element tensor; ``ValueError`` when there are more, or none."""
+    if isinstance(array, np.integer):
+        return int(array)
     if array.size != 1:
         raise ValueError(f"expected one integer, the tensor has shape {list(array.shape)}")
     if array.dtype.kind in "iu":
         return int(array.item())
-    return whole_numbers(array)[0]
+    return whole_numbers(np.asarray(array))[0]
 
 
 def positions(array: np.ndarray) -> np.ndarray:

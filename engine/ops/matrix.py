@@ -39,7 +39,8 @@ def matmul(first: Array, second: Array, /, *, transpose_a: bool, transpose_b: bo
     """
     if not first.ndim or not second.ndim:
         raise ValueError(f"shapes {list(first.shape)} and {list(second.shape)}: a scalar has no matrix product")
-    if first.size * second.size > _SMALL_RESULT:
+    inner = first.shape[-2 if transpose_a and first.ndim > 1 else -1]
+    if first.size * second.size > _SMALL_RESULT * inner * inner:
         _check_size(first.shape, second.shape, transpose_a, transpose_b)
     dtype = first.dtype
     if dtype.char not in "fd":

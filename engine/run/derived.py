@@ -1,26 +1,50 @@
-"""Columns that need no recording: what is elementwise over recorded values is computed for thousands of iterations at once."""
+"""What needs no recording: all that is elementwise over recorded values is computed for thousands of iterations at once.
+
+That holds for values, and for the branch that an If takes where its condition follows from what is recorded.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from engine.run.execute import computing
+from engine.run.execute import computing_columns
 from engine.run.fixed import expression, fixed_source
-from engine.run.plan import Counter, Instruction, LoopRegion, Program, settle
+from engine.run.plan import Branch, Counter, IfRegion, Instruction, LoopRegion, Program, settle
 
-SMALL = 4096
+SMALL = 512
 """Arrays of at most so many bytes are packed into one; larger ones are kept by reference."""
+_MOST_FOR_A_BRANCH = 8
+"""Instructions that are worth computing again only to know a branch."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """An If whose branch follows from its condition's column; and, where they follow too, all values in its branches."""
+
+    number: int
+    """Of the instruction."""
+    region: IfRegion
+    whole: bool
+
+
+@dataclass(slots=True, eq=False)
+class Found:
+    """Derived columns of some rows: values by slot, taken branches by table, the values in branches by program number."""
+
+    columns: dict[int, Any] = field(default_factory=dict[int, Any])
+    taken: dict[int, np.ndarray] = field(default_factory=dict[int, np.ndarray])
+    inside: dict[int, dict[int, Any]] = field(default_factory=dict[int, "dict[int, Any]"])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Derived:
     """Instructions of a loop's body whose values follow, bit for bit, from recorded values, the iteration number and constants."""
 
-    instructions: tuple[Instruction, ...]
+    steps: tuple[Instruction | Choice, ...]
     counters: tuple[Counter, ...]
     outer: Mapping[int, Any]
     """Values from outside the body; the same in all rows."""
@@ -28,17 +52,25 @@ class Derived:
     needed: frozenset[int]
     """Recorded slots that they are computed from."""
 
-    def columns(self, recorded: Mapping[int, np.ndarray], rows: range) -> dict[int, np.ndarray]:
-        """The values of every derived slot at some rows, one along the first axis for each, from those of the recorded slots."""
-        columns = dict(recorded)
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        return tuple(step for step in self.steps if isinstance(step, Choice))
+
+    def columns(self, recorded: Mapping[int, np.ndarray], rows: range) -> Found | None:
+        """All that is derived at some rows, one along the first axis for each, from the columns of the recorded slots.
+
+        None when the branches of an If give what does not fit into one column.
+        """
+        found = Found(dict(recorded))
+        columns = found.columns
         for counter in self.counters:
             columns[counter.parameter] = np.arange(rows.start, rows.stop, rows.step, dtype=counter.element_type.dtype)
-        found: dict[int, np.ndarray] = {}
-        with computing():
-            for instruction in self.instructions:
-                assert instruction.call is not None
-                slot = instruction.outputs[0]
-                found[slot] = columns[slot] = self._column(instruction, columns, len(rows))
+        with computing_columns():
+            for step in self.steps:
+                if isinstance(step, Instruction):
+                    columns[step.outputs[0]] = self._column(step, columns, len(rows))
+                elif not self._choose(step, found):
+                    return None
         return found
 
     def _column(self, instruction: Instruction, columns: Mapping[int, np.ndarray], count: int) -> np.ndarray:
@@ -49,16 +81,63 @@ class Derived:
         made = np.asarray(instruction.call(*operands))
         return made if made.ndim == rank + 1 else np.broadcast_to(made, (count, *made.shape))
 
-    def values(self, recorded: Mapping[int, Any], row: int) -> dict[int, Any]:
-        """The same for one row, whatever the shapes in it."""
+    def _choose(self, choice: Choice, found: Found) -> bool:
+        region, columns = choice.region, found.columns
+        taken = found.taken[region.table] = columns[region.condition].reshape(-1).astype(bool)
+        if not choice.whole:
+            return True
+        made: list[tuple[np.ndarray, list[np.ndarray]]] = []
+        for branch, places in ((region.then, np.flatnonzero(taken)), (region.otherwise, np.flatnonzero(~taken))):
+            inside = {slot: columns[source][places] for slot, source in branch.bindings if source in columns}
+            for instruction in branch.program.instructions:
+                inside[instruction.outputs[0]] = self._column(instruction, inside, len(places))
+            found.inside[branch.program.index] = inside
+            made.append((places, [inside[slot] for slot in branch.results]))
+        (then, thens), (otherwise, others) = made
+        for slot, one, other in zip(region.outputs, thens, others, strict=False):
+            if one.dtype != other.dtype or one.shape[1:] != other.shape[1:]:
+                return False
+            columns[slot] = np.empty((len(taken), *one.shape[1:]), one.dtype)
+            columns[slot][then], columns[slot][otherwise] = one, other
+        return True
+
+    def one_by_one(self, recorded: Mapping[int, Any], rows: range) -> Found:
+        """The same as ``columns``, row by row, whatever the shapes."""
+        each = [self.values({slot: chunk[at] for slot, chunk in recorded.items()}, row) for at, row in enumerate(rows)]
+        found = Found({slot: [known[slot] for known, _ in each] for slot in self.slots})
+        for choice in self.choices:
+            table = choice.region.table
+            found.taken[table] = np.array([taken[table] for _, taken in each], bool)
+            for branch, way in ((choice.region.then, True), (choice.region.otherwise, False)) if choice.whole else ():
+                inside = [known for known, taken in each if taken[table] is way]
+                slots = [slot for instruction in branch.program.instructions for slot in instruction.outputs]
+                found.inside[branch.program.index] = {slot: [known[slot] for known in inside] for slot in slots}
+        return found
+
+    def values(self, recorded: Mapping[int, Any], row: int) -> tuple[dict[int, Any], dict[int, bool]]:
+        """The same for one row, whatever the shapes in it: values by slot (those of branches that were taken too), branches by table."""
         known: dict[int, Any] = {**self.outer, **recorded}
+        taken: dict[int, bool] = {}
         for counter in self.counters:
             known[counter.parameter] = counter.number(row)
-        with computing():
-            for instruction in self.instructions:
-                assert instruction.call is not None
-                known[instruction.outputs[0]] = settle(instruction.call(*[known[slot] for slot in instruction.inputs]))
-        return {slot: known[slot] for slot in self.slots}
+        with computing_columns():
+            for step in self.steps:
+                if isinstance(step, Instruction):
+                    _compute(step, known)
+                    continue
+                taken[step.region.table] = bool(known[step.region.condition])
+                if step.whole:
+                    branch = step.region.then if taken[step.region.table] else step.region.otherwise
+                    known |= {slot: known[source] for slot, source in branch.bindings if source in known}
+                    for instruction in branch.program.instructions:
+                        _compute(instruction, known)
+                    known |= {slot: known[result] for slot, result in zip(step.region.outputs, branch.results, strict=False)}
+        return known, taken
+
+
+def _compute(instruction: Instruction, known: dict[int, Any]) -> None:
+    assert instruction.call is not None
+    known[instruction.outputs[0]] = settle(instruction.call(*[known[slot] for slot in instruction.inputs]))
 
 
 def _lifted(column: np.ndarray, rank: int) -> np.ndarray:
@@ -67,41 +146,148 @@ def _lifted(column: np.ndarray, rank: int) -> np.ndarray:
     return column.reshape(len(column), *[1] * missing, *column.shape[1:]) if missing else column
 
 
-def derived(region: LoopRegion, values: list[Any], kept: frozenset[int]) -> Derived | None:
-    """What can be derived in a loop's body from the slots that are kept, judged by the values of its first iterations; None for nothing."""
-    program = region.program
-    # The number of a row is that of the iteration only where the loop runs once.
-    once = program.parent is not None and program.parent.parent is None
-    counters = tuple(counter for counter in region.counters if once and not counter.shape)
-    known = {counter.parameter for counter in counters} | {slot for slot in kept - program.producer.keys() if _is_small(values[slot])}
-    outer: dict[int, Any] = {}
-    instructions: list[Instruction] = []
-    for instruction in program.instructions:
-        if _may_derive(program, instruction, values, known, outer):
-            instructions.append(instruction)
-            known.add(instruction.outputs[0])
-        else:
-            known.update(slot for slot in instruction.outputs if slot in kept and _is_small(values[slot]))
-    if not instructions:
-        return None
-    slots = frozenset(instruction.outputs[0] for instruction in instructions)
-    # Something must be recorded: it tells how many rows there are.
-    if not kept - slots:
-        return None
-    used = frozenset(slot for instruction in instructions for slot in instruction.inputs)
-    return Derived(tuple(instructions), counters, outer, slots, used & kept - slots)
+def derived(region: LoopRegion, values: list[Any], scalars: Mapping[int, np.dtype], kept: Mapping[int, frozenset[int]]) -> Derived | None:
+    """What can be derived in a loop's body from the slots that are kept, judged by the values of its first iterations; None for nothing.
+
+    ``scalars`` has the slots that hold numbers of one type in every row; ``kept`` the slots by program number, those of the
+    branches in the body too.
+    """
+    return _Deriving(region, values, scalars, kept).derived()
 
 
-def _may_derive(program: Program, instruction: Instruction, values: list[Any], known: set[int], outer: dict[int, Any]) -> bool:
-    if not expression(instruction, values) or not _is_small(values[instruction.outputs[0]]):
-        return False
-    missing = [slot for slot in instruction.inputs if slot not in known]
-    sources = [fixed_source(program, slot) for slot in missing]
-    found = {slot: values[source] for slot, source in zip(missing, sources, strict=True) if source is not None}
-    if len(found) < len(missing) or not all(_is_small(value) for value in found.values()):
-        return False
-    outer.update(found)
-    return True
+class _Deriving:
+    def __init__(self, region: LoopRegion, values: list[Any], scalars: Mapping[int, np.dtype], kept: Mapping[int, frozenset[int]]) -> None:
+        self.program = program = region.program
+        self.values = values
+        self.scalars = scalars
+        self.kept = kept
+        self.mine = kept.get(program.index, frozenset())
+        # The number of a row is that of the iteration only where the loop runs once.
+        once = program.parent is not None and program.parent.parent is None
+        self.counters = tuple(counter for counter in region.counters if once and not counter.shape)
+        recorded = {slot for slot in self.mine - program.producer.keys() if self._is_small(slot)}
+        self.known = {counter.parameter for counter in self.counters} | recorded
+        self.exact = set(self.known)
+        """Those that the operators of Python gave, or that are recorded: the same in any number of rows at once, on any machine."""
+        self.outer: dict[int, Any] = {}
+        self.steps: list[Instruction | Choice] = []
+
+    def derived(self) -> Derived | None:
+        for number, instruction in enumerate(self.program.instructions):
+            if isinstance(instruction.region, IfRegion):
+                self._choice(number, instruction.region)
+            elif self._may_derive(self.program, instruction):
+                self._add(instruction)
+            else:
+                recorded = {slot for slot in instruction.outputs if slot in self.mine and self._is_small(slot)}
+                self.known |= recorded
+                self.exact |= recorded
+        steps = self._worth_it()
+        if not steps:
+            return None
+        made = frozenset(slot for step in steps for slot in _outputs(step))
+        slots = made & self.mine
+        # Something must be recorded: it tells how many rows there are.
+        if not self.mine - slots - self.program.producer.keys():
+            return None
+        used = frozenset(slot for step in steps for slot in _inputs(step))
+        return Derived(steps, self.counters, self.outer, slots, used & self.mine - slots)
+
+    def _add(self, instruction: Instruction) -> None:
+        self.steps.append(instruction)
+        self.known.add(instruction.outputs[0])
+        if "np." not in expression(instruction, self.values) and all(
+            slot in self.exact or slot in self.outer for slot in instruction.inputs
+        ):
+            self.exact.add(instruction.outputs[0])
+
+    def _choice(self, number: int, region: IfRegion) -> None:
+        if region.condition not in self.exact or self.scalars.get(region.condition) != np.bool_:
+            self.known |= {slot for slot in region.outputs if slot in self.mine and self._is_small(slot)}
+            return
+        before = dict(self.outer)
+        whole = bool(self.mine.issuperset(region.outputs)) and all(self._follows(branch) for branch in (region.then, region.otherwise))
+        if whole:
+            pairs = list(zip(region.then.results, region.otherwise.results, strict=True))
+            whole = all(self.scalars[one] == self.scalars[other] for one, other in pairs)
+        self.steps.append(Choice(number, region, whole))
+        if whole:
+            self.known |= set(region.outputs)
+            return
+        self.outer = before
+        recorded = {slot for slot in region.outputs if slot in self.mine and self._is_small(slot)}
+        self.known |= recorded
+        self.exact |= recorded
+
+    def _follows(self, branch: Branch) -> bool:
+        """Whether all that a branch computes can be derived, and gives numbers."""
+        program = branch.program
+        outside = self.known
+        self.known = {slot for slot, source in branch.bindings if source in outside}
+        try:
+            for instruction in program.instructions:
+                if not self._may_derive(program, instruction) or instruction.outputs[0] not in self.kept.get(program.index, ()):
+                    return False
+                self.known.add(instruction.outputs[0])
+            return all(slot in self.known and slot in self.scalars for slot in branch.results)
+        finally:
+            self.known = outside
+
+    def _may_derive(self, program: Program, instruction: Instruction) -> bool:
+        values = self.values
+        if instruction.region is not None or not expression(instruction, values) or not self._is_small(instruction.outputs[0]):
+            return False
+        missing = [slot for slot in instruction.inputs if slot not in self.known]
+        sources = [fixed_source(program, slot) for slot in missing]
+        found = {slot: values[source] for slot, source in zip(missing, sources, strict=True) if source is not None}
+        if len(found) < len(missing) or not all(_is_small(value) for value in found.values()):
+            return False
+        self.outer.update(found)
+        return True
+
+    def _is_small(self, slot: int) -> bool:
+        return slot in self.scalars or _is_small(self.values[slot])
+
+    def _worth_it(self) -> tuple[Instruction | Choice, ...]:
+        """The steps that give what is kept, and those that it takes to know a branch, if they are few and of numbers."""
+        wanted = set(self.mine)
+        steps: list[Instruction | Choice] = []
+        for step in reversed(self.steps):
+            if isinstance(step, Choice) and not step.whole:
+                chain = self._chain(step.region.condition)
+                if len(chain) > _MOST_FOR_A_BRANCH or not self.scalars.keys() >= chain:
+                    continue
+                wanted.add(step.region.condition)
+                steps.append(step)
+            elif isinstance(step, Choice) or not wanted.isdisjoint(_outputs(step)):
+                wanted.update(_inputs(step))
+                steps.append(step)
+        return tuple(reversed(steps))
+
+    def _chain(self, slot: int) -> set[int]:
+        """Slots that are computed only to know this one."""
+        giving = {step.outputs[0]: step for step in self.steps if isinstance(step, Instruction)}
+        chain: set[int] = set()
+        waiting = [slot]
+        while waiting:
+            one = waiting.pop()
+            if one in giving and one not in chain and one not in self.mine:
+                chain.add(one)
+                waiting += giving[one].inputs
+        return chain
+
+
+def _outputs(step: Instruction | Choice) -> Sequence[int]:
+    if isinstance(step, Instruction):
+        return step.outputs
+    return step.region.outputs if step.whole else ()
+
+
+def _inputs(step: Instruction | Choice) -> list[int]:
+    if isinstance(step, Instruction):
+        return list(step.inputs)
+    bound = [source for branch in (step.region.then, step.region.otherwise) for _, source in branch.bindings] if step.whole else []
+    return [step.region.condition, *bound]
 
 
 def _is_small(value: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from engine.ops.values import is_tensor
-from engine.run.ledger import Rows
+from engine.run.columns import Rows
 
 
 @dataclass(eq=False)

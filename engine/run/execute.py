@@ -23,12 +23,22 @@ _BUFFER_ELEMENTS = 512
 """numpy's buffers hold so many elements. Where they hold more than a row, it copies what is broadcast along rows into them first, and
 adding a bias takes twice the time."""
 
+_COLUMN_BUFFER_ELEMENTS = 8192
+
 
 @contextmanager
 def computing() -> Iterator[None]:
     """How kernels run in every run and replay, so that their results have the same bits: with the same buffers, and without warnings."""
     with np.errstate(all="ignore"):
         np.setbufsize(_BUFFER_ELEMENTS)  # until the end of errstate
+        yield
+
+
+@contextmanager
+def computing_columns() -> Iterator[None]:
+    """How elementwise operations run over columns of many rows: in large buffers, which change no bit of their results."""
+    with np.errstate(all="ignore"):
+        np.setbufsize(_COLUMN_BUFFER_ELEMENTS)
         yield
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from engine.run.execute import SMALL, check_broadcast
-from engine.run.plan import ABSENT, CallRegion, IfRegion, Instruction, LoopRegion, Program
+from engine.run.plan import ABSENT, CallRegion, IfRegion, Instruction, LoopRegion, Plan, Program
 
 _FLOATS = "fd"
 _MOST_DIMENSIONS = 64
@@ -29,6 +29,14 @@ def fixed_source(program: Program, slot: int) -> int | None:
         if outer is None:
             return None
         program, slot = program.parent, outer
+
+
+def constant_of(plan: Plan, program: Program, slot: int) -> Any | None:
+    """The value of a slot that always equals a Const; None for any other."""
+    while (number := program.producer.get(slot)) is not None and program.instructions[number].symbol == "{0}":
+        slot = program.instructions[number].inputs[0]
+    source = fixed_source(program, slot)
+    return None if source is None else plan.constant.get(source)
 
 
 def _outer(program: Program, parameter: int) -> int | None:

@@ -7,169 +7,18 @@ program that holds it, since every row runs each of its regions once.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from engine.ir.model import LOOP
-from engine.run.derived import SMALL, Derived, derived
+from engine.run.columns import Column, Rows
+from engine.run.derived import derived
 from engine.run.plan import IfRegion, LoopRegion, Plan, Program, Region
 
 ENDINGS = ("trip_count", "condition", "zero_trip_count", "initial_condition", "slices_exhausted", "limit", "error", "stopped")
-
-
-@dataclass(eq=False)
-class Column:
-    """The values of one slot, one for each kept row; packed chunk by chunk."""
-
-    pending: list[Any] = field(default_factory=list[Any])
-    chunks: list[Any] = field(default_factory=list[Any])
-    starts: list[int] = field(default_factory=list[int])
-    packed: int = 0
-    """Kept values in the chunks."""
-    bytes: int = 0
-
-    def pack(self, first: int, stride: int) -> None:
-        """Moves pending values into a chunk, keeping every ``stride``-th row; ``first`` is the row of the first pending value."""
-        kept = self.pending[-first % stride :: stride] if stride > 1 else list(self.pending)
-        self.pending.clear()
-        if kept:
-            self.add(_packed(kept), len(kept))
-
-    def add(self, chunk: Any, count: int) -> None:
-        """A chunk of so many values after the others."""
-        self.starts.append(self.packed)
-        self.chunks.append(chunk)
-        self.packed += count
-        self.bytes += _bytes(chunk)
-
-    def thin(self) -> None:
-        """Drops every other kept value."""
-        kept = [self[number] for number in range(0, self.packed, 2)]
-        self.chunks, self.starts, self.packed, self.bytes = [], [], 0, 0
-        for begin in range(0, len(kept), 1024):
-            chunk = _packed(kept[begin : begin + 1024])
-            self.starts.append(begin)
-            self.chunks.append(chunk)
-            self.bytes += _bytes(chunk)
-        self.packed = len(kept)
-
-    def __getitem__(self, number: int) -> Any:
-        """Kept value by number (packed ones only)."""
-        chunk = bisect_right(self.starts, number) - 1
-        return self.chunks[chunk][number - self.starts[chunk]]
-
-    def whole(self) -> np.ndarray | None:
-        """All kept values as one array, when they have one shape and type."""
-        if not self.chunks or not all(isinstance(chunk, np.ndarray) for chunk in self.chunks):
-            return None
-        first = self.chunks[0]
-        if any(chunk.dtype != first.dtype or chunk.shape[1:] != first.shape[1:] for chunk in self.chunks):
-            return None
-        return np.concatenate(self.chunks) if len(self.chunks) > 1 else first
-
-
-def _packed(values: list[Any]) -> Any:
-    first = values[0]
-    kind = type(first)
-    if isinstance(first, np.generic):
-        if list(map(type, values)).count(kind) == len(values):
-            try:
-                return np.frombuffer(b"".join(values), first.dtype)
-            except TypeError:
-                return np.array(values, first.dtype)
-    elif kind is np.ndarray and first.ndim and 0 < first.nbytes <= SMALL and first.dtype != object:
-        stacked = _stacked(values, first)
-        return values if stacked is None else stacked
-    return values
-
-
-def _stacked(values: list[Any], first: np.ndarray) -> np.ndarray | None:
-    """Arrays of one shape and type as one; None when they differ. Concatenating looks at all but the first lengths."""
-    if list(map(type, values)).count(np.ndarray) < len(values):
-        return None
-    try:
-        if list(map(len, values)).count(len(first)) < len(values):
-            return None
-        return np.concatenate(values, dtype=first.dtype, casting="no").reshape(len(values), *first.shape)
-    except (TypeError, ValueError):
-        return None
-
-
-def _bytes(chunk: Any) -> int:
-    if isinstance(chunk, np.ndarray):
-        return chunk.nbytes
-    return sum(64 + getattr(value, "nbytes", 64) for value in chunk)
-
-
-@dataclass(eq=False)
-class Rows:
-    """The recorded values of a program's rows."""
-
-    columns: Mapping[int, Column]
-    """By slot."""
-    stride: int = 1
-    """Every so many rows one is kept."""
-    packed_rows: int = 0
-    forget: bool = False
-    """Columns are only looked at when packed, never kept."""
-    derived: Derived | None = None
-    """What is computed from the other columns when they are packed, and not recorded."""
-
-    @property
-    def recorded(self) -> dict[int, Column]:
-        """The columns that values are appended to."""
-        skipped = self.derived.slots if self.derived else frozenset()
-        return {slot: column for slot, column in self.columns.items() if slot not in skipped}
-
-    def pack(self) -> None:
-        """Packs what is pending in whole rows."""
-        recorded = self.recorded
-        pending = min((len(column.pending) for column in recorded.values()), default=0)
-        if not pending:
-            return
-        for column in recorded.values():
-            extra = column.pending[pending:]
-            del column.pending[pending:]
-            column.pack(self.packed_rows, self.stride)
-            column.pending.extend(extra)
-        first = self.packed_rows + -self.packed_rows % self.stride
-        self.packed_rows += pending
-        if self.derived and first < self.packed_rows:
-            self._derive(self.derived, range(first, self.packed_rows, self.stride))
-
-    def _derive(self, derived: Derived, rows: range) -> None:
-        chunks = {slot: column.chunks[-1] for slot, column in self.recorded.items()}
-        whole = {slot: chunk for slot, chunk in chunks.items() if isinstance(chunk, np.ndarray)}
-        if derived.needed <= whole.keys():
-            for slot, values in derived.columns(whole, rows).items():
-                self.columns[slot].add(np.ascontiguousarray(values), len(rows))
-            return
-        single = [derived.values({slot: chunk[at] for slot, chunk in chunks.items()}, row) for at, row in enumerate(rows)]
-        for slot in derived.slots:
-            self.columns[slot].add(_packed([one[slot] for one in single]), len(rows))
-
-    @property
-    def bytes(self) -> int:
-        return sum(column.bytes for column in self.columns.values())
-
-    def thin(self) -> None:
-        for column in self.columns.values():
-            column.thin()
-        self.stride *= 2
-
-    def kept(self, row: int, slot: int) -> Any | None:
-        """The recorded value of a slot at a row; None when that row or slot was not kept."""
-        column = self.columns.get(slot)
-        if column is None:
-            return None
-        if row >= self.packed_rows:
-            pending = row - self.packed_rows
-            return column.pending[pending] if pending < len(column.pending) else None
-        return column[row // self.stride] if row % self.stride == 0 else None
 
 
 @dataclass(eq=False)
@@ -196,8 +45,12 @@ class IfTable:
 
     def pack(self) -> None:
         """Turns the newest into bytes, which take an eighth of the room."""
-        self._packed.extend(self.pending)
+        self._packed += bytearray(self.pending)
         self.pending.clear()
+
+    def append(self, taken: np.ndarray) -> None:
+        """Branches after the others."""
+        self.branches.extend(taken.astype(np.uint8).tobytes())
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,12 +75,18 @@ class Ledger:
     rows: dict[int, Rows] = field(default_factory=dict[int, Rows])
     """By program number; programs of which nothing is recorded have none."""
     _counted: list[int] = field(default_factory=list[int])
-    _iterations: int = 0
+    _ended: list[int] = field(default_factory=list[int])
+    """By table number: iterations of the executions of a loop that have ended."""
+    _loops: dict[int, int] = field(default_factory=dict[int, int])
+    """Table of the loop of each body, by program number."""
 
     def __post_init__(self) -> None:
         for _, instruction in self.plan.regions:
             self.tables.append(IfTable() if isinstance(instruction.region, IfRegion) else LoopTable())
+            if isinstance(instruction.region, LoopRegion):
+                self._loops[instruction.region.program.index] = instruction.region.table
         self._counted = [0] * len(self.tables)
+        self._ended = [0] * len(self.tables)
         for program in self.plan.programs:
             slots = recorded_slots(program, self.record)
             if slots:
@@ -237,31 +96,84 @@ class Ledger:
         """Iterations of all loop executions that have ended; counts only what is new since it was last asked."""
         for number, table in enumerate(self.tables):
             if isinstance(table, LoopTable) and len(table.counts) > self._counted[number]:
-                self._iterations += sum(table.counts[self._counted[number] :])
+                self._ended[number] += sum(table.counts[self._counted[number] :])
                 self._counted[number] = len(table.counts)
-        return self._iterations
+        return sum(self._ended)
 
-    def derive(self, region: LoopRegion, values: list[Any]) -> None:
-        """From now on, what follows elementwise from recorded values of a loop nest is computed in whole columns instead of recorded."""
+    def derive(self, region: LoopRegion, values: list[Any], scalars: Mapping[int, np.dtype]) -> None:
+        """From now on, what follows elementwise from recorded values of a loop nest is computed in whole columns instead of recorded.
+
+        ``scalars`` has the slots that hold numbers of one type in every row.
+        """
         waiting: list[Region] = [region]
         while waiting:
             one = waiting.pop()
             for program in one.programs:
                 waiting.extend(inner for number in program.regions if (inner := program.instructions[number].region))
             rows = self.rows.get(one.programs[0].index)
-            if isinstance(one, LoopRegion) and rows is not None and rows.derived is None:
-                rows.pack()
-                rows.derived = derived(one, values, frozenset(rows.columns))
+            if isinstance(one, LoopRegion) and rows is not None and not rows.judged and not rows.forget:
+                self._derive(one, rows, values, scalars)
+
+    def _derive(self, region: LoopRegion, rows: Rows, values: list[Any], scalars: Mapping[int, np.dtype]) -> None:
+        rows.judged = True
+        inner = [region.program.instructions[number].region for number in region.program.regions]
+        branches = [program.index for one in inner if isinstance(one, IfRegion) for program in one.programs]
+        kept = {index: frozenset(self.rows[index].columns) for index in (region.program.index, *branches) if index in self.rows}
+        found = derived(region, values, scalars, kept)
+        if found is None:
+            return
+        within = [program.index for choice in found.choices if choice.whole for program in choice.region.programs]
+        rows.inside = {index: self.rows[index] for index in within if index in self.rows}
+        for one in (rows, *rows.inside.values()):
+            one.pack(one.begun)
+        rows.derived = found
+        rows.recorded = {slot: column for slot, column in rows.columns.items() if slot not in found.slots}
+        rows.tapes = {
+            choice.region.table: table for choice in found.choices if isinstance(table := self.tables[choice.region.table], IfTable)
+        }
+        rows.inside = {index: self.rows[index] for index in within if index in self.rows}
+        for one in rows.inside.values():
+            one.recorded = {}
+
+    def follows(self, program: Program, table: int) -> bool:
+        """Whether the branches of an If need not be written down: they follow from what is recorded of the graph that it lies in."""
+        rows = self.rows.get(program.index)
+        return rows is not None and table in rows.tapes
+
+    def prove(self, scalars: Iterable[tuple[int, int, np.dtype]], *, holds: bool) -> None:
+        """What is appended to columns (program number and slot) is, from now on or no longer, known to be numbers of a type."""
+        for index, slot, dtype in scalars:
+            column = self.rows[index].columns[slot]
+            column.scalar = dtype if holds and all(type(value) is dtype.type for value in column.pending) else None
+
+    def catch_up(self, begun: Mapping[int, int], values: list[Any]) -> None:
+        """Generated code was left: the branches that it did not write down are found. ``begun`` has, of each open graph by program
+        number, how many of its instructions have begun; ``values`` are those of all slots."""
+        self.pack()
+        for index, rows in self.rows.items():
+            if rows.derived is None or rows.packed_rows == rows.begun:
+                continue
+            newest = {slot: column.pending[0] for slot, column in rows.recorded.items() if column.pending}
+            taken = rows.derived.values(newest, rows.packed_rows)[1] if len(newest) == len(rows.recorded) else {}
+            for choice in rows.derived.choices:
+                table = choice.region.table
+                if begun.get(index, 0) > choice.number and len(rows.tapes[table].branches) == rows.packed_rows:
+                    rows.tapes[table].pending.append(taken.get(table, bool(values[choice.region.condition])))
 
     def watch(self, region: LoopRegion) -> None:
         """Looks at the carried state of a loop from now on, without keeping it."""
         columns = {carried.parameter: Column() for carried in region.carried}
         self.rows.setdefault(region.program.index, Rows(columns, forget=True))
 
-    def pack(self) -> None:
-        """Packs all columns, and keeps fewer rows of the largest when the budget is exceeded."""
-        for rows in self.rows.values():
-            rows.pack()
+    def pack(self, *, all_of_it: bool = True) -> None:
+        """Packs all columns, but for the newest row of a loop that has not ended: it may be unfinished; or only (not ``all_of_it``)
+        where that is worth while. Keeps fewer rows of the largest when the budget is exceeded."""
+        self.iterations()
+        for index, rows in self.rows.items():
+            if not all_of_it and rows.is_light:
+                continue
+            begun, loop = rows.begun, self._loops.get(index)
+            rows.pack(begun if loop is None or begun == self._ended[loop] else begun - 1)
         for table in self.tables:
             if isinstance(table, IfTable):
                 table.pack()

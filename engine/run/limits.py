@@ -28,6 +28,7 @@ class Paused(Exception):
         super().__init__(message)
 
 
+_ANY_NUMBER = 1 << 62
 _YIELD_EVERY = 0.02
 _SHORT, _LONG = 0.004, 0.02
 _MOST_ITERATIONS_UNWATCHED = 1 << 12
@@ -39,8 +40,11 @@ class Control:
 
     limits: Limits
     iterations: int = 0
+    """Executions of loop bodies that have ended."""
     used_seconds: float = 0.0
     stop: threading.Event = field(default_factory=threading.Event)
+    allowed: int = 0
+    """Executions of bodies that could still begin when generated code began."""
     _since: float = 0.0
     _pulse: float = 0.0
     _running: int = 0
@@ -65,11 +69,12 @@ class Control:
 
     def extend(self, allowance: Limits) -> None:
         """After a limit: as much again."""
-        iterations = None if allowance.iterations is None else self.iterations + allowance.iterations
-        memory = (
-            None
-            if allowance.memory_bytes is None or self.limits.memory_bytes is None
-            else self.limits.memory_bytes + allowance.memory_bytes
+        iterations, memory = (
+            None if more is None or bound is None else bound + more
+            for bound, more in (
+                (self.limits.iterations, allowance.iterations),
+                (self.limits.memory_bytes, allowance.memory_bytes),
+            )
         )
         self.limits = Limits(iterations, allowance.seconds, memory)
         self.used_seconds = 0.0
@@ -85,10 +90,25 @@ class Control:
         if limits.memory_bytes is not None and held_bytes > limits.memory_bytes:
             raise Paused("limit", f"the limit of {limits.memory_bytes:,} bytes is reached: loops have collected {held_bytes:,}")
 
-    def check_iterations(self) -> None:
-        """Between two iterations: ``Paused`` when as many as allowed have run."""
-        if self.limits.iterations is not None and self.iterations >= self.limits.iterations:
+    def left(self, under_way: int) -> int:
+        """How many executions of loop bodies may still begin while so many are under way."""
+        if self.limits.iterations is None:
+            return _ANY_NUMBER
+        return max(0, self.limits.iterations - self.iterations - under_way)
+
+    def check_left(self, left: int) -> None:
+        """Between two iterations: ``Paused`` when as many as allowed have begun."""
+        if left == 0:
             raise Paused("limit", f"the limit of {self.limits.iterations:,} iterations is reached")
+
+    def enter(self, under_way: int) -> None:
+        """Generated code begins to count, while so many executions of bodies outside it are under way."""
+        self.allowed = self.left(under_way)
+
+    def leave(self, left: int, under_way: int) -> None:
+        """Generated code has ended, and so many more may begin; ``under_way`` are those that it began and did not end."""
+        self.iterations += self.allowed - left - under_way
+        self.allowed = left
 
     def next_stretch(self, stretch: int) -> int:
         """How many iterations to run before the next look, so that looks are some milliseconds apart."""
@@ -100,9 +120,7 @@ class Control:
         elapsed = now - self._pulse
         self._pulse = now
         if elapsed < _SHORT:
-            stretch = min(stretch * 2, _MOST_ITERATIONS_UNWATCHED)
+            stretch = min(stretch * (2 if elapsed * 10 > _SHORT else 8), _MOST_ITERATIONS_UNWATCHED)
         elif elapsed > _LONG:
             stretch = max(stretch // 2, 1)
-        if self.limits.iterations is not None:
-            stretch = max(1, min(stretch, self.limits.iterations - self.iterations))
         return stretch

@@ -9,10 +9,10 @@ from engine.errors import shorten
 from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId
 from engine.ops.bounds import at_most
-from engine.run import restore, source
+from engine.run import unwatched as generated
 from engine.run.endless import Watch
 from engine.run.execute import check_held, computing, describe, execute
-from engine.run.ledger import ENDINGS, NOTHING, IfTable, Ledger, LoopTable, Record, can_prove_endless
+from engine.run.ledger import ENDINGS, NOTHING, IfTable, Ledger, LoopTable, Record
 from engine.run.limits import Control, Limits, Paused
 from engine.run.plan import Branch, CallRegion, Concatenated, IfRegion, Instruction, LastValue, LoopRegion, Plan, Program, settle
 from engine.run.regions import UNLIMITED, empty_join, entering, iteration_bound, join, part, truth
@@ -20,10 +20,6 @@ from engine.run.zeros import Zeros
 
 State = Literal["paused", "finished", "failed"]
 _NO_BOUND = 1 << 62
-_INTERPRETED_FIRST = 2
-"""Iterations of a loop that are interpreted before code is generated for it: short loops never pay for that."""
-_WATCH_AFTER = 1 << 16
-"""Iterations of a loop without limit before the machine looks whether its state repeats."""
 
 
 @dataclass(eq=False, slots=True)
@@ -111,9 +107,10 @@ class Machine:
         except Paused:
             raise
         except Exception as error:
-            raise self._failed(describe(instruction, self.values, error)) from error
+            raise self.failed(describe(instruction, self.values, error)) from error
 
-    def _failed(self, message: str) -> Failure:
+    def failed(self, message: str) -> Failure:
+        """The error to raise when the instruction at which the machine stands has failed."""
         self.state = "failed"
         self.failure = message
         return Failure(message)
@@ -182,6 +179,7 @@ class Machine:
         frame = Frame(region.program, 0, region, None, 0, _NO_BOUND if bound == UNLIMITED else bound, ending, collected)
         self.frames.append(frame)
         self._begin_iteration(frame, region)
+        self._check_iterations()
 
     def _begin_iteration(self, frame: Frame, region: LoopRegion) -> None:
         values = self.values
@@ -190,6 +188,11 @@ class Machine:
         for counter in region.counters:
             values[counter.parameter] = counter.number(frame.iteration)
         self._record_row(region.program)
+
+    def _check_iterations(self) -> None:
+        """At the beginning of an iteration: ``Paused`` when as many as allowed have begun before it."""
+        if self.control.left(len(self.frames)) == 0:
+            self.control.check_left(self.control.left(sum(frame.region is not None for frame in self.frames) - 1))
 
     def _record_row(self, program: Program) -> None:
         rows = self.ledger.rows.get(program.index)
@@ -223,6 +226,7 @@ class Machine:
             for output, collected in zip(_concatenated(region), frame.collected, strict=True):
                 collected.append(values[output.result])
             go = region.condition_result is None or truth(values[region.condition_result])
+            self.control.iterations += 1
             if go and frame.iteration + 1 < frame.bound:
                 fired = [values[carried.result] for carried in region.carried]
                 for carried, value in zip(region.carried, fired, strict=True):
@@ -230,14 +234,13 @@ class Machine:
                 frame.iteration += 1
                 frame.position = 0
                 self._begin_iteration(frame, region)
-                self.control.iterations = self.ledger.iterations() + frame.iteration
-                self.control.check_iterations()
+                self._check_iterations()
             else:
                 self.finish_loop(frame, frame.iteration + 1, frame.bound_ending if go else "condition")
         except Paused:
             raise
         except Exception as error:
-            raise self._failed(f"{shorten(str(error), 400)}") from error
+            raise self.failed(f"{shorten(str(error), 400)}") from error
 
     def finish_loop(self, frame: Frame, count: int, ending: str) -> None:
         """A loop has ended after ``count`` iterations: its outputs are made and its frame goes."""
@@ -308,87 +311,15 @@ class Machine:
     def advance(self, *, unwatched: bool) -> None:
         """One step, or (``unwatched``) the rest of the loop on top through generated code."""
         frame = self.frames[-1]
-        if unwatched and frame.region is not None and self._may_generate(frame):
-            self._run_generated(frame, frame.region)
+        if unwatched and frame.region is not None and generated.may_run(frame):
+            generated.run(self, frame, frame.region)
         else:
             self.step()
-
-    @staticmethod
-    def _may_generate(frame: Frame) -> bool:
-        """At the beginning of an iteration of a loop that has shown that it is no short one."""
-        region = frame.region
-        return region is not None and frame.position == 0 and frame.iteration >= _INTERPRETED_FIRST and source.can_generate(region)
-
-    def _run_generated(self, frame: Frame, region: LoopRegion) -> None:
-        """Runs a loop from the beginning of an iteration to its end."""
-        self.last = None
-        self._unrecord_row(region.program)
-        if self.ledger.record.everything:
-            self.ledger.derive(region, self.values)
-        loop = source.loop(self.plan, region, self.ledger, self.values, self.zeros)
-        try:
-            count, ending = loop(self, frame)
-        except Paused as pause:
-            restore.restore(self, loop, pause)
-            if pause.cause == "watch":
-                return
-            raise
-        except Exception as error:
-            instruction = restore.restore(self, loop, error)
-            if instruction is None:
-                raise self._failed(shorten(str(error), 400)) from error
-            raise self._failed(describe(instruction, self.values, error)) from error
-        try:
-            self.finish_loop(frame, count, ending)
-        except Exception as error:
-            raise self._failed(shorten(str(error), 400)) from error
-
-    def _unrecord_row(self, program: Program) -> None:
-        """The generated code begins its first iteration anew, and so writes its row again."""
-        rows = self.ledger.rows.get(program.index)
-        if rows is not None:
-            for slot in rows.columns.keys() - program.producer.keys():
-                rows.columns[slot].pending.pop()
 
     def reenter(self, frame: Frame, region: LoopRegion) -> None:
         """Puts a loop that generated code left between two iterations at the beginning of the next."""
         frame.position = 0
         self._begin_iteration(frame, region)
-
-    def pulse(self, frame: Frame | None, region: LoopRegion, done: int, iteration: int, unlimited: bool) -> int:
-        """Generated code asks, between two iterations: may I go on, and for how many iterations until the next question?"""
-        self.control.iterations = self.ledger.iterations() + iteration
-        rows = self.ledger.rows.get(region.program.index)
-        if rows is not None and rows.forget:
-            self._look_for_repetition(frame, region, iteration)
-        else:
-            self.ledger.pack()
-            if unlimited and iteration >= _WATCH_AFTER and can_prove_endless(region):
-                if rows is None:
-                    self.ledger.watch(region)
-                    raise Paused("watch", "")
-                self._look_for_repetition(frame, region, iteration)
-        self.control.check(self.ledger.bytes)
-        self.control.check_iterations()
-        return self.control.next_stretch(max(done, 1))
-
-    def _look_for_repetition(self, frame: Frame | None, region: LoopRegion, iteration: int) -> None:
-        rows = self.ledger.rows[region.program.index]
-        rows.pack()
-        if frame is None or not can_prove_endless(region):
-            return
-        frame.watch = frame.watch or Watch()
-        found = frame.watch.look(rows)
-        if rows.forget:
-            for column in rows.columns.values():
-                column.chunks, column.starts, column.packed, column.bytes = [], [], 0, 0
-        if found is not None:
-            first = iteration - frame.watch.seen
-            raise Paused(
-                "limit",
-                f"this loop can never end: the carried state of iterations {first + found[0]} and {first + found[1]} is equal, "
-                "and nothing else feeds the next iteration",
-            )
 
 
 def _concatenated(region: LoopRegion) -> list[Concatenated]:

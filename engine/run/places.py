@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from engine.run.ledger import ENDINGS
 from engine.run.plan import Branch, LoopRegion, Program
 
@@ -42,7 +44,10 @@ class Loop:
     text: str
     places: list[Place | None]
     names: dict[int, str]
+    scalars: tuple[tuple[int, int, np.dtype], ...] = ()
+    """Recorded slots, with the numbers of their programs, that hold numbers of one type in every row."""
 
-    def __call__(self, machine: Machine, frame: Frame) -> tuple[int, str]:
-        count, ending = self.function(machine, frame)
-        return count, ENDINGS[ending]
+    def __call__(self, machine: Machine, frame: Frame) -> tuple[int, str, int]:
+        """How many iterations ran, why it ended, and how many executions of bodies may still begin."""
+        count, ending, left = self.function(machine, frame)
+        return count, ENDINGS[ending], left

@@ -11,9 +11,22 @@ from engine.ir.model import LOOP, SEQUENCE_MAP, TENSOR_ITERATOR
 from engine.ir.shape import PartialShape
 from engine.ops.bounds import check_elements
 from engine.ops.casting import cast
-from engine.run.plan import Concatenated, LoopRegion, Sliced, settle
+from engine.run.plan import Concatenated, LoopRegion, Program, Sliced, settle
 
 UNLIMITED = -1
+
+
+def holds_loops(program: Program) -> bool:
+    """Whether there are loops in a graph, or in what it runs."""
+    waiting = [program]
+    while waiting:
+        inside = waiting.pop()
+        for number in inside.regions:
+            region = inside.instructions[number].region
+            if isinstance(region, LoopRegion):
+                return True
+            waiting += region.programs if region else ()
+    return False
 
 
 def trip_count(value: Any, *, negative_is_no_limit: bool = True) -> int:

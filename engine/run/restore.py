@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.run.places import Context, Loop, Place
 from engine.run.plan import Concatenated, Instruction, LoopRegion
+from engine.run.regions import holds_loops
 
 if TYPE_CHECKING:
     from engine.run.machine import Frame, Machine
@@ -23,6 +24,7 @@ def restore(machine: Machine, loop: Loop, error: BaseException) -> Instruction |
     if place is None:
         return None
     _push_frames(machine, place, found)
+    _count(machine, place, found)
     frame = machine.frames[-1]
     if place.kind == "boundary" and place.context.region is not None:
         machine.reenter(frame, place.context.region)
@@ -58,6 +60,21 @@ def _push_frames(machine: Machine, place: Place, found: dict[str, Any]) -> None:
     if place.kind == "join":
         frame.iteration -= 1
     frame.position = place.position
+
+
+def _count(machine: Machine, place: Place, found: dict[str, Any]) -> None:
+    """Tells how many executions of bodies began and ended."""
+    left, under_way = found["l"], 0
+    context: Context | None = place.context
+    while context is not None:
+        if context.region is not None:
+            if not under_way and not holds_loops(context.program):
+                # Those that were to run in one go and did not begin.
+                t = context.region.table
+                left += found[f"q{t}"] - found[f"i{t}"] - (place.kind not in ("boundary", "join"))
+            under_way += 1
+        context = context.outer
+    machine.control.leave(left, under_way - (place.kind == "boundary"))
 
 
 def _fill_frame(frame: Frame, region: LoopRegion, found: dict[str, Any]) -> None:

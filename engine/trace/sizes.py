@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,9 @@ import numpy as np
 from engine.run.ledger import IfTable, LoopTable
 from engine.run.machine import Frame, Machine
 from engine.run.plan import IfRegion, LoopRegion, Program
+
+_WORTH_AN_INDEX = 16
+"""Questions about executions of one If, after which its rows are counted for all of them at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,9 @@ class Executions:
         self.plan = machine.plan
         self.open: dict[int, Frame] = {frame.program.index: frame for frame in machine.frames}
         self._starts: dict[int, np.ndarray] = {}
+        self._taken: dict[int, np.ndarray] = {}
         self._branch_rows: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._asked: Counter[int] = Counter()
         self.rows: list[int] = [0] * len(self.plan.programs)
         """Rows that began, by program number."""
         self.rows[0] = 1
@@ -86,10 +92,9 @@ class Executions:
                     started = self.loop_starts(region)[-1]
                     self.rows[body.index] = int(started) + (self.open[body.index].iteration + 1 if body.index in self.open else 0)
                 case IfRegion() as region:
-                    table = machine.ledger.tables[region.table]
-                    assert isinstance(table, IfTable)
-                    self.rows[region.then.program.index] = table.branches.count(1)
-                    self.rows[region.otherwise.program.index] = table.branches.count(0)
+                    taken = self.taken(region)
+                    self.rows[region.then.program.index] = int(np.count_nonzero(taken))
+                    self.rows[region.otherwise.program.index] = len(taken) - self.rows[region.then.program.index]
                 case _ as region:
                     assert region is not None
                     inner = region.programs[0].index
@@ -114,9 +119,20 @@ class Executions:
 
     def taken(self, region: IfRegion) -> np.ndarray:
         """For each execution of an If, its branch: 1 then, 0 else."""
-        table = self.machine.ledger.tables[region.table]
-        assert isinstance(table, IfTable)
-        return np.frombuffer(bytes(table.branches), np.uint8)
+        if region.table not in self._taken:
+            table = self.machine.ledger.tables[region.table]
+            assert isinstance(table, IfTable)
+            self._taken[region.table] = np.frombuffer(bytes(table.branches), np.uint8)
+        return self._taken[region.table]
+
+    def branch(self, region: IfRegion, execution: int) -> tuple[bool, int]:
+        """Of one execution of an If: its branch (True for then), and its row in that branch."""
+        taken = self.taken(region)
+        self._asked[region.table] += 1
+        if self._asked[region.table] > _WORTH_AN_INDEX:
+            return bool(taken[execution]), int(self.branch_rows(region)[1][execution])
+        thens = int(np.count_nonzero(taken[:execution]))
+        return (True, thens) if taken[execution] else (False, execution - thens)
 
     def branch_rows(self, region: IfRegion) -> tuple[np.ndarray, np.ndarray]:
         """For each execution of an If: its branch (1 then), and its row in that branch."""
@@ -189,11 +205,24 @@ class Sizes:
             last = weights.instruction * begun
         if not program.regions:
             return Uniform(rows, each, last)
+        same = [self._always(program, number) for number in program.regions]
+        if frame is None and None not in same:
+            each += sum(weights.region + amount for amount in same if amount is not None)
+            return Uniform(rows, each, each)
         sizes = Uniform(rows, each, last).array()
         for number in program.regions:
             calls = executions.calls(program, number)
             sizes[:calls] += weights.region + self._inside(program, number, calls)
         return Varied(np.concatenate([[0], np.cumsum(sizes)]))
+
+    def _always(self, program: Program, number: int) -> int | None:
+        """What runs inside a region whenever it is executed, where that is always the same."""
+        region = program.instructions[number].region
+        if not isinstance(region, IfRegion):
+            return None
+        bodies = [self.by_program[one.index] for one in region.programs]
+        each = {body.each if isinstance(body, Uniform) and (body.last == body.each or not body.rows) else None for body in bodies}
+        return each.pop() if len(each) == 1 else None
 
     def _inside(self, program: Program, number: int, calls: int) -> np.ndarray:
         """What ran inside a region at each of its executions."""
@@ -241,6 +270,5 @@ class Sizes:
 
     def branch(self, region: IfRegion, execution: int) -> tuple[Program, int]:
         """The branch program that ran at an execution of an If, and its row there."""
-        taken, rows = self.executions.branch_rows(region)
-        inner = region.then.program if taken[execution] else region.otherwise.program
-        return inner, int(rows[execution])
+        taken, row = self.executions.branch(region, execution)
+        return (region.then if taken else region.otherwise).program, row

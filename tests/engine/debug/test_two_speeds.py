@@ -100,17 +100,29 @@ def test_all_ways_through_a_run_agree(draft, inputs, data):
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(draft=bodies(), inputs=st.tuples(st.floats(-2, 2, width=32), st.floats(-2, 2, width=32)), allowance=st.integers(1, 9))
-def test_a_run_that_limits_interrupt_ends_like_one_that_they_do_not(draft, inputs, allowance):
+@given(
+    draft=bodies(),
+    inputs=st.tuples(st.floats(-2, 2, width=32), st.floats(-2, 2, width=32)),
+    allowance=st.integers(1, 9),
+    record=st.sampled_from([engine.Record(), engine.Record(everything=True)]),
+)
+def test_a_run_that_limits_interrupt_ends_like_one_that_they_do_not(draft, inputs, allowance, record):
     model = whole(draft)
     feeds = [np.float32(value) for value in inputs]
-    plain = engine.run(model, feeds)
-    debugger = engine.Debugger(model, feeds, limits=engine.Limits(iterations=allowance))
-    for _ in range(2000):
+    plain = engine.Debugger(model, feeds, record=record)
+    plain.run()
+    debugger = engine.Debugger(model, feeds, record=record, limits=engine.Limits(iterations=allowance))
+    for pauses in range(1, 2000):
+        debugger.run()
         if debugger.state == "finished":
             break
-        debugger.run()
+        rows = debugger.timeline.executions.rows
+        bodies_begun = sum(rows[program.index] for program in debugger.plan.programs if program.address.endswith("/body"))
+        assert bodies_begun == pauses * allowance + 1
+        debugger.machine.ledger.pack()
     assert debugger.state == "finished"
     assert list(debugger.control_flow) == list(plain.control_flow)
-    for mine, theirs in zip(debugger.result.outputs, plain.outputs, strict=True):
+    for mine, theirs in zip(debugger.result.outputs, plain.result.outputs, strict=True):
         np.testing.assert_array_equal(mine, theirs)
+    for step in range(0, plain.steps, max(plain.steps // 7, 1)):
+        assert debugger.seek(step) == plain.seek(step)

@@ -120,7 +120,7 @@ def test_verdicts_of_what_goes_on_is_paused_or_failed():
     assert verdict(debugger, "main/while_below_goal").sentence == "Running: 2 iterations (no limit) finished so far."
     limited = engine.Debugger(walk(), [np.float32(1)], limits=engine.Limits(iterations=4))
     limited.run()
-    assert verdict(limited, "main/outer").sentence == "Paused after 2 iterations of at most 3: the limit of 4 iterations is reached."
+    assert verdict(limited, "main/outer").sentence == "Paused after 1 iteration of at most 3: the limit of 4 iterations is reached."
 
 
 def conditional(trips: object, start: object, again: object) -> engine.Model:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -249,6 +251,28 @@ def test_a_repeating_state_proves_that_a_loop_never_ends():
     outer.result(made)
     with pytest.raises(engine.RunStopped, match=r"can never end: the carried state of iterations .* is equal"):
         engine.run(outer.model(), [np.float32(0.25)])
+
+
+@pytest.mark.parametrize("record", [None, engine.Record(), engine.Record(everything=True)], ids=["nothing", "the state", "everything"])
+def test_the_iterations_that_prove_it_are_those_that_are_equal(record):
+    """x counts up to 70,000 and stays there."""
+    outer, body = Draft(), Draft()
+    x, state = outer.parameter("x", F32, ()), body.parameter("state", F32, ())
+    more = body.op("Minimum", body.op("Add", state, body.const(1.0)), body.const(70_000.0))
+    again, out = body.result(body.op("Less", more, body.const(1e9))), body.result(more)
+    made = loop(outer, body, outer.const(-1, I64), outer.const(True, BOOL), again=again, carried=[(x, state, out)], last=[out])
+    outer.result(made)
+    if record is None:
+        with pytest.raises(engine.RunStopped) as stopped:
+            engine.run(outer.model(), [np.float32(0)])
+        told, reached = str(stopped.value), stopped.value.result.control_flow[0].iterations
+    else:
+        debugger = engine.Debugger(outer.model(), [np.float32(0)], record=record)
+        debugger.run()
+        told, reached = debugger.failure or "", debugger.control_flow[0].iterations
+    found = re.search(r"iterations (\d+) and (\d+) is equal", told)
+    assert found is not None
+    assert 70_000 <= int(found[1]) < int(found[2]) < reached
 
 
 def test_seconds_are_a_limit():

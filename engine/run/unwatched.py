@@ -1,0 +1,115 @@
+"""Runs loops through generated code, from the machine's explicit state and back to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.errors import shorten
+from engine.run import source
+from engine.run.endless import Watch
+from engine.run.execute import describe
+from engine.run.ledger import can_prove_endless
+from engine.run.limits import Paused
+from engine.run.places import Loop
+from engine.run.plan import LoopRegion, Program
+from engine.run.restore import restore
+
+if TYPE_CHECKING:
+    from engine.run.machine import Frame, Machine
+
+_INTERPRETED_FIRST = 2
+"""Iterations of a loop that are interpreted before code is generated for it: short loops never pay for that."""
+_WATCH_AFTER = 1 << 16
+"""Iterations of a loop without limit before the machine looks whether its state repeats."""
+
+
+def may_run(frame: Frame) -> bool:
+    """At the beginning of an iteration of a loop that has shown that it is no short one."""
+    region = frame.region
+    return region is not None and frame.position == 0 and frame.iteration >= _INTERPRETED_FIRST and source.can_generate(region)
+
+
+def run(machine: Machine, frame: Frame, region: LoopRegion) -> None:
+    """Runs a loop, whose frame is on top, from the beginning of an iteration to its end. ``Paused`` and ``Failure`` leave the machine
+    at the place."""
+    machine.last = None
+    ledger, control = machine.ledger, machine.control
+    _unrecord_row(machine, region.program)
+    if ledger.rows:
+        ledger.derive(region, machine.values, source.scalars(machine.plan, region, machine.values))
+    loop = source.loop(machine.plan, region, ledger, machine.values, machine.zeros, pulse)
+    ledger.prove(loop.scalars, holds=True)
+    control.enter(sum(one.region is not None for one in machine.frames) - 1)
+    try:
+        _call(machine, frame, loop)
+    finally:
+        ledger.prove(loop.scalars, holds=False)
+        begun = {one.program.index: one.position + (one is not machine.frames[-1]) for one in machine.frames}
+        ledger.catch_up(begun, machine.values)
+
+
+def _call(machine: Machine, frame: Frame, loop: Loop) -> None:
+    try:
+        count, ending, left = loop(machine, frame)
+    except Paused as pause:
+        restore(machine, loop, pause)
+        if pause.cause == "watch":
+            return
+        raise
+    except Exception as error:
+        instruction = restore(machine, loop, error)
+        if instruction is None:
+            raise machine.failed(shorten(str(error), 400)) from error
+        raise machine.failed(describe(instruction, machine.values, error)) from error
+    machine.control.leave(left, 0)
+    try:
+        machine.finish_loop(frame, count, ending)
+    except Exception as error:
+        frame.iteration, frame.position = count - 1, len(frame.program.instructions)
+        raise machine.failed(shorten(str(error), 400)) from error
+
+
+def _unrecord_row(machine: Machine, program: Program) -> None:
+    """The generated code begins its first iteration anew, and so writes its row again."""
+    rows = machine.ledger.rows.get(program.index)
+    if rows is not None:
+        for slot in rows.columns.keys() - program.producer.keys():
+            rows.columns[slot].pending.pop()
+
+
+def pulse(machine: Machine, frame: Frame | None, region: LoopRegion, done: int, iteration: int, unlimited: bool, left: int) -> int:
+    """Generated code asks, between two iterations: may I go on, and for how many iterations until the next question?
+
+    ``left`` is how many executions of bodies may still begin; ``frame`` that of the outermost loop, None for a loop inside it.
+    """
+    ledger, control = machine.ledger, machine.control
+    rows = ledger.rows.get(region.program.index)
+    watched = rows is not None and rows.forget
+    if watched or (unlimited and iteration >= _WATCH_AFTER and can_prove_endless(region)):
+        if rows is None:
+            ledger.watch(region)
+            raise Paused("watch", "")
+        _look_for_repetition(machine, frame, region, iteration)
+    ledger.pack(all_of_it=False)
+    control.check(ledger.bytes)
+    control.check_left(left)
+    return control.next_stretch(max(done, 1))
+
+
+def _look_for_repetition(machine: Machine, frame: Frame | None, region: LoopRegion, iteration: int) -> None:
+    rows = machine.ledger.rows[region.program.index]
+    rows.pack(rows.begun)
+    if frame is None or not can_prove_endless(region):
+        return
+    frame.watch = frame.watch or Watch()
+    newest = max((len(column.chunks[-1]) for column in rows.columns.values() if column.chunks), default=0)
+    first = iteration - newest - frame.watch.seen
+    found = frame.watch.look(rows)
+    if rows.forget:
+        for column in rows.columns.values():
+            column.chunks, column.starts, column.packed, column.bytes = [], [], 0, 0
+    if found is not None:
+        one, other = found
+        # Of a state of which not every row is kept, the numbers of its iterations are not known here.
+        which = f"of iterations {first + one} and {first + other} is equal" if rows.stride == 1 else "comes back"
+        raise Paused("limit", f"this loop can never end: the carried state {which}, and nothing else feeds the next iteration")
