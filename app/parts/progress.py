@@ -24,7 +24,7 @@ def show() -> None:
     with st.container(border=True, key="progress"):
         words, button = st.columns([5, 1], vertical_alignment="center")
         with words:
-            done = session.running.debugger.machine.control.iterations
+            done = session.running.debugger.machine.control.reached
             rate = f" · {done / seconds:,.0f} per second" if done and seconds > 1 else ""
             markup.show(f"<b>Running</b> &ensp;{times(done) if done else 'first iterations'}{rate} · {seconds:.0f} s")
         button.button("Stop", key="progress_stop", icon=":material/stop:", on_click=actions.stop, type="primary", shortcut="Escape")

@@ -67,6 +67,9 @@ class _ByConstant:
     def __call__(self, first: Array, second: Array, /) -> Array:
         if second.ndim != 2 or not first.dtype.char == second.dtype.char == "f":
             return matmul(first, second, transpose_a=self._transpose_a, transpose_b=self._transpose_b)
+        if first.ndim == 2 and len(first) == 1 and first.dtype == second.dtype and not self._transpose_a:
+            # One row: a loop asks for it again and again.
+            return np.matmul(first, second.T if self._transpose_b else second)
         depth, width = reversed(second.shape) if self._transpose_b else second.shape
         if self._transpose_a and first.ndim > 1:
             first = first.swapaxes(-1, -2)

@@ -45,6 +45,7 @@ class Control:
     stop: threading.Event = field(default_factory=threading.Event)
     allowed: int = 0
     """Executions of bodies that could still begin when generated code began."""
+    _inside: int = 0
     _since: float = 0.0
     _pulse: float = 0.0
     _running: int = 0
@@ -96,6 +97,16 @@ class Control:
             return _ANY_NUMBER
         return max(0, self.limits.iterations - self.iterations - under_way)
 
+    @property
+    def reached(self) -> int:
+        """Executions of loop bodies that have ended, with those that generated code has told of so far."""
+        return self.iterations + self._inside
+
+    def look(self, left: int) -> None:
+        """Generated code tells how many executions of bodies may still begin."""
+        self._inside = self.allowed - left
+        self.check_left(left)
+
     def check_left(self, left: int) -> None:
         """Between two iterations: ``Paused`` when as many as allowed have begun."""
         if left == 0:
@@ -108,7 +119,7 @@ class Control:
     def leave(self, left: int, under_way: int) -> None:
         """Generated code has ended, and so many more may begin; ``under_way`` are those that it began and did not end."""
         self.iterations += self.allowed - left - under_way
-        self.allowed = left
+        self.allowed, self._inside = left, 0
 
     def next_stretch(self, stretch: int) -> int:
         """How many iterations to run before the next look, so that looks are some milliseconds apart."""

@@ -92,7 +92,7 @@ def pulse(machine: Machine, frame: Frame | None, region: LoopRegion, done: int, 
         _look_for_repetition(machine, frame, region, iteration)
     ledger.pack(all_of_it=False)
     control.check(ledger.bytes)
-    control.check_left(left)
+    control.look(left)
     return control.next_stretch(max(done, 1))
 
 

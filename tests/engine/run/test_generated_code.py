@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import numpy as np
 import pytest
 
@@ -127,6 +130,21 @@ def test_the_limit_of_iterations_is_exact_in_nests(model, allowance, slowly):
             assert debugger.failure == f"the limit of {allowed:,} iterations is reached"
             assert begun(debugger) == allowed + 1
     assert begun(debugger) <= allowed
+
+
+def test_who_waits_is_told_how_far_a_run_has_come():
+    """While generated code runs, its iterations count already; after it, exactly."""
+    debugger = engine.Debugger(zigzag(10**9, inner_trips=50), [np.int64(0)], limits=engine.Limits(seconds=20))
+    thread = threading.Thread(target=debugger.run)
+    thread.start()
+    control = debugger.machine.control
+    started = time.monotonic()
+    while control.reached < 10_000 and time.monotonic() - started < 15:
+        time.sleep(0.01)
+    debugger.stop()
+    thread.join(5)
+    assert control.reached > 10_000
+    assert begun(debugger) - control.reached in (1, 2)
 
 
 def test_a_condition_that_ends_a_loop_gives_back_what_was_allowed():
