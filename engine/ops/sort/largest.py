@@ -19,7 +19,7 @@ _MANY = 1 << 15
 """So many elements are worth a look at groups of them first: on some processors numpy partitions slowly."""
 _GROUPS, _LEAST_DEPTH = 64, 4
 """At least so many groups, of at least so many elements."""
-_FEW_ROUNDS, _SHORT = 8, 256
+_FEW_ROUNDS, _SHORT = 8, 255
 """So few elements along so short an axis, when it is not the last one, are found one after the other."""
 
 
@@ -75,16 +75,18 @@ def _in_rounds(keys: np.ndarray, along: int, count: int, largest: bool) -> np.nd
     worst = _worst(keys.dtype, largest)
     best_of = np.maximum if largest else np.minimum
     # Greatest for the first element, so that of equal ones the first is found.
-    remaining = np.arange(length, 0, -1).astype(np.min_scalar_type(length)).reshape(-1, *(1,) * (keys.ndim - 1 - along))
+    remaining = np.arange(length, 0, -1).astype(np.uint8).reshape(-1, *(1,) * (keys.ndim - 1 - along))
     keys = keys.copy(order="C")
     found = []
     for _ in range(count):
         best = best_of.reduce(keys, along, keepdims=True)
         if not (best > worst if largest else best < worst).all():
             return None
-        first = np.multiply(keys == best, remaining).max(along, keepdims=True)
-        found.append(length - first.astype(np.int64))
-        np.put_along_axis(keys, found[-1], worst, along)
+        equal = (keys == best).view(np.uint8)
+        equal *= remaining
+        found.append(length - equal.max(along, keepdims=True).astype(np.int64))
+        if len(found) < count:
+            np.put_along_axis(keys, found[-1], worst, along)
     return np.concatenate(found, along)
 
 
