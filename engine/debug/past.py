@@ -26,21 +26,25 @@ def next_stop(debugger: Debugger, breakpoints: Sequence[Breakpoint], step: int) 
 
     The text says which limit that was. After it, the search may take as long again.
 
-    It is searched in stretches, each for all breakpoints, so that none is passed over.
+    What names one moment is looked up. The others are searched for in stretches, each for all of them, so that none is passed over.
     """
     control = debugger.machine.control
     stretch, reached = _FIRST_STRETCH, step
+    named = [_at_exact_place(debugger, one, step) for one in breakpoints if _names_a_moment(one)]
+    known = min((one for one in named if one is not None), default=None)
+    searched = [one for one in breakpoints if not _names_a_moment(one)]
+    last = debugger.steps if known is None else known
     control.begin()
     try:
-        while reached < debugger.steps:
-            end = min(reached + stretch, debugger.steps) + 1
-            found = [next_match(debugger, one, reached, end, lambda: control.check(0)) for one in breakpoints]
+        while searched and reached < last:
+            end = min(reached + stretch, last) + 1
+            found = [next_match(debugger, one, reached, end, lambda: control.check(0)) for one in searched]
             nearest = min((one for one in found if one is not None), default=None)
             if nearest is not None:
                 return nearest, ""
             control.check(0)
             reached, stretch = end - 1, min(stretch * 2, _LONGEST_STRETCH)
-        return None, ""
+        return known, ""
     except Paused as pause:
         limit = f"{pause.message} while looking for a breakpoint in what has run" if pause.cause == "limit" else ""
     finally:
@@ -54,7 +58,7 @@ def next_match(debugger: Debugger, breakpoint: Breakpoint, step: int, end: int |
     """The first step after one, and before ``end``, in what has run already, at which a breakpoint holds."""
     timeline = debugger.timeline
     end = debugger.steps + 1 if end is None else end
-    if breakpoint.kind == "address" and breakpoint.iterations and None not in breakpoint.iterations:
+    if _names_a_moment(breakpoint):
         at = _at_exact_place(debugger, breakpoint, step)
         return at if at is not None and at < end else None
     if breakpoint.kind == "address" and breakpoint.program is not None and breakpoint.position is not None:
@@ -97,6 +101,11 @@ def _next_at_place(
         if condition_holds(debugger, breakpoint.condition, _levels(moment), _PastValues(debugger, moment).slots()):
             return at
     return None
+
+
+def _names_a_moment(breakpoint: Breakpoint) -> bool:
+    """Whether it gives the iteration of every loop that it lies in."""
+    return breakpoint.kind == "address" and bool(breakpoint.iterations) and None not in breakpoint.iterations
 
 
 def _at_exact_place(debugger: Debugger, breakpoint: Breakpoint, step: int) -> int | None:
