@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import engine
-from app import canvas
+from app import actions, canvas
 from app.inputs import bindings
 from app.launched import limits
 from app.session import Session, current
@@ -13,6 +13,8 @@ from engine.view.tracks import tracks
 
 SECONDS = 0.05
 """Time to describe what is sent ahead: so long a key press may have to wait."""
+FURTHER = 64
+"""Steps that nobody has computed yet and that keys may have asked for before they are heard of."""
 LONGEST_SCOUT = 20_000
 """A scout has to walk the way of the run from its beginning; beyond so many steps the debugger goes ahead itself, and comes back."""
 
@@ -42,7 +44,8 @@ def glide(report: canvas.Report) -> None:
     session.reported, session.playing = report.number, report.playing
     if session.running is None and session.debugger is not None:
         known = max(session.debugger.steps, session.scout.steps if session.scout else 0)
-        session.debugger.seek(min(report.step, known))
+        step = min(report.step, known + FURTHER)
+        actions.go(lambda debugger: debugger.seek(step))
 
 
 def _sent(session: Session, debugger: engine.Debugger, view: GraphView, wanted: int) -> dict[str, object] | None:

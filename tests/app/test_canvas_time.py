@@ -135,6 +135,30 @@ def test_a_key_finds_its_picture_in_the_browser(page: Page, server: str) -> None
     expect(canvas).to_have_attribute("data-step", "20", timeout=LONG)
 
 
+@pytest.mark.parametrize("rest", [0, 1500])
+def test_no_key_is_lost_however_fast_they_come(page: Page, server: str, rest: int) -> None:
+    """Whether the pictures of the next steps have come already or not."""
+    canvas = opened(page, server, "collatz", step="20")
+    expect(canvas).to_have_attribute("data-step", "20", timeout=LONG)
+    page.wait_for_timeout(rest)
+    for key, times, step in (("ArrowRight", 12, 32), ("ArrowLeft", 5, 27)):
+        for _ in range(times):
+            page.keyboard.press(key, delay=15)
+            page.wait_for_timeout(15)
+        expect(place(page)).to_contain_text(re.compile(rf"step {step}(?!\d)"), timeout=LONG)
+    expect(place(page)).to_contain_text("looking back")
+
+
+def test_keys_end_where_the_run_ends(page: Page, server: str) -> None:
+    canvas = opened(page, server, "if_add")
+    expect(canvas).to_have_attribute("data-step", "0", timeout=LONG)
+    for _ in range(40):
+        page.keyboard.press("ArrowRight", delay=10)
+    expect(place(page)).to_contain_text("finished", timeout=LONG)
+    page.keyboard.press("ArrowLeft")
+    expect(place(page)).to_contain_text("looking back", timeout=LONG)
+
+
 def test_a_folded_loop_shows_its_line(page: Page, server: str) -> None:
     canvas = opened(page, server, "collatz")
     page.keyboard.press("End")

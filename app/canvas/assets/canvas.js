@@ -34,7 +34,6 @@ class Canvas {
     this.camera = new Camera(this.stage, this.wrapper, find(".overview"));
     this.camera.onChange = () => this.structure && shared.viewports.set(this.place, { x: this.camera.x, y: this.camera.y, k: this.camera.k });
     this.following = true;
-    this.gone = new AbortController();
     this.playback = new Playback(this);
     this.listen();
     // Streamlit shows the component at its final size only after a moment.
@@ -367,22 +366,25 @@ class Canvas {
 
 const mounted = new WeakMap();
 
+/** Streamlit may end a call and begin the next one on the same element, in either order; only the last call's end takes the canvas away. */
 export default function ({ data, parentElement, setTriggerValue, setStateValue }) {
   if (!data) return;
   let canvas = mounted.get(parentElement);
-  if (!canvas) {
-    canvas = new Canvas(parentElement, data.key);
-    mounted.set(parentElement, canvas);
-    shared.canvases.set(data.key, canvas);
-  }
+  if (!canvas) mounted.set(parentElement, (canvas = new Canvas(parentElement, data.key)));
+  const missed = shared.canvases.get(data.key) !== canvas;
+  shared.canvases.set(data.key, canvas);
+  canvas.gone?.abort();
+  const gone = (canvas.gone = new AbortController());
+  canvas.playback.listen(gone.signal);
   canvas.trigger = setTriggerValue;
   canvas.setState = setStateValue;
   canvas.root.style.height = `var(--canvas-height, ${data.height}px)`; // the page may know better, from its viewport
   canvas.dress();
   if (data.missing) canvas.say(data.missing);
   else canvas.show(data.structure, data.subject);
+  if (missed) canvas.receive(shared.overlays.get(data.key));
   return () => {
-    canvas.gone.abort();
-    if (shared.canvases.get(data.key) === canvas) shared.canvases.delete(data.key);
+    gone.abort();
+    if (canvas.gone === gone && shared.canvases.get(data.key) === canvas) shared.canvases.delete(data.key);
   };
 }

@@ -13,7 +13,16 @@ class Playback {
   constructor(canvas) {
     Object.assign(this, { canvas, frames: new Map(), stops: new Set(), marks: {}, step: 0, steps: 0, over: false, tracks: [], speed: 1 });
     this.bar = new Bar(this, canvas.root);
-    document.addEventListener("keydown", (event) => this.pressed(event), { capture: true, signal: canvas.gone.signal });
+  }
+
+  /** To the keys of the page, wherever its focus is. */
+  listen(signal) {
+    document.addEventListener("keydown", (event) => this.pressed(event), { capture: true, signal });
+  }
+
+  /** Whether a hand moves the picture, so that it also shows what Python comes past on its way there. */
+  get held() {
+    return this.dragging || this.walking;
   }
 
   /** Whether the picture is ahead of Python, which then only confirms. */
@@ -28,20 +37,21 @@ class Playback {
       this.frames.clear();
       this.stops.clear();
       this.asked = this.end = undefined;
-      if (overlay.run !== this.run) this.pause(false);
+      if (overlay.run !== this.run) {
+        this.pause(false);
+        this.settle();
+      }
       Object.assign(this, { run: overlay.run, hash: overlay.hash });
     }
     Object.assign(this, { steps: overlay.steps, over: overlay.over, tracks: overlay.tracks, marks: marksOf(overlay), lines: overlay.lines });
     this.heard = overlay.reported;
     if (this.awaited !== undefined && overlay.reported >= this.awaited) this.settle();
-    if (this.expected === overlay.step) this.expected = undefined;
     this.rest();
-    const confirming = this.expected !== undefined && !this.ahead;
-    const behind = this.ahead && overlay.step !== this.step && (this.playing || this.frames.has(this.step) || !this.dragging);
-    if (!confirming && !behind && !this.dragging) this.step = overlay.step;
+    const behind = this.ahead && overlay.step !== this.step && (this.playing || this.frames.has(this.step) || !this.held);
+    if (!behind && !this.held) this.step = overlay.step;
     this.obey(overlay.plays);
     this.bar.draw();
-    return !confirming && !behind;
+    return !behind;
   }
 
   /** A stretch of the run, sent ahead. */
@@ -76,17 +86,16 @@ class Playback {
     }, IDLE);
   }
 
-  /** One step by a key, painted at once; Python takes the same step and confirms it. */
-  expect(by) {
+  /** One step by a key, painted at once where its picture is here. Python hears where that has led, however fast the keys come. */
+  walk(by) {
     const step = this.step + by;
-    if (this.ahead || this.expected !== undefined || !this.frames.has(step)) return;
-    this.step = this.expected = step;
+    if (this.run === undefined || step < 0 || step > this.last) return false;
+    Object.assign(this, { walking: true, step });
     this.paint();
-    clearTimeout(this.patience);
-    this.patience = setTimeout(() => {
-      this.expected = undefined;
-      this.canvas.receive(shared.overlays.get(this.canvas.key));
-    }, ECHO / 2);
+    this.await(Infinity);
+    this.report(step, true);
+    if (this.light) this.lookAhead();
+    return true;
   }
 
   ask(first) {
@@ -125,6 +134,7 @@ class Playback {
 
   settle() {
     this.awaited = undefined;
+    this.walking = false;
     clearTimeout(this.patience);
   }
 
@@ -231,15 +241,15 @@ class Playback {
   pressed(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || !this.canvas.root.isConnected) return;
     const target = event.composedPath()[0];
-    if (target.closest?.("input, textarea, select, button, [contenteditable=true], [role=textbox], [role=combobox], [role=dialog]")) return;
-    if (event.key === " ") {
-      event.preventDefault();
-      event.stopPropagation();
-      this.toggle();
-    } else if (this.playing && /^(Arrow|Home|End)/.test(event.key)) {
-      this.pause(); // Python steps on from where the picture is
-    } else if (event.key === "ArrowRight" && !event.shiftKey) this.expect(1);
-    else if (event.key === "ArrowLeft" && !event.shiftKey) this.expect(-1);
+    if (target.closest?.("input, textarea, select, [contenteditable=true], [role=textbox], [role=combobox], [role=dialog], [role=radio]")) return;
+    if (event.key === " " && !target.closest?.("button")) this.toggle();
+    else if (/^(Arrow|Home|End)/.test(event.key)) {
+      this.pause(); // Python moves on from where the picture is
+      const by = event.shiftKey ? 0 : { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!by || !this.walk(by)) return;
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
   }
 }
 
