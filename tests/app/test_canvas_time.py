@@ -131,8 +131,9 @@ def test_a_key_finds_its_picture_in_the_browser(page: Page, server: str) -> None
     page.keyboard.press("ArrowRight")
     expect(canvas).to_have_attribute("data-step", "21", timeout=2000)
     page.evaluate("() => { WebSocket.prototype.send = window.slow; }")
-    # Python never heard of it: its word counts again.
-    expect(canvas).to_have_attribute("data-step", "20", timeout=LONG)
+    # Python did not hear of it then: its word counts, whether it is told later or not.
+    page.wait_for_timeout(4000)
+    expect(place(page)).to_contain_text(re.compile(rf"step {canvas.get_attribute('data-step')}(?!\d)"), timeout=LONG)
 
 
 @pytest.mark.parametrize("rest", [0, 1500])
@@ -149,12 +150,25 @@ def test_no_key_is_lost_however_fast_they_come(page: Page, server: str, rest: in
     expect(place(page)).to_contain_text("looking back")
 
 
+def test_keys_of_all_kinds_go_on_from_each_other(page: Page, server: str) -> None:
+    """Also when the next one comes before the browser has heard what the one before has led to."""
+    canvas = opened(page, server, "collatz", step="20")
+    expect(canvas).to_have_attribute("data-step", "20", timeout=LONG)
+    for keys, step in (("ArrowRight ArrowRight Home", 0), ("End Home ArrowRight ArrowRight ArrowRight", 3), ("Home ArrowRight", 1)):
+        for key in keys.split():
+            page.keyboard.press(key)
+            page.wait_for_timeout(300 if key in ("Home", "End") else 0)
+        expect(place(page)).to_contain_text(re.compile(rf"step {step}(?!\d)"), timeout=LONG)
+        expect(canvas).to_have_attribute("data-step", str(step), timeout=LONG)
+
+
 def test_keys_end_where_the_run_ends(page: Page, server: str) -> None:
     canvas = opened(page, server, "if_add")
     expect(canvas).to_have_attribute("data-step", "0", timeout=LONG)
     for _ in range(40):
         page.keyboard.press("ArrowRight", delay=10)
     expect(place(page)).to_contain_text("finished", timeout=LONG)
+    expect(canvas).to_have_attribute("data-step", "3", timeout=LONG)
     page.keyboard.press("ArrowLeft")
     expect(place(page)).to_contain_text("looking back", timeout=LONG)
 

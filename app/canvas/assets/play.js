@@ -7,6 +7,7 @@ const SHORT_RUN = 3000; // runs up to here are fetched along the way while someb
 const REPORT = 160; // milliseconds between reports to Python, at least
 const IDLE = 350; // milliseconds of rest after which the steps around are fetched
 const LIGHT = 24; // steps that a stretch must hold at least for that: fewer cost more than they give
+const HANDED = 400; // milliseconds that a key waits at most for what another one has brought about
 const ECHO = 3000; // milliseconds after which Python's word counts again, whatever it says
 
 class Playback {
@@ -15,8 +16,10 @@ class Playback {
     this.bar = new Bar(this, canvas.root);
   }
 
-  /** To the keys of the page, wherever its focus is. */
+  /** To the keys of the page, wherever its focus is, and to the buttons that do the same. */
   listen(signal) {
+    const buttons = ".st-key-transport button";
+    document.addEventListener("click", (event) => event.target.closest?.(buttons) && this.hand(), { capture: true, signal });
     document.addEventListener("keydown", (event) => this.pressed(event), { capture: true, signal });
   }
 
@@ -44,6 +47,7 @@ class Playback {
       Object.assign(this, { run: overlay.run, hash: overlay.hash });
     }
     Object.assign(this, { steps: overlay.steps, over: overlay.over, tracks: overlay.tracks, marks: marksOf(overlay), lines: overlay.lines });
+    if (this.walking) this.step = Math.min(this.step, this.last);
     this.heard = overlay.reported;
     if (this.awaited !== undefined && overlay.reported >= this.awaited) this.settle();
     this.rest();
@@ -51,6 +55,7 @@ class Playback {
     if (!behind && !this.held) this.step = overlay.step;
     this.obey(overlay.plays);
     this.bar.draw();
+    if (this.handed && overlay !== this.handed) requestAnimationFrame(() => this.resume());
     return !behind;
   }
 
@@ -86,16 +91,31 @@ class Playback {
     }, IDLE);
   }
 
-  /** One step by a key, painted at once where its picture is here. Python hears where that has led, however fast the keys come. */
+  /** Steps by keys, painted at once where their picture is here. Python hears where that has led, however fast the keys come. */
   walk(by) {
-    const step = this.step + by;
-    if (this.run === undefined || step < 0 || step > this.last) return false;
+    const step = Math.max(0, Math.min(this.step + by, this.last));
+    if (this.run === undefined || step === this.step) return false;
     Object.assign(this, { walking: true, step });
     this.paint();
     this.await(Infinity);
     this.report(step, true);
     if (this.light) this.lookAhead();
     return true;
+  }
+
+  /** Python moves; steps by key go on from where that leads. */
+  hand() {
+    if (this.walking) clearTimeout(this.late);
+    Object.assign(this, { handed: shared.overlays.get(this.canvas.key) ?? true, queued: [] });
+    clearTimeout(this.hands);
+    this.hands = setTimeout(() => this.resume(), HANDED);
+  }
+
+  resume() {
+    clearTimeout(this.hands);
+    if (!this.handed) return;
+    this.handed = undefined;
+    for (const by of this.queued) this.walk(by);
   }
 
   ask(first) {
@@ -242,11 +262,13 @@ class Playback {
     if (event.ctrlKey || event.metaKey || event.altKey || !this.canvas.root.isConnected) return;
     const target = event.composedPath()[0];
     if (target.closest?.("input, textarea, select, [contenteditable=true], [role=textbox], [role=combobox], [role=dialog], [role=radio]")) return;
+    const by = event.shiftKey ? undefined : { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity }[event.key];
     if (event.key === " " && !target.closest?.("button")) this.toggle();
-    else if (/^(Arrow|Home|End)/.test(event.key)) {
-      this.pause(); // Python moves on from where the picture is
-      const by = event.shiftKey ? 0 : { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-      if (!by || !this.walk(by)) return;
+    else if (by && this.handed) this.queued.push(by);
+    else if (/^(Arrow.*|Home|End|[oO])$/.test(event.key)) {
+      this.pause();
+      if (!by) return this.hand();
+      if (!this.walk(by)) return; // there may be more to Python than what is known here
     } else return;
     event.preventDefault();
     event.stopPropagation();
