@@ -67,14 +67,17 @@ def read_inputs(path: str, model: Model) -> Mapping[Any, np.ndarray]:
         raise InputError(f"{path} is no .npz file of plain arrays: {error}") from None
 
 
+_KEYWORDS_OF_SAVEZ = ("file", "allow_pickle")
+
+
 def write_outputs(path: str, model: Model, outputs: Sequence[np.ndarray]) -> None:
     """An .npz file with an array per output, by its first tensor name or its Result's name, with its position where that is taken."""
     arrays: dict[str, np.ndarray] = {}
     for position, (signature, array) in enumerate(zip(model.outputs, outputs, strict=True)):
         name = next(iter(signature.names), signature.name)
-        arrays[f"{name}:{position}" if name in arrays or name == "file" else name] = plain(array)
+        arrays[f"{name}:{position}" if name in arrays or name in _KEYWORDS_OF_SAVEZ else name] = plain(array)
     with Path(path).open("wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]  # the names come from the model
+        np.savez(file, **arrays)  # type: ignore[arg-type]  # none of the names is one of its keywords
 
 
 def plain(array: np.ndarray) -> np.ndarray:

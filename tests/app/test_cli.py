@@ -11,8 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import engine
 from app.cli import main
 from app.command.launch import free_port, settings
+from app.command.run import write_outputs
+from engine import build
 from sample_models import FOLDER
 
 COLLATZ = FOLDER / "collatz"
@@ -130,3 +133,12 @@ def test_a_port_that_is_taken_is_a_sentence(capsys: pytest.CaptureFixture[str]) 
         port = other.getsockname()[1]
         assert main(["--no-browser", "--port", str(port)]) == 2
     assert capsys.readouterr().err == f"loopscope: port {port} is taken: choose another with --port\n"
+
+
+def test_outputs_named_like_arguments_of_numpy_are_kept(tmp_path: Path) -> None:
+    graph = build.Graph("names")
+    x = graph.parameter("x", "f32", [2])
+    model = graph.model({"file": x + 1, "allow_pickle": x + 2, "plain": x + 3})
+    write_outputs(str(tmp_path / "out.npz"), model, engine.run(model, [np.zeros(2, np.float32)]).outputs)
+    with np.load(tmp_path / "out.npz", allow_pickle=False) as stored:
+        assert {name: float(stored[name][0]) for name in stored.files} == {"file:0": 1, "allow_pickle:1": 2, "plain": 3}

@@ -48,14 +48,14 @@ def test_the_branch_that_did_not_run_is_dimmed() -> None:
     found = listing(debugger.plan)
     shown = code.moment(debugger, found, "")
     address = "main/while_not_one/body/if_even"
-    assert set(code.branch_lines(found, address, "else")) <= set(shown["dim"])  # type: ignore[call-overload]
-    assert not set(code.branch_lines(found, address, "then")) & set(shown["dim"])  # type: ignore[call-overload]
+    assert set(code.branch_lines(found, address, "else")) <= set(shown["dim"])
+    assert not set(code.branch_lines(found, address, "then")) & set(shown["dim"])
 
 
 def test_values_stand_beside_their_lines() -> None:
     debugger = finished("for_loop")
     found = listing(debugger.plan)
-    hints: dict[str, str] = code.moment(debugger, found, "")["hints"]  # type: ignore[assignment]
+    hints: dict[str, str] = code.moment(debugger, found, "")["hints"]
     number = found.lines_of("main/for_each_year/body/next_balance")[0] - 1
     assert hints[str(number)].startswith("1628")
 

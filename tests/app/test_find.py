@@ -25,7 +25,7 @@ def session() -> Session:
 
 
 def found(session: Session, asked: str | None) -> list[dict[str, str]]:
-    return find.message(session, asked)["hits"]  # type: ignore[return-value]
+    return find.message(session, asked)["hits"]
 
 
 def test_a_closed_finder_computes_nothing(session: Session) -> None:

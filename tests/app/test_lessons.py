@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Button
 
 import engine
 from app.answers import Answer, answer, is_right, miss, read_number
@@ -259,7 +260,7 @@ def linked(app: AppTest) -> dict[str, str]:
     return moment
 
 
-def button(app: AppTest, label: str):  # type: ignore[no-untyped-def]
+def button(app: AppTest, label: str) -> Button:
     return next(one for one in app.button if one.label == label)
 
 
