@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.debug.whole import without_wrapping
 from engine.errors import ExpressionError, shorten
 
 _LONGEST = 500
@@ -125,7 +126,7 @@ class Expression:
             case ast.BinOp():
                 return _bounded(_BINARY[type(node.op)], self._value(node.left, lookup), self._value(node.right, lookup))
             case ast.UnaryOp():
-                return _UNARY[type(node.op)](self._value(node.operand, lookup))
+                return without_wrapping(_UNARY[type(node.op)], self._value(node.operand, lookup))
             case ast.BoolOp():
                 every = isinstance(node.op, ast.And)
                 return np.bool_((all if every else any)(_true(self._value(one, lookup)) for one in node.values))
@@ -239,7 +240,7 @@ _ATTRIBUTES = frozenset({"shape", "ndim", "size", "T"})
 def _allow(node: ast.AST, text: str, quoted: int) -> None:
     match node:
         case ast.Constant(value=bool() | int() | float()):
-            if isinstance(node.value, int) and abs(node.value) >= 2**63:
+            if isinstance(node.value, int) and node.value >= 2**64:
                 raise ExpressionError(f"the number {shorten(str(node.value), 30)} is too large")
         case ast.Call(func=ast.Name(id=name), keywords=[]) if name in _FUNCTIONS:
             return
@@ -267,7 +268,7 @@ def _bounded(function: Callable[..., Any], *arguments: Any) -> Any:
             _check_size((*np.broadcast_shapes(one[:-2], other[:-2]), *one[-2:-1], *(other[-1:] if len(other) > 1 else ())))
         else:
             _check_size(np.broadcast_shapes(one, other))
-    return function(*arguments)
+    return without_wrapping(function, *arguments)
 
 
 def _part(value: np.ndarray, index: Any) -> Any:

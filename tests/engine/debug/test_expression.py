@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 
+import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.debug.expression import parse
 from engine.errors import EngineError, ExpressionError
@@ -183,6 +187,88 @@ def test_what_has_no_value_says_so_quickly(text):
     with contextlib.suppress(EngineError):
         parse(text).value(lookup)
     assert time.perf_counter() - started < 1
+
+
+WHOLE = {
+    "low": np.int64(-(2**63)),
+    "u": np.array([200, 100], np.uint8),
+    "i4": np.array([7, -8], ml_dtypes.int4),
+    "high": np.uint64(2**63 + 5),
+    "big": np.array([2**62, 1]),
+    "small": np.int8(12),
+    "many": np.arange(1 << 20) << 40,
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("10 ** 19", 10**19),
+        ("-2 ** 63", -(2**63)),
+        ("-9223372036854775808", -(2**63)),
+        ("abs(low)", 2**63),
+        ("-low", 2**63),
+        ("low // -1", 2**63),
+        ("low % -1", 0),
+        ("u + u", [400, 200]),
+        ("u[1] - u", [-100, 0]),
+        ("-u", [-200, -100]),
+        ("u ** 2", [40000, 10000]),
+        ("u @ u", 50000),
+        ("i4 + i4", [14, -16]),
+        ("abs(i4)", [7, 8]),
+        ("high - high", 0),
+        ("high - 6", 2**63 - 1),
+        ("maximum(high, -1)", 2**63 + 5),
+        ("sum(big) * 2", 2**63 + 2),
+        ("(big * 2)[0]", 2**63),
+        ("(many + many)[-1]", ((2**20) - 1) << 41),
+        ("1 ** 99999999 + (-1) ** 99999999", 0),
+        ("round(exp(small))", 162755),
+        ("sqrt(u)[1]", 10),
+        ("2.0 ** 99999999", np.inf),
+    ],
+)
+def test_whole_numbers_are_exact(text, value):
+    np.testing.assert_array_equal(parse(text).value(WHOLE.__getitem__), np.array(value))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("2 ** 99999999", "a power with the exponent 99999999 needs more than 64 bits"),
+        ("9 ** 9 ** 9", "a power with the exponent 387420489 needs more than 64 bits"),
+        ("10 ** 20", "the whole number 100000000000000000000 needs more than 64 bits"),
+        ("-2 ** 63 - 1", "the whole number -9223372036854775809 needs more than 64 bits"),
+        ("low - 1", "the whole number -9223372036854775809 needs more than 64 bits"),
+        ("big * 4", "the whole number 18446744073709551616 needs more than 64 bits"),
+        ("big @ big", "needs more than 64 bits"),
+        ("low ** 2", "needs more than 64 bits"),
+        ("-high", "the whole number -9223372036854775813 needs more than 64 bits"),
+        ("sum(many)", "may need more than 64 bits: take fewer elements, or multiply by 1.0 first"),
+        ("many * many", "may need more than 64 bits: take fewer elements, or multiply by 1.0 first"),
+        ("2 ** -1", "a whole number has no negative powers"),
+        ("u // (u - 200)", "a whole number is divided by 0"),
+        ("u % 0", "a whole number is divided by 0"),
+        ("18446744073709551616", "too large"),
+    ],
+)
+def test_whole_numbers_beyond_64_bits_are_told(text, reason):
+    started = time.perf_counter()
+    with pytest.raises(ExpressionError, match=re.escape(reason)):
+        parse(text).value(WHOLE.__getitem__)
+    assert time.perf_counter() - started < 1
+
+
+@given(st.sampled_from("+-*"), *(st.integers(-(2**63), 2**64 - 1) for _ in range(2)))
+def test_whole_numbers_are_pythons_or_an_error(sign, one, other):
+    exact = {"+": one + other, "-": one - other, "*": one * other}[sign]
+    expression = parse(f"({one}) {sign} ({other})")
+    if -(2**63) <= exact < 2**64:
+        assert int(expression.value(lookup)) == exact
+    else:
+        with pytest.raises(ExpressionError, match="64 bits"):
+            expression.value(lookup)
 
 
 def test_no_expression_makes_an_array_that_is_much_larger_than_what_it_reads():
