@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.build.structure import leaves
 from engine.build.tensor import Tensor
+from engine.build.written import refuse_lost
 from engine.check.check import check
 from engine.errors import BuildError, shorten
 from engine.ir.address import encode
@@ -34,6 +35,7 @@ def finished_model(graph: Graph, outputs: object) -> Model:
             raise BuildError(f"output {name!r} has the name of another tensor, that of {other.type} {other.name!r}")
         nodes[tensor.source.layer] = _with_tensor_name(nodes[tensor.source.layer], tensor.source.output, name or tensor.name)
         _add_result(nodes, edges, tensor, _free(name or f"{tensor.name.replace(':', '_')}_result", taken))
+    refuse_lost(frame.writes, edges, for_good=False)
     finished = FinishedGraph(tuple(nodes), tuple(edges))
     model = Model(finished, graph.name)
     calls = _calls(model, {**graph.calls, finished: tuple(frame.calls)})

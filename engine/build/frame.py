@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.build.naming import Names
 from engine.build.tensor import Tensor
+from engine.build.written import Written, refuse_lost
 from engine.errors import BuildError
 from engine.ir.constant import Constant
 from engine.ir.model import NO_ATTRIBUTES, Body, Edge, Graph, LayerId, Node, Port, Source
@@ -31,6 +32,8 @@ class Frame:
         """The scopes of function calls."""
         self.captures: dict[tuple[LayerId, int], tuple[Tensor, Tensor]] = {}
         """Outer tensor (of the parent) and the Parameter that stands for it, in the order of first use."""
+        self.writes: list[Written] = []
+        """To arrays, in the order of the calls."""
         self.ahead = ""
         """The loop whose condition is being built here, ahead of the loop itself."""
 
@@ -123,10 +126,12 @@ class Frame:
     def forget(self, nodes: int, edges: int) -> None:
         """Only the first nodes and edges stay."""
         del self.nodes[nodes:], self.edges[edges:]
+        self.writes = [one for one in self.writes if one.layer < nodes]
         self.captures = {key: pair for key, pair in self.captures.items() if pair[1].source.layer < nodes}
 
     def finished(self) -> Graph:
-        """The graph as it stands."""
+        """The graph as it stands; ``BuildError`` when it loses what was written to an array."""
+        refuse_lost(self.writes, self.edges, for_good=True)
         finished = Graph(tuple(self.nodes), tuple(self.edges))
         self.graph.calls[finished] = tuple(self.calls)
         return finished

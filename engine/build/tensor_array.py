@@ -10,16 +10,17 @@ import numpy as np
 from engine.build.graph import checked_shape, graph_of
 from engine.build.lift import ElementTypeLike, element_type_of
 from engine.build.tensor import Tensor
+from engine.build.written import Written
 from engine.errors import BuildError
 from engine.ir.element_type import ElementType
 
 
-@dataclass(frozen=True, slots=True, eq=False, init=False)
+@dataclass(frozen=True, slots=True, eq=False, init=False, weakref_slot=True)
 class TensorArray:
     """``TensorArray("f32", size, element_shape)``: numbered tensors of one type and shape, zero until they are written.
 
-    Writing gives a new array, so that an array is a loop variable like any other. It is kept as one tensor of shape
-    [size, *element_shape]. ``size``: a whole number or a scalar tensor; ``element_shape``: lengths, all known.
+    Writing gives a new array, so that an array is a loop variable like any other; a model that loses what was written is refused.
+    It is kept as one tensor of shape [size, *element_shape]. ``size``: a whole number or a scalar tensor; ``element_shape``: lengths, all known.
     """
 
     stacked: Tensor
@@ -57,7 +58,9 @@ class TensorArray:
             found = part.shape.dimensions[1:]
             if len(found) != len(expected) or any(one.intersect(other) is None for one, other in zip(found, expected, strict=True)):
                 raise BuildError(f"TensorArray.write(): value is {element!r}, and the elements of {self.stacked!r} have another shape")
-        return _array(graph.apply("ScatterUpdate", (self.stacked, self._place(index), part, np.array(0)), {})[0])
+        array = _array(graph.apply("ScatterUpdate", (self.stacked, self._place(index), part, np.array(0)), {})[0])
+        graph.frame.writes.append(Written.here(array.stacked.source.layer, array))
+        return array
 
     def read(self, index: Any) -> Tensor:
         """The element at a place."""

@@ -125,6 +125,47 @@ def test_mistakes(case):
         WRONG[case][0](x, n)
 
 
+def write_and_return_the_old(i, array):
+    array.write(i, 1.0)
+    return array
+
+
+def write_and_hold(i, array):
+    _held = array.write(i, 1.0)
+    return array
+
+
+def write_in_a_branch(i, array):
+    def branch():
+        array.write(i, 1.0)
+        return array
+
+    return build.cond(i > 1, branch, lambda: array)
+
+
+@pytest.mark.parametrize(("body", "lines"), [(write_and_return_the_old, 1), (write_and_hold, 1), (write_in_a_branch, 2)])
+def test_what_a_body_writes_and_loses_is_told_with_its_line(body, lines):
+    graph = build.Graph("lost")
+    array = TensorArray("f32", 3)
+    line = body.__code__.co_firstlineno + lines
+    with pytest.raises(BuildError, match=rf"write\(\) in test_mistakes.py, line {line} is lost, .*: write array = array.write"):
+        build.for_loop(3, body, [array])
+    (kept,) = build.for_loop(3, lambda i, array: array.write(i, 1.0), [array])
+    assert run_both(graph.model(kept.stack()), []).outputs[0].tolist() == [1, 1, 1]
+
+
+def test_a_write_that_is_dropped_outside_of_loops_is_told_when_the_graph_is_finished():
+    graph = build.Graph("lost")
+    array = TensorArray("f32", 2).write(0, 1.0)
+    later = array.write(1, 2.0)
+    model = graph.model(array.stack())  # what is held may go into another model
+    assert run_both(model, []).outputs[0].tolist() == [1, 0]
+    assert run_both(graph.model(later.stack()), []).outputs[0].tolist() == [1, 2]
+    later.write(0, 3.0)
+    with pytest.raises(BuildError, match=r"write\(\) in test_mistakes.py, line \d+ is lost"):
+        graph.model(later.stack())
+
+
 def test_operations_that_are_nearly_spelled():
     with pytest.raises(AttributeError, match="there is no operation 'reduce_summ'; did you mean reduce_sum or"):
         _ = ops.reduce_summ
