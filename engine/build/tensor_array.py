@@ -20,7 +20,8 @@ class TensorArray:
     """``TensorArray("f32", size, element_shape)``: numbered tensors of one type and shape, zero until they are written.
 
     Writing gives a new array, so that an array is a loop variable like any other; a model that loses what was written is refused.
-    It is kept as one tensor of shape [size, *element_shape]. ``size``: a whole number or a scalar tensor; ``element_shape``: lengths, all known.
+    It is kept as one tensor of shape [size, *element_shape]. ``size``: a whole number or a scalar tensor; ``element_shape``: lengths,
+    all known.
     """
 
     stacked: Tensor
