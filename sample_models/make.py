@@ -2,6 +2,8 @@
 
 pip install openvino onnx torch tensorflow
 python -m sample_models.make [name ...]
+
+Named samples need only what they come from: those of ``engine.build`` nothing more.
 """
 
 from __future__ import annotations
@@ -11,14 +13,18 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import openvino as ov
 
 import engine
 from sample_models.recipes.recipe import Recipe
 
-SOURCES = ("decoders", "by_hand", "savings", "from_pytorch", "from_tensorflow", "from_onnx")
+if TYPE_CHECKING:
+    import openvino as ov
+
+SOURCES = ("decoders", "by_hand", "savings", "from_openvino", "from_onnx", "from_pytorch", "from_tensorflow")
+"""Those that need the least are first: nothing is imported once all that is wanted was found."""
 HERE = Path(__file__).parent
 
 
@@ -36,6 +42,8 @@ def write(recipe: Recipe) -> None:
 
 
 def _save(model: ov.Model, name: str, path: Path) -> None:
+    import openvino as ov
+
     model.set_friendly_name(name)
     if "conversion_parameters" in model.get_rt_info():  # it names the temporary folder of the export
         del model.get_rt_info()["conversion_parameters"]
@@ -43,13 +51,28 @@ def _save(model: ov.Model, name: str, path: Path) -> None:
 
 
 def main(wanted: list[str]) -> None:
+    """Writes what is wanted, or all; ends with a sentence when a name or a framework is missing."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    made: set[str] = set()
+    missing: list[str] = []
     for source in SOURCES:
-        module = importlib.import_module(f"sample_models.recipes.{source}")
-        for recipe in module.recipes():
+        if wanted and made.issuperset(wanted):
+            break
+        try:
+            recipes = importlib.import_module(f"sample_models.recipes.{source}").recipes()
+        except ModuleNotFoundError as error:
+            missing.append(f"{source} needs {error.name}, which is not installed: pip install {error.name}")
+            continue
+        for recipe in recipes:
             if not wanted or recipe.name in wanted:
                 write(recipe)
+                made.add(recipe.name)
                 sys.stdout.write(f"{source}: {recipe.name}\n")
+    unknown = sorted(set(wanted) - made)
+    if unknown:
+        sys.exit("; ".join([f"no recipe was found for {', '.join(unknown)}", *missing]))
+    if missing and not wanted:
+        sys.exit("; ".join(missing))
 
 
 if __name__ == "__main__":

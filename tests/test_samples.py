@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 import engine
 import sample_models
 from engine.ir.equal import difference
-from sample_models import InputSet, Sample, samples
+from sample_models import InputSet, Sample, make, samples
 from sample_models.recipes import by_hand, decoders, savings
 from sample_models.recipes.recipe import Recipe
 
@@ -132,6 +133,49 @@ def test_what_the_builder_makes_is_what_lies_there(recipe: Recipe) -> None:
         assert made.keys() == there.keys()
         for name, array in made.items():
             np.testing.assert_array_equal(array, there[name], err_msg=f"{chosen.name}: {name}")
+
+
+FRAMEWORKS = ("openvino", "onnx", "torch", "tensorflow")
+
+
+def _make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: list[str], absent: tuple[str, ...]) -> set[str]:
+    """The samples that were written, on a machine without these modules."""
+    for name in absent:
+        monkeypatch.setitem(sys.modules, name, None)
+    for name in [one for one in sys.modules if one.startswith("sample_models.recipes.from_")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(make, "HERE", tmp_path)
+    try:
+        make.main(wanted)
+    finally:
+        written = {path.parent.name for path in tmp_path.glob("*/model.xml")}
+    return written
+
+
+@pytest.mark.parametrize("name", [recipe.name for recipe in BUILT])
+def test_samples_of_the_builder_are_made_without_any_framework(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    assert _make(tmp_path, monkeypatch, [name], FRAMEWORKS) == {name}
+    assert difference(engine.read_model(tmp_path / name / "model.xml"), engine.read_model(SAMPLES[name].model)) == ""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "absent", "sentence"),
+    [
+        (
+            ["collatz", "gcd"],
+            ("torch", "tensorflow"),
+            "found for collatz, gcd; from_pytorch needs torch, which is not installed: pip install torch; ",
+        ),
+        (["walking_backwards"], FRAMEWORKS, "from_openvino needs openvino, which is not installed: pip install openvino"),
+        (["for_loop", "nothing"], FRAMEWORKS, "no recipe was found for nothing; "),
+        ([], FRAMEWORKS, "from_openvino needs openvino, .*; from_onnx needs .*; from_pytorch needs .*; from_tensorflow needs "),
+    ],
+)
+def test_a_framework_or_a_name_that_is_missing_is_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: list[str], absent: tuple[str, ...], sentence: str
+) -> None:
+    with pytest.raises(SystemExit, match=sentence):
+        _make(tmp_path, monkeypatch, wanted, absent)
 
 
 def test_catalogue_and_folders_name_the_same_samples() -> None:

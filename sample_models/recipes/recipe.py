@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import openvino as ov
 
 import engine
+
+if TYPE_CHECKING:
+    import openvino as ov
 
 InputSet = Mapping[str, np.ndarray]
 
