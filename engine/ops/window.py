@@ -114,20 +114,22 @@ def overlap(shift: int, stride: int, count: int, length: int) -> tuple[slice, sl
 def inferred(
     lengths: Dimension, kernel: Dimension, stride: int, dilation: int, begin: int, end: int, auto_pad: str, rounding: str = "floor"
 ) -> Dimension:
-    """The number of places along an axis of which only bounds are known."""
-    if not kernel.is_static and auto_pad not in ("same_upper", "same_lower"):
-        return UNKNOWN
-    size = kernel.length if kernel.is_static else stride
+    """The number of places along an axis of which only bounds are known: at least one, as a length that holds no window is refused."""
 
-    def count(length: int) -> int:
+    def count(length: int, size: int) -> int:
         low, high = pads((length,), (size,), (stride,), (dilation,), (begin,), (end,), auto_pad)
         return places(length, span(size, dilation), stride, low[0], high[0], rounding)
 
-    most = None if lengths.most is None else count(lengths.most)
-    try:
-        return Dimension(count(lengths.least), most)
-    except ValueError:  # the shortest lengths hold no window, which says nothing of longer ones
-        return Dimension(0, most)
+    if auto_pad in ("same_upper", "same_lower"):  # the kernel does not matter, and of nothing there are no places
+        size = kernel.length if kernel.is_static else stride
+        return Dimension(count(lengths.least, size) if lengths.least else 0, None if lengths.most is None else count(lengths.most, size))
+    most = None if lengths.most is None else count(lengths.most, max(1, kernel.least))
+    if kernel.most is None:
+        return Dimension(1, most)
+    surrounded = begin + end if auto_pad == "explicit" else 0
+    shortest = max(lengths.least, span(kernel.most, dilation) - surrounded)
+    fits = lengths.most is None or shortest <= lengths.most
+    return Dimension(count(shortest, kernel.most) if fits else 1, most)
 
 
 def spatial(shape: PartialShape, *, axes: int = 0) -> tuple[Dimension, ...] | None:

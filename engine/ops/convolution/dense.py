@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.ir.shape import UNKNOWN, Dimension, PartialShape
+from engine.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Known
 from engine.ops.infer import common_type
@@ -200,7 +200,7 @@ def infer_group_convolution(inputs: Sequence[Known], attributes: Mapping[str, An
 
 def _infer(inputs: Sequence[Known], attributes: Mapping[str, Any], *, grouped: bool) -> tuple[Known, ...]:
     element_type = common_type(inputs[:2])
-    axes = spatial_axes(inputs[0], inputs[1], 3 if grouped else 2)
+    axes = spatial_axes(inputs[0], inputs[1], 3 if grouped else 2, attributes)
     if axes is None:
         return (Known(element_type),)
     data, filters = inputs[0].shape, inputs[1].shape
@@ -208,7 +208,7 @@ def _infer(inputs: Sequence[Known], attributes: Mapping[str, Any], *, grouped: b
     expected = filters.at(1) if not grouped else filters.at(0) * filters.at(2)
     if filters.dimensions is not None and data.at(1).intersect(expected) is None:
         raise ValueError(f"the data has {data.at(1)} channels, the filters expect {expected}")
-    channels = filters.at(0) if not grouped else filters.at(0) * filters.at(1)
+    channels = filters.at(0) if not grouped else groups_of(data, filters, 2) * filters.at(1)
     strides, dilations = per_axis(attributes["strides"], axes, 1, "strides"), per_axis(attributes["dilations"], axes, 1, "dilations")
     begin, end = per_axis(attributes["pads_begin"], axes, 0, "pads_begin"), per_axis(attributes["pads_end"], axes, 0, "pads_end")
     result: list[Dimension] = [data.at(0), channels if filters.dimensions is not None else UNKNOWN]
@@ -218,13 +218,20 @@ def _infer(inputs: Sequence[Known], attributes: Mapping[str, Any], *, grouped: b
     return (Known(element_type, PartialShape(tuple(result))),)
 
 
-def spatial_axes(data: Known, filters: Known, leading: int) -> int | None:
-    """Number of spatial axes as far as it is known; ``ValueError`` when data and filters disagree."""
+def groups_of(data: PartialShape, filters: PartialShape, channels: int) -> Dimension:
+    """The number of groups: of the filters, or as many as the data has of the ``channels`` that the filters take at that axis."""
+    whole, part = data.at(1), filters.at(channels)
+    follows = not filters.at(0).is_static and whole.is_static and part.is_static and part.length > 0
+    return static(whole.length // part.length) if follows else filters.at(0)
+
+
+def spatial_axes(data: Known, filters: Known, leading: int, attributes: Mapping[str, Any]) -> int | None:
+    """Number of spatial axes as far as it is known, be it from the strides; ``ValueError`` when data and filters disagree."""
     one = None if data.shape.rank is None else data.shape.rank - 2
     other = None if filters.shape.rank is None else filters.shape.rank - leading
     if one is not None and other is not None and one != other:
         raise ValueError(f"data of shape {data.shape} and filters of shape {filters.shape} differ in spatial axes")
-    axes = one if one is not None else other
+    axes = one if one is not None else other if other is not None else len(attributes["strides"]) or None
     if axes is not None and not 1 <= axes <= 3:
         raise ValueError(f"data of shape {data.shape}: there must be 1 to 3 spatial axes")
     return axes

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from engine.ir.shape import UNKNOWN, Dimension, PartialShape, static
+from engine.ir.shape import UNKNOWN, Dimension, PartialShape
 from engine.ops.bounds import check_elements
-from engine.ops.convolution.dense import spatial_axes
+from engine.ops.convolution.dense import groups_of, spatial_axes
 from engine.ops.declare import Array, Known
-from engine.ops.infer import common_type
+from engine.ops.infer import common_type, spelled
 from engine.ops.precision import computable, rounded
 from engine.ops.window import Lengths, overlap, per_axis, span
 
@@ -79,7 +79,7 @@ def group_convolution_backprop_data(
     extra = per_axis(output_padding, axes, 0, "output_padding")
     low, high = per_axis(pads_begin, axes, 0, "pads_begin"), per_axis(pads_end, axes, 0, "pads_end")
     for axis in range(axes):
-        full = strides[axis] * (data.shape[2 + axis] - 1) + span(kernel[axis], dilations[axis]) + extra[axis]
+        full = _spread_length(data.shape[2 + axis], strides[axis], kernel[axis], dilations[axis]) + extra[axis]
         length, cut = _cut(full, None if wanted is None else wanted[axis], low[axis], high[axis], auto_pad)
         lengths.append(length)
         begin.append(cut)
@@ -142,11 +142,14 @@ def infer_group_convolution_backprop_data(inputs: Sequence[Known], attributes: M
 def _infer(inputs: Sequence[Known], attributes: Mapping[str, Any], *, grouped: bool) -> tuple[Known, ...]:
     element_type = common_type(inputs[:2])
     leading = 3 if grouped else 2
-    axes = spatial_axes(inputs[0], inputs[1], leading)
+    axes = spatial_axes(inputs[0], inputs[1], leading, attributes)
     if axes is None:
         return (Known(element_type),)
     data, filters = inputs[0].shape, inputs[1].shape
-    channels = UNKNOWN if filters.dimensions is None else filters.at(1) if not grouped else filters.at(0) * filters.at(2)
+    expected = filters.at(0) if not grouped else filters.at(0) * filters.at(1)
+    if filters.dimensions is not None and data.at(1).intersect(expected) is None:
+        raise ValueError(f"the data has {data.at(1)} channels, the filters expect {expected}")
+    channels = filters.at(1) if not grouped else groups_of(data, filters, 1) * filters.at(2)
     kernel = [filters.at(leading + axis) if filters.dimensions else UNKNOWN for axis in range(axes)]
     lengths = [_infer_length(inputs, attributes, axis, axes, kernel[axis]) for axis in range(axes)]
     return (Known(element_type, PartialShape((data.at(0), channels, *lengths))),)
@@ -154,18 +157,24 @@ def _infer(inputs: Sequence[Known], attributes: Mapping[str, Any], *, grouped: b
 
 def _infer_length(inputs: Sequence[Known], attributes: Mapping[str, Any], axis: int, axes: int, kernel: Dimension) -> Dimension:
     if len(inputs) > 2:
-        value = inputs[2].value
-        return UNKNOWN if value is None else static(max(0, int(np.asarray(value).reshape(-1)[axis])))
+        wanted = spelled(inputs[2]).dimensions
+        return wanted[axis] if wanted is not None and len(wanted) == axes else UNKNOWN
     length = inputs[0].shape.at(2 + axis)
-    if not kernel.is_static:
-        return UNKNOWN
     stride = per_axis(attributes["strides"], axes, 1, "strides")[axis]
     dilation = per_axis(attributes["dilations"], axes, 1, "dilations")[axis]
-    change = span(kernel.length, dilation) + per_axis(attributes["output_padding"], axes, 0, "output_padding")[axis] - stride
+    change = per_axis(attributes["output_padding"], axes, 0, "output_padding")[axis]
     if attributes["auto_pad"] == "explicit":
         change -= per_axis(attributes["pads_begin"], axes, 0, "pads_begin")[axis]
         change -= per_axis(attributes["pads_end"], axes, 0, "pads_end")[axis]
-    most = None if length.most is None else stride * length.most + change
-    if most is not None and most < 0:
+    least = _spread_length(length.least, stride, max(1, kernel.least), dilation) + change
+    if length.most is None or kernel.most is None:
+        return Dimension(max(0, least))
+    most = _spread_length(length.most, stride, kernel.most, dilation) + change
+    if most < 0:
         raise ValueError("padding cuts more than the whole length")
-    return Dimension(max(0, stride * length.least + change), most)
+    return Dimension(max(0, least), most)
+
+
+def _spread_length(length: int, stride: int, kernel: int, dilation: int) -> int:
+    """How far the values of an axis reach, each with its filter; that of nothing is that of one, as in OpenVINO."""
+    return stride * (max(1, length) - 1) + span(kernel, dilation)
