@@ -9,6 +9,7 @@ import numpy as np
 import re2
 
 from engine.errors import shorten
+from engine.ops.arithmetic.binary import refuse_zeros
 from engine.ops.values import NO_VALUE
 
 Kernel = Callable[..., Any]
@@ -27,11 +28,12 @@ def where(condition: Any, then: Any, otherwise: Any, /) -> Any:
 
 
 def divide(one: Any, other: Any, /) -> Any:
-    """The quotient; of integers towards zero."""
+    """The quotient; of integers towards zero. ``ValueError`` for an integer divided by zero, as ONNX Runtime refuses it."""
     if one.dtype.kind not in "iu":
         return np.divide(one, other)
+    refuse_zeros(other)
     quotient = np.floor_divide(one, other)
-    towards_zero = (quotient * other != one) & ((one < 0) != (other < 0)) & (other != 0)
+    towards_zero = (quotient * other != one) & ((one < 0) != (other < 0))
     return (quotient + towards_zero).astype(one.dtype)
 
 
