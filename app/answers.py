@@ -8,15 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 import engine
-from app.iterations import preview
 from app.lessons import Question
-from app.places import places, with_output
 from app.wording import name_of, times
 from engine.errors import EngineError
 from engine.explain.pattern import region_at
-from engine.explain.verdict import Fact, Verdict, verdict
-from engine.ir.address import Address, decode
-from engine.ir.model import IF
+from engine.explain.proof import Fact
+from engine.explain.verdict import Verdict, verdict
 from engine.run.ledger import LoopTable
 from engine.run.plan import LoopRegion
 from engine.view.preview import scalar_text
@@ -26,7 +23,6 @@ NEVER = frozenset({"never", "no", "none", "∞", "inf", "infinity", "infinite", 
 CLOSE = 0.01
 """A predicted value may be off by so much of itself: the point is not arithmetic."""
 _OPEN = (None, "stopped", "error")
-_SIGNS = {"Less": "<", "LessEqual": "<=", "Greater": ">", "GreaterEqual": ">=", "Equal": "==", "NotEqual": "!="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +88,7 @@ def _runs(count: int) -> str:
 def _of_tensor(debugger: engine.Debugger, question: Question, about: str) -> Answer | None:
     array = np.asarray(debugger.value(question.address))
     name = f"`{name_of(question.address)}`"
-    told = "" if places(debugger.model)[about].node.type == IF else verdict(debugger, about).sentence
+    told = verdict(debugger, about).sentence
     if question.asks == "length":
         return Answer(float(array.shape[0]), f"{array.shape[0]:,}", f"{name} has the shape {list(array.shape)}.", told)
     if question.index and any(position >= length for position, length in zip(question.index, array.shape, strict=True)):
@@ -104,33 +100,10 @@ def _of_tensor(debugger: engine.Debugger, question: Question, about: str) -> Ans
 
 
 def _branch(debugger: engine.Debugger, address: str) -> Answer | None:
-    record = debugger.record(address)
-    if record is None or record.branch is None:
+    if debugger.record(address) is None:
         return None
-    fact = _decided(debugger, address)
-    return Answer(record.branch, f"the {record.branch} branch", f"The condition {fact.text}.", proof=(fact,))
-
-
-def _decided(debugger: engine.Debugger, address: str) -> Fact:
-    """The condition of an If with what it was computed from."""
-    place = places(debugger.model)[Address.parse(address).static]
-    source, frame = place.sources[0], address.rpartition("/")[0]
-    if source is None:
-        return Fact(address, IF, "is missing", ())
-    decider = place.graph.by_id[source.layer]
-    where = f"{frame}/{with_output(place.labels[source.layer], source.output)}"
-    operands = [
-        (f"{frame}/{with_output(place.labels[one.layer], one.output)}", f"`{decode(place.labels[one.layer])}`")
-        for one in place.graph.sources[decider.id]
-        if one is not None
-    ]
-    shown = [f"{name} = {preview(debugger, concrete)}" for concrete, name in operands]
-    value = preview(debugger, where)
-    sign = _SIGNS.get(decider.type)
-    sign = f"is not {sign}" if sign and value == "false" else sign
-    computed = f" {sign} ".join(shown) if sign and len(shown) == 2 else f"{decider.type}({', '.join(shown)})" if shown else ""
-    text = f"`{decode(place.labels[source.layer])}` is {value}" + (f": {computed}" if computed else "")
-    return Fact(where, decider.type, text, tuple(concrete for concrete, _ in operands))
+    found = verdict(debugger, address)
+    return Answer(found.record.branch, f"the {found.record.branch} branch", "", found.sentence, found.proof)
 
 
 def is_right(guess: str, right: Answer) -> bool:

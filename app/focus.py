@@ -1,4 +1,4 @@
-"""Which loop the user is looking at, and how far it has got at the cursor."""
+"""Which loop or If the user is looking at, and how far it has got at the cursor."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def loop_in_focus(session: Session) -> LoopInFocus | None:
         return None
     at = places(opened.model)
     frames = {_owner(frame): frame for frame in debugger.frames()[1:] if frame.iteration is not None}
-    address = _pinned(session, debugger) or next(reversed(frames), "") or _latest(debugger)
+    address = _pinned(session, debugger) or next(reversed(frames), "") or _latest(debugger, loops=True)
     place = at.get(Address.parse(address).static) if address else None
     if place is None:
         return None
@@ -43,6 +43,17 @@ def loop_in_focus(session: Session) -> LoopInFocus | None:
     iterations = record.iterations if record is not None and record.iterations is not None else 0
     current = frame.iteration if frame else None
     return LoopInFocus(place, address, max(iterations, (current or 0) + 1 if frame else 0), current, record)
+
+
+def decided_in_focus(session: Session, loop: LoopInFocus | None) -> str | None:
+    """The execution whose reasons are told: the If that is pinned, else the loop in focus, else the last If that ran."""
+    debugger = session.debugger
+    if debugger is None:
+        return None
+    at = places(debugger.model)
+    pinned = at.get(without_iterations(session.selected)) if session.selected else None
+    branched = debugger.resolve(session.selected) if pinned is not None and pinned.node.type == IF and session.selected else None
+    return branched or (loop.address if loop else _latest(debugger, loops=False) or None)
 
 
 def _owner(frame: OpenGraph) -> str:
@@ -66,7 +77,8 @@ def _pinned(session: Session, debugger: engine.Debugger) -> str:
     return ""
 
 
-def _latest(debugger: engine.Debugger) -> str:
-    """The last loop of the outermost graph that ran before the cursor."""
-    loops = [one for one in places(debugger.model).values() if one.graph_address == ROOT and one.node.bodies and one.node.type != IF]
-    return next((one.address for one in reversed(loops) if debugger.resolve(one.address)), "")
+def _latest(debugger: engine.Debugger, loops: bool) -> str:
+    """The last loop, or If, of the outermost graph that ran before the cursor."""
+    found = [one for one in places(debugger.model).values() if one.graph_address == ROOT and one.node.bodies]
+    wanted = (one.address for one in reversed(found) if (one.node.type != IF) == loops)
+    return next((address for address in wanted if debugger.resolve(address)), "")

@@ -11,7 +11,7 @@ from app.answers import Answer, answer, is_right, miss
 from app.lessons import Lesson, Question
 from app.session import Session
 from app.wording import name_of, reason
-from engine.explain.verdict import Fact
+from engine.explain.proof import Fact
 from engine.view.preview import value_preview
 
 _WORDS = {"then": "the then branch", "else": "the else branch", "limit": "nothing in the model: only a limit from outside"}

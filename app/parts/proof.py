@@ -1,37 +1,42 @@
-"""Why the loop in focus ended: its pattern, what was asked for, and the chain of values that proves it, each a place to go to."""
+"""Why the loop in focus ended, or why the If took its branch: the facts, and the chain of values that proves it, each a place to go to."""
 
 from __future__ import annotations
 
 import streamlit as st
 
+import engine
 from app import markup
-from app.focus import LoopInFocus
 from app.iterations import preview
 from app.parts import chain, origin
 from app.session import Session, current
 from app.wording import path_words, reason, times
 from engine.errors import EngineError
-from engine.explain.verdict import Fact, Verdict, is_no_limit, verdict
+from engine.explain.pattern import Pattern
+from engine.explain.proof import Fact
+from engine.explain.tape import branch_tape
+from engine.explain.verdict import Verdict, is_no_limit, verdict
+from engine.ir.address import Address
 
 KEY = "proof"
 
 Place = tuple[chain.Line, str]
 
 
-def show(session: Session, loop: LoopInFocus | None) -> None:
+def show(session: Session, address: str | None) -> None:
+    """Of the execution of a loop or an If at a concrete address."""
     debugger = session.debugger
-    if debugger is None or loop is None:
-        markup.show("Once a loop runs, what ends it is proved here, value by value.", "quiet")
+    if debugger is None or address is None:
+        markup.show("Once a loop or an If runs, what decided it is proved here, value by value.", "quiet")
         return
     try:
-        found = verdict(debugger, loop.address)
+        found = verdict(debugger, address)
     except EngineError as error:
         markup.show(markup.text(error, 400), "quiet")
         return
     places = [place for number, fact in enumerate(found.proof) for place in _places(session, fact, number)]
     told, proof = st.columns([1, 1.4], gap="medium") if places else (st.container(), None)
     with told:
-        markup.show(markup.facts(facts(found)))
+        markup.show(markup.facts(_of_loop(found, found.pattern) if found.pattern else _of_if(debugger, found)))
         if not places and found.record.ended_by == "trip_count":
             markup.show("No value decided it: the count alone did.", "quiet")
     if proof is not None:
@@ -39,18 +44,28 @@ def show(session: Session, loop: LoopInFocus | None) -> None:
             chain.show([line for line, _ in places], key=KEY, on_pick=lambda number: _go(places[number][1]))
 
 
-def facts(found: Verdict) -> list[tuple[str, str]]:
+def _of_if(debugger: engine.Debugger, found: Verdict) -> list[tuple[str, str]]:
+    """What is known of the If, as rows of escaped text."""
+    then, otherwise = branch_tape(debugger, Address.parse(found.address).static).counts
+    return [
+        ("took", f"the {found.record.branch} branch"),
+        ("because", f"its condition was {'true' if found.record.branch == 'then' else 'false'}"),
+        ("whole run", f"then {then:,} times, else {otherwise:,} times"),
+    ]
+
+
+def _of_loop(found: Verdict, kind: Pattern) -> list[tuple[str, str]]:
     """What is known of the loop, as rows of escaped text."""
     declared = found.declared
     asked = "nothing" if declared is None else "no limit" if is_no_limit(declared) else f"{declared:,}"
     rows = [
-        ("pattern", markup.text(found.pattern.sentence)),
+        ("pattern", markup.text(kind.sentence)),
         ("trip count", asked),
         ("ran", times(found.record.iterations or 0)),
         ("ended because", markup.text(reason(found.record.ended_by))),
     ]
-    if found.pattern.condition is not None:
-        rows.insert(2, ("condition", f"always {str(found.pattern.condition).lower()}"))
+    if kind.condition is not None:
+        rows.insert(2, ("condition", f"always {str(kind.condition).lower()}"))
     return rows
 
 

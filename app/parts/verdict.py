@@ -1,4 +1,4 @@
-"""Why it ended: how many iterations a loop ran, what ended it, and the values that decided."""
+"""Why it ended: how many iterations a loop ran, what ended it, or which branch an If took, and the values that decided."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ import streamlit as st
 
 import engine
 from app import actions, markup
-from app.focus import LoopInFocus
 from app.session import Session
-from app.wording import path_words
+from app.wording import name_of, path_words
 from engine.errors import EngineError
 from engine.explain.icicle import first_not_finite
 from engine.explain.verdict import verdict
-from engine.ir.address import decode
 from engine.ir.model import Model
 from engine.view.preview import value_preview
 
@@ -26,11 +24,11 @@ _FIRST = (
 )
 
 
-def show(session: Session, loop: LoopInFocus | None) -> None:
-    """Sentences about the loop in focus and about the whole run; before the first step, how to take it."""
+def show(session: Session, decided: str | None) -> None:
+    """Sentences about the loop or the If in focus and about the whole run; before the first step, how to take it."""
     if session.debugger is None or session.opened is None:
         return
-    lines = [*([_of_loop(session.debugger, loop)] if loop else []), *_of_run(session.opened.model, session.debugger)]
+    lines = [*([_of_region(session.debugger, decided)] if decided else []), *_of_run(session.opened.model, session.debugger)]
     failed = session.debugger.state in ("failed", "limit")
     with st.container(key="verdict", horizontal=True, vertical_alignment="top"):
         markup.show("<br>".join(lines or _FIRST), "verdict failed" if failed else "verdict")
@@ -54,11 +52,11 @@ def _go(step: int, address: str) -> None:
     actions.select(address)
 
 
-def _of_loop(debugger: engine.Debugger, loop: LoopInFocus) -> str:
-    """How often it ran and why it ended; when its condition ended it, with the operation that decided."""
-    name = markup.text(decode(loop.place.labels[loop.place.node.id]), 60)
+def _of_region(debugger: engine.Debugger, address: str) -> str:
+    """How often it ran and why it ended, or which branch it took; where a condition decided, with the operation behind that."""
+    name = markup.text(name_of(address), 60)
     try:
-        sentence = verdict(debugger, loop.address).sentence
+        sentence = verdict(debugger, address).sentence
     except EngineError:
         return f"<b>{name}</b> has not begun"
     words = markup.text(sentence[:1].lower() + sentence[1:], 600).split("`")

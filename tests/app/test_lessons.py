@@ -142,7 +142,7 @@ def test_a_branch_is_proved_by_its_condition() -> None:
     one = get("if")
     (right,) = answers(one, inputs_of(one, one.inputs))
     assert right is not None
-    assert right.because == "The condition `is_sure` is false: `confidence_2` = 0.9946232 is not > `enough` = 0.9999."
+    assert right.verdict == "Took the else branch: `is_sure` is false because `confidence_2` = 0.994623 is not > `enough` = 0.9999."
 
 
 def test_what_never_ends_has_no_number() -> None:

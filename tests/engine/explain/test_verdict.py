@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import engine
+from engine import build
 from engine.errors import EngineError
 from engine.explain.pattern import pattern
 from engine.explain.verdict import verdict
@@ -106,8 +107,8 @@ def test_a_verdict_is_about_one_execution():
         assert (found.record.iterations, found.declared) == (2, 2)
 
 
-@pytest.mark.parametrize("address", ["main/double", "main/outer[1]/body/choice", "main/outer[1]/body/grow", "main/nothing"])
-def test_what_is_no_loop_has_no_verdict(address):
+@pytest.mark.parametrize("address", ["main/double", "main/outer[1]/body/grow", "main/nothing"])
+def test_what_has_no_bodies_has_no_verdict(address):
     debugger = engine.Debugger(walk(), [np.float32(1)])
     debugger.run()
     with pytest.raises(EngineError):
@@ -121,6 +122,40 @@ def test_verdicts_of_what_goes_on_is_paused_or_failed():
     limited = engine.Debugger(walk(), [np.float32(1)], limits=engine.Limits(iterations=4))
     limited.run()
     assert verdict(limited, "main/outer").sentence == "Paused after 1 iteration of at most 3: the limit of 4 iterations is reached."
+
+
+BRANCHES = [
+    (lambda x, y: x < y, 2.0, "then branch: `Less` is true because `x` = 1 < `y` = 2"),
+    (lambda x, y: x < y, 0.0, "else branch: `Less` is false because `x` = 1 is not < `y` = 0"),
+    (lambda x, y: x == 1.0, 2.0, "then branch: `Equal` is true because `x` = 1 equals 1"),
+    (lambda x, y: x != 1.0, 2.0, "else branch: `NotEqual` is false because `x` = 1 equals 1"),
+    (lambda x, y: ~(x >= y), 2.0, "then branch: `LogicalNot` is true because `x` = 1 is not >= `y` = 2"),
+    (lambda x, y: ~(x >= y), 0.0, "else branch: `LogicalNot` is false because `x` = 1 >= `y` = 0"),
+    (lambda x, y: (x < y) & (x < 9.0), 2.0, "then branch: `LogicalAnd` is true because `x` = 1 < `y` = 2"),
+    (lambda x, y: (x < 9.0) & (x < y), 0.0, "else branch: `LogicalAnd` is false because `x` = 1 is not < `y` = 0"),
+    (lambda x, y: (x > 9.0) | (x < y), 2.0, "then branch: `LogicalOr` is true because `x` = 1 < `y` = 2"),
+    (lambda x, y: (x > 9.0) | (x < y), 0.0, "else branch: `LogicalOr` is false because `x` = 1 is not > 9"),
+]
+"""A condition of x = 1 and y, the y, and what is said of it."""
+
+
+@pytest.mark.parametrize(("condition", "second", "sentence"), BRANCHES, ids=[sentence for *_, sentence in BRANCHES])
+def test_why_a_branch_was_taken(condition, second, sentence):
+    graph = build.Graph("choice")
+    x, y = graph.parameter("x", "f32", []), graph.parameter("y", "f32", [])
+    debugger = engine.Debugger(graph.model(build.cond(condition(x, y), lambda: x, lambda: y, name="choice")), {"x": 1.0, "y": second})
+    debugger.run()
+    found = verdict(debugger, "main/choice")
+    assert found.sentence == f"Took the {sentence}."
+    assert sentence.startswith(str(found.record.branch))
+
+
+def test_a_branch_that_is_asked_for_is_not_proved():
+    graph = build.Graph("choice")
+    model = graph.model(build.cond(graph.parameter("flag", "boolean", []), lambda: 1.0, lambda: 0.0, name="choice"))
+    debugger = engine.Debugger(model, {"flag": False})
+    debugger.step_into()
+    assert verdict(debugger, "main/choice").sentence == "Took the else branch: `flag` is false."
 
 
 def conditional(trips: object, start: object, again: object) -> engine.Model:
