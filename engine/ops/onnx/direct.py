@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def cast_to(to: object, slow: Kernel) -> Kernel:
     """Cast between numpy's own numbers; ``slow`` does what is left: text, narrow floats, saturation. Gives a tuple."""
     dtype = _NUMBERS.get(to) if isinstance(to, int) else None
     if dtype is None:
-        return slow
+        return partial(_cast_from_f64, slow) if to in _NARROW else slow
 
     def cast(value: Any, /) -> Any:
         return (value.astype(dtype),) if value.dtype.kind in "biuf" else slow(value)
@@ -49,6 +50,17 @@ def cast_to(to: object, slow: Kernel) -> Kernel:
     return cast
 
 
+def _cast_from_f64(slow: Kernel, value: Any, /) -> Any:
+    """Narrow floats are made of f32: what f64 holds beyond that is kept as an odd last bit, so that it is rounded once and not twice."""
+    if value.dtype != np.float64:
+        return slow(value)
+    near = np.asarray(value).astype(np.float32)
+    bits = near.view(np.uint32) - (np.abs(near) > np.abs(value))
+    return slow((bits | (np.isfinite(value) & (near != value))).astype(np.uint32).view(np.float32))
+
+
+_NARROW = frozenset({17, 18, 19, 20, 23, 24})
+"""FLOAT8E4M3FN, FLOAT8E4M3FNUZ, FLOAT8E5M2, FLOAT8E5M2FNUZ, FLOAT4E2M1, FLOAT8E8M0 of TensorProto."""
 _NUMBERS: Mapping[int, np.dtype] = {
     # TensorProto's data types
     number: np.dtype(name)
