@@ -14,6 +14,7 @@ from engine.run.endless import Watch
 from engine.run.execute import check_held, computing, describe, execute
 from engine.run.ledger import ENDINGS, NOTHING, IfTable, Ledger, LoopTable, Record
 from engine.run.limits import Control, Limits, Paused
+from engine.run.memory import keep_freed_memory
 from engine.run.plan import Branch, CallRegion, Concatenated, IfRegion, Instruction, LastValue, LoopRegion, Plan, Program, settle
 from engine.run.regions import UNLIMITED, empty_join, entering, iteration_bound, join, part, truth
 from engine.run.zeros import Zeros
@@ -74,6 +75,7 @@ class Machine:
         keeps: bool = True,
     ) -> Machine:
         """A machine before its first instruction; ``inputs`` and ``variables`` are values by slot."""
+        keep_freed_memory()
         values = plan.fresh_values(entropy)
         for slot, value in {**inputs, **(variables or {})}.items():
             values[slot] = settle(value)
