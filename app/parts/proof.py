@@ -49,8 +49,8 @@ def _of_if(debugger: engine.Debugger, found: Verdict) -> list[tuple[str, str]]:
     then, otherwise = branch_tape(debugger, Address.parse(found.address).static).counts
     return [
         ("took", f"the {found.record.branch} branch"),
-        ("because", f"its condition was {'true' if found.record.branch == 'then' else 'false'}"),
-        ("whole run", f"then {then:,} times, else {otherwise:,} times"),
+        ("condition", "true" if found.record.branch == "then" else "false"),
+        ("whole run", f"then {then:,} ×, else {otherwise:,} ×"),
     ]
 
 
