@@ -6,7 +6,9 @@ import itertools
 from dataclasses import dataclass
 from typing import Literal
 
+from engine.run.machine import Machine
 from engine.run.plan import Program
+from engine.trace.timeline import Moment
 
 DebuggerState = Literal["paused", "finished", "failed", "limit"]
 CursorKind = Literal["operation", "enter", "end", "finished"]
@@ -42,7 +44,17 @@ Levels = list[tuple[Program, int | None, int]]
 """Open graphs, outermost first: program, iteration, position."""
 
 
-def next_of(levels: list[tuple[Program, int | None, int]]) -> tuple[str, CursorKind]:
+def frontier(machine: Machine) -> Levels:
+    """The graphs that a machine has open."""
+    return [(frame.program, frame.iteration if frame.region else None, frame.position) for frame in machine.frames]
+
+
+def levels_of(moment: Moment) -> Levels:
+    """Those of a moment that may be past."""
+    return [(level.program, level.iteration, level.position) for level in moment]
+
+
+def next_of(levels: Levels) -> tuple[str, CursorKind]:
     program, _, position = levels[-1]
     address = address_of(levels)
     if position == len(program.instructions):
@@ -51,7 +63,7 @@ def next_of(levels: list[tuple[Program, int | None, int]]) -> tuple[str, CursorK
     return f"{address}/{instruction.label}", "operation" if instruction.region is None else "enter"
 
 
-def address_of(levels: list[tuple[Program, int | None, int]]) -> str:
+def address_of(levels: Levels) -> str:
     parts = ["main"]
     for (outer, _, position), (program, iteration, _) in itertools.pairwise(levels):
         label = outer.instructions[position].label

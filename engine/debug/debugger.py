@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
+from engine.debug import changes as changing
 from engine.debug import lookup
 from engine.debug.breakpoints import Breakpoint, Breakpoints, make
-from engine.debug.cursor import Cursor, DebuggerState, Levels, OpenGraph, address_of, next_of
+from engine.debug.cursor import Cursor, DebuggerState, OpenGraph, frontier, levels_of, next_of
 from engine.debug.door import outward
 from engine.debug.inputs import Inputs
 from engine.debug.past import next_stop
@@ -38,6 +40,11 @@ class Debugger:
 
     Consts and Parameters are no steps: their values are there when their graph begins. ``record`` bounds what is remembered;
     what is not remembered is computed again, exactly, when asked for.
+
+    ``changes``: what if? Values by address, each in one iteration of every loop around it (``main/while_3[2]/body/keep``); of an
+    operation, a Parameter of a body, or a Const. The run is the same, but where such a value is there, it is replaced by the given
+    one, and everything that follows uses that. ``AddressError`` for an address that does not name one value, ``InputError`` for a
+    value of another element type or of a shape that cannot be there; afterwards ``changes`` tells which of them the run has reached.
     """
 
     def __init__(
@@ -48,10 +55,11 @@ class Debugger:
         limits: Limits | None = None,
         record: Record | None = None,
         seed: int | None = None,
+        changes: Mapping[str, Any] | None = None,
         catalogue: Catalogue = CATALOGUE,
     ) -> None:
         self.model = model
-        self.plan = plan_of(model, catalogue)
+        self.plan = changing.bind(plan_of(model, catalogue), changes or {})
         self.breakpoints = Breakpoints(self.plan)
         self.watches = Watches(self)
         self.limits = limits or Limits()
@@ -128,7 +136,7 @@ class Debugger:
         step = self.steps if self._past is None else self._past
         if self._past is None and self.machine.state == "finished":
             return Cursor(step, "", "finished", self._address_before(step))
-        address, kind = next_of(self._frontier() if self._past is None else self._levels(self.moment))
+        address, kind = next_of(frontier(self.machine) if self._past is None else levels_of(self.moment))
         return Cursor(step, address, kind, self._address_before(step))
 
     def _address_before(self, step: int) -> str:
@@ -136,23 +144,11 @@ class Debugger:
             return ""
         if self._past is None and self._stepped_from:
             return self._stepped_from
-        return next_of(self._levels(self.timeline.moment(step - 1)))[0]
-
-    def _frontier(self) -> Levels:
-        return [(frame.program, frame.iteration if frame.region else None, frame.position) for frame in self.machine.frames]
-
-    @staticmethod
-    def _levels(moment: Moment) -> Levels:
-        return [(level.program, level.iteration, level.position) for level in moment]
+        return next_of(levels_of(self.timeline.moment(step - 1)))[0]
 
     def frames(self) -> tuple[OpenGraph, ...]:
         """The open graphs at the cursor, outermost first."""
-        opened: list[OpenGraph] = []
-        levels = self._frontier() if self._past is None else self._levels(self.moment)
-        for depth, (program, iteration, _) in enumerate(levels):
-            address = address_of(levels[: depth + 1])
-            opened.append(OpenGraph(address, program.address, iteration, lookup.bound_of(self, program) if iteration is not None else None))
-        return tuple(opened)
+        return lookup.opened(self, frontier(self.machine) if self._past is None else levels_of(self.moment))
 
     def statuses(self) -> dict[str, Status]:
         """Status of every node at the cursor, by static address."""
@@ -169,6 +165,11 @@ class Debugger:
         """Records of everything that has run so far."""
         cause = "error" if self.machine.state == "failed" else "limit" if self._limit else None
         return ControlFlow(self.machine, cause)
+
+    @property
+    def changes(self) -> tuple[changing.Changed, ...]:
+        """The values that were set by hand, and whether the run has come there."""
+        return changing.told(self)
 
     @property
     def result(self) -> Result:
@@ -216,7 +217,7 @@ class Debugger:
         if self._past is not None:
             return self._go(self._past + 1)
         if self.machine.state == "paused":
-            before = next_of(self._frontier())[0]
+            before = next_of(frontier(self.machine))[0]
             self._compute(self.machine.step)
             self._stepped_from = before if self._went_on() else ""
         return self.cursor
@@ -305,7 +306,7 @@ class Debugger:
         target = make(self.plan, 0, pattern, "", "address")
         if self._past is not None and (step := self._next_recorded([target], self._past)) is not None:
             return self._go(step)
-        return self._forward(lambda: matches(self._frontier(), target), 0, target)
+        return self._forward(lambda: matches(frontier(self.machine), target), 0, target)
 
     def seek(self, place: str | int) -> Cursor:
         """To a step number or to the moment before an address runs, computing further where nobody has been."""
@@ -319,10 +320,10 @@ class Debugger:
         target = make(self.plan, 0, place, "", "address")
         if (step := self._next_recorded([target], -1)) is not None:
             return self._go(step)
-        self._forward(lambda: matches(self._frontier(), target), 0, target)
-        if self.state != "finished" and stops(self, list(self.breakpoints)) and not matches(self._frontier(), target):
+        self._forward(lambda: matches(frontier(self.machine), target), 0, target)
+        if self.state != "finished" and stops(self, list(self.breakpoints)) and not matches(frontier(self.machine), target):
             return self.cursor
-        if not matches(self._frontier(), target) or self.state == "finished":
+        if not matches(frontier(self.machine), target) or self.state == "finished":
             raise AddressError(f"the run never comes to {place}: it is {self.state} after {self.steps:,} steps")
         return self.cursor
 

@@ -11,6 +11,7 @@ import numpy as np
 from engine.errors import InputError, listed, shorten
 from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId, Model, Signature
+from engine.ir.shape import PartialShape
 from engine.ops.values import NO_VALUE, is_tensor
 
 Inputs = Mapping[Any, Any] | Sequence[Any] | None
@@ -103,13 +104,17 @@ def convert(value: Any, signature: Signature) -> Any:
     """
     if signature.form != "tensor":
         return _container(value, signature)
-    element_type = signature.element_type
+    return fitted(value, signature.element_type, signature.shape, f"input {signature.name!r}")
+
+
+def fitted(value: Any, element_type: ElementType | None, shape: PartialShape, name: str) -> np.ndarray:
+    """A value as an array of an element type and shape; ``InputError`` says what of the place so named it does not fit."""
     try:
         array = _cast(value, element_type)
     except (ValueError, TypeError, OverflowError) as error:
-        raise InputError(f"input {signature.name!r} takes {element_type}: {error}") from error
-    if not signature.shape.contains(array.shape):
-        raise InputError(f"input {signature.name!r} takes shape {signature.shape}, and has got {list(array.shape)}")
+        raise InputError(f"{name} takes {element_type}: {error}") from error
+    if not shape.contains(array.shape):
+        raise InputError(f"{name} takes shape {shape}, and has got {list(array.shape)}")
     return array
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.debug.cursor import Levels, OpenGraph, address_of
 from engine.errors import AddressError, ValueUnavailable
 from engine.ir.address import ANY_ITERATION, ROOT, Address, Segment
 from engine.run.plan import ABSENT, IfRegion, LoopRegion, Program
@@ -173,6 +174,15 @@ def _with_iterations(debugger: Debugger, scene: Scene, address: Address) -> Scen
             return None
         scene = scene if row == shown.row else scene.with_row(program, row)
     return scene
+
+
+def opened(debugger: Debugger, levels: Levels) -> tuple[OpenGraph, ...]:
+    """The graphs of a moment, outermost first."""
+    found: list[OpenGraph] = []
+    for depth, (program, iteration, _) in enumerate(levels):
+        bound = bound_of(debugger, program) if iteration is not None else None
+        found.append(OpenGraph(address_of(levels[: depth + 1]), program.address, iteration, bound))
+    return tuple(found)
 
 
 def bound_of(debugger: Debugger, program: Program) -> int | None:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from engine.debug.breakpoints import Breakpoint
-from engine.debug.cursor import Levels
+from engine.debug.cursor import levels_of
 from engine.debug.stops import condition_holds, holds
 from engine.run.limits import Paused
-from engine.run.plan import IfRegion, Instruction, LoopRegion, Program
+from engine.run.plan import Instruction, Program
 from engine.trace.timeline import Moment, Timeline
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def next_match(debugger: Debugger, breakpoint: Breakpoint, step: int, end: int |
             look()
         moment, before = timeline.moment(later), timeline.moment(later - 1) if later else ()
         last = _instruction_at(before)
-        if holds(debugger, breakpoint, _levels(moment), last, _PastValues(debugger, (*before, *moment)).slots()):
+        if holds(debugger, breakpoint, levels_of(moment), last, _PastValues(debugger, (*before, *moment)).slots()):
             return later
     return None
 
@@ -98,7 +98,7 @@ def _next_at_place(
         if breakpoint.condition is None:
             return at
         moment = timeline.moment(at)
-        if condition_holds(debugger, breakpoint.condition, _levels(moment), _PastValues(debugger, moment).slots()):
+        if condition_holds(debugger, breakpoint.condition, levels_of(moment), _PastValues(debugger, moment).slots()):
             return at
     return None
 
@@ -113,7 +113,7 @@ def _at_exact_place(debugger: Debugger, breakpoint: Breakpoint, step: int) -> in
     program, position = breakpoint.program, breakpoint.position
     assert program is not None
     assert position is not None
-    row = _exact_row(debugger, program, breakpoint.iterations)
+    row = debugger.timeline.executions.row(program, breakpoint.iterations)
     if row is None:
         return None
     frame = debugger.timeline.executions.open.get(program.index)
@@ -124,51 +124,14 @@ def _at_exact_place(debugger: Debugger, breakpoint: Breakpoint, step: int) -> in
         return None
     moment = debugger.timeline.moment(at)
     past = _PastValues(debugger, moment).slots()
-    return at if condition_holds(debugger, breakpoint.condition, _levels(moment), past) else None
-
-
-def _exact_row(debugger: Debugger, program: Program, iterations: tuple[int | None, ...]) -> int | None:
-    """The row of a program in given iterations of all loops around it; None when it has not run there."""
-    executions = debugger.timeline.executions
-    chain: list[Program] = []
-    one: Program | None = program
-    while one is not None and one.parent is not None:
-        chain.append(one)
-        one = one.parent
-    wanted = iter(iterations)
-    row = 0
-    for inner in reversed(chain):
-        assert inner.parent is not None
-        if row >= executions.calls(inner.parent, inner.owner):
-            return None
-        region = inner.parent.instructions[inner.owner].region
-        if isinstance(region, LoopRegion):
-            first, end = executions.rows_of(region, row)
-            row = first + (next(wanted) or 0)
-            if row >= end:
-                return None
-        elif isinstance(region, IfRegion):
-            taken, rows = executions.branch_rows(region)
-            if (region.then.program if taken[row] else region.otherwise.program) is not inner:
-                return None
-            row = int(rows[row])
-    return row
+    return at if condition_holds(debugger, breakpoint.condition, levels_of(moment), past) else None
 
 
 def _iterations_match(timeline: Timeline, breakpoint: Breakpoint, program: Program, row: int) -> bool:
     if all(wanted is None for wanted in breakpoint.iterations):
         return True
-    found: list[int] = []
-    while program.parent is not None:
-        row, iteration = timeline.executions.parent_row(program, row)
-        if iteration is not None:
-            found.append(iteration)
-        program = program.parent
-    return all(wanted is None or wanted == one for wanted, one in zip(breakpoint.iterations, reversed(found), strict=False))
-
-
-def _levels(moment: Moment) -> Levels:
-    return [(level.program, level.iteration, level.position) for level in moment]
+    found = timeline.iterations(program, row)
+    return all(wanted is None or wanted == one for wanted, one in zip(breakpoint.iterations, found, strict=False))
 
 
 def _instruction_at(moment: Moment) -> Instruction | None:

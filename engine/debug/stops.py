@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engine.debug.breakpoints import Breakpoint
-from engine.debug.cursor import Levels
+from engine.debug.cursor import Levels, frontier
 from engine.debug.expression import Expression
 from engine.errors import ExpressionError
 from engine.run.machine import Machine
-from engine.run.plan import ABSENT, Instruction, Program
+from engine.run.plan import ABSENT, Instruction
 
 if TYPE_CHECKING:
     from engine.debug.debugger import Debugger
@@ -31,7 +31,7 @@ def matches(levels: Levels, breakpoint: Breakpoint) -> bool:
 def stops(debugger: Debugger, breakpoints: list[Breakpoint]) -> bool:
     """Whether any breakpoint holds at the frontier, which an instruction has just reached."""
     machine = debugger.machine
-    levels: Levels = [(frame.program, frame.iteration if frame.region else None, frame.position) for frame in machine.frames]
+    levels = frontier(machine)
     return any(holds(debugger, one, levels, machine.last, machine.values) for one in breakpoints)
 
 
@@ -114,12 +114,4 @@ def may_run_unwatched(machine: Machine, breakpoints: list[Breakpoint], floor: in
     if len(machine.frames) <= floor:
         return False
     top = machine.frames[-1].program
-    return all(one.program is not None and not _is_inside(one.program, top) for one in breakpoints)
-
-
-def _is_inside(program: Program | None, outer: Program) -> bool:
-    while program is not None:
-        if program is outer:
-            return True
-        program = program.parent
-    return False
+    return all(one.program is not None and top not in one.program.around() for one in breakpoints)

@@ -48,7 +48,7 @@ class Computing:
         if any(self._has_rank(slot) for slot in instruction.inputs):
             arguments = [self._operand(lines, program, slot, name) for slot, name in zip(instruction.inputs, arguments, strict=True)]
             symbol = self._with_arrays(lines, instruction, symbol)
-        if self.grows and not self.zeros.is_small(program.address, instruction.node.id, SMALL):
+        if self.grows and (self.plan.changed or not self.zeros.is_small(program.address, instruction.node.id, SMALL)):
             symbol = guarded(instruction, self.values, symbol)
         lines.emit(f"{lines.assigned(instruction.outputs[0])} = {symbol.format(*arguments)}")
 

@@ -13,6 +13,7 @@ from engine.errors import shorten
 from engine.ir.element_type import ElementType
 from engine.ops.bounds import check_elements
 from engine.ops.values import is_tensor
+from engine.run.once import Once
 from engine.run.plan import Instruction, settle
 
 SMALL = 1 << 24
@@ -42,12 +43,12 @@ def computing_columns() -> Iterator[None]:
         yield
 
 
-def execute(instruction: Instruction, values: list[Any]) -> None:
-    """Runs one computing instruction over the slots."""
+def execute(instruction: Instruction, values: list[Any], *, anew: bool = False) -> None:
+    """Runs one computing instruction over the slots; ``anew``: without what its kernel has kept of constants."""
     if instruction.variable is not None:
         _access_variable(instruction, values)
         return
-    call = instruction.call
+    call = instruction.kernel if anew and isinstance(instruction.call, Once) else instruction.call
     assert call is not None
     arguments = [values[slot] for slot in instruction.inputs]
     if instruction.broadcasts:

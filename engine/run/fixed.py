@@ -15,12 +15,12 @@ _FLOATS = "fd"
 _MOST_DIMENSIONS = 64
 
 
-def fixed_source(program: Program, slot: int) -> int | None:
+def fixed_source(program: Program, slot: int, changed: frozenset[int] = frozenset()) -> int | None:
     """The slot of a Const, of an input of the model or of an operation of the outermost graph that always gives a slot its value.
 
-    None when the value may differ from row to row.
+    None when the value may differ from row to row, or passes through a ``changed`` slot.
     """
-    while True:
+    while slot not in changed:
         if slot in program.producer:
             return slot if program.parent is None else None
         if program.parent is None or slot not in program.parameter_slots:
@@ -29,13 +29,16 @@ def fixed_source(program: Program, slot: int) -> int | None:
         if outer is None:
             return None
         program, slot = program.parent, outer
+    return None
 
 
 def constant_of(plan: Plan, program: Program, slot: int) -> Any | None:
     """The value of a slot that always equals a Const; None for any other."""
     while (number := program.producer.get(slot)) is not None and program.instructions[number].symbol == "{0}":
+        if slot in plan.changed:
+            return None
         slot = program.instructions[number].inputs[0]
-    source = fixed_source(program, slot)
+    source = fixed_source(program, slot, plan.changed)
     return None if source is None else plan.constant.get(source)
 
 

@@ -111,7 +111,8 @@ class Ledger:
             for program in one.programs:
                 waiting.extend(inner for number in program.regions if (inner := program.instructions[number].region))
             rows = self.rows.get(one.programs[0].index)
-            if isinstance(one, LoopRegion) and rows is not None and not rows.judged and not rows.forget:
+            follows = one.programs[0].index not in self.plan.changed_nests
+            if isinstance(one, LoopRegion) and rows is not None and follows and not rows.judged and not rows.forget:
                 self._derive(one, rows, values, scalars)
 
     def _derive(self, region: LoopRegion, rows: Rows, values: list[Any], scalars: Mapping[int, np.dtype]) -> None:

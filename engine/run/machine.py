@@ -10,6 +10,7 @@ from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId
 from engine.ops.bounds import at_most
 from engine.run import unwatched as generated
+from engine.run.changes import Changes
 from engine.run.endless import Watch
 from engine.run.execute import check_held, computing, describe, execute
 from engine.run.ledger import ENDINGS, NOTHING, IfTable, Ledger, LoopTable, Record
@@ -62,6 +63,8 @@ class Machine:
     """What ran last; None after the end of a body, and after generated code."""
     keeps: bool = True
     """False: values of the outermost graph go as soon as nothing in it needs them any more, outputs apart."""
+    changes: Changes | None = None
+    """What a person sets in this run; None for nothing."""
 
     @staticmethod
     def start(
@@ -79,8 +82,10 @@ class Machine:
         values = plan.fresh_values(entropy)
         for slot, value in {**inputs, **(variables or {})}.items():
             values[slot] = settle(value)
-        machine = Machine(plan, values, Ledger(plan, record), Control(limits), Zeros(plan.model, plan.catalogue), keeps=keeps)
+        zeros = Zeros(plan.model, plan.catalogue)
+        machine = Machine(plan, values, Ledger(plan, record), Control(limits), zeros, keeps=keeps, changes=plan.changes)
         machine.frames.append(Frame(plan.main))
+        machine._begin_row(plan.main)
         if not plan.main.instructions:
             machine._finish_main()
         return machine
@@ -100,7 +105,7 @@ class Machine:
     def _run(self, frame: Frame, instruction: Instruction) -> None:
         try:
             if instruction.region is None:
-                execute(instruction, self.values)
+                execute(instruction, self.values, anew=self.changes is not None and frame.program.index in self.changes.by_program)
                 if self.control.limits.memory_bytes is not None:
                     check_held(instruction, self.values, self.plan.constant_numbers, self.control.limits.memory_bytes)
                 self._go_on(frame)
@@ -153,7 +158,7 @@ class Machine:
         for parameter, layer in branch.unfed:
             values[parameter] = self.zeros.parameter(branch.program.address, layer)
         self.frames.append(Frame(branch.program, branch=branch))
-        self._record_row(branch.program)
+        self._begin_row(branch.program)
 
     def _enter_loop(self, outer: Frame, region: LoopRegion) -> None:
         values = self.values
@@ -189,14 +194,17 @@ class Machine:
             values[sliced.parameter] = part(region, sliced, values[sliced.source], frame.iteration)
         for counter in region.counters:
             values[counter.parameter] = counter.number(frame.iteration)
-        self._record_row(region.program)
+        self._begin_row(region.program)
 
     def _check_iterations(self) -> None:
         """At the beginning of an iteration: ``Paused`` when as many as allowed have begun before it."""
         if self.control.left(len(self.frames)) == 0:
             self.control.check_left(self.control.left(sum(frame.region is not None for frame in self.frames) - 1))
 
-    def _record_row(self, program: Program) -> None:
+    def _begin_row(self, program: Program) -> None:
+        """What a row begins with is there: it is changed where a person wants it, and written down."""
+        if self.changes is not None:
+            self.changes.begin(self.plan, self.zeros, program, self._iterations(), self.values)
         rows = self.ledger.rows.get(program.index)
         if rows is not None:
             for slot in rows.columns.keys() - program.producer.keys():
@@ -265,6 +273,8 @@ class Machine:
 
     def _go_on(self, frame: Frame) -> None:
         """The instruction at which a frame stands is done."""
+        if self.changes is not None:
+            self.changes.put(frame.program, self._iterations(), frame.program.instructions[frame.position].outputs, self.values)
         if frame.program.parent is None:
             if not self.keeps:
                 for slot in frame.program.done_with[frame.position]:
@@ -272,6 +282,22 @@ class Machine:
             if frame.position + 1 == len(frame.program.instructions):
                 self._finish_main()
         frame.position += 1
+
+    def _iterations(self) -> tuple[int, ...]:
+        """Those of the open loops, outermost first."""
+        return tuple(frame.iteration for frame in self.frames if frame.region is not None)
+
+    def next_change(self, iteration: int) -> int | None:
+        """The first iteration of the loop on top, not before the given one, in which a person sets anything."""
+        if self.changes is None:
+            return None
+        return self.changes.next_in([frame.program for frame in self.frames if frame.region], (*self._iterations()[:-1], iteration))
+
+    def last_change(self) -> int:
+        """The last such iteration of the loop on top; -1 for none."""
+        if self.changes is None:
+            return -1
+        return self.changes.last_in([frame.program for frame in self.frames if frame.region], self._iterations())
 
     def zero_outputs(self, region: LoopRegion) -> list[Any]:
         """The outputs of a loop whose body never ran."""
@@ -313,7 +339,7 @@ class Machine:
     def advance(self, *, unwatched: bool) -> None:
         """One step, or (``unwatched``) the rest of the loop on top through generated code."""
         frame = self.frames[-1]
-        if unwatched and frame.region is not None and generated.may_run(frame):
+        if unwatched and frame.region is not None and generated.may_run(frame) and self.next_change(frame.iteration) != frame.iteration:
             generated.run(self, frame, frame.region)
         else:
             self.step()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from engine.ir.model import LayerId, Model, Node
 from engine.ops.bounds import check_elements
 from engine.ops.catalogue import Catalogue
 from engine.ops.declare import Operation
+
+if TYPE_CHECKING:
+    from engine.run.changes import Changes
 
 _LEAST_MOVED, _MOST_MOVED = 1 << 12, 1 << 25
 ABSENT = 0
@@ -258,6 +261,13 @@ class Program:
         """All slots of this graph itself."""
         return frozenset(self.slots.values())
 
+    def around(self) -> Iterator[Program]:
+        """It and the graphs around it, innermost first."""
+        program: Program | None = self
+        while program is not None:
+            yield program
+            program = program.parent
+
 
 @dataclass(eq=False)
 class Plan:
@@ -279,6 +289,35 @@ class Plan:
     """Operation of each computing node, by program number and layer."""
     generated: dict[Any, Any] = field(default_factory=dict[Any, Any])
     """Functions generated for its loops, by table, recording and element types."""
+    changes: Changes | None = None
+    """What a person sets in the runs of this plan; None for nothing."""
+
+    def with_changes(self, changes: Changes) -> Plan:
+        """The plan of runs with changes."""
+        made = replace(self, changes=changes, generated={})
+        made.constants = self.constants
+        return made
+
+    @cached_property
+    def changed(self) -> frozenset[int]:
+        """Slots that are set somewhere: they are not the same in all rows, whatever the model says."""
+        return frozenset(change.slot for change in self.changes.items) if self.changes else frozenset()
+
+    @cached_property
+    def changed_nests(self) -> frozenset[int]:
+        """The numbers of all graphs that lie with changed slots in one node of the outermost graph."""
+        places = {self._in_main(program) for program in self.programs if not self.changed.isdisjoint(program.owned)} - {None}
+        return frozenset(program.index for program in self.programs if self._in_main(program) in places)
+
+    @cached_property
+    def changed_constants(self) -> tuple[tuple[Program, int], ...]:
+        """The changed slots of Consts in bodies, with their graphs."""
+        bodies = [program for program in self.programs if program.parent is not None]
+        return tuple((body, slot) for body in bodies for slot in sorted(self.changed & self.constant_numbers & body.owned))
+
+    def _in_main(self, program: Program) -> int | None:
+        """The instruction of the outermost graph that a graph lies in."""
+        return next((one.owner for one in program.around() if one.parent is self.main), None)
 
     @cached_property
     def constants(self) -> tuple[tuple[int, Any], ...]:

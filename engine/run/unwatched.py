@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import shorten
 from engine.run import source
+from engine.run.changes import undo_constants
 from engine.run.endless import Watch
 from engine.run.execute import describe
 from engine.run.ledger import can_prove_endless
@@ -34,6 +35,7 @@ def run(machine: Machine, frame: Frame, region: LoopRegion) -> None:
     at the place."""
     machine.last = None
     ledger, control = machine.ledger, machine.control
+    undo_constants(machine.plan, region.program, machine.values)
     _unrecord_row(machine, region.program)
     if ledger.rows:
         ledger.derive(region, machine.values, source.scalars(machine.plan, region, machine.values))
@@ -83,6 +85,9 @@ def pulse(machine: Machine, frame: Frame | None, region: LoopRegion, done: int, 
     ``left`` is how many executions of bodies may still begin; ``frame`` that of the outermost loop, None for a loop inside it.
     """
     ledger, control = machine.ledger, machine.control
+    change = machine.next_change(iteration) if frame is not None else None
+    if change == iteration:
+        raise Paused("watch", "")
     rows = ledger.rows.get(region.program.index)
     watched = rows is not None and rows.forget
     if watched or (unlimited and iteration >= _WATCH_AFTER and can_prove_endless(region)):
@@ -93,7 +98,8 @@ def pulse(machine: Machine, frame: Frame | None, region: LoopRegion, done: int, 
     ledger.pack(all_of_it=False)
     control.check(ledger.bytes)
     control.look(left)
-    return control.next_stretch(max(done, 1))
+    stretch = control.next_stretch(max(done, 1))
+    return stretch if change is None else min(stretch, change - iteration)
 
 
 def _look_for_repetition(machine: Machine, frame: Frame | None, region: LoopRegion, iteration: int) -> None:
@@ -101,10 +107,13 @@ def _look_for_repetition(machine: Machine, frame: Frame | None, region: LoopRegi
     rows.pack(rows.begun)
     if frame is None or not can_prove_endless(region):
         return
-    frame.watch = frame.watch or Watch()
     newest = max((len(column.chunks[-1]) for column in rows.columns.values() if column.chunks), default=0)
-    first = iteration - newest - frame.watch.seen
-    found = frame.watch.look(rows)
+    found = None
+    # What a person sets feeds an iteration too.
+    if frame.watch is not None or machine.last_change() < iteration - newest * rows.stride:
+        frame.watch = frame.watch or Watch()
+        first = iteration - newest - frame.watch.seen
+        found = frame.watch.look(rows)
     if rows.forget:
         for column in rows.columns.values():
             column.chunks, column.starts, column.packed, column.bytes = [], [], 0, 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -164,6 +165,27 @@ class Executions:
                 return int(np.flatnonzero((taken == wanted) & (rows == row))[0]) if len(taken) < 64 else _nth(taken, wanted, row), None
             case _:
                 return row, None
+
+    def row(self, program: Program, iterations: Sequence[int | None]) -> int | None:
+        """The row of a program in given iterations of all loops around it; None when it has not run there."""
+        wanted = iter(iterations)
+        row = 0
+        for inner in reversed([one for one in program.around() if one.parent is not None]):
+            assert inner.parent is not None
+            if row >= self.calls(inner.parent, inner.owner):
+                return None
+            region = inner.parent.instructions[inner.owner].region
+            if isinstance(region, LoopRegion):
+                first, end = self.rows_of(region, row)
+                row = first + (next(wanted) or 0)
+                if row >= end:
+                    return None
+            elif isinstance(region, IfRegion):
+                taken, rows = self.branch_rows(region)
+                if (region.then.program if taken[row] else region.otherwise.program) is not inner:
+                    return None
+                row = int(rows[row])
+        return row
 
 
 def _nth(taken: np.ndarray, wanted: int, row: int) -> int:

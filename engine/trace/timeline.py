@@ -117,6 +117,16 @@ class Timeline:
             program, row = program.parent, outer_row
         return "/".join(["main", *reversed(parts)])
 
+    def iterations(self, program: Program, row: int) -> tuple[int, ...]:
+        """The iteration of each loop around a row, outermost first."""
+        found: list[int] = []
+        while program.parent is not None:
+            row, iteration = self.executions.parent_row(program, row)
+            if iteration is not None:
+                found.append(iteration)
+            program = program.parent
+        return tuple(reversed(found))
+
     def walk(self) -> Iterator[tuple[Program, int, Instruction]]:
         """Every execution of a region in the order in which it began: the program that holds it, its row, the instruction."""
         stack = [iter(self._regions_of(self.machine.plan.main, 0))]

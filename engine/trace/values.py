@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.run.changes import Change, Changes, undo_constants
 from engine.run.execute import computing, execute
 from engine.run.ledger import NOTHING, Ledger
 from engine.run.limits import Control, Limits
@@ -44,6 +46,9 @@ class Values:
 
     def get(self, timeline: Timeline, program: Program, row: int, slot: int) -> Any:
         """The value of a slot in a row; the caller has made sure that it was computed."""
+        change = self._change(timeline, program, row, slot)
+        if change is not None:
+            return change.value
         kept = self._at_hand(timeline, program, row, slot)
         if kept is not None:
             return kept
@@ -72,8 +77,16 @@ class Values:
         if rows is not None and not rows.forget:
             return rows.kept(row, slot)
         if slot not in program.producer and slot not in self._parameter_slots(program):
-            return self.machine.values[slot]
+            plan = self.machine.plan
+            return plan.constant[slot] if slot in plan.changed else self.machine.values[slot]
         return None
+
+    def _change(self, timeline: Timeline, program: Program, row: int, slot: int) -> Change | None:
+        """What a person has set there."""
+        changes = self.machine.changes
+        if changes is None or slot not in self.machine.plan.changed:
+            return None
+        return changes.at(program, timeline.iterations(program, row), slot)
 
     def _parameter_slots(self, program: Program) -> set[int]:
         return set(program.parameters.values()) | set(program.hidden)
@@ -147,17 +160,24 @@ class Values:
         if program.parent is None:
             return {slot: self.machine.values[slot] for slot in need.slots}
         values = list(self.machine.values)
+        undo_constants(self.machine.plan, self.machine.plan.main, values)
         for slot, value in outer.items():
             values[slot] = value
         start = need.first_row
         first_iteration = 0 if need.iteration is None else need.iteration - (need.row - start)
         self._bind(program, start, first_iteration, values)
+        changes = self.machine.changes
+        around = timeline.iterations(program, start) if changes is not None else ()
         for row in range(start, need.row + 1):
             iteration = None if need.iteration is None else need.iteration - (need.row - row)
             if row > start:
                 assert iteration is not None
                 self._next_iteration(_loop_of(program), iteration, values)
-            for number in need.numbers if row < need.row else self._last_numbers(need):
+            numbers = need.numbers if row < need.row else self._last_numbers(need)
+            if changes is not None:
+                self._run_changed(changes, program, around if iteration is None else (*around[:-1], iteration), numbers, values)
+                continue
+            for number in numbers:
                 self._run(program, number, values)
         known = {slot: values[slot] for slot in program.parameters.values()}
         for number in self._last_numbers(need):
@@ -208,13 +228,25 @@ class Values:
             values[carried.parameter] = value
         _bind_iteration(region, iteration, values)
 
-    def _run(self, program: Program, number: int, values: list[Any]) -> None:
+    def _run_changed(
+        self, changes: Changes, program: Program, iterations: tuple[int, ...], numbers: Sequence[int], values: list[Any]
+    ) -> None:
+        """Some instructions of a row, whose Parameters are bound, with what a person sets there."""
+        machine = self.machine
+        changes.begin(machine.plan, machine.zeros, program, iterations, values)
+        inside = changes.inside(program, iterations)
+        for number in numbers:
+            self._run(program, number, values, inside, anew=program.index in changes.by_program)
+            changes.put(program, iterations, program.instructions[number].outputs, values)
+
+    def _run(self, program: Program, number: int, values: list[Any], changes: Changes | None = None, *, anew: bool = False) -> None:
         instruction = program.instructions[number]
         if instruction.region is None:
-            execute(instruction, values)
+            execute(instruction, values, anew=anew)
             return
         machine = self.machine
-        quiet = Machine(machine.plan, values, Ledger(machine.plan, NOTHING), Control(Limits(None, None, None)), machine.zeros)
+        ledger, control = Ledger(machine.plan, NOTHING), Control(Limits(None, None, None))
+        quiet = Machine(machine.plan, values, ledger, control, machine.zeros, changes=changes)
         quiet.frames.append(Frame(program, number))
         quiet.run_region()
 

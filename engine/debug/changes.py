@@ -1,0 +1,132 @@
+"""What a person sets in a run, by address: bound to the plan before it runs, and told after it whether the run came there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.debug.door import outward
+from engine.debug.inputs import fitted
+from engine.errors import AddressError, InputError, shorten
+from engine.ir.address import ANY_ITERATION, Address, Segment
+from engine.ir.element_type import ElementType
+from engine.ir.shape import PartialShape
+from engine.run.changes import Change, Changes
+from engine.run.plan import ABSENT, LoopRegion, Plan, Program, settle
+from engine.run.zeros import Zeros
+
+if TYPE_CHECKING:
+    from engine.debug.debugger import Debugger
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Changed:
+    """A value that was set by hand."""
+
+    address: str
+    value: np.ndarray
+    reached: bool
+    """Whether the run has come there, and so everything after it uses the value."""
+
+
+def bind(plan: Plan, changes: Mapping[str, Any]) -> Plan:
+    """The plan of a run with changes. ``AddressError`` for an address that does not name one value of one iteration of each loop around it,
+    ``InputError`` for a value that does not fit there."""
+    if not changes:
+        return plan
+    zeros = Zeros(plan.model, plan.catalogue)
+    items: list[Change] = []
+    for text, value in changes.items():
+        change = _bound(plan, zeros, Address.parse(text), value)
+        twice = next((one for one in items if (one.slot, one.iterations) == (change.slot, change.iterations)), None)
+        if twice is not None:
+            raise AddressError(f"{change.address} is the value at {twice.address}, which is set already: set it once")
+        items.append(change)
+    return plan.with_changes(Changes(tuple(items)))
+
+
+def told(debugger: Debugger) -> tuple[Changed, ...]:
+    """Each change, and whether the run has come there."""
+    items = debugger.plan.changes.items if debugger.plan.changes else ()
+    return tuple(Changed(one.address, outward(one.value), _is_reached(debugger, one)) for one in items)
+
+
+def is_changed(debugger: Debugger, program: Program, row: int, slot: int) -> bool:
+    """Whether the value of a slot in a row was set by hand."""
+    changes = debugger.plan.changes
+    if changes is None or slot not in debugger.plan.changed:
+        return False
+    return changes.at(program, debugger.timeline.iterations(program, row), slot) is not None
+
+
+def _is_reached(debugger: Debugger, change: Change) -> bool:
+    row = debugger.timeline.executions.row(change.program, change.iterations)
+    return row is not None and debugger.has_run(change.program, row, change.slot)
+
+
+def _bound(plan: Plan, zeros: Zeros, address: Address, value: Any) -> Change:
+    program, loops, iterations = _graph(plan, address)
+    place, label = str(address), address.segments[-1].label
+    layer = program.layer_of_label.get(label)
+    if layer is None:
+        raise AddressError(f"there is no {shorten(label)!r} in {program.address}")
+    slot = program.slots.get((layer, address.output))
+    if slot is None:
+        raise AddressError(f"{shorten(label)!r} in {program.address} has no output {address.output}")
+    if slot == ABSENT:
+        raise AddressError(f"{place} cannot be set: nothing feeds {shorten(label)!r}")
+    if program.parent is None and slot in program.parameter_slots:
+        raise AddressError(f"{place} is an input of the model: give the run another input instead of a change")
+    known = zeros.propagated.output(program.address, layer, address.output)
+    element_type, shape = known.element_type, known.shape
+    array = _fitted(value, element_type, shape, place)
+    number = program.producer.get(slot)
+    if element_type is None and (number is None or program.instructions[number].region is not None):
+        raise InputError(f"{place} cannot be set: its element type is not known before it runs")
+    return Change(place, program, slot, loops, iterations, array, element_type is not None)
+
+
+def _fitted(value: Any, element_type: ElementType | None, shape: PartialShape, place: str) -> Any:
+    """The value as the run holds values; its own, which nobody writes to."""
+    array = np.array(fitted(value, element_type, shape, place))
+    if element_type is None and array.dtype.kind not in "biufV":
+        raise InputError(f"{place} takes numbers or truth values, and has got {array.dtype}")
+    array.flags.writeable = False
+    return settle(array)
+
+
+def _graph(plan: Plan, address: Address) -> tuple[Program, tuple[Program, ...], tuple[int, ...]]:
+    """The graph of an address, and the bodies and iterations of the loops around it."""
+    segments = address.segments[1:]
+    if len(segments) % 2 == 0:
+        raise AddressError(f"{address} names a graph, not a value: add the name of a node")
+    program, loops, iterations = plan.main, list[Program](), list[int]()
+    for owner, body in zip(segments[:-1:2], segments[1::2], strict=True):
+        region = next((program.instructions[one].region for one in program.regions if program.instructions[one].label == owner.label), None)
+        if region is None:
+            raise AddressError(f"there is no {shorten(owner.label)!r} with a body in {program.address}")
+        inner = next((one for one in region.programs if one.branch_name == body.label), None)
+        if inner is None:
+            raise AddressError(f"{shorten(owner.label)!r} in {program.address} has no body {shorten(body.label)!r}")
+        if isinstance(region, LoopRegion):
+            loops.append(inner)
+            iterations.append(_iteration(address, owner))
+        elif owner.iteration is not None:
+            raise AddressError(f"{address}: {shorten(owner.label)!r} is no loop, and so has no iteration {owner}")
+        program = inner
+    last = segments[-1]
+    if last.iteration is not None:
+        raise AddressError(f"{address} names an iteration, not a value: add the body and the name of a node in it")
+    return program, tuple(loops), tuple(iterations)
+
+
+def _iteration(address: Address, owner: Segment) -> int:
+    if owner.iteration is None or owner.iteration == ANY_ITERATION:
+        raise AddressError(
+            f"{address} does not say in which iteration of {shorten(owner.label)!r} the value is to be set: "
+            f"write {shorten(owner.label)}[0] for the first"
+        )
+    return owner.iteration
