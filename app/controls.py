@@ -47,3 +47,4 @@ CONTROLS = (
     ),
     Control("run", "play_arrow", engine.Debugger.run, "End", "Run to the next breakpoint, or to the end", "Run"),
 )
+BY_NAME = {control.name: control for control in CONTROLS}

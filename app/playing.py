@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import engine
 from app import actions, canvas
+from app.controls import BY_NAME
 from app.inputs import bindings
 from app.launched import limits
 from app.session import Session, current
@@ -28,9 +31,20 @@ def run_of(session: Session, view: GraphView) -> canvas.Run | None:
         wanted, session.ahead = session.ahead, None
         session.batch = _sent(session, debugger, view, wanted)
     name = f"{session.generation} {id(debugger)}"
-    over = debugger.state != "paused"
-    at, told = debugger.cursor.step, tracks(debugger)
-    return canvas.Run(name, at, debugger.steps, over, told, session.batch, ask, glide, session.reported, session.plays)
+    return canvas.Run(
+        name,
+        step=debugger.cursor.step,
+        steps=debugger.steps,
+        over=debugger.state != "paused",
+        tracks=tracks(debugger),
+        ahead=session.batch,
+        on_ask=ask,
+        on_step=glide,
+        on_moves=make,
+        reported=session.reported,
+        moved=session.moved,
+        plays=session.plays,
+    )
 
 
 def ask(step: int) -> None:
@@ -42,10 +56,29 @@ def glide(report: canvas.Report) -> None:
     """To a step that the canvas has come to by itself; what is pinned stays pinned."""
     session = current()
     session.reported, session.playing = report.number, report.playing
+    if report.number > session.moved:
+        _seek(session, report.step)
+
+
+def make(moves: Sequence[canvas.Move]) -> None:
+    """The moves that were asked for since; a long run swallows those that were asked for behind it."""
+    session = current()
+    for move in moves:
+        control = BY_NAME.get(move.name)
+        if move.number <= session.moved or control is None:
+            continue
+        session.moved = move.number
+        if move.start is not None:
+            _seek(session, move.start)
+        actions.go(control.move)
+
+
+def _seek(session: Session, step: int) -> None:
+    """To a step that the browser knows of, or may know of before it is heard here."""
     if session.running is None and session.debugger is not None:
         known = max(session.debugger.steps, session.scout.steps if session.scout else 0)
-        step = min(report.step, known + FURTHER)
-        actions.go(lambda debugger: debugger.seek(step))
+        reached = min(step, known + FURTHER)
+        actions.go(lambda debugger: debugger.seek(reached))
 
 
 def _sent(session: Session, debugger: engine.Debugger, view: GraphView, wanted: int) -> dict[str, object] | None:

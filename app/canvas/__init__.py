@@ -8,13 +8,13 @@
 ``view`` comes from ``engine.view.build.graph_view``, ``overlay`` from ``engine.view.overlay.overlay_at`` for the same view: keep the view
 object as long as model, folding and root stay, since an equal view made anew is laid out once but described again.
 Call it in a place that stays: inside ``st.container(key=...)`` or below slots that are always there, else the browser mounts it anew.
-Step keys are left to Streamlit's shortcuts, also while the canvas has the focus.
+While there is a run the canvas takes the keys and buttons of the transport bar: it paints steps at once and tells ``Run.on_moves`` others.
 ``focus``: address to bring into sight, once per change; static, or with iterations of unrolled loops.
 """
 
 from __future__ import annotations
 
 from app.canvas.component import Run, show
-from app.canvas.event import CanvasEvent, Report
+from app.canvas.event import CanvasEvent, Move, Report
 
-__all__ = ["CanvasEvent", "Report", "Run", "show"]
+__all__ = ["CanvasEvent", "Move", "Report", "Run", "show"]

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import streamlit as st
 
-from app.canvas.event import CanvasEvent, Report, read_ask, read_event, read_report
+from app.canvas.event import CanvasEvent, Move, Report, read_ask, read_event, read_moves, read_report
 from app.session import widget
 from app.vendor import LIBRARY
 from engine.view.graph import GraphView
@@ -63,8 +63,12 @@ class Run:
     """Told the first step that should be sent ahead."""
     on_step: Callable[[Report], None]
     """Told where the canvas has come to by itself; only the latest when the reports come too fast."""
+    on_moves: Callable[[tuple[Move, ...]], None]
+    """Told the moves that were asked for and are not confirmed."""
     reported: int
     """Number of the last report that was told."""
+    moved: int
+    """Number of the last move that was made: all up to it are confirmed."""
     plays: int
     """Grows when the canvas is to begin or to end playing."""
 
@@ -100,6 +104,11 @@ def show(
         if report is not None and run is not None:
             run.on_step(report)
 
+    def pressed() -> None:
+        moves = read_moves(getattr(widget(key), "moves", None), run.name if run else "")
+        if moves and run is not None:
+            run.on_moves(moves)
+
     def asked() -> None:
         step = read_ask(getattr(widget(key), "ask", None), run.name if run else "")
         if step is not None and run is not None:
@@ -108,7 +117,15 @@ def show(
     with st.container(gap=None, key=f"{key}_parts"):
         _overlay(key=f"{key}_overlay", data=_overlay_message(view, overlay, str(data["hash"]), key, focus, run) | {"traced": traced})
         content = {"key": key, "height": height, "structure": data, "missing": "" if present else _MISSING, "subject": subject}
-        result = _canvas(key=key, data=content, height=height, on_event_change=changed, on_step_change=moved, on_ask_change=asked)
+        result = _canvas(
+            key=key,
+            data=content,
+            height=height,
+            on_event_change=changed,
+            on_step_change=moved,
+            on_moves_change=pressed,
+            on_ask_change=asked,
+        )
         if run is not None and run.ahead is not None:
             _ahead(key=f"{key}_ahead", data={**run.ahead, "key": key, "hash": data["hash"], "run": run.name})
         if present:
@@ -122,5 +139,5 @@ def _overlay_message(view: GraphView, overlay: Overlay, name: str, key: str, foc
     if run is not None:
         tracks = [track.as_data() for track in run.tracks]
         data |= {"run": run.name, "step": run.step, "steps": run.steps, "over": run.over, "tracks": tracks}
-        data |= {"reported": run.reported, "plays": run.plays}
+        data |= {"reported": run.reported, "moved": run.moved, "plays": run.plays}
     return data

@@ -68,6 +68,36 @@ def read_report(data: object, run: str) -> Report | None:
     return Report(step, number, data.get("playing") is True) if is_step(step) and is_step(number) else None
 
 
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One of the moves of the transport bar."""
+
+    name: str
+    number: int
+    """Later ones have greater numbers, as reports have."""
+    start: int | None
+    """Step that it goes on from; None for where the one before has led."""
+
+
+MOST_MOVES = 256
+
+
+def read_moves(data: object, run: str) -> tuple[Move, ...]:
+    """Those that the browser has not seen confirmed, in their order, from what it sent; none when they are of another run."""
+    moves = data.get("moves") if isinstance(data, Mapping) and data.get("run") == run else None
+    if not isinstance(moves, list):
+        return ()
+    found = [_read_move(one) for one in moves[:MOST_MOVES]]
+    return tuple(one for one in found if one is not None)
+
+
+def _read_move(data: object) -> Move | None:
+    if not isinstance(data, Mapping):
+        return None
+    name, number, start = data.get("name"), data.get("count"), data.get("start")
+    return Move(name, number, start if is_step(start) else None) if isinstance(name, str) and is_step(number) else None
+
+
 def read_ask(data: object, run: str) -> int | None:
     """The first step that should be sent ahead, from what the browser sent; None when it is of another run."""
     step = data.get("step") if isinstance(data, Mapping) and data.get("run") == run else None

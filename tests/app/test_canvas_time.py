@@ -10,6 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 import engine
 from sample_models import FOLDER
+from tests.engine.explain.runs import begun
 
 pytestmark = pytest.mark.browser
 LONG = 30_000
@@ -160,6 +161,45 @@ def test_keys_of_all_kinds_go_on_from_each_other(page: Page, server: str) -> Non
             page.wait_for_timeout(300 if key in ("Home", "End") else 0)
         expect(place(page)).to_contain_text(re.compile(rf"step {step}(?!\d)"), timeout=LONG)
         expect(canvas).to_have_attribute("data-step", str(step), timeout=LONG)
+
+
+MOVES = {
+    "ArrowRight": engine.Debugger.step,
+    "ArrowLeft": engine.Debugger.step_back,
+    "ArrowDown": engine.Debugger.step_into,
+    "ArrowUp": engine.Debugger.step_out,
+    "o": engine.Debugger.step_over,
+    "Shift+ArrowRight": engine.Debugger.next_iteration,
+    "Shift+ArrowLeft": engine.Debugger.previous_iteration,
+    "End": engine.Debugger.run,
+}
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "Shift+ArrowRight Shift+ArrowRight Shift+ArrowRight Shift+ArrowRight Shift+ArrowRight",
+        "ArrowRight ArrowRight ArrowDown o ArrowRight ArrowLeft ArrowUp ArrowLeft ArrowLeft",
+        "End Shift+ArrowLeft Shift+ArrowLeft ArrowRight o",
+    ],
+)
+def test_no_move_is_lost_however_fast_they_come(page: Page, server: str, keys: str) -> None:
+    debugger = begun("collatz")
+    canvas = opened(page, server, "collatz")
+    expect(canvas).to_have_attribute("data-step", "0", timeout=LONG)
+    for key in keys.split():
+        MOVES[key](debugger)
+        page.keyboard.press(key, delay=10)
+    expect(place(page)).to_contain_text(re.compile(rf"step {debugger.cursor.step}(?!\d)"), timeout=LONG)
+    expect(canvas).to_have_attribute("data-step", str(debugger.cursor.step), timeout=LONG)
+
+
+def test_buttons_may_be_pressed_as_fast_as_keys(page: Page, server: str) -> None:
+    canvas = opened(page, server, "collatz")
+    expect(canvas).to_have_attribute("data-step", "0", timeout=LONG)
+    for _ in range(6):
+        page.get_by_role("button", name="Step").first.click(delay=0)
+    expect(place(page)).to_contain_text(re.compile(r"step 6(?!\d)"), timeout=LONG)
 
 
 def test_keys_end_where_the_run_ends(page: Page, server: str) -> None:

@@ -7,19 +7,19 @@ const SHORT_RUN = 3000; // runs up to here are fetched along the way while someb
 const REPORT = 160; // milliseconds between reports to Python, at least
 const IDLE = 350; // milliseconds of rest after which the steps around are fetched
 const LIGHT = 24; // steps that a stretch must hold at least for that: fewer cost more than they give
-const HANDED = 400; // milliseconds that a key waits at most for what another one has brought about
 const ECHO = 3000; // milliseconds after which Python's word counts again, whatever it says
+const KEYS = { Home: "restart", ArrowLeft: "back", ArrowRight: "step", o: "over", O: "over", ArrowDown: "into", ArrowUp: "out", "Shift+ArrowLeft": "previous", "Shift+ArrowRight": "next", End: "run" };
+const STEPS = { restart: -Infinity, back: -1, step: 1 }; // moves whose end is known without Python
 
 class Playback {
   constructor(canvas) {
-    Object.assign(this, { canvas, frames: new Map(), stops: new Set(), marks: {}, step: 0, steps: 0, over: false, tracks: [], speed: 1 });
+    Object.assign(this, { canvas, frames: new Map(), stops: new Set(), marks: {}, step: 0, steps: 0, over: false, tracks: [], moves: [], speed: 1 });
     this.bar = new Bar(this, canvas.root);
   }
 
   /** To the keys of the page, wherever its focus is, and to the buttons that do the same. */
   listen(signal) {
-    const buttons = ".st-key-transport button";
-    document.addEventListener("click", (event) => event.target.closest?.(buttons) && this.hand(), { capture: true, signal });
+    document.addEventListener("click", (event) => this.clicked(event), { capture: true, signal });
     document.addEventListener("keydown", (event) => this.pressed(event), { capture: true, signal });
   }
 
@@ -49,13 +49,13 @@ class Playback {
     Object.assign(this, { steps: overlay.steps, over: overlay.over, tracks: overlay.tracks, marks: marksOf(overlay), lines: overlay.lines });
     if (this.walking) this.step = Math.min(this.step, this.last);
     this.heard = overlay.reported;
+    this.confirm(overlay.moved);
     if (this.awaited !== undefined && overlay.reported >= this.awaited) this.settle();
     this.rest();
     const behind = this.ahead && overlay.step !== this.step && (this.playing || this.frames.has(this.step) || !this.held);
     if (!behind && !this.held) this.step = overlay.step;
     this.obey(overlay.plays);
     this.bar.draw();
-    if (this.handed && overlay !== this.handed) requestAnimationFrame(() => this.resume());
     return !behind;
   }
 
@@ -103,19 +103,29 @@ class Playback {
     return true;
   }
 
-  /** Python moves; steps by key go on from where that leads. */
-  hand() {
-    if (this.walking) clearTimeout(this.late);
-    Object.assign(this, { handed: shared.overlays.get(this.canvas.key) ?? true, queued: [] });
-    clearTimeout(this.hands);
-    this.hands = setTimeout(() => this.resume(), HANDED);
+  /** What a key or a button asks for: painted at once where it is a step, else made by Python, and after it whatever is asked for meanwhile. */
+  go(name) {
+    this.pause();
+    const by = this.moves.length ? undefined : STEPS[name];
+    if (by && (this.walk(by) || (by < 0 && this.step === 0))) return;
+    clearTimeout(this.late);
+    // All that is not confirmed goes again with the next one: of words that come too fast, Python hears only the last.
+    this.moves.push({ name, count: this.number(), start: this.ahead && !this.moves.length ? this.step : null });
+    this.walking = false;
+    this.await(Infinity);
+    this.canvas.setState?.("moves", { run: this.run, moves: this.moves });
   }
 
-  resume() {
-    clearTimeout(this.hands);
-    if (!this.handed) return;
-    this.handed = undefined;
-    for (const by of this.queued) this.walk(by);
+  /** Python has made the moves up to this one. */
+  confirm(count) {
+    if (!this.moves.length) return;
+    this.moves = this.moves.filter((one) => one.count > count);
+    if (!this.moves.length) this.settle();
+  }
+
+  /** Of a word to Python: greater than that of any before, also on an earlier visit. */
+  number() {
+    return (this.count = Math.max((this.count ?? 0) + 1, Date.now()));
   }
 
   ask(first) {
@@ -137,7 +147,7 @@ class Playback {
       return;
     }
     this.reported = performance.now();
-    this.count = (this.count ?? Date.now()) + 1; // greater than any of an earlier visit
+    this.number();
     if (last) this.await(this.count);
     this.canvas.setState?.("step", { step, run: this.run, count: this.count, playing: Boolean(this.playing) });
   }
@@ -154,6 +164,7 @@ class Playback {
 
   settle() {
     this.awaited = undefined;
+    this.moves = [];
     this.walking = false;
     clearTimeout(this.patience);
   }
@@ -262,16 +273,21 @@ class Playback {
     if (event.ctrlKey || event.metaKey || event.altKey || !this.canvas.root.isConnected) return;
     const target = event.composedPath()[0];
     if (target.closest?.("input, textarea, select, [contenteditable=true], [role=textbox], [role=combobox], [role=dialog], [role=radio]")) return;
-    const by = event.shiftKey ? undefined : { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity }[event.key];
+    const name = KEYS[`${event.shiftKey && event.key.startsWith("Arrow") ? "Shift+" : ""}${event.key}`];
     if (event.key === " " && !target.closest?.("button")) this.toggle();
-    else if (by && this.handed) this.queued.push(by);
-    else if (/^(Arrow.*|Home|End|[oO])$/.test(event.key)) {
-      this.pause();
-      if (!by) return this.hand();
-      if (!this.walk(by)) return; // there may be more to Python than what is known here
-    } else return;
+    else if (name && this.run !== undefined) this.go(name);
+    else return;
     event.preventDefault();
     event.stopPropagation();
+  }
+
+  clicked(event) {
+    const button = event.target.closest?.(".st-key-transport button") && event.target.closest("[class*=st-key-transport_]");
+    const name = /st-key-transport_(\w+)/.exec(button?.className ?? "")?.[1];
+    if (!Object.values(KEYS).includes(name) || this.run === undefined || !this.canvas.root.isConnected) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.go(name);
   }
 }
 
