@@ -15,7 +15,8 @@ from engine.ir.address import ANY_ITERATION, Address, Segment
 from engine.ir.element_type import ElementType
 from engine.ir.shape import PartialShape
 from engine.run.changes import Change, Changes
-from engine.run.plan import ABSENT, LoopRegion, Plan, Program, settle
+from engine.run.plan import ABSENT, Concatenated, LoopRegion, Plan, Program, settle
+from engine.run.upstream import upstream
 from engine.run.zeros import Zeros
 
 if TYPE_CHECKING:
@@ -82,11 +83,25 @@ def _bound(plan: Plan, zeros: Zeros, address: Address, value: Any) -> Change:
         raise AddressError(f"{place} is an input of the model: give the run another input instead of a change")
     known = zeros.propagated.output(program.address, layer, address.output)
     element_type, shape = known.element_type, known.shape
+    if _may_be_shorter(plan, program, slot):
+        shape = PartialShape.unknown(shape.rank) if shape.rank is not None else shape
     array = _fitted(value, element_type, shape, place)
     number = program.producer.get(slot)
     if element_type is None and (number is None or program.instructions[number].region is not None):
         raise InputError(f"{place} cannot be set: its element type is not known before it runs")
     return Change(place, program, slot, loops, iterations, array, element_type is not None)
+
+
+def _may_be_shorter(plan: Plan, program: Program, slot: int) -> bool:
+    """Whether a value follows from what a loop has joined: of a loop that may end early, inference counts iterations that may not run."""
+    joined = {
+        output.slot
+        for _, instruction in plan.regions
+        if isinstance(region := instruction.region, LoopRegion) and region.condition_result is not None
+        for output in region.outputs
+        if isinstance(output, Concatenated)
+    }
+    return bool(joined) and not joined.isdisjoint(upstream(program, slot))
 
 
 def _fitted(value: Any, element_type: ElementType | None, shape: PartialShape, place: str) -> Any:

@@ -59,7 +59,7 @@ def compare(one: Debugger, other: Debugger, *, tolerance: float = 0.0) -> Compar
     Values are equal when they differ by at most ``tolerance`` (absolute and relative); NaN equals NaN. ``EngineError`` when the
     runs are of different models.
     """
-    if one.plan is not other.plan:
+    if one.plan.main is not other.plan.main:
         raise EngineError("the runs are of different models")
     control = first_control_flow(one, other)
     end = min(one.steps, other.steps, _MOST_STEPS)
@@ -169,8 +169,10 @@ def _entered(debugger: Debugger, step: int) -> str:
 
 
 def _iterations(debugger: Debugger, step: int) -> str:
+    """How many iterations of a loop one run has, of which both have those until a step."""
     levels = debugger.timeline.moment(step)
-    here, after = levels[-1], debugger.timeline.moment(step + 1)
-    goes_on = any(level.program is here.program for level in after)
-    count = (here.iteration or 0) + 1
-    return f"more than {count} iterations" if goes_on else f"{count} iterations"
+    here, outer = levels[-1], levels[-2]
+    record = debugger.control_flow.of(outer.program, outer.row, outer.program.instructions[outer.position])
+    if record.ended_by is None:
+        return f"more than {(here.iteration or 0) + 1} iterations"
+    return f"{record.iterations} iteration{'' if record.iterations == 1 else 's'}"

@@ -36,7 +36,9 @@ def export(debugger: Debugger, path: str | Path, *, most_values: int = 100_000, 
         return len(values)
     rows = [_row(address, value) for address, value in values.items()]
     if ending == ".json":
-        target.write_text(json.dumps({"values": rows, "control_flow": _control_flow(debugger)}, allow_nan=False))
+        changes = [{"address": one.address, "reached": one.reached} for one in debugger.changes]
+        told = {"values": rows, "control_flow": _control_flow(debugger), "changes": changes}
+        target.write_text(json.dumps(told, allow_nan=False))
         return len(rows)
     import pandas as pd  # costs half a second that only tables need
 

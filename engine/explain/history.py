@@ -188,6 +188,7 @@ class _Columns:
         self.program = program
         self.first, self.end = first, end
         self.found: dict[int, np.ndarray] = {}
+        self.changed: dict[int, dict[int, Any]] = {}
         machine = debugger.machine
         machine.ledger.pack()
         self.rows = machine.ledger.rows.get(program.index)
@@ -197,14 +198,15 @@ class _Columns:
         if not isinstance(region, LoopRegion) or self.rows is None or self.rows.stride != 1 or self.rows.begun < self.end:
             return None
         order = self._order(slot)
-        if order is None or not self._bind(region, order):
+        if order is None or not self._bind(region, order) or not self._bind_changed():
             return None
         with computing():
             for number in order:
                 instruction = self.program.instructions[number]
-                assert instruction.call is not None
-                made = instruction.call(*(self._operand(one) for one in instruction.inputs))
-                self.found[instruction.outputs[0]] = np.broadcast_to(made, (self.end - self.first,))
+                call = instruction.kernel if self.changed else instruction.call
+                assert call is not None
+                made = call(*(self._operand(one) for one in instruction.inputs))
+                self._put(instruction.outputs[0], np.broadcast_to(made, (self.end - self.first,)))
         return self.found.get(slot)
 
     def _order(self, slot: int) -> list[int] | None:
@@ -225,7 +227,7 @@ class _Columns:
         return sorted(needed)
 
     def _bind(self, region: LoopRegion, order: list[int]) -> bool:
-        """Columns for the Parameters in use; False when one holds no scalars."""
+        """Columns for the Parameters in use; False when one holds no scalars, or is another part of a tensor in each iteration."""
         used = {one for number in order for one in self.program.instructions[number].inputs} or set(self.program.parameters.values())
         assert self.rows is not None
         for carried in region.carried:
@@ -234,12 +236,47 @@ class _Columns:
                 self.found[carried.parameter] = column[self.first : self.end]
             elif carried.parameter in used:
                 return False
+        if any(sliced.parameter in used for sliced in region.sliced):
+            return False
         for counter in region.counters:
             if counter.shape and counter.parameter in used:
                 return False
             self.found[counter.parameter] = np.arange(self.end - self.first, dtype=counter.element_type.dtype)
         rest = used - self.found.keys() - self.program.producer.keys()
         return all(np.ndim(self._operand(one)) == 0 for one in rest)
+
+    def _changed(self) -> dict[int, dict[int, Any]]:
+        """What was set by hand in these rows: values by slot and row, counted from the first."""
+        found: dict[int, dict[int, Any]] = {}
+        changes, executions = self.debugger.plan.changes, self.debugger.timeline.executions
+        for change in changes.by_program.get(self.program.index, ()) if changes else ():
+            row = executions.row(self.program, change.iterations)
+            if row is not None and self.first <= row < self.end:
+                found.setdefault(change.slot, {})[row - self.first] = change.value
+        return found
+
+    def _bind_changed(self) -> bool:
+        """The same for what is no operation; False where what was set is no scalar."""
+        self.changed = self._changed()
+        for slot, at in self.changed.items():
+            if any(np.ndim(value) for value in at.values()):
+                return False
+            if slot not in self.program.producer:
+                same = next((row for row in range(self.end - self.first) if row not in at), 0)
+                value = self.debugger.values.get(self.debugger.timeline, self.program, self.first + same, slot)
+                if np.ndim(value):
+                    return False
+                self._put(slot, self.found.get(slot, np.full(self.end - self.first, value)))
+        return True
+
+    def _put(self, slot: int, column: np.ndarray) -> None:
+        """A column, with what was set by hand."""
+        at = self.changed.get(slot)
+        if at:
+            column = np.array(column)
+            for row, value in at.items():
+                column[row] = value
+        self.found[slot] = column
 
     def _operand(self, slot: int) -> Any:
         if slot in self.found:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from engine.debug.changes import is_changed
 from engine.debug.debugger import Debugger
 from engine.errors import AddressError
 from engine.ir.address import Address
@@ -14,6 +15,7 @@ from engine.run.plan import ABSENT, Concatenated, IfRegion, LoopRegion, Program
 Role = Literal[
     "operand", "back edge", "initial value", "slice", "invariant", "branch", "last value", "concatenated", "condition", "trip count"
 ]
+BY_HAND = "changed by you"
 _MOST_PIECES = 64
 
 
@@ -31,7 +33,7 @@ class Step:
 
     address: str
     operation: str
-    """Operation type; ``Parameter`` for inputs, ``Const`` for constants."""
+    """Operation type; ``Parameter`` for inputs, ``Const`` for constants, ``BY_HAND`` for what was set so."""
     links: tuple[Link, ...]
     distance: int
     """Steps from the value that was asked about."""
@@ -92,12 +94,17 @@ class _Walk:
         return f"{self.timeline.address(place.program, place.row)}/{names[place.slot]}"
 
     def operation(self, place: _Place) -> str:
+        if is_changed(self.debugger, place.program, place.row, place.slot):
+            return BY_HAND
         number = place.program.producer.get(place.slot)
         if number is not None:
             return place.program.instructions[number].node.type
         return "Parameter" if place.slot in set(place.program.parameters.values()) else "Const"
 
     def links(self, place: _Place) -> Iterator[tuple[_Place, Role]]:
+        """What a value was made from; nothing where it was set by hand."""
+        if is_changed(self.debugger, place.program, place.row, place.slot):
+            return
         number = place.program.producer.get(place.slot)
         if number is None:
             yield from self._parameter_links(place)

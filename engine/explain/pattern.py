@@ -11,6 +11,7 @@ from engine.debug.debugger import Debugger
 from engine.ir.model import LOOP, LayerId
 from engine.run.plan import Instruction, LoopRegion, Plan, Program
 from engine.run.regions import trip_count, truth
+from engine.run.upstream import upstream
 
 Known = Literal["none", "constant", "computed"]
 
@@ -87,8 +88,8 @@ def _name(key: tuple[str, str, str], first: bool | None, again: bool | None) -> 
 
 
 def _constant(debugger: Debugger, program: Program, slot: int | None) -> object | None:
-    """The value of a slot that a Const, or what folds to a constant, feeds; None when it is computed at run time."""
-    if slot is None:
+    """The value of a slot that a Const, or what folds to a constant, feeds; None when it is computed at run time, or set by hand."""
+    if slot is None or (debugger.plan.changed and not debugger.plan.changed.isdisjoint(upstream(program, slot))):
         return None
     layer, output = layer_of(program, slot)
     return debugger.machine.zeros.propagated.output(program.address, layer, output).value

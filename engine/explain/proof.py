@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engine.debug.changes import is_changed
 from engine.debug.debugger import Debugger
 from engine.errors import EngineError
 from engine.ir.address import decode
@@ -33,18 +34,24 @@ class Fact:
     """What held there, such as ``10.5 is not < 10``."""
     operands: tuple[str, ...]
     """Addresses of the values that decided it."""
+    by_hand: bool = False
+    """The value was set by hand: there is nothing behind it."""
 
 
-def prove(debugger: Debugger, program: Program, graph: str, slot: int, holds: bool) -> tuple[Fact, ...]:
-    """Back from a condition that holds, or does not, along the operands that made it so, within the graph at the address ``graph``."""
+def prove(debugger: Debugger, program: Program, row: int, slot: int, holds: bool) -> tuple[Fact, ...]:
+    """Back from a condition that holds, or does not, along the operands that made it so, within one row of its graph."""
     facts: list[Fact] = []
+    graph = debugger.timeline.address(program, row)
     while len(facts) < _LONGEST_CHAIN:
         number = program.producer.get(slot)
+        if is_changed(debugger, program, row, slot):
+            facts.append(_fact_by_hand(debugger, program, graph, slot))
+            break
         if number is None:
             if not facts:
                 facts.append(_parameter_fact(debugger, program, graph, slot))
             break
-        fact, following = _fact(debugger, program, graph, program.instructions[number], holds)
+        fact, following = _fact(debugger, program, row, program.instructions[number], holds)
         facts.append(fact)
         if following is None:
             break
@@ -54,16 +61,16 @@ def prove(debugger: Debugger, program: Program, graph: str, slot: int, holds: bo
 
 def name_of(fact: Fact) -> str:
     """The name of what a fact is about, as it is quoted in sentences."""
-    return f"`{decode(fact.address.rpartition('/')[2])}`"
+    return _quoted(fact.address)
 
 
-def _fact(debugger: Debugger, program: Program, graph: str, instruction: Instruction, holds: bool) -> tuple[Fact, tuple[int, bool] | None]:
+def _fact(debugger: Debugger, program: Program, row: int, instruction: Instruction, holds: bool) -> tuple[Fact, tuple[int, bool] | None]:
     """What an operation that gave true or false says, the operand to look at next, and whether that holds."""
+    graph = debugger.timeline.address(program, row)
     address = f"{graph}/{instruction.label}"
     named = [_name(program, graph, slot) for slot in instruction.inputs]
     values = [_value(debugger, one) for one in named]
-    fixed = [slot not in program.producer and slot not in program.parameters.values() for slot in instruction.inputs]
-    shown = [_shown("" if is_const else name, value) for name, value, is_const in zip(named, values, fixed, strict=True)]
+    shown = [_operand(debugger, program, row, *one) for one in zip(instruction.inputs, named, values, strict=True)]
     following: tuple[int, bool] | None = None
     match _logic(instruction, values):
         case "and" | "or" as joint if holds == (joint == "and"):
@@ -87,6 +94,13 @@ def _fact(debugger: Debugger, program: Program, graph: str, instruction: Instruc
     return Fact(address, instruction.node.type, text, tuple(named)), following
 
 
+def _operand(debugger: Debugger, program: Program, row: int, slot: int, name: str, value: np.ndarray | None) -> str:
+    if is_changed(debugger, program, row, slot):
+        return f"{_quoted(name)}, which was set to {_shown('', value)} by hand,"
+    is_const = slot not in program.producer and slot not in program.parameters.values()
+    return _shown("" if is_const else name, value)
+
+
 def _logic(instruction: Instruction, values: Sequence[np.ndarray | None]) -> str:
     """The sign of a comparison; ``and``, ``or`` or ``not``, also of bits that are truths; empty for what is neither."""
     comparison = _COMPARISON.fullmatch(instruction.symbol)
@@ -98,11 +112,19 @@ def _logic(instruction: Instruction, values: Sequence[np.ndarray | None]) -> str
     return _OF_BITS.get(instruction.node.type, "") if truths else ""
 
 
+def _fact_by_hand(debugger: Debugger, program: Program, graph: str, slot: int) -> Fact:
+    name, number = _name(program, graph, slot), program.producer.get(slot)
+    kind = _kind(program, slot) if number is None else program.instructions[number].node.type
+    return Fact(name, kind, f"{_quoted(name)} was set to {_shown('', _value(debugger, name))} by hand", (), by_hand=True)
+
+
 def _parameter_fact(debugger: Debugger, program: Program, graph: str, slot: int) -> Fact:
     name = _name(program, graph, slot)
-    node = next((layer for layer, one in program.parameters.items() if one == slot), None)
-    kind = "Const" if node is None else "Parameter"
-    return Fact(name, kind, _shown(name, _value(debugger, name)), ())
+    return Fact(name, _kind(program, slot), _shown(name, _value(debugger, name)), ())
+
+
+def _kind(program: Program, slot: int) -> str:
+    return "Parameter" if slot in program.parameter_slots else "Const"
 
 
 def _name(program: Program, graph: str, slot: int) -> str:
@@ -131,11 +153,15 @@ def _shown(name: str, value: np.ndarray | None) -> str:
     >>> _shown("main/while[2]/body/total", np.float32(10.5))
     '`total` = 10.5'
     """
-    label = decode(name.rpartition("/")[2])
-    quoted = f"`{label}`" if label else ""
+    quoted = _quoted(name)
     if value is None or np.size(value) != 1:
         return quoted or "the value"
     array = np.asarray(value)
     (item,) = array.reshape(-1)
     text = f"{float(item):.6g}" if array.dtype.kind in "fV" else str(item).lower() if array.dtype == bool else str(item)
     return f"{quoted} = {text}" if quoted else text
+
+
+def _quoted(name: str) -> str:
+    label = decode(name.rpartition("/")[2])
+    return f"`{label}`" if label else ""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engine.debug.changes import is_changed
 from engine.debug.debugger import Debugger
 from engine.errors import EngineError
 from engine.explain.pattern import Pattern, pattern
@@ -43,10 +44,10 @@ def verdict(debugger: Debugger, address: str) -> Verdict:
     if not isinstance(region, IfRegion):
         raise EngineError(f"{address} is no loop and no If")
     record = debugger.control_flow.record_of(region, row, place)
-    proof = prove(debugger, program, graph, region.condition, record.branch == "then")
-    because = f" because {proof[-1].text}" if proof[-1].operands else ""
+    proof = prove(debugger, program, row, region.condition, record.branch == "then")
     truth = "true" if record.branch == "then" else "false"
-    return Verdict(place, record, None, None, f"Took the {record.branch} branch: {name_of(proof[0])} is {truth}{because}.", proof)
+    told = _told(proof, f"is {truth}") if proof[-1].operands or proof[-1].by_hand else f"{name_of(proof[0])} is {truth}"
+    return Verdict(place, record, None, None, f"Took the {record.branch} branch: {told}.", proof)
 
 
 def execution(debugger: Debugger, address: str) -> tuple[Program, int, LoopRegion, Instruction]:
@@ -73,11 +74,21 @@ def _of_loop(debugger: Debugger, program: Program, row: int, region: LoopRegion,
     declared = _declared(debugger, program, row, region)
     proof: tuple[Fact, ...] = ()
     if record.ended_by == "condition" and region.condition_result is not None:
-        proof = prove(debugger, region.program, f"{place}[{(record.iterations or 1) - 1}]/body", region.condition_result, False)
+        last = debugger.timeline.executions.rows_of(region, row)[1] - 1
+        proof = prove(debugger, region.program, last, region.condition_result, False)
     elif record.ended_by == "initial_condition" and region.condition is not None:
-        proof = prove(debugger, program, debugger.timeline.address(program, row), region.condition, False)
+        proof = prove(debugger, program, row, region.condition, False)
     static = Address.parse(place).static
-    return Verdict(place, record, pattern(debugger, static), declared, _sentence(record, declared, proof, debugger.failure), proof)
+    by_hand = region.trip_count is not None and is_changed(debugger, program, row, region.trip_count)
+    sentence = _sentence(record, declared, by_hand, proof, debugger.failure)
+    return Verdict(place, record, pattern(debugger, static), declared, sentence, proof)
+
+
+def _told(proof: tuple[Fact, ...], became: str) -> str:
+    """What became of a condition, and why."""
+    if proof and proof[0].by_hand:
+        return proof[0].text
+    return f"{name_of(proof[0])} {became} because {proof[-1].text}" if proof else f"its condition {became}"
 
 
 def _declared(debugger: Debugger, program: Program, row: int, region: LoopRegion) -> int | None:
@@ -86,26 +97,27 @@ def _declared(debugger: Debugger, program: Program, row: int, region: LoopRegion
     return int(np.asarray(debugger.values.get(debugger.timeline, program, row, region.trip_count)).reshape(-1)[0])
 
 
-def _sentence(record: ControlFlowRecord, declared: int | None, proof: tuple[Fact, ...], failure: str | None) -> str:
+def _sentence(record: ControlFlowRecord, declared: int | None, by_hand: bool, proof: tuple[Fact, ...], failure: str | None) -> str:
+    """``by_hand``: whether the trip count was set so."""
     count = record.iterations or 0
     times = f"{count} iteration{'' if count == 1 else 's'}"
     most = "" if declared is None else " (no limit)" if is_no_limit(declared) else f" of at most {declared}"
-    because = f" because {proof[-1].text}" if proof else ""
     match record.ended_by:
         case "condition":
-            name = name_of(proof[0]) if proof else "its condition"
-            return f"Stopped after {times}{most}: {name} became false{because}."
+            return f"Stopped after {times}{most}: {_told(proof, 'became false')}."
         case "trip_count":
-            return f"Ran {'its one iteration' if count == 1 else f'all {times}'}: the trip count was reached."
+            set_to = f", which was set to {declared} by hand," if by_hand else ""
+            return f"Ran {'its one iteration' if count == 1 else f'all {times}'}: the trip count{set_to} was reached."
         case "slices_exhausted":
             asked = f", though the trip count asked for {declared}" if declared is not None and declared > count else ""
             return f"Ran {times}: the sliced input ran out{asked}."
         case "zero_trip_count":
             if declared is not None and declared < 0:
                 return f"Never started: the trip count is {declared}, which means no iteration in ONNX (and no limit in OpenVINO)."
-            return "Never started: the trip count is 0."
+            return f"Never started: the trip count {'was set to 0 by hand' if by_hand else 'is 0'}."
         case "initial_condition":
-            return f"Never started: the initial condition is false{because}."
+            because = f" because {proof[-1].text}" if proof and not proof[0].by_hand else ""
+            return f"Never started: {proof[0].text if proof and proof[0].by_hand else f'the initial condition is false{because}'}."
         case "limit":
             return f"Paused after {times}{most}: {failure or 'a limit was reached'}."
         case "error":

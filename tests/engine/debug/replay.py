@@ -12,6 +12,8 @@ import engine
 from engine.ir.address import labels
 from engine.ir.model import Body, Graph, LayerId, Node
 
+RECORDS = [engine.Record(), engine.Record(everything=True), engine.Record(budget_bytes=600)]
+"""Ways to remember a run: much of it has to be computed again with the last."""
 Feeds = Mapping[LayerId, Any]
 
 _OPERATIONS: Mapping[str, Callable[..., Any]] = {

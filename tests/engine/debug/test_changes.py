@@ -8,11 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import engine
+from engine.errors import AddressError, EngineError, InputError
 from tests.engine.debug import walks
-from tests.engine.debug.replay import Replay
+from tests.engine.debug.replay import RECORDS, Replay
 from tests.engine.debug.test_two_speeds import bodies, whole
+from tests.engine.drafts import F32, I64, Draft
 
-RECORDS = [engine.Record(), engine.Record(everything=True), engine.Record(budget_bytes=600)]
 FEEDS = st.tuples(st.floats(-2, 2, width=32), st.floats(-2, 2, width=32))
 SLOW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
@@ -127,3 +128,86 @@ PLACES = [
 @pytest.mark.parametrize(("changes", "last"), [case[1:] for case in PLACES], ids=[case[0] for case in PLACES])
 def test_what_follows_uses_the_value(changes, last):
     assert outputs(changes) == [last]
+
+
+# -- refusals ---------------------------------------------------------------------------------------------------------
+
+REFUSED = [
+    (
+        {"main/outer/body/state": 1.0},
+        AddressError,
+        "does not say in which iteration of 'outer' the value is to be set: write outer.0. for the first",
+    ),
+    ({"main/outer[*]/body/state": 1.0}, AddressError, "does not say in which iteration of 'outer'"),
+    ({"main/outer[1]/body/inner/body/grow": 1.0}, AddressError, "does not say in which iteration of 'inner'"),
+    ({"main/outer[1]/body/choice[0]/then/halve": 1.0}, AddressError, "'choice' is no loop, and so has no iteration"),
+    ({"main/outer[1]/body": 1.0}, AddressError, "names a graph, not a value"),
+    ({"main/outer[1]": 1.0}, AddressError, "names an iteration, not a value"),
+    ({"main/nothing": 1.0}, AddressError, "there is no 'nothing' in main"),
+    ({"main/nothing[0]/body/x": 1.0}, AddressError, "there is no 'nothing' with a body in main"),
+    ({"main/outer[0]/then/x": 1.0}, AddressError, "has no body 'then'"),
+    ({"main/double:3": 1.0}, AddressError, "has no output 3"),
+    ({"main/x": 1.0}, AddressError, "is an input of the model: give the run another input"),
+    ({"main/double": 1.0, "double:0": 2.0}, AddressError, "is set already"),
+    ({"main/outer[0]/body/choice": 1.0, "main/outer[0]/body/out": 2.0}, AddressError, "is set already"),
+    ({"main/double": np.float64(0.1)}, InputError, "main/double takes f32: the cast from float64 would lose values"),
+    ({"main/double": "text"}, InputError, "main/double takes f32: "),
+    ({"main/double": [1.0, 2.0]}, InputError, r"main/double takes shape \[\], and has got \[2\]"),
+    ({"main/outer[0]/body/above": 2}, InputError, "above takes boolean: the cast from int64 would lose values"),
+    ({"main/outer[0]/body/above": 0.5}, InputError, "above takes boolean: "),
+]
+
+
+@pytest.mark.parametrize(("changes", "error", "words"), REFUSED)
+def test_what_cannot_be_set_is_refused_before_anything_runs(changes, error, words):
+    with pytest.raises(error, match=words):
+        walks.debugger(changes=changes)
+
+
+def test_a_change_that_the_run_never_comes_to_is_told():
+    changes = {"main/outer[7]/body/state": 1.0, "main/outer[0]/body/choice/then/halve": 1.0, "main/double": 3.0}
+    debugger = walks.debugger(changes=changes)
+    assert [one.reached for one in debugger.changes] == [False, False, False]
+    debugger.step()
+    assert [one.reached for one in debugger.changes] == [False, False, True]
+    debugger.run()
+    assert [(one.address, one.value.tolist(), one.reached) for one in debugger.changes] == [
+        ("main/outer[7]/body/state", 1.0, False),
+        ("main/outer[0]/body/choice/then/halve", 1.0, False),
+        ("main/double", 3.0, True),
+    ]
+
+
+def test_a_value_that_makes_an_operation_fail_fails_there():
+    main = Draft()
+    x = main.parameter("x", F32, (-1,))
+    shape = main.op("Add", main.const([2, 3], I64), main.const([0, 0], I64), name="shape")
+    main.result(main.op("Reshape", x, shape, special_zero="false", name="reshape"))
+    debugger = engine.Debugger(main.model(), [np.zeros(6, np.float32)], changes={"main/shape": [2, 4]})
+    debugger.run()
+    assert (debugger.state, debugger.failed_address) == ("failed", "main/reshape")
+
+
+def test_what_a_kernel_keeps_of_constants_is_computed_anew_where_one_is_changed():
+    main = Draft()
+    x = main.parameter("x", F32, (3,))
+    kept = main.op("Multiply", main.const([1.0, 2.0, 3.0], name="weights"), main.const(2.0))
+    main.result(main.op("Add", x, kept))
+    model, feeds = main.model(), [np.zeros(3, np.float32)]
+    for _ in range(3):
+        assert engine.run(model, feeds).outputs[0].tolist() == [2, 4, 6]
+    debugger = engine.Debugger(model, feeds, changes={"main/weights": [5.0, 5.0, 5.0]})
+    debugger.run()
+    assert debugger.result.outputs[0].tolist() == [10, 10, 10]
+    assert engine.run(model, feeds).outputs[0].tolist() == [2, 4, 6]
+
+
+def test_breakpoints_and_watches_see_what_was_set():
+    debugger = walks.debugger(changes={"main/outer[1]/body/inner[0]/body/grow": 50.0})
+    debugger.breakpoints.add("main/outer[*]/body/above", "inner > 40")
+    assert debugger.run().address == "main/outer[1]/body/above"
+    debugger.run()
+    assert debugger.seek(0).step == 0
+    assert debugger.run().address == "main/outer[1]/body/above"
+    with pytest.raises(EngineError, match="never comes to"):
+        debugger.seek("main/outer[9]/body/above")
