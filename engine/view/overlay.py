@@ -54,7 +54,7 @@ class Overlay:
     sparks: dict[str, list[object]] = field(default_factory=dict[str, list[object]])
     """On folded loops: ``engine.view.spark.Spark.as_data``."""
     current: str = ""
-    """Id of the box or frame that the canvas keeps in sight."""
+    """Id of the box or frame that the canvas keeps in sight: what runs next, and in the end what ran last."""
 
     def as_data(self) -> dict[str, object]:
         """Plain dictionaries and lists, for JSON."""
@@ -144,7 +144,8 @@ class _Painter:
         self._graphs = dict(self.copies.graphs)
         self._rows: dict[str, tuple[Program, int]] = {}
         self.running = {frame.static: frame for frame in debugger.frames()} | self.copies.running
-        self.overlay = Overlay(current=self._current())
+        self.next = self._next()
+        self.overlay = Overlay(current=self.next or self._last())
 
     def paint(self) -> Overlay:
         for node in self.view.nodes:
@@ -158,7 +159,7 @@ class _Painter:
             (self._copy if cluster.kind == "copy" else self._frame)(cluster)
         return self.overlay
 
-    def _current(self) -> str:
+    def _next(self) -> str:
         """The box of what runs next, or the frame: at the end of a body what decides upon another one, or hands out the branch's values."""
         cursor = self.debugger.cursor
         if cursor.kind == "finished":
@@ -172,6 +173,12 @@ class _Painter:
         frame = self._frame_of.get(static)
         shown = self.view.node_of.get(static) if frame is not None else self.view.showing(static)
         return shown.id if shown is not None else frame or ""
+
+    def _last(self) -> str:
+        """The frame of what ran last, or its box."""
+        static = self.view.place_of(self.debugger.cursor.previous or "")
+        shown = self.view.showing(static)
+        return self._frame_of.get(static) or (shown.id if shown is not None else "")
 
     @cached_property
     def _frame_of(self) -> Mapping[str, str]:
@@ -190,7 +197,7 @@ class _Painter:
             self._folded(node)
 
     def _status(self, node: ViewNode) -> str:
-        if node.id == self.overlay.current:
+        if node.id == self.next:
             return "failed" if self.statuses.get(node.address) == "failed" else "current"
         if node.members:
             found = {self.statuses.get(member, "waiting") for member in node.members}
@@ -267,7 +274,7 @@ class _Painter:
     def _copy(self, cluster: ViewCluster) -> None:
         """One iteration of an unrolled loop: whether it is now, and of how many."""
         state, total = self.copies.state[cluster.id], self.copies.total.get(cluster.body)
-        present = " current" if cluster.id == self.overlay.current else ""
+        present = " current" if cluster.id == self.next else ""
         self.overlay.frames[cluster.id] = f"{state}{present}"
         words = {"active": "now", "waiting": "", "skipped": "did not run", "done": ""}[state]
         number = f"of {total:,}" if total is not None and state != "skipped" else ""
@@ -275,7 +282,7 @@ class _Painter:
 
     def _frame(self, cluster: ViewCluster) -> None:
         frame = self.running.get(cluster.body)
-        present = " current" if cluster.id == self.overlay.current else ""
+        present = " current" if cluster.id == self.next else ""
         if cluster.kind in ("then", "else"):
             found = self._branch(cluster.address)
             if found != "waiting":
