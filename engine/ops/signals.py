@@ -156,19 +156,24 @@ def istft(
     length = wanted if wanted > 0 else whole - 2 * margin
     check_elements(prod(values.shape[:-2]) * (max(length, whole) + count * size), "the signal")
     weights = _padded_window(window, size)
-    frames = np.fft.irfft(values.swapaxes(-1, -2), size, -1) * weights
-    signal = np.zeros((*values.shape[:-2], whole), frames.dtype)
-    total = np.zeros(whole, frames.dtype)
-    for place in range(count):
-        signal[..., place * step : place * step + size] += frames[..., place, :]
-        total[place * step : place * step + size] += weights * weights
+    signal = _overlapped(np.fft.irfft(values.swapaxes(-1, -2), size, -1) * weights, step)
     if normalized:
         signal *= signal.dtype.type(np.sqrt(size))
+    total = _overlapped(np.broadcast_to(weights * weights, (count, size)), step)
     np.divide(signal, total, out=signal, where=total != 0)
     result = np.zeros((*signal.shape[:-1], length), signal.dtype)
     shown = signal[..., margin : margin + length]
     result[..., : shown.shape[-1]] = shown
     return rounded(result, data.dtype)
+
+
+def _overlapped(frames: np.ndarray, step: int) -> np.ndarray:
+    """The sum of frames [..., count, size] that begin ``step`` samples after each other."""
+    count, size = frames.shape[-2:]
+    total = np.zeros((*frames.shape[:-2], (count - 1) * step + size), frames.dtype)
+    for place in range(count):
+        total[..., place * step : place * step + size] += frames[..., place, :]
+    return total
 
 
 def _frame(frame_size: Array, frame_step: Array) -> tuple[int, int]:

@@ -31,6 +31,13 @@ class _Detections:
     priors: np.ndarray
     scores: np.ndarray
 
+    def ordered(self, order: np.ndarray) -> _Detections:
+        return _Detections(self.labels[order], self.priors[order], self.scores[order])
+
+    def best(self, most: int) -> _Detections:
+        """Those with the highest scores, of equal ones the first priors."""
+        return self.ordered(np.lexsort((self.priors, -self.scores))[:most])
+
 
 def detection_output(
     offsets: Array,
@@ -62,15 +69,8 @@ def detection_output(
     Boxes are offsets [N, priors * classes * 4] from priors [1 or N, 1 or 2, priors * 4 or 5]; with five inputs they are offset twice, and
     priors with little ``objectness`` count as background.
     """
-    for array, rank, what in ((offsets, 2, "the table of offsets"), (confidences, 2, "the table of scores"), (priors, 3, "the priors")):
-        check_rank(array, rank, what)
-    images, size = len(offsets), 4 if normalized else 5
-    count = priors.shape[2] // size
-    keep = keep_top_k[0] if keep_top_k else -1
-    classes = num_classes or (confidences.shape[1] // count if count else 0)
-    places = 1 if share_location else classes
-    if not count or offsets.size != images * count * places * 4 or confidences.size != images * count * classes:
-        raise ValueError(f"offsets {offsets.shape}, scores {confidences.shape} and priors {priors.shape} do not fit together")
+    images, size, keep = len(offsets), 4 if normalized else 5, keep_top_k[0] if keep_top_k else -1
+    count, classes, places = _counts(offsets, confidences, priors, size, num_classes, share_location)
     length = _rows(images, count, classes, keep, top_k)
     check_elements(length * 7, "the detections")
     scores = _wide(confidences).reshape(images, count, classes)
@@ -83,21 +83,35 @@ def detection_output(
             # As in OpenVINO, where what is decoded counts as pixels each time.
             boxes = boxes / np.array([input_width, input_height] * 2, _F32)
     decoded = decode(boxes, _wide(offsets).reshape(images, count, places, 4))
+    pick = _by_best_class if decrease_label_id else _by_class
+    rows = []
+    for image, own in enumerate(decoded):
+        found = _limited(pick(own, scores[image], background_label_id, confidence_threshold, top_k, nms_threshold), keep)
+        corners = own[found.priors, found.labels if places > 1 else 0]
+        corners = np.clip(corners, 0, 1) if clip_after_nms else corners
+        rows.append(np.column_stack([np.full(len(corners), image), found.labels - decrease_label_id, found.scores, corners]))
+    return narrowed(_ended(rows, length).reshape(1, 1, length, 7), offsets.dtype)
+
+
+def _counts(offsets: Array, scores: Array, priors: Array, size: int, num_classes: int, shared: bool) -> tuple[int, int, int]:
+    """How many priors and classes there are, and for how many classes a prior has offsets of its own."""
+    for array, rank, what in ((offsets, 2, "the table of offsets"), (scores, 2, "the table of scores"), (priors, 3, "the priors")):
+        check_rank(array, rank, what)
+    images, count = len(offsets), priors.shape[2] // size
+    classes = num_classes or (scores.shape[1] // count if count else 0)
+    places = 1 if shared else classes
+    if not count or offsets.size != images * count * places * 4 or scores.size != images * count * classes:
+        raise ValueError(f"offsets {offsets.shape}, scores {scores.shape} and priors {priors.shape} do not fit together")
+    return count, classes, places
+
+
+def _ended(rows: Sequence[np.ndarray], length: int) -> np.ndarray:
+    """A table of so many rows; where there are fewer, one that begins with -1 ends them."""
     table = np.zeros((length, 7), _F32)
-    found = 0
-    for image in range(images):
-        own = decoded[image]
-        pick = _by_best_class if decrease_label_id else _by_class
-        detections = pick(own, scores[image], background_label_id, confidence_threshold, top_k, nms_threshold)
-        detections = _limited(detections, keep)
-        corners = own[detections.priors, detections.labels if places > 1 else 0]
-        last = min(found + len(corners), length)
-        rows = [np.full(len(corners), image), detections.labels - decrease_label_id, detections.scores]
-        table[found:last] = np.column_stack([*rows, np.clip(corners, 0, 1) if clip_after_nms else corners])[: last - found]
-        found = last
-    if found < length:
-        table[found, 0] = -1
-    return narrowed(table.reshape(1, 1, length, 7), offsets.dtype)
+    found = np.concatenate([np.zeros((0, 7), _F32), *rows])[:length]
+    table[: len(found)] = found
+    table[len(found) : len(found) + 1, 0] = -1
+    return table
 
 
 def _wide(array: Array) -> np.ndarray:
@@ -176,9 +190,8 @@ def _limited(detections: _Detections, most: int) -> _Detections:
     """The ``most`` best of all classes, class by class again; all of them when ``most`` is negative."""
     if most < 0 or len(detections.labels) <= most:
         return detections
-    order = np.lexsort((detections.priors, -detections.scores))[:most]
-    order = order[np.argsort(detections.labels[order], kind="stable")]
-    return _Detections(detections.labels[order], detections.priors[order], detections.scores[order])
+    kept = detections.best(most)
+    return kept.ordered(np.argsort(kept.labels, kind="stable"))
 
 
 def detectron_output(
@@ -202,33 +215,31 @@ def detectron_output(
     Class 0 is the background.
     """
     del class_agnostic_box_regression  # the background has no detections either way
-    check_rank(regions, 2, "the table of regions")
-    count = len(regions)
-    if (
-        regions.shape != (count, 4)
-        or deltas.shape != (count, 4 * num_classes)
-        or scores.shape != (count, num_classes)
-        or image_info.size < 2
-    ):
-        raise ValueError(f"regions {regions.shape}, deltas {deltas.shape}, scores {scores.shape}: they do not fit together")
-    if len(deltas_weights) != 4:
-        raise ValueError(f"{len(deltas_weights)} weights of the deltas: expected 4")
+    _check_detectron(regions, deltas, scores, image_info, deltas_weights, num_classes)
     check_elements(4 * max_detections_per_image, "the detections")
     chances = _wide(scores)
-    boxes, usable = _refined(_wide(regions), _wide(deltas).reshape(count, num_classes, 4), deltas_weights, max_delta_log_wh)
+    boxes, usable = _refined(_wide(regions), _wide(deltas).reshape(len(regions), num_classes, 4), deltas_weights, max_delta_log_wh)
     parts = []
     for label in range(1, num_classes):
         order = best_first(np.where(usable, chances[:, label], 0), float(_F32(score_threshold)))
         parts.append((label, order[best(boxes[order, label], nms_threshold, len(order), pixels=True)[:post_nms_count]]))
     found = _joined(parts, chances)
     if len(found.labels) > max_detections_per_image:
-        order = np.lexsort((found.priors, -found.scores))[:max_detections_per_image]
-        found = _Detections(found.labels[order], found.priors[order], found.scores[order])
+        found = found.best(max_detections_per_image)
     corners = np.zeros((max_detections_per_image, 4), _F32)
     labels, values = np.zeros(max_detections_per_image, np.int32), np.zeros(max_detections_per_image, _F32)
     filled = len(found.labels)
     corners[:filled], labels[:filled], values[:filled] = boxes[found.priors, found.labels], found.labels, found.scores
     return narrowed(corners, regions.dtype), labels, narrowed(values, regions.dtype)
+
+
+def _check_detectron(regions: Array, deltas: Array, scores: Array, image_info: Array, weights: Sequence[float], classes: int) -> None:
+    check_rank(regions, 2, "the table of regions")
+    expected = [(len(regions), 4), (len(regions), 4 * classes), (len(regions), classes)]
+    if [regions.shape, deltas.shape, scores.shape] != expected or image_info.size < 2:
+        raise ValueError(f"regions {regions.shape}, deltas {deltas.shape}, scores {scores.shape}: they do not fit together")
+    if len(weights) != 4:
+        raise ValueError(f"{len(weights)} weights of the deltas: expected 4")
 
 
 def _refined(regions: np.ndarray, deltas: np.ndarray, weights: Sequence[float], most: float) -> tuple[np.ndarray, np.ndarray]:

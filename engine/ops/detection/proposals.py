@@ -52,8 +52,7 @@ def proposal_4(
     Fewer regions end with a row that begins with -1; zeros follow.
     """
     batch, channels, height, width = _four(scores)
-    count = channels // 2
-    tensorflow = framework == "tensorflow"
+    count, tensorflow = channels // 2, framework == "tensorflow"
     if deltas.shape != (batch, 4 * count, height, width) or len(ratio) * len(scale) != count or image_info.size < 3:
         raise ValueError(f"scores {scores.shape}, deltas {deltas.shape}, {len(ratio) * len(scale)} anchors: they do not fit together")
     check_elements(batch * post_nms_topn * 5, "the proposals")
@@ -61,16 +60,13 @@ def proposal_4(
     limits = info[[0, 1, 0, 1] if tensorflow else [1, 0, 1, 0]]  # TensorFlow's boxes begin with y
     edge = _F32(0 if tensorflow else 1)
     least = _F32(min_size) * info[[3 if info.size > 3 else 2, 2]]
-    places = np.arange(height, dtype=_F32)[:, None] * feat_stride, np.arange(width, dtype=_F32) * feat_stride
-    down, across = np.broadcast_arrays(*places)
-    shift = np.stack([down, across] * 2 if tensorflow else [across, down] * 2, -1)
-    anchors = shift[:, :, None] + _anchors(base_size, ratio, scale, tensorflow)
+    anchors = _shifts(height, width, feat_stride, tensorflow) + _anchors(base_size, ratio, scale, tensorflow)
     if tensorflow:
         anchors = np.clip(anchors, 0, limits)
+    growth = np.array([box_coordinate_scale] * 2 + [box_size_scale] * 2, _F32)
     regions, chances = np.zeros((batch, post_nms_topn, 5), _F32), np.zeros((batch, post_nms_topn), _F32)
     for number in range(batch):
-        moves = _by_cell(widened(np.asarray(deltas))[number], 4) / np.array([box_coordinate_scale] * 2 + [box_size_scale] * 2, _F32)
-        boxes = _moved(anchors, moves, edge, 0)
+        boxes = _moved(anchors, _by_cell(widened(np.asarray(deltas))[number], 4) / growth, edge, 0)
         if clip_before_nms:
             boxes = np.clip(boxes, 0, limits - edge)
         large = (boxes[..., 2:] - boxes[..., :2] + edge >= least).all(-1)
@@ -88,6 +84,12 @@ def _four(scores: Array) -> tuple[int, int, int, int]:
     check_rank(scores, 4, "the scores")
     batch, channels, height, width = scores.shape
     return batch, channels, height, width
+
+
+def _shifts(height: int, width: int, stride: int, tensorflow: bool) -> np.ndarray:
+    """Where each cell lies, [H, W, 1, 4]."""
+    down, across = np.broadcast_arrays(np.arange(height, dtype=_F32)[:, None] * stride, np.arange(width, dtype=_F32) * stride)
+    return np.stack([down, across] * 2 if tensorflow else [across, down] * 2, -1)[:, :, None]
 
 
 def _anchors(base: int, ratios: Sequence[float], scales: Sequence[float], tensorflow: bool) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 from engine.ops.declare import Array
 from engine.ops.precision import computable, rounded
 from engine.ops.sequence.recurrent import (
+    Activation,
     Step,
     check_weights,
     chosen,
@@ -84,20 +85,21 @@ def lstm_cell_with_peepholes(
     peep = np.zeros((3, hidden_size), previous.dtype) if peepholes is None else computable(peepholes).reshape(3, hidden_size)
     first, second, third = chosen(activations, _DEFAULTS)
     forget, enter, candidate, leave = gate_of
-    forget += peep[0] * previous
-    enter += peep[1] * previous
-    for gate, function in ((forget, first), (enter, first), (candidate, second)):
-        clipped(gate, clip)
-        function(gate, gate)
-    if input_forget:
-        enter = 1 - forget
-    state = forget * previous + enter * candidate
-    leave += peep[2] * state
-    clipped(leave, clip)
-    first(leave, leave)
+    _activate(forget, first, clip, peep[0] * previous)
+    _activate(enter, first, clip, peep[1] * previous)
+    _activate(candidate, second, clip)
+    state = forget * previous + (1 - forget if input_forget else enter) * candidate
+    _activate(leave, first, clip, peep[2] * state)
     shown = np.empty_like(state)
     third(state, shown)
     return rounded(leave * shown, dtype), rounded(state, dtype)
+
+
+def _activate(gate: np.ndarray, function: Activation, clip: float, peeped: np.ndarray | float = 0) -> None:
+    """What a gate gets besides is added, and its function taken, in place."""
+    gate += peeped
+    clipped(gate, clip)
+    function(gate, gate)
 
 
 def lstm_sequence(
