@@ -203,7 +203,7 @@ class Canvas {
     return part && address ? { address, x: this.camera.x + (part.at.x + MARGIN) * this.camera.k, y: this.camera.y + (part.at.y + MARGIN) * this.camera.k } : null;
   }
 
-  async show(structure, subject, ladder = LADDER) {
+  async show(structure, subject, ladder = ladderOf(structure)) {
     this.dress();
     if (this.structure?.hash === structure.hash) {
       if (this.subject !== subject) {
@@ -225,7 +225,7 @@ class Canvas {
       this.say(dense ? "Too dense to lay out in time: folding more…" : `The picture could not be laid out: ${error.message}`);
       if (dense) this.send({ kind: "too_dense", root: structure.root });
       // Where no other picture comes, nothing could be folded.
-      if (dense && ladder === LADDER) setTimeout(() => turn === this.turn && this.show(structure, subject, PATIENT), UNFOLDABLE);
+      if (dense && ladder !== PATIENT) setTimeout(() => turn === this.turn && this.show(structure, subject, PATIENT), UNFOLDABLE);
     } finally {
       clearTimeout(slow);
     }

@@ -133,27 +133,43 @@ function drawLine(id, edge, line, layers, parts, frame, taken) {
 const areaOf = (middle, width, height) => ({ left: middle.x - width / 2, right: middle.x + width / 2, top: middle.y - height / 2, bottom: middle.y + height / 2 });
 const overlap = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 
-/** A place right beside a curve at the height where the layout kept room for a label, and on which side of it; that room where another thing is. */
+const RISE = 16; // how much higher or lower a chip is tried at a time
+const TRIES = [0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6];
+
+/** A place right beside a curve, near the height where the layout kept room for a label, and on which side of it; that room where all else is taken. */
 function beside(points, label, frame, taken) {
   const wanted = label ?? points[Math.floor(points.length / 2)];
-  let best = points[0];
-  for (let i = 0; i + 3 < points.length; i += 3) {
-    for (let t = 0; t <= 1; t += 0.1) {
-      const mix = (key) => (1 - t) ** 3 * points[i][key] + 3 * (1 - t) ** 2 * t * points[i + 1][key] + 3 * (1 - t) * t * t * points[i + 2][key] + t ** 3 * points[i + 3][key];
-      const one = { x: mix("x"), y: mix("y") };
-      if (Math.abs(one.y - wanted.y) < Math.abs(best.y - wanted.y)) best = one;
+  const curve = sampled(points);
+  const room = BACK_CHIP * CHIP.character + CHIP.padding + 6;
+  // Inside the frame, even if the chip then covers a little of its own line.
+  const [least, most] = frame ? [frame.x + room, frame.x + frame.width - room] : [-Infinity, Infinity];
+  for (const turn of TRIES) {
+    const y = wanted.y + turn * RISE;
+    const near = curve.reduce((best, one) => (Math.abs(one.y - y) < Math.abs(best.y - y) ? one : best));
+    if (Math.abs(near.x - wanted.x) > 130 || Math.abs(near.y - y) > 30) continue;
+    const first = wanted.x >= near.x ? 1 : -1;
+    for (const side of [first, -first]) {
+      const x = side > 0 ? Math.min(near.x + 7, most) : Math.max(near.x - 7, least);
+      const area = areaOf({ x: x + (side * room) / 2, y }, room, 2 * CHIP.height + 4);
+      if (taken.some((one) => overlap(one, area))) continue;
+      taken.push(area);
+      return { x, y, side };
     }
   }
-  if (Math.abs(best.x - wanted.x) > 130 || Math.abs(best.y - wanted.y) > 30) return { ...wanted, side: 0 };
-  const side = wanted.x >= best.x ? 1 : -1;
-  // Inside the frame, even if the chip then covers a little of its own line.
-  const room = BACK_CHIP * CHIP.character + CHIP.padding + 6;
-  const [least, most] = frame ? [frame.x + room, frame.x + frame.width - room] : [-Infinity, Infinity];
-  const x = side > 0 ? Math.min(best.x + 7, most) : Math.max(best.x - 7, least);
-  const area = areaOf({ x: x + (side * room) / 2, y: wanted.y }, room, 2 * CHIP.height + 4);
-  const free = !taken.some((one) => overlap(one, area));
-  taken.push(free ? area : areaOf(wanted, room, 2 * CHIP.height + 4));
-  return free ? { x, y: wanted.y, side } : { ...wanted, side: 0 };
+  taken.push(areaOf(wanted, room, 2 * CHIP.height + 4));
+  return { ...wanted, side: 0 };
+}
+
+/** Points along a curve of Bezier pieces. */
+function sampled(points) {
+  const found = [points[0]];
+  for (let i = 0; i + 3 < points.length; i += 3) {
+    for (let t = 0.1; t <= 1; t += 0.1) {
+      const mix = (key) => (1 - t) ** 3 * points[i][key] + 3 * (1 - t) ** 2 * t * points[i + 1][key] + 3 * (1 - t) * t * t * points[i + 2][key] + t ** 3 * points[i + 3][key];
+      found.push({ x: mix("x"), y: mix("y") });
+    }
+  }
+  return found;
 }
 
 const at = (point) => `${point.x.toFixed(1)} ${point.y.toFixed(1)}`;

@@ -10,11 +10,11 @@ const shared = (globalThis[Symbol.for("loopscope.canvas")] ??= {
 });
 
 // What to try when a layout takes too long: [extra graph attributes, milliseconds]. Two seconds in all; then more has to be folded.
-const LADDER = [
-  [{}, 850],
-  [{ nslimit: 0.1, nslimit1: 0.1, mclimit: 0.1 }, 350],
-  [{ nslimit: 0.1, nslimit1: 0.1, mclimit: 0.1, splines: "line" }, 800],
-];
+const ROUGH = { nslimit: 0.1, nslimit1: 0.1, mclimit: 0.1 };
+const LADDER = [[{}, 850], [ROUGH, 350], [{ ...ROUGH, splines: "line" }, 800]];
+// A small picture takes so long on a busy machine only: it gets more of the two seconds for the layout that is worth waiting for.
+const SMALL = 150;
+const LADDER_OF_SMALL = [[{}, 1500], [ROUGH, 500]];
 // Another way to find the rows, slower but blind to frames: for pictures in which lines run upwards, because a frame was set too high.
 const LEVEL = [{ newrank: true }, 450];
 // For a picture of which nothing more can be folded: on a busy machine even a small one may take longer than the ladder gives it.
@@ -81,12 +81,16 @@ let worker = null;
 let queue = Promise.resolve();
 
 /** Geometry of a structure; TooDense when no step of the ladder finishes in time. One layout runs at a time. */
-function layOut(structure, ladder = LADDER) {
+function layOut(structure, ladder = ladderOf(structure)) {
   const known = shared.layouts.get(structure.hash);
   if (known) return Promise.resolve(known);
   const made = queue.then(() => climb(structure, ladder));
   queue = made.catch(() => {});
   return made;
+}
+
+function ladderOf(structure) {
+  return Object.keys(structure.nodes).length < SMALL ? LADDER_OF_SMALL : LADDER;
 }
 
 async function climb(structure, ladder) {
@@ -105,7 +109,7 @@ async function climbOnce(dot, ladder) {
     let answer = await attempt(dot, rung);
     if (answer === null) continue;
     const upwards = linesUpwards(answer);
-    if (upwards && rung === LADDER[0]) {
+    if (upwards && rung === ladder[0]) {
       const levelled = await attempt(dot, LEVEL);
       if (levelled !== null && linesUpwards(levelled) < upwards) answer = levelled;
     }
