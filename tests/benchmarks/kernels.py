@@ -171,6 +171,14 @@ def layers() -> list[Layer]:
         ),
         Layer("gather 128 of 30000x768", "Gather", 8, [numbers(30000, 768), _RANDOM.integers(0, 30000, 128), np.array(0)], {}, (0, 2)),
         Layer("top 100 of 10000", "TopK", 11, [numbers(100, 10000), np.array(100)], {"axis": 1, "mode": "max", "sort": "value"}, (1,)),
+        Layer(
+            "top 20 of 64 channels 56x56",
+            "TopK",
+            11,
+            [numbers(1, 64, 56, 56), np.array(20)],
+            {"axis": 1, "mode": "max", "sort": "value"},
+            (1,),
+        ),
     ]
 
 

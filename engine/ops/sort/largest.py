@@ -20,8 +20,14 @@ _MANY = 1 << 15
 """So many elements are worth a look at groups of them first: on some processors numpy partitions slowly."""
 _GROUPS, _LEAST_DEPTH = 64, 4
 """At least so many groups, of at least so many elements."""
-_FEW_ROUNDS, _SHORT = 8, 255
-"""So few elements along so short an axis, when it is not the last one, are found one after the other."""
+_WORTH_NUMBERS, _PAIRS = 1 << 11, 8
+"""From so many elements on, with more than so many along the axis, they are sorted together with their positions, as numbers."""
+_FEWER, _SHORT = 4, 255
+"""An axis up to so long is sorted whole as well when more than so few are asked for and elements and positions are one number."""
+_BLOCK = 1 << 15
+"""So many of these numbers stay in a processor's cache."""
+_FEW_ROUNDS = 5
+"""So few elements along a short axis, when it is not the last one, are found one after the other."""
 
 
 def top_k(
@@ -115,7 +121,8 @@ def _worst(dtype: np.dtype, largest: bool) -> float | int:
 def _best(keys: np.ndarray, count: int, largest: bool) -> np.ndarray:
     """Positions along the last axis of the best ``count`` elements, the best first."""
     length = keys.shape[-1]
-    if count > 0 and length > _FEW and 4 * count <= length:
+    whole = length <= _FEW or (length <= _SHORT and count > _FEWER and _are_numbers(keys))
+    if count > 0 and not whole and 4 * count <= length:
         threshold = _threshold(keys, count, largest)
         wanted = count * (keys.size // length)
         chosen = keys >= threshold if largest else keys <= threshold
@@ -124,9 +131,9 @@ def _best(keys: np.ndarray, count: int, largest: bool) -> np.ndarray:
         # Neither number is right where a threshold is NaN; then everything is sorted.
         if np.count_nonzero(chosen) == wanted:
             places = (np.flatnonzero(chosen) % length).reshape((*keys.shape[:-1], count))
-            order = _sorted_places(np.take_along_axis(keys, places, -1), largest)
+            order = _sorted_places(np.take_along_axis(keys, places, -1), count, largest)
             return np.take_along_axis(places, order, -1)
-    return _sorted_places(keys, largest)[..., :count]
+    return _sorted_places(keys, count, largest)
 
 
 def _threshold(keys: np.ndarray, count: int, largest: bool) -> np.ndarray:
@@ -170,13 +177,50 @@ def _first_of_equals(keys: np.ndarray, threshold: np.ndarray, count: int, larges
     return better | (equal & (equal.cumsum(-1) <= missing))
 
 
-def _sorted_places(keys: np.ndarray, largest: bool) -> np.ndarray:
+def _sorted_places(keys: np.ndarray, count: int, largest: bool) -> np.ndarray:
+    """Positions along the last axis of the first ``count`` elements of a stable sort."""
+    if _are_numbers(keys):
+        return _sorted_numbers(keys, count, largest)
     if not largest:
         forwards: np.ndarray = keys.argsort(-1, kind="stable")
-        return forwards
+        return forwards[..., :count]
     backwards = keys[..., ::-1].argsort(-1, kind="stable")[..., ::-1]
-    found: np.ndarray = keys.shape[-1] - 1 - backwards
+    found: np.ndarray = keys.shape[-1] - 1 - backwards[..., :count]
     return found
+
+
+def _are_numbers(keys: np.ndarray) -> bool:
+    """Whether an element and its position make one number, and it is worth to make it."""
+    return keys.size >= _WORTH_NUMBERS and keys.dtype.itemsize <= 4 and _PAIRS < keys.shape[-1] < 1 << 32
+
+
+def _sorted_numbers(keys: np.ndarray, count: int, largest: bool) -> np.ndarray:
+    """As ``_sorted_places``, some rows at a time, which stay in a processor's cache."""
+    rows = keys.reshape(-1, keys.shape[-1])
+    places = np.empty((len(rows), count), np.int64)
+    together = max(1, _BLOCK // rows.shape[-1])
+    for start in range(0, len(rows), together):
+        numbers = _numbers(rows[start : start + together], largest)
+        numbers.sort(-1)
+        np.bitwise_and(numbers[:, :count], 0xFFFF_FFFF, out=places[start : start + together])
+    return places.reshape(*keys.shape[:-1], count)
+
+
+def _numbers(keys: np.ndarray, largest: bool) -> np.ndarray:
+    """Each element and its position in one number, which numpy sorts many times as fast as it sorts positions by elements."""
+    order = keys
+    if keys.dtype.kind == "f":
+        bits = (keys + keys.dtype.type(0)).view(np.int32)  # -0 becomes 0
+        order = bits ^ ((bits >> 31) & 0x7FFF_FFFF)
+        order[np.isnan(keys)] = 0x7FFF_FFFF
+    numbers = order.astype(np.int64)
+    if keys.dtype == np.uint32:
+        numbers -= 1 << 31
+    if largest:
+        np.invert(numbers, out=numbers)
+    numbers <<= 32
+    numbers |= np.arange(keys.shape[-1])
+    return numbers
 
 
 def _infer_top_k(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:

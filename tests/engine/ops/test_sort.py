@@ -80,6 +80,8 @@ SPECIAL = [math.nan, math.inf, -math.inf]
         ((20, 300), 0, 8),
         ((3, 300, 40), 1, 5),
         ((2, 9), 0, 2),
+        ((500, 40), 1, 30),
+        ((60, 70), 0, 6),
     ],
     ids=str,
 )
@@ -100,6 +102,29 @@ def test_top_k_of_much(dtype: type, shape: tuple[int, ...], axis: int, count: in
     expected = expected.take(range(count), axis)
     np.testing.assert_array_equal(places, expected)
     np.testing.assert_array_equal(best, np.take_along_axis(data, expected, axis))
+
+
+EXTREMES = {
+    "u32": np.array([0, 1, 2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1], np.uint32),
+    "i32": np.array([-(2**31), -(2**31) + 1, -1, 0, 2**31 - 1], np.int32),
+    "i8": np.array([-128, -1, 0, 127], np.int8),
+    "f32": np.array([-np.inf, -3e38, -1e-45, -0.0, 0.0, 1e-45, 3e38, np.inf, np.nan, -np.nan], np.float32),
+    "f16": np.array([-np.inf, -65504, -6e-8, -0.0, 0.0, 6e-8, np.inf, np.nan, -np.nan], np.float16),
+}
+
+
+@pytest.mark.parametrize("mode", ["max", "min"])
+@pytest.mark.parametrize("length", [20, 250])
+@pytest.mark.parametrize("values", EXTREMES.values(), ids=EXTREMES.keys())
+def test_top_k_of_extremes(values: np.ndarray, length: int, mode: str) -> None:
+    """Zeros of both signs are equal, and so is every NaN, which is greater than all."""
+    data = np.random.default_rng(3).choice(values, (300, length))
+    attributes = {"axis": "1", "mode": mode, "sort": "value", "index_element_type": "i64"}
+    best, places = ours("TopK", 11, [data, whole(length // 2)], attributes)
+    ranks = np.searchsorted(np.unique(values + 0), data + 0)  # one number for each value, in its order
+    order = (-ranks if mode == "max" else ranks).argsort(1, kind="stable")[:, : length // 2]
+    np.testing.assert_array_equal(places, order)
+    np.testing.assert_array_equal(best, np.take_along_axis(data, order, 1))
 
 
 @pytest.mark.parametrize("element_type", [t for t in ElementType if (t.is_float or t.is_integer) and not t.dtype.names], ids=str)
