@@ -69,6 +69,8 @@ def _packed(values: list[Any], scalar: np.dtype | None) -> Any:
     kind = type(first)
     if isinstance(first, np.generic):
         if scalar is not None or list(map(type, values)).count(kind) == len(values):
+            if first.dtype.kind == "f":
+                return np.fromiter(values, first.dtype, len(values))
             try:
                 return np.frombuffer(b"".join(values), first.dtype)
             except TypeError:

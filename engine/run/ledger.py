@@ -49,8 +49,8 @@ class IfTable:
         self.pending.clear()
 
     def append(self, taken: np.ndarray) -> None:
-        """Branches after the others."""
-        self.branches.extend(taken.astype(np.uint8).tobytes())
+        """Branches after the others: truth values."""
+        self.branches.extend(taken.tobytes())
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,8 @@ class Ledger:
     tables: list[LoopTable | IfTable] = field(default_factory=list[LoopTable | IfTable])
     rows: dict[int, Rows] = field(default_factory=dict[int, Rows])
     """By program number; programs of which nothing is recorded have none."""
+    bytes: int = 0
+    """What the columns take; they only grow when they are packed."""
     _counted: list[int] = field(default_factory=list[int])
     _ended: list[int] = field(default_factory=list[int])
     """By table number: iterations of the executions of a loop that have ended."""
@@ -178,15 +180,14 @@ class Ledger:
         for table in self.tables:
             if isinstance(table, IfTable):
                 table.pack()
+        self.bytes = sum(rows.bytes for rows in self.rows.values())
         while self.bytes > self.record.budget_bytes:
             largest = max(self.rows.values(), key=lambda rows: rows.bytes)
             if max((column.packed for column in largest.columns.values()), default=0) < 2:
                 break
+            self.bytes -= largest.bytes
             largest.thin()
-
-    @property
-    def bytes(self) -> int:
-        return sum(rows.bytes for rows in self.rows.values())
+            self.bytes += largest.bytes
 
 
 def recorded_slots(program: Program, record: Record) -> tuple[int, ...]:

@@ -49,7 +49,7 @@ class Control:
     _since: float = 0.0
     _pulse: float = 0.0
     _running: int = 0
-    _yielded: float = 0.0
+    _yielded: float = field(default_factory=time.perf_counter)
 
     @property
     def most_elements(self) -> int | None:
@@ -124,11 +124,11 @@ class Control:
     def next_stretch(self, stretch: int) -> int:
         """How many iterations to run before the next look, so that looks are some milliseconds apart."""
         now = time.perf_counter()
+        elapsed = now - self._pulse
         if now - self._yielded > _YIELD_EVERY:
             # The interpreter hands over between threads when it likes, which may take half a second: too long for who wants to stop us.
             time.sleep(1e-6)
-            self._yielded = now
-        elapsed = now - self._pulse
+            self._yielded = now = time.perf_counter()
         self._pulse = now
         if elapsed < _SHORT:
             stretch = min(stretch * (2 if elapsed * 10 > _SHORT else 8), _MOST_ITERATIONS_UNWATCHED)

@@ -26,7 +26,7 @@ _MOST_NESTED_LOOPS = 8
 """CPython refuses more than 20 nested blocks in one function; a loop takes two."""
 _MOST_NESTED_REGIONS = 24
 _MOST_INSTRUCTIONS = 20_000
-_MOST_PENDING = 16384
+_MOST_PENDING = 8192
 _CONDITION = ENDINGS.index("condition")
 
 

@@ -13,13 +13,14 @@ from engine.run.ledger import can_prove_endless
 from engine.run.limits import Paused
 from engine.run.places import Loop
 from engine.run.plan import LoopRegion, Program
+from engine.run.regions import holds_loops
 from engine.run.restore import restore
 
 if TYPE_CHECKING:
     from engine.run.machine import Frame, Machine
 
 _INTERPRETED_FIRST = 2
-"""Iterations of a loop that are interpreted before code is generated for it: short loops never pay for that."""
+"""Iterations of a loop that are interpreted before code is generated for it: short loops never pay for that. One where it holds loops."""
 _WATCH_AFTER = 1 << 16
 """Iterations of a loop without limit before the machine looks whether its state repeats."""
 
@@ -27,7 +28,10 @@ _WATCH_AFTER = 1 << 16
 def may_run(frame: Frame) -> bool:
     """At the beginning of an iteration of a loop that has shown that it is no short one."""
     region = frame.region
-    return region is not None and frame.position == 0 and frame.iteration >= _INTERPRETED_FIRST and source.can_generate(region)
+    if region is None or frame.position or not frame.iteration:
+        return False
+    shown = frame.iteration >= _INTERPRETED_FIRST or holds_loops(region.program)
+    return shown and source.can_generate(region)
 
 
 def run(machine: Machine, frame: Frame, region: LoopRegion) -> None:
