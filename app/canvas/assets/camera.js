@@ -3,12 +3,14 @@
 const ZOOM = { least: 0.08, most: 3, readable: 0.75, words: 0.34 };
 const CLICK_DISTANCE = 4;
 const GLIDE = 220;
+const REST = 160; // milliseconds without a movement
 
 class Camera {
   constructor(stage, wrapper, overview) {
-    Object.assign(this, { stage, wrapper, overview, x: 0, y: 0, k: 1, width: 1, height: 1, pointers: new Map(), moved: 0, onChange: () => {} });
+    Object.assign(this, { stage, wrapper, overview, glass: overview.querySelector(".glass"), x: 0, y: 0, k: 1, width: 1, height: 1, pointers: new Map(), moved: 0, onChange: () => {} });
     stage.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     stage.addEventListener("pointerdown", (event) => this.down(event));
+    stage.addEventListener("mousedown", (event) => event.preventDefault());
     stage.addEventListener("pointermove", (event) => this.move(event));
     for (const name of ["pointerup", "pointercancel"]) stage.addEventListener(name, (event) => this.up(event));
     overview.addEventListener("pointerdown", (event) => this.jump(event));
@@ -27,17 +29,25 @@ class Camera {
   place() {
     this.frame = 0;
     this.wrapper.style.transform = `translate(${this.x}px, ${this.y}px) scale(${this.k})`;
-    this.stage.classList.toggle("far", this.k < ZOOM.words);
     this.drawOverview();
-    this.onChange(this);
   }
 
-  /** At most one transform per frame; rasterised anew only when the picture rests, so that text is crisp and moving is smooth. */
+  /** At most one transform per frame, and nothing else: what it takes to be crisp and easy to read is done when the picture rests. */
   update() {
     this.wrapper.style.willChange = "transform";
-    clearTimeout(this.rest);
-    this.rest = setTimeout(() => (this.wrapper.style.willChange = "auto"), 160);
+    clearTimeout(this.resting);
+    this.resting = setTimeout(() => this.rest(), REST);
     this.frame ||= requestAnimationFrame(() => this.place());
+  }
+
+  rest() {
+    clearTimeout(this.resting);
+    cancelAnimationFrame(this.frame);
+    this.wrapper.style.willChange = "auto";
+    this.stage.classList.toggle("far", this.k < ZOOM.words);
+    this.glassBase = null;
+    this.place();
+    this.onChange(this);
   }
 
   set(x, y, k = this.k) {
@@ -69,7 +79,7 @@ class Camera {
     const readable = Number(getComputedStyle(this.stage).getPropertyValue("--canvas-readable")) || ZOOM.readable; // a page in large type asks for more
     const k = Math.max(fitted, readable);
     this.set((width - this.width * k) / 2, fitted >= readable ? (height - this.height * k) / 2 : 4, k);
-    this.place();
+    this.rest();
   }
 
   glide(x, y, k = this.k) {
@@ -194,10 +204,18 @@ class Camera {
     const [left, top] = [Math.max(0, -this.x / this.k), Math.max(0, -this.y / this.k)];
     const right = Math.min(this.width, (width - this.x) / this.k);
     const bottom = Math.min(this.height, (height - this.y) / this.k);
-    const glass = this.overview.querySelector(".glass");
-    glass.style.transform = `translate(${left * scale}px, ${top * scale}px)`;
-    glass.style.width = `${Math.max(4, (right - left) * scale)}px`;
-    glass.style.height = `${Math.max(4, (bottom - top) * scale)}px`;
+    this.layGlass(left * scale, top * scale, Math.max(4, (right - left) * scale), Math.max(4, (bottom - top) * scale));
+  }
+
+  /** While the picture moves the glass is stretched, which needs no layout, unless its border would be seen to grow. */
+  layGlass(left, top, wide, high) {
+    const { style } = this.glass;
+    const near = (share) => share > 0.6 && share < 1.7;
+    if (!this.glassBase || !near(wide / this.glassBase.wide) || !near(high / this.glassBase.high)) {
+      this.glassBase = { wide, high };
+      Object.assign(style, { width: `${wide}px`, height: `${high}px` });
+    }
+    style.transform = `translate(${left}px, ${top}px) scale(${wide / this.glassBase.wide}, ${high / this.glassBase.high})`;
   }
 
   jump(event) {

@@ -14,7 +14,7 @@ class Canvas {
     this.root.className = "canvas";
     this.root.tabIndex = 0;
     this.root.innerHTML = `
-      <div class="stage"><div class="wrapper"></div></div>
+      <div class="stage"><div class="wrapper"></div><div class="shield"></div></div>
       <div class="tools" role="toolbar" aria-label="View">
         <button data-do="in" title="Zoom in (+)">+</button><button data-do="out" title="Zoom out (−)">−</button>
         <button data-do="fit" title="Show all (0)">⤢</button><button data-do="follow" class="on" title="Follow the current operation">◎</button>
@@ -33,6 +33,7 @@ class Canvas {
     Object.assign(this, { stage: find(".stage"), wrapper: find(".wrapper"), tooltip: find(".tooltip"), notice: find(".notice"), legend: find(".legend"), trace: find(".trace") });
     this.camera = new Camera(this.stage, this.wrapper, find(".overview"));
     this.camera.onChange = () => this.structure && shared.viewports.set(this.place, { x: this.camera.x, y: this.camera.y, k: this.camera.k });
+    this.ring = new Ring();
     this.following = true;
     this.playback = new Playback(this);
     this.listen();
@@ -73,12 +74,15 @@ class Canvas {
   }
 
   save(format) {
-    // A picture on paper has all its words, however far away it is on the screen.
+    // A picture on paper has all its words, however far away it is on the screen, and a ring that is not about to breathe.
     const far = this.stage.classList.contains("far");
+    const moving = this.root.classList.contains("moving");
     this.stage.classList.remove("far");
+    this.root.classList.add("moving");
     const paper = getComputedStyle(this.root).getPropertyValue("--paper").trim();
     const svg = standalone(this.wrapper.querySelector("svg"), paper);
     this.stage.classList.toggle("far", far);
+    this.root.classList.toggle("moving", moving);
     const name = this.structure.root.replace(/[^\w]+/g, "-");
     if (format === "pdf") printPicture(svg, name);
     else savePicture(svg, name, format === "png");
@@ -238,7 +242,7 @@ class Canvas {
     this.latent = Object.keys(structure.edges).filter((id) => structure.edges[id].latent && parts.has(id)).map((id) => parts.get(id));
     this.selected = this.pointed = this.revealed = "";
     this.painting.apply(this.overlay?.hash === structure.hash ? this.overlay : null);
-    this.wrapper.replaceChildren(svg);
+    this.wrapper.replaceChildren(svg, this.ring.element);
     this.root.dataset.hash = structure.hash;
     this.root.dataset.milliseconds = Math.round(geometry.milliseconds);
     this.camera.show(svg);
@@ -258,7 +262,7 @@ class Canvas {
     // A picture that has become small enough to be read as a whole is shown as a whole.
     if (this.camera.k < ZOOM.readable && this.camera.fitted() >= ZOOM.readable) this.camera.begin();
     this.anchor = null;
-    this.camera.place();
+    this.camera.rest();
   }
 
   /** What was clicked stays where it was, but not under the tools. */
@@ -312,6 +316,9 @@ class Canvas {
     this.reveal();
     if (overlay.current !== this.current || overlay.focus !== this.focused) this.follow(overlay);
     this.current = overlay.current;
+    const next = Object.keys(overlay.nodes ?? {}).find((id) => /\b(current|failed)\b/.test(overlay.nodes[id]));
+    const part = this.parts.get(next);
+    this.ring.show(part, part && this.sight(part), overlay.nodes?.[next]);
     this.root.dataset.current = overlay.current ?? "";
     this.root.dataset.painted = overlay.moment ?? "";
   }

@@ -220,6 +220,7 @@ function drawBox(id, node, middle, layers, parts) {
   if (node.kind === "folded") {
     group.append(element("rect", { class: "behind", x: 5, y: 5, width, height, rx: rounding }));
   }
+  group.append(element("rect", { class: "shade", x: 0, y: 1, width, height: height + 0.5, rx: rounding }));
   group.append(element("rect", { class: "body", width, height, rx: rounding }));
   if (node.kind === "folded") group.append(element("rect", { class: "inner", x: 3, y: 3, width: width - 6, height: height - 6, rx: rounding - 2 }));
   if (!pill) group.append(element("rect", { class: "stripe", x: 0, y: rounding, width: 4, height: Math.max(6, height - 2 * rounding), rx: 2 }));
@@ -236,7 +237,7 @@ function drawBox(id, node, middle, layers, parts) {
     chips.push(made);
     layers.chips.append(made.group);
   }
-  parts.set(id, { group, base: `box ${node.kind} ${node.family}`, chips, badge, spark, at: middle, width, height });
+  parts.set(id, { group, base: `box ${node.kind} ${node.family}`, chips, badge, spark, at: middle, width, height, rounding });
 }
 
 const SPARK = { height: 18, left: 14 };
