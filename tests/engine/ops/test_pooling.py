@@ -197,3 +197,26 @@ def test_adaptive_pooling_refuses() -> None:
         ours("AdaptiveAvgPool", 8, [numbers(1, 1, 3, 3), np.array([2])])
     with pytest.raises(ValueError, match="more than the limit"):
         ours("AdaptiveMaxPool", 8, [numbers(1, 1, 3, 3), np.array([2**20, 2**20])])
+
+
+@pytest.mark.parametrize(("shape", "kernel", "strides"), [((2, 3, 40, 300), [3, 3], [2, 2]), ((3, 5, 14, 16), [2, 2], [2, 2])])
+def test_every_other_row_of_short_and_long_ones(shape: tuple[int, ...], kernel: list[int], strides: list[int]) -> None:
+    """Rows beside each other are joined at once where they are short: none takes anything from the plane after its own."""
+    data = numbers(*shape)
+    for begin, end in (([0, 0], [0, 0]), ([1, 1], [0, 1])):
+        attributes = {**window(kernel, strides, begin, end), "rounding_type": "floor", "auto_pad": "explicit"}
+        agree("MaxPool", 1, [data], attributes)
+        agree("AvgPool", 1, [data], {**attributes, "exclude-pad": True})
+
+
+def test_no_row_at_all() -> None:
+    data = np.zeros((1, 2, 0, 4), np.float32)
+    attributes = {
+        "kernel": "2,2",
+        "strides": "2,2",
+        "pads_begin": "0,0",
+        "pads_end": "2,0",
+        "rounding_type": "ceil_torch",
+        "auto_pad": "explicit",
+    }
+    assert ours("AvgPool", 14, [data], {**attributes, "exclude-pad": "false"})[0].shape == (1, 2, 0, 2)
