@@ -10,7 +10,6 @@ class Camera {
     Object.assign(this, { stage, wrapper, overview, glass: overview.querySelector(".glass"), x: 0, y: 0, k: 1, width: 1, height: 1, pointers: new Map(), moved: 0, onChange: () => {} });
     stage.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     stage.addEventListener("pointerdown", (event) => this.down(event));
-    stage.addEventListener("mousedown", (event) => event.preventDefault());
     stage.addEventListener("pointermove", (event) => this.move(event));
     for (const name of ["pointerup", "pointercancel"]) stage.addEventListener(name, (event) => this.up(event));
     overview.addEventListener("pointerdown", (event) => this.jump(event));
