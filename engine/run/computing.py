@@ -50,7 +50,7 @@ class Computing:
             symbol = self._with_arrays(lines, instruction, symbol)
         if self.grows and (self.plan.changed or not self.zeros.is_small(program.address, instruction.node.id, SMALL)):
             symbol = guarded(instruction, self.values, symbol)
-        lines.emit(f"{lines.assigned(instruction.outputs[0])} = {symbol.format(*arguments)}")
+        lines.put(instruction.outputs[0], symbol.format(*arguments))
 
     def _operand(self, lines: Lines, program: Program, slot: int, name: str) -> str:
         """A constant number that meets an array is best an array of rank 0: numpy takes 200 ns less for it, with the same result."""

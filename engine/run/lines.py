@@ -27,12 +27,14 @@ class Lines:
     """What the lines that are being written do."""
     indent: int = 1
     names: dict[int, str] = field(default_factory=dict[int, str])
-    """The local variable of each slot; two slots share one where both hold one value."""
+    """The local variable of each slot, or its expression; two slots share one where both hold one value."""
     head: list[str] = field(default_factory=list[str])
     tail: list[str] = field(default_factory=list[str])
     constants: dict[str, Any] = field(default_factory=lambda: {"np": np})
     moving: set[str] = field(default_factory=set[str])
     """Local variables that back edges overwrite."""
+    asked: set[int] = field(default_factory=set[int])
+    """Slots that only one question reads: they have no local variable."""
     _read: dict[int, None] = field(default_factory=dict[int, None])
     """Slots whose values come from outside, in order of first use."""
 
@@ -55,6 +57,13 @@ class Lines:
         """The local variable that a slot is put into."""
         return self.names.setdefault(slot, f"v{slot}")
 
+    def put(self, slot: int, computed: str) -> None:
+        """A slot gets what an expression gives; one that only a question reads is the expression, which stands in the question."""
+        if slot in self.asked:
+            self.names[slot] = f"({computed})"
+        else:
+            self.emit(f"{self.assigned(slot)} = {computed}")
+
     def constant(self, name: str, value: Any) -> str:
         """The name of a value that the function finds in its globals."""
         self.constants[name] = value
@@ -69,4 +78,4 @@ class Lines:
         places: list[Place | None] = [None] * (len(first) + 1) + self.places + [None] * (len(last) + 1)
         module = compile(text, _FILE, "exec")
         code = next(constant for constant in module.co_consts if isinstance(constant, CodeType))
-        return Loop(FunctionType(code, self.constants), text, places, self.names)
+        return Loop(FunctionType(code, self.constants), text, places, self.names, self.asked)

@@ -44,6 +44,8 @@ class Loop:
     text: str
     places: list[Place | None]
     names: dict[int, str]
+    asked: set[int]
+    """Slots that have no local variable."""
     scalars: tuple[tuple[int, int, np.dtype], ...] = ()
     """Recorded slots, with the numbers of their programs, that hold numbers of one type in every row."""
 

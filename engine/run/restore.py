@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from engine.run.execute import execute
 from engine.run.places import Context, Loop, Place
 from engine.run.plan import Concatenated, Instruction, LoopRegion
 from engine.run.regions import holds_loops
@@ -25,6 +26,7 @@ def restore(machine: Machine, loop: Loop, error: BaseException) -> Instruction |
         return None
     _push_frames(machine, place, found)
     _count(machine, place, found)
+    _ask_again(machine, loop)
     frame = machine.frames[-1]
     if place.kind == "boundary" and place.context.region is not None:
         machine.reenter(frame, place.context.region)
@@ -60,6 +62,14 @@ def _push_frames(machine: Machine, place: Place, found: dict[str, Any]) -> None:
     if place.kind == "join":
         frame.iteration -= 1
     frame.position = place.position
+
+
+def _ask_again(machine: Machine, loop: Loop) -> None:
+    """Computes what has no local variable, of all that has run in the open graphs."""
+    for frame in machine.frames:
+        for number in sorted(frame.program.producer[slot] for slot in loop.asked & frame.program.producer.keys()):
+            if number < frame.position:
+                execute(frame.program.instructions[number], machine.values)
 
 
 def _count(machine: Machine, place: Place, found: dict[str, Any]) -> None:

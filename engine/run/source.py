@@ -18,6 +18,7 @@ from engine.run.ledger import ENDINGS, Ledger
 from engine.run.lines import Lines
 from engine.run.places import Context, Loop, Place
 from engine.run.plan import Branch, Concatenated, IfRegion, LastValue, LoopRegion, Plan, Program
+from engine.run.questions import asked_once
 from engine.run.regions import entering, holds_loops, iteration_bound, join, part, truth
 from engine.run.scalars import scalar_types
 from engine.run.zeros import Zeros
@@ -58,10 +59,9 @@ def loop(plan: Plan, region: LoopRegion, ledger: Ledger, values: list[Any], zero
     key = (region.table, recorded, _entering(region, values), grows(region, values))
     made = plan.generated.get(key)
     if made is None:
-        made = plan.generated[key] = _Writer(region, ledger, Computing(plan, values, zeros, key[-1])).loop(pulse)
-        if ledger.rows:
-            proved = scalars(plan, region, values)
-            made.scalars = tuple((index, slot, proved[slot]) for index, slots, _ in recorded for slot in slots if slot in proved)
+        proved = scalars(plan, region, values)
+        made = plan.generated[key] = _Writer(region, ledger, Computing(plan, values, zeros, key[-1]), proved).loop(pulse)
+        made.scalars = tuple((index, slot, proved[slot]) for index, slots, _ in recorded for slot in slots if slot in proved)
     return made
 
 
@@ -81,11 +81,12 @@ def _entering(region: LoopRegion, values: list[Any]) -> tuple[Any, ...]:
 
 
 class _Writer(Lines):
-    def __init__(self, region: LoopRegion, ledger: Ledger, computing: Computing) -> None:
+    def __init__(self, region: LoopRegion, ledger: Ledger, computing: Computing, numbers: Mapping[int, np.dtype]) -> None:
         super().__init__()
         self.region = region
         self.ledger = ledger
         self.computing = computing
+        self.numbers = numbers
 
     def loop(self, pulse: Callable[..., int]) -> Loop:
         region, table = self.region, self.region.table
@@ -220,6 +221,8 @@ class _Writer(Lines):
                 self.emit(f"w{program.index}_{slot}.append({self.value(slot)})")
 
     def _body(self, program: Program, context: Context) -> None:
+        rows = self.ledger.rows.get(program.index)
+        self.asked |= (asked_once(program, context.region) & self.numbers.keys()).difference(rows.recorded if rows else ())
         for position, instruction in enumerate(program.instructions):
             self.place = Place(context, position, "operation")
             match instruction.region:

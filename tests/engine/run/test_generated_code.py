@@ -164,3 +164,18 @@ def test_a_condition_that_ends_a_loop_gives_back_what_was_allowed():
     assert engine.run(model, [np.float32(0)], limits=engine.Limits(iterations=250)).outputs[0] == 4
     with pytest.raises(engine.RunStopped, match="the limit of 249 iterations is reached"):
         engine.run(model, [np.float32(0)], limits=engine.Limits(iterations=249))
+
+
+@pytest.mark.parametrize("trips", [4, 40])
+def test_a_condition_that_is_an_output_too_is_that_of_the_last_iteration(trips):
+    """It asks what the iteration began with, which the back edge has overwritten when the loop has ended."""
+    main, body = Draft(), Draft()
+    start, x = main.parameter("start", F32, ()), body.parameter("x", F32, ())
+    again = body.result(body.op("Less", x, body.const(float(trips))))
+    out = body.result(body.op("Add", x, body.const(1.0)))
+    trip, go = main.const(trips, I64), main.const(True, BOOL)
+    end = loop(main, body, trip, go, again=again, carried=[(start, x, out)], last=[out, again], name="loop")
+    main.result(end)
+    main.result(Ref(end.layer, 1))
+    outputs = engine.run(main.model(), [np.float32(0)]).outputs
+    assert [output.item() for output in outputs] == [trips, True]
