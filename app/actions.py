@@ -107,10 +107,8 @@ def start(session: Session) -> None:
     opened = session.opened
     if opened is None:
         return
-    session.generation += 1
-    session.playing, session.compared = False, None
-    session.draft, session.refused, session.previews = dict(session.inputs), {}, {}
-    session.ahead = session.batch = session.scout = None
+    _forget(session)
+    session.draft, session.changes, session.original = dict(session.inputs), {}, None
     before, session.debugger = session.debugger, None
     if not opened.report.ok:
         return
@@ -118,10 +116,34 @@ def start(session: Session) -> None:
         raise InputError("some inputs have no value yet: give them one in the inputs panel, then run")
     session.debugger = engine.Debugger(opened.model, bindings(opened.model, session.inputs), limits=limits())
     if before is not None:
-        for one in before.breakpoints.items():
-            session.debugger.breakpoints.add(one.pattern, one.condition.text if one.condition else "", one.kind)
-        for _, expression in before.watches.items():
-            session.debugger.watches.add(expression)
+        _hand_over(before, session.debugger)
+
+
+def put(session: Session, debugger: engine.Debugger) -> None:
+    """Another run of the same inputs in place of the one that is stepped through."""
+    _forget(session)
+    if session.debugger is not None:
+        _hand_over(session.debugger, debugger)
+    session.debugger = debugger
+
+
+def _forget(session: Session) -> None:
+    """What is known of the run that is stepped through, as another one comes."""
+    session.generation += 1
+    session.playing, session.compared = False, None
+    session.refused, session.previews = {}, {}
+    session.ahead = session.batch = session.scout = None
+
+
+def _hand_over(before: engine.Debugger, debugger: engine.Debugger) -> None:
+    """Breakpoints and watches stay from one run to the next."""
+    debugger.breakpoints.clear()
+    for one in before.breakpoints.items():
+        debugger.breakpoints.add(one.pattern, one.condition.text if one.condition else "", one.kind)
+    for number, _ in debugger.watches.items():
+        debugger.watches.remove(number)
+    for _, expression in before.watches.items():
+        debugger.watches.add(expression)
 
 
 @told
@@ -134,7 +156,7 @@ def choose_set(key: str) -> None:
 def choose_set_named(name: str) -> None:
     """Another of the model's named input sets."""
     session = current()
-    if session.opened and name in session.opened.sets and name != session.input_set:
+    if session.opened and name in session.opened.sets and (name != session.input_set or session.changes):
         use_inputs(session.opened.sets[name], name)
 
 

@@ -10,19 +10,26 @@ from app.inputs import bindings
 from app.launched import limits
 from app.session import PATIENCE, Compared, Running, current
 
+CHOICE = "compare_with"
+"""The widget that holds what to compare with: the name of an input set, or one of these two, which are no names."""
+BEFORE, UNCHANGED = "", "\n"
 MOST_SECONDS = 20.0
 """Longest time of each of the two runs."""
 
 
 @told
-def compare_with(name: str) -> None:
-    """Runs the present inputs and those of another set (empty: the ones before), apart from the run that is stepped through."""
+def compare_with(name: str, seconds: float = MOST_SECONDS) -> None:
+    """Runs the present inputs with what was set by hand, and those of another set (or the ones before, or these without what was set),
+    apart from the run that is stepped through."""
     session = current()
     if session.opened is None or not settled(session):
         return
-    model, other = session.opened.model, session.opened.sets[name] if name else session.before
-    bounds = replace(limits(), seconds=MOST_SECONDS)
-    runs = [engine.Debugger(model, bindings(model, inputs), limits=bounds) for inputs in (session.inputs, other)]
+    model, sets = session.opened.model, {**session.opened.sets, BEFORE: session.before, UNCHANGED: session.inputs}
+    bounds = replace(limits(), seconds=seconds)
+    runs = [
+        engine.Debugger(model, bindings(model, inputs), limits=bounds, changes=changes)
+        for inputs, changes in ((session.inputs, session.changes), (sets[name], None))
+    ]
     session.compared = Compared(name, *runs)
     session.running = Running(runs[1], lambda: [one.run() for one in runs])
     session.running.done(PATIENCE)

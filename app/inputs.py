@@ -102,7 +102,11 @@ def random_input(one: Signature, shape: Sequence[int], seed: int, least: float =
 
 def parse_scalar(given: object, one: Signature) -> np.ndarray:
     """A number, truth value or text as the input's type takes it; ``InputError`` says what is wrong."""
-    element_type = one.element_type or ElementType.F32
+    return parse_element(given, one.element_type or ElementType.F32, f"input '{one.name}'")
+
+
+def parse_element(given: object, element_type: ElementType, name: str) -> np.ndarray:
+    """The same for any place, by the name that the refusal gives it."""
     if element_type is ElementType.STRING:
         return np.array(str(given), dtype=object)
     try:
@@ -119,7 +123,7 @@ def parse_scalar(given: object, one: Signature) -> np.ndarray:
             raise ValueError(given)
         return made
     except ValueError:
-        raise InputError(f"{shorten(repr(given), 40)} is no value of type {element_type}, which input '{one.name}' takes") from None
+        raise InputError(f"{shorten(repr(given), 40)} is no value of type {element_type}, which {name} takes") from None
 
 
 def _grew(text: str, made: np.ndarray) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import actions, looks, teaching
+from app import actions, changing, looks, teaching
 from app.launched import LAUNCH, must_be_local
 from app.opened import Opened, open_path, open_sample, with_inputs
 from app.parts import address
@@ -30,6 +30,8 @@ def arrive(session: Session) -> None:
         except EngineError as error:
             session.message = Message(str(error))
     if session.opened is not None:
+        if changes := st.query_params.get("whatif", ""):
+            changing.restore(session, changes)
         _restore(wanted["step"], wanted["node"], wanted["body"])
         looks.choose(st.query_params.to_dict())
         session.asked = st.query_params.get("ask", "")[:LONGEST_QUESTION]
@@ -73,6 +75,7 @@ def remember(session: Session) -> None:
         "type": LARGE if learning.lesson and learning.large else "",
         "model": "" if learning.lesson else opened.link,
         "set": session.input_set,
+        "whatif": changing.as_text(session.changes),
         "step": str(debugger.cursor.step) if debugger and debugger.cursor.step else "",
         "node": session.selected,
         "body": session.root if session.root != ROOT else "",

@@ -1,4 +1,4 @@
-"""Where everything of a model is: its nodes by static address, with the graph and body that hold each."""
+"""Where everything of a model is: its nodes by static address, with the graph and body that hold each; and when, in a run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from engine.ir.address import labels
+import engine
+from engine.ir.address import Address, labels
 from engine.ir.model import Body, Graph, LayerId, Model, Node, Source
 from engine.ir.walk import PlacedGraph, graphs
 
@@ -47,3 +48,13 @@ def _of_graph(place: PlacedGraph) -> list[Place]:
 
 def with_output(address: str, output: int) -> str:
     return f"{address}:{output}" if output else address
+
+
+def moment_of(debugger: engine.Debugger, address: str) -> int:
+    """The step before which the value at a concrete address has just been computed; ``AddressError`` when there is no such place."""
+    parsed = Address.parse(address)
+    program, row = debugger.rows_of(parsed)
+    layer = program.layer_of_label.get(parsed.segments[-1].label)
+    slot = program.slots.get((layer, parsed.output)) if layer is not None else None
+    number = program.producer.get(slot, -1) if slot is not None else -1
+    return debugger.timeline.step_at(program, row, number + 1)

@@ -90,7 +90,8 @@ def _sent(session: Session, debugger: engine.Debugger, view: GraphView, wanted: 
     scout, here = debugger, debugger.cursor.step
     if wanted <= LONGEST_SCOUT:
         if session.scout is None or session.scout.steps > wanted:
-            session.scout = engine.Debugger(session.opened.model, bindings(session.opened.model, session.inputs), limits=limits())
+            model, changes = session.opened.model, session.changes
+            session.scout = engine.Debugger(model, bindings(model, session.inputs), limits=limits(), changes=changes)
         scout = session.scout
         scout.seek(debugger.steps)
     made = batch(scout, view, wanted, seconds=SECONDS, previews=session.previews, further=True, breakpoints=list(debugger.breakpoints))

@@ -57,7 +57,7 @@ class Compared:
     """Two runs of one model side by side; neither is the one that the user steps through."""
 
     name: str
-    """Input set of the other run; empty: the inputs before the present ones."""
+    """Input set of the other run; empty: the inputs before the present ones; ``UNCHANGED``: these inputs, without what was set by hand."""
     one: engine.Debugger
     other: engine.Debugger
 
@@ -73,6 +73,10 @@ class Session:
     """Name of the set that is in use; empty when its values were edited."""
     inputs: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     debugger: engine.Debugger | None = None
+    changes: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+    """Values that are set by hand in the debugger's run, by address."""
+    original: engine.Debugger | None = None
+    """The run without them."""
     running: Running | None = None
     selected: str = ""
     """Address that the inspector is pinned to, static but for iterations that it is pinned to as well; empty: it follows the cursor."""

@@ -11,16 +11,16 @@ import streamlit as st
 
 import engine
 from app import actions, comparing, markup
+from app.comparing import BEFORE, CHOICE, UNCHANGED
 from app.parts import chain, lanes, whole_run
-from app.session import Compared, Session, widget
+from app.session import Compared, Session, place, widget
 from app.wording import path_words, record_sentence
 from engine.explain.compare import Comparison, Difference, compare
 from engine.explain.icicle import icicle
 from engine.ir.model import Model
 from engine.view.preview import value_preview
 
-KEY, CHOICE = "compare", "compare_with"
-BEFORE = ""
+KEY = "compare"
 MOST_RECORDS = 300
 
 _found: WeakKeyDictionary[engine.Debugger, tuple[int, Comparison, lanes.Chart]] = WeakKeyDictionary()
@@ -30,17 +30,21 @@ def show(session: Session) -> None:
     opened = session.opened
     if opened is None or session.debugger is None:
         return
-    options = [name for name in opened.sets if name != session.input_set] + ([BEFORE] if session.before else [])
+    options = [UNCHANGED] if session.changes else []
+    options += [name for name in opened.sets if name != session.input_set] + ([BEFORE] if session.before else [])
     if not options:
         markup.show("To compare, the model needs another input set: change its inputs and run, then come back here.", "quiet")
         return
+    if widget(CHOICE) not in options:
+        place(CHOICE, options[0])
     texts = {name: (opened.sample.text_of(name) if opened.sample else "") or name.replace("_", " ") for name in opened.sets}
+    texts |= {BEFORE: "the inputs of the run before", UNCHANGED: "the run without what was set by hand"}
     field, button = st.columns([5, 1.4], vertical_alignment="bottom", gap="small")
     name = field.selectbox(
         "Compare with",
         options,
         key=CHOICE,
-        format_func=lambda one: texts.get(one, "the inputs of the run before"),
+        format_func=lambda one: texts[one],
         label_visibility="collapsed",
     )
     button.button("Compare", key="compare_run", icon=":material/compare_arrows:", on_click=_run, width="stretch")
@@ -52,7 +56,7 @@ def show(session: Session) -> None:
 
 
 def _run() -> None:
-    comparing.compare_with(str(widget(CHOICE) or BEFORE))
+    comparing.compare_with(str(widget(CHOICE)))
 
 
 def _show(model: Model, compared: Compared, session: Session) -> None:

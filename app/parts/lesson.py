@@ -44,7 +44,7 @@ def _ask(session: Session, sample: Sample, question: Question) -> None:
     with st.container(border=True, key="lesson_question"):
         markup.show(f"<b>Predict.</b> {markup.text(question.text, 600)}")
         guess = _guess(question, f"lesson_guess_{sample.name}_{session.generation}")
-        ready = session.input_set == question.inputs and session.debugger is not None
+        ready = session.input_set == question.inputs and session.debugger is not None and not session.changes
         if not ready:
             st.button("Use the inputs of the question", key="lesson_inputs", on_click=actions.choose_set_named, args=(question.inputs,))
             return

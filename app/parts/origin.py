@@ -8,6 +8,7 @@ import engine
 from app import actions, markup
 from app.iterations import preview
 from app.parts import chain
+from app.places import moment_of
 from app.session import current
 from app.wording import path_words
 from engine.errors import EngineError
@@ -100,13 +101,3 @@ def go_to_value(debugger: engine.Debugger, address: str) -> None:
     """To the moment when the value at a concrete address had just been computed, with its node pinned and revealed."""
     actions.seek(moment_of(debugger, address))
     actions.reveal_place(Address.parse(address).static)
-
-
-def moment_of(debugger: engine.Debugger, address: str) -> int:
-    """The step before which the value at a concrete address has just been computed; ``AddressError`` when there is no such place."""
-    parsed = Address.parse(address)
-    program, row = debugger.rows_of(parsed)
-    layer = program.layer_of_label.get(parsed.segments[-1].label)
-    slot = program.slots.get((layer, parsed.output)) if layer is not None else None
-    number = program.producer.get(slot, -1) if slot is not None else -1
-    return debugger.timeline.step_at(program, row, number + 1)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from app.parts import breadcrumb, graph, lenses, notice, transport
+from app.parts import breadcrumb, graph, lenses, notice, transport, what_if
 from app.session import Session
 
 HEAD_START = 0.02
@@ -29,6 +29,7 @@ def show(session: Session, beside: Callable[[Session], None] | None = None) -> N
     with way_out:
         breadcrumb.way_out(session)
     with told:
+        what_if.show(session)
         notice.show(session)
     with st.container(key="loops"):
         lenses.show(session)

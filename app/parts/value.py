@@ -9,7 +9,8 @@ import streamlit as st
 
 import engine
 from app import markup, tensors
-from app.parts import difference, history
+from app.parts import difference, history, what_if
+from app.session import current
 from engine.ir.element_type import ElementType
 from engine.ops.values import is_tensor
 from engine.view.preview import has_nan, scalar_text, value_preview
@@ -24,6 +25,8 @@ def show(debugger: engine.Debugger, address: str, array: np.ndarray) -> None:
         return
     shape = "scalar" if array.ndim == 0 else " × ".join(map(str, array.shape))
     marks = markup.chip(_type_words(array)) + markup.chip(shape)
+    if address in current().changes:
+        marks += markup.chip("set by hand", "warn")
     if has_nan(array):
         marks += markup.chip("NaN", "bad")
     if array.size == 1:
@@ -33,6 +36,7 @@ def show(debugger: engine.Debugger, address: str, array: np.ndarray) -> None:
     else:
         markup.show(f"{marks}{_difference(debugger, address, array)}{_statistics(array)}")
         _tables(array)
+    what_if.editor(debugger, address, array)
     history.show(debugger, address, array)
     difference.show(debugger, address, array)
     _take_away(address, array)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import streamlit as st
 
 from app import links
+from app.comparing import CHOICE
 from app.looks import LOOKS, PANEL
-from app.parts import breakpoints, code, compare, header, inputs_panel, inspector, lesson, moment, problems, stage
+from app.parts import breakpoints, code, header, inputs_panel, inspector, lesson, moment, problems, stage
 from app.session import Session
 
 
 def show(session: Session) -> None:
     header.show(session)
-    moment.show(session, _moment, kept=(*(look.key for look in LOOKS), compare.CHOICE))
+    moment.show(session, _moment, kept=(*(look.key for look in LOOKS), CHOICE))
 
 
 def _moment(session: Session) -> None:

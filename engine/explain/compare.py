@@ -11,7 +11,7 @@ from engine.debug.debugger import Debugger
 from engine.errors import EngineError
 from engine.ir.model import IF
 from engine.ops.values import as_array
-from engine.trace.timeline import Moment
+from engine.run.plan import IfRegion, Instruction, LoopRegion, Program
 
 _MOST_STEPS = 200_000
 
@@ -124,22 +124,48 @@ def first_control_flow(one: Debugger, other: Debugger) -> Difference | None:
 
 
 def _first_difference(one: Debugger, other: Debugger) -> int | None:
-    """The first step at which the two stand at different places; by halving, since until there they are equal."""
-    low, high = 0, min(one.steps, other.steps)
-    if _place(one, high) == _place(other, high):
+    """The first step at which the two stand at different places: as long as all has been decided alike, they stand at the same."""
+    parted = [_parted(one, other, program, instruction) for program, instruction in one.plan.regions]
+    return min((step for step in parted if step is not None), default=None)
+
+
+def _parted(one: Debugger, other: Debugger, program: Program, instruction: Instruction) -> int | None:
+    """The step, of the first run, after which a loop or If was first decided differently; None where it never was."""
+    region = instruction.region
+    executions = one.timeline.executions
+    if isinstance(region, LoopRegion):
+        row, counts = _first_other(_begun(one, region), _begun(other, region))
+        if row is None or not _is_over(one if counts[0] < counts[1] else other, region, row):
+            return None
+        if min(counts):
+            last = executions.rows_of(region, row)[0] + min(counts) - 1
+            return one.timeline.step_at(region.program, last, len(region.program.instructions)) + 1
+    elif isinstance(region, IfRegion):
+        row, _ = _first_other(executions.taken(region), other.timeline.executions.taken(region))
+        if row is None:
+            return None
+    else:
         return None
-    while low < high:
-        middle = (low + high) // 2
-        if _place(one, middle) == _place(other, middle):
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return one.timeline.step_at(program, row, program.instructions.index(instruction)) + 1
 
 
-def _place(debugger: Debugger, step: int) -> tuple[tuple[int, int | None, int], ...]:
-    moment: Moment = debugger.timeline.moment(step)
-    return tuple((level.program.index, level.iteration, level.position) for level in moment)
+def _begun(debugger: Debugger, region: LoopRegion) -> np.ndarray:
+    """How many iterations began in each execution of a loop."""
+    executions = debugger.timeline.executions
+    begun = np.diff(executions.loop_starts(region))
+    frame = executions.open.get(region.program.index)
+    return begun if frame is None else np.append(begun, frame.iteration + 1)
+
+
+def _is_over(debugger: Debugger, region: LoopRegion, row: int) -> bool:
+    return row + 1 < len(debugger.timeline.executions.loop_starts(region))
+
+
+def _first_other(one: np.ndarray, other: np.ndarray) -> tuple[int | None, tuple[int, int]]:
+    """Where two sequences first differ, as far as both go, and what they have there."""
+    length = min(len(one), len(other))
+    found = np.flatnonzero(one[:length] != other[:length])
+    return (int(found[0]), (int(one[found[0]]), int(other[found[0]]))) if len(found) else (None, (0, 0))
 
 
 def _decision(one: Debugger, other: Debugger, step: int) -> Difference:

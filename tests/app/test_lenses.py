@@ -116,7 +116,7 @@ def test_two_runs_are_compared(opened: Visit) -> None:
     app.button("compare_run").click().run()
     assert not app.exception
     rows = sent(app, "compare")["rows"]
-    assert [row["title"] for row in rows] == ["main/for_each_word[3]/body/is_confident", "main/for_each_word"]
+    assert [row["title"] for row in rows] == ["main/for_each_word[3]/body/is_confident", "main/for_each_word[3]/body/confident_enough"]
     table = next(one.value for one in app.dataframe if "place" in one.value)
     assert list(table[""])[:2] == ["≠", "≠"]
 

@@ -10,6 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.parts import difference, origin
+from app.places import moment_of
 from engine.explain.origin import genealogy
 from tests.app.components import sent
 from tests.engine.explain.runs import finished
@@ -35,7 +36,7 @@ def test_a_long_genealogy_is_cut() -> None:
 def test_a_line_goes_to_the_moment() -> None:
     debugger = finished("growing_sequence")
     for address in ("main/while_below_limit[3]/body/following", "main/while_below_limit[2]/body/sequence", "main/limit"):
-        step = origin.moment_of(debugger, address)
+        step = moment_of(debugger, address)
         debugger.seek(step)
         assert debugger.resolve(address.replace("[3]", "").replace("[2]", "")) == address
 

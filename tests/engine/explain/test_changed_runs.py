@@ -140,6 +140,17 @@ def test_a_run_and_the_same_with_changes_are_compared(changes, place, iterations
     assert (told.kind, told.address, told.one, told.other) == ("iterations", "main/loop", "3 iterations", iterations)
 
 
+def test_a_branch_that_is_another_is_found_where_later_iterations_are_alike_again():
+    model = walks.model()
+    runs = [engine.Debugger(model, [np.float32(1)], changes=changes) for changes in ({}, {"main/outer[1]/body/above": True})]
+    for run in runs:
+        run.run()
+    assert runs[0].steps == runs[1].steps
+    told = compare(*runs).first_control_flow
+    assert told is not None
+    assert (told.kind, told.address, told.one, told.other) == ("branch", "main/outer[1]/body/choice", "else", "then")
+
+
 def test_equal_runs_do_not_differ():
     found = compare(ran({}), ran({"main/loop[1]/body/grown": [7.0]}))
     assert (found.first_value, found.first_control_flow) == (None, None)

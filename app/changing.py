@@ -1,0 +1,143 @@
+"""What if: the callbacks that set a value of the run by hand, and that take it back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import engine
+from app import actions
+from app.comparing import CHOICE, UNCHANGED, compare_with
+from app.inputs import bindings, parse_element
+from app.launched import limits
+from app.looks import LENS
+from app.places import moment_of
+from app.session import Message, Session, current, place, widget
+from app.wording import name_of
+from engine.errors import EngineError, InputError
+from engine.ir.element_type import ElementType
+from engine.ops.values import is_tensor
+
+MOST_CHANGES = 8
+EDITABLE = 1024
+"""Elements up to which a value can be set."""
+LONGEST_LINK = 1200
+"""Characters of all changes in the page's address."""
+COMPARE_SECONDS = 5.0
+"""Longest time of each of the two runs that are compared without being asked for."""
+
+
+def refusal(debugger: engine.Debugger, address: str, array: np.ndarray) -> str:
+    """Why a value cannot be set here; empty when it can."""
+    if array.dtype.kind == "O" or not is_tensor(array):
+        return "Only numbers and truth values can be set here."
+    if array.size > EDITABLE or not array.size:
+        return f"It has {array.size:,} elements: from 1 to {EDITABLE:,} can be set here, others in Python: engine.Debugger(…, changes=…)."
+    if address.count("/") == 1 and address.partition(":")[0].removeprefix("main/") in _inputs(debugger):
+        return "It is an input of the model: set it in the panel Inputs."
+    return ""
+
+
+def _inputs(debugger: engine.Debugger) -> set[str]:
+    main = debugger.plan.main
+    return {label for label, layer in main.layer_of_label.items() if main.slots.get((layer, 0)) in main.parameter_slots}
+
+
+@actions.afresh
+def set_value(address: str, key: str) -> None:
+    """Another run, in which the value at an address is what an editor holds: from the moment when it is there."""
+    session = current()
+    debugger = session.debugger
+    if debugger is None or not actions.settled(session):
+        return
+    was = debugger.value(address)
+    value = edited(was, widget(key), name_of(address))
+    if value.tobytes() == was.tobytes():
+        session.message = Message(f"This is the value that {name_of(address)} has: change it, then run from here", "info")
+        return
+    _run_with(session, {**session.changes, address: value})
+    step = moment_of(debugger, address)
+    actions.go(lambda changed: changed.seek(step))
+    _compare(session)
+
+
+def edited(was: np.ndarray, given: Any, name: str) -> np.ndarray:
+    """The value that an editor holds: one element, or a table of which some cells were edited; ``InputError`` says what is wrong."""
+    element_type = ElementType.of(was)
+    if not isinstance(given, Mapping):
+        return parse_element(given, element_type, name).astype(was.dtype).reshape(was.shape)
+    made = was.copy()
+    table = as_table(made)
+    for row, cells in given["edited_rows"].items():
+        for column, cell in cells.items():
+            if cell is not None:
+                table[int(row), int(column)] = parse_element(cell, element_type, name).astype(was.dtype)
+    return made
+
+
+def as_table(array: np.ndarray) -> np.ndarray:
+    """An array of at least one axis as rows and columns, which are its last axis; a view."""
+    return array.reshape(-1, array.shape[-1])
+
+
+@actions.afresh
+def undo(address: str) -> None:
+    """The run without one of the changes; without the last of them it is the original one, where it was left."""
+    session = current()
+    if session.debugger is None or not actions.settled(session):
+        return
+    left = {one: value for one, value in session.changes.items() if one != address}
+    if not left:
+        assert session.original is not None
+        actions.put(session, session.original)
+        session.changes, session.original = {}, None
+        return
+    step = session.debugger.cursor.step
+    _run_with(session, left)
+    actions.go(lambda changed: changed.seek(step))
+    _compare(session)
+
+
+def _run_with(session: Session, changes: Mapping[str, Any]) -> None:
+    """The session's run with other changes, at its first moment; the original one is kept."""
+    if session.opened is None or session.debugger is None:
+        return
+    if len(changes) > MOST_CHANGES:
+        raise InputError(f"{MOST_CHANGES} values are set by hand already: take one of them back first")
+    model = session.opened.model
+    changed = engine.Debugger(model, bindings(model, session.inputs), limits=limits(), changes=changes)
+    session.original = session.original or session.debugger
+    session.changes = {one.address: one.value for one in changed.changes}
+    actions.put(session, changed)
+
+
+def _compare(session: Session) -> None:
+    """Shows what came of it, unless the run itself takes long."""
+    place(CHOICE, UNCHANGED)
+    LENS.show("Compare")
+    if actions.settled(session):
+        compare_with(UNCHANGED, COMPARE_SECONDS)
+
+
+def as_text(changes: Mapping[str, np.ndarray]) -> str:
+    """The changes for the page's address; empty where there are none, or too much for it."""
+    text = json.dumps({address: value.tolist() for address, value in changes.items()}, separators=(",", ":")) if changes else ""
+    return text if len(text) <= LONGEST_LINK else ""
+
+
+def restore(session: Session, text: str) -> None:
+    """The changes that the page's address asks for."""
+    try:
+        wanted = json.loads(text) if len(text) <= LONGEST_LINK else None
+    except (ValueError, RecursionError):
+        wanted = None
+    if not isinstance(wanted, dict):
+        session.message = Message("The link's what-if cannot be read: this is the run without it", "info")
+        return
+    try:
+        _run_with(session, wanted)
+    except EngineError as error:
+        session.message = Message(str(error))
