@@ -27,6 +27,7 @@ _FEWER_ROWS = 16
 _LEAST_BLOCK = 16
 _SMALL_RESULT = 1 << 24
 """Elements of a product that need no question."""
+_F32 = np.dtype(np.float32)
 _LEAST_LAID_OUT = 1 << 14
 """Elements of a constant matrix below which most products are small anyway."""
 
@@ -65,11 +66,11 @@ class _ByConstant:
         self._laid_out: tuple[weakref.ref[Array], Panels] | None = None
 
     def __call__(self, first: Array, second: Array, /) -> Array:
-        if second.ndim != 2 or not first.dtype.char == second.dtype.char == "f":
-            return matmul(first, second, transpose_a=self._transpose_a, transpose_b=self._transpose_b)
-        if first.ndim == 2 and len(first) == 1 and first.dtype == second.dtype and not self._transpose_a:
+        if first.dtype is second.dtype is _F32 and first.ndim == second.ndim == 2 and len(first) == 1 and not self._transpose_a:
             # One row: a loop asks for it again and again.
             return np.matmul(first, second.T if self._transpose_b else second)
+        if second.ndim != 2 or not first.dtype.char == second.dtype.char == "f":
+            return matmul(first, second, transpose_a=self._transpose_a, transpose_b=self._transpose_b)
         depth, width = reversed(second.shape) if self._transpose_b else second.shape
         if self._transpose_a and first.ndim > 1:
             first = first.swapaxes(-1, -2)

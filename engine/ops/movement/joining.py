@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -52,18 +53,19 @@ def _joined(one: PartialShape, other: PartialShape, axis: int) -> PartialShape:
 
 def split(data: Array, axis: Array, /, *, num_splits: int) -> tuple[Array, ...]:
     """``num_splits`` equal parts of ``data`` along ``axis`` (scalar)."""
-    along = axis_within(whole_number(axis), data.ndim)
-    return tuple([data[cut] for cut in _cuts(along, data.shape[along], num_splits)])
+    return _cutter(data.shape, whole_number(axis), num_splits)(data)
 
 
 @lru_cache(maxsize=256)
-def _cuts(along: int, length: int, count: int) -> tuple[tuple[slice, ...], ...]:
-    """The indices of equal parts along an axis; loops ask for the same ones again and again."""
-    size, rest = divmod(length, count)
+def _cutter(shape: tuple[int, ...], axis: int, count: int) -> Callable[[Array], tuple[Array, ...]]:
+    """What cuts tensors of one shape into equal parts along an axis; loops ask for the same one again and again."""
+    along = axis_within(axis, len(shape))
+    size, rest = divmod(shape[along], count)
     if rest:
-        raise ValueError(f"{length} elements along axis {along} cannot be split into {count} equal parts")
+        raise ValueError(f"{shape[along]} elements along axis {along} cannot be split into {count} equal parts")
     before = (slice(None),) * along
-    return tuple((*before, slice(part * size, part * size + size)) for part in range(count))
+    cuts = [(*before, slice(part * size, part * size + size)) for part in range(count)]
+    return itemgetter(*cuts) if count > 1 else lambda data: (data[cuts[0]],)
 
 
 def _parts(data: Array, axis: int, lengths: Sequence[int]) -> tuple[Array, ...]:
