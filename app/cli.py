@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -12,17 +13,21 @@ from pathlib import Path
 from app.safety import bound_memory
 from engine.errors import EngineError
 from engine.ops.custom import install_file, install_packages
+from engine.view.escape import neutral
 
 COMMANDS = {"run": "run", "check": "check", "ops": "operations", "render": "render", "convert": "convert"}
 """The module of each subcommand; imported when asked for, because each needs another part of the engine."""
 
 FINISHED, FAILED, REFUSED = 0, 1, 2
+_LONGEST = 4000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the exit code is 0 when it finished, 1 when the run failed, 2 when the model or the inputs are bad."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     bound_memory()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without Unicode shows names that it has no letters for
     try:
         words = _install_operations(words)
         if words and words[0] in COMMANDS and not Path(words[0]).is_file():
@@ -30,11 +35,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _command("launch", _launch_options(words))
     except EngineError as error:
         return refuse(str(error))
-    except OSError as error:
-        return refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-    except BrokenPipeError:
+    except BrokenPipeError:  # such as `| head`: nobody reads on, so that nothing is left to say
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FINISHED
+    except OSError as error:
+        return refuse(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
     except KeyboardInterrupt:
         return 130
 
@@ -54,6 +59,8 @@ def _install_operations(words: list[str]) -> list[str]:
             if not equals:
                 position += 1
                 file = words[position] if position < len(words) else ""
+            if not file:
+                raise EngineError("--ops takes a Python file that declares operations, and none is given")
             install_file(file)
         position += 1
     return rest
@@ -61,12 +68,14 @@ def _install_operations(words: list[str]) -> list[str]:
 
 def _command(module: str, argument: Sequence[str] | argparse.Namespace) -> int:
     code: int = importlib.import_module(f"app.command.{module}").main(argument)
+    if sys.stdout is not None:
+        sys.stdout.flush()  # here, where it is told when that fails
     return code
 
 
 def refuse(message: str) -> int:
     """One sentence on standard error, and the exit code that goes with it."""
-    print(f"loopscope: {message.replace(chr(10), '; ')}", file=sys.stderr)
+    print(f"loopscope: {neutral(message.replace(chr(10), '; '), _LONGEST)}", file=sys.stderr)
     return REFUSED
 
 

@@ -10,6 +10,7 @@ import engine
 from engine.check import text
 from engine.check.check import check
 from engine.check.rules import BY_CODE
+from engine.errors import EngineError
 from engine.ops.catalogue import CATALOGUE
 
 FINE, BAD = 0, 2
@@ -21,7 +22,14 @@ def main(words: Sequence[str]) -> int:
     if options.explain:
         print(text.explanation(BY_CODE[options.explain]))
         return FINE
-    report = check(engine.read_model(options.model), CATALOGUE)
+    try:
+        model = engine.read_model(options.model)
+    except EngineError as error:
+        if not options.json:
+            raise
+        print(json.dumps({"runnable": False, "message": str(error)}))
+        return BAD
+    report = check(model, CATALOGUE)
     print(json.dumps(text.data(report)) if options.json else text.render(report))
     return FINE if report.ok else BAD
 

@@ -35,7 +35,8 @@ def main(words: Sequence[str]) -> int:
     widths = [max(len(row[column]) for row in [*rows, HEADER]) for column in range(3)]
     for row in (HEADER, *rows):
         print("  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[3]]))
-    print(f"{sum(row[1].count(',') + 1 for row in rows)} versions of {len(rows)} operations")
+    versions = sum(row[1].count(",") + 1 for row in rows)
+    print(f"{versions} version{'s' * (versions != 1)} of {len(rows)} operation{'s' * (len(rows) != 1)}")
     return 0
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import engine
-from engine.errors import EngineError
+from engine.errors import EngineError, listed, shorten
+from engine.ir.walk import graphs
 from engine.view.build import graph_view
 from engine.view.folding import default_folding
 from engine.view.render import FORMATS, render
@@ -21,6 +22,9 @@ def main(words: Sequence[str]) -> int:
     if not found:
         raise EngineError(f"{target.name!r} does not end in .{', .'.join(FORMATS)}, so that it is not clear what to draw")
     model = engine.read_model(options.model)
+    bodies = [place.address for place in graphs(model)]
+    if options.body not in bodies:
+        raise EngineError(f"the model has no graph {shorten(options.body)!r} to draw: it has {listed(bodies)}")
     target.write_bytes(render(graph_view(model, default_folding(model), options.body), found[0]))
     return 0
 

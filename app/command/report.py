@@ -20,6 +20,7 @@ from engine.view.escape import neutral
 SHORT = 64
 """Elements up to which a value is written out."""
 _RECORDS_SHOWN = 40
+_LONGEST = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def as_json(outcome: Outcome, model: Model | None) -> Iterator[str]:
 
 def as_text(outcome: Outcome, model: Model | None) -> Iterator[str]:
     """Lines for a terminal: how it went, the control flow, the outputs."""
-    yield outcome.state if not outcome.message else f"{outcome.state}: {outcome.message}"
+    yield outcome.state if not outcome.message else f"{outcome.state}: {neutral(outcome.message, _LONGEST)}"
     if outcome.result is None or model is None:
         return
     records = iter(outcome.result.control_flow)

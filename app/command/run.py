@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -63,8 +62,14 @@ def read_inputs(path: str, model: Model) -> Mapping[Any, np.ndarray]:
             if not isinstance(stored, np.lib.npyio.NpzFile):
                 raise InputError(f"{path} holds one array without a name: an .npz file with an array per input is expected")
             return {int(key) if key.isdecimal() and key not in names else key: stored[key] for key in stored.files}
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} is no .npz file of plain arrays: {error}") from None
+    except InputError:
+        raise
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    except Exception:  # numpy and zipfile raise whatever a broken file makes them stumble over
+        raise InputError(
+            f"{path} is no .npz file of plain arrays: one that numpy.savez wrote is expected, without Python objects"
+        ) from None
 
 
 _KEYWORDS_OF_SAVEZ = ("file", "allow_pickle")
@@ -94,6 +99,9 @@ def plain(array: np.ndarray) -> np.ndarray:
     return array.astype(np.uint8 if np.can_cast(array.dtype, np.uint8, "safe") else np.float32)
 
 
+_DEFAULT = engine.Limits()
+
+
 def _limits(options: argparse.Namespace) -> engine.Limits:
     given = {name: getattr(options, name) for name in ("iterations", "seconds") if getattr(options, name) is not None}
     return engine.Limits(**given)
@@ -101,12 +109,16 @@ def _limits(options: argparse.Namespace) -> engine.Limits:
 
 def _options(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="loopscope run", description="Run a model on recorded inputs and say what its loops and branches did."
+        prog="loopscope run",
+        description="Run a model on recorded inputs and say what its loops and branches did.",
+        epilog="The exit code is 0 when the run finished, 1 when it failed or hit a limit, 2 when the model or the inputs are bad.",
     )
     parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
     parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input, by name or position")
     parser.add_argument("--outputs", default="", metavar="OUT.npz", help="where the outputs go")
     parser.add_argument("--json", action="store_true", help="print control flow and outputs as JSON")
-    parser.add_argument("--iterations", type=int, metavar="N", help="stop after so many iterations, all loops together")
-    parser.add_argument("--seconds", type=float, metavar="S", help="stop after so many seconds")
+    parser.add_argument(
+        "--iterations", type=int, metavar="N", help=f"stop after so many iterations, all loops together (default: {_DEFAULT.iterations:,})"
+    )
+    parser.add_argument("--seconds", type=float, metavar="S", help=f"stop after so many seconds (default: {_DEFAULT.seconds:g})")
     return parser.parse_args(words)

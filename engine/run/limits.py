@@ -6,6 +6,8 @@ import threading
 import time
 from dataclasses import dataclass, field
 
+from engine.errors import InputError
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -17,6 +19,12 @@ class Limits:
     """Wall-clock time of computing."""
     memory_bytes: int | None = 4 * 2**30
     """Bytes of one operation's output, and of everything that loops have collected and recorded."""
+
+    def __post_init__(self) -> None:
+        for name in ("iterations", "seconds", "memory_bytes"):
+            bound = getattr(self, name)
+            if bound is not None and not bound >= 0:
+                raise InputError(f"the limit of {name} is {bound}: a number from 0 on is expected, or None for no bound")
 
 
 class Paused(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -77,7 +78,13 @@ def test_limits_are_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ["run", str(COLLATZ / "model.xml")],
         ["run", str(COLLATZ / "model.xml"), "--inputs", "missing.npz"],
         ["run", str(COLLATZ / "model.xml"), "--inputs", str(COLLATZ / "model.xml")],
+        ["run", str(COLLATZ / "model.xml"), "--inputs", str(COLLATZ / "inputs" / "three.npz"), "--iterations", "-1"],
+        ["run", str(COLLATZ / "model.xml"), "--inputs", str(COLLATZ / "inputs" / "three.npz"), "--seconds", "nan"],
         ["run", str(COLLATZ / "model.bin")],
+        ["run", "hostile\x1b[31m\u202e.xml"],
+        ["render", str(COLLATZ / "model.xml"), "-o", "never.svg", "--body", "main/nothing/body"],
+        ["check", "missing.xml"],
+        ["--ops"],
         ["missing.xml", "--no-browser"],
         ["ops", "no such operation"],
     ],
@@ -89,11 +96,59 @@ def test_what_is_bad_is_one_sentence_and_exit_code_2(words: list[str], capsys: p
     assert told.err.startswith("loopscope: ")
     assert "Traceback" not in told.err
     assert len(told.err.strip().splitlines()) == 1
+    assert told.err.strip().isprintable()
 
 
-def test_bad_models_are_json_too(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "missing.xml", "--json"]) == 2
-    assert strictly(capsys.readouterr().out)["state"] == "refused"
+def test_bad_models_and_inputs_are_json_too(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["missing.xml"], [str(COLLATZ / "model.xml"), "--inputs", "missing.npz"]):
+        assert main(["run", *words, "--json"]) == 2
+        assert strictly(capsys.readouterr().out)["state"] == "refused"
+    assert main(["check", "missing.xml", "--json"]) == 2
+    told = strictly(capsys.readouterr().out)
+    assert told["runnable"] is False
+    assert "missing.xml" in str(told["message"])
+
+
+@pytest.mark.parametrize("damage", ["nothing", "text", "cut", "pickle"])
+def test_damaged_inputs_are_told_without_the_words_of_numpy(
+    damage: str, inputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = tmp_path / "damaged.npz"
+    if damage == "pickle":
+        np.savez(damaged, number=np.array([None], object))
+    else:
+        damaged.write_bytes({"nothing": b"", "text": b"number = 3", "cut": inputs.read_bytes()[:-30]}[damage])
+    assert main(["run", str(COLLATZ / "model.xml"), "--inputs", str(damaged)]) == 2
+    assert "is no .npz file of plain arrays" in (told := capsys.readouterr().err)
+    assert "allow_pickle" not in told
+
+
+def _piped(words: list[str], read: int, **environment: str) -> tuple[bytes, bytes, int]:
+    """What a command of its own process writes into a pipe that is closed after so many bytes (0: never)."""
+    command = [sys.executable, "-c", "import sys; from app.cli import main; sys.exit(main())", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **environment}) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        told = process.stdout.read(read or -1)
+        process.stdout.close()
+        return told, process.stderr.read(), process.wait()
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    _, complaints, code = _piped(["run", str(COLLATZ / "model.xml"), "--inputs", str(COLLATZ / "inputs" / "three.npz"), "--json"], 5)
+    assert (complaints, code) == (b"", 0)
+    command = [sys.executable, "-c", "import sys; from app.cli import main; sys.exit(main())", "ops", "Loop"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (done.stderr, done.returncode) == (b"", 0)
+
+
+def test_a_terminal_without_unicode_shows_every_name(tmp_path: Path) -> None:
+    told, complaints, code = _piped(["convert", str(COLLATZ / "model.xml"), str(tmp_path / "k\u00f6rper.xml")], 0, PYTHONIOENCODING="ascii")
+    assert (complaints, code) == (b"", 0)
+    assert b"k\\xf6rper.xml" in told
 
 
 def test_check_explains_a_rule(capsys: pytest.CaptureFixture[str]) -> None:
