@@ -27,15 +27,16 @@ _outcomes: WeakKeyDictionary[engine.Debugger, tuple[int, str]] = WeakKeyDictiona
 
 def editor(debugger: engine.Debugger, address: str, array: np.ndarray) -> None:
     """A value to set, and the way into the run that has it."""
-    generation = current().generation
-    # Another run brings another popover, which is closed.
-    popover = st.popover("What if …", icon=":material/alt_route:", type="tertiary", key=f"what_if_at_{generation}", help=_HELP)
+    # Another run brings another popover, which is closed; what is in it is drawn only while it is open.
+    popover = st.popover("What if …", icon=":material/alt_route:", type="tertiary", key=opener(), on_change="rerun", help=_HELP)
+    if not popover.open:
+        return
     with popover:
         reason = changing.refusal(debugger, address, array)
         if reason:
             markup.show(markup.text(reason, 400), "quiet")
             return
-        key = f"what_if_{address}_{generation}"
+        key = f"what_if_{address}_{current().generation}"
         markup.show(f"What if <b>{markup.text(shorten(_place(address), 120))}</b> were")
         with st.form(f"form_{key}", border=False):
             _field(key, name_of(address), array)
@@ -47,6 +48,11 @@ def editor(debugger: engine.Debugger, address: str, array: np.ndarray) -> None:
                 on_click=changing.set_value,
                 args=(address, key),
             )
+
+
+def opener() -> str:
+    """The key of what opens the editor; set to true, it is open."""
+    return f"what_if_at_{current().generation}"
 
 
 def _field(key: str, name: str, array: np.ndarray) -> None:

@@ -32,8 +32,14 @@ LONG = 30_000
 
 
 def at(opened: Visit, address: str) -> AppTest:
-    """Where a value has just been computed, with its place pinned in that iteration."""
-    return press(opened(model="sample:collatz", node=address, step=address), "step")
+    """Where a value has just been computed, with its place pinned in that iteration, and the editor open."""
+    return editing(press(opened(model="sample:collatz", node=address, step=address), "step"))
+
+
+def editing(app: AppTest) -> AppTest:
+    generation = app.session_state["loopscope"].generation
+    app.session_state[f"what_if_at_{generation}"] = True
+    return app.run()
 
 
 def banner(app: AppTest) -> str:
@@ -112,7 +118,7 @@ def test_a_change_that_the_run_no_longer_comes_to_says_so(opened: Visit) -> None
 
 
 def test_a_trip_count_that_is_a_constant_is_a_value_like_others(opened: Visit) -> None:
-    app = opened(model="sample:collatz", node="main/no_limit")
+    app = editing(opened(model="sample:collatz", node="main/no_limit"))
     next(one for one in app.text_input if str(one.key).startswith("what_if_")).set_value("4")
     run_from_here(app)
     assert banner(app).replace("\\", "") == "no_limit = 4"
@@ -127,7 +133,7 @@ def test_breakpoints_and_watches_stay_in_the_changed_run_and_on_the_way_back(ope
     app.text_input("breakpoint_place").set_value("main/while_not_one[1]/body/equal")
     next(one for one in app.button if one.label == "Add").click().run()
     app.segmented_control("debugger_panel").set_value("Inspect").run()
-    run_from_here(app)
+    run_from_here(editing(app))
     press(app, "restart", "run")
     assert "iteration 2" in page_text(app)
     app.button("what_if_undo_0").click().run()
