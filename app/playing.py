@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import engine
 from app import actions, canvas
@@ -27,9 +27,6 @@ def run_of(session: Session, view: GraphView) -> canvas.Run | None:
     debugger = session.debugger
     if debugger is None or session.running is not None:
         return None
-    if session.ahead is not None:
-        wanted, session.ahead = session.ahead, None
-        session.batch = _sent(session, debugger, view, wanted)
     name = f"{session.generation} {id(debugger)}"
     return canvas.Run(
         name,
@@ -37,7 +34,7 @@ def run_of(session: Session, view: GraphView) -> canvas.Run | None:
         steps=debugger.steps,
         over=debugger.state != "paused",
         tracks=tracks(debugger),
-        ahead=session.batch,
+        ahead=lambda: _stretch(session, view),
         on_ask=ask,
         on_step=glide,
         on_moves=make,
@@ -45,6 +42,14 @@ def run_of(session: Session, view: GraphView) -> canvas.Run | None:
         moved=session.moved,
         plays=session.plays,
     )
+
+
+def _stretch(session: Session, view: GraphView) -> Mapping[str, object] | None:
+    """What was asked for last."""
+    if session.ahead is not None and session.debugger is not None:
+        wanted, session.ahead = session.ahead, None
+        session.batch = _sent(session, session.debugger, view, wanted)
+    return session.batch
 
 
 def ask(step: int) -> None:

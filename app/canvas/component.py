@@ -23,7 +23,7 @@ from engine.view.payload import structure
 from engine.view.tracks import Track
 
 _ASSETS = Path(__file__).parent / "assets"
-_PARTS = ("layout.js", "rows.js", "draw.js", "paint.js", "ring.js", "camera.js", "export.js", "bar.js", "play.js", "canvas.js")
+_PARTS = ("layout.js", "rows.js", "draw.js", "paint.js", "ring.js", "camera.js", "export.js", "bar.js", "pace.js", "play.js", "canvas.js")
 _MISSING = "The layout library is not installed. Run: make install (or: python -m app.vendor)"
 
 
@@ -57,8 +57,8 @@ class Run:
     over: bool
     """No more can be computed."""
     tracks: tuple[Track, ...]
-    ahead: Mapping[str, object] | None
-    """What ``engine.view.playback.batch`` made when the canvas asked for it."""
+    ahead: Callable[[], Mapping[str, object] | None]
+    """What ``engine.view.playback.batch`` makes when the canvas asks for it."""
     on_ask: Callable[[int], None]
     """Told the first step that should be sent ahead."""
     on_step: Callable[[Report], None]
@@ -109,11 +109,6 @@ def show(
         if moves and run is not None:
             run.on_moves(moves)
 
-    def asked() -> None:
-        step = read_ask(getattr(widget(key), "ask", None), run.name if run else "")
-        if step is not None and run is not None:
-            run.on_ask(step)
-
     with st.container(gap=None, key=f"{key}_parts"):
         _overlay(key=f"{key}_overlay", data=_overlay_message(view, overlay, str(data["hash"]), key, focus, run) | {"traced": traced})
         content = {"key": key, "height": height, "structure": data, "missing": "" if present else _MISSING, "subject": subject}
@@ -124,13 +119,24 @@ def show(
             on_event_change=changed,
             on_step_change=moved,
             on_moves_change=pressed,
-            on_ask_change=asked,
         )
-        if run is not None and run.ahead is not None:
-            _ahead(key=f"{key}_ahead", data={**run.ahead, "key": key, "hash": data["hash"], "run": run.name})
+        if run is not None:
+            _send_ahead(run, f"{key}_ahead", {"key": key, "hash": data["hash"], "run": run.name})
         if present:
             _library(key=f"{key}_library", data=_library_bytes(LIBRARY.stat().st_mtime))
     return None if on_event is not None else read_event(result.event, view)
+
+
+@st.fragment
+def _send_ahead(run: Run, key: str, belonging: Mapping[str, object]) -> None:
+    """A fragment, so that what is asked for while the canvas plays comes alone: nothing else of the page is drawn again for it."""
+
+    def asked() -> None:
+        step = read_ask(getattr(widget(key), "ask", None), run.name)
+        if step is not None:
+            run.on_ask(step)
+
+    _ahead(key=key, data={**(run.ahead() or {}), **belonging}, on_ask_change=asked)
 
 
 def _overlay_message(view: GraphView, overlay: Overlay, name: str, key: str, focus: str, run: Run | None) -> dict[str, object]:

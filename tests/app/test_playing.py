@@ -22,11 +22,12 @@ def test_what_nobody_has_seen_yet_is_sent_ahead_and_the_user_stays(step: int) ->
     session = Session(opened=opened, inputs=inputs, debugger=debugger, ahead=step + 1)
     run = run_of(session, graph_view(opened.model))
     assert run is not None
-    assert run.ahead is not None
-    frames = run.ahead["frames"]
+    ahead = run.ahead()
+    assert ahead is not None
+    frames = ahead["frames"]
     assert isinstance(frames, list)
     assert len(frames) > 1
-    assert (run.ahead["first"], debugger.cursor.step, session.ahead) == (step + 1, step, None)
+    assert (ahead["first"], debugger.cursor.step, session.ahead) == (step + 1, step, None)
 
 
 GOOD = {"name": "over", "count": 7, "start": 3}

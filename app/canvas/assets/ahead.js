@@ -1,5 +1,9 @@
-// Hands a stretch of the run that was sent ahead to its canvas.
-export default function ({ data }) {
-  const shared = globalThis[Symbol.for("loopscope.canvas")];
-  if (data) shared?.canvases.get(data.key)?.playback.store(data);
+// Hands a stretch of the run that was sent ahead to its canvas, and asks for the next one.
+export default function ({ data, setStateValue }) {
+  const shared = (globalThis[Symbol.for("loopscope.canvas")] ??= {
+    bytes: null, waitingForLibrary: [], layouts: new Map(), viewports: new Map(), canvases: new Map(), overlays: new Map(), askers: new Map(),
+  });
+  if (!data) return;
+  shared.askers.set(data.key, setStateValue);
+  if (data.frames) shared.canvases.get(data.key)?.playback.store(data);
 }

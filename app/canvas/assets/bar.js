@@ -14,6 +14,7 @@ class Bar {
     root.append(this.element);
     const find = (name) => this.element.querySelector(name);
     this.tracks = find(".tracks");
+    new ResizeObserver(() => this.resized()).observe(this.tracks);
     find(".speed").addEventListener("change", (event) => {
       playback.setSpeed(Number(event.target.value));
       event.target.blur();
@@ -43,6 +44,11 @@ class Bar {
     if (this.height !== height) this.root.style.setProperty("--bar", (this.height = height));
   }
 
+  resized() {
+    for (const row of this.rows) row.size = null;
+    this.draw();
+  }
+
   addRow() {
     const line = document.createElement("div");
     line.className = "track";
@@ -53,6 +59,7 @@ class Bar {
     this.rows.push(row);
     row.rail.addEventListener("pointerdown", (event) => {
       row.rail.setPointerCapture(event.pointerId);
+      row.area = row.rail.getBoundingClientRect();
       this.playback.grab();
       this.point(row, event);
     });
@@ -62,8 +69,7 @@ class Bar {
 
   point(row, event) {
     const { first, last } = row.track;
-    const area = row.rail.getBoundingClientRect();
-    const part = Math.min(1, Math.max(0, (event.clientX - area.left) / area.width));
+    const part = Math.min(1, Math.max(0, (event.clientX - row.area.left) / row.area.width));
     this.playback.slide(Math.round(first + part * (last - first)));
   }
 
@@ -89,8 +95,10 @@ class Bar {
   }
 
   drawTicks(row, first, last, ticks) {
-    const [width, height] = [row.rail.clientWidth, row.canvas.clientHeight];
+    row.size ??= [row.rail.clientWidth, row.canvas.clientHeight];
+    const [width, height] = row.size;
     const name = `${width} ${height} ${first} ${last} ${ticks.length} ${ticks[0]} ${this.root.dataset.theme}`;
+    if (!width) row.size = null;
     if (row.ticks === name || !width) return;
     row.ticks = name;
     const ratio = devicePixelRatio || 1;

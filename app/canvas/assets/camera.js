@@ -7,7 +7,7 @@ const REST = 160; // milliseconds without a movement
 
 class Camera {
   constructor(stage, wrapper, overview) {
-    Object.assign(this, { stage, wrapper, overview, glass: overview.querySelector(".glass"), x: 0, y: 0, k: 1, width: 1, height: 1, pointers: new Map(), moved: 0, onChange: () => {} });
+    Object.assign(this, { stage, wrapper, overview, glass: overview.querySelector(".glass"), x: 0, y: 0, k: 1, width: 1, height: 1, view: { width: 0, height: 0 }, tools: { width: 0, height: 0 }, pointers: new Map(), moved: 0, onChange: () => {} });
     stage.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     stage.addEventListener("pointerdown", (event) => this.down(event));
     stage.addEventListener("pointermove", (event) => this.move(event));
@@ -16,13 +16,17 @@ class Camera {
     overview.addEventListener("pointermove", (event) => event.buttons && this.jump(event));
   }
 
-  get view() {
-    return { width: this.stage.clientWidth, height: this.stage.clientHeight };
+  /** Sizes are read once, not at every frame: each reading has the browser lay out what has changed before. */
+  measure() {
+    const tools = this.stage.parentElement.querySelector(".tools");
+    this.view = { width: this.stage.clientWidth, height: this.stage.clientHeight };
+    this.tools = { width: tools.offsetWidth, height: tools.offsetHeight };
   }
 
   show(picture) {
     this.width = picture.width.baseVal.value;
     this.height = picture.height.baseVal.value;
+    this.measure();
   }
 
   place() {
@@ -102,8 +106,7 @@ class Camera {
     const [left, top] = [this.x + box.left * this.k, this.y + box.top * this.k];
     const [right, bottom] = [left + box.width * this.k, top + box.height * this.k];
     const margin = 24;
-    const tools = this.stage.parentElement.querySelector(".tools");
-    const head = right > width - tools.offsetWidth - margin ? tools.offsetHeight + margin : margin;
+    const head = right > width - this.tools.width - margin ? this.tools.height + margin : margin;
     if (left >= margin && top >= head && right <= width - margin && bottom <= height - margin) return;
     // As little empty paper as there can be: a picture larger than the view fills it.
     const within = (at, size, view) => (size * this.k > view ? Math.min(head, Math.max(view - size * this.k - 8, at)) : at);

@@ -272,6 +272,7 @@ class Canvas {
   }
 
   resized() {
+    this.camera.measure();
     if (!this.structure) return;
     if (this.begun === false) this.look(true);
     this.camera.drawOverview();

@@ -7,6 +7,7 @@ const shared = (globalThis[Symbol.for("loopscope.canvas")] ??= {
   viewports: new Map(), // where each canvas was looking, by canvas key and root
   canvases: new Map(), // live canvases by key
   overlays: new Map(), // newest overlay by canvas key
+  askers: new Map(), // what asks Python for stretches of the run, by canvas key
 });
 
 // What to try when a layout takes too long: [extra graph attributes, milliseconds]. Two seconds in all; then more has to be folded.

@@ -3,8 +3,9 @@
 const RATE = 4; // steps per second at speed 1
 const AHEAD = 96; // steps that should be there before they are needed
 const KEPT_FRAMES = 6000;
+const BY_HAND = 4; // speed of a slide, as far as the panels are concerned
+const AROUND = 16; // of them before a step that somebody slides to
 const SHORT_RUN = 3000; // runs up to here are fetched along the way while somebody slides
-const REPORT = 160; // milliseconds between reports to Python, at least
 const IDLE = 350; // milliseconds of rest after which the steps around are fetched
 const LIGHT = 24; // steps that a stretch must hold at least for that: fewer cost more than they give
 const ECHO = 3000; // milliseconds after which Python's word counts again, whatever it says
@@ -15,6 +16,7 @@ class Playback {
   constructor(canvas) {
     Object.assign(this, { canvas, frames: new Map(), stops: new Set(), marks: {}, step: 0, steps: 0, over: false, tracks: [], moves: [], speed: 1 });
     this.bar = new Bar(this, canvas.root);
+    this.pace = new Pace(() => this.playing || this.dragging);
   }
 
   /** To the keys of the page, wherever its focus is, and to the buttons that do the same. */
@@ -72,7 +74,7 @@ class Playback {
       if (this.frames.size <= KEPT_FRAMES) break;
       this.frames.delete(step);
     }
-    if (this.dragging && this.frames.has(this.step)) this.paint();
+    if (this.dragging && !this.paint()) this.fetch();
     this.bar.draw();
   }
 
@@ -133,7 +135,7 @@ class Playback {
     if (this.asked !== undefined && now - this.asked < 1500) return;
     this.asked = now;
     // Not an event: two of those at once would be one to Python, and what a person did would be lost.
-    this.canvas.setState?.("ask", { step: first, run: this.run, count: (this.asks = (this.asks ?? Date.now()) + 1) });
+    shared.askers.get(this.canvas.key)?.("ask", { step: first, run: this.run, count: (this.asks = (this.asks ?? Date.now()) + 1) });
   }
 
   report(step, last = false) {
@@ -141,12 +143,14 @@ class Playback {
     const since = performance.now() - (this.reported ?? 0);
     // The next word goes out when the last one has been heard: frames of the picture come before those of the panels.
     const heard = last || !(this.heard < this.count) || since > 5 * REPORT;
-    const wait = heard ? REPORT - since : REPORT / 4;
+    const waited = last || !(this.frames.has(step) || this.steps <= SHORT_RUN); // by a person, for what only Python knows
+    const wait = heard ? (waited ? REPORT : this.pace.wait(this.playing ? this.speed : BY_HAND)) - since : REPORT / 4;
     if (wait > 0) {
       this.late = setTimeout(() => this.report(this.step, !this.playing && !this.dragging), wait);
       return;
     }
     this.reported = performance.now();
+    this.pace.reported();
     this.number();
     if (last) this.await(this.count);
     this.canvas.setState?.("step", { step, run: this.run, count: this.count, playing: Boolean(this.playing) });
@@ -195,6 +199,7 @@ class Playback {
       this.paint();
     }
     this.playing = true;
+    this.pace.begin();
     this.settle();
     this.restartClock();
     this.report(this.step);
@@ -248,13 +253,19 @@ class Playback {
     this.step = step;
     this.paint();
     this.report(step);
-    if (!this.frames.has(step) && this.steps <= SHORT_RUN) this.ask(Math.max(0, step - AHEAD / 2));
+    this.fetch();
+  }
+
+  /** What is round the step that somebody slides to. */
+  fetch() {
+    if (!this.frames.has(this.step) && this.steps <= SHORT_RUN) this.ask(Math.max(0, this.step - AROUND));
   }
 
   grab() {
     this.pause(false);
     this.settle();
     this.dragging = true;
+    this.pace.begin();
   }
 
   release() {
