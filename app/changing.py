@@ -32,13 +32,20 @@ COMPARE_SECONDS = 5.0
 
 def refusal(debugger: engine.Debugger, address: str, array: np.ndarray) -> str:
     """Why a value cannot be set here; empty when it can."""
-    if array.dtype.kind == "O" or not is_tensor(array):
+    if not is_tensor(array) or not _is_number(array):
         return "Only numbers and truth values can be set here."
     if array.size > EDITABLE or not array.size:
         return f"It has {array.size:,} elements: from 1 to {EDITABLE:,} can be set here, others in Python: engine.Debugger(…, changes=…)."
     if address.count("/") == 1 and address.partition(":")[0].removeprefix("main/") in _inputs(debugger):
         return "It is an input of the model: set it in the panel Inputs."
     return ""
+
+
+def _is_number(array: np.ndarray) -> bool:
+    try:
+        return ElementType.of(array) is not ElementType.STRING
+    except KeyError:
+        return False  # a type that only ONNX has
 
 
 def _inputs(debugger: engine.Debugger) -> set[str]:

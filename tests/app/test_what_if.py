@@ -198,6 +198,7 @@ def test_tables_are_edited_cell_by_cell() -> None:
         ("main/while_not_one", np.int64(1), ""),
         ("main/number", np.int64(1), "input of the model"),
         ("main/x", np.array("text", object), "Only numbers"),
+        ("main/x", np.complex64(1j), "Only numbers"),
         ("main/x", np.zeros((40, 40)), "1,600 elements"),
         ("main/x", np.zeros((0, 4)), "0 elements"),
     ],

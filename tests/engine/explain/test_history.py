@@ -10,6 +10,7 @@ from engine.errors import AddressError
 from engine.explain.history import history, summarise
 from tests.engine.debug.walks import model as walk
 from tests.engine.drafts import BOOL, F32, I64, Draft, loop
+from tests.engine.read.onnx_models import read
 
 
 def looping(build, *, start: object, trips: int, shape=(), everything=False) -> engine.Debugger:
@@ -44,6 +45,24 @@ def test_scalars_are_what_each_iteration_gave(everything):
     assert 5 < settled.fixed_from < 100
     np.testing.assert_array_equal(settled.scalars[settled.fixed_from :], settled.scalars[-1])
     assert settled.scalars[settled.fixed_from - 1] != settled.scalars[-1]
+
+
+def test_slices_that_are_numbers_are_others_in_each_iteration():
+    text = """
+    main (float s, float[4] xs) => (float last, float[4] all) {
+      last, all = Scan <num_scan_inputs = 1, body = step (float v, float x) => (float w, float out) {
+          w = Add (v, x)
+          out = Mul (x, x)
+        }
+      > (s, xs)
+    }
+    """
+    debugger = engine.Debugger(read(text), [np.float32(1), np.arange(1, 5, dtype=np.float32)])
+    debugger.run()
+    loop_place = debugger.control_flow[0].address
+    labels = [one.label for one in debugger.plan.program_by_address[f"{loop_place}/body"].instructions]
+    found = [history(debugger, f"{loop_place}/body/{label}").scalars for label in labels]
+    assert [one.tolist() for one in found if one is not None] == [[2, 4, 7, 11], [1, 4, 9, 16]]
 
 
 @pytest.mark.parametrize("everything", [False, True])
