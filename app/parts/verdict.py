@@ -68,6 +68,8 @@ def _of_run(model: Model, debugger: engine.Debugger) -> list[str]:
     if debugger.state in ("failed", "limit"):
         place = f" at {debugger.failed_address}" if debugger.failed_address else ""
         return [f"<b>It stopped{markup.text(place)}:</b> {markup.text(debugger.failure, 600)}"]
+    if debugger.notice:
+        return [f"<b>Paused:</b> {markup.text(debugger.notice, 600)}"]
     if debugger.cursor.kind != "finished":
         return []
     outputs = zip(model.outputs, debugger.result.outputs, strict=True)

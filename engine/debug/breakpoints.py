@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Literal
 
 from engine.debug.expression import Expression, parse
-from engine.errors import AddressError
-from engine.ir.address import ANY_ITERATION, Address
-from engine.run.plan import Plan, Program
+from engine.errors import AddressError, ExpressionError, shorten
+from engine.ir.address import ANY_ITERATION, Address, encode
+from engine.run.plan import ABSENT, LoopRegion, Plan, Program
 
+ITERATION = "iteration"
+"""The name of the iteration of the innermost open loop in a condition."""
 BreakpointKind = Literal["address", "nan", "shape"]
 
 
@@ -80,11 +82,53 @@ def make(plan: Plan, id: int, pattern: str, condition: str, kind: BreakpointKind
     """A breakpoint from its texts."""
     expression = parse(condition) if condition.strip() else None
     if not pattern.strip():
+        _check_names(expression, plan.programs, "the model")
         return Breakpoint(id, "", kind, expression, None, None)
     address = Address.parse(pattern)
     program, position, iterations = find(plan, address)
+    _check_names(expression, program.around(), f"{program.address} and the graphs around it")
     after = kind == "address" and expression is not None and _names_itself(expression, program, position, address)
     return Breakpoint(id, pattern.strip(), kind, expression, program, position + after if position is not None else None, iterations, after)
+
+
+def _check_names(condition: Expression | None, programs: Iterable[Program], place: str) -> None:
+    """``ExpressionError`` for a name that has a value in none of the graphs."""
+    programs = tuple(programs)
+    for name in () if condition is None else sorted(condition.names):
+        if name == ITERATION:
+            if not any(_is_of_loop(one) for one in programs):
+                raise ExpressionError(f"there is no iteration in {place}: no loop is open there")
+        elif all(slot_of(program, name) is None for program in programs):
+            labels = [label for one in programs for label in one.layer_of_label]
+            raise ExpressionError(f"there is no value {shorten(name, 60)!r} in {place}; there are {_near(name, labels)}")
+
+
+def _is_of_loop(program: Program) -> bool:
+    return program.parent is not None and isinstance(program.parent.instructions[program.owner].region, LoopRegion)
+
+
+def slot_of(program: Program, name: str) -> int | None:
+    """The slot of the value that a condition means by a name in a graph; None where it has none."""
+    layer = program.layer_of_label.get(name)
+    if layer is not None:
+        slot = program.slots.get((layer, 0), ABSENT)
+    else:
+        label, _, output = (label_of(program, name) or "").partition(":")
+        slot = program.slots.get((program.layer_of_label[label], int(output or 0)), ABSENT) if label else ABSENT
+    return None if slot == ABSENT else slot
+
+
+def label_of(program: Program, name: str) -> str | None:
+    """A node as addresses write it, by its name or by that, with ``:1`` after it for another output than the first; None for no node."""
+    if name in program.layer_of_label:
+        return name
+    if name.isidentifier():
+        return None
+    if (label := encode(name)) in program.layer_of_label:
+        return label
+    stem, _, output = name.rpartition(":")
+    label = stem if stem in program.layer_of_label else encode(stem)
+    return f"{label}:{output}" if output.isdecimal() and len(output) < 10 and label in program.layer_of_label else None
 
 
 def _names_itself(condition: Expression, program: Program, position: int | None, address: Address) -> bool:

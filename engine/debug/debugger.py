@@ -13,7 +13,7 @@ from engine.debug.breakpoints import Breakpoint, Breakpoints, make
 from engine.debug.cursor import Cursor, DebuggerState, OpenGraph, frontier, levels_of, next_of
 from engine.debug.door import outward
 from engine.debug.inputs import Inputs
-from engine.debug.past import next_stop
+from engine.debug.past import next_stop, trouble
 from engine.debug.result import Result
 from engine.debug.scene import Scene, Status
 from engine.debug.session import place, start
@@ -95,6 +95,11 @@ class Debugger:
     def failure(self) -> str | None:
         """Why the run failed, or the limit that it reached; None otherwise."""
         return self.machine.failure or self._limit or None
+
+    @property
+    def notice(self) -> str | None:
+        """Why a breakpoint stops at the cursor although nobody knows whether its condition holds; None when none does."""
+        return trouble(self)
 
     @property
     def failed_address(self) -> str | None:
@@ -199,10 +204,6 @@ class Debugger:
         """Whether what fills a slot has run in a row that has begun."""
         return lookup.has_run(self, program, row, slot)
 
-    def must_have_begun(self, program: Program, row: int, number: int) -> None:
-        """``ValueUnavailable`` when a node with bodies has not begun in a row."""
-        lookup.must_have_begun(self, program, row, number)
-
     def resolve(self, place: str) -> str | None:
         """The address that a place, static or in iterations that it names, stands for at the cursor; None when it has not run there."""
         try:
@@ -298,7 +299,7 @@ class Debugger:
             if step is not None:
                 return self._go(step)
             self._past = None
-        self._compute(self._run_to_stop)
+        self._compute((lambda: self._run_until(lambda: False, 0, [])) if len(self.breakpoints) else self.machine.run)
         return self.cursor
 
     def run_to(self, pattern: str) -> Cursor:
@@ -306,10 +307,13 @@ class Debugger:
         target = make(self.plan, 0, pattern, "", "address")
         if self._past is not None and (step := self._next_recorded([target], self._past)) is not None:
             return self._go(step)
-        return self._forward(lambda: matches(frontier(self.machine), target), 0, target)
+        return self._forward(lambda: self._is_at(target), 0, target)
 
     def seek(self, place: str | int) -> Cursor:
-        """To a step number or to the moment before an address runs, computing further where nobody has been."""
+        """To a step number or to the moment before an address runs, computing further where nobody has been.
+
+        A breakpoint, a limit or a stop on the way pauses before it is there. ``AddressError`` when the run ends without coming there.
+        """
         if isinstance(place, int):
             if place < 0:
                 raise AddressError(f"step {place} lies before the beginning")
@@ -320,16 +324,17 @@ class Debugger:
         target = make(self.plan, 0, place, "", "address")
         if (step := self._next_recorded([target], -1)) is not None:
             return self._go(step)
-        self._forward(lambda: matches(frontier(self.machine), target), 0, target)
-        if self.state != "finished" and stops(self, list(self.breakpoints)) and not matches(frontier(self.machine), target):
-            return self.cursor
-        if not matches(frontier(self.machine), target) or self.state == "finished":
+        self._forward(lambda: self._is_at(target), 0, target)
+        if self.state in ("finished", "failed") and not self._is_at(target):
             raise AddressError(f"the run never comes to {place}: it is {self.state} after {self.steps:,} steps")
         return self.cursor
 
     def stop(self) -> None:
         """Stops a computation that another thread has under way; what it has computed is kept."""
         self.machine.control.stop.set()
+
+    def _is_at(self, target: Breakpoint) -> bool:
+        return self.machine.state != "finished" and matches(frontier(self.machine), target)
 
     def _go(self, step: int) -> Cursor:
         self._past = None if step >= self.steps else step
@@ -386,12 +391,6 @@ class Debugger:
             done += 1
             check_limits(machine, done)
             machine.advance(unwatched=may_run_unwatched(machine, watched, floor))
-
-    def _run_to_stop(self) -> None:
-        if len(self.breakpoints):
-            self._run_until(lambda: False, 0, [])
-        else:
-            self.machine.run()
 
     def _next_recorded(self, breakpoints: list[Breakpoint], step: int) -> int | None:
         """The next step after this one, in what has run already, at which one holds, or to which the search came before it was paused."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.debug.breakpoints import Breakpoint
 from engine.debug.cursor import levels_of
-from engine.debug.stops import condition_holds, holds
+from engine.debug.stops import asked, condition_holds, holds, matches
 from engine.run.limits import Paused
 from engine.run.plan import Instruction, Program
 from engine.trace.timeline import Moment, Timeline
@@ -98,8 +98,23 @@ def _next_at_place(
         if breakpoint.condition is None:
             return at
         moment = timeline.moment(at)
-        if condition_holds(debugger, breakpoint.condition, levels_of(moment), _PastValues(debugger, moment).slots()):
+        if condition_holds(breakpoint.condition, levels_of(moment), _PastValues(debugger, moment).slots()):
             return at
+    return None
+
+
+def trouble(debugger: Debugger) -> str | None:
+    """Why the condition of a breakpoint at the cursor, which stops the run there, has no value; None when every one has."""
+    moment = debugger.moment
+    levels, values = levels_of(moment), _PastValues(debugger, moment).slots()
+    for one in debugger.breakpoints:
+        if (
+            one.condition is not None
+            and one.kind == "address"
+            and matches(levels, one)
+            and (why := asked(one.condition, levels, values)[1])
+        ):
+            return f"breakpoint {one.id} stops here because its condition cannot be computed: {why}"
     return None
 
 
@@ -124,7 +139,7 @@ def _at_exact_place(debugger: Debugger, breakpoint: Breakpoint, step: int) -> in
         return None
     moment = debugger.timeline.moment(at)
     past = _PastValues(debugger, moment).slots()
-    return at if condition_holds(debugger, breakpoint.condition, levels_of(moment), past) else None
+    return at if condition_holds(breakpoint.condition, levels_of(moment), past) else None
 
 
 def _iterations_match(timeline: Timeline, breakpoint: Breakpoint, program: Program, row: int) -> bool:

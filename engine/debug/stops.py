@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.debug.breakpoints import Breakpoint
+from engine.debug.breakpoints import ITERATION, Breakpoint, slot_of
 from engine.debug.cursor import Levels, frontier
 from engine.debug.expression import Expression
-from engine.errors import ExpressionError
+from engine.errors import ExpressionError, ValueUnavailable
 from engine.run.machine import Machine
-from engine.run.plan import ABSENT, Instruction
+from engine.run.plan import Instruction
 
 if TYPE_CHECKING:
     from engine.debug.debugger import Debugger
@@ -37,13 +37,15 @@ def stops(debugger: Debugger, breakpoints: list[Breakpoint]) -> bool:
 
 def holds(debugger: Debugger, breakpoint: Breakpoint, levels: Levels, last: Instruction | None, values: list[Any]) -> bool:
     if breakpoint.kind == "address":
-        return matches(levels, breakpoint) and condition_holds(debugger, breakpoint.condition, levels, values)
+        return matches(levels, breakpoint) and condition_holds(breakpoint.condition, levels, values)
     last = _completed(levels, last)
     if last is None or not _concerns(breakpoint, levels, last):
         return False
     if breakpoint.kind == "nan":
-        return any(_is_odd(values[slot]) for slot in last.outputs) and not any(_is_odd(values[slot]) for slot in last.inputs)
-    return debugger.watches.shape_changed(last, values)
+        unusual = any(_is_odd(values[slot]) for slot in last.outputs) and not any(_is_odd(values[slot]) for slot in last.inputs)
+    else:
+        unusual = debugger.watches.shape_changed(last, values)
+    return unusual and condition_holds(breakpoint.condition, levels, values)
 
 
 def _completed(levels: Levels, last: Instruction | None) -> Instruction | None:
@@ -63,32 +65,40 @@ def _concerns(breakpoint: Breakpoint, levels: Levels, last: Instruction) -> bool
     return position is not None and position < len(instructions) and instructions[position] is last
 
 
-def condition_holds(debugger: Debugger, condition: Expression | None, levels: Levels, values: list[Any]) -> bool:
+def condition_holds(condition: Expression | None, levels: Levels, values: list[Any]) -> bool:
     if condition is None:
         return True
-    _program, _, position = levels[-1]
+    return asked(condition, levels, values)[0]
+
+
+def asked(condition: Expression, levels: Levels, values: list[Any]) -> tuple[bool, str]:
+    """Whether a condition stops a run, and why it has no value there.
+
+    It is false while one of its names has no value yet. Where it cannot be computed from the values it stops: nobody knows what it is.
+    """
     try:
-        return condition.is_true(lambda name: _named(levels, name, lambda number: number < position, values))
-    except ExpressionError:
-        return False
+        return condition.is_true(lambda name: _named(levels, name, values)), ""
+    except ValueUnavailable:
+        return False, ""
+    except ExpressionError as error:
+        return True, str(error)
 
 
-def _named(levels: Levels, name: str, has_run: Any, values: list[Any]) -> Any:
+def _named(levels: Levels, name: str, values: list[Any]) -> Any:
     """The value of a name at the frontier: ``iteration``, or a node of the innermost graph that has it."""
-    if name == "iteration":
+    if name == ITERATION:
         found = [iteration for _, iteration, _ in levels if iteration is not None]
         if found:
             return np.int64(found[-1])
-        raise ExpressionError("there is no iteration outside a loop")
+        raise ValueUnavailable("there is no iteration outside a loop")
     for program, _, position in reversed(levels):
-        layer = program.layer_of_label.get(name)
-        if layer is None:
+        slot = slot_of(program, name)
+        if slot is None:
             continue
-        slot = program.slots.get((layer, 0), ABSENT)
         if program.producer.get(slot, -1) >= position or values[slot] is None:
-            raise ExpressionError(f"{name!r} has not run yet")
+            raise ValueUnavailable(f"{name!r} has not run yet")
         return values[slot]
-    raise ExpressionError(f"there is no {name!r} here")
+    raise ValueUnavailable(f"there is no {name!r} here")
 
 
 def _is_odd(value: Any) -> bool:

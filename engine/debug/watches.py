@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from engine.debug.breakpoints import label_of
 from engine.debug.door import outward
 from engine.debug.expression import Expression, parse
 from engine.errors import AddressError, EngineError, ExpressionError
@@ -64,13 +65,12 @@ class Watches:
             if not found:
                 raise ExpressionError("there is no iteration outside a loop")
             return np.int64(found[-1])
-        if "/" in name:
-            return debugger.value(name)
         for one in reversed(opened):
             program = debugger.plan.program_by_address[one.static]
-            label, _, output = name.partition(":")
-            if label in program.layer_of_label:
-                return debugger.value(f"{one.address}/{label}" + (f":{output}" if output else ""))
+            if (label := label_of(program, name)) is not None:
+                return debugger.value(f"{one.address}/{label}")
+        if "/" in name:
+            return debugger.value(name)
         raise AddressError(f"there is no {name!r} in the graphs that are open here")
 
     def shape_changed(self, instruction: Instruction, values: list[Any]) -> bool:

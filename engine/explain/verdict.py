@@ -8,6 +8,7 @@ import numpy as np
 
 from engine.debug.changes import is_changed
 from engine.debug.debugger import Debugger
+from engine.debug.lookup import must_have_begun
 from engine.errors import EngineError
 from engine.explain.pattern import Pattern, pattern
 from engine.explain.proof import Fact, name_of, prove
@@ -64,7 +65,7 @@ def _region(debugger: Debugger, address: str) -> tuple[Program, int, Instruction
     program, row = debugger.rows_of(parsed)
     for number in program.regions:
         if program.instructions[number].label == parsed.segments[-1].label:
-            debugger.must_have_begun(program, row, number)
+            must_have_begun(debugger, program, row, number)
             return program, row, program.instructions[number]
     raise EngineError(f"{address} has no body")
 

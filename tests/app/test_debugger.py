@@ -181,6 +181,18 @@ def test_a_breakpoint_that_can_never_hold_is_a_sentence(opened: Visit) -> None:
     assert app.error
 
 
+def test_a_condition_that_cannot_be_computed_pauses_the_run_and_says_why(opened: Visit) -> None:
+    app = opened(model="sample:decoder")
+    app.segmented_control("debugger_panel").set_value("Breakpoints").run()
+    app.text_input("breakpoint_place").set_value("main/for_each_word[2]/body/next_word")
+    app.text_input("breakpoint_condition").set_value("next_word[99] > 3")
+    next(one for one in app.button if one.label == "Add").click().run()
+    press(app, "run")
+    assert "its condition cannot be computed" in page_text(app)
+    press(app, "run")
+    assert "its condition cannot be computed" not in page_text(app)
+
+
 def test_watches_show_their_value(opened: Visit) -> None:
     app = press(opened(model="sample:decoder"), "step", "next")
     app.segmented_control("debugger_panel").set_value("Breakpoints").run()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import engine
+from engine import build
 from engine.errors import AddressError, ExpressionError, ValueUnavailable
 from tests.engine.debug.walks import TRAIL, debugger, model
 from tests.engine.drafts import BOOL, F32, I64, Draft, loop
@@ -186,6 +187,83 @@ def test_breakpoints_that_can_never_hold_are_refused():
     assert len(d.breakpoints) == 0
 
 
+CONDITIONS_THAT_NAME_NOTHING = [
+    ("main/outer[*]/body/above", "abov > 3", "no value 'abov' in main/outer/body and the graphs around it; there are 'above'"),
+    ("main/outer[*]/body/above", "`above:1` > 3", "no value 'above:1'"),
+    ("main/last", "state > 3", "no value 'state' in main and"),
+    ("main/last", "iteration == 3", "no iteration in main"),
+    ("", "nothing > 3", "no value 'nothing' in the model"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "condition", "message"), CONDITIONS_THAT_NAME_NOTHING)
+def test_conditions_that_name_nothing_are_refused(pattern, condition, message):
+    d = debugger()
+    with pytest.raises(ExpressionError, match=message):
+        d.breakpoints.add(pattern, condition)
+    assert len(d.breakpoints) == 0
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize(
+    ("pattern", "condition", "why"),
+    [
+        ("main/outer[1]/body/above", "above[5] > 0", "no value here"),
+        ("main/outer[1]/body/choice", "norm(state, 3, 5, 7) > 1", "no value here"),
+        ("main/outer[1]/body/above", "9223372036854775807 * (iteration + 9) > 3", "64 bits"),
+    ],
+)
+def test_a_condition_that_cannot_be_computed_stops_and_says_why(pattern, condition, why, recorded):
+    d = debugger()
+    if recorded:
+        d.run()
+        d.seek(0)
+    made = d.breakpoints.add(pattern, condition)
+    assert d.notice is None
+    d.run()
+    assert (d.cursor.previous if made.after else d.cursor.address) == pattern
+    assert d.notice is not None
+    assert d.notice.startswith(f"breakpoint {made.id} stops here because its condition cannot be computed: ")
+    assert why in d.notice
+    assert d.run().kind == "finished"
+    assert d.notice is None
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_unusual_values_are_bound_to_a_condition_too(recorded):
+    d = engine.Debugger(growing(), [np.float32(1), np.zeros(2, np.float32)])
+    if recorded:
+        d.run()
+        d.seek(0)
+    d.breakpoints.add("main/loop/body/longer", "iteration > 4", "shape")
+    d.run()
+    assert d.cursor.previous == "main/loop[5]/body/longer"
+
+
+def test_conditions_name_other_outputs_and_names_with_reserved_characters():
+    graph = build.Graph("names")
+    x = graph.parameter("x", "f32", [4])
+
+    def body(value):
+        low, high = build.ops.split(value * 2, 0, num_splits=2, name="halves/of it")
+        return build.ops.concat([high, low], axis=0, name="turned")
+
+    model = graph.model({"y": build.for_loop(4, lambda _, value: body(value), x)})
+    d = engine.Debugger(model, [np.array([1, 2, 3, 4], np.float32)])
+    loop = d.plan.regions[0][1].label
+    d.breakpoints.add(f"main/{loop}[*]/body/turned", "`halves/of it:1`[0] > 10")
+    d.run()
+    assert d.cursor.address == f"main/{loop}[2]/body/turned"
+    assert d.watches.evaluate("`halves/of it:1`").tolist() == [24, 32]
+
+
+def test_seeking_pauses_at_a_change_of_shape_on_the_way():
+    d = engine.Debugger(growing(), [np.float32(1), np.zeros(2, np.float32)])
+    d.breakpoints.add("main/loop/body/longer", kind="shape")
+    d.seek("main/loop[9]/body/larger")
+    assert d.cursor.previous == "main/loop[1]/body/longer"
+
+
 def growing() -> engine.Model:
     """x becomes 10 times larger in each iteration, and infinite in the 39th; ``grown`` has one more element in each."""
     main, body = Draft(), Draft()
@@ -357,7 +435,7 @@ def test_what_a_debugger_holds_is_freed_with_it():
     try:
         d = debugger()
         d.watches.add("state + 1")
-        d.breakpoints.add("main/last", "state > 1000")
+        d.breakpoints.add("main/last", "outer > 1000")
         for move in (d.step, d.next_iteration, d.run, d.step_back, d.run):
             move()
             d.watches.values()
