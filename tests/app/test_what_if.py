@@ -217,6 +217,7 @@ def test_what_is_sent_ahead_is_of_the_changed_run() -> None:
     session = Session(opened=opened, inputs=inputs, debugger=debugger, changes=changes, ahead=5)
     run = run_of(session, graph_view(opened.model))
     assert run is not None
+    assert run.ahead() is not None
     assert session.scout is not None
     assert [one.address for one in session.scout.changes] == list(changes)
 
