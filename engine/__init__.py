@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine import build, notebook
+from engine.debug.changes import Changed
 from engine.debug.cursor import Cursor
 from engine.debug.debugger import Debugger
 from engine.debug.fetches import run
@@ -36,9 +37,9 @@ __all__ = [
     # errors
     "AddressError",
     "BuildError",
-    # running
+    # debugging and running
+    "Changed",
     "ControlFlowRecord",
-    # debugging
     "Cursor",
     "Debugger",
     # models
