@@ -1,0 +1,199 @@
+"""Breakpoints: where they stop a run that computes, and one that moves through what has been computed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import engine
+from engine import build
+from engine.errors import AddressError, ExpressionError
+from tests.engine.debug.walks import debugger
+from tests.engine.drafts import BOOL, F32, I64, Draft, loop
+
+BREAKPOINTS = [
+    ({"pattern": "main/last"}, ["main/last"]),
+    ({"pattern": "main/outer/body/above"}, [f"main/outer[{n}]/body/above" for n in range(3)]),
+    ({"pattern": "main/outer[*]/body/above"}, [f"main/outer[{n}]/body/above" for n in range(3)]),
+    ({"pattern": "main/outer[1]/body/above"}, ["main/outer[1]/body/above"]),
+    ({"pattern": "main/outer[1]"}, ["main/outer[1]/body/inner"]),
+    ({"pattern": "main/outer[*]/body/inner[1]/body/grow"}, [f"main/outer[{n}]/body/inner[1]/body/grow" for n in range(3)]),
+    ({"pattern": "main/outer[2]/body/inner/body/grow"}, [f"main/outer[2]/body/inner[{n}]/body/grow" for n in range(2)]),
+    ({"pattern": "main/outer/body/choice/then/halve"}, ["main/outer[2]/body/choice/then/halve"]),
+    ({"pattern": "main/outer/body"}, [f"main/outer[{n}]/body" for n in range(3)]),
+    ({"pattern": "main/outer/body/above", "condition": "iteration == 1"}, ["main/outer[1]/body/above"]),
+    ({"pattern": "main/outer/body/above", "condition": "inner > 7"}, ["main/outer[2]/body/above"]),
+    ({"pattern": "main/outer/body/above", "condition": "choice > 0"}, []),  # has not run when it is asked
+    # What names the operation itself is asked once that has run.
+    ({"pattern": "main/outer[*]/body/inner[1]/body/grow", "condition": "grow > 7"}, ["main/outer[2]/body/inner[1]/body"]),
+    ({"pattern": "main/outer/body/inner", "condition": "inner > 7"}, ["main/outer[2]/body/above"]),
+    ({"pattern": "main/outer[2]/body/inner", "condition": "inner > 7"}, ["main/outer[2]/body/above"]),
+    ({"condition": "value > 6"}, ["main/outer[2]/body/inner[1]/body/grow", "main/outer[2]/body/inner[1]/body"]),
+]
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize(("breakpoint", "stops"), BREAKPOINTS)
+def test_breakpoints(breakpoint, stops, recorded):
+    """They stop a run that computes, and one that moves through what has been computed, at the same moments."""
+    d = debugger()
+    if recorded:
+        d.run()
+        d.seek(0)
+    d.breakpoints.add(**breakpoint)
+    found = []
+    while d.run().kind != "finished":
+        found.append(d.cursor.address)
+    assert found == stops
+
+
+def test_breakpoints_that_can_never_hold_are_refused():
+    d = debugger()
+    for pattern, message in (
+        ("main/nothing", "no 'nothing'"),
+        ("main/outer/then/halve", "no body 'then'"),
+        ("main/double/body/x", "no body"),
+        ("main/x", "no operation that runs"),
+        ("", "needs a place or a condition"),
+    ):
+        with pytest.raises(AddressError, match=message):
+            d.breakpoints.add(pattern)
+    with pytest.raises(ExpressionError):
+        d.breakpoints.add("main/double", "__import__('os')")
+    first = d.breakpoints.add("main/double")
+    assert [one.id for one in d.breakpoints] == [first.id]
+    d.breakpoints.remove(first.id)
+    d.breakpoints.remove(first.id)
+    assert len(d.breakpoints) == 0
+
+
+CONDITIONS_THAT_NAME_NOTHING = [
+    ("main/outer[*]/body/above", "abov > 3", "no value 'abov' in main/outer/body and the graphs around it; there are 'above'"),
+    ("main/outer[*]/body/above", "`above:1` > 3", "no value 'above:1'"),
+    ("main/last", "state > 3", "no value 'state' in main and"),
+    ("main/last", "iteration == 3", "no iteration in main"),
+    ("", "nothing > 3", "no value 'nothing' in the model"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "condition", "message"), CONDITIONS_THAT_NAME_NOTHING)
+def test_conditions_that_name_nothing_are_refused(pattern, condition, message):
+    d = debugger()
+    with pytest.raises(ExpressionError, match=message):
+        d.breakpoints.add(pattern, condition)
+    assert len(d.breakpoints) == 0
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize(
+    ("pattern", "condition", "why"),
+    [
+        ("main/outer[1]/body/above", "above[5] > 0", "no value here"),
+        ("main/outer[1]/body/choice", "norm(state, 3, 5, 7) > 1", "no value here"),
+        ("main/outer[1]/body/above", "9223372036854775807 * (iteration + 9) > 3", "64 bits"),
+    ],
+)
+def test_a_condition_that_cannot_be_computed_stops_and_says_why(pattern, condition, why, recorded):
+    d = debugger()
+    if recorded:
+        d.run()
+        d.seek(0)
+    made = d.breakpoints.add(pattern, condition)
+    assert d.notice is None
+    d.run()
+    assert (d.cursor.previous if made.after else d.cursor.address) == pattern
+    assert d.notice is not None
+    assert d.notice.startswith(f"breakpoint {made.id} stops here because its condition cannot be computed: ")
+    assert why in d.notice
+    assert d.run().kind == "finished"
+    assert d.notice is None
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_unusual_values_are_bound_to_a_condition_too(recorded):
+    d = engine.Debugger(growing(), [np.float32(1), np.zeros(2, np.float32)])
+    if recorded:
+        d.run()
+        d.seek(0)
+    d.breakpoints.add("main/loop/body/longer", "iteration > 4", "shape")
+    d.run()
+    assert d.cursor.previous == "main/loop[5]/body/longer"
+
+
+def test_conditions_name_other_outputs_and_names_with_reserved_characters():
+    graph = build.Graph("names")
+    x = graph.parameter("x", "f32", [4])
+
+    def body(value):
+        low, high = build.ops.split(value * 2, 0, num_splits=2, name="halves/of it")
+        return build.ops.concat([high, low], axis=0, name="turned")
+
+    model = graph.model({"y": build.for_loop(4, lambda _, value: body(value), x)})
+    d = engine.Debugger(model, [np.array([1, 2, 3, 4], np.float32)])
+    loop = d.plan.regions[0][1].label
+    d.breakpoints.add(f"main/{loop}[*]/body/turned", "`halves/of it:1`[0] > 10")
+    d.run()
+    assert d.cursor.address == f"main/{loop}[2]/body/turned"
+    assert d.watches.evaluate("`halves/of it:1`").tolist() == [24, 32]
+
+
+def test_seeking_pauses_at_a_change_of_shape_on_the_way():
+    d = engine.Debugger(growing(), [np.float32(1), np.zeros(2, np.float32)])
+    d.breakpoints.add("main/loop/body/longer", kind="shape")
+    d.seek("main/loop[9]/body/larger")
+    assert d.cursor.previous == "main/loop[1]/body/longer"
+
+
+def growing() -> engine.Model:
+    """x becomes 10 times larger in each iteration, and infinite in the 39th; ``grown`` has one more element in each."""
+    main, body = Draft(), Draft()
+    x, list_in = main.parameter("x", F32, ()), main.parameter("list", F32, (-1,))
+    state, grown = body.parameter("state", F32, ()), body.parameter("grown", F32, (-1,))
+    larger = body.op("Multiply", state, body.const(10.0), name="larger")
+    longer = body.op("Concat", grown, body.const([0.0]), name="longer", axis="0")
+    out, out_list, again = body.result(larger), body.result(longer), body.result(body.const(True, BOOL))
+    made = loop(
+        main,
+        body,
+        main.const(60, I64),
+        main.const(True, BOOL),
+        again=again,
+        carried=[(x, state, out), (list_in, grown, out_list)],
+        last=[out],
+        name="loop",
+    )
+    main.result(made)
+    return main.model()
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_the_first_infinity_stops(recorded):
+    d = engine.Debugger(growing(), [np.float32(1), np.zeros(0, np.float32)])
+    if recorded:
+        d.run()
+        d.seek(0)
+    d.breakpoints.add(kind="nan")
+    d.run()
+    assert d.cursor.previous == "main/loop[38]/body/larger"
+    assert np.isinf(d.value("main/loop[38]/body/larger"))
+    assert d.run().kind == "finished"
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_an_output_of_a_loop_is_not_odd_before_the_loop_is_done(recorded):
+    d = engine.Debugger(growing(), [np.float32(1), np.zeros(0, np.float32)])
+    if recorded:
+        d.run()
+        d.seek(0)
+    d.breakpoints.add("main/loop", kind="nan")
+    d.run()
+    assert d.state == "finished"
+    assert (d.cursor.kind, d.cursor.step) == ("finished", d.steps)
+
+
+def test_a_change_of_shape_stops():
+    d = engine.Debugger(growing(), [np.float32(1), np.zeros(2, np.float32)])
+    d.breakpoints.add("main/loop/body/longer", kind="shape")
+    d.run()
+    assert d.cursor.previous == "main/loop[1]/body/longer"
+    assert d.value("main/loop[1]/body/longer").shape == (4,)
