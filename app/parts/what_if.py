@@ -39,7 +39,7 @@ def editor(debugger: engine.Debugger, address: str, array: np.ndarray) -> None:
         key = f"what_if_{address}_{current().generation}"
         markup.show(f"What if <b>{markup.text(shorten(_place(address), 120))}</b> were")
         with st.form(f"form_{key}", border=False):
-            _field(key, name_of(address), array)
+            _field(key, markup.plain(name_of(address), 60), array)
             st.form_submit_button(
                 "Run from here with it",
                 key="what_if_run",

@@ -60,9 +60,24 @@ def test_hostile_names_are_only_shown(page: Page, server: str, tmp_path: Path) -
     for box in (0, 5):
         canvas.locator(".box").nth(box).click(force=True)
         page.wait_for_timeout(300)
+    set_by_hand(page)
     look_at_all(page, page.locator(".st-key-side").get_by_role("radio"))
     look_at_all(page, page.get_by_role("radio"))
     assert foreign == []
+
+
+def set_by_hand(page: Page) -> None:
+    """The value of what is pinned, as it is or changed: either is told under its name."""
+    page.get_by_role("button", name="What if …").first.click(timeout=LONG)
+    submit = page.get_by_role("button", name="Run from here with it")
+    expect(submit).to_be_visible(timeout=LONG)
+    harmless(page)
+    field = page.get_by_test_id("stPopoverBody").locator("input").first
+    if field.count():
+        field.fill("7")
+    submit.click()
+    expect(page.locator(".st-key-what_if, .st-key-told [data-testid=stAlert]").first).to_be_visible(timeout=LONG)
+    harmless(page)
 
 
 def look_at_all(page: Page, choices: Locator) -> None:
