@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import socket
+import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -197,3 +200,15 @@ def test_outputs_named_like_arguments_of_numpy_are_kept(tmp_path: Path) -> None:
     write_outputs(str(tmp_path / "out.npz"), model, engine.run(model, [np.zeros(2, np.float32)]).outputs)
     with np.load(tmp_path / "out.npz", allow_pickle=False) as stored:
         assert {name: float(stored[name][0]) for name in stored.files} == {"file:0": 1, "allow_pickle:1": 2, "plain": 3}
+
+
+def test_the_server_sends_every_packet_at_once(server: str) -> None:
+    connection = http.client.HTTPConnection(server.removeprefix("http://"), timeout=30)
+    seconds = []
+    for _ in range(15):
+        begun = time.perf_counter()
+        connection.request("GET", "/favicon.png")
+        connection.getresponse().read()
+        seconds.append(time.perf_counter() - begun)
+    connection.close()
+    assert statistics.median(seconds) < 0.03  # a packet that waits for an answer to the one before takes 0.04
