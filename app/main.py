@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import links, style
+from app import canvas, links, style
 from app.parts import address
 from app.screens import debugger, gallery, learn
 from app.session import current
 
 st.set_page_config(page_title="Loopscope", page_icon=style.ICON, layout="wide", initial_sidebar_state="collapsed")
 style.apply()
+canvas.prepare()
 session = current()
 if not session.arrived:
     links.arrive(session)

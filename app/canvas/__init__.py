@@ -1,5 +1,7 @@
 """The graph canvas: shows a view of a model, restyles it at every step, and says what was clicked.
 
+    # At the top of the page, once: the layout library.
+    prepare()
     # Either: what was done on the canvas since the last run, or None.
     event = show(view, overlay, key="canvas", height=640)
     # Or: handle(event) runs before the script, so that one run shows its effect.
@@ -14,7 +16,7 @@ While there is a run the canvas takes the keys and buttons of the transport bar:
 
 from __future__ import annotations
 
-from app.canvas.component import Run, show
+from app.canvas.component import Run, prepare, show
 from app.canvas.event import CanvasEvent, Move, Report
 
-__all__ = ["CanvasEvent", "Move", "Report", "Run", "show"]
+__all__ = ["CanvasEvent", "Move", "Report", "Run", "prepare", "show"]

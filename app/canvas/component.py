@@ -73,6 +73,13 @@ class Run:
     """Grows when the canvas is to begin or to end playing."""
 
 
+def prepare() -> None:
+    """Sends the layout library, before the page that a canvas is on: the browser compiles it while the page is still being made."""
+    if LIBRARY.is_file():
+        with st.container(key="layout_library"):
+            _library(key="layout_library_bytes", data=_library_bytes(LIBRARY.stat().st_mtime), height=1)
+
+
 def show(
     view: GraphView,
     overlay: Overlay,
@@ -85,7 +92,9 @@ def show(
     traced: str = "",
     run: Run | None = None,
 ) -> CanvasEvent | None:
-    """Draw a view at a moment. Returns what was done on the canvas since the last run, unless ``on_event`` took it.
+    """Draw a view at a moment, on a page that ``prepare`` began.
+
+    Returns what was done on the canvas since the last run, unless ``on_event`` took it.
 
     Zoom and place are kept for each ``subject``, such as a model. ``traced``: the name of the value whose origins the overlay lights up.
     """
@@ -122,8 +131,6 @@ def show(
         )
         if run is not None:
             _send_ahead(run, f"{key}_ahead", {"key": key, "hash": data["hash"], "run": run.name})
-        if present:
-            _library(key=f"{key}_library", data=_library_bytes(LIBRARY.stat().st_mtime))
     return None if on_event is not None else read_event(result.event, view)
 
 

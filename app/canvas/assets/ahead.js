@@ -1,7 +1,7 @@
 // Hands a stretch of the run that was sent ahead to its canvas, and asks for the next one.
 export default function ({ data, setStateValue }) {
   const shared = (globalThis[Symbol.for("loopscope.canvas")] ??= {
-    bytes: null, waitingForLibrary: [], layouts: new Map(), viewports: new Map(), canvases: new Map(), overlays: new Map(), askers: new Map(),
+    newWorker: null, waitingForLibrary: [], layouts: new Map(), viewports: new Map(), canvases: new Map(), overlays: new Map(), askers: new Map(),
   });
   if (!data) return;
   shared.askers.set(data.key, setStateValue);

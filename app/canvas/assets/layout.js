@@ -1,7 +1,7 @@
 // Layout: DOT text -> geometry, by Graphviz in a worker that is ended when it takes too long.
 
 const shared = (globalThis[Symbol.for("loopscope.canvas")] ??= {
-  bytes: null, // the compressed library, from the component that carries it
+  newWorker: null, // from the component that carries the layout library
   waitingForLibrary: [],
   layouts: new Map(), // geometry by structure hash
   viewports: new Map(), // where each canvas was looking, by canvas key and root
@@ -20,63 +20,10 @@ const LADDER_OF_SMALL = [[{}, 1500], [ROUGH, 500]];
 const LEVEL = [{ newrank: true }, 450];
 // For a picture of which nothing more can be folded: on a busy machine even a small one may take longer than the ladder gives it.
 const PATIENT = [[{}, 20000]];
-const START_UP = 6000; // the first layout also compiles the library
 const KEPT_LAYOUTS = 24;
 const answers = new Map();
 
 class TooDense extends Error {}
-
-async function unpack(bytes) {
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return await new Response(stream).text();
-}
-
-let script = null;
-
-/** Address of the worker's script: the library as one module, and a few lines that import it. */
-function workerScript() {
-  return (script ??= (async () => {
-    if (!shared.bytes) await new Promise((resolve) => shared.waitingForLibrary.push(resolve));
-    const library = URL.createObjectURL(new Blob([await unpack(shared.bytes)], { type: "text/javascript" }));
-    const source = `import {instance} from ${JSON.stringify(library)};
-      const ready = instance();
-      ready.then(() => postMessage({ ready: true }));
-      onmessage = async ({ data }) => {
-        try {
-          const made = (await ready).render(data.dot, { format: "json0", graphAttributes: data.attributes });
-          postMessage(made.status === "success" ? { json: made.output } : { error: made.errors.map((one) => one.message).join("; ") });
-        } catch (error) { postMessage({ error: String(error) }); }
-      };`;
-    return URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-  })());
-}
-
-class LayoutWorker {
-  constructor(address) {
-    this.worker = new Worker(address, { type: "module" });
-    this.ready = new Promise((resolve, reject) => {
-      this.worker.addEventListener("message", ({ data }) => data.ready && resolve());
-      this.worker.addEventListener("error", (event) => reject(new Error(event.message || "the layout worker did not start")));
-    });
-  }
-
-  async run(dot, attributes, milliseconds) {
-    await Promise.race([this.ready, new Promise((_, reject) => setTimeout(() => reject(new Error("the layout library did not start")), START_UP))]);
-    return await new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new TooDense()), milliseconds);
-      this.worker.onmessage = ({ data }) => {
-        if (data.ready) return;
-        clearTimeout(timer);
-        data.error ? reject(new Error(data.error)) : resolve(data.json);
-      };
-      this.worker.postMessage({ dot, attributes });
-    });
-  }
-
-  end() {
-    this.worker.terminate();
-  }
-}
 
 let worker = null;
 let queue = Promise.resolve();
@@ -123,15 +70,18 @@ async function climbOnce(dot, ladder) {
 
 /** Graphviz's answer, or null when it takes too long. */
 async function attempt(dot, [attributes, milliseconds]) {
-  worker ??= new LayoutWorker(await workerScript());
+  if (!shared.newWorker) await new Promise((resolve) => shared.waitingForLibrary.push(resolve));
+  worker ??= await shared.newWorker();
+  let answer = null;
   try {
-    return await worker.run(dot, attributes, milliseconds);
-  } catch (error) {
-    worker?.end();
-    worker = null;
-    if (error instanceof TooDense) return null;
-    throw error;
+    answer = await worker.run(dot, attributes, milliseconds);
+  } finally {
+    if (answer === null) {
+      worker?.end();
+      worker = null;
+    }
   }
+  return answer;
 }
 
 /** How many lines that should run downwards do not. */
