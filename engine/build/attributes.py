@@ -120,7 +120,7 @@ def shape_of(value: object) -> PartialShape | None:
         if isinstance(value, str):
             return PartialShape.parse(value)
         if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-            return PartialShape.of([int(value)])
+            return PartialShape.of([_length(value)])
         if isinstance(value, Iterable):
             return PartialShape.of([_length(one) for one in value])
     except (TypeError, ValueError):
@@ -131,6 +131,6 @@ def shape_of(value: object) -> PartialShape | None:
 def _length(one: object) -> int | Dimension | None:
     if one is None or isinstance(one, Dimension):
         return one
-    if isinstance(one, (int, np.integer)) and not isinstance(one, bool):
+    if isinstance(one, (int, np.integer)) and not isinstance(one, bool) and one >= -1:
         return int(one)
     raise TypeError(one)

@@ -75,8 +75,7 @@ class Tensor(Valueless):
         return f"<Tensor {self._name!r} {self.element_type or '?'}{self.shape}>"
 
     def __len__(self) -> int:
-        length = self.shape.at(0)
-        if self.rank == 0 or not length.is_static:
+        if self.rank == 0 or not (length := self.shape.at(0)).is_static:
             raise BuildError(f"{self!r} has no known length: ops.shape_of gives it when the model runs")
         return length.length
 

@@ -78,6 +78,13 @@ class Breakpoints:
         return len(self._items)
 
 
+def goal(plan: Plan, place: str) -> Breakpoint:
+    """Where a run is to go: a breakpoint without a condition; ``AddressError`` for an address that names no place."""
+    if not place.strip():
+        raise AddressError("no place is named: an address such as main/while_3[2]/body/Add_1 is expected")
+    return make(plan, 0, place, "", "address")
+
+
 def make(plan: Plan, id: int, pattern: str, condition: str, kind: BreakpointKind) -> Breakpoint:
     """A breakpoint from its texts."""
     expression = parse(condition) if condition.strip() else None

@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.debug import changes as changing
 from engine.debug import lookup
-from engine.debug.breakpoints import Breakpoint, Breakpoints, make
+from engine.debug.breakpoints import Breakpoint, Breakpoints, goal
 from engine.debug.cursor import Cursor, DebuggerState, OpenGraph, frontier, levels_of, next_of
 from engine.debug.door import outward
 from engine.debug.inputs import Inputs
@@ -304,7 +304,7 @@ class Debugger:
 
     def run_to(self, pattern: str) -> Cursor:
         """To the next moment before a place runs; iterations that are left out match all."""
-        target = make(self.plan, 0, pattern, "", "address")
+        target = goal(self.plan, pattern)
         if self._past is not None and (step := self._next_recorded([target], self._past)) is not None:
             return self._go(step)
         return self._forward(lambda: self._is_at(target), 0, target)
@@ -314,14 +314,15 @@ class Debugger:
 
         A breakpoint, a limit or a stop on the way pauses before it is there. ``AddressError`` when the run ends without coming there.
         """
-        if isinstance(place, int):
+        if isinstance(place, (int, np.integer)):
+            place = int(place)
             if place < 0:
                 raise AddressError(f"step {place} lies before the beginning")
             while self.steps < place and self.state == "paused":
                 self._past = None
                 self._compute(self.machine.step)
             return self._go(min(place, self.steps))
-        target = make(self.plan, 0, place, "", "address")
+        target = goal(self.plan, place)
         if (step := self._next_recorded([target], -1)) is not None:
             return self._go(step)
         self._forward(lambda: self._is_at(target), 0, target)

@@ -51,6 +51,8 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "std": lambda value: np.std(value) if np.size(value) else np.float64(np.nan),
     "sum": np.sum,
 }
+_MOST_ARGUMENTS = {"maximum": 2, "minimum": 2, "round": 2}
+_LEAST_ARGUMENTS = {"maximum": 2, "minimum": 2}
 _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: np.add,
     ast.Sub: np.subtract,
@@ -242,8 +244,12 @@ def _allow(node: ast.AST, text: str, quoted: int) -> None:
         case ast.Constant(value=bool() | int() | float()):
             if isinstance(node.value, int) and node.value >= 2**64:
                 raise ExpressionError(f"the number {shorten(str(node.value), 30)} is too large")
-        case ast.Call(func=ast.Name(id=name), keywords=[]) if name in _FUNCTIONS:
-            return
+        case ast.Call(func=ast.Name(id=name), args=given, keywords=[]) if name in _FUNCTIONS:
+            least, most = _LEAST_ARGUMENTS.get(name, 1), _MOST_ARGUMENTS.get(name, 1)
+            if not least <= len(given) <= most:
+                takes = f"{most} values" if least == most == 2 else "1 value" if most == 1 else "1 or 2 values"
+                other = f": {name}imum(one, other) takes two" if name in ("max", "min") and given else ""
+                raise ExpressionError(f"{shorten(text)!r} gives {name} {len(given)} values, and it takes {takes}{other}")
         case ast.Call():
             raise ExpressionError(f"{shorten(text)!r} calls what is no function of the language: there are {', '.join(sorted(_FUNCTIONS))}")
         case ast.Attribute(attr=name) if name in _ATTRIBUTES:

@@ -46,8 +46,9 @@ def _pairs(model: Model, inputs: Inputs) -> Iterable[tuple[object, Any]]:
         return ()
     if isinstance(inputs, Mapping):
         return inputs.items()
-    if isinstance(inputs, (str, bytes)):
-        raise InputError(f"inputs are a mapping or a sequence of arrays, not text; {_describe(model)}")
+    if isinstance(inputs, (str, bytes)) or not isinstance(inputs, Iterable) or getattr(inputs, "ndim", 1) == 0:
+        found = "text" if isinstance(inputs, (str, bytes)) else type(inputs).__name__
+        raise InputError(f"inputs are a mapping or a sequence of arrays, not {found}; {_describe(model)}")
     values = list(inputs)
     if len(values) > len(model.inputs):
         raise InputError(f"{len(values)} inputs are given; {_describe(model)}")
@@ -145,8 +146,8 @@ def _cast(value: Any, element_type: ElementType | None) -> np.ndarray:
         return array
     if element_type is ElementType.STRING:
         return _strings(array)
-    if array.dtype.kind not in "biufV" or (array.dtype == object):
-        raise ValueError(f"{array.dtype} is no number")
+    if array.dtype.kind not in "biufV":
+        raise ValueError(_no_numbers(array))
     if array.size == 0:
         return np.zeros(array.shape, dtype)
     if dtype.names:
@@ -157,6 +158,14 @@ def _cast(value: Any, element_type: ElementType | None) -> np.ndarray:
     if not rounds and not _same_values(array, cast):
         raise ValueError(f"the cast from {array.dtype} would lose values")
     return cast
+
+
+def _no_numbers(array: np.ndarray) -> str:
+    """What an array holds instead of numbers, in words."""
+    if array.dtype.kind != "O":
+        return f"{'text' if array.dtype.kind in 'US' else array.dtype} is no number"
+    odd = [type(one).__name__ for one in array.reshape(-1).tolist() if not isinstance(one, int)]
+    return f"{odd[0]} is no number" if odd else "a whole number needs more than 64 bits"
 
 
 def _same_values(one: np.ndarray, other: np.ndarray) -> bool:

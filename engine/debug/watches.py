@@ -11,6 +11,7 @@ from engine.debug.breakpoints import label_of
 from engine.debug.door import outward
 from engine.debug.expression import Expression, parse
 from engine.errors import AddressError, EngineError, ExpressionError
+from engine.ir.address import ROOT
 from engine.ops.values import is_tensor
 from engine.run.plan import Instruction
 
@@ -71,7 +72,8 @@ class Watches:
                 return debugger.value(f"{one.address}/{label}")
         if "/" in name:
             return debugger.value(name)
-        raise AddressError(f"there is no {name!r} in the graphs that are open here")
+        hint = ": an address is written in backticks" if name == ROOT else ""
+        raise AddressError(f"there is no {name!r} in the graphs that are open here{hint}")
 
     def shape_changed(self, instruction: Instruction, values: list[Any]) -> bool:
         """Whether an instruction has just given another shape than the last time it was looked at."""

@@ -105,6 +105,11 @@ WRONG = {
     "no pairs": (lambda x, n: build.case([n > 0, lambda: x], lambda: x), r"pred_fn_pairs\[0\] is <Tensor .*, expected a pair"),
     "assignment": (lambda x, n: x.__setitem__(0, 1.0), "cannot be changed: ops.scatter_update gives a changed one"),
     "length": (lambda x, n: len(ops.range(0, n, 1, output_type="i64")), r"has no known length: ops.shape_of"),
+    "length of a number": (lambda x, n: len(n), r"<Tensor 'n' i64\[\]> has no known length"),
+    "a negative length": (
+        lambda x, n: x.graph.parameter("y", "f32", [2, -5]),
+        r"the shape of parameter 'y' is \[2, -5\], expected lengths",
+    ),
     "truths of a tensor": (lambda x, n: x[x > 0], "is indexed by truths, .*: ops.select keeps its shape"),
     "fractions as indices": (lambda x, n: x[[0.0, 1.0]], r"axis 0 of .* is indexed by \[0.0, 1.0\], expected whole numbers"),
     "too few truths": (lambda x, n: x[[True, False]], r"is indexed by \[True, False\], expected whole numbers, or a truth for each"),

@@ -89,7 +89,7 @@ def test_conditions_that_name_nothing_are_refused(pattern, condition, message):
     ("pattern", "condition", "why"),
     [
         ("main/outer[1]/body/above", "above[5] > 0", "no value here"),
-        ("main/outer[1]/body/choice", "norm(state, 3, 5, 7) > 1", "no value here"),
+        ("main/outer[1]/body/choice", "norm(state @ state) > 1", "no value here"),
         ("main/outer[1]/body/above", "9223372036854775807 * (iteration + 9) > 3", "64 bits"),
     ],
 )

@@ -254,3 +254,21 @@ def test_what_a_debugger_holds_is_freed_with_it():
         assert held() is None
     finally:
         gc.enable()
+
+
+def test_seeking_takes_every_whole_number_and_says_what_is_none():
+    d = debugger()
+    assert d.seek(np.int64(7)).step == 7
+    assert type(d.cursor.step) is int
+    for move in (d.seek, d.run_to):
+        with pytest.raises(AddressError, match="no place is named"):
+            move(" ")
+    assert d.cursor.step == 7
+
+
+def test_addresses_in_a_watch_are_written_in_backticks():
+    d = debugger()
+    d.run()
+    assert d.watches.evaluate("`main/outer[1]/body/above`").shape == ()
+    with pytest.raises(AddressError, match="an address is written in backticks"):
+        d.watches.evaluate("main/outer")

@@ -277,3 +277,18 @@ def test_no_expression_makes_an_array_that_is_much_larger_than_what_it_reads():
     for text in ("a + b", "a > b", "maximum(a, b)", "a @ b", "(a == b) & (b == a)", "a[w]"):
         with pytest.raises(ExpressionError):
             parse(text).value(lambda name: wide[name])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("max()", r"gives max 0 values, and it takes 1 value$"),
+        ("max(v, 0)", r"gives max 2 values, and it takes 1 value: maximum\(one, other\) takes two"),
+        ("abs(1, 2, 3)", "gives abs 3 values, and it takes 1 value$"),
+        ("maximum(v)", "gives maximum 1 values, and it takes 2 values"),
+        ("round(s, 1, 2)", "gives round 3 values, and it takes 1 or 2 values"),
+    ],
+)
+def test_functions_say_how_many_values_they_take(text, message):
+    with pytest.raises(ExpressionError, match=message):
+        parse(text)
