@@ -51,6 +51,8 @@ def main() -> int:
             learn(browser, url)
         if not wanted or "readme" in wanted:
             readme(browser, url)
+        if not wanted or "what-if" in wanted:
+            what_if(browser, url)
         browser.close()
     return 0
 
@@ -110,6 +112,19 @@ def readme(browser: Browser, url: str) -> None:
     page.wait_for_timeout(1500)
     picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
     save(picture.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE), PICTURES / "gallery-light.png")
+    page.close()
+
+
+def what_if(browser: Browser, url: str) -> None:
+    """The run of the first aha, had a number been taken for even in its third iteration."""
+    page = opened(browser, url, "model=sample:collatz&step=24", "light", (1440, 900))
+    page.get_by_role("button", name="What if …").click()
+    page.get_by_role("button", name="Run from here with it").click()
+    page.locator(".st-key-what_if").get_by_text("instead of").wait_for()
+    page.mouse.move(5, 5)
+    page.wait_for_timeout(1500)
+    picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    save(picture.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE), PICTURES / "what-if-light.png")
     page.close()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
+from typing import Any
 
 import numpy as np
 
@@ -106,11 +107,16 @@ def _equal(one: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
 def _shown(one: np.ndarray, other: np.ndarray, tolerance: float) -> tuple[str, str]:
     """The first differing element of each."""
     if one.ndim == 0:
-        return str(one), str(other)
+        return _text(one), _text(other)
     pairs = zip(one.reshape(-1), other.reshape(-1), strict=True)
     at = next(index for index, (mine, theirs) in enumerate(pairs) if not _equal(np.asarray(mine), np.asarray(theirs), tolerance))
     place = [int(index) for index in np.unravel_index(at, one.shape)]
-    return f"{one.reshape(-1)[at]} at {place}", f"{other.reshape(-1)[at]}"
+    return f"{_text(one.reshape(-1)[at])} at {place}", _text(other.reshape(-1)[at])
+
+
+def _text(element: Any) -> str:
+    """As models spell it: ``true``, not ``True``."""
+    return str(element).lower() if np.asarray(element).dtype == bool else str(element)
 
 
 def first_control_flow(one: Debugger, other: Debugger) -> Difference | None:
