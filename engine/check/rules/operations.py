@@ -44,13 +44,13 @@ def unknown_operation(subject: Subject) -> Iterator[Finding]:
             expected="an operation of opset1 to opset17" if subject.is_openvino else "an operation that Loopscope knows",
             advice=_FUSED
             if layers[0][1].opset.startswith("com.microsoft")
-            else "Check the spelling; an operation of your own can be given to Loopscope as a kernel (Catalogue.with_operations).",
+            else "Check the spelling; an operation of your own is added with --ops FILE.py, or in Python by Catalogue.with_operations.",
         )
 
 
 _FUSED = (
     "It is ONNX Runtime's own: open the model as it was before ONNX Runtime optimized it, "
-    "or give Loopscope a kernel for it (Catalogue.with_operations)."
+    "or add it as an operation of your own with --ops FILE.py."
 )
 
 

@@ -355,7 +355,7 @@ def unused_body_result(subject: Subject) -> Iterator[Finding]:
             if node.id not in used:
                 yield Finding(
                     subject.where(region.within, node),
-                    f"Result {shorten(node.name)!r} of the {region.body.name} goes nowhere.",
+                    f"Result {shorten(node.name)!r} of the {region.part} goes nowhere.",
                     found="no port map output and no back edge",
                     expected="a port map output or a back edge",
                     advice="It does no harm.",

@@ -290,6 +290,36 @@ def rest_left_over(subject: Subject) -> Iterator[Finding]:
                 )
 
 
+def joined_length(subject: Subject) -> Iterator[Finding]:
+    """What is concatenated has another length along the axis than part_size.
+
+    What it does:
+        Compares part_size of every concatenated output with the length of the body's Result along the axis, where that is known.
+    Why it matters:
+        Here every value is joined as long as it is. OpenVINO takes part_size for the length of each, and refuses to run such a model.
+    Example that fails:
+        axis="0" part_size="1" for a Result of the shape [2,3]
+    Example that passes:
+        axis="0" part_size="2" stride="2" for it
+    """
+    for region in subject.iterating:
+        for entry in region.body.outputs:
+            if entry.axis is None or entry.stacked or entry.internal not in region.body.graph.by_id:
+                continue
+            shape = subject.parameter(region, entry.internal).shape
+            if shape.rank is None or not -shape.rank <= entry.axis < shape.rank:
+                continue
+            length = shape.at(entry.axis)
+            if length.is_static and length.length not in (0, entry.part_size):
+                yield Finding(
+                    _where(subject, region, entry),
+                    f"What is concatenated has length {length} along axis {entry.axis}, but part_size is {entry.part_size}.",
+                    found=f"part_size {entry.part_size}",
+                    expected=f"part_size {length}",
+                    advice="Here all of it is joined; OpenVINO refuses to run it. Correct part_size, or give each value a new axis.",
+                )
+
+
 def nothing_to_iterate_over(subject: Subject) -> Iterator[Finding]:
     """A TensorIterator has no sliced input.
 
@@ -326,4 +356,5 @@ RULES = (
     Rule("LS539", "stride-not-part-size", Severity.WARNING, stride_not_part_size),
     Rule("LS540", "rest-left-over", Severity.WARNING, rest_left_over),
     Rule("LS541", "nothing-to-iterate-over", Severity.INFO, nothing_to_iterate_over),
+    Rule("LS542", "joined-length", Severity.WARNING, joined_length),
 )

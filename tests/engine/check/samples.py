@@ -170,6 +170,7 @@ SAMPLES: dict[str, Sample | OnnxSample] = {
     "LS539": _sample("loop", _attribute(_JOIN, "stride", "1", "2")),
     "LS540": _sample("loop", (_SLICE, _SLICE.replace('stride="1" part_size="1"', 'stride="3" part_size="3"'))),
     "LS541": _sample("iterator", (_PART, '<input external_port_id="0" internal_layer_id="0"/>')),
+    "LS542": _sample("loop", (_JOIN, _axis(_JOIN, 1))),
     "LS601": _sample(
         "branch", (_THEN_Y, ""), (_edge(1, 2, 2, 0), ""), (_THEN_MAP + '\n<output external_port_id="2" internal_layer_id="2"/>', _THEN_MAP)
     ),
