@@ -14,7 +14,8 @@ from typing import Any
 from urllib.parse import quote
 
 from app.launched import LAUNCH
-from engine.errors import InputError
+from engine.errors import InputError, listed, shorten
+from sample_models import sample, samples
 
 FIRST_PORT, PORTS_TRIED = 8501, 100
 APP = Path(__file__).resolve().parent.parent
@@ -25,6 +26,8 @@ def main(options: argparse.Namespace) -> int:
     """Serves until interrupted; ``OSError`` when the model's file is not there or no port is free."""
     if options.inputs and not options.model:
         raise InputError("--inputs are the inputs of a model, and no model is given")
+    if options.sample and sample(options.sample) is None:
+        raise InputError(f"there is no sample {shorten(options.sample)!r}: there are {listed([one.name for one in samples()], 99)}")
     for file in filter(None, (options.model, options.inputs)):
         Path(file).stat()
     LAUNCH.model = str(Path(options.model).resolve()) if options.model else ""

@@ -154,7 +154,7 @@ class Graph:
 def checked_name(given: object, what: str) -> str:
     """Text that can name something; ``BuildError`` when it is none, or cannot be written."""
     if not isinstance(given, str) or not given.strip("/ ") or not given.isprintable():
-        raise BuildError(f"{what} is {shorten(repr(given), 60)}, expected text")
+        raise BuildError(f"{what} is {shorten(repr(given), 60)}, expected text, without control characters and invisible ones")
     return given
 
 

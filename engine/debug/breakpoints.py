@@ -107,7 +107,7 @@ def _check_names(condition: Expression | None, programs: Iterable[Program], plac
                 raise ExpressionError(f"there is no iteration in {place}: no loop is open there")
         elif all(slot_of(program, name) is None for program in programs):
             labels = [label for one in programs for label in one.layer_of_label]
-            raise ExpressionError(f"there is no value {shorten(name, 60)!r} in {place}; there are {_near(name, labels)}")
+            raise ExpressionError(f"there is no value {shorten(name, 60)!r} in {place}; there are {near(name, labels)}")
 
 
 def _is_of_loop(program: Program) -> bool:
@@ -178,9 +178,10 @@ def _instruction(program: Program, label: str) -> int:
             return number
     if label in program.layer_of_label:
         raise AddressError(f"{label!r} in {program.address} is no operation that runs: its value is there when its graph begins")
-    raise AddressError(f"there is no {label!r} in {program.address}; it has {_near(label, [one.label for one in program.instructions])}")
+    raise AddressError(f"there is no {label!r} in {program.address}; it has {near(label, [one.label for one in program.instructions])}")
 
 
-def _near(label: str, names: list[str]) -> str:
-    near = get_close_matches(label[:60], names[:5000], 3, 0.4) or names[:3]
-    return ", ".join(repr(name[:60]) for name in near) or "no operations"
+def near(label: str, names: list[str]) -> str:
+    """Names that are much like one that is not there, for a sentence."""
+    found = get_close_matches(label[:60], names[:5000], 3, 0.4) or names[:3]
+    return ", ".join(repr(name[:60]) for name in found) or "no operations"

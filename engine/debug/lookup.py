@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.debug.breakpoints import near
 from engine.debug.cursor import Levels, OpenGraph, address_of
 from engine.errors import AddressError, ValueUnavailable
 from engine.ir.address import ANY_ITERATION, ROOT, Address, Segment
@@ -61,7 +62,9 @@ def must_have_begun(debugger: Debugger, program: Program, row: int, number: int)
 def _slot(program: Program, segment: Segment, address: Address) -> int:
     layer = program.layer_of_label.get(segment.label)
     if layer is None:
-        raise AddressError(f"there is no {segment.label!r} in {program.address}")
+        raise AddressError(
+            f"there is no {segment.label!r} in {program.address}; it has {near(segment.label, list(program.layer_of_label))}"
+        )
     slot = program.slots.get((layer, address.output))
     if slot is None:
         raise AddressError(f"{segment.label!r} in {program.address} has no output {address.output}")

@@ -21,6 +21,10 @@ class Result:
         self._machine = machine
         self._cause = cause
 
+    def __repr__(self) -> str:
+        outputs = len(self.model.outputs)
+        return f"<Result of {shorten(self.model.name)!r}, {self._machine.state}: {outputs} output{'s' * (outputs != 1)}>"
+
     @property
     def model(self) -> Model:
         return self._machine.plan.model
@@ -68,7 +72,12 @@ class _Named(Mapping[str, np.ndarray]):
                 self._found.setdefault(name, []).append(number)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        numbers = self._found[name]
+        numbers = self._found.get(name)
+        if numbers is None:
+            known = listed(list(self._found))
+            raise KeyError(
+                f"there is no output {shorten(repr(name))}: there are {known}; engine.run(..., fetches=[...]) gives other tensors"
+            )
         slots = {self._result._slot(self._result.model.outputs[number]) for number in numbers}
         if len(slots) > 1:
             outputs = listed([self._result.model.outputs[number].name for number in numbers])
@@ -80,3 +89,6 @@ class _Named(Mapping[str, np.ndarray]):
 
     def __len__(self) -> int:
         return len(self._found)
+
+    def __repr__(self) -> str:
+        return f"<values by name: {listed(list(self._found)) or 'none'}>"

@@ -37,6 +37,9 @@ class ControlFlow(Sequence[ControlFlowRecord]):
         self._timeline = Timeline(machine)
         self._cause = cause
 
+    def __repr__(self) -> str:
+        return f"<control flow: {len(self):,} records>"
+
     def __len__(self) -> int:
         return self._timeline.records.total
 

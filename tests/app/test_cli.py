@@ -90,6 +90,7 @@ def test_limits_are_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ["--ops"],
         ["missing.xml", "--no-browser"],
         ["ops", "no such operation"],
+        ["--sample", "no_such_sample", "--no-browser"],
     ],
 )
 def test_what_is_bad_is_one_sentence_and_exit_code_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:

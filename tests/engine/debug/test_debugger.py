@@ -272,3 +272,21 @@ def test_addresses_in_a_watch_are_written_in_backticks():
     assert d.watches.evaluate("`main/outer[1]/body/above`").shape == ()
     with pytest.raises(AddressError, match="an address is written in backticks"):
         d.watches.evaluate("main/outer")
+
+
+def test_what_is_not_there_comes_with_what_is():
+    d = debugger()
+    d.run()
+    with pytest.raises(AddressError, match=r"no 'abov' in main/outer/body; it has 'above'"):
+        d.value("main/outer[0]/body/abov")
+    with pytest.raises(KeyError, match=r"no output 'outer': there are 'y'; engine.run\(..., fetches=\[...\]\) gives other tensors"):
+        d.result.named["outer"]
+    assert d.result.named.get("outer") is None
+
+
+def test_what_a_run_gives_says_what_it_is():
+    d = debugger()
+    d.run()
+    assert repr(d.result).endswith("finished: 1 output>")
+    assert repr(d.result.named) == "<values by name: 'y'>"
+    assert repr(d.control_flow) == f"<control flow: {len(d.control_flow)} records>"
