@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
 
-import numpy as np
-
+from engine.debug.changes import is_changed
 from engine.debug.cursor import OpenGraph
 from engine.debug.debugger import Debugger
 from engine.debug.door import outward
@@ -27,6 +26,8 @@ from engine.view.origins import lit
 from engine.view.preview import value_preview
 from engine.view.spark import spark
 
+BY_HAND = "✎"
+"""Begins the text of a value that a person has set."""
 _WITHOUT_VALUE = frozenset({"waiting", "skipped", "current", "running", "failed"})
 _READABLE = 1_000_000
 
@@ -234,14 +235,17 @@ class _Painter:
         text = self.previews.get(concrete)
         if text is None:
             try:
-                text = value_preview(self._value(graph, label, int(output or 0)))
+                text = self._preview(graph, label, int(output or 0))
             except EngineError:
                 return ""
             self.previews[concrete] = text
         return text
 
-    def _value(self, graph: str, label: str, output: int) -> np.ndarray:
-        """The value of a node that has run; the way to its graph's execution is looked up once for all nodes in it."""
+    def _preview(self, graph: str, label: str, output: int) -> str:
+        """The value of a node that has run, marked when a person has set it.
+
+        The way to its graph's execution is looked up once for all nodes in it.
+        """
         found = self._rows.get(graph)
         if found is None:
             found = self._rows[graph] = self.debugger.rows_of(Address.parse(f"{graph}/{label}"))
@@ -250,7 +254,8 @@ class _Painter:
         slot = ABSENT if layer is None else program.slots.get((layer, output), ABSENT)
         if slot == ABSENT:
             raise ValueUnavailable(f"nothing feeds {label!r}")
-        return outward(self.debugger.values.get(self.debugger.timeline, program, row, slot))
+        text = value_preview(outward(self.debugger.values.get(self.debugger.timeline, program, row, slot)))
+        return f"{BY_HAND} {text}" if is_changed(self.debugger, program, row, slot) else text
 
     def _back(self, edge: ViewEdge) -> None:
         now, before = self._text(edge.tensor), self._text(edge.into)

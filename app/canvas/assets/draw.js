@@ -208,6 +208,7 @@ function setChip(made, full) {
   made.text.setAttribute("x", middle.toFixed(1));
   made.group.classList.toggle("on", Boolean(text));
   made.group.classList.toggle("nan", /\bNaN\b/.test(full));
+  made.group.classList.toggle("by-hand", full.startsWith("✎"));
 }
 
 function drawBox(id, node, middle, layers, parts) {

@@ -10,7 +10,7 @@ import numpy as np
 import engine
 from engine.view.build import graph_view
 from engine.view.folding import Folding
-from engine.view.overlay import overlay_at
+from engine.view.overlay import BY_HAND, overlay_at
 from engine.view.preview import has_nan, value_preview
 
 FOLDER = Path(__file__).parents[3] / "sample_models"
@@ -79,3 +79,14 @@ def test_previews() -> None:
         assert has_nan(np.array([1, np.nan, np.inf], np.float32))
         assert not has_nan(np.array([np.inf, -np.inf, 65504], np.float16))
         assert not has_nan(np.full(1000, 60000, np.float16))
+
+
+def test_a_value_set_by_hand_is_marked_where_it_was_set() -> None:
+    model = engine.read_model(FOLDER / "collatz" / "model.xml")
+    place = "main/while_not_one[1]/body/next_steps"
+    debugger = engine.Debugger(model, inputs_of("collatz", "three"), changes={place: np.int64(5)})
+    view = graph_view(model, Folding())
+    box = next(node for node in view.nodes if node.address == "main/while_not_one/body/next_steps")
+    for iteration, text in ((0, "1"), (1, f"{BY_HAND} 5"), (2, "6")):
+        debugger.run_to(f"main/while_not_one[{iteration}]/body/keep_going")
+        assert overlay_at(debugger, view).values[box.id] == [text]
