@@ -17,7 +17,7 @@ ITERATION = "iteration"
 BreakpointKind = Literal["address", "nan", "shape"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Breakpoint:
     """One breakpoint; it stops a run before the place runs (address), or after an operation whose value is unusual (nan, shape).
 
@@ -38,13 +38,16 @@ class Breakpoint:
     after: bool = False
     """Whether it stops when the place has run."""
 
+    def __repr__(self) -> str:
+        return f"<breakpoint {self.id}: {self.describe()}>"
+
     def describe(self) -> str:
         what = {"address": "after" if self.after else "before", "nan": "first NaN or infinity at", "shape": "change of shape at"}[self.kind]
         condition = f" when {self.condition.text}" if self.condition else ""
         return f"{what} {self.pattern or 'any operation'}{condition}"
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Breakpoints:
     """The breakpoints of one debugger."""
 
@@ -70,6 +73,9 @@ class Breakpoints:
 
     def items(self) -> tuple[Breakpoint, ...]:
         return tuple(self._items.values())
+
+    def __repr__(self) -> str:
+        return f"<breakpoints: {'; '.join(f'{one.id} {one.describe()}' for one in self) or 'none'}>"
 
     def __iter__(self) -> Iterator[Breakpoint]:
         return iter(self.items())

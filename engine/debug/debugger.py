@@ -327,7 +327,7 @@ class Debugger:
             return self._go(step)
         self._forward(lambda: self._is_at(target), 0, target)
         if self.state in ("finished", "failed") and not self._is_at(target):
-            raise AddressError(f"the run never comes to {place}: it is {self.state} after {self.steps:,} steps")
+            raise AddressError(f"the run never comes to {place}: it {self.state} after {self.steps:,} steps")
         return self.cursor
 
     def stop(self) -> None:
@@ -368,12 +368,12 @@ class Debugger:
                 action()
         except Paused as pause:
             self._limit = pause.message if pause.cause == "limit" else ""
-            if pause.cause == "limit":
-                control.extend(self.limits)
         except Failure:
             pass
         finally:
             control.end()
+        if self._limit:
+            control.extend(self.limits)
         self._timeline = None
         single = action == self.machine.step and self._went_on()
         self._done = self._done + 1 if single and self._done is not None else None

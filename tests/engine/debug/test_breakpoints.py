@@ -197,3 +197,12 @@ def test_a_change_of_shape_stops():
     d.run()
     assert d.cursor.previous == "main/loop[1]/body/longer"
     assert d.value("main/loop[1]/body/longer").shape == (4,)
+
+
+def test_breakpoints_say_what_they_are():
+    d = debugger()
+    assert repr(d.breakpoints) == "<breakpoints: none>"
+    one = d.breakpoints.add("main/outer[1]/body/above", "iteration == 1")
+    d.breakpoints.add(kind="nan")
+    assert repr(one) == "<breakpoint 1: before main/outer[1]/body/above when iteration == 1>"
+    assert repr(d.breakpoints) == f"<breakpoints: 1 {one.describe()}; 2 first NaN or infinity at any operation>"

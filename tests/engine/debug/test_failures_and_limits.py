@@ -83,6 +83,11 @@ def test_a_limit_pauses_and_a_run_goes_on_for_as_much_again():
     timed.run()
     assert timed.state == "limit"
     assert "0.05 seconds" in timed.failure
+    for _ in range(3):  # each time it goes on for as much again
+        before = timed.steps
+        timed.run()
+        assert timed.state == "limit"
+        assert timed.steps > before
     assert time.perf_counter() - started < 2
 
 
