@@ -58,9 +58,10 @@ def read_inputs(path: str, model: Model) -> Mapping[Any, np.ndarray]:
         return {}
     names = {name for one in model.inputs for name in (one.name, *one.names)}
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            if not isinstance(stored, np.lib.npyio.NpzFile):
-                raise InputError(f"{path} holds one array without a name: an .npz file with an array per input is expected")
+        stored = np.load(path, allow_pickle=False)
+        if not isinstance(stored, np.lib.npyio.NpzFile):
+            raise InputError(f"{path} holds one array without a name: an .npz file with an array per input is expected")
+        with stored:
             return {int(key) if key.isdecimal() and key not in names else key: stored[key] for key in stored.files}
     except InputError:
         raise
