@@ -66,7 +66,7 @@ class Address:
         >>> Address.parse("while_3[5]").static
         'main/while_3'
         """
-        path, colon, output = text.strip().rpartition(":")
+        path, colon, output = text.strip("\r\n").rpartition(":")  # a name may begin and end with blanks
         if not colon:
             path, output = output, "0"
         if not output.isascii() or not output.isdigit() or len(output) > 9:

@@ -11,6 +11,7 @@ import pytest
 import engine
 from engine.errors import AddressError, ExpressionError, ValueUnavailable
 from tests.engine.debug.walks import TRAIL, debugger, model
+from tests.engine.drafts import F32, Draft
 
 
 def test_stepping_visits_every_place_and_back_again():
@@ -290,3 +291,15 @@ def test_what_a_run_gives_says_what_it_is():
     assert repr(d.result).endswith("finished: 1 output>")
     assert repr(d.result.named) == "<values by name: 'y'>"
     assert repr(d.control_flow) == f"<control flow: {len(d.control_flow)} records>"
+
+
+@pytest.mark.parametrize("name", ["a ", " a", " ", "a\u00a0", "a/b", "[0]", "*", "%41", "a~2", ":1", "a:1", "main", "..", "\u00e9'\"<&"])
+def test_every_name_has_an_address_that_leads_back_to_it(name):
+    draft = Draft()
+    draft.result(draft.op("Negative", draft.parameter("x", F32, ()), name=name))
+    d = engine.Debugger(draft.model(), [np.float32(1)])
+    address = d.cursor.address
+    d.run()
+    assert d.value(address) == -1
+    assert d.seek(address).address == address
+    assert engine.run(d.model, [np.float32(1)], fetches=[address]).outputs[0] == -1
