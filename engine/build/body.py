@@ -96,7 +96,7 @@ class Collected:
         self._take(value, "append")
 
     def extend(self, value: Any) -> None:
-        """A part for each iteration, of length 1 along its first axis; they are concatenated along it. (OpenVINO cuts longer ones.)"""
+        """A part for each iteration, of length 1 along its first axis; they are concatenated along it. (OpenVINO refuses longer ones.)"""
         self._take(value, "extend")
 
     def fill(self, tensor: Tensor) -> None:
