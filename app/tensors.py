@@ -105,9 +105,9 @@ def plane(array: np.ndarray, leading: Sequence[int]) -> np.ndarray:
 
 
 def table(matrix: np.ndarray, first_row: int = 0, first_column: int = 0) -> pd.DataFrame:
-    """A page of a matrix from a row and column on, as numbers where a table can show them."""
+    """A page of a matrix from a row and column on, as numbers where a table can show them: it has no words for NaN and infinity."""
     part = matrix[first_row : first_row + TABLE_ROWS, first_column : first_column + TABLE_COLUMNS]
-    if part.dtype.kind in "biu" or part.dtype in (np.float32, np.float64):
+    if part.dtype.kind in "biu" or (part.dtype in (np.float32, np.float64) and np.isfinite(part).all()):
         values: np.ndarray = part
     else:
         values = np.array([[number_text(item) for item in row] for row in part.tolist()], dtype=object).reshape(part.shape)

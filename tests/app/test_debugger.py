@@ -7,10 +7,12 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import TextInput
 
+from app import tensors
 from sample_models import FOLDER
 from tests.app.components import sent
 
@@ -123,6 +125,12 @@ def test_nan_is_a_value(opened: Visit) -> None:
     field(app).set_value("nan").run()
     app.button("inputs_run").click().run()
     assert "NaN" in page_text(press(app, "run"))
+
+
+def test_a_table_has_words_for_what_is_no_number() -> None:
+    odd = np.array([[np.nan, np.inf], [-np.inf, 1.5]], np.float32)
+    assert tensors.table(odd).to_numpy().tolist() == [["NaN", "inf"], ["-inf", "1.5"]]
+    assert tensors.table(odd[1:, 1:]).to_numpy().tolist() == [[1.5]]
 
 
 def test_inputs_can_be_kept_under_a_name(opened: Visit) -> None:
