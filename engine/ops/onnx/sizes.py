@@ -80,6 +80,25 @@ def _mel(arguments: Arguments, attributes: Attributes) -> int:
     return bins * (length // 2 + 1)
 
 
+def _convolution(arguments: Arguments, attributes: Attributes) -> int:
+    data, filters = arguments[:2]
+    axes = data.ndim - 2
+    if axes < 1 or filters.ndim != data.ndim or attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
+        return 0  # as many places as the data has, or the kernel says what is wrong
+    pads = attributes.get("pads") or [0] * (2 * axes)
+    strides, dilations = (attributes.get(name) or [1] * axes for name in ("strides", "dilations"))
+    lengths = []
+    for axis in range(axes):
+        there = data.shape[axis + 2] + pads[axis] + pads[axis + axes]
+        window = (filters.shape[axis + 2] - 1) * dilations[axis] + 1
+        if window > there:
+            raise ValueError(
+                f"the window of {window} elements does not fit into the {there} that the data has along axis {axis + 2}, padding included"
+            )
+        lengths.append((there - window) // strides[axis] + 1)
+    return math.prod((data.shape[0], filters.shape[0], *lengths))
+
+
 def _product(lengths: Any) -> int:
     return math.prod(max(int(length), 0) for length in np.ravel(lengths))
 
@@ -104,4 +123,5 @@ _RULES: Mapping[str, Callable[[Arguments, Attributes], int]] = {
     "BlackmanWindow": _window,
     "CenterCropPad": _crop,
     "MelWeightMatrix": _mel,
+    "Conv": _convolution,
 }

@@ -166,3 +166,24 @@ def test_single_numbers_are_cast_like_many(narrow: str) -> None:
     for one in many[:: len(many) // 20]:
         (mine,) = engine.run(single, {"x": np.float64(one)}).outputs
         assert same(mine, np.float32(by_the_table(float(one), narrow, 1)))
+
+
+WINDOWS: list[tuple[int, dict[str, list[int]], str]] = [
+    (3, {}, "the window of 4 elements does not fit into the 3 "),
+    (4, {}, ""),
+    (3, {"pads": [1, 0]}, ""),
+    (6, {"dilations": [2]}, "the window of 7 elements does not fit into the 6 "),
+    (7, {"dilations": [2], "strides": [3]}, ""),
+]
+
+
+@pytest.mark.parametrize(("length", "attributes", "refused"), WINDOWS)
+def test_a_window_that_does_not_fit_is_told(length: int, attributes: dict[str, list[int]], refused: str) -> None:
+    arrays = [np.arange(length, dtype=np.float32).reshape(1, 1, length), np.ones((1, 1, 4), np.float32)]
+    data = model("Conv", 11, arrays, **attributes)
+    if refused:
+        with pytest.raises(EngineError, match=refused):
+            ran(data, arrays)
+    else:
+        (theirs,) = onnxruntime.InferenceSession(data).run(None, {f"x{number}": one for number, one in enumerate(arrays)})
+        np.testing.assert_array_equal(ran(data, arrays)[0], theirs)
