@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from engine.ir.address import ROOT, labels
-from engine.ir.model import IF, LOOP, TENSOR_ITERATOR, Body, Graph, LayerId, Model, Node
+from engine.ir.model import IF, LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, Graph, LayerId, Model, Node
 from engine.view.boxes import operation_box, region_name, short_name, sized, tensor_text, tooltip
 from engine.view.family import Family
 from engine.view.folding import Folding, Unrolled, default_folding, graph_at
@@ -27,7 +27,13 @@ from engine.view.stubs import cut_long_edges
 
 _LISTED = 14
 """Lines of a tooltip that lists names."""
-_CLUSTER_KIND: dict[str, ClusterKind] = {LOOP: "loop", TENSOR_ITERATOR: "tensor_iterator", IF: "if", "then": "then", "else": "else"}
+_CLUSTER_KIND: dict[str, ClusterKind] = {
+    LOOP: "loop",
+    **dict.fromkeys((TENSOR_ITERATOR, SCAN, SEQUENCE_MAP), "tensor_iterator"),
+    IF: "if",
+    "then": "then",
+    "else": "else",
+}
 
 
 def graph_view(model: Model, folding: Folding | None = None, root: str = ROOT) -> GraphView:

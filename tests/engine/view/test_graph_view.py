@@ -7,7 +7,16 @@ import pytest
 from engine.view.build import graph_view
 from engine.view.folding import Folding
 from engine.view.graph import GraphView
+from tests.engine.read.onnx_models import CASES, read
 from tests.engine.view.models import branches, chain, nested, summing_loop
+
+ONNX_LOOPS = {"scan": "Scan", "sequences": "SequenceMap"}
+
+
+@pytest.mark.parametrize("name", ONNX_LOOPS)
+def test_loops_that_only_onnx_has_are_loops(name: str) -> None:
+    view = graph_view(read(next(case for case in CASES if case.name == name).text), Folding())
+    assert ONNX_LOOPS[name] in {cluster.title for cluster in view.clusters if cluster.kind == "tensor_iterator"}
 
 
 def lines(view: GraphView) -> set[tuple[str, str, str, str]]:
