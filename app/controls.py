@@ -39,11 +39,16 @@ CONTROLS = (
         "keyboard_double_arrow_left",
         engine.Debugger.previous_iteration,
         "Shift+Left",
-        "Same place, one iteration earlier",
+        "To the beginning of the iteration before",
         back=True,
     ),
     Control(
-        "next", "keyboard_double_arrow_right", engine.Debugger.next_iteration, "Shift+Right", "Same place, one iteration later", "Iteration"
+        "next",
+        "keyboard_double_arrow_right",
+        engine.Debugger.next_iteration,
+        "Shift+Right",
+        "To the beginning of the next iteration",
+        "Iteration",
     ),
     Control("run", "play_arrow", engine.Debugger.run, "End", "Run to the next breakpoint, or to the end", "Run"),
 )

@@ -46,14 +46,20 @@ def loop_in_focus(session: Session) -> LoopInFocus | None:
 
 
 def decided_in_focus(session: Session, loop: LoopInFocus | None) -> str | None:
-    """The execution whose reasons are told: the If that is pinned, else the loop in focus, else the last If that ran."""
+    """The execution whose reasons are told: the If that is pinned, else the loop in focus, else the If that runs or was the last to run."""
     debugger = session.debugger
     if debugger is None:
         return None
     at = places(debugger.model)
     pinned = at.get(without_iterations(session.selected)) if session.selected else None
     branched = debugger.resolve(session.selected) if pinned is not None and pinned.node.type == IF and session.selected else None
-    return branched or (loop.address if loop else _latest(debugger, loops=False) or None)
+    return branched or (loop.address if loop else _running_if(debugger) or _latest(debugger, loops=False) or None)
+
+
+def _running_if(debugger: engine.Debugger) -> str:
+    """The innermost If that the cursor is in; empty when it is in none."""
+    branches = (frame.address for frame in reversed(debugger.frames()) if frame.address.endswith(("/then", "/else")))
+    return next(branches, "").rpartition("/")[0]
 
 
 def _owner(frame: OpenGraph) -> str:

@@ -14,6 +14,7 @@ from engine.errors import EngineError
 from engine.explain.icicle import first_not_finite
 from engine.explain.verdict import verdict
 from engine.ir.model import Model
+from engine.view.boxes import short_name
 from engine.view.preview import value_preview
 
 _odd: WeakKeyDictionary[engine.Debugger, tuple[int, str] | None] = WeakKeyDictionary()
@@ -73,5 +74,5 @@ def _of_run(model: Model, debugger: engine.Debugger) -> list[str]:
     if debugger.cursor.kind != "finished":
         return []
     outputs = zip(model.outputs, debugger.result.outputs, strict=True)
-    told = " · ".join(f"{next(iter(one.names), one.name)} = {value_preview(array)}" for one, array in outputs)
+    told = " · ".join(f"{short_name(next(iter(one.names), one.name))} = {value_preview(array)}" for one, array in outputs)
     return [f'<b>Result</b> <span class="mono">{markup.text(told, 400)}</span>']

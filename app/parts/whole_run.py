@@ -149,4 +149,10 @@ def _legend(chart: lanes.Chart, by_value: bool) -> str:
         parts.append(f'<i class="key nan"></i>{markup.text(kinds["nan"], 90)}')
     if "stop" in kinds:
         parts.append('<i class="key stop"></i>breakpoint')
-    return "&ensp;".join(parts) or "Each block is one iteration; click one to go there."
+    if parts:
+        return "&ensp;".join(parts)
+    return (
+        "Each block is one iteration; click one to go there."
+        if chart.lanes[1:]
+        else "No loop and no branch has run: click to go to a step."
+    )

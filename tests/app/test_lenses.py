@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from onnx import TensorProto, helper
 from streamlit.testing.v1 import AppTest
 
 from app.looks import LENS
@@ -136,6 +137,27 @@ def test_the_end_of_a_loop_is_proved(opened: Visit) -> None:
     rows = sent(app, "proof")["rows"]
     assert rows[0]["role"] == "Less"
     assert {row["value"] for row in rows[1:]} == {"55", "50"}
+
+
+def test_the_branch_of_an_if_is_proved_while_it_runs(opened: Visit) -> None:
+    app = opened(model="sample:early_exit", step="5")
+    assert "early_exit/then" in app.session_state["loopscope"].debugger.cursor.address
+    assert app.segmented_control("lens").value == "Why"
+    assert sent(app, "proof")["rows"][0]["role"] == "Greater"
+    assert "took the then branch" in page_text(app)
+
+
+def test_a_run_without_loops_and_branches_says_so(opened: Visit, tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy")
+    long = "a/name/as/exporters/make/them/" * 9
+    y.name = long
+    graph = helper.make_graph([helper.make_node("Neg", ["x"], [long])], "g", [x], [y])
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+    app = opened(model=str(path), step="99")
+    assert app.segmented_control("lens").value == "Timeline"
+    assert "No loop and no branch has run" in page_text(app)
+    assert long not in page_text(app)
 
 
 @pytest.mark.parametrize("ending", FORMATS)
