@@ -59,6 +59,25 @@ def test_a_click_on_a_box_shows_its_value(page: Page, server: str) -> None:
     expect(page).to_have_url(re.compile("node=main"))
 
 
+def test_what_the_mouse_has_chosen_leaves_the_keys_to_the_run(page: Page, server: str) -> None:
+    open_sample(page, server, "collatz")
+    for number, choice in enumerate(("Matrix", "Code", "Timeline"), 1):
+        page.get_by_role("radio", name=choice).click()
+        expect(page.get_by_role("radio", name=choice)).to_be_checked()
+        page.keyboard.press("ArrowRight")
+        expect(place(page)).to_contain_text(f"step {number}")
+    colour = page.locator(".st-key-whole_run_colour").get_by_role("combobox")
+    colour.click()
+    page.get_by_role("option", name="steps of while_not_one").click()
+    expect(colour).to_have_value("steps of while_not_one")
+    page.keyboard.press("ArrowLeft")
+    expect(place(page)).to_contain_text("step 2")
+    page.get_by_role("radio", name="Timeline").focus()
+    page.keyboard.press("ArrowRight")  # by keyboard one goes on choosing
+    expect(page.get_by_role("radio", name="Matrix")).to_be_focused()
+    expect(place(page)).to_contain_text("step 2")
+
+
 def test_a_click_on_a_row_goes_to_that_iteration(page: Page, server: str) -> None:
     open_sample(page, server, "collatz")
     page.keyboard.press("End")

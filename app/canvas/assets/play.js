@@ -283,7 +283,7 @@ class Playback {
   pressed(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || !this.canvas.root.isConnected) return;
     const target = event.composedPath()[0];
-    if (target.closest?.("input, textarea, select, [contenteditable=true], [role=textbox], [role=combobox], [role=dialog], [role=radio]")) return;
+    if (target.closest?.("input:not([type=checkbox]), textarea, select, [contenteditable=true], [role=textbox], [role=combobox], [role=dialog], [role=radio]")) return;
     const name = KEYS[`${event.shiftKey && event.key.startsWith("Arrow") ? "Shift+" : ""}${event.key}`];
     if (event.key === " " && !target.closest?.("button")) this.toggle();
     else if (name && this.run !== undefined) this.go(name);
@@ -293,6 +293,8 @@ class Playback {
   }
 
   clicked(event) {
+    // What the mouse has chosen leaves the keys to the run; who came there by keyboard goes on choosing with them.
+    if (event.detail && event.target.closest?.("[role=radio], [role=option]")) setTimeout(() => document.activeElement?.blur());
     const button = event.target.closest?.(".st-key-transport button") && event.target.closest("[class*=st-key-transport_]");
     const name = /st-key-transport_(\w+)/.exec(button?.className ?? "")?.[1];
     if (!Object.values(KEYS).includes(name) || this.run === undefined || !this.canvas.root.isConnected) return;
