@@ -81,6 +81,8 @@ def _into(debugger: Debugger, program: Program, row: int, segment: Segment, body
     must_have_begun(debugger, program, row, number)
     region = program.instructions[number].region
     assert region is not None
+    if segment.iteration not in (None, ANY_ITERATION) and not isinstance(region, LoopRegion):
+        raise AddressError(f"{segment.label!r} in {program.address} is no loop, and so has no iteration {segment.iteration}")
     inner = next((one for one in region.programs if one.branch_name == body), None)
     if inner is None:
         raise AddressError(f"{segment.label!r} in {program.address} has no body {body!r}")

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.errors import InputError
 from engine.ir.model import LOOP
 from engine.run.columns import Column, Rows
 from engine.run.derived import derived
@@ -60,6 +61,10 @@ class Record:
     everything: bool = False
     state: bool = True
     budget_bytes: int = 256 * 2**20
+
+    def __post_init__(self) -> None:
+        if not self.budget_bytes >= 0:
+            raise InputError(f"the budget of a recording is {self.budget_bytes} bytes: a number from 0 on is expected")
 
 
 NOTHING = Record(state=False)

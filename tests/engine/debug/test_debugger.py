@@ -117,6 +117,13 @@ def test_seek_by_number_and_address():
         d.seek("main/outer[7]/body/above")
     with pytest.raises(AddressError, match=r"no 'abuve'.*'above'"):
         d.seek("main/outer[0]/body/abuve")
+    with pytest.raises(AddressError, match="'choice' in main/outer/body is no loop, and so has no iteration 1"):
+        d.value("main/outer[1]/body/choice[1]/then/halve")
+
+
+def test_a_recording_has_a_budget_from_0_on():
+    with pytest.raises(engine.InputError, match="the budget of a recording is -1 bytes"):
+        engine.Record(budget_bytes=-1)
 
 
 def test_run_to_goes_to_the_next_match_only():
