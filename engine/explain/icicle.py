@@ -150,7 +150,10 @@ def pauses(debugger: Debugger) -> list[tuple[int, str]]:
 
 
 def first_not_finite(debugger: Debugger) -> tuple[int, str] | None:
-    """The first moment at which a loop's carried state, or a value of the outermost graph, holds a NaN or an infinity: step and address."""
+    """The first moment at which a loop's carried state, what made that, or a value of the outermost graph holds a NaN or an infinity.
+
+    Step and address.
+    """
     debugger.machine.ledger.pack()
     return min([*_carried(debugger), *_outermost(debugger)], default=None)
 
@@ -169,7 +172,25 @@ def _carried(debugger: Debugger) -> Iterator[tuple[int, str]]:
             row = None if column is None else _first_odd(column)
             if row is not None:
                 row *= rows.stride
-                yield timeline.step_at(program, row, 0), f"{timeline.address(program, row)}/{labels[one.layer]}"
+                made = _maker(debugger, program, row) if rows.stride == 1 else None
+                yield made or (timeline.step_at(program, row, 0), f"{timeline.address(program, row)}/{labels[one.layer]}")
+
+
+def _maker(debugger: Debugger, program: Program, row: int) -> tuple[int, str] | None:
+    """The first operation of the iteration before that made such a value; None in a loop's first iteration."""
+    timeline = debugger.timeline
+    if not timeline.executions.parent_row(program, row)[1]:
+        return None
+    left = _MOST_LOOKED_AT
+    for number, instruction in enumerate(program.instructions):
+        for slot in instruction.outputs:
+            value = as_array(debugger.values.get(timeline, program, row - 1, slot))
+            left -= value.size + 64
+            if left < 0:
+                return None
+            if _first_odd(value.reshape(1, -1)) is not None:
+                return timeline.step_at(program, row - 1, number + 1), f"{timeline.address(program, row - 1)}/{instruction.label}"
+    return None
 
 
 def _outermost(debugger: Debugger) -> Iterator[tuple[int, str]]:

@@ -72,6 +72,9 @@ def test_the_first_nan_or_infinity_of_a_run() -> None:
     assert not np.isfinite(debugger.value(address)).all()
     debugger.seek(step)
     assert address.startswith(debugger.frames()[-1].address)
+    assert debugger.cursor.previous == address  # where it was made, not where the next iteration begins with it
+    made = [debugger.value(one) for one in (f"{debugger.frames()[-1].address}/{name}" for name in ("weight", "learning_rate"))]
+    assert all(np.isfinite(one).all() for one in made)
 
 
 def test_nothing_has_run_yet() -> None:
