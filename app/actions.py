@@ -17,7 +17,8 @@ from app.canvas import CanvasEvent
 from app.inputs import bindings
 from app.launched import limits, must_be_local
 from app.opened import Opened
-from app.session import PATIENCE, Message, Running, Session, current, widget
+from app.running import Running
+from app.session import PATIENCE, Message, Session, current, widget
 from app.uploaded import has_model
 from engine.debug.breakpoints import BreakpointKind
 from engine.errors import AddressError, EngineError, InputError, shorten
@@ -192,11 +193,19 @@ def settled(session: Session) -> bool:
     running = session.running
     if running is not None and running.done():
         session.running = None
+        _unfold_failure(session)
         if isinstance(running.error, EngineError):
             session.message = Message(str(running.error))
         elif running.error is not None:
             raise running.error
     return session.running is None
+
+
+def _unfold_failure(session: Session) -> None:
+    """Where an operation has failed inside something folded, that is opened: the picture shows it, not only the box around it."""
+    debugger = session.debugger
+    if session.opened and debugger is not None and debugger.failed_address and debugger.cursor.step == debugger.steps:
+        session.folding = reveal(session.opened.model, session.folding, debugger.failed_address)
 
 
 def stop() -> None:

@@ -8,7 +8,8 @@ import engine
 from app.actions import settled, told
 from app.inputs import bindings
 from app.launched import limits
-from app.session import PATIENCE, Compared, Running, current
+from app.running import Running
+from app.session import PATIENCE, Compared, current
 
 CHOICE = "compare_with"
 """The widget that holds what to compare with: the name of an input set, or one of these two, which are no names."""

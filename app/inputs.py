@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.errors import InputError, shorten
+import engine
+from app.running import Running
+from engine.errors import EngineError, InputError, shorten
 from engine.ir.element_type import ElementType
 from engine.ir.model import Model, Signature
 from engine.ir.shape import PartialShape
@@ -18,18 +20,42 @@ from engine.read.archive import open_archive
 MOST_ELEMENTS = 1 << 22
 """Elements up to which an input is made up; larger ones are to be uploaded."""
 MOST_BYTES = 1 << 30
-UNKNOWN_LENGTH = 3
+OPEN_LENGTHS = (3, 1, 8, 64, 256)
+"""Lengths to try where a model leaves them open; convolutions and windows ask for great ones."""
+TRIAL_SECONDS = 0.3
 UNKNOWN_RANK = 2
 
 
 def random_inputs(model: Model, seed: int) -> dict[str, np.ndarray]:
-    """An array for every input, the same for the same seed; ``InputError`` when one is too large to be made up."""
-    return {key: _made_up(one, seed + position) for position, (key, one) in enumerate(signatures(model).items())}
+    """An array for every input, the same for the same seed; ``InputError`` when one is too large to be made up.
+
+    Lengths that the model leaves open are such that nothing fails in the first moments of a run, if there are such among a few.
+    """
+    first = _random_inputs(model, seed, OPEN_LENGTHS[0])
+    if all(one.shape.is_static for one in model.inputs):
+        return first
+    try:
+        tries = (_random_inputs(model, seed, length) for length in OPEN_LENGTHS)
+        return next((made for made in tries if _runs(model, made)), first)
+    except EngineError:  # the model itself is at fault, or the greater lengths are too great
+        return first
 
 
-def _made_up(one: Signature, seed: int) -> Any:
+def _random_inputs(model: Model, seed: int, length: int) -> dict[str, np.ndarray]:
+    return {key: _made_up(one, seed + position, length) for position, (key, one) in enumerate(signatures(model).items())}
+
+
+def _runs(model: Model, inputs: Mapping[str, np.ndarray]) -> bool:
+    debugger = engine.Debugger(model, bindings(model, inputs))
+    if not Running(debugger, debugger.run).done(TRIAL_SECONDS):
+        debugger.stop()
+        return True
+    return debugger.state != "failed"
+
+
+def _made_up(one: Signature, seed: int, length: int) -> Any:
     """Two tensors for a sequence (ONNX), else one."""
-    shape = default_shape(one.shape)
+    shape = default_shape(one.shape, length)
     if "sequence" in one.form:
         return tuple(random_input(one, shape, seed + number) for number in range(2))
     return random_input(one, shape, seed)
@@ -65,16 +91,16 @@ def named(model: Model, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarra
     return {by_key[key]: array for key, array in arrays.items()}
 
 
-def default_shape(shape: PartialShape) -> tuple[int, ...]:
-    """A concrete shape that a partial shape allows, small where it leaves the choice.
+def default_shape(shape: PartialShape, length: int = OPEN_LENGTHS[0]) -> tuple[int, ...]:
+    """A concrete shape that a partial shape allows, with a length for where it leaves the choice.
 
     >>> default_shape(PartialShape.parse("2,?,5.."))
     (2, 3, 5)
     """
     if shape.dimensions is None:
-        return (UNKNOWN_LENGTH,) * UNKNOWN_RANK
+        return (length,) * UNKNOWN_RANK
     return tuple(
-        dimension.length if dimension.is_static else max(dimension.least, min(UNKNOWN_LENGTH, dimension.most or UNKNOWN_LENGTH))
+        dimension.length if dimension.is_static else max(dimension.least, min(length, dimension.most or length))
         for dimension in shape.dimensions
     )
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,6 +12,7 @@ import streamlit as st
 import engine
 from app.learning import Learning
 from app.opened import Opened
+from app.running import Running
 from engine.ir.address import ROOT
 from engine.view.folding import VISIBLE_NODES, Folding
 
@@ -28,28 +27,6 @@ class Message:
 
     text: str
     kind: Literal["error", "info"] = "error"
-
-
-class Running:
-    """A run in a thread of its own, so that a long one neither blocks nor outlives the page."""
-
-    def __init__(self, debugger: engine.Debugger, work: Callable[[], object]) -> None:
-        self.debugger = debugger
-        self.since = time.monotonic()
-        self.error: Exception | None = None
-        self._work = work
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._work()
-        except Exception as error:  # of the engine or of Loopscope itself: the page says which
-            self.error = error
-
-    def done(self, patience: float = 0) -> bool:
-        self._thread.join(patience)
-        return not self._thread.is_alive()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -28,7 +28,7 @@ def show(session: Session, loop: LoopInFocus | None) -> None:
     found = rows(session.debugger, loop.address, columns, range(first, last))
     now = None if loop.current is None else loop.current - first
     with st.container(key="loop_rows"):
-        cells = [_cells(row, columns) for row in found]
+        cells = [_cells(row, columns, loop) for row in found]
         table.show(_titles(columns), cells, key=KEY, now=now, on_pick=lambda number: _go(found[number]))
         tape.show(found, columns, loop.current)
     if (first, last) != (0, loop.iterations):
@@ -64,7 +64,13 @@ def _titles(columns: LoopColumns) -> list[str]:
     return ["iteration", *(one.title for one in columns.carried + columns.branches), *last]
 
 
-def _cells(row: Row, columns: LoopColumns) -> list[str]:
+def _cells(row: Row, columns: LoopColumns, loop: LoopInFocus) -> list[str]:
     """In the order of the titles."""
-    last = [row.condition] if columns.condition else []
+    last = [_goes_on(row, loop)] if columns.condition else []
     return [f"{row.iteration + 1:,}", *row.carried, *row.branches, *last]
+
+
+def _goes_on(row: Row, loop: LoopInFocus) -> str:
+    """What the condition says; whatever that is, the trip count ends the loop."""
+    counted = loop.record is not None and loop.record.ended_by == "trip_count" and row.iteration == loop.iterations - 1
+    return "no: trip count" if counted else row.condition

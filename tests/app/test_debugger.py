@@ -12,7 +12,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import TextInput
 
+import engine
 from app import tensors
+from engine import build
+from engine.view.folding import toggle
 from sample_models import FOLDER
 from tests.app.components import sent
 
@@ -268,3 +271,19 @@ def test_a_body_alone_has_a_way_out(opened: Visit) -> None:
     ]
     app.button("way_out_1").click().run()
     assert not [one for one in app.button if str(one.key).startswith("way_out")]
+
+
+def test_what_fails_inside_a_folded_loop_is_opened(opened: Visit, tmp_path: Path) -> None:
+    x = build.Graph("fails").parameter("x", "f32", [2])
+
+    def body(i: build.Tensor, v: build.Tensor) -> build.Tensor:
+        return v + build.ops.reduce_sum(build.ops.reshape(v, build.ops.unsqueeze(i + 1, [0]), special_zero=False), [0])
+
+    engine.write_model(x.graph.model(build.for_loop(3, body, [x], name="loop")), tmp_path / "fails.xml")
+    app = opened(model=str(tmp_path / "fails.xml"))
+    session = app.session_state["loopscope"]
+    session.folding = toggle(session.opened.model, session.folding, "main/loop")
+    assert "main/loop" in session.folding.folded
+    press(app, "run")
+    assert session.debugger.failed_address.startswith("main/loop[0]/body/")
+    assert "main/loop" not in session.folding.folded
