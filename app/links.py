@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import streamlit as st
 
-from app import actions, changing, looks, teaching
+from app import actions, changing, looks, teaching, unrolled
 from app.launched import LAUNCH, must_be_local
 from app.opened import Opened, open_path, open_sample, with_inputs
 from app.parts import address
@@ -20,7 +22,7 @@ LONGEST_QUESTION = 400
 def arrive(session: Session) -> None:
     """On the first visit: what the page's address asks for, else the model that the command was started with."""
     session.arrived = True
-    wanted = {name: st.query_params.get(name, "") for name in ("model", "lesson", "type", "set", "step", "node", "body")}
+    wanted = {name: st.query_params.get(name, "") for name in ("model", "lesson", "type", "set", "step", "node", "body", "unroll")}
     if wanted["lesson"]:
         session.learning.large = wanted["type"] == LARGE
         teaching.open_lesson(wanted["lesson"], wanted["set"])
@@ -32,7 +34,7 @@ def arrive(session: Session) -> None:
     if session.opened is not None:
         if changes := st.query_params.get("whatif", ""):
             changing.restore(session, changes)
-        _restore(wanted["step"], wanted["node"], wanted["body"])
+        _restore(session, wanted)
         looks.choose(st.query_params.to_dict())
         session.asked = st.query_params.get("ask", "")[:LONGEST_QUESTION]
         _say_other_set(session, wanted["set"])
@@ -55,13 +57,16 @@ def _say_other_set(session: Session, wanted: str) -> None:
         session.message = Message(words, "info")
 
 
-def _restore(step: str, node: str, body: str) -> None:
+def _restore(session: Session, wanted: Mapping[str, str]) -> None:
+    step, node, body = wanted["step"], wanted["node"], wanted["body"]
     if body and body != ROOT:
         actions.open_body(body)
     if step:
         actions.seek(int(step) if step.isdecimal() and len(step) < 16 else step)
     if node:
         actions.select(node)
+    if wanted["unroll"]:
+        unrolled.restore(session, wanted["unroll"])
 
 
 def remember(session: Session) -> None:
@@ -79,6 +84,7 @@ def remember(session: Session) -> None:
         "step": str(debugger.cursor.step) if debugger and debugger.cursor.step else "",
         "node": session.selected,
         "body": session.root if session.root != ROOT else "",
+        "unroll": unrolled.as_text(session),
         **looks.chosen(),
         "ask": session.asked if len(session.asked) <= LONGEST_QUESTION else "",
     }

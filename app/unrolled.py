@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from app.session import Session
+import json
+
+from app.places import places
+from app.session import Message, Session
+from engine.ir.model import IF
 from engine.view import unrolling
 from engine.view.build import graph_view
 from engine.view.folding import COPIES
@@ -10,6 +14,10 @@ from engine.view.graph import without_iterations
 
 MOST_BOXES = 420
 """Fewer copies are drawn where there would be more boxes than this."""
+LATEST = 2**40
+"""First iteration of a window that a link may ask for."""
+LONGEST_LINK = 1200
+"""Characters of all windows in the page's address."""
 
 
 def unroll(session: Session, address: str) -> None:
@@ -17,8 +25,9 @@ def unroll(session: Session, address: str) -> None:
     if session.opened is None:
         return
     model, before = session.opened.model, session.folding
+    at_rest = session.debugger if session.running is None else None
     for count in range(COPIES, 0, -1):
-        session.folding = unrolling.unroll(model, before, address, session.debugger, count)
+        session.folding = unrolling.unroll(model, before, address, at_rest, count)
         if len(graph_view(model, session.folding, session.root).nodes) <= MOST_BOXES:
             break
     if session.folding.window(without_iterations(address)) is None:
@@ -41,3 +50,33 @@ def follow(session: Session) -> None:
     if session.debugger and step != session.followed:
         session.folding = unrolling.followed(session.folding, session.debugger)
     session.followed = step
+
+
+def as_text(session: Session) -> str:
+    """The windows for the page's address; empty where nothing is unrolled, or too much for it."""
+    windows = [[one.address, one.first, one.count] for one in session.folding.unrolled]
+    text = json.dumps(windows, separators=(",", ":")) if windows else ""
+    return text if len(text) <= LONGEST_LINK else ""
+
+
+def restore(session: Session, text: str) -> None:
+    """The windows that the page's address asks for: they come after the cursor only when it moves again."""
+    try:
+        wanted = json.loads(text) if len(text) <= LONGEST_LINK else None
+    except (ValueError, RecursionError):
+        wanted = None
+    windows = wanted if isinstance(wanted, list) else [wanted]
+    for one in windows:
+        match one:
+            case [str(address), int(first), int(count)] if _is_loop(session, address) and session.folding.window(address) is None:
+                unroll(session, address)
+                session.folding = unrolling.place(session.folding, address, min(first, LATEST), count)
+            case _:
+                session.message = Message("The link's unrolled loops cannot be read: this picture is without some of them", "info")
+    if session.running is None and session.debugger is not None:
+        session.followed = session.debugger.cursor.step
+
+
+def _is_loop(session: Session, address: str) -> bool:
+    found = places(session.opened.model).get(address) if session.opened else None
+    return found is not None and bool(found.node.bodies) and found.node.type != IF

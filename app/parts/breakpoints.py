@@ -8,6 +8,7 @@ import streamlit as st
 
 from app import actions, markup
 from app.session import Session, current, widget
+from app.session import place as put
 from engine.view.preview import value_preview
 
 PLACE, CONDITION, EXPRESSION = "breakpoint_place", "breakpoint_condition", "watch_expression"
@@ -20,7 +21,7 @@ def show(session: Session) -> None:
     markup.show(markup.section("Breakpoints"))
     for one in debugger.breakpoints.items():
         _row(one.describe(), "", f"breakpoint_remove_{one.id}", actions.remove_breakpoint, one.id)
-    with st.form("breakpoint_form", clear_on_submit=True, border=False):
+    with st.form("breakpoint_form", border=False):
         place, condition, add = st.columns([4, 3, 1.4], vertical_alignment="bottom", gap="small")
         place.text_input(
             "Pause at", key=PLACE, placeholder=_example(session), help="An address; loop[5] is one iteration, loop[*] every one"
@@ -47,7 +48,7 @@ def show(session: Session) -> None:
         found = values[number]
         detail = found if isinstance(found, str) else f"= {value_preview(found)}"
         _row(expression, detail, f"watch_remove_{number}", actions.remove_watch, number)
-    with st.form("watch_form", clear_on_submit=True, border=False):
+    with st.form("watch_form", border=False):
         field, add = st.columns([7, 1.4], vertical_alignment="bottom", gap="small")
         field.text_input("Watch", key=EXPRESSION, placeholder="max(abs(x))")
         add.form_submit_button("Add", on_click=_add_watch)
@@ -69,7 +70,16 @@ def _add_breakpoint() -> None:
     debugger = current().debugger
     if place or condition:
         actions.add_breakpoint(place or (debugger.cursor.address if debugger else ""), condition)
+        _clear(PLACE, CONDITION)
 
 
 def _add_watch() -> None:
     actions.add_watch(str(widget(EXPRESSION) or ""))
+    _clear(EXPRESSION)
+
+
+def _clear(*keys: str) -> None:
+    """Empties fields for the next entry; what was refused stays, to be mended."""
+    if current().message is None:
+        for key in keys:
+            put(key, "")

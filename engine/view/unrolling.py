@@ -33,6 +33,12 @@ def resize(folding: Folding, address: str, more: int) -> Folding:
     return _changed(folding, address, lambda one: _within(replace(one, count=min(MOST_COPIES, max(FEWEST_COPIES, one.count + more)))))
 
 
+def place(folding: Folding, address: str, first: int, count: int) -> Folding:
+    """The window of an unrolled loop at an iteration, with so many copies, as far as there are so many."""
+    count = min(MOST_COPIES, max(FEWEST_COPIES, count))
+    return _changed(folding, address, lambda one: _within(replace(one, first=first, count=count)))
+
+
 def followed(folding: Folding, debugger: Debugger) -> Folding:
     """The folding after the cursor has moved: windows that it has left come after it, and learn how many iterations there are."""
     if not folding.unrolled:
