@@ -23,7 +23,20 @@ from engine.view.payload import structure
 from engine.view.tracks import Track
 
 _ASSETS = Path(__file__).parent / "assets"
-_PARTS = ("layout.js", "rows.js", "draw.js", "paint.js", "ring.js", "camera.js", "export.js", "bar.js", "pace.js", "play.js", "canvas.js")
+_PARTS = (
+    "layout.js",
+    "rows.js",
+    "draw.js",
+    "labels.js",
+    "paint.js",
+    "ring.js",
+    "camera.js",
+    "export.js",
+    "bar.js",
+    "pace.js",
+    "play.js",
+    "canvas.js",
+)
 _MISSING = "The layout library is not installed. Run: make install (or: python -m app.vendor)"
 
 

@@ -264,15 +264,18 @@ class _Painter:
 
     def _slice(self, edge: ViewEdge) -> None:
         """Which part of a sliced or concatenated tensor this iteration uses."""
+        assert edge.slices is not None
         body = (edge.into or edge.tensor).rpartition("/")[0]
         frame = self.running.get(body)
-        if body in self.copies.total:
-            iteration, parts = int(body.rpartition("[")[2].partition("]")[0]), self.copies.total[body]
+        copy = body.rpartition("/")[0]
+        if copy.endswith("]"):
+            iteration, parts = int(copy.rpartition("[")[2][:-1]), self.copies.total.get(body)
+            if (edge.slices.stride < 0 and not parts) or (parts is not None and iteration >= parts):
+                return
         elif frame is not None and frame.iteration is not None:
             iteration, parts = frame.iteration, frame.bound
         else:
             return
-        assert edge.slices is not None
         number = parts - iteration if edge.slices.stride < 0 and parts else iteration + 1
         self.overlay.slices[edge.id] = f"part {number} of {parts}" if parts else f"part {number}"
 

@@ -197,7 +197,7 @@ class Canvas {
     const source = this.structure.nodes[edge.source];
     const [now, before] = this.overlay?.backs?.[id] ?? [];
     const value = (this.overlay?.values?.[edge.source] ?? []).find(Boolean);
-    return [[names[edge.kind], edge.label].filter(Boolean).join(": "), source && `from ${source.title} ${source.name ?? ""}`, now && `to the next iteration: ${now}`, before && `this iteration began with: ${before}`, !now && value];
+    return [[names[edge.kind], [edge.label, this.overlay?.slices?.[id]].filter(Boolean).join(" · ")].filter(Boolean).join(": "), source && `from ${source.title} ${source.name ?? ""}`, now && `to the next iteration: ${now}`, before && `this iteration began with: ${before}`, !now && value];
   }
 
   /** After folding, what was clicked stays where it was. */

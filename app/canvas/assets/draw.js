@@ -1,7 +1,7 @@
 // Drawing: structure and geometry -> SVG elements. Text of the model only ever becomes textContent, so nothing of it can be markup.
 
 const BACK_CHIP = 20; // characters that the layout keeps room for
-const PART = 16; // characters of " · part 10 of 12"
+const PART = 16; // characters of " · part 10 of 12", or of "part 100 of 120"
 const SVG = "http://www.w3.org/2000/svg";
 const MARGIN = 26;
 const CHIP = { height: 17, gap: 4, character: 6.05, padding: 13 };
@@ -36,8 +36,14 @@ function draw(structure, geometry) {
     if (geometry.clusters[id]) drawFrame(id, cluster, geometry.clusters[id], layers, parts);
   }
   const taken = Object.entries(structure.nodes).filter(([id]) => geometry.nodes[id]).map(([id, node]) => areaOf(geometry.nodes[id], node.width, node.height));
-  for (const [id, edge] of Object.entries(structure.edges)) {
-    if (geometry.edges[id]) drawLine(id, edge, geometry.edges[id], layers, parts, geometry.clusters[structure.nodes[edge.source]?.cluster], taken);
+  const room = { taken, crowd: crowdOf(structure, geometry) };
+  const lines = Object.entries(structure.edges).filter(([id]) => geometry.edges[id]);
+  // Those for whose labels the layout has kept room come first.
+  for (const free of [false, true]) {
+    for (const [id, edge] of lines) {
+      const line = geometry.edges[id];
+      if (Boolean(line.copyEnd) === free) drawLine(id, edge, line, layers, parts, geometry.clusters[structure.nodes[edge.source]?.cluster], room);
+    }
   }
   for (const [id, node] of Object.entries(structure.nodes)) {
     if (geometry.nodes[id]) drawBox(id, node, geometry.nodes[id], layers, parts);
@@ -100,7 +106,7 @@ function button(action, x, y, path, label) {
   return made;
 }
 
-function drawLine(id, edge, line, layers, parts, frame, taken) {
+function drawLine(id, edge, line, layers, parts, frame, room) {
   const { points } = line;
   if (!points.length) return;
   const backwards = Boolean(line.begin);
@@ -115,17 +121,17 @@ function drawLine(id, edge, line, layers, parts, frame, taken) {
   layers.lines.append(group);
   const part = { group, base, source: edge.source, target: edge.target };
   if (edge.kind === "back") {
-    const { x, y, side } = beside(points, line.label, frame, taken);
+    const { x, y, side } = beside(points, line.label, frame, room.taken);
     part.now = chip("back-chip now", x, y - 18, BACK_CHIP, side);
     part.before = chip("back-chip before", x, y + 2, BACK_CHIP, side);
     layers.labels.append(part.now.group, part.before.group);
-  } else if (edge.label && line.label) {
-    // Inside the frame that the line is in: the layout keeps room for labels outside it too.
-    const half = (edge.label.length + (edge.sliced ? PART : 0)) * 2.7 + 8;
-    const x = frame && edge.inside ? Math.max(frame.x + half, Math.min(line.label.x, frame.x + frame.width - half)) : line.label.x;
-    part.text = words(edge.label, { class: `line-label ${edge.kind}`, x, y: line.label.y + 4 });
-    part.label = edge.label;
-    layers.labels.append(part.text);
+  } else if (edge.label && (line.label || line.copyEnd)) {
+    const place = placeOfLabel(edge, line, frame, room);
+    if (place) {
+      part.label = line.copyEnd && edge.sliced ? "" : edge.label;
+      part.text = words(part.label, { class: `line-label ${edge.kind}`, x: place.x, y: place.y + 4 });
+      layers.labels.append(part.text);
+    }
   }
   parts.set(id, part);
 }
@@ -161,10 +167,10 @@ function beside(points, label, frame, taken) {
 }
 
 /** Points along a curve of Bezier pieces. */
-function sampled(points) {
+function sampled(points, step = 0.1) {
   const found = [points[0]];
   for (let i = 0; i + 3 < points.length; i += 3) {
-    for (let t = 0.1; t <= 1; t += 0.1) {
+    for (let t = step; t <= 1; t += step) {
       const mix = (key) => (1 - t) ** 3 * points[i][key] + 3 * (1 - t) ** 2 * t * points[i + 1][key] + 3 * (1 - t) * t * t * points[i + 2][key] + t ** 3 * points[i + 3][key];
       found.push({ x: mix("x"), y: mix("y") });
     }

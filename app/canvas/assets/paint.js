@@ -29,7 +29,7 @@ class Painting {
         setChip(part.now, now ? `↻ ${now}` : "");
         setChip(part.before, before ? `was ${before.replace(/^\[[\d,]*\] (?=.)/, "")}` : "");
       }
-      if (part.text) this.relabel(id, part.text, slices[id] ? `${part.label} · ${slices[id]}` : part.label);
+      if (part.text) this.relabel(id, part.text, [part.label, slices[id]].filter(Boolean).join(" · "));
     }
     for (const id of Object.keys(this.structure.clusters)) {
       const part = this.parts.get(id);

@@ -1,6 +1,6 @@
 // Rows of copies: one copy's layout, stamped once for each iteration of an unrolled loop, and the lines that lead from copy to copy.
 
-const LANE = { apart: 9, first: 13, gap: 44, bend: 9 };
+const LANE = { apart: 9, first: 13, gap: 44, bend: 9, clear: 11 };
 
 /** Layout of a structure with rows: `run` gives the geometry of a DOT text. */
 async function layOutRows(structure, run) {
@@ -79,6 +79,7 @@ function stamp(row, copy, structure) {
         if (copy[kind][id]) made[kind][inside[kind][at]] = moved(copy[kind][id], made.width, margin);
       });
     }
+    made.clusters[inside.clusters[0]].margin = margin;
     made.width += copy.width + gap;
   }
   end(row.later, made.height - margin - 12);
@@ -89,7 +90,7 @@ function stamp(row, copy, structure) {
 function moved(one, dx, dy) {
   const shift = (point) => point && { x: point.x + dx, y: point.y + dy };
   if (!one.points) return { ...one, x: one.x + dx, y: one.y + dy };
-  return { points: one.points.map(shift), begin: shift(one.begin), end: shift(one.end), label: shift(one.label) };
+  return { ...one, points: one.points.map(shift), begin: shift(one.begin), end: shift(one.end), label: shift(one.label) };
 }
 
 /** Puts a row in the place of the box that kept room for it. */
@@ -109,7 +110,9 @@ function drawBetween(structure, geometry) {
   for (const [id, edge] of Object.entries(structure.edges)) {
     if (geometry.edges[id] || !geometry.nodes[edge.source] || !geometry.nodes[edge.target]) continue;
     if (!SIDEWAYS.has(edge.kind)) {
-      geometry.edges[id] = falling(box(structure, geometry, edge.source), box(structure, geometry, edge.target));
+      const copyEnd = edge.kind === "output_map" ? "source" : "target";
+      const copy = geometry.clusters[copyOf(structure, edge[copyEnd])];
+      geometry.edges[id] = falling(box(structure, geometry, edge.source), box(structure, geometry, edge.target), copyEnd, copy);
       continue;
     }
     const ends = [copyOf(structure, edge.source), copyOf(structure, edge.target)];
@@ -132,13 +135,24 @@ function copyOf(structure, id) {
   return frame || id;
 }
 
-function falling(from, to) {
-  const tip = { x: to.x, y: to.top };
-  const begin = { x: from.x, y: from.bottom };
+/** A line into or out of a copy: straight through the lanes beside that copy, and then on to its other end. `copyEnd`: which end is the copy's, where its label belongs. */
+function falling(from, to, copyEnd, copy) {
   const near = { x: to.x, y: to.top - 9 };
-  const reach = Math.max(26, (near.y - begin.y) * 0.45);
-  const points = [begin, { x: begin.x, y: begin.y + reach }, { x: near.x, y: near.y - reach }, near];
-  return { points, begin: null, end: tip, label: { x: begin.x * 0.3 + near.x * 0.7, y: begin.y * 0.3 + near.y * 0.7 } };
+  const points = [{ x: from.x, y: from.bottom }];
+  let bent = near;
+  const straight = (end) => points.push(points[points.length - 1], end, end);
+  if (copy && copyEnd === "source") {
+    const y = copy.y + copy.height + copy.margin + LANE.clear;
+    if (y > from.bottom && y < near.y - LANE.clear) straight({ x: from.x, y });
+  } else if (copy) {
+    const y = copy.y - copy.margin - LANE.clear;
+    if (y < near.y && y > from.bottom + LANE.clear) bent = { x: to.x, y };
+  }
+  const begin = points[points.length - 1];
+  const reach = Math.max(26, (bent.y - begin.y) * 0.45);
+  points.push({ x: begin.x, y: begin.y + reach }, { x: bent.x, y: bent.y - reach }, bent);
+  if (bent !== near) straight(near);
+  return { points, begin: null, end: { x: to.x, y: to.top }, label: null, copyEnd };
 }
 
 /** Lines of one gap: down from the Results, up through the gap, down into the next copy; each in a lane of its own. */

@@ -143,3 +143,18 @@ def test_iterations_that_never_ran_say_so(iterations: int) -> None:
     overlay = overlay_at(debugger, view)
     states = [overlay.frames[frame.id] for frame in view.clusters if frame.kind == "copy"]
     assert states == ["done"] * iterations + ["skipped"] * (3 - iterations)
+
+
+@pytest.mark.parametrize(
+    ("sample", "inputs", "loop", "before", "after"),
+    [
+        ("records_scan", "five_rows", "main/each_row", ["part 5", "part 6"], ["part 5 of 5"]),
+        ("walking_backwards", "prize_at_the_end", "main/from_last_to_first", [], ["part 1 of 5"]),
+    ],
+)
+def test_lines_of_copies_say_which_part_they_carry(sample: str, inputs: str, loop: str, before: list[str], after: list[str]) -> None:
+    model, debugger = opened(sample, inputs)
+    view = graph_view(model, Folding(unrolled=(Unrolled(loop, 4, 2, None),)))
+    assert sorted(set(overlay_at(debugger, view).slices.values())) == before, "counted from the end, they are not known yet"
+    debugger.run()
+    assert sorted(set(overlay_at(debugger, view).slices.values())) == after, "an iteration that did not run has no part"
