@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
@@ -14,13 +14,15 @@ import streamlit as st
 
 import engine
 from app import actions, markup
+from app.inputs import bindings
 from app.parts import find
 from app.places import places
 from app.session import Session, widget
 from engine.errors import EngineError, shorten
 from engine.explain.code import listing, runnable
 from engine.explain.lines import Line, Listing
-from engine.ir.address import Address
+from engine.explain.literals import is_written
+from engine.ir.address import ROOT, Address
 from engine.ir.model import Model
 from engine.run.plan import Plan
 from engine.view.graph import without_iterations
@@ -57,7 +59,8 @@ def show(session: Session) -> None:
         overlay = {**moment(debugger, code, without_iterations(session.selected)), "key": KEY, "hash": data["hash"]}
         _moment(key=f"{KEY}_moment", data=overlay, height=1)
         _code(key=KEY, data={**data, "key": KEY}, on_pick_change=picked)
-    _take_away(debugger.plan, session.root, code)
+    given = bindings(opened.model, session.inputs) if session.root == ROOT else []
+    _take_away(debugger.plan, session.root, code, given)
 
 
 def _listing(plan: Plan, root: str) -> tuple[Listing, dict[str, object]]:
@@ -144,16 +147,17 @@ def _lines(code: Listing, address: str) -> list[int]:
     return [number - 1 for number in code.lines_of(address) if number <= MOST_LINES] if address else []
 
 
-def _take_away(plan: Plan, root: str, code: Listing) -> None:
+def _take_away(plan: Plan, root: str, code: Listing, inputs: Sequence[np.ndarray]) -> None:
     if len(code.lines) > MOST_LINES:
         markup.show(f"The first {MOST_LINES:,} of {len(code.lines):,} lines; open a body alone to read it, or download them all.", "quiet")
     if not code.complete:
         markup.show("Bodies that lie very deep are left out: open one alone to read it.", "quiet")
         return
-    packed = bool(code.weights)
+    inputs = inputs if all(isinstance(one, np.ndarray | np.generic) for one in inputs) else []
+    packed = bool(code.weights) or not all(map(is_written, inputs))
     st.download_button(
         "Download as a file that runs" if not packed else "Download as a file that runs, with its weights",
-        lambda: packed_file(plan, root),
+        lambda: packed_file(plan, root, inputs),
         file_name=f"{root.replace('/', '_')}.zip" if packed else f"{root.replace('/', '_')}.py",
         icon=":material/download:",
         type="tertiary",
@@ -162,9 +166,9 @@ def _take_away(plan: Plan, root: str, code: Listing) -> None:
     )
 
 
-def packed_file(plan: Plan, root: str) -> bytes:
-    """The code as a Python file, together with weights.npz in a zip where it needs that."""
-    whole = runnable(plan, root)
+def packed_file(plan: Plan, root: str, inputs: Sequence[np.ndarray] = ()) -> bytes:
+    """The code as a Python file that prints what comes of the inputs, together with weights.npz in a zip where it needs that."""
+    whole = runnable(plan, root, inputs)
     if not whole.weights:
         return whole.text.encode()
     weights, file = io.BytesIO(), io.BytesIO()

@@ -6,7 +6,7 @@ letters, digits and ``_``, as numbers, and as quoted text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, TypeAlias
@@ -49,20 +49,26 @@ def listing(plan: Plan, static: str = "main") -> Listing:
     return _Writer(plan).listing(static)
 
 
-def runnable(plan: Plan, static: str = "main") -> Listing:
+def runnable(plan: Plan, static: str = "main", inputs: Sequence[np.ndarray] = ()) -> Listing:
     """The same as a whole Python file; ``WEIGHTS`` in it is read from ``weights.npz``, which holds ``weights``.
 
-    ``EngineError`` when bodies lie too deep to be written in one function.
+    With ``inputs``, the file calls its function with them and prints what it gives. ``EngineError`` when bodies lie too deep to be
+    written in one function.
     """
     writer = _Writer(plan)
     body = writer.listing(static)
     if not body.complete:
         raise EngineError(f"bodies of {static} lie more than {_DEEPEST} deep: write them one by one")
+    given = {f"input_{number}": value for number, value in enumerate(inputs)}
+    weights = {**body.weights, **{name: stored(value) for name, value in given.items() if not is_written(value)}}
+    name = next(line.text for line in body.lines if line.text.startswith("def "))[4:].partition("(")[0]
+    call = f"    for output in {name}({', '.join(map(array_text, given, inputs))}):"
+    foot = ["", "", 'if __name__ == "__main__":', call, "        print(output)"] if inputs else []
     head = [*_HEADER]
-    if body.weights:
+    if weights:
         head.append('WEIGHTS = np.load("weights.npz")')
     head += ["VARIABLES = {}", *(f"{name} = kernel({title!r})" for title, name in writer.kernels.items()), "", ""]
-    return Listing((*(Line(text) for text in head), *body.lines), body.weights, True)
+    return Listing((*map(Line, head), *body.lines, *map(Line, foot)), weights, True)
 
 
 @dataclass(eq=False)

@@ -6,13 +6,14 @@ import runpy
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.inputs import bindings
 from app.parts import code
 from engine.explain.code import listing
 from engine.explain.lines import Listing
+from sample_models import sample
 from tests.app.components import sent
 from tests.engine.explain.runs import begun, finished
 
@@ -23,9 +24,9 @@ def text_at(found: Listing, numbers: list[int]) -> list[str]:
     return [found.lines[number].text.strip() for number in numbers]
 
 
-@pytest.mark.parametrize("sample", ["collatz", "count_primes", "decoder", "slice_and_concatenate"])
-def test_every_moment_has_a_line(sample: str) -> None:
-    debugger = finished(sample)
+@pytest.mark.parametrize("name", ["collatz", "count_primes", "decoder", "slice_and_concatenate"])
+def test_every_moment_has_a_line(name: str) -> None:
+    debugger = finished(name)
     found = listing(debugger.plan)
     for step in range(debugger.steps + 1):
         debugger.seek(step)
@@ -77,10 +78,10 @@ def test_a_body_alone_is_code_too(opened: Visit) -> None:
     assert any(line[0].startswith("def ") for line in sent(app, "code")["lines"])
 
 
-def test_the_downloaded_file_runs(tmp_path: Path) -> None:
-    debugger = finished("for_loop")
-    path = tmp_path / "main.py"
-    path.write_bytes(code.packed_file(debugger.plan, "main"))
-    function = runpy.run_path(str(path))["main"]
-    made = function(np.float32(1000), np.float32(1.05), np.int64(10))
-    assert any(np.array_equal(np.asarray(one), output) for one in made for output in debugger.result.outputs)
+@pytest.mark.parametrize("name", ["for_loop", "decoder", "keras_gru"])
+def test_the_downloaded_file_prints_what_the_run_gave(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    debugger, one = finished(name), sample(name)
+    assert one is not None
+    (tmp_path / "main.py").write_bytes(code.packed_file(debugger.plan, "main", bindings(debugger.model, one.sets[0].arrays())))
+    runpy.run_path(str(tmp_path / "main.py"), run_name="__main__")
+    assert capsys.readouterr().out == "".join(f"{output!s}\n" for output in debugger.result.outputs)

@@ -100,8 +100,8 @@ def test_operations_on_constants_keep_their_attributes():
 
 
 def test_a_file_of_code_runs_by_itself(tmp_path):
-    code = runnable(plan_of(walk()))
-    (tmp_path / "walk.py").write_text(code.text + "\n\nprint([float(one) for one in main(np.float32(1.0))])\n")
+    code = runnable(plan_of(walk()), "main", [np.array(1, np.float32)])
+    (tmp_path / "walk.py").write_text(code.text)
     surroundings = os.environ | {"PYTHONPATH": str(Path(engine.__file__).parent.parent)}
     made = subprocess.run(
         [sys.executable, str(tmp_path / "walk.py")],
@@ -111,7 +111,7 @@ def test_a_file_of_code_runs_by_itself(tmp_path):
         timeout=60,
         env=surroundings,
     )
-    assert made.stdout == "[104.0]\n"
+    assert made.stdout == "104.0\n"
 
 
 TEXT = """\
