@@ -194,6 +194,16 @@ def test_no_move_is_lost_however_fast_they_come(page: Page, server: str, keys: s
     expect(canvas).to_have_attribute("data-step", str(debugger.cursor.step), timeout=LONG)
 
 
+def test_a_move_that_was_not_heard_is_told_again(page: Page, server: str) -> None:
+    canvas = opened(page, server, "collatz")
+    expect(canvas).to_have_attribute("data-step", "0", timeout=LONG)
+    page.evaluate("() => { window.slow = WebSocket.prototype.send; WebSocket.prototype.send = () => {}; }")
+    page.keyboard.press("End")
+    page.wait_for_timeout(300)
+    page.evaluate("() => { WebSocket.prototype.send = window.slow; }")
+    expect(place(page)).to_contain_text("finished", timeout=LONG)
+
+
 def test_buttons_may_be_pressed_as_fast_as_keys(page: Page, server: str) -> None:
     canvas = opened(page, server, "collatz")
     expect(canvas).to_have_attribute("data-step", "0", timeout=LONG)

@@ -8,6 +8,7 @@ const AROUND = 16; // of them before a step that somebody slides to
 const SHORT_RUN = 3000; // runs up to here are fetched along the way while somebody slides
 const IDLE = 350; // milliseconds of rest after which the steps around are fetched
 const LIGHT = 24; // steps that a stretch must hold at least for that: fewer cost more than they give
+const AGAIN = 1000; // milliseconds after which a move that nobody has confirmed is told again
 const ECHO = 3000; // milliseconds after which Python's word counts again, whatever it says
 const KEYS = { Home: "restart", ArrowLeft: "back", ArrowRight: "step", o: "over", O: "over", ArrowDown: "into", ArrowUp: "out", "Shift+ArrowLeft": "previous", "Shift+ArrowRight": "next", End: "run" };
 const STEPS = { restart: -Infinity, back: -1, step: 1 }; // moves whose end is known without Python
@@ -115,7 +116,15 @@ class Playback {
     this.moves.push({ name, count: this.number(), start: this.ahead && !this.moves.length ? this.step : null });
     this.walking = false;
     this.await(Infinity);
+    this.tell();
+  }
+
+  /** Tells Python the moves, and again while they are not confirmed: in the moment in which a page opens, a word may be lost. */
+  tell() {
+    clearTimeout(this.again);
+    if (!this.moves.length) return;
     this.canvas.setState?.("moves", { run: this.run, moves: this.moves });
+    this.again = setTimeout(() => this.tell(), AGAIN);
   }
 
   /** Python has made the moves up to this one. */
