@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ from app.comparing import CHOICE, UNCHANGED, compare_with
 from app.inputs import bindings, parse_element
 from app.launched import limits
 from app.looks import LENS
+from app.packing import packed, unpacked
 from app.places import moment_of
 from app.session import Message, Session, current, place, widget
 from app.wording import name_of
@@ -24,8 +24,6 @@ from engine.ops.values import is_tensor
 MOST_CHANGES = 8
 EDITABLE = 1024
 """Elements up to which a value can be set."""
-LONGEST_LINK = 1200
-"""Characters of all changes in the page's address."""
 COMPARE_SECONDS = 5.0
 """Longest time of each of the two runs that are compared without being asked for."""
 
@@ -131,16 +129,12 @@ def _compare(session: Session) -> None:
 
 def as_text(changes: Mapping[str, np.ndarray]) -> str:
     """The changes for the page's address; empty where there are none, or too much for it."""
-    text = json.dumps({address: value.tolist() for address, value in changes.items()}, separators=(",", ":")) if changes else ""
-    return text if len(text) <= LONGEST_LINK else ""
+    return packed({address: value.tolist() for address, value in changes.items()})
 
 
 def restore(session: Session, text: str) -> None:
     """The changes that the page's address asks for."""
-    try:
-        wanted = json.loads(text) if len(text) <= LONGEST_LINK else None
-    except (ValueError, RecursionError):
-        wanted = None
+    wanted = unpacked(text)
     if not isinstance(wanted, dict):
         session.message = Message("The link's what-if cannot be read: this is the run without it", "info")
         return

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
+from app.packing import packed, unpacked
 from app.places import places
 from app.session import Message, Session
 from engine.ir.model import IF
@@ -16,8 +15,6 @@ MOST_BOXES = 420
 """Fewer copies are drawn where there would be more boxes than this."""
 LATEST = 2**40
 """First iteration of a window that a link may ask for."""
-LONGEST_LINK = 1200
-"""Characters of all windows in the page's address."""
 
 
 def unroll(session: Session, address: str) -> None:
@@ -54,17 +51,12 @@ def follow(session: Session) -> None:
 
 def as_text(session: Session) -> str:
     """The windows for the page's address; empty where nothing is unrolled, or too much for it."""
-    windows = [[one.address, one.first, one.count] for one in session.folding.unrolled]
-    text = json.dumps(windows, separators=(",", ":")) if windows else ""
-    return text if len(text) <= LONGEST_LINK else ""
+    return packed([[one.address, one.first, one.count] for one in session.folding.unrolled])
 
 
 def restore(session: Session, text: str) -> None:
     """The windows that the page's address asks for: they come after the cursor only when it moves again."""
-    try:
-        wanted = json.loads(text) if len(text) <= LONGEST_LINK else None
-    except (ValueError, RecursionError):
-        wanted = None
+    wanted = unpacked(text)
     windows = wanted if isinstance(wanted, list) else [wanted]
     for one in windows:
         match one:

@@ -101,7 +101,7 @@ WRONG = {
         lambda x, n: build.while_loop(lambda i, s: i < n, forgetful, (0, 0)),
         "what body gives is None, .*: was a return forgotten",
     ),
-    "None": (lambda x, n: n == None, "and None, expected a tensor, a number or an array"),  # noqa: E711
+    "None": (lambda x, n: n == None, "and None, expected a tensor, a number or an array"),  # noqa: E711 - the operator is what is tested
     "no pairs": (lambda x, n: build.case([n > 0, lambda: x], lambda: x), r"pred_fn_pairs\[0\] is <Tensor .*, expected a pair"),
     "assignment": (lambda x, n: x.__setitem__(0, 1.0), "cannot be changed: ops.scatter_update gives a changed one"),
     "length": (lambda x, n: len(ops.range(0, n, 1, output_type="i64")), r"has no known length: ops.shape_of"),

@@ -155,9 +155,9 @@ def test_refused_calls_leave_nothing_behind(graph):
 
 def test_unknown_operations_and_those_made_otherwise():
     with pytest.raises(AttributeError, match="there is no operation 'relo'"):
-        ops.relo  # noqa: B018
+        _ = ops.relo
     with pytest.raises(AttributeError, match="Loop is no function of this kind: use while_loop"):
-        ops.loop  # noqa: B018
+        _ = ops.loop
 
 
 def test_known_values_give_shapes(graph):

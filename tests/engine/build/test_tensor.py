@@ -34,7 +34,7 @@ OPERATORS = {
     "numbers on the left": lambda x, y: (1 + x) * (2 - y) / (3.0 / x) - (2 ** abs(y)) % 5 // 2,
     "array on the left": lambda x, y: np.float32(2) * x + np.array([[1], [2]], np.float32) * y,
     "scalar array on the left": lambda x, y: np.array(2, np.float32) - x + y,
-    "numbers compared": lambda x, y: (0.5 <= x) & (y > 0.0) | (x != 3.0) ^ (y == 2.0),  # noqa: SIM300
+    "numbers compared": lambda x, y: (0.5 <= x) & (y > 0.0) | (x != 3.0) ^ (y == 2.0),  # noqa: SIM300 - numbers stand on the left on purpose
     "not": lambda x, y: ~(x < y),
     "@": lambda x, y: x @ np.ones((3, 2), np.float32) + np.ones((2, 2), np.float32) @ y[:, :2],
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.check.check import check, checked
-from engine.check.rule import HEADINGS
+from engine.check.rule import HEADINGS, Rule
 from engine.check.rules import BY_CODE, GROUPS, RULES
 from engine.check.text import documented, explanation, render
 from engine.errors import InvalidModel
@@ -54,13 +54,12 @@ def test_codes_and_names_are_unique_and_in_order() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
-def test_rules_are_explained(rule: object) -> None:
-    assert rule in RULES
-    summary, parts = documented(rule)  # type: ignore[arg-type]
+def test_rules_are_explained(rule: Rule) -> None:
+    summary, parts = documented(rule)
     assert summary.endswith(".")
     assert tuple(parts) == HEADINGS
     assert all(parts.values())
-    assert explanation(rule).startswith(rule.code)  # type: ignore[attr-defined, arg-type]
+    assert explanation(rule).startswith(rule.code)
 
 
 def test_only_errors_are_asked_before_running() -> None:
