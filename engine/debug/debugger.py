@@ -14,6 +14,7 @@ from engine.debug.cursor import Cursor, DebuggerState, OpenGraph, frontier, leve
 from engine.debug.door import outward
 from engine.debug.inputs import Inputs
 from engine.debug.past import next_stop, trouble
+from engine.debug.progress import Progress
 from engine.debug.result import Result
 from engine.debug.scene import Scene, Status
 from engine.debug.session import place, start
@@ -22,12 +23,10 @@ from engine.debug.watches import Watches
 from engine.errors import AddressError, ValueUnavailable
 from engine.ir.address import Address
 from engine.ir.model import Model
-from engine.ops.bounds import at_most
 from engine.ops.catalogue import CATALOGUE, Catalogue
-from engine.run.execute import computing
 from engine.run.ledger import Record
-from engine.run.limits import Limits, Paused
-from engine.run.machine import Failure, Machine
+from engine.run.limits import Limits
+from engine.run.machine import Machine
 from engine.run.plan import Program
 from engine.run.planner import plan_of
 from engine.trace.control_flow import ControlFlow, ControlFlowRecord
@@ -70,31 +69,29 @@ class Debugger:
 
     def restart(self) -> Cursor:
         """Back to the beginning, everything computed forgotten."""
-        self.machine: Machine = start(self.plan, self._inputs, self.limits, self._record, self._seed)
-        self.machine.values = [
-            np.array(value) if isinstance(value, np.ndarray) and value.base is None else value for value in self.machine.values
-        ]
-        self._timeline: Timeline | None = None
-        self._values = Values(self.machine)
+        machine = start(self.plan, self._inputs, self.limits, self._record, self._seed)
+        # What was given may be written to while the run is looked at; constants, which are views of their file, are not.
+        machine.values = [np.array(value) if isinstance(value, np.ndarray) and value.base is None else value for value in machine.values]
+        self._progress = Progress(machine, self.limits)
         self._past: int | None = None
-        self._limit = ""
-        self._stepped_from = ""
-        self._done: int | None = 0
         return self.cursor
 
     # -- where we are ---------------------------------------------------------------------------------------------
 
     @property
+    def machine(self) -> Machine:
+        """What computes the run; it stands where nobody has been yet."""
+        return self._progress.machine
+
+    @property
     def state(self) -> DebuggerState:
         """Of the run as a whole, wherever the cursor is."""
-        if self.machine.state != "paused":
-            return self.machine.state
-        return "limit" if self._limit else "paused"
+        return self._progress.state
 
     @property
     def failure(self) -> str | None:
         """Why the run failed, or the limit that it reached; None otherwise."""
-        return self.machine.failure or self._limit or None
+        return self.machine.failure or self._progress.limit or None
 
     @property
     def notice(self) -> str | None:
@@ -109,21 +106,17 @@ class Debugger:
     @property
     def steps(self) -> int:
         """Steps that have run so far."""
-        if self._done is None:
-            self._done = self.timeline.length
-        return self._done
+        return self._progress.steps
 
     @property
     def timeline(self) -> Timeline:
         """The order of everything that has run."""
-        if self._timeline is None:
-            self._timeline = Timeline(self.machine)
-        return self._timeline
+        return self._progress.timeline
 
     @property
     def values(self) -> Values:
         """The values of the run, by graph, row and slot."""
-        return self._values
+        return self._progress.values
 
     @property
     def moment(self) -> Moment:
@@ -147,8 +140,8 @@ class Debugger:
     def _address_before(self, step: int) -> str:
         if step == 0:
             return ""
-        if self._past is None and self._stepped_from:
-            return self._stepped_from
+        if self._past is None and self._progress.last_address:
+            return self._progress.last_address
         return next_of(levels_of(self.timeline.moment(step - 1)))[0]
 
     def frames(self) -> tuple[OpenGraph, ...]:
@@ -168,8 +161,7 @@ class Debugger:
     @property
     def control_flow(self) -> ControlFlow:
         """Records of everything that has run so far."""
-        cause = "error" if self.machine.state == "failed" else "limit" if self._limit else None
-        return ControlFlow(self.machine, cause)
+        return self._progress.control_flow
 
     @property
     def changes(self) -> tuple[changing.Changed, ...]:
@@ -187,7 +179,7 @@ class Debugger:
         Iterations that are left out are those shown at the cursor.
         """
         program, row, slot = lookup.locate(self, Address.parse(address))
-        return outward(self._values.get(self.timeline, program, row, slot))
+        return outward(self.values.get(self.timeline, program, row, slot))
 
     def record(self, address: str) -> ControlFlowRecord | None:
         """What one execution of a Loop, TensorIterator or If did so far, by its address; None when it has not begun."""
@@ -218,9 +210,7 @@ class Debugger:
         if self._past is not None:
             return self._go(self._past + 1)
         if self.machine.state == "paused":
-            before = next_of(frontier(self.machine))[0]
-            self._compute(self.machine.step)
-            self._stepped_from = before if self._went_on() else ""
+            self._progress.step()
         return self.cursor
 
     step_into = step
@@ -254,7 +244,7 @@ class Debugger:
             frame = self.machine.frames[-1]
             return frame.program is program and frame.position >= position
 
-        if self._has_reached(program, row, position):
+        if self._progress.has_reached(program, row, position):
             return self._go(self.timeline.step_at(program, row, position))
         floor = next(depth for depth, frame in enumerate(self.machine.frames, 1) if frame.program is program)
         return self._forward(there, floor)
@@ -273,7 +263,7 @@ class Debugger:
             _, next_iteration = self.timeline.executions.parent_row(program, row + 1)
             if next_iteration:
                 return self._go(self.timeline.step_at(program, row + 1, 0))
-        if self._has_reached(program.parent, owner_row, program.owner + 1):
+        if self._progress.has_reached(program.parent, owner_row, program.owner + 1):
             return self._go(self.timeline.step_at(program.parent, owner_row, program.owner + 1))
         depth = next(number for number, level in enumerate(levels) if level is inner) + 1
 
@@ -299,7 +289,9 @@ class Debugger:
             if step is not None:
                 return self._go(step)
             self._past = None
-        self._compute((lambda: self._run_until(lambda: False, 0, [])) if len(self.breakpoints) else self.machine.run)
+        if len(self.breakpoints):
+            return self._forward(lambda: False)
+        self._progress.compute(self.machine.run)
         return self.cursor
 
     def run_to(self, pattern: str) -> Cursor:
@@ -307,7 +299,7 @@ class Debugger:
         target = goal(self.plan, pattern)
         if self._past is not None and (step := self._next_recorded([target], self._past)) is not None:
             return self._go(step)
-        return self._forward(lambda: self._is_at(target), 0, target)
+        return self._forward(lambda: self._is_at(target), target=target)
 
     def seek(self, place: str | int) -> Cursor:
         """To a step number or to the moment before an address runs, computing further where nobody has been.
@@ -320,12 +312,12 @@ class Debugger:
                 raise AddressError(f"step {place} lies before the beginning")
             while self.steps < place and self.state == "paused":
                 self._past = None
-                self._compute(self.machine.step)
+                self._progress.step()
             return self._go(min(place, self.steps))
         target = goal(self.plan, place)
         if (step := self._next_recorded([target], -1)) is not None:
             return self._go(step)
-        self._forward(lambda: self._is_at(target), 0, target)
+        self._forward(lambda: self._is_at(target), target=target)
         if self.state in ("finished", "failed") and not self._is_at(target):
             raise AddressError(f"the run never comes to {place}: it {self.state} after {self.steps:,} steps")
         return self.cursor
@@ -346,40 +338,8 @@ class Debugger:
     def _forward(self, there: Callable[[], bool], floor: int = 0, target: Breakpoint | None = None) -> Cursor:
         """Computes on until a condition on the frontier holds or a breakpoint stops it."""
         self._past = None
-        self._compute(lambda: self._run_until(there, floor, [target] if target else []))
+        self._progress.compute(lambda: self._run_until(there, floor, [target] if target else []))
         return self.cursor
-
-    def _has_reached(self, program: Program, row: int, position: int) -> bool:
-        """Whether the run has come so far that a row stands at or beyond a position."""
-        executions = self.timeline.executions
-        if row < executions.rows[program.index] - 1 or program.index not in executions.open:
-            return True
-        return executions.open[program.index].position >= position
-
-    def _compute(self, action: Callable[[], None]) -> None:
-        """Runs the machine; a failure or a limit shows in ``state``."""
-        if self.machine.state != "paused":
-            return
-        self._limit = self._stepped_from = ""
-        control = self.machine.control
-        control.begin()
-        try:
-            with computing(), at_most(control.most_elements):
-                action()
-        except Paused as pause:
-            self._limit = pause.message if pause.cause == "limit" else ""
-        except Failure:
-            pass
-        finally:
-            control.end()
-        if self._limit:
-            control.extend(self.limits)
-        self._timeline = None
-        single = action == self.machine.step and self._went_on()
-        self._done = self._done + 1 if single and self._done is not None else None
-
-    def _went_on(self) -> bool:
-        return self.machine.state in ("paused", "finished") and not self._limit
 
     def _run_until(self, there: Callable[[], bool], floor: int, targets: list[Breakpoint]) -> None:
         """Runs until a condition on the frontier holds; loops deeper than ``floor`` that hold no breakpoint run through generated code."""
@@ -396,5 +356,5 @@ class Debugger:
     def _next_recorded(self, breakpoints: list[Breakpoint], step: int) -> int | None:
         """The next step after this one, in what has run already, at which one holds, or to which the search came before it was paused."""
         found, limit = next_stop(self, breakpoints, step)
-        self._limit = limit or (self._limit if self.machine.state == "paused" else "")
+        self._progress.limit = limit or (self._progress.limit if self.machine.state == "paused" else "")
         return found

@@ -1,0 +1,93 @@
+"""How far a run has been computed, and how it is computed further."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engine.debug.cursor import DebuggerState, frontier, next_of
+from engine.ops.bounds import at_most
+from engine.run.execute import computing
+from engine.run.limits import Limits, Paused
+from engine.run.machine import Failure, Machine
+from engine.run.plan import Program
+from engine.trace.control_flow import ControlFlow
+from engine.trace.timeline import Timeline
+from engine.trace.values import Values
+
+
+class Progress:
+    """What has been computed of one run, wherever the cursor is."""
+
+    def __init__(self, machine: Machine, limits: Limits) -> None:
+        self.machine = machine
+        self.values = Values(machine)
+        self.limit = ""
+        """The limit that it has reached, in words; empty when it may go on."""
+        self.last_address = ""
+        """Of the step that was computed last; empty when that was not a single one."""
+        self._limits = limits
+        self._timeline: Timeline | None = None
+        self._steps: int | None = 0
+
+    @property
+    def state(self) -> DebuggerState:
+        if self.machine.state != "paused":
+            return self.machine.state
+        return "limit" if self.limit else "paused"
+
+    @property
+    def went_on(self) -> bool:
+        """Whether what was computed last neither failed nor reached a limit."""
+        return self.machine.state != "failed" and not self.limit
+
+    @property
+    def steps(self) -> int:
+        if self._steps is None:
+            self._steps = self.timeline.length
+        return self._steps
+
+    @property
+    def timeline(self) -> Timeline:
+        if self._timeline is None:
+            self._timeline = Timeline(self.machine)
+        return self._timeline
+
+    @property
+    def control_flow(self) -> ControlFlow:
+        cause = "error" if self.machine.state == "failed" else "limit" if self.limit else None
+        return ControlFlow(self.machine, cause)
+
+    def has_reached(self, program: Program, row: int, position: int) -> bool:
+        """Whether the run has come so far that a row stands at or beyond a position."""
+        executions = self.timeline.executions
+        if row < executions.rows[program.index] - 1 or program.index not in executions.open:
+            return True
+        return executions.open[program.index].position >= position
+
+    def step(self) -> None:
+        """Computes one step of a run that is not over."""
+        address, steps = next_of(frontier(self.machine))[0], self._steps
+        self.compute(self.machine.step)
+        if self.went_on:
+            self.last_address = address
+            self._steps = None if steps is None else steps + 1
+
+    def compute(self, action: Callable[[], None]) -> None:
+        """Lets the machine do something; a failure or a limit shows in ``state``. After a limit it may go on for as much again."""
+        if self.machine.state != "paused":
+            return
+        self.limit = self.last_address = ""
+        control = self.machine.control
+        control.begin()
+        try:
+            with computing(), at_most(control.most_elements):
+                action()
+        except Paused as pause:
+            self.limit = pause.message if pause.cause == "limit" else ""
+        except Failure:
+            pass  # the machine's state says so
+        finally:
+            control.end()
+        if self.limit:
+            control.extend(self._limits)
+        self._timeline = self._steps = None
