@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from engine.check.check import check
 from engine.check.diagnostic import Report
 from engine.debug.inputs import convert
 from engine.errors import EngineError, InputError, ReadError
+from engine.ir.address import ROOT
 from engine.ir.model import Model
 from engine.ops.catalogue import CATALOGUE
 from sample_models import Sample, sample
@@ -38,6 +40,11 @@ class Opened:
     report: Report
     sets: Mapping[str, InputSet]
     sample: Sample | None = None
+
+    def file_name(self, graph: str = ROOT) -> str:
+        """What a file is called that is made of one of its graphs, without the ending: the model's name first, safe on every disk."""
+        words = [self.sample.name if self.sample else Path(self.title).stem, graph.removeprefix(ROOT)]
+        return re.sub(r"[\W_]+", "_", "_".join(words)).strip("_")[:80] or "model"
 
 
 def open_sample(name: str) -> Opened:

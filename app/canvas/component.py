@@ -102,6 +102,7 @@ def show(
     on_event: Callable[[CanvasEvent], None] | None = None,
     focus: str = "",
     subject: str = "",
+    file: str = "picture",
     traced: str = "",
     run: Run | None = None,
 ) -> CanvasEvent | None:
@@ -109,7 +110,8 @@ def show(
 
     Returns what was done on the canvas since the last run, unless ``on_event`` took it.
 
-    Zoom and place are kept for each ``subject``, such as a model. ``traced``: the name of the value whose origins the overlay lights up.
+    Zoom and place are kept for each ``subject``, such as a model. ``file``: what a picture of it is called on disk.
+    ``traced``: the name of the value whose origins the overlay lights up.
     """
     data = _structures.get(view)
     if data is None:
@@ -133,7 +135,8 @@ def show(
 
     with st.container(gap=None, key=f"{key}_parts"):
         _overlay(key=f"{key}_overlay", data=_overlay_message(view, overlay, str(data["hash"]), key, focus, run) | {"traced": traced})
-        content = {"key": key, "height": height, "structure": data, "missing": "" if present else _MISSING, "subject": subject}
+        content = {"key": key, "height": height, "structure": data, "missing": "" if present else _MISSING}
+        content |= {"subject": subject, "file": file}
         result = _canvas(
             key=key,
             data=content,

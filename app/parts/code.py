@@ -60,7 +60,7 @@ def show(session: Session) -> None:
         _moment(key=f"{KEY}_moment", data=overlay, height=1)
         _code(key=KEY, data={**data, "key": KEY}, on_pick_change=picked)
     given = bindings(opened.model, session.inputs) if session.root == ROOT else []
-    _take_away(debugger.plan, session.root, code, given)
+    _take_away(debugger.plan, session.root, code, given, opened.file_name(session.root))
 
 
 def _listing(plan: Plan, root: str) -> tuple[Listing, dict[str, object]]:
@@ -147,7 +147,7 @@ def _lines(code: Listing, address: str) -> list[int]:
     return [number - 1 for number in code.lines_of(address) if number <= MOST_LINES] if address else []
 
 
-def _take_away(plan: Plan, root: str, code: Listing, inputs: Sequence[np.ndarray]) -> None:
+def _take_away(plan: Plan, root: str, code: Listing, inputs: Sequence[np.ndarray], name: str) -> None:
     if len(code.lines) > MOST_LINES:
         markup.show(f"The first {MOST_LINES:,} of {len(code.lines):,} lines; open a body alone to read it, or download them all.", "quiet")
     if not code.complete:
@@ -157,8 +157,8 @@ def _take_away(plan: Plan, root: str, code: Listing, inputs: Sequence[np.ndarray
     packed = bool(code.weights) or not all(map(is_written, inputs))
     st.download_button(
         "Download as a file that runs" if not packed else "Download as a file that runs, with its weights",
-        lambda: packed_file(plan, root, inputs),
-        file_name=f"{root.replace('/', '_')}.zip" if packed else f"{root.replace('/', '_')}.py",
+        lambda: packed_file(plan, root, inputs, name),
+        file_name=f"{name}.zip" if packed else f"{name}.py",
         icon=":material/download:",
         type="tertiary",
         key="code_download",
@@ -166,7 +166,7 @@ def _take_away(plan: Plan, root: str, code: Listing, inputs: Sequence[np.ndarray
     )
 
 
-def packed_file(plan: Plan, root: str, inputs: Sequence[np.ndarray] = ()) -> bytes:
+def packed_file(plan: Plan, root: str, inputs: Sequence[np.ndarray] = (), name: str = ROOT) -> bytes:
     """The code as a Python file that prints what comes of the inputs, together with weights.npz in a zip where it needs that."""
     whole = runnable(plan, root, inputs)
     if not whole.weights:
@@ -177,6 +177,6 @@ def packed_file(plan: Plan, root: str, inputs: Sequence[np.ndarray] = ()) -> byt
             with inner.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(f"{root.replace('/', '_')}.py", whole.text)
+        archive.writestr(f"{name}.py", whole.text)
         archive.writestr("weights.npz", weights.getvalue())
     return file.getvalue()

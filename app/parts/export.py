@@ -40,11 +40,10 @@ def show(session: Session) -> None:
     offered = [one for one in FORMATS if one != ".parquet" or find_spec("pyarrow")]
     ending = st.segmented_control("Format", offered, default=offered[0], key=KEY, label_visibility="collapsed") or offered[0]
     markup.show(f"{_MEANING[ending]}. Everything up to step {debugger.steps:,}.", "quiet")
-    name = (session.opened.title if session.opened else "trace").lower().replace(" ", "_")[:40]
     st.download_button(
         f"Download {ending}",
         lambda: written(debugger, ending),
-        file_name=f"{name}{ending}",
+        file_name=f"{session.opened.file_name() if session.opened else 'trace'}{ending}",
         icon=":material/download:",
         key=f"export_download_{ending}",
         on_click="ignore",

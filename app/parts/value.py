@@ -152,5 +152,6 @@ def _take_away(address: str, array: np.ndarray) -> None:
             "Download .npy", lambda: tensors.npy(array), file_name=f"{name}.npy", key="value_download", on_click="ignore", width="stretch"
         )
         if array.size <= _CODE_MOST:
-            st.code(tensors.as_code(array), language="python", height=160)
+            text = tensors.as_code(array)
+            st.code(text, language="python", height=160 if text.count("\n") > 5 else "content")
         st.code(address, language=None)

@@ -12,6 +12,8 @@ from streamlit.testing.v1 import AppTest
 from app import uploaded
 from app.inputs import read_arrays
 from app.launched import LAUNCH
+from app.opened import Opened, open_sample
+from engine.check.diagnostic import Report
 from engine.errors import InputError, ReadError
 from sample_models import FOLDER
 from tests.engine.read.archives import many
@@ -135,3 +137,20 @@ def test_a_server_refuses_a_path_that_somebody_sends_all_the_same(opened: Visit,
     app.text_input("opener_path").set_value(str(FOLDER / "if_add" / "model.xml")).run()
     assert "samples and uploads only" in app.error[0].value
     assert app.session_state["loopscope"].opened is None
+
+
+@pytest.mark.parametrize(
+    ("title", "graph", "name"),
+    [
+        ("model.xml", "main", "model"),
+        ("my net (2).onnx", "main/loop_7/body", "my_net_2_loop_7_body"),
+        ("größe.xml", "main/a%2Fb/then", "größe_a_2Fb_then"),
+        ("../.xml", "main", "xml"),
+        ("?:<>.xml", "main", "model"),
+        ("n" * 300, "main", "n" * 80),
+    ],
+)
+def test_files_that_are_taken_away_are_called_after_the_model(title: str, graph: str, name: str) -> None:
+    made = Opened("", title, open_sample("swap").model, Report(()), {})
+    assert made.file_name(graph) == name
+    assert open_sample("swap").file_name() == "swap"

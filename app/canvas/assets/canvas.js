@@ -74,18 +74,9 @@ class Canvas {
   }
 
   save(format) {
-    // A picture on paper has all its words, however far away it is on the screen, and a ring that is not about to breathe.
-    const far = this.stage.classList.contains("far");
-    const moving = this.root.classList.contains("moving");
-    this.stage.classList.remove("far");
-    this.root.classList.add("moving");
-    const paper = getComputedStyle(this.root).getPropertyValue("--paper").trim();
-    const svg = standalone(this.wrapper.querySelector("svg"), paper);
-    this.stage.classList.toggle("far", far);
-    this.root.classList.toggle("moving", moving);
-    const name = this.structure.root.replace(/[^\w]+/g, "-");
-    if (format === "pdf") printPicture(svg, name);
-    else savePicture(svg, name, format === "png");
+    const svg = onPaper(this.root, format === "pdf", (paper) => standalone(this.wrapper.querySelector("svg"), paper));
+    if (format === "pdf") printPicture(svg, this.file);
+    else savePicture(svg, this.file, format === "png");
   }
 
   /** Step keys are Streamlit's shortcuts and bubble by themselves; these are the canvas's own. */
@@ -386,6 +377,7 @@ export default function ({ data, parentElement, setTriggerValue, setStateValue }
   canvas.playback.listen(gone.signal);
   canvas.trigger = setTriggerValue;
   canvas.setState = setStateValue;
+  canvas.file = data.file;
   canvas.root.style.height = `var(--canvas-height, ${data.height}px)`; // the page may know better, from its viewport
   canvas.dress();
   if (data.missing) canvas.say(data.missing);

@@ -3,6 +3,20 @@
 const KEPT = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "opacity", "paint-order"];
 const KEPT_OF_TEXT = ["font-family", "font-size", "font-weight", "text-anchor"];
 
+/** Makes something of a picture that has all its words, however far away it is on the screen, no ring that is about to breathe, and in print light colours. */
+function onPaper(root, printed, make) {
+  const stage = root.querySelector(".stage");
+  const was = { far: stage.classList.contains("far"), moving: root.classList.contains("moving"), theme: root.dataset.theme };
+  stage.classList.remove("far");
+  root.classList.add("moving");
+  if (printed) root.dataset.theme = "light";
+  const made = make(getComputedStyle(root).getPropertyValue("--paper").trim());
+  stage.classList.toggle("far", was.far);
+  root.classList.toggle("moving", was.moving);
+  root.dataset.theme = was.theme;
+  return made;
+}
+
 /** A standalone SVG document of what is drawn. */
 function standalone(svg, paper) {
   const copy = svg.cloneNode(true);

@@ -1,0 +1,83 @@
+"""In a real chromium: pictures and files that are taken away are what the screen shows, called after the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from lxml import etree
+from playwright.sync_api import Page, expect
+
+from tests.app.test_browser import LONG, open_sample, place
+
+pytestmark = pytest.mark.browser
+LIGHT, DARK = "#fbfcfe", "#101217"
+PRINTED = """() => {
+  const sheet = document.querySelector("iframe[data-print]").contentDocument;
+  return [sheet.title, sheet.querySelector("style").textContent, sheet.querySelector("svg").outerHTML];
+}"""
+NO_DIALOG = """() => new MutationObserver((_, one) => {
+  const sheet = document.querySelector("iframe[data-print]");
+  if (sheet) sheet.contentWindow.print = () => {};
+}).observe(document.body, { childList: true })"""
+
+
+def saved(page: Page, act: Callable[[], None], folder: Path) -> Path:
+    with page.expect_download(timeout=LONG) as found:
+        act()
+    file = folder / found.value.suggested_filename
+    found.value.save_as(file)
+    return file
+
+
+def words(svg: bytes) -> list[str]:
+    return [str(text) for text in etree.fromstring(svg).itertext()]
+
+
+def test_pictures_show_the_whole_graph_and_print_in_light_colours(page: Page, server: str, tmp_path: Path) -> None:
+    page.emulate_media(color_scheme="dark")
+    canvas = open_sample(page, server, "collatz")
+    page.keyboard.press("End")
+    expect(place(page)).to_contain_text("finished")
+    expect(canvas).to_contain_text("7 iterations, condition became false")
+
+    def pick(name: str) -> None:
+        canvas.get_by_title("Save this picture").click()
+        canvas.get_by_role("button", name=name, exact=True).click()
+
+    picture = saved(page, lambda: pick("SVG"), tmp_path)
+    svg = picture.read_bytes()
+    assert picture.name == "collatz.svg"
+    assert {"start_at_all", "was 2", "7 iterations, condition became false", "multiply"} <= set(words(svg))
+    assert f'fill="{DARK}"'.encode() in svg
+    pixels = saved(page, lambda: pick("PNG"), tmp_path)
+    assert pixels.name == "collatz.png"
+    assert pixels.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    page.evaluate(NO_DIALOG)
+    pick("PDF")
+    title, style, sheet = page.evaluate(PRINTED)
+    assert title == "collatz"
+    width, height = (ceil(float(etree.fromstring(svg).get(side, ""))) for side in ("width", "height"))
+    assert f"size: {width}px {height + 1}px" in style
+    assert f'fill="{LIGHT}"' in sheet
+    assert words(sheet.encode()) == words(svg)
+    expect(canvas).to_have_attribute("data-theme", "dark")
+
+
+def test_values_code_and_traces_are_files_called_after_the_model(page: Page, server: str, tmp_path: Path) -> None:
+    open_sample(page, server, "collatz", node="main/while_not_one", panel="code", lens="export")
+    page.keyboard.press("End")
+    expect(place(page)).to_contain_text("finished")
+    code = saved(page, lambda: page.get_by_role("button", name="Download as a file").click(), tmp_path)
+    assert code.name == "collatz.py"
+    trace = saved(page, lambda: page.get_by_role("button", name="Download .npz").click(), tmp_path)
+    assert trace.name == "collatz.npz"
+    with np.load(trace) as values:
+        assert values["main/while_not_one"] == 7
+    page.get_by_role("radio", name="Inspect").click()
+    page.get_by_role("button", name="Take away").click()
+    value = saved(page, lambda: page.get_by_role("button", name="Download .npy").click(), tmp_path)
+    assert (value.name, int(np.load(value))) == ("while_not_one.npy", 7)
