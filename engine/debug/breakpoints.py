@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Literal
 
 from engine.debug.expression import Expression, parse
+from engine.debug.names import body_of, near, slot_of
 from engine.errors import AddressError, ExpressionError, shorten
-from engine.ir.address import ANY_ITERATION, Address, encode
-from engine.run.plan import ABSENT, LoopRegion, Plan, Program
+from engine.ir.address import ANY_ITERATION, Address
+from engine.run.plan import LoopRegion, Plan, Program
 
 ITERATION = "iteration"
 """The name of the iteration of the innermost open loop in a condition."""
@@ -120,30 +120,6 @@ def _is_of_loop(program: Program) -> bool:
     return program.parent is not None and isinstance(program.parent.instructions[program.owner].region, LoopRegion)
 
 
-def slot_of(program: Program, name: str) -> int | None:
-    """The slot of the value that a condition means by a name in a graph; None where it has none."""
-    layer = program.layer_of_label.get(name)
-    if layer is not None:
-        slot = program.slots.get((layer, 0), ABSENT)
-    else:
-        label, _, output = (label_of(program, name) or "").partition(":")
-        slot = program.slots.get((program.layer_of_label[label], int(output or 0)), ABSENT) if label else ABSENT
-    return None if slot == ABSENT else slot
-
-
-def label_of(program: Program, name: str) -> str | None:
-    """A node as addresses write it, by its name or by that, with ``:1`` after it for another output than the first; None for no node."""
-    if name in program.layer_of_label:
-        return name
-    if name.isidentifier():
-        return None
-    if (label := encode(name)) in program.layer_of_label:
-        return label
-    stem, _, output = name.rpartition(":")
-    label = stem if stem in program.layer_of_label else encode(stem)
-    return f"{label}:{output}" if output.isdecimal() and len(output) < 10 and label in program.layer_of_label else None
-
-
 def _names_itself(condition: Expression, program: Program, position: int | None, address: Address) -> bool:
     label = address.segments[-1].label
     at = program.instructions[position : position + 1] if position is not None else ()
@@ -168,7 +144,7 @@ def find(plan: Plan, address: Address) -> tuple[Program, int | None, tuple[int |
         if region is None:
             raise AddressError(f"{segment.label!r} in {program.address} has no body")
         name = segments[place + 1].label
-        inner = next((one for one in region.programs if one.branch_name == name), None)
+        inner = body_of(region, name)
         if inner is None:
             raise AddressError(f"{segment.label!r} in {program.address} has no body {name!r}")
         if region.kind not in ("If", "Function"):
@@ -185,9 +161,3 @@ def _instruction(program: Program, label: str) -> int:
     if label in program.layer_of_label:
         raise AddressError(f"{label!r} in {program.address} is no operation that runs: its value is there when its graph begins")
     raise AddressError(f"there is no {label!r} in {program.address}; it has {near(label, [one.label for one in program.instructions])}")
-
-
-def near(label: str, names: list[str]) -> str:
-    """Names that are much like one that is not there, for a sentence."""
-    found = get_close_matches(label[:60], names[:5000], 3, 0.4) or names[:3]
-    return ", ".join(repr(name[:60]) for name in found) or "no operations"

@@ -10,6 +10,7 @@ import numpy as np
 
 from engine.debug.door import outward
 from engine.debug.inputs import fitted
+from engine.debug.names import body_of, region_number
 from engine.errors import AddressError, InputError, shorten
 from engine.ir.address import ANY_ITERATION, Address, Segment
 from engine.ir.element_type import ElementType
@@ -115,15 +116,15 @@ def _fitted(value: Any, element_type: ElementType | None, shape: PartialShape, p
 
 def _graph(plan: Plan, address: Address) -> tuple[Program, tuple[Program, ...], tuple[int, ...]]:
     """The graph of an address, and the bodies and iterations of the loops around it."""
-    segments = address.segments[1:]
-    if len(segments) % 2 == 0:
+    if address.names_a_graph:
         raise AddressError(f"{address} names a graph, not a value: add the name of a node")
     program, loops, iterations = plan.main, list[Program](), list[int]()
-    for owner, body in zip(segments[:-1:2], segments[1::2], strict=True):
-        region = next((program.instructions[one].region for one in program.regions if program.instructions[one].label == owner.label), None)
+    for owner, body in zip(address.segments[1:-1:2], address.segments[2::2], strict=True):
+        number = region_number(program, owner.label)
+        region = None if number is None else program.instructions[number].region
         if region is None:
             raise AddressError(f"there is no {shorten(owner.label)!r} with a body in {program.address}")
-        inner = next((one for one in region.programs if one.branch_name == body.label), None)
+        inner = body_of(region, body.label)
         if inner is None:
             raise AddressError(f"{shorten(owner.label)!r} in {program.address} has no body {shorten(body.label)!r}")
         if isinstance(region, LoopRegion):
@@ -132,8 +133,7 @@ def _graph(plan: Plan, address: Address) -> tuple[Program, tuple[Program, ...], 
         elif owner.iteration is not None:
             raise AddressError(f"{address}: {shorten(owner.label)!r} is no loop, and so has no iteration {owner}")
         program = inner
-    last = segments[-1]
-    if last.iteration is not None:
+    if address.segments[-1].iteration is not None:
         raise AddressError(f"{address} names an iteration, not a value: add the body and the name of a node in it")
     return program, tuple(loops), tuple(iterations)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.debug.breakpoints import near
 from engine.debug.cursor import Levels, OpenGraph, address_of
+from engine.debug.names import body_of, near, region_number
 from engine.errors import AddressError, ValueUnavailable
 from engine.ir.address import ANY_ITERATION, ROOT, Address, Segment
 from engine.run.plan import ABSENT, IfRegion, LoopRegion, Program
@@ -29,26 +29,22 @@ def locate(debugger: Debugger, address: Address) -> tuple[Program, int, int]:
 
 def record(debugger: Debugger, address: Address) -> ControlFlowRecord:
     """What one execution of a Loop, TensorIterator or If did; ``ValueUnavailable`` when it has not begun."""
-    program, row = debugger.plan.main, 0
-    segments = address.segments[1:]
-    for place in range(0, len(segments) - 1, 2):
-        program, row = _into(debugger, program, row, segments[place], segments[place + 1].label)
-    number = next((number for number in program.regions if segments and program.instructions[number].label == segments[-1].label), None)
-    if number is None or len(segments) % 2 == 0:
-        raise AddressError(f"{address} names no Loop, TensorIterator or If")
-    if row >= debugger.timeline.executions.calls(program, number):
-        raise ValueUnavailable(f"{address} has not run yet")
-    return debugger.control_flow.of(program, row, program.instructions[number])
+    if not address.names_a_graph:
+        program, row = graph_row(debugger, address)
+        number = region_number(program, address.segments[-1].label)
+        if number is not None:
+            must_have_begun(debugger, program, row, number)
+            return debugger.control_flow.of(program, row, program.instructions[number])
+    raise AddressError(f"{address} names no Loop, TensorIterator or If")
 
 
 def graph_row(debugger: Debugger, address: Address) -> tuple[Program, int]:
     """The graph that holds the node of an address, and the row of it that is meant."""
-    program, row = debugger.plan.main, 0
-    segments = address.segments[1:]
-    if len(segments) % 2 == 0:
+    if address.names_a_graph:
         raise AddressError(f"{address} names a graph, not a value: add the name of a node")
-    for place in range(0, len(segments) - 1, 2):
-        program, row = _into(debugger, program, row, segments[place], segments[place + 1].label)
+    program, row = debugger.plan.main, 0
+    for owner, body in zip(address.segments[1:-1:2], address.segments[2::2], strict=True):
+        program, row = _into(debugger, program, row, owner, body.label)
     return program, row
 
 
@@ -75,7 +71,7 @@ def _slot(program: Program, segment: Segment, address: Address) -> int:
 
 def _into(debugger: Debugger, program: Program, row: int, segment: Segment, body: str) -> tuple[Program, int]:
     """The row of a body in one row of the graph around it."""
-    number = next((number for number in program.regions if program.instructions[number].label == segment.label), None)
+    number = region_number(program, segment.label)
     if number is None:
         raise AddressError(f"there is no {segment.label!r} with a body in {program.address}")
     must_have_begun(debugger, program, row, number)
@@ -83,7 +79,7 @@ def _into(debugger: Debugger, program: Program, row: int, segment: Segment, body
     assert region is not None
     if segment.iteration not in (None, ANY_ITERATION) and not isinstance(region, LoopRegion):
         raise AddressError(f"{segment.label!r} in {program.address} is no loop, and so has no iteration {segment.iteration}")
-    inner = next((one for one in region.programs if one.branch_name == body), None)
+    inner = body_of(region, body)
     if inner is None:
         raise AddressError(f"{segment.label!r} in {program.address} has no body {body!r}")
     match region:
@@ -154,8 +150,7 @@ def resolve(debugger: Debugger, place: str) -> str | None:
     shown = scene.shown.get(program.index) if program else None
     if program is None or shown is None or label not in program.layer_of_label:
         return None
-    number = next((number for number, one in enumerate(program.instructions) if one.label == label), None)
-    if number is not None and number >= shown.position:
+    if any(one.label == label for one in program.instructions[shown.position :]):
         return None
     return f"{debugger.timeline.address(program, shown.row)}/{label}"
 

@@ -68,7 +68,7 @@ def next_match(debugger: Debugger, breakpoint: Breakpoint, step: int, end: int |
             look()
         moment, before = timeline.moment(later), timeline.moment(later - 1) if later else ()
         last = _instruction_at(before)
-        if holds(debugger, breakpoint, levels_of(moment), last, _PastValues(debugger, (*before, *moment)).slots()):
+        if holds(debugger, breakpoint, levels_of(moment), last, _PastValues(debugger, (*before, *moment))):
             return later
     return None
 
@@ -98,7 +98,7 @@ def _next_at_place(
         if breakpoint.condition is None:
             return at
         moment = timeline.moment(at)
-        if condition_holds(breakpoint.condition, levels_of(moment), _PastValues(debugger, moment).slots()):
+        if condition_holds(breakpoint.condition, levels_of(moment), _PastValues(debugger, moment)):
             return at
     return None
 
@@ -106,7 +106,7 @@ def _next_at_place(
 def trouble(debugger: Debugger) -> str | None:
     """Why the condition of a breakpoint at the cursor, which stops the run there, has no value; None when every one has."""
     moment = debugger.moment
-    levels, values = levels_of(moment), _PastValues(debugger, moment).slots()
+    levels, values = levels_of(moment), _PastValues(debugger, moment)
     for one in debugger.breakpoints:
         if (
             one.condition is not None
@@ -138,7 +138,7 @@ def _at_exact_place(debugger: Debugger, breakpoint: Breakpoint, step: int) -> in
     if at <= step:
         return None
     moment = debugger.timeline.moment(at)
-    past = _PastValues(debugger, moment).slots()
+    past = _PastValues(debugger, moment)
     return at if condition_holds(breakpoint.condition, levels_of(moment), past) else None
 
 
@@ -157,18 +157,14 @@ def _instruction_at(moment: Moment) -> Instruction | None:
     return instructions[level.position] if level.position < len(instructions) else None
 
 
-class _PastValues(list[Any]):
+class _PastValues:
     """The slots as they were at a past moment, each made when looked at."""
 
     def __init__(self, debugger: Debugger, moment: Moment) -> None:
-        super().__init__()
         self._debugger = debugger
         self._rows = {slot: (level.program, level.row) for level in moment for slot in level.program.owned}
 
-    def slots(self) -> list[Any]:
-        return self
-
-    def __getitem__(self, slot: Any) -> Any:
+    def __getitem__(self, slot: int) -> Any:
         place = self._rows.get(slot)
         if place is None:
             return None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from engine.debug.breakpoints import ITERATION, Breakpoint, slot_of
+from engine.debug.breakpoints import ITERATION, Breakpoint
 from engine.debug.cursor import Levels, frontier
 from engine.debug.expression import Expression
+from engine.debug.names import slot_of
 from engine.errors import ExpressionError, ValueUnavailable
 from engine.run.machine import Machine
 from engine.run.plan import Instruction
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
     from engine.debug.debugger import Debugger
 
 _WEIGHED_EVERY = 1024
+"""Steps; weighing what is recorded takes longer than a step."""
+
+
+class Slots(Protocol):
+    """The values of a run by slot, at its frontier or at a past moment."""
+
+    def __getitem__(self, slot: int, /) -> Any: ...
 
 
 def matches(levels: Levels, breakpoint: Breakpoint) -> bool:
@@ -35,7 +43,7 @@ def stops(debugger: Debugger, breakpoints: list[Breakpoint]) -> bool:
     return any(holds(debugger, one, levels, machine.last, machine.values) for one in breakpoints)
 
 
-def holds(debugger: Debugger, breakpoint: Breakpoint, levels: Levels, last: Instruction | None, values: list[Any]) -> bool:
+def holds(debugger: Debugger, breakpoint: Breakpoint, levels: Levels, last: Instruction | None, values: Slots) -> bool:
     if breakpoint.kind == "address":
         return matches(levels, breakpoint) and condition_holds(breakpoint.condition, levels, values)
     last = _completed(levels, last)
@@ -65,13 +73,13 @@ def _concerns(breakpoint: Breakpoint, levels: Levels, last: Instruction) -> bool
     return position is not None and position < len(instructions) and instructions[position] is last
 
 
-def condition_holds(condition: Expression | None, levels: Levels, values: list[Any]) -> bool:
+def condition_holds(condition: Expression | None, levels: Levels, values: Slots) -> bool:
     if condition is None:
         return True
     return asked(condition, levels, values)[0]
 
 
-def asked(condition: Expression, levels: Levels, values: list[Any]) -> tuple[bool, str]:
+def asked(condition: Expression, levels: Levels, values: Slots) -> tuple[bool, str]:
     """Whether a condition stops a run, and why it has no value there.
 
     It is false while one of its names has no value yet. Where it cannot be computed from the values it stops: nobody knows what it is.
@@ -84,7 +92,7 @@ def asked(condition: Expression, levels: Levels, values: list[Any]) -> tuple[boo
         return True, str(error)
 
 
-def _named(levels: Levels, name: str, values: list[Any]) -> Any:
+def _named(levels: Levels, name: str, values: Slots) -> Any:
     """The value of a name at the frontier: ``iteration``, or a node of the innermost graph that has it."""
     if name == ITERATION:
         found = [iteration for _, iteration, _ in levels if iteration is not None]

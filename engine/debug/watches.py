@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.debug.breakpoints import label_of
+from engine.debug.breakpoints import ITERATION
 from engine.debug.door import outward
 from engine.debug.expression import Expression, parse
+from engine.debug.names import label_of
+from engine.debug.stops import Slots
 from engine.errors import AddressError, EngineError, ExpressionError
 from engine.ir.address import ROOT
 from engine.ops.values import is_tensor
@@ -61,7 +63,7 @@ class Watches:
     def _lookup(self, name: str) -> Any:
         debugger = self._debugger
         opened = debugger.frames()
-        if name == "iteration":
+        if name == ITERATION:
             found = [one.iteration for one in opened if one.iteration is not None]
             if not found:
                 raise ExpressionError("there is no iteration outside a loop")
@@ -75,7 +77,7 @@ class Watches:
         hint = ": an address is written in backticks" if name == ROOT else ""
         raise AddressError(f"there is no {name!r} in the graphs that are open here{hint}")
 
-    def shape_changed(self, instruction: Instruction, values: list[Any]) -> bool:
+    def shape_changed(self, instruction: Instruction, values: Slots) -> bool:
         """Whether an instruction has just given another shape than the last time it was looked at."""
         changed = False
         for slot in instruction.outputs:

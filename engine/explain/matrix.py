@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from engine.debug.debugger import Debugger
+from engine.debug.names import region_number
 from engine.errors import EngineError
 from engine.explain.history import History, scalar_column
 from engine.explain.verdict import execution
@@ -100,10 +101,10 @@ def matrix(debugger: Debugger, address: str, most_columns: int = MOST_COLUMNS, m
 
 def step_of(debugger: Debugger, found: Matrix, row: Row, iteration: int) -> int:
     """The step before which the value of a row in an iteration has just been computed."""
-    number = found.program.producer.get(row.slot)
-    at = 0 if number is None or row.role == "branch" else number + 1
     if row.role == "branch":
-        at = next(one for one in found.program.regions if found.program.instructions[one].label == row.label)
+        at = region_number(found.program, row.label) or 0
+    else:
+        at = found.program.producer.get(row.slot, -1) + 1
     return debugger.timeline.step_at(found.program, found.first_row + iteration, at)
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from engine.debug.debugger import Debugger
+from engine.debug.names import region_number
 from engine.ir.model import LOOP, LayerId
 from engine.run.plan import Instruction, LoopRegion, Plan, Program
 from engine.run.regions import trip_count, truth
@@ -105,8 +106,7 @@ def region_at(plan: Plan, static: str) -> tuple[Program, Instruction]:
     """The node with bodies at a static address, and the program that holds it; ``ValueError`` when there is none."""
     graph, _, label = static.rpartition("/")
     program = plan.program_by_address.get(graph)
-    if program is not None:
-        for number in program.regions:
-            if program.instructions[number].label == label:
-                return program, program.instructions[number]
-    raise ValueError(f"there is no node with bodies at {static}")
+    number = region_number(program, label) if program is not None else None
+    if program is None or number is None:
+        raise ValueError(f"there is no node with bodies at {static}")
+    return program, program.instructions[number]

@@ -9,6 +9,7 @@ import numpy as np
 from engine.debug.changes import is_changed
 from engine.debug.debugger import Debugger
 from engine.debug.lookup import must_have_begun
+from engine.debug.names import region_number
 from engine.errors import EngineError
 from engine.explain.pattern import Pattern, pattern
 from engine.explain.proof import Fact, name_of, prove
@@ -63,11 +64,11 @@ def _region(debugger: Debugger, address: str) -> tuple[Program, int, Instruction
     """The program and row in which a node with bodies ran, and the node."""
     parsed = Address.parse(address)
     program, row = debugger.rows_of(parsed)
-    for number in program.regions:
-        if program.instructions[number].label == parsed.segments[-1].label:
-            must_have_begun(debugger, program, row, number)
-            return program, row, program.instructions[number]
-    raise EngineError(f"{address} has no body")
+    number = region_number(program, parsed.segments[-1].label)
+    if number is None:
+        raise EngineError(f"{address} has no body")
+    must_have_begun(debugger, program, row, number)
+    return program, row, program.instructions[number]
 
 
 def _of_loop(debugger: Debugger, program: Program, row: int, region: LoopRegion, place: str) -> Verdict:

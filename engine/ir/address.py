@@ -88,6 +88,11 @@ class Address:
         return "/".join(segment.label for segment in self.segments)
 
     @property
+    def names_a_graph(self) -> bool:
+        """Whether it leads to the outermost graph or to a body, and not to a node."""
+        return len(self.segments) % 2 == 1
+
+    @property
     def iterations(self) -> tuple[int | None, ...]:
         """The iteration of each segment that carries one, outermost first."""
         return tuple(segment.iteration for segment in self.segments if segment.iteration is not None)

@@ -1,0 +1,44 @@
+"""What a name means in a graph: its nodes, their bodies and values; and which names are much like one that means nothing."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from engine.ir.address import encode
+from engine.run.plan import ABSENT, Program, Region
+
+
+def region_number(program: Program, label: str) -> int | None:
+    """The number of the instruction of a node with bodies; None for no such node."""
+    return next((number for number in program.regions if program.instructions[number].label == label), None)
+
+
+def body_of(region: Region, name: str) -> Program | None:
+    """The nested graph of that name (``body``, ``then``, ``else``); None when there is none."""
+    return next((one for one in region.programs if one.branch_name == name), None)
+
+
+def slot_of(program: Program, name: str) -> int | None:
+    """The slot of the value that a condition means by a name in a graph; None where it has none."""
+    label, _, output = (label_of(program, name) or "").partition(":")
+    slot = program.slots.get((program.layer_of_label[label], int(output or 0)), ABSENT) if label else ABSENT
+    return None if slot == ABSENT else slot
+
+
+def label_of(program: Program, name: str) -> str | None:
+    """A node as addresses write it, by its name or by that, with ``:1`` after it for another output than the first; None for no node."""
+    if name in program.layer_of_label:
+        return name
+    if name.isidentifier():
+        return None
+    if (label := encode(name)) in program.layer_of_label:
+        return label
+    stem, _, output = name.rpartition(":")
+    label = stem if stem in program.layer_of_label else encode(stem)
+    return f"{label}:{output}" if output.isdecimal() and len(output) < 10 and label in program.layer_of_label else None
+
+
+def near(label: str, names: list[str]) -> str:
+    """Names that are much like one that is not there, for a sentence."""
+    found = get_close_matches(label[:60], names[:5000], 3, 0.4) or names[:3]
+    return ", ".join(repr(name[:60]) for name in found) or "no operations"
