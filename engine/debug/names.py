@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 
 from engine.ir.address import encode
@@ -36,6 +37,16 @@ def label_of(program: Program, name: str) -> str | None:
     stem, _, output = name.rpartition(":")
     label = stem if stem in program.layer_of_label else encode(stem)
     return f"{label}:{output}" if output.isdecimal() and len(output) < 10 and label in program.layer_of_label else None
+
+
+def value_names(program: Program) -> Mapping[int, str]:
+    """What addresses call the value of each slot: its node, with ``:1`` after it for another output than the first."""
+    labels = {layer: label for label, layer in program.layer_of_label.items()}
+    return {
+        slot: labels[layer] + (f":{output}" if output else "")
+        for (layer, output), slot in program.slots.items()
+        if layer not in program.results
+    }
 
 
 def near(label: str, names: list[str]) -> str:

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from engine.debug.breakpoints import ITERATION
 from engine.debug.debugger import Debugger
 from engine.debug.expression import Expression, parse
 from engine.errors import EngineError, ExpressionError, shorten
-from engine.explain.history import scalar_column
+from engine.explain.history import evenly, scalar_column
 from engine.explain.verdict import execution
 from engine.ops.values import is_tensor
 from engine.run.plan import Program
@@ -53,7 +54,7 @@ def ask(debugger: Debugger, address: str, text: str, most: int = MOST_ITERATIONS
     expression = parse(text).over(COUNTER)
     outer, execution_row, region, instruction = execution(debugger, address)
     first, end = debugger.timeline.executions.rows_of(region, execution_row)
-    chosen = np.unique(np.linspace(0, max(end - first - 1, 0), min(end - first, most)).round().astype(np.int64)).tolist()
+    chosen = evenly(end - first, most)
     if not chosen:
         raise ExpressionError("the loop ran no iteration: there is nothing to ask")
     source = _Source(debugger, region.program, first, end)
@@ -84,7 +85,7 @@ class _Source:
         """``ExpressionError`` for a name that no iteration can have."""
         for name in expression.names:
             bare = name.rpartition("@")[0] if _is_moved(name) else name
-            if bare in (COUNTER, "iteration") or "/" in bare:
+            if bare in (COUNTER, ITERATION) or "/" in bare:
                 continue
             if self._place(bare) is None:
                 known = ", ".join(list(self.program.layer_of_label)[:6])
@@ -95,7 +96,7 @@ class _Source:
         if _is_moved(name):
             bare, _, shift = name.rpartition("@")
             iteration += int(shift)
-        if bare in (COUNTER, "iteration"):
+        if bare in (COUNTER, ITERATION):
             return np.int64(iteration)
         if not 0 <= iteration < self.end - self.first:
             raise ExpressionError("there is no iteration before the first" if iteration < 0 else "there is no iteration after the last")
@@ -110,16 +111,14 @@ class _Source:
     def _place(self, name: str) -> tuple[Program, int, int] | None:
         """Program, row and slot of a name: in the body, else in the graphs around it."""
         label, _, output = name.partition(":")
-        program: Program | None = self.program
         row = self.first
-        while program is not None:
+        for program in self.program.around():
             layer = program.layer_of_label.get(label)
             slot = program.slots.get((layer, int(output) if output.isdecimal() else 0)) if layer is not None else None
             if slot is not None:
                 return program, row, slot
             if program.parent is not None:
                 row, _ = self.debugger.timeline.executions.parent_row(program, row)
-            program = program.parent
         return None
 
     def _in_body(self, slot: int, iteration: int, name: str) -> Any:

@@ -189,14 +189,11 @@ def _decision(one: Debugger, other: Debugger, step: int) -> Difference:
 
 
 def _entered(debugger: Debugger, step: int) -> str:
+    """What a run did at a node with bodies that the step before began."""
     inner = debugger.timeline.moment(step)[-1]
-    return (
-        "no iteration"
-        if inner.program.parent is None or inner.position
-        else "its first iteration"
-        if inner.iteration == 0
-        else inner.program.branch_name
-    )
+    if inner.program.parent is None or inner.position:
+        return "no iteration"
+    return "its first iteration" if inner.iteration == 0 else inner.program.branch_name
 
 
 def _iterations(debugger: Debugger, step: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from engine.debug.debugger import Debugger
 from engine.debug.lookup import iteration_rows
 from engine.errors import AddressError, EngineError
-from engine.ir.address import Address
+from engine.ir.address import ANY_ITERATION, Address, Segment
 from engine.ops.values import as_array
 from engine.run.execute import computing
 from engine.run.plan import LoopRegion, Program
@@ -41,8 +41,6 @@ class History:
 
     address: str
     """With ``[*]`` for the loop."""
-    first: int
-    """Iteration of the first entry."""
     scalars: np.ndarray | None
     """One number for each iteration, where every value is a scalar or has one element."""
     values: tuple[Any, ...] = ()
@@ -62,14 +60,14 @@ class History:
         """The first iteration whose value holds a NaN or an infinity."""
         if self.scalars is not None:
             odd = np.flatnonzero(~np.isfinite(_numbers(self.scalars)))
-            return self.first + int(odd[0]) if len(odd) else None
-        return next((self.first + at for at, one in enumerate(self.summaries) if one is not None and one.not_finite), None)
+            return int(odd[0]) if len(odd) else None
+        return next((at for at, one in enumerate(self.summaries) if one is not None and one.not_finite), None)
 
     @cached_property
     def first_change(self) -> int | None:
         """The first iteration whose value differs from that of the iteration before."""
         changed = self._changes()
-        return self.first + int(changed[0]) + 1 if len(changed) else None
+        return int(changed[0]) + 1 if len(changed) else None
 
     @cached_property
     def fixed_from(self) -> int | None:
@@ -78,15 +76,15 @@ class History:
             return None
         changed = self._changes()
         start = int(changed[-1]) + 1 if len(changed) else 0
-        return self.first + start if start < len(self) - 1 else None
+        return start if start < len(self) - 1 else None
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
         """Runs of equal shape: first iteration, last iteration, shape."""
         if self.scalars is not None:
-            return ((self.first, self.first + len(self) - 1, ()),) if len(self) else ()
+            return ((0, len(self) - 1, ()),) if len(self) else ()
         runs: list[tuple[int, int, tuple[int, ...]]] = []
-        for at, one in enumerate(self.values, self.first):
+        for at, one in enumerate(self.values):
             if one is None:
                 continue
             shape = np.shape(one)
@@ -116,18 +114,28 @@ def history(debugger: Debugger, address: str) -> History:
     columns = _Columns(debugger, program, first_row, end_row)
     scalars = columns.scalars(slot)
     if scalars is not None:
-        return History(place, 0, scalars)
+        return History(place, scalars)
     if end_row - first_row > _MOST_COMPUTED:
         raise EngineError(f"{place}: {end_row - first_row:,} iterations are more than the {_MOST_COMPUTED:,} that are computed one by one")
     values = tuple(_value(debugger, program, row, slot) for row in range(first_row, end_row))
-    numbers = [as_array(value) for value in values if value is not None]
-    if (
-        numbers
-        and len(numbers) == len(values)
-        and all(one.size == 1 and one.dtype == numbers[0].dtype and one.dtype.kind in "biuf" for one in numbers)
-    ):
-        return History(place, 0, np.concatenate([one.reshape(1) for one in numbers]))
-    return History(place, 0, None, values)
+    arrays = [as_array(value) for value in values if value is not None]
+    if len(arrays) == len(values) and _are_numbers_of_one_type(arrays):
+        return History(place, np.concatenate([one.reshape(1) for one in arrays]))
+    return History(place, None, values)
+
+
+def _are_numbers_of_one_type(arrays: Sequence[np.ndarray]) -> bool:
+    return bool(arrays) and all(one.size == 1 and one.dtype == arrays[0].dtype and one.dtype.kind in "biuf" for one in arrays)
+
+
+def evenly(total: int, most: int) -> list[int]:
+    """At most so many of the numbers from 0 to ``total`` - 1, the first and the last among them.
+
+    >>> evenly(5, 3), evenly(2, 3), evenly(0, 3)
+    ([0, 2, 4], [0, 1], [])
+    """
+    found: list[int] = np.unique(np.linspace(0, max(total - 1, 0), min(total, most)).round().astype(np.int64)).tolist()
+    return found
 
 
 def scalar_column(debugger: Debugger, program: Program, slot: int, first: int, end: int) -> np.ndarray | None:
@@ -169,11 +177,9 @@ def _starred(address: Address) -> str:
     segments = list(address.segments)
     for place in range(len(segments) - 2, 0, -1):
         if segments[place + 1].label == "body":
-            segments[place] = type(segments[place])(segments[place].label, -1)
-            break
-    else:
-        raise AddressError(f"{address} lies in no loop")
-    return str(Address(tuple(segments), address.output))
+            segments[place] = Segment(segments[place].label, ANY_ITERATION)
+            return str(Address(tuple(segments), address.output))
+    raise AddressError(f"{address} lies in no loop")
 
 
 class _Columns:
@@ -211,12 +217,10 @@ class _Columns:
 
     def _order(self, slot: int) -> list[int] | None:
         """The instructions that the slot depends on; None when one of them is not elementwise."""
-        producer: Mapping[int, int] = self.program.producer
         needed: set[int] = set()
         waiting = [slot]
         while waiting:
-            one = waiting.pop()
-            number = producer.get(one)
+            number = self.program.producer.get(waiting.pop())
             if number is None or number in needed:
                 continue
             instruction = self.program.instructions[number]
@@ -228,7 +232,7 @@ class _Columns:
 
     def _bind(self, region: LoopRegion, order: list[int]) -> bool:
         """Columns for the Parameters in use; False when one holds no scalars, or is another part of a tensor in each iteration."""
-        used = {one for number in order for one in self.program.instructions[number].inputs} or set(self.program.parameters.values())
+        used = {one for number in order for one in self.program.instructions[number].inputs} or self.program.parameter_slots
         assert self.rows is not None
         for carried in region.carried:
             column = self.rows.whole(carried.parameter)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
 
 from engine.debug.debugger import Debugger
+from engine.debug.names import value_names
 from engine.debug.past import next_match
 from engine.ir.address import decode
 from engine.ops.values import as_array
@@ -86,15 +87,11 @@ def _lane(moments: list[Moment], edges: list[int], depth: int) -> Lane:
         region = _region(moment) if depth == 0 else ""
         this = (level.program.index, level.row, region)
         if this == key:
-            spans[-1] = _until(spans[-1], edges[number + 1])
+            spans[-1] = replace(spans[-1], end=edges[number + 1])
         else:
             spans.append(Span(edges[number], edges[number + 1], level.program, level.row, level.iteration, level.iteration, region))
         key = this
     return Lane(depth, _title(spans), tuple(_filled(spans)))
-
-
-def _until(span: Span, end: int) -> Span:
-    return Span(span.first, end, span.program, span.row, span.iteration, span.last_iteration, span.region)
 
 
 def _filled(spans: list[Span]) -> Iterator[Span]:
@@ -103,7 +100,7 @@ def _filled(spans: list[Span]) -> Iterator[Span]:
         follows = after is not None and after.program is span.program and after.first == span.end
         if follows and after is not None and span.iteration is not None and (after.iteration or 0) > span.iteration + 1:
             last = (after.iteration or 0) - 1
-            yield Span(span.first, span.end, span.program, span.row, span.iteration, last, span.region)
+            yield replace(span, last_iteration=last)
         else:
             yield span
 
@@ -165,15 +162,16 @@ def _carried(debugger: Debugger) -> Iterator[tuple[int, str]]:
             continue
         program = instruction.region.program
         rows = debugger.machine.ledger.rows.get(program.index)
-        labels = {layer: label for label, layer in program.layer_of_label.items()}
-        for one in instruction.region.carried if rows is not None and not rows.forget else ():
-            assert rows is not None
+        if rows is None or rows.forget:
+            continue
+        names = value_names(program)
+        for one in instruction.region.carried:
             column = rows.whole(one.parameter)
             row = None if column is None else _first_odd(column)
             if row is not None:
                 row *= rows.stride
                 made = _maker(debugger, program, row) if rows.stride == 1 else None
-                yield made or (timeline.step_at(program, row, 0), f"{timeline.address(program, row)}/{labels[one.layer]}")
+                yield made or (timeline.step_at(program, row, 0), f"{timeline.address(program, row)}/{names[one.parameter]}")
 
 
 def _maker(debugger: Debugger, program: Program, row: int) -> tuple[int, str] | None:

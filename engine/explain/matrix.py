@@ -11,13 +11,13 @@ from typing import Any, Literal
 import numpy as np
 
 from engine.debug.debugger import Debugger
-from engine.debug.names import region_number
+from engine.debug.names import region_number, value_names
 from engine.errors import EngineError
-from engine.explain.history import History, scalar_column
+from engine.explain.history import History, evenly, scalar_column
 from engine.explain.verdict import execution
 from engine.ir.address import decode
 from engine.ops.values import is_tensor
-from engine.run.plan import ABSENT, IfRegion, LoopRegion, Program
+from engine.run.plan import IfRegion, LoopRegion, Program
 
 Role = Literal["carried", "iteration", "slice", "condition", "branch", "value"]
 MOST_COLUMNS, MOST_ROWS = 200, 40
@@ -88,7 +88,7 @@ def matrix(debugger: Debugger, address: str, most_columns: int = MOST_COLUMNS, m
     program = region.program
     first, end = debugger.timeline.executions.rows_of(region, execution_row)
     total = end - first
-    chosen = np.unique(np.linspace(0, max(total - 1, 0), min(total, most_columns)).round().astype(np.int64)).tolist() if total else []
+    chosen = evenly(total, most_columns)
     named = list(_named(region))
     filled = _Filler(debugger, program, first, end, chosen)
     values = {slot: filled.column(slot) for _, _, slot in named[:most_rows]}
@@ -111,21 +111,17 @@ def step_of(debugger: Debugger, found: Matrix, row: Row, iteration: int) -> int:
 def _named(region: LoopRegion) -> Iterator[tuple[str, Role, int]]:
     """Label, role and slot of everything that may change from one iteration to the next: the carried values first."""
     program = region.program
-    labels = {layer: label for label, layer in program.layer_of_label.items()}
+    names = value_names(program)
     for carried in region.carried:
-        yield labels[carried.layer], "carried", carried.parameter
+        yield names[carried.parameter], "carried", carried.parameter
     for counter in region.counters:
-        yield labels[counter.layer], "iteration", counter.parameter
+        yield names[counter.parameter], "iteration", counter.parameter
     for sliced in region.sliced:
-        yield labels[sliced.layer], "slice", sliced.parameter
-    names = {slot: (layer, output) for (layer, output), slot in program.slots.items() if layer not in program.results}
+        yield names[sliced.parameter], "slice", sliced.parameter
     for instruction in program.instructions:
         for slot in instruction.outputs:
-            if slot == ABSENT or slot not in names:
-                continue
-            output = names[slot][1]
-            role: Role = "condition" if slot == region.condition_result else "value"
-            yield instruction.label + (f":{output}" if output else ""), role, slot
+            if slot in names:
+                yield names[slot], "condition" if slot == region.condition_result else "value", slot
 
 
 class _Filler:
@@ -179,13 +175,13 @@ class _Filler:
     def history(self, slot: int) -> History | None:
         """Of all iterations; None when only some of them were looked at."""
         if slot in self.columns:
-            return History("", 0, self.columns[slot])
+            return History("", self.columns[slot])
         values = [self.found.get((slot, one)) for one in self.chosen]
         while values and values[-1] is None:
             values.pop()
-        if len(self.chosen) < self.end - self.first or None in [None if one is None else 0 for one in values]:
+        if len(self.chosen) < self.end - self.first or any(one is None for one in values):
             return None
-        return History("", 0, None, tuple(values))
+        return History("", None, tuple(values))
 
 
 def cell(value: Any) -> Cell:
@@ -228,7 +224,7 @@ def _branches(debugger: Debugger, program: Program, filled: _Filler) -> Iterator
         taken, _ = debugger.timeline.executions.branch_rows(instruction.region)
         part = taken[filled.first : filled.end]
         cells = tuple(_branch_cell(int(part[one])) if one < len(part) else None for one in filled.chosen)
-        history = History("", 0, part)
+        history = History("", part)
         label = instruction.label
         yield Row(label, decode(label), "branch", instruction.region.condition, cells, None, history.first_change, None)
 

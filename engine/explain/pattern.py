@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -14,7 +13,8 @@ from engine.run.plan import Instruction, LoopRegion, Plan, Program
 from engine.run.regions import trip_count, truth
 from engine.run.upstream import upstream
 
-Known = Literal["none", "constant", "computed"]
+LARGEST_COUNTS = frozenset({2**31 - 1, 2**63 - 1})
+"""Trip counts by which some frameworks mean no limit: the greatest i32 and i64."""
 
 _NAMES = {
     ("unlimited", "true", "true"): "infinite loop",
@@ -63,12 +63,11 @@ def pattern(debugger: Debugger, static: str) -> Pattern:
     trips = _constant(debugger, program, region.trip_count)
     initial = np.True_ if region.condition is None else _constant(debugger, program, region.condition)
     condition = np.True_ if region.condition_result is None else _constant(debugger, region.program, region.condition_result)
-    count = (
-        -1 if region.trip_count is None else None if trips is None else trip_count(trips, negative_is_no_limit=region.negative_is_no_limit)
-    )
+    count = None if trips is None else trip_count(trips, negative_is_no_limit=region.negative_is_no_limit)
+    if region.trip_count is None or count in LARGEST_COUNTS:
+        count = -1
     first = None if initial is None else truth(initial)
     again = None if condition is None else truth(condition)
-    count = -1 if count in (2**31 - 1, 2**63 - 1) else count
     limit = "unlimited" if count == -1 else "limited"
     key = (limit, "true" if first else "computed", "true" if again else "computed")
     return Pattern(_name(key, first, again), count, again, len(region.sliced), certain=count is not None)

@@ -72,6 +72,11 @@ class Varied:
         return np.diff(self.starts)
 
 
+def _size_of_each(rows: Uniform | Varied) -> int | None:
+    """The size that all rows have; None where they may differ."""
+    return rows.each if isinstance(rows, Uniform) and (rows.last == rows.each or not rows.rows) else None
+
+
 class Executions:
     """Which rows belong to which execution of each region, at one moment of a run."""
 
@@ -160,9 +165,8 @@ class Executions:
                 execution = int(np.searchsorted(starts, row, side="right")) - 1
                 return execution, row - int(starts[execution])
             case IfRegion() as region:
-                taken, rows = self.branch_rows(region)
                 wanted = 1 if program is region.then.program else 0
-                return int(np.flatnonzero((taken == wanted) & (rows == row))[0]) if len(taken) < 64 else _nth(taken, wanted, row), None
+                return int(np.flatnonzero(self.taken(region) == wanted)[row]), None
             case _:
                 return row, None
 
@@ -186,10 +190,6 @@ class Executions:
                     return None
                 row = int(rows[row])
         return row
-
-
-def _nth(taken: np.ndarray, wanted: int, row: int) -> int:
-    return int(np.flatnonzero(taken == wanted)[row])
 
 
 def instruction_number(program: Program, table: int) -> int:
@@ -242,8 +242,7 @@ class Sizes:
         region = program.instructions[number].region
         if not isinstance(region, IfRegion):
             return None
-        bodies = [self.by_program[one.index] for one in region.programs]
-        each = {body.each if isinstance(body, Uniform) and (body.last == body.each or not body.rows) else None for body in bodies}
+        each = {_size_of_each(self.by_program[one.index]) for one in region.programs}
         return each.pop() if len(each) == 1 else None
 
     def _inside(self, program: Program, number: int, calls: int) -> np.ndarray:
@@ -261,8 +260,8 @@ class Sizes:
                 return np.diff(reached)
             case IfRegion() as region:
                 bodies = [self.by_program[one.program.index] for one in (region.otherwise, region.then)]
-                each = [body.each for body in bodies if isinstance(body, Uniform) and (body.last == body.each or not body.rows)]
-                if len(each) == len(bodies):
+                each = [_size_of_each(body) for body in bodies]
+                if None not in each:
                     return np.take(np.array(each, np.int64), self.executions.taken(region)[:calls])
                 taken, rows = self.executions.branch_rows(region)
                 otherwise, then = (body.array() for body in bodies)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.run.changes import Change, Changes, undo_constants
+from engine.run.columns import Rows
 from engine.run.execute import computing, execute
 from engine.run.ledger import NOTHING, Ledger
 from engine.run.limits import Control, Limits
@@ -21,6 +22,8 @@ Row = tuple[int, int]
 
 _MOST_KEPT_BYTES = 64 * 2**20
 _MOST_KEPT_ROWS = 512
+_BYTES_OF_A_NUMBER = 64
+"""What a value without an array takes, about."""
 
 
 @dataclass(slots=True, eq=False)
@@ -76,7 +79,7 @@ class Values:
         rows = self.machine.ledger.rows.get(program.index)
         if rows is not None and not rows.forget:
             return rows.kept(row, slot)
-        if slot not in program.producer and slot not in self._parameter_slots(program):
+        if slot not in program.producer and slot not in program.parameter_slots and slot not in program.hidden:
             plan = self.machine.plan
             return plan.constant[slot] if slot in plan.changed else self.machine.values[slot]
         return None
@@ -87,9 +90,6 @@ class Values:
         if changes is None or slot not in self.machine.plan.changed:
             return None
         return changes.at(program, timeline.iterations(program, row), slot)
-
-    def _parameter_slots(self, program: Program) -> set[int]:
-        return set(program.parameters.values()) | set(program.hidden)
 
     # -- what it takes --------------------------------------------------------------------------------------------
 
@@ -114,8 +114,6 @@ class Values:
         if iteration and entry:
             while first_row > row - iteration and not self._entry_kept(program, first_row, entry, rows):
                 first_row -= 1
-        elif iteration == 0 and program.hidden:
-            first_row = row
         wanted = set(slots)
         if first_row < row:
             wanted |= {one.result for one in carried}
@@ -123,7 +121,7 @@ class Values:
         replayed = list(range(len(program.instructions))) if first_row < row and program.hidden else self._closure(program, wanted)
         return _Need(program, row, iteration, slots, replayed, first_row)
 
-    def _entry_kept(self, program: Program, row: int, entry: list[int], rows: Any) -> bool:
+    def _entry_kept(self, program: Program, row: int, entry: list[int], rows: Rows | None) -> bool:
         cached = self._cache.get((program.index, row), {})
         return all(slot in cached or (rows is not None and not rows.forget and rows.kept(row, slot) is not None) for slot in entry)
 
@@ -252,12 +250,12 @@ class Values:
 
     def _keep(self, row: Row, known: dict[int, Any]) -> None:
         kept = self._cache.setdefault(row, {})
-        self._cached_bytes += sum(getattr(value, "nbytes", 64) for slot, value in known.items() if slot not in kept)
+        self._cached_bytes += sum(getattr(value, "nbytes", _BYTES_OF_A_NUMBER) for slot, value in known.items() if slot not in kept)
         kept.update(known)
         self._cache.move_to_end(row)
         while len(self._cache) > 1 and (self._cached_bytes > _MOST_KEPT_BYTES or len(self._cache) > _MOST_KEPT_ROWS):
             _, dropped = self._cache.popitem(last=False)
-            self._cached_bytes -= sum(getattr(value, "nbytes", 64) for value in dropped.values())
+            self._cached_bytes -= sum(getattr(value, "nbytes", _BYTES_OF_A_NUMBER) for value in dropped.values())
 
 
 def _bind_iteration(region: LoopRegion, iteration: int, values: list[Any]) -> None:
