@@ -33,7 +33,7 @@ def show(session: Session, address: str | None) -> None:
     except EngineError as error:
         markup.show(markup.text(error, 400), "quiet")
         return
-    places = [place for number, fact in enumerate(found.proof) for place in _places(session, fact, number)]
+    places = [place for fact in found.proof for place in _places(session, fact)]
     told, proof = st.columns([1, 1.4], gap="medium") if places else (st.container(), None)
     with told:
         markup.show(markup.facts(_of_loop(found, found.pattern) if found.pattern else _of_if(debugger, found)))
@@ -69,15 +69,15 @@ def _of_loop(found: Verdict, kind: Pattern) -> list[tuple[str, str]]:
     return rows
 
 
-def _places(session: Session, fact: Fact, depth: int) -> list[Place]:
+def _places(session: Session, fact: Fact) -> list[Place]:
     """A fact, and below it the values that it was decided by."""
     text = fact.text.replace("`", "")
     label = path_words(fact.address)[-1]
-    found = [(chain.Line(text, fact.operation, label, "", depth, "bad", fact.address), fact.address)]
+    found = [(chain.Line(text, fact.operation, label, "", fact.depth, "bad", fact.address), fact.address)]
     for operand in fact.operands:
         value = preview(session.debugger, operand) if session.debugger else ""
         words = path_words(operand)
-        found.append((chain.Line(words[-1], "", " › ".join(words[1:-1]), value, depth + 1, "", operand), operand))
+        found.append((chain.Line(words[-1], "", " › ".join(words[1:-1]), value, fact.depth + 1, "", operand), operand))
     return found
 
 

@@ -40,7 +40,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
     """A slot of one row."""
 
     program: Program
@@ -53,7 +53,7 @@ def genealogy(debugger: Debugger, address: str, most: int = 500) -> tuple[Step, 
 
     ``AddressError`` or ``ValueUnavailable`` when the value does not exist.
     """
-    walk = _Walk(debugger)
+    walk = Walk(debugger)
     start = walk.place(address)
     distance = {start: 0}
     waiting = [start]
@@ -71,13 +71,15 @@ def genealogy(debugger: Debugger, address: str, most: int = 500) -> tuple[Step, 
     return tuple(steps)
 
 
-class _Walk:
+class Walk:
+    """One step back from any value of a run to what it was made from."""
+
     def __init__(self, debugger: Debugger) -> None:
         self.debugger = debugger
         self.timeline = debugger.timeline
         self._names: dict[int, dict[int, str]] = {}
 
-    def place(self, address: str) -> _Place:
+    def place(self, address: str) -> Place:
         debugger = self.debugger
         debugger.value(address)
         parsed = Address.parse(address)
@@ -85,15 +87,15 @@ class _Walk:
         layer = program.layer_of_label.get(parsed.segments[-1].label)
         if layer is None:
             raise AddressError(f"there is no {parsed.segments[-1].label!r} in {program.address}")
-        return _Place(program, row, program.slots[layer, parsed.output])
+        return Place(program, row, program.slots[layer, parsed.output])
 
-    def address(self, place: _Place) -> str:
+    def address(self, place: Place) -> str:
         names = self._names.get(place.program.index)
         if names is None:
             names = self._names[place.program.index] = _slot_names(place.program)
         return f"{self.timeline.address(place.program, place.row)}/{names[place.slot]}"
 
-    def operation(self, place: _Place) -> str:
+    def operation(self, place: Place) -> str:
         if is_changed(self.debugger, place.program, place.row, place.slot):
             return BY_HAND
         number = place.program.producer.get(place.slot)
@@ -101,7 +103,7 @@ class _Walk:
             return place.program.instructions[number].node.type
         return "Parameter" if place.slot in set(place.program.parameters.values()) else "Const"
 
-    def links(self, place: _Place) -> Iterator[tuple[_Place, Role]]:
+    def links(self, place: Place) -> Iterator[tuple[Place, Role]]:
         """What a value was made from; nothing where it was set by hand."""
         if is_changed(self.debugger, place.program, place.row, place.slot):
             return
@@ -114,31 +116,31 @@ class _Walk:
             case None:
                 for slot in dict.fromkeys(instruction.inputs):
                     if slot != ABSENT:
-                        yield _Place(place.program, place.row, slot), "operand"
+                        yield Place(place.program, place.row, slot), "operand"
             case LoopRegion() as region:
                 yield from self._loop_links(place, region)
             case IfRegion() as region:
                 program, row = self.timeline.steps.branch(region, place.row)
                 branch = region.then if program is region.then.program else region.otherwise
-                yield _Place(program, row, branch.results[region.outputs.index(place.slot)]), "branch"
-                yield _Place(place.program, place.row, region.condition), "condition"
+                yield Place(program, row, branch.results[region.outputs.index(place.slot)]), "branch"
+                yield Place(place.program, place.row, region.condition), "condition"
             case _ as region:
-                yield _Place(region.branch.program, place.row, region.branch.results[region.outputs.index(place.slot)]), "branch"
+                yield Place(region.branch.program, place.row, region.branch.results[region.outputs.index(place.slot)]), "branch"
 
-    def _loop_links(self, place: _Place, region: LoopRegion) -> Iterator[tuple[_Place, Role]]:
+    def _loop_links(self, place: Place, region: LoopRegion) -> Iterator[tuple[Place, Role]]:
         output = next(one for one in region.outputs if one.slot == place.slot)
         first, end = self.timeline.executions.rows_of(region, place.row)
         if first == end:
             initial = None if isinstance(output, Concatenated) else output.initial
             if initial is not None:
-                yield _Place(place.program, place.row, initial), "initial value"
+                yield Place(place.program, place.row, initial), "initial value"
         elif isinstance(output, Concatenated):
             for row in range(max(first, end - _MOST_PIECES), end):
-                yield _Place(region.program, row, output.result), "concatenated"
+                yield Place(region.program, row, output.result), "concatenated"
         else:
-            yield _Place(region.program, end - 1, output.result), "last value"
+            yield Place(region.program, end - 1, output.result), "last value"
 
-    def _parameter_links(self, place: _Place) -> Iterator[tuple[_Place, Role]]:
+    def _parameter_links(self, place: Place) -> Iterator[tuple[Place, Role]]:
         program = place.program
         if program.parent is None or place.slot not in set(program.parameters.values()):
             return
@@ -157,12 +159,12 @@ class _Walk:
         if role == "initial value" and slot not in program.parent.owned:
             return  # the condition that an ONNX Loop leaves out: true, and made by nothing
         if role == "back edge":
-            yield _Place(program, place.row - 1, slot), role
+            yield Place(program, place.row - 1, slot), role
         else:
-            yield _Place(program.parent, outer_row, slot), role
+            yield Place(program.parent, outer_row, slot), role
 
     @staticmethod
-    def _loop_parameter(place: _Place, region: LoopRegion, iteration: int) -> tuple[int, Role] | None:
+    def _loop_parameter(place: Place, region: LoopRegion, iteration: int) -> tuple[int, Role] | None:
         for carried in region.carried:
             if carried.parameter == place.slot:
                 if iteration:

@@ -1,31 +1,41 @@
-"""Why a truth came out as it did: the chain of values back to the operands that decided."""
+"""Why a truth came out as it did: the values behind it, back to the comparisons that decided, through branches, loops and back edges."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from engine.debug.changes import is_changed
 from engine.debug.debugger import Debugger
-from engine.errors import EngineError
+from engine.debug.door import outward
+from engine.errors import shorten
+from engine.explain.deciding import OTHER, Decision, decision
+from engine.explain.origin import Place, Role, Walk
 from engine.ir.address import decode
-from engine.run.plan import Instruction, Program
+from engine.run.plan import ABSENT, Concatenated, IfRegion, Instruction, LoopRegion, Program
 
-_COMPARISON = re.compile(r"\{0\} (?P<sign>==|!=|<=|>=|<|>) \{1\}")
 _HOLDS = {"==": "equals", "!=": "does not equal", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _FAILS = {"==": "does not equal", "!=": "equals", "<": "is not <", "<=": "is not <=", ">": "is not >", ">=": "is not >="}
 """What it means that a comparison is true, and that it is false."""
-_LOGIC = {"{0} & {1}": "and", "{0} | {1}": "or", "~{0}": "not"}
-_OF_BITS = {"BitwiseAnd": "and", "BitwiseOr": "or", "BitwiseNot": "not"}
-_LONGEST_CHAIN = 12
+_MOST_FACTS = 32
+_MOST_PLACES = 2_000
+_MOST_REASONS = 4
+_SHOWN = 80
+"""Characters of a text that a model holds."""
+_PASSED_ON: dict[Role, str] = {
+    "back edge": "{0} of the iteration before",
+    "initial value": "the initial value {0}",
+    "invariant": "{0}, from outside,",
+    "branch": "{0}, from outside,",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One link of a proof."""
+    """One value of a proof."""
 
     address: str
     operation: str
@@ -36,27 +46,33 @@ class Fact:
     """Addresses of the values that decided it."""
     by_hand: bool = False
     """The value was set by hand: there is nothing behind it."""
+    depth: int = 0
+    """How far it lies behind the condition; what follows it, and lies deeper, is why it held."""
 
 
-def prove(debugger: Debugger, program: Program, row: int, slot: int, holds: bool) -> tuple[Fact, ...]:
-    """Back from a condition that holds, or does not, along the operands that made it so, within one row of its graph."""
-    facts: list[Fact] = []
-    graph = debugger.timeline.address(program, row)
-    while len(facts) < _LONGEST_CHAIN:
-        number = program.producer.get(slot)
-        if is_changed(debugger, program, row, slot):
-            facts.append(_fact_by_hand(debugger, program, graph, slot))
-            break
-        if number is None:
-            if not facts:
-                facts.append(_parameter_fact(debugger, program, graph, slot))
-            break
-        fact, following = _fact(debugger, program, row, program.instructions[number], holds)
-        facts.append(fact)
-        if following is None:
-            break
-        slot, holds = following
-    return tuple(facts)
+@dataclass(frozen=True, slots=True)
+class _Truth:
+    """One element of a value, which is true or false."""
+
+    place: Place
+    at: int
+    """Its flat index."""
+    depth: int
+
+
+def prove(debugger: Debugger, program: Program, row: int, slot: int) -> tuple[Fact, ...]:
+    """Back from a condition along what made it true, or false: the facts in the order in which a person follows them."""
+    return tuple(_Prover(debugger).facts(Place(program, row, slot)))
+
+
+def because(proof: Sequence[Fact]) -> str:
+    """The facts behind which nothing else decided, in words; empty when there is nothing but the condition itself."""
+    ends = [fact for fact, after in zip(proof, [*proof[1:], None], strict=True) if after is None or after.depth <= fact.depth]
+    if len(proof) == 1 and proof[0].operation in ("Parameter", "Const") and not proof[0].operands:
+        return ""
+    texts = list(dict.fromkeys(fact.text for fact in ends))
+    more = f", and {len(texts) - _MOST_REASONS} more" if len(texts) > _MOST_REASONS else ""
+    return " and ".join(texts[:_MOST_REASONS]) + more
 
 
 def name_of(fact: Fact) -> str:
@@ -64,104 +80,214 @@ def name_of(fact: Fact) -> str:
     return _quoted(fact.address)
 
 
-def _fact(debugger: Debugger, program: Program, row: int, instruction: Instruction, holds: bool) -> tuple[Fact, tuple[int, bool] | None]:
-    """What an operation that gave true or false says, the operand to look at next, and whether that holds."""
-    graph = debugger.timeline.address(program, row)
-    address = f"{graph}/{instruction.label}"
-    named = [_name(program, graph, slot) for slot in instruction.inputs]
-    values = [_value(debugger, one) for one in named]
-    shown = [_operand(debugger, program, row, *one) for one in zip(instruction.inputs, named, values, strict=True)]
-    following: tuple[int, bool] | None = None
-    match _logic(instruction, values):
-        case "and" | "or" as joint if holds == (joint == "and"):
-            following = instruction.inputs[0], holds
-            text = "both sides are true" if holds else "neither side is true"
-        case "and" | "or":
-            deciding = [number for number, value in enumerate(values) if value is not None and bool(np.all(value)) == holds]
-            following = (instruction.inputs[deciding[0]], holds) if deciding else None
-            sides = " and ".join(shown[number] for number in deciding) or "one side"
-            text = f"{sides} {'are' if len(deciding) > 1 else 'is'} {str(holds).lower()}"
-        case "not":
-            following = instruction.inputs[0], not holds
-            text = f"{shown[0]} is {str(not holds).lower()}"
-        case "":
-            computed = [slot for slot in instruction.inputs if slot in program.producer]
-            same = len(computed) == 1 and _is_same(values[instruction.inputs.index(computed[0])], _value(debugger, address))
-            following = (computed[0], holds) if same else None
-            text = f"{instruction.node.type}({', '.join(shown)}) is {_shown('', _value(debugger, address))}"
-        case sign:
-            text = f"{shown[0]} {(_HOLDS if holds else _FAILS)[sign]} {shown[1]}"
-    return Fact(address, instruction.node.type, text, tuple(named)), following
+class _Prover:
+    def __init__(self, debugger: Debugger) -> None:
+        self.debugger = debugger
+        self.walk = Walk(debugger)
+
+    def facts(self, place: Place) -> list[Fact]:
+        facts: list[Fact] = []
+        waiting = [_Truth(place, 0, 0)]
+        seen: set[tuple[int, int, str]] = set()
+        for _ in range(_MOST_PLACES):
+            if not waiting or len(facts) >= _MOST_FACTS:
+                break
+            truth = waiting.pop()
+            fact, behind = self._step(truth)
+            key = truth.place.program.index, truth.place.slot, fact.text if fact else ""
+            told = fact is not None and not (behind and key in seen)  # a flag that is handed on for many iterations is told once
+            if fact is not None and told:
+                facts.append(fact)
+            seen.add(key)
+            waiting += [_Truth(one, at, truth.depth + told) for one, at in reversed(behind)]
+        return facts
+
+    def _step(self, truth: _Truth) -> tuple[Fact | None, list[tuple[Place, int]]]:
+        """The fact of a truth, and the truths that it follows from; no fact where there is nothing to say but the value."""
+        place = truth.place
+        if is_changed(self.debugger, place.program, place.row, place.slot):
+            text = f"{self._named(place)} was set to {_text(self._value(place), truth.at)} by hand"
+            return Fact(self.walk.address(place), self._kind(place), text, (), by_hand=True, depth=truth.depth), []
+        number = place.program.producer.get(place.slot)
+        if number is None:
+            return self._of_parameter(truth)
+        instruction = place.program.instructions[number]
+        if instruction.region is not None:
+            return self._of_region(truth, instruction)
+        return self._of_operation(truth, instruction)
+
+    # -- what is handed on ----------------------------------------------------------------------------------------
+
+    def _of_parameter(self, truth: _Truth) -> tuple[Fact | None, list[tuple[Place, int]]]:
+        place = truth.place
+        source, role = next(iter(self.walk.links(place)), (None, None))
+        if source is None or role is None:
+            return (None if truth.depth else self._fact(truth, self._shown(place, truth.at), ())), []
+        if role == "slice":
+            return self._fact(truth, f"{self._shown(place, truth.at)}, a part of {self._named(source)}", (source,)), []
+        if role == "back edge" and self._is_handed_on(place, source):
+            _, iteration = self.debugger.timeline.executions.parent_row(place.program, place.row)
+            source = Place(place.program, place.row - (iteration or 0), place.slot)
+        words = _PASSED_ON.get(role, "{0}").format(self._named(source))
+        return self._fact(truth, f"{words} is {self._truth(place, truth.at)}", (source,)), [(source, truth.at)]
+
+    def _is_handed_on(self, place: Place, source: Place) -> bool:
+        """Whether a Parameter is in every iteration what it was in the one before."""
+        slot = source.slot
+        while (number := place.program.producer.get(slot)) is not None and place.program.instructions[number].symbol == "{0}":
+            slot = place.program.instructions[number].inputs[0]
+        return slot == place.slot and not self.debugger.plan.changed
+
+    def _of_region(self, truth: _Truth, instruction: Instruction) -> tuple[Fact, list[tuple[Place, int]]]:
+        place, region = truth.place, instruction.region
+        value = self._truth(place, truth.at)
+        links = list(self.walk.links(place))
+        if isinstance(region, LoopRegion) and any(
+            output.slot == place.slot and isinstance(output, Concatenated) for output in region.outputs
+        ):
+            return self._fact(truth, f"{self._shown(place, truth.at)}, which the iterations gave", tuple(one for one, _ in links[:1])), []
+        if not links:
+            return self._fact(truth, f"{self._named(place)} is {value}, as the loop ran no iteration", ()), []
+        if isinstance(region, IfRegion):
+            text = f"the {links[0][0].program.branch_name} branch of {self._named(place)} gave {value}"
+        elif links[0][1] == "initial value":
+            text = f"{self._named(place)} ran no iteration, and its initial value is {value}"
+        else:
+            text = f"{'the last iteration of ' if isinstance(region, LoopRegion) else ''}{self._named(place)} gave {value}"
+        result, _ = links[0]
+        behind = [(result, truth.at)]
+        if self._is_fixed(result):
+            behind += [(one, 0) for one, role in links if role == "condition"]
+        return self._fact(truth, text, tuple(one for one, _ in behind)), behind
+
+    def _is_fixed(self, place: Place) -> bool:
+        """Whether a value is a Const, so that only what chose it decided."""
+        return place.slot not in place.program.producer and place.slot not in place.program.parameter_slots
+
+    # -- what is computed -----------------------------------------------------------------------------------------
+
+    def _of_operation(self, truth: _Truth, instruction: Instruction) -> tuple[Fact, list[tuple[Place, int]]]:
+        program, row = truth.place.program, truth.place.row
+        places = [Place(program, row, slot) for slot in instruction.inputs]
+        values = [self._value(place) for place in places]
+        output = self._value(truth.place)
+        first = truth.place.slot == instruction.outputs[0]
+        found = decision(instruction, values, output, truth.at) if first else OTHER
+        decided = [(places[number], at) for number, at in found.elements]
+        text = self._words(found, decided, truth) if decided else ""
+        if not text:
+            shown = [self._whole(place) for place in places if place.slot != ABSENT]
+            text = f"{instruction.node.type}({', '.join(shown)}) is {_text(output, truth.at)}"
+            return self._fact(truth, text, tuple(place for place in places if place.slot != ABSENT)), []
+        operands = tuple(dict.fromkeys(place for place, _ in decided))
+        follows = found.rule not in ("comparison", "every") and self._are_truths(decided)
+        behind = [(place, at) for place, at in decided if not self._is_fixed(place)] if follows else []
+        return self._fact(truth, text, operands), behind
+
+    def _words(self, found: Decision, decided: list[tuple[Place, int]], truth: _Truth) -> str:
+        """What a decision says of the elements that decided."""
+        named = [self._element(*one) for one in decided]
+        truths = [self._truth(*one) for one in decided]
+        match found.rule:
+            case "comparison":
+                return self._comparison(found.sign, decided, holds=self._truth(truth.place, truth.at) == "true")
+            case "both" if truths[0] == truths[1]:
+                return f"{named[0]} and {named[1]} are both {truths[0]}"
+            case "both":
+                return f"{named[0]} is {truths[0]} and {named[1]} is {truths[1]}"
+            case "every":
+                return f"every element of {self._named(decided[0][0])} is {truths[0]}"
+            case "choice":
+                return f"{named[0]} is {truths[0]} and so {named[1]} was chosen, which is {truths[1]}"
+            case "passed" if self._value(decided[0][0]).dtype != bool:
+                return f"{self._shown(*decided[0])}{' is not 0' if truths[0] == 'true' else ''}"
+            case _:
+                return f"{named[0]} is {truths[0]}"
+
+    def _comparison(self, sign: str, decided: list[tuple[Place, int]], *, holds: bool) -> str:
+        exact = _needs_all_digits([self._value(place).reshape(-1)[at] for place, at in decided])
+        one, other = (self._shown(place, at, exact=exact) for place, at in decided)
+        return f"{one} {(_HOLDS if holds else _FAILS)[sign]} {other}"
+
+    def _are_truths(self, decided: list[tuple[Place, int]]) -> bool:
+        """Whether asking why they are true or false makes sense: truths, and numbers that were made of truths."""
+        return all(self._value(place).dtype == bool or self._made_of_truths(place) for place, _ in decided)
+
+    def _made_of_truths(self, place: Place) -> bool:
+        number = place.program.producer.get(place.slot)
+        inputs = place.program.instructions[number].inputs if number is not None else ()
+        return bool(inputs) and np.asarray(self._value(Place(place.program, place.row, inputs[0]))).dtype == bool
+
+    # -- words ----------------------------------------------------------------------------------------------------
+
+    def _fact(self, truth: _Truth, text: str, operands: Sequence[Place]) -> Fact:
+        place = truth.place
+        addresses = tuple(self.walk.address(one) for one in operands)
+        return Fact(self.walk.address(place), self._kind(place), text, addresses, depth=truth.depth)
+
+    def _kind(self, place: Place) -> str:
+        number = place.program.producer.get(place.slot)
+        if number is not None:
+            return place.program.instructions[number].node.type
+        return "Const" if self._is_fixed(place) else "Parameter"
+
+    def _value(self, place: Place) -> Any:
+        """As an array; as it is where it is no tensor; None where nothing is fed."""
+        if place.slot == ABSENT:
+            return None
+        return outward(self.debugger.values.get(self.debugger.timeline, place.program, place.row, place.slot))
+
+    def _truth(self, place: Place, at: int) -> str:
+        return str(bool(np.asarray(self._value(place)).reshape(-1)[at])).lower()
+
+    def _named(self, place: Place) -> str:
+        return _quoted(self.walk.address(place))
+
+    def _element(self, place: Place, at: int) -> str:
+        """The name of an element, with its index where the tensor has others."""
+        value = self._value(place)
+        if np.size(value) == 1:
+            return self._named(place)
+        return f"{self._named(place)}[{', '.join(str(index) for index in np.unravel_index(at, value.shape))}]"
+
+    def _shown(self, place: Place, at: int, *, exact: bool = False) -> str:
+        """``name = value`` of an element; of a Const with one element the value alone. What was set by hand says so."""
+        value = self._value(place)
+        text = _text(value, at, exact=exact)
+        if is_changed(self.debugger, place.program, place.row, place.slot):
+            return f"{self._element(place, at)}, which was set to {text} by hand,"
+        return text if self._is_fixed(place) and value.size == 1 else f"{self._element(place, at)} = {text}"
+
+    def _whole(self, place: Place) -> str:
+        """The same of values with one element, the name alone of others."""
+        value = self._value(place)
+        return self._shown(place, 0) if isinstance(value, np.ndarray) and value.size == 1 else self._named(place)
 
 
-def _operand(debugger: Debugger, program: Program, row: int, slot: int, name: str, value: np.ndarray | None) -> str:
-    if is_changed(debugger, program, row, slot):
-        return f"{_quoted(name)}, which was set to {_shown('', value)} by hand,"
-    is_const = slot not in program.producer and slot not in program.parameters.values()
-    return _shown("" if is_const else name, value)
-
-
-def _logic(instruction: Instruction, values: Sequence[np.ndarray | None]) -> str:
-    """The sign of a comparison; ``and``, ``or`` or ``not``, also of bits that are truths; empty for what is neither."""
-    comparison = _COMPARISON.fullmatch(instruction.symbol)
-    if comparison and len(values) == 2:
-        return comparison["sign"]
-    if instruction.symbol in _LOGIC:
-        return _LOGIC[instruction.symbol]
-    truths = all(value is not None and value.dtype == bool for value in values)
-    return _OF_BITS.get(instruction.node.type, "") if truths else ""
-
-
-def _fact_by_hand(debugger: Debugger, program: Program, graph: str, slot: int) -> Fact:
-    name, number = _name(program, graph, slot), program.producer.get(slot)
-    kind = _kind(program, slot) if number is None else program.instructions[number].node.type
-    return Fact(name, kind, f"{_quoted(name)} was set to {_shown('', _value(debugger, name))} by hand", (), by_hand=True)
-
-
-def _parameter_fact(debugger: Debugger, program: Program, graph: str, slot: int) -> Fact:
-    name = _name(program, graph, slot)
-    return Fact(name, _kind(program, slot), _shown(name, _value(debugger, name)), ())
-
-
-def _kind(program: Program, slot: int) -> str:
-    return "Parameter" if slot in program.parameter_slots else "Const"
-
-
-def _name(program: Program, graph: str, slot: int) -> str:
-    results = set(program.results)
-    labels = {layer: label for label, layer in program.layer_of_label.items()}
-    for (layer, output), one in program.slots.items():
-        if one == slot and layer not in results:
-            return f"{graph}/{labels[layer]}" + (f":{output}" if output else "")
-    return graph
-
-
-def _value(debugger: Debugger, address: str) -> np.ndarray | None:
+def _needs_all_digits(values: Sequence[Any]) -> bool:
+    """Whether two numbers compare otherwise once they are rounded as texts are."""
     try:
-        return debugger.value(address)
-    except EngineError:
-        return None
+        one, other = (float(value) for value in values)
+    except (TypeError, ValueError):
+        return False
+    short, brief = float(f"{one:.6g}"), float(f"{other:.6g}")
+    return (one < other, one > other) != (short < brief, short > brief)
 
 
-def _is_same(one: np.ndarray | None, other: np.ndarray | None) -> bool:
-    return one is not None and other is not None and one.size == other.size == 1 and bool(one.reshape(-1)[0] == other.reshape(-1)[0])
+def _text(value: Any, at: int, *, exact: bool = False) -> str:
+    """An element in words.
 
-
-def _shown(name: str, value: np.ndarray | None) -> str:
-    """``name = value`` for what has one element; the name alone for larger tensors.
-
-    >>> _shown("main/while[2]/body/total", np.float32(10.5))
-    '`total` = 10.5'
+    >>> _text(np.float32([1, 10.500001]), 1), _text(np.float32([1, 10.500001]), 1, exact=True), _text(np.array([True]), 0)
+    ('10.5', '10.500001', 'true')
     """
-    quoted = _quoted(name)
-    if value is None or np.size(value) != 1:
-        return quoted or "the value"
     array = np.asarray(value)
-    (item,) = array.reshape(-1)
-    text = f"{float(item):.6g}" if array.dtype.kind in "fV" else str(item).lower() if array.dtype == bool else str(item)
-    return f"{quoted} = {text}" if quoted else text
+    item = array.reshape(-1)[at]
+    if array.dtype.kind in "fV":
+        return str(item).removesuffix(".0") if exact else f"{float(item):.6g}"
+    if array.dtype.kind == "O":
+        return shorten(repr(item), _SHOWN)
+    return str(item).lower() if array.dtype == bool else str(item)
 
 
-def _quoted(name: str) -> str:
-    label = decode(name.rpartition("/")[2])
-    return f"`{label}`" if label else ""
+def _quoted(address: str) -> str:
+    return f"`{decode(address.rpartition('/')[2])}`"

@@ -12,7 +12,7 @@ from engine.debug.lookup import must_have_begun
 from engine.debug.names import region_number
 from engine.errors import EngineError
 from engine.explain.pattern import Pattern, pattern
-from engine.explain.proof import Fact, name_of, prove
+from engine.explain.proof import Fact, because, name_of, prove
 from engine.ir.address import Address
 from engine.run.plan import IfRegion, Instruction, LoopRegion, Program
 from engine.trace.control_flow import ControlFlowRecord
@@ -46,9 +46,8 @@ def verdict(debugger: Debugger, address: str) -> Verdict:
     if not isinstance(region, IfRegion):
         raise EngineError(f"{address} is no loop and no If")
     record = debugger.control_flow.record_of(region, row, place)
-    proof = prove(debugger, program, row, region.condition, record.branch == "then")
-    truth = "true" if record.branch == "then" else "false"
-    told = _told(proof, f"is {truth}") if proof[-1].operands or proof[-1].by_hand else f"{name_of(proof[0])} is {truth}"
+    proof = prove(debugger, program, row, region.condition)
+    told = _told(proof, f"is {'true' if record.branch == 'then' else 'false'}")
     return Verdict(place, record, None, None, f"Took the {record.branch} branch: {told}.", proof)
 
 
@@ -77,9 +76,9 @@ def _of_loop(debugger: Debugger, program: Program, row: int, region: LoopRegion,
     proof: tuple[Fact, ...] = ()
     if record.ended_by == "condition" and region.condition_result is not None:
         last = debugger.timeline.executions.rows_of(region, row)[1] - 1
-        proof = prove(debugger, region.program, last, region.condition_result, False)
+        proof = prove(debugger, region.program, last, region.condition_result)
     elif record.ended_by == "initial_condition" and region.condition is not None:
-        proof = prove(debugger, program, row, region.condition, False)
+        proof = prove(debugger, program, row, region.condition)
     static = Address.parse(place).static
     by_hand = region.trip_count is not None and is_changed(debugger, program, row, region.trip_count)
     sentence = _sentence(record, declared, by_hand, proof, debugger.failure)
@@ -88,9 +87,10 @@ def _of_loop(debugger: Debugger, program: Program, row: int, region: LoopRegion,
 
 def _told(proof: tuple[Fact, ...], became: str) -> str:
     """What became of a condition, and why."""
-    if proof and proof[0].by_hand:
+    if proof[0].by_hand:
         return proof[0].text
-    return f"{name_of(proof[0])} {became} because {proof[-1].text}" if proof else f"its condition {became}"
+    reason = because(proof)
+    return f"{name_of(proof[0])} {became}{f' because {reason}' if reason else ''}"
 
 
 def _declared(debugger: Debugger, program: Program, row: int, region: LoopRegion) -> int | None:
@@ -118,8 +118,10 @@ def _sentence(record: ControlFlowRecord, declared: int | None, by_hand: bool, pr
                 return f"Never started: the trip count is {declared}, which means no iteration in ONNX (and no limit in OpenVINO)."
             return f"Never started: the trip count {'was set to 0 by hand' if by_hand else 'is 0'}."
         case "initial_condition":
-            because = f" because {proof[-1].text}" if proof and not proof[0].by_hand else ""
-            return f"Never started: {proof[0].text if proof and proof[0].by_hand else f'the initial condition is false{because}'}."
+            if proof[0].by_hand:
+                return f"Never started: {proof[0].text}."
+            reason = because(proof) or proof[0].text
+            return f"Never started: the initial condition is false because {reason}."
         case "limit":
             return f"Paused after {times}{most}: {failure or 'a limit was reached'}."
         case "error":

@@ -131,10 +131,10 @@ BRANCHES = [
     (lambda x, y: x != 1.0, 2.0, "else branch: `NotEqual` is false because `x` = 1 equals 1"),
     (lambda x, y: ~(x >= y), 2.0, "then branch: `LogicalNot` is true because `x` = 1 is not >= `y` = 2"),
     (lambda x, y: ~(x >= y), 0.0, "else branch: `LogicalNot` is false because `x` = 1 >= `y` = 0"),
-    (lambda x, y: (x < y) & (x < 9.0), 2.0, "then branch: `LogicalAnd` is true because `x` = 1 < `y` = 2"),
+    (lambda x, y: (x < y) & (x < 9.0), 2.0, "then branch: `LogicalAnd` is true because `x` = 1 < `y` = 2 and `x` = 1 < 9"),
     (lambda x, y: (x < 9.0) & (x < y), 0.0, "else branch: `LogicalAnd` is false because `x` = 1 is not < `y` = 0"),
     (lambda x, y: (x > 9.0) | (x < y), 2.0, "then branch: `LogicalOr` is true because `x` = 1 < `y` = 2"),
-    (lambda x, y: (x > 9.0) | (x < y), 0.0, "else branch: `LogicalOr` is false because `x` = 1 is not > 9"),
+    (lambda x, y: (x > 9.0) | (x < y), 0.0, "else branch: `LogicalOr` is false because `x` = 1 is not > 9 and `x` = 1 is not < `y` = 0"),
 ]
 """A condition of x = 1 and y, the y, and what is said of it."""
 

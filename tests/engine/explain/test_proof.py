@@ -1,0 +1,287 @@
+"""What made a condition true or false: the operands that decided and no others, through every operation and graph that hands a truth on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+import engine
+from engine import build
+from engine.build import ops
+from engine.explain.verdict import Verdict, verdict
+from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
+from tests.engine.read.onnx_models import read
+
+
+@dataclass(frozen=True)
+class Row:
+    """A condition of inputs, their values, what is said of it, and the labels that decided, of each fact."""
+
+    condition: Callable[..., Any]
+    inputs: tuple[object, ...]
+    told: str
+    decided: list[list[str]] = field(default_factory=list)
+
+
+def all_of(condition: Any) -> Any:
+    return ops.reduce_logical_and(condition, [0], keep_dims=False)
+
+
+def any_of(condition: Any, axes: tuple[int, ...] = (0,)) -> Any:
+    return ops.reduce_logical_or(condition, list(axes), keep_dims=False)
+
+
+def number(truth: Any) -> Any:
+    return ops.convert(truth, destination_type="i32")
+
+
+VECTOR = [1.0, 10.5, 3.0]
+ROWS = [
+    Row(lambda x: (x < 9.0) & (x > 0.0), (1.0,), "`LogicalAnd` is true because `x` = 1 < 9 and `x` = 1 > 0", [["Less", "Greater"]]),
+    Row(lambda x: (x < 9.0) & (x < 0.5), (1.0,), "`LogicalAnd` is false because `x` = 1 is not < 0.5", [["Less_1"], ["x", "Const_1"]]),
+    Row(lambda x: (x < 0.5) | (x < 9.0), (1.0,), "`LogicalOr` is true because `x` = 1 < 9", [["Less_1"]]),
+    Row(
+        lambda x: ((x < 9.0) & (x < 8.0)) & ((x < 0.5) & (x < 7.0)),
+        (1.0,),
+        "`LogicalAnd_2` is false because `x` = 1 is not < 0.5",
+        [["LogicalAnd_1"], ["Less_2"], ["x", "Const_2"]],
+    ),
+    Row(
+        lambda x: ops.logical_xor(x < 9.0, x > 3.0),
+        (1.0,),
+        "`LogicalXor` is true because `x` = 1 < 9 and `x` = 1 is not > 3",
+        [["Less", "Greater"]],
+    ),
+    Row(lambda x: ops.logical_xor(x < 9.0, x > 0.0), (1.0,), "`LogicalXor` is false because `x` = 1 < 9 and `x` = 1 > 0"),
+    Row(lambda x: ~~(x < 9.0), (1.0,), "`LogicalNot_1` is true because `x` = 1 < 9", [["LogicalNot"], ["Less"], ["x", "Const"]]),
+    Row(
+        lambda x: ops.select(x < 9.0, x > 3.0, x < 2.0),
+        (1.0,),
+        "`Select` is false because `x` = 1 < 9 and `x` = 1 is not > 3",
+        [["Less", "Greater"]],
+    ),
+    Row(lambda x: ops.select(x > 9.0, x > 3.0, True), (1.0,), "`Select` is true because `x` = 1 is not > 9"),
+    Row(lambda x: ops.convert(number(x > 3.0), destination_type="boolean"), (1.0,), "`Convert_1` is false because `x` = 1 is not > 3"),
+    Row(lambda x: ops.convert(x, destination_type="boolean"), (5.0,), "`Convert` is true because `x` = 5 is not 0", [["x"]]),
+    Row(lambda x: ops.convert(x - x, destination_type="boolean"), (5.0,), "`Convert` is false because `Subtract` = 0", [["Subtract"]]),
+    Row(
+        lambda x: ops.squeeze(ops.reshape(x < 0.5, [1], special_zero=False), [0]),
+        (1.0,),
+        "`Squeeze` is false because `x` = 1 is not < 0.5",
+        [["Reshape"], ["Less"], ["x", "Const"]],
+    ),
+    Row(lambda x: x < 0.5, (np.nan,), "`Less` is false because `x` = nan is not < 0.5"),
+    Row(lambda x: x > 1.0, (np.float32(1.0000001),), "`Greater` is true because `x` = 1.0000001 > 1"),
+    Row(lambda x: x > 1.0, (np.float32(2.0000002),), "`Greater` is true because `x` = 2 > 1"),
+    Row(lambda x: x == 1.0, (np.float32(1.0000001),), "`Equal` is false because `x` = 1.0000001 does not equal 1"),
+    Row(lambda x: ops.is_nan(x - x), (1.0,), "`IsNaN` is false because IsNaN(`Subtract` = 0) is false", [["Subtract"]]),
+    Row(lambda x: all_of(x < 9.0), (VECTOR,), "`ReduceLogicalAnd` is false because `x`[1] = 10.5 is not < 9", [["Less"], ["x", "Const"]]),
+    Row(lambda x: all_of(x < 19.0), (VECTOR,), "`ReduceLogicalAnd` is true because every element of `Less` is true", [["Less"]]),
+    Row(lambda x: any_of(x > 9.0), (VECTOR,), "`ReduceLogicalOr` is true because `x`[1] = 10.5 > 9"),
+    Row(lambda x: any_of(x > 19.0), (VECTOR,), "`ReduceLogicalOr` is false because every element of `Greater` is false"),
+    Row(lambda x: any_of(x > 0.0), ([[[2.0]]],), "`Squeeze` is true because `x` = 2 > 0"),
+    Row(
+        lambda x, y: all_of(ops.unsqueeze(x, [0]) < y),
+        (4.0, [5.0, 9.0, 3.0]),
+        "`ReduceLogicalAnd` is false because `Unsqueeze` = 4 is not < `y`[2] = 3",
+    ),
+    Row(
+        lambda x: all_of(any_of(x > 2.0, (1,))),
+        ([[1.0, 3.0], [1.0, 2.0]],),
+        "`ReduceLogicalAnd` is false because every element of `Greater` is false",
+        [["ReduceLogicalOr"], ["Greater"]],
+    ),
+    Row(lambda x: ops.reduce_max(x, [0], keep_dims=False) < 10.0, (VECTOR,), "`Less` is false because `ReduceMax` = 10.5 is not < 10"),
+]
+
+
+def of_condition(row: Row) -> Verdict:
+    graph = build.Graph("choice")
+    feeds = {name: np.float32(value) for name, value in zip("xyz", row.inputs, strict=False)}
+    given = [graph.parameter(name, "f32", list(value.shape)) for name, value in feeds.items()]
+    condition = row.condition(*given)
+    if condition.shape.rank:
+        condition = ops.squeeze(condition)
+    debugger = engine.Debugger(graph.model(build.cond(condition, lambda: 1.0, lambda: 2.0, name="choice")), feeds)
+    debugger.run()
+    return verdict(debugger, "main/choice")
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.told)
+def test_what_decided(row: Row) -> None:
+    found = of_condition(row)
+    assert found.sentence == f"Took the {found.record.branch} branch: {row.told}."
+    assert [[label(one) for one in fact.operands] for fact in found.proof][: len(row.decided)] == row.decided
+
+
+def label(address: str) -> str:
+    return address.rpartition("/")[2]
+
+
+def chain(debugger: engine.Debugger, address: str) -> list[str]:
+    return [f"{'  ' * fact.depth}{fact.address.partition('/')[2]}: {fact.text}" for fact in verdict(debugger, address).proof]
+
+
+def run(made: Callable[[build.Graph, Any], Any], x: object) -> engine.Debugger:
+    graph = build.Graph("model")
+    value = np.float32(x)
+    debugger = engine.Debugger(graph.model(made(graph, graph.parameter("x", "f32", list(value.shape)))), {"x": value})
+    debugger.run()
+    return debugger
+
+
+def test_a_truth_that_an_if_gave() -> None:
+    def made(_: build.Graph, x: Any) -> Any:
+        return build.cond(build.cond(x < 3.0, lambda: x > 0.5, lambda: x > 7.0, name="first"), lambda: 1.0, lambda: 2.0, name="choice")
+
+    assert chain(run(made, 1), "main/choice") == [
+        "first: the then branch of `first` gave true",
+        "  first/then/Greater: `x` = 1 > 0.5",
+    ]
+    assert verdict(run(made, 4), "main/choice").sentence == "Took the else branch: `first` is false because `x` = 4 is not > 7."
+
+
+def test_a_constant_that_an_if_gave_was_decided_by_its_condition() -> None:
+    def made(_: build.Graph, x: Any) -> Any:
+        return build.cond(build.cond(x < 3.0, lambda: True, lambda: False, name="first"), lambda: 1.0, lambda: 2.0, name="choice")
+
+    assert verdict(run(made, 4), "main/choice").sentence == "Took the else branch: `first` is false because `x` = 4 is not < 3."
+
+
+def test_a_truth_that_a_loop_gave() -> None:
+    def made(_: build.Graph, x: Any) -> Any:
+        go, _ = build.while_loop(lambda go, v: v < 5.0, lambda go, v: (v < 4.0, v + 1.0), [x < 9.0, x], name="inner")
+        return build.cond(go, lambda: 1.0, lambda: 2.0, name="choice")
+
+    assert chain(run(made, 1), "main/choice") == [
+        "inner: the last iteration of `inner` gave false",
+        "  inner[3]/body/Less: `v` = 4 is not < 4",
+    ]
+    assert chain(run(made, 8), "main/choice") == [
+        "inner: `inner` ran no iteration, and its initial value is true",
+        "  Less: `x` = 8 < 9",
+    ]
+
+
+def test_a_condition_that_enters_a_branch() -> None:
+    def made(_: build.Graph, x: Any) -> Any:
+        flag = x < 3.0
+        return build.cond(x < 9.0, lambda: build.cond(flag, lambda: x, lambda: x * 2.0, name="deep"), lambda: x, name="choice")
+
+    found = verdict(run(made, 1), "main/choice/then/deep")
+    assert found.sentence == "Took the then branch: `Less` is true because `x` = 1 < 3."
+    assert [fact.operation for fact in found.proof] == ["Parameter", "Less"]
+
+
+def handing_on(trips: int, identity: bool = True, start: str = "start") -> engine.Model:
+    """A Loop that hands a flag on, through an Identity or bare, next to a number; an If in it asks the flag."""
+    main, body = Draft(), Draft()
+    flag, x = main.parameter("flag", BOOL, ()), main.parameter("x", F32, ())
+    kept, v = body.parameter("kept", BOOL, ()), body.parameter("v", F32, ())
+    arms = []
+    for name, factor in (("then", 2.0), ("else", 3.0)):
+        arm = Draft()
+        value = arm.op("Multiply", arm.parameter("p", F32, ()), arm.const(factor))
+        arms.append(branch(name, arm, [(1, Ref(0))], [arm.result(value)]))
+    asked = body.region("If", [kept, v], arms, 1, name="ask", opset=8)
+    passed = body.result(body.op("Identity", kept, opset=16, name="same") if identity else kept)
+    out = body.result(body.op("Add", v, body.op("Multiply", asked, body.const(0.0)), name="next"))
+    again = body.result(body.const(True, BOOL))
+    carried = [(flag, kept, passed), (x, v, out)]
+    main.result(loop(main, body, main.const(trips, I64), main.const(True, BOOL), again=again, carried=carried, last=[out], name="loop"))
+    return main.model()
+
+
+@pytest.mark.parametrize("identity", [True, False])
+def test_a_flag_that_is_handed_on_is_followed_to_where_it_was_made(identity: bool) -> None:
+    debugger = engine.Debugger(handing_on(5000, identity), [np.bool_(True), np.float32(1)])
+    debugger.run()
+    found = verdict(debugger, "main/loop[4999]/body/ask")
+    assert found.sentence == "Took the then branch: `kept` is true because the initial value `flag` is true."
+    assert len(found.proof) <= 4
+    assert found.proof[-1].address == "main/loop[0]/body/kept"
+    assert found.proof[-1].operands == ("main/flag",)
+
+
+def test_a_carried_condition_is_that_of_the_iteration_before() -> None:
+    """It goes on as long as the iteration before said so."""
+    main, body = Draft(), Draft()
+    x, go = main.parameter("x", F32, ()), main.const(True, BOOL, "begin")
+    kept, v = body.parameter("kept", BOOL, ()), body.parameter("v", F32, ())
+    more = body.op("Add", v, body.const(1.0), name="more")
+    to_kept, out, again = body.result(body.op("Less", more, body.const(3.0), name="below")), body.result(more), body.result(kept)
+    carried = [(go, kept, to_kept), (x, v, out)]
+    main.result(loop(main, body, main.const(-1, I64), go, again=again, carried=carried, last=[out], name="loop"))
+    debugger = engine.Debugger(main.model(), [np.float32(0)])
+    debugger.run()
+    assert (
+        verdict(debugger, "main/loop").sentence
+        == "Stopped after 4 iterations (no limit): `kept` became false because `more` = 3 is not < 3."
+    )
+    assert chain(debugger, "main/loop") == [
+        "loop[3]/body/kept: `below` of the iteration before is false",
+        "  loop[2]/body/below: `more` = 3 is not < 3",
+    ]
+
+
+def test_slices_of_truths() -> None:
+    def made(graph: build.Graph, x: Any) -> Any:
+        return build.map_fn(lambda one: build.cond(one, lambda: 1.0, lambda: 2.0, name="pick"), x > 2.0, name="each")
+
+    debugger = run(made, [1, 2, 3, 4])
+    found = verdict(debugger, "main/each[1]/body/pick")
+    assert found.sentence.startswith("Took the else branch: `Squeeze` is false because ")
+    assert found.sentence.endswith("= false, a part of `Greater`.")
+
+
+ONNX = """
+main (float x, float[3] v) => (float y) {
+  zero = Constant <value_float = 0.0> ()
+  two = Constant <value_float = 2.0> ()
+  under = Less (x, two)
+  over = Greater (x, zero)
+  CONDITION
+  y = If (c) <then_branch = yes () => (float a) { a = Identity (x) }, else_branch = no () => (float b) { b = Neg (x) }>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        ("c = And (under, over)", "then branch: `And_4` is true because `x` = 1 < 2 and `x` = 1 > 0"),
+        ("n = Not (over)  c = Or (n, under)", "then branch: `Or_5` is true because `x` = 1 < 2"),
+        ("c = Xor (under, over)", "else branch: `Xor_4` is false because `x` = 1 < 2 and `x` = 1 > 0"),
+        ("n = Not (over)  c = Where (under, n, over)", "else branch: `Where_5` is false because `x` = 1 < 2 and `x` = 1 > 0"),
+        ("i = Cast <to = 6> (over)  c = Cast <to = 9> (i)", "then branch: `Cast_5` is true because `x` = 1 > 0"),
+        ("i = Identity (over)  c = Not (i)", "else branch: `Not_5` is false because `x` = 1 > 0"),
+        (
+            "u = Less (v, two)  i = Cast <to = 6> (u)  m = ReduceMin <keepdims = 0> (i)  c = Cast <to = 9> (m)",
+            "else branch: `Cast_7` is false because `ReduceMin_6` = 0",
+        ),
+    ],
+)
+def test_what_decided_in_onnx(condition: str, told: str) -> None:
+    model = read(ONNX.replace("CONDITION", condition))
+    debugger = engine.Debugger(model, {"x": np.float32(1), "v": np.float32([1, 3, 1])})
+    debugger.run()
+    address = next(one.address for one in debugger.control_flow)
+    assert verdict(debugger, address).sentence == f"Took the {told}."
+
+
+def test_a_proof_is_bounded() -> None:
+    """Forty conditions joined; each is a fact, and the sentence names a few."""
+
+    def made(_: build.Graph, x: Any) -> Any:
+        condition = x > 0.0
+        for limit in range(1, 40):
+            condition = condition & (x > -float(limit))
+        return build.cond(condition, lambda: 1.0, lambda: 2.0, name="choice")
+
+    found = verdict(run(made, 1), "main/choice")
+    assert len(found.proof) == 32
+    assert len(found.sentence) < 300
