@@ -16,7 +16,7 @@ from engine.ir.model import Model
 from engine.view.build import graph_view
 from engine.view.folding import Folding
 from engine.view.graph import GraphView
-from engine.view.overlay import Overlay, overlay_at
+from engine.view.overlay import overlay_at
 
 KEY = "canvas_graph"
 HEIGHT = 560
@@ -31,12 +31,20 @@ def _view(model: Model, folding: Folding, root: str) -> GraphView:
 def show(session: Session) -> None:
     if session.opened is None:
         return
-    if session.running is None:
-        unrolled.follow(session)
+    unrolled.follow(session)
     view = _view(session.opened.model, session.folding, session.root)
-    debugger = session.debugger if session.running is None else None
+    debugger = session.debugger
+    patterns = [one.pattern for one in debugger.breakpoints.items() if one.pattern] if debugger else []
     steps = _traced(session, debugger)
-    overlay = _overlay(session, debugger, view, steps)
+    overlay = overlay_at(
+        debugger,
+        view,
+        selected=session.selected,
+        breakpoints=patterns,
+        verdicts=_verdicts(session, view),
+        previews=session.previews,
+        origins=steps,
+    )
     canvas.show(
         view,
         overlay,
@@ -49,24 +57,6 @@ def show(session: Session) -> None:
         file=session.opened.file_name(session.root),
         run=playing.run_of(session, view),
     )
-
-
-def _overlay(session: Session, debugger: engine.Debugger | None, view: GraphView, steps: tuple[Step, ...]) -> Overlay:
-    """The moment; while a long run is under way, the one at which it began."""
-    if session.running is not None and session.pictured is not None and session.pictured[0] is view:
-        return session.pictured[1]
-    overlay = overlay_at(
-        debugger,
-        view,
-        selected=session.selected,
-        breakpoints=[one.pattern for one in debugger.breakpoints.items() if one.pattern] if debugger else [],
-        verdicts=_verdicts(debugger, view),
-        previews=session.previews,
-        origins=steps,
-    )
-    if session.running is None:
-        session.pictured = view, overlay
-    return overlay
 
 
 def _traced(session: Session, debugger: engine.Debugger | None) -> tuple[Step, ...]:
@@ -92,8 +82,9 @@ def _subject(session: Session) -> str:
     return f"{session.opened.link or session.opened.title}{large}" if session.opened else ""
 
 
-def _verdicts(debugger: engine.Debugger | None, view: GraphView) -> dict[str, str]:
+def _verdicts(session: Session, view: GraphView) -> dict[str, str]:
     """How often each loop on the canvas ran, for those that have."""
+    debugger = session.debugger
     found: dict[str, str] = {}
     if debugger is None:
         return found
