@@ -78,18 +78,15 @@ def detection_output(
     decode = partial(_decoded, variances=variances, code=code_type, clip=clip_before_nms)
     if objectness is not None and first_offsets is not None:
         scores = _with_objectness(scores, _wide(objectness).reshape(images, count, 2), objectness_score, background_label_id)
-        boxes = decode(boxes, _wide(first_offsets).reshape(images, count, places, 4))
-        if not normalized:
-            # As in OpenVINO, where what is decoded counts as pixels each time.
-            boxes = boxes / np.array([input_width, input_height] * 2, _F32)
+        # As in OpenVINO, where what is decoded counts as pixels each time.
+        pixels = np.array([1 if normalized else input_width, 1 if normalized else input_height] * 2, _F32)
+        boxes = decode(boxes, _wide(first_offsets).reshape(images, count, places, 4)) / pixels
     decoded = decode(boxes, _wide(offsets).reshape(images, count, places, 4))
     pick = _by_best_class if decrease_label_id else _by_class
     rows = []
     for image, own in enumerate(decoded):
         found = _limited(pick(own, scores[image], background_label_id, confidence_threshold, top_k, nms_threshold), keep)
-        corners = own[found.priors, found.labels if places > 1 else 0]
-        corners = np.clip(corners, 0, 1) if clip_after_nms else corners
-        rows.append(np.column_stack([np.full(len(corners), image), found.labels - decrease_label_id, found.scores, corners]))
+        rows.append(_rows_of(image, found, own, int(decrease_label_id), clip_after_nms))
     return narrowed(_ended(rows, length).reshape(1, 1, length, 7), offsets.dtype)
 
 
@@ -103,6 +100,13 @@ def _counts(offsets: Array, scores: Array, priors: Array, size: int, num_classes
     if not count or offsets.size != images * count * places * 4 or scores.size != images * count * classes:
         raise ValueError(f"offsets {offsets.shape}, scores {scores.shape} and priors {priors.shape} do not fit together")
     return count, classes, places
+
+
+def _rows_of(image: int, found: _Detections, boxes: np.ndarray, first_label: int, clip: bool) -> np.ndarray:
+    """The rows of what was found in an image, of whose boxes [priors, places, 4] they have the corners."""
+    corners = boxes[found.priors, found.labels if boxes.shape[1] > 1 else 0]
+    corners = np.clip(corners, 0, 1) if clip else corners
+    return np.column_stack([np.full(len(corners), image), found.labels - first_label, found.scores, corners])
 
 
 def _ended(rows: Sequence[np.ndarray], length: int) -> np.ndarray:

@@ -59,24 +59,21 @@ def proposal_4(
     info = np.asarray(widened(np.asarray(image_info))).reshape(-1).astype(_F32)
     limits = info[[0, 1, 0, 1] if tensorflow else [1, 0, 1, 0]]  # TensorFlow's boxes begin with y
     edge = _F32(0 if tensorflow else 1)
-    least = _F32(min_size) * info[[3 if info.size > 3 else 2, 2]]
+    least = _F32(min_size) * _scale_of(info)
     anchors = _shifts(height, width, feat_stride, tensorflow) + _anchors(base_size, ratio, scale, tensorflow)
-    if tensorflow:
-        anchors = np.clip(anchors, 0, limits)
+    anchors = np.clip(anchors, 0, limits) if tensorflow else anchors
     growth = np.array([box_coordinate_scale] * 2 + [box_size_scale] * 2, _F32)
     regions, chances = np.zeros((batch, post_nms_topn, 5), _F32), np.zeros((batch, post_nms_topn), _F32)
     for number in range(batch):
         boxes = _moved(anchors, _by_cell(widened(np.asarray(deltas))[number], 4) / growth, edge, 0)
-        if clip_before_nms:
-            boxes = np.clip(boxes, 0, limits - edge)
-        large = (boxes[..., 2:] - boxes[..., :2] + edge >= least).all(-1)
-        values = _by_cell(widened(np.asarray(scores))[number, count:], 1)[..., 0] * large
+        boxes = np.clip(boxes, 0, limits - edge) if clip_before_nms else boxes
+        values = _by_cell(widened(np.asarray(scores))[number, count:], 1)[..., 0] * _are_large(boxes, edge, least)
         found, chance = _top(boxes.reshape(-1, 4), values.reshape(-1), pre_nms_topn)
         kept = best(found, nms_thresh, post_nms_topn, pixels=not tensorflow)
         final = np.clip(found[kept], 0, limits) if clip_after_nms else found[kept]
         regions[number, : len(kept), 0], regions[number, : len(kept), 1:] = number, final / limits if normalize else final
-        chances[number, : len(kept)] = chance[kept]
         regions[number, len(kept) : len(kept) + 1, 0] = -1
+        chances[number, : len(kept)] = chance[kept]
     return narrowed(regions.reshape(-1, 5), scores.dtype), narrowed(chances.reshape(-1), scores.dtype)
 
 
@@ -84,6 +81,16 @@ def _four(scores: Array) -> tuple[int, int, int, int]:
     check_rank(scores, 4, "the scores")
     batch, channels, height, width = scores.shape
     return batch, channels, height, width
+
+
+def _scale_of(info: np.ndarray) -> np.ndarray:
+    """How much an image was enlarged along each axis, from what is known of it: its height, width, and one scale or two."""
+    return info[[3 if info.size > 3 else 2, 2]]
+
+
+def _are_large(boxes: np.ndarray, edge: np.floating, least: np.ndarray) -> np.ndarray:
+    """Which of the boxes [..., 4] are as large as they have to be."""
+    return np.asarray((boxes[..., 2:] - boxes[..., :2] + edge >= least).all(-1))
 
 
 def _shifts(height: int, width: int, stride: int, tensorflow: bool) -> np.ndarray:
@@ -152,13 +159,12 @@ def generate_proposals(
     found, chances, counts = [np.zeros((0, 4), _F32)], [np.zeros(0, _F32)], []
     for number in range(batch):
         info = np.asarray(widened(np.asarray(image_info)))[number].astype(_F32)
-        scale = info[[3 if info.size > 3 else 2, 2]]
         boxes, values = _in_image(
             info, widened(np.asarray(anchors)), widened(np.asarray(deltas))[number], widened(np.asarray(scores))[number], normalized
         )
         boxes, values = _top(boxes, values, pre_nms_count)
         edge = _F32(0 if normalized else 1)
-        large = (boxes[:, 2:] - boxes[:, :2] + edge >= _F32(min_size) * scale).all(-1)
+        large = _are_large(boxes, edge, _F32(min_size) * _scale_of(info))
         boxes, values = boxes[large], values[large]
         kept = adaptively_best(boxes, nms_threshold, post_nms_count, nms_eta, pixels=not normalized)
         found.append(boxes[kept])
