@@ -23,7 +23,7 @@ def show(session: Session) -> None:
     for frame in debugger.frames()[1:]:
         owner, _, body = frame.address.rpartition("/")
         name = decode(owner.rpartition("/")[2].partition("[")[0])
-        where = body if frame.iteration is None else f"iteration {frame.iteration + 1}{_of(frame.bound)}"
+        where = body if frame.iteration is None else f"iteration {frame.iteration + 1:,}{_of(frame.bound)}"
         crumbs.append(f'<span class="name">{markup.text(name, 40)}</span> {markup.chip(where, "live")}')
     at_frontier = cursor.step == debugger.steps
     state, kind = _STATES[debugger.state] if at_frontier else ("looking back", "")

@@ -9,8 +9,8 @@ from engine.errors import ReadError, Where
 from engine.ir.model import Model
 from engine.read.limits import ReadLimits
 from engine.read.openvino import read_openvino
-from engine.read.openvino.weights import Weights, WeightsFile
 from engine.read.recognise import HEAD_BYTES, Format, recognise
+from engine.read.weights import Weights, WeightsFile
 
 __all__ = ["ReadLimits", "read_model"]
 

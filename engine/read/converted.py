@@ -21,8 +21,8 @@ from engine.ir.model import Model
 from engine.read import archive
 from engine.read.limits import ReadLimits
 from engine.read.openvino import read_openvino
-from engine.read.openvino.weights import Weights, WeightsFile
 from engine.read.recognise import Format
+from engine.read.weights import Weights, WeightsFile
 
 _PROCESS = Path(__file__).with_name("conversion_process.py")
 _NAMES = {Format.TFLITE: "model.tflite", Format.FROZEN: "model.pb", Format.PADDLE: "model.pdmodel"}

@@ -14,8 +14,8 @@ from engine.read.onnx.graphs import Builder, Built
 from engine.read.onnx.scopes import Scope, Survey
 from engine.read.onnx.survey import survey
 from engine.read.onnx.tensors import ExternalData
-from engine.read.openvino.weights import Weights
 from engine.read.places import check_addresses
+from engine.read.weights import Weights
 
 _MOST_INFERRED_BYTES = 32 * 2**20
 """Beyond this the types and shapes of a file are taken as it says them; working out the others takes a copy of it all."""

@@ -12,7 +12,7 @@ from engine.errors import shorten
 from engine.ir.constant import Constant
 from engine.ir.element_type import ElementType
 from engine.read.onnx.types import ELEMENT_TYPES
-from engine.read.openvino.weights import Weights, WeightsFile
+from engine.read.weights import Weights, WeightsFile
 
 _MOST_DENSE = 1 << 24
 """Elements that a sparse tensor may have when it is written out."""

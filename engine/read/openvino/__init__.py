@@ -11,8 +11,8 @@ from engine.ir.model import Model
 from engine.read.limits import ReadLimits
 from engine.read.openvino.document import Document
 from engine.read.openvino.legacy import with_layer_names
-from engine.read.openvino.weights import WeightsFile
 from engine.read.places import check_addresses
+from engine.read.weights import WeightsFile
 
 
 def read_openvino(document: bytes, weights: WeightsFile, file: str, limits: ReadLimits) -> Model:

@@ -11,7 +11,7 @@ from engine.ir.element_type import ElementType
 from engine.ir.shape import PartialShape
 from engine.read.openvino import fields
 from engine.read.openvino.fields import Attributes, natural, required
-from engine.read.openvino.weights import WeightsFile
+from engine.read.weights import WeightsFile
 
 # What numpy can hold, whatever the memory.
 _MOST_DIMENSIONS = 64

@@ -17,7 +17,7 @@ from engine.read.openvino.constants import ConstantReader, Kind
 from engine.read.openvino.drafts import GraphDraft, LayerContent, LayerDraft
 from engine.read.openvino.ports import PortElements
 from engine.read.openvino.walk import NOTHING, Attributes, Elements, MalformedXML, Walk
-from engine.read.openvino.weights import WeightsFile
+from engine.read.weights import WeightsFile
 
 _VERSIONS = ("10", "11")
 # OpenVINO's reader takes types in any case; these are the ones that mean something to the Model itself.
