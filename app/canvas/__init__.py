@@ -2,16 +2,13 @@
 
     # At the top of the page, once: the layout library.
     prepare()
-    # Either: what was done on the canvas since the last run, or None.
-    event = show(view, overlay, key="canvas", height=640)
-    # Or: handle(event) runs before the script, so that one run shows its effect.
+    # Where the canvas is to be; handle(event) runs before the script, so that one run shows its effect.
     show(view, overlay, key="canvas", height=640, on_event=handle)
 
 ``view`` comes from ``engine.view.build.graph_view``, ``overlay`` from ``engine.view.overlay.overlay_at`` for the same view: keep the view
 object as long as model, folding and root stay, since an equal view made anew is laid out once but described again.
 Call it in a place that stays: inside ``st.container(key=...)`` or below slots that are always there, else the browser mounts it anew.
 While there is a run the canvas takes the keys and buttons of the transport bar: it paints steps at once and tells ``Run.on_moves`` others.
-``focus``: address to bring into sight, once per change; static, or with iterations of unrolled loops.
 """
 
 from __future__ import annotations

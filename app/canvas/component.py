@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
@@ -33,6 +33,7 @@ _PARTS = (
     "camera.js",
     "export.js",
     "bar.js",
+    "words.js",
     "pace.js",
     "play.js",
     "canvas.js",
@@ -85,6 +86,11 @@ class Run:
     plays: int
     """Grows when the canvas is to begin or to end playing."""
 
+    def as_data(self) -> dict[str, object]:
+        """What the canvas is told of it with every moment."""
+        told = ("step", "steps", "over", "reported", "moved", "plays")
+        return {"run": self.name, "tracks": [one.as_data() for one in self.tracks], **{name: getattr(self, name) for name in told}}
+
 
 def prepare() -> None:
     """Sends the layout library, before the page that a canvas is on: the browser compiles it while the page is still being made."""
@@ -98,75 +104,75 @@ def show(
     overlay: Overlay,
     *,
     key: str,
-    height: int = 640,
-    on_event: Callable[[CanvasEvent], None] | None = None,
+    height: int,
+    on_event: Callable[[CanvasEvent], None],
     focus: str = "",
     subject: str = "",
     file: str = "picture",
     traced: str = "",
     run: Run | None = None,
-) -> CanvasEvent | None:
-    """Draw a view at a moment, on a page that ``prepare`` began.
+) -> None:
+    """Draw a view at a moment, on a page that ``prepare`` began; ``on_event`` is told what is done on the canvas.
 
-    Returns what was done on the canvas since the last run, unless ``on_event`` took it.
-
+    ``focus``: address to bring into sight, once per change; static, or with iterations of unrolled loops.
     Zoom and place are kept for each ``subject``, such as a model. ``file``: what a picture of it is called on disk.
     ``traced``: the name of the value whose origins the overlay lights up.
     """
     data = _structures.get(view)
     if data is None:
         data = _structures[view] = structure(view)
-    present = LIBRARY.is_file()
-
-    def changed() -> None:
-        event = read_event(getattr(widget(key), "event", None), view)
-        if event is not None and on_event is not None:
-            on_event(event)
-
-    def moved() -> None:
-        report = read_report(getattr(widget(key), "step", None), run.name if run else "")
-        if report is not None and run is not None:
-            run.on_step(report)
-
-    def pressed() -> None:
-        moves = read_moves(getattr(widget(key), "moves", None), run.name if run else "")
-        if moves and run is not None:
-            run.on_moves(moves)
-
+    belonging = {"key": key, "hash": data["hash"]}
+    moment = overlay.as_data() | belonging | {"focus": _id_of(view, focus), "traced": traced}
+    missing = "" if LIBRARY.is_file() else _MISSING
     with st.container(gap=None, key=f"{key}_parts"):
-        _overlay(key=f"{key}_overlay", data=_overlay_message(view, overlay, str(data["hash"]), key, focus, run) | {"traced": traced})
-        content = {"key": key, "height": height, "structure": data, "missing": "" if present else _MISSING}
-        content |= {"subject": subject, "file": file}
-        result = _canvas(
+        _overlay(key=f"{key}_overlay", data=moment if run is None else moment | run.as_data())
+        _canvas(
             key=key,
-            data=content,
+            data={"key": key, "height": height, "structure": data, "missing": missing, "subject": subject, "file": file},
             height=height,
-            on_event_change=changed,
-            on_step_change=moved,
-            on_moves_change=pressed,
+            on_event_change=partial(_tell_event, key, view, on_event),
+            on_step_change=partial(_tell_step, key, run),
+            on_moves_change=partial(_tell_moves, key, run),
         )
         if run is not None:
-            _send_ahead(run, f"{key}_ahead", {"key": key, "hash": data["hash"], "run": run.name})
-    return None if on_event is not None else read_event(result.event, view)
+            _send_ahead(run, f"{key}_ahead", belonging | {"run": run.name})
+
+
+def _id_of(view: GraphView, address: str) -> str:
+    """What shows an address in a view; empty where nothing does."""
+    shown = view.showing(view.place_of(address)) if address else None
+    return shown.id if shown is not None else ""
+
+
+def _tell_event(key: str, view: GraphView, on_event: Callable[[CanvasEvent], None]) -> None:
+    event = read_event(getattr(widget(key), "event", None), view)
+    if event is not None:
+        on_event(event)
+
+
+def _tell_step(key: str, run: Run | None) -> None:
+    if run is None:
+        return
+    report = read_report(getattr(widget(key), "step", None), run.name)
+    if report is not None:
+        run.on_step(report)
+
+
+def _tell_moves(key: str, run: Run | None) -> None:
+    if run is None:
+        return
+    moves = read_moves(getattr(widget(key), "moves", None), run.name)
+    if moves:
+        run.on_moves(moves)
 
 
 @st.fragment
 def _send_ahead(run: Run, key: str, belonging: Mapping[str, object]) -> None:
     """A fragment, so that what is asked for while the canvas plays comes alone: nothing else of the page is drawn again for it."""
-
-    def asked() -> None:
-        step = read_ask(getattr(widget(key), "ask", None), run.name)
-        if step is not None:
-            run.on_ask(step)
-
-    _ahead(key=key, data={**(run.ahead() or {}), **belonging}, on_ask_change=asked)
+    _ahead(key=key, data={**(run.ahead() or {}), **belonging}, on_ask_change=partial(_tell_ask, key, run))
 
 
-def _overlay_message(view: GraphView, overlay: Overlay, name: str, key: str, focus: str, run: Run | None) -> dict[str, object]:
-    shown = view.showing(view.place_of(focus)) if focus else None
-    data = {**overlay.as_data(), "hash": name, "key": key, "focus": shown.id if shown is not None else ""}
-    if run is not None:
-        tracks = [track.as_data() for track in run.tracks]
-        data |= {"run": run.name, "step": run.step, "steps": run.steps, "over": run.over, "tracks": tracks}
-        data |= {"reported": run.reported, "moved": run.moved, "plays": run.plays}
-    return data
+def _tell_ask(key: str, run: Run) -> None:
+    step = read_ask(getattr(widget(key), "ask", None), run.name)
+    if step is not None:
+        run.on_ask(step)

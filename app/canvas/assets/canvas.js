@@ -1,11 +1,6 @@
 // The canvas: one per place on the page; keeps its picture while overlays come and go.
 
 const UNFOLDABLE = 2500; // milliseconds without an answer after which a picture that is too dense is laid out all the same
-const LINES = [
-  ["back", "back edge: to the next iteration"],
-  ["input_map", "port map: in and out of a body"],
-  ["branch", "chosen by the condition"],
-];
 
 class Canvas {
   constructor(parent, key) {
@@ -30,10 +25,11 @@ class Canvas {
       <div class="notice" role="status"></div>`;
     parent.append(this.root);
     const find = (name) => this.root.querySelector(name);
-    Object.assign(this, { stage: find(".stage"), wrapper: find(".wrapper"), tooltip: find(".tooltip"), notice: find(".notice"), legend: find(".legend"), trace: find(".trace") });
+    Object.assign(this, { stage: find(".stage"), wrapper: find(".wrapper"), notice: find(".notice"), legend: find(".legend"), trace: find(".trace") });
     this.camera = new Camera(this.stage, this.wrapper, find(".overview"));
     this.camera.onChange = () => this.structure && shared.viewports.set(this.place, { x: this.camera.x, y: this.camera.y, k: this.camera.k });
     this.ring = new Ring();
+    this.tooltip = new Tooltip(find(".tooltip"));
     this.following = true;
     this.playback = new Playback(this);
     this.listen();
@@ -52,7 +48,7 @@ class Canvas {
     this.stage.addEventListener("dblclick", (event) => this.doubleClicked(event));
     this.stage.addEventListener("pointermove", (event) => this.hover(event));
     this.stage.addEventListener("pointerleave", () => {
-      this.tooltip.classList.remove("on");
+      this.tooltip.hide();
       this.reveal("");
     });
     this.root.addEventListener("keydown", (event) => this.pressed(event));
@@ -160,19 +156,9 @@ class Canvas {
 
   hover(event) {
     const { id, group } = this.target(event);
-    const node = this.structure?.nodes[id];
-    this.reveal(node ? id : "");
-    if (!group || this.stage.classList.contains("dragging")) return this.tooltip.classList.remove("on");
-    const edge = this.structure.edges[id];
-    const lines = node ? [node.tooltip ?? node.title, ...(this.overlay?.values?.[id] ?? []).map((text, k) => text && `value ${node.outputs > 1 ? `${k}: ` : ""}${text}`)] : edge ? this.describe(id, edge) : [];
-    const text = lines.filter(Boolean).join("\n");
-    this.tooltip.classList.toggle("on", Boolean(text));
-    if (!text) return;
-    if (this.tooltip.textContent !== text) this.tooltip.textContent = text;
-    const area = this.root.getBoundingClientRect();
-    const x = Math.min(event.clientX - area.left + 16, area.width - this.tooltip.offsetWidth - 8);
-    const y = Math.min(event.clientY - area.top + 18, area.height - this.tooltip.offsetHeight - 8);
-    this.tooltip.style.transform = `translate(${Math.max(4, x)}px, ${Math.max(4, y)}px)`;
+    this.reveal(this.structure?.nodes[id] ? id : "");
+    if (!group || this.stage.classList.contains("dragging")) this.tooltip.hide();
+    else this.tooltip.show(wordsOf(id, this.structure, this.overlay), event, this.root.getBoundingClientRect());
   }
 
   /** Lines into boxes of outer values are seen while one of their ends is pointed at or selected. */
@@ -181,14 +167,6 @@ class Canvas {
     Object.assign(this, { pointed, revealed: this.selected });
     const ends = [pointed, this.selected].filter(Boolean);
     for (const { group, source, target } of this.latent) group.toggleAttribute("data-shown", ends.includes(source) || ends.includes(target));
-  }
-
-  describe(id, edge) {
-    const names = { back: "back edge", again: "decides whether another iteration runs", input_map: "port map", output_map: "port map", merge: "becomes the If's output" };
-    const source = this.structure.nodes[edge.source];
-    const [now, before] = this.overlay?.backs?.[id] ?? [];
-    const value = (this.overlay?.values?.[edge.source] ?? []).find(Boolean);
-    return [[names[edge.kind], [edge.label, this.overlay?.slices?.[id]].filter(Boolean).join(" · ")].filter(Boolean).join(": "), source && `from ${source.title} ${source.name ?? ""}`, now && `to the next iteration: ${now}`, before && `this iteration began with: ${before}`, !now && value];
   }
 
   /** After folding, what was clicked stays where it was. */
@@ -238,7 +216,7 @@ class Canvas {
     this.root.dataset.milliseconds = Math.round(geometry.milliseconds);
     this.camera.show(svg);
     this.prepareOverview();
-    this.writeLegend();
+    this.legend.replaceChildren(...legendOf(structure));
     this.look(moved);
     this.receive(shared.overlays.get(this.key));
   }
@@ -344,22 +322,6 @@ class Canvas {
   prepareOverview() {
     const style = getComputedStyle(this.root);
     this.camera.prepareOverview(this.structure, this.geometry, (name) => style.getPropertyValue(name).trim());
-  }
-
-  writeLegend() {
-    const rows = Object.entries(this.structure.families).map(([family, text]) => this.legendRow(`swatch ${family}`, text));
-    const kinds = new Set(Object.values(this.structure.edges).map((edge) => edge.kind));
-    const lines = LINES.filter(([kind]) => kinds.has(kind)).map(([kind, text]) => this.legendRow(`sample ${kind}`, text));
-    const states = [["state current", "runs next"], ["state selected", "selected"], ["state stop", "breakpoint"]].map(([name, text]) => this.legendRow(name, text));
-    this.legend.replaceChildren(...rows, ...lines, ...states);
-  }
-
-  legendRow(name, text) {
-    const row = document.createElement("div");
-    const mark = document.createElement("i");
-    mark.className = name;
-    row.append(mark, text);
-    return row;
   }
 }
 
