@@ -34,8 +34,8 @@ def gelu(data: Array, /, *, approximation_mode: str = "erf") -> Array:
     inner *= real(math.sqrt(2 / math.pi))
     inner = np.tanh(inner, out=inner) if isinstance(inner, np.ndarray) else np.tanh(inner)
     inner += 1
-    inner *= data
     inner *= real(0.5)
+    inner *= data
     return inner
 
 

@@ -54,7 +54,7 @@ def hsigmoid(data: Array, /) -> Array:
 @through_float
 def hswish(data: Array, /) -> Array:
     """x times (x + 3 cut to 0 .. 6), divided by 6. Page activation/hswish-4."""
-    return data * np.minimum(np.maximum(data + 3, 0), 6) / 6
+    return data * (np.minimum(np.maximum(data + 3, 0), 6) / 6)
 
 
 def prelu(data: Array, slope: Array, /) -> Array:

@@ -44,13 +44,13 @@ def original_coordinates(axis: Axis, mode: str) -> np.ndarray:
         return resized
     match mode:
         case "pytorch_half_pixel":
-            return (resized + half) / scale - half if axis.resized > 1 else np.zeros(1, _F32)
+            return (resized + half) / scale - half if axis.resized > 1 else np.zeros_like(resized)
         case "asymmetric":
             return resized / scale
         case "tf_half_pixel_for_nn":
             return (resized + half) / scale
         case "align_corners":
-            return np.zeros(1, _F32) if axis.resized == 1 else resized * _F32(axis.length - 1) / _F32(axis.resized - 1)
+            return np.zeros_like(resized) if axis.resized <= 1 else resized * _F32(axis.length - 1) / _F32(axis.resized - 1)
         case _:
             return (resized + half) / scale - half
 

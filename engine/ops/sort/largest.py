@@ -28,6 +28,8 @@ _BLOCK = 1 << 15
 """So many of these numbers stay in a processor's cache."""
 _FEW_ROUNDS = 5
 """So few elements along a short axis, when it is not the last one, are found one after the other."""
+_NARROW = 256
+"""So few numbers side by side are too few for one of numpy's inner loops: the axis is laid out first."""
 
 
 def top_k(
@@ -70,6 +72,8 @@ def _places(keys: np.ndarray, along: int, count: int, largest: bool) -> np.ndarr
     if along == keys.ndim - 1:
         return _best(keys, count, largest)
     few = 0 < count <= _FEW_ROUNDS and keys.shape[along] <= _SHORT
+    if few and along > 0 and prod(keys.shape[along + 1 :]) <= _NARROW:
+        return np.moveaxis(_places(np.moveaxis(keys, along, 0).copy(order="C"), 0, count, largest), 0, along)
     found = _in_rounds(keys, along, count, largest) if few else None
     if found is None:
         found = np.moveaxis(_best(np.moveaxis(keys, along, -1).copy(order="C"), count, largest), -1, along)

@@ -74,6 +74,16 @@ def test_interpolate_by_scales(mode: str, scales: tuple[float, float]) -> None:
     agree("Interpolate", 11, inputs, texts, constant=(1, 2))
 
 
+@pytest.mark.parametrize("coordinates", ["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "linear_onnx", "cubic"])
+def test_interpolate_to_nothing(mode: str, coordinates: str) -> None:
+    """A scale may leave nothing of an axis; OpenVINO ends its process over some of these."""
+    inputs = [IMAGE[..., :1], np.array([0.8, 2.0], np.float32), np.array([3, 2], np.int64)]
+    texts = {"mode": mode, "shape_calculation_mode": "scales", "coordinate_transformation_mode": coordinates}
+    (resized,) = ours("Interpolate", 11, inputs, texts)
+    assert resized.shape == (*IMAGE.shape[:2], 2 * IMAGE.shape[2], 0)
+
+
 def test_interpolate_length_is_a_product_of_floats() -> None:
     """10 times the f32 nearest to 0.7 is 7 in f32, and a little less in f64."""
     inputs = [_whole_image(10), np.array([0.7, 0.9], np.float32), np.array([2, 3], np.int64)]
