@@ -147,7 +147,8 @@ def _ribbon(found: Matrix, row: Row) -> lanes.Lane | None:
 def _marks(found: Matrix, row: Row, lane: int) -> list[lanes.Mark]:
     marks: list[lanes.Mark] = []
     if row.first_not_finite is not None:
-        words = f"first NaN or infinity: iteration {row.first_not_finite + 1:,}"
+        first = "first NaN or infinity" if row.is_whole else "first NaN or infinity of the iterations shown"
+        words = f"{first}: iteration {row.first_not_finite + 1:,}"
         marks.append(lanes.Mark(found.column_of(row.first_not_finite), "nan", words, lane))
     elif row.first_change is not None and row.first_change > 1:
         marks.append(lanes.Mark(found.column_of(row.first_change), "now", f"first change: iteration {row.first_change + 1:,}", lane))

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
-
 import streamlit as st
 
 import engine
 from app import actions, markup
-from app.session import Session
+from app.first_odd import first_odd
+from app.session import Session, current
 from app.wording import name_of, path_words
 from engine.errors import EngineError
-from engine.explain.icicle import first_not_finite
 from engine.explain.verdict import verdict
 from engine.ir.model import Model
 from engine.view.boxes import short_name
 from engine.view.preview import value_preview
 
-_odd: WeakKeyDictionary[engine.Debugger, tuple[int, str] | None] = WeakKeyDictionary()
-"""Step and address of the first NaN or infinity of runs that are over."""
 _FIRST = (
     "Press <kbd>→</kbd> or <b>Step</b>: the next operation runs, and its value appears on its wire.",
     '<span class="quiet"><kbd>Shift</kbd> <kbd>→</kbd> runs a whole iteration, <kbd>End</kbd> everything, <kbd>←</kbd> goes back.</span>',
@@ -37,15 +33,31 @@ def show(session: Session, decided: str | None) -> None:
 
 
 def _to_the_first_odd(debugger: engine.Debugger) -> None:
-    """Once nothing more will run: the way to the first NaN, where there is one."""
+    """Once nothing more will run: the way to the first NaN, where there is one; and to look on, where that took too long to be seen."""
     if debugger.state == "paused":
         return
-    if debugger not in _odd:
-        _odd[debugger] = first_not_finite(debugger)
-    found = _odd[debugger]
-    if found is not None:
-        where = markup.plain(f"First NaN or infinity: {' › '.join(path_words(found[1])[1:])}")
-        st.button("First NaN", key="verdict_nan", icon=":material/error:", help=where, on_click=_go, args=found, width="content")
+    found = first_odd(debugger)
+    if found.step is not None:
+        what = "First NaN or infinity" if found.is_certain else "NaN or infinity, perhaps not the first"
+        where = markup.plain(f"{what}: {' › '.join(path_words(found.address)[1:])}")
+        st.button(
+            "First NaN" if found.is_certain else "A NaN",
+            key="verdict_nan",
+            icon=":material/error:",
+            help=where,
+            on_click=_go,
+            args=(found.step, found.address),
+            width="content",
+        )
+    if not found.is_certain:
+        told = markup.plain(f"{found.sentence} This looks at the rest, for up to 20 seconds.")
+        st.button("Look for NaN", key="verdict_look", icon=":material/search:", help=told, on_click=_look, type="tertiary", width="content")
+
+
+def _look() -> None:
+    debugger = current().debugger
+    if debugger is not None:
+        first_odd(debugger, thoroughly=True)
 
 
 def _go(step: int, address: str) -> None:

@@ -9,9 +9,10 @@ import streamlit as st
 
 import engine
 from app import actions, markup
+from app.first_odd import first_odd
 from app.parts import lanes
 from app.session import Session, current
-from engine.explain.icicle import Icicle, Span, begin, first_not_finite, icicle, pauses
+from engine.explain.icicle import Icicle, Span, begin, icicle, pauses
 from engine.ir.address import decode
 from engine.ops.values import is_tensor
 from engine.run.plan import LoopRegion, Program
@@ -86,9 +87,10 @@ def chart_of(debugger: engine.Debugger, run: Icicle, colour: Colour | None) -> l
         for one in run.lanes
     ]
     marks = [lanes.Mark(step, "stop", words) for step, words in pauses(debugger)]
-    odd = first_not_finite(debugger)
-    if odd is not None:
-        marks.append(lanes.Mark(odd[0], "nan", f"first NaN or infinity: {odd[1]}"))
+    odd = first_odd(debugger)
+    if odd.step is not None:
+        first = "first NaN or infinity" if odd.is_certain else "NaN or infinity, perhaps not the first"
+        marks.append(lanes.Mark(odd.step, "nan", f"{first}: {odd.address}"))
     return lanes.Chart(f"{run.steps:,} steps of the run in {len(run.lanes)} lanes", "step", max(run.steps, 1), drawn, marks)
 
 

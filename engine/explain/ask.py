@@ -12,7 +12,8 @@ from engine.debug.breakpoints import ITERATION
 from engine.debug.debugger import Debugger
 from engine.debug.expression import Expression, parse
 from engine.errors import EngineError, ExpressionError, shorten
-from engine.explain.history import evenly, scalar_column
+from engine.explain.columns import Columns, Recorded
+from engine.explain.history import evenly
 from engine.explain.verdict import execution
 from engine.ops.values import is_tensor
 from engine.run.plan import Program
@@ -79,7 +80,7 @@ class _Source:
     def __init__(self, debugger: Debugger, program: Program, first: int, end: int) -> None:
         self.debugger, self.program = debugger, program
         self.first, self.end = first, end
-        self._columns: dict[int, np.ndarray | None] = {}
+        self._columns = Columns(debugger, Recorded(debugger), program, np.arange(first, end))
 
     def check(self, expression: Expression) -> None:
         """``ExpressionError`` for a name that no iteration can have."""
@@ -122,12 +123,9 @@ class _Source:
         return None
 
     def _in_body(self, slot: int, iteration: int, name: str) -> Any:
-        if slot not in self._columns:
-            complete = self.debugger.has_run(self.program, self.end - 1, slot)
-            self._columns[slot] = scalar_column(self.debugger, self.program, slot, self.first, self.end) if complete else None
-        column = self._columns[slot]
+        column = self._columns.column(slot) if self.debugger.has_run(self.program, self.end - 1, slot) else None
         if column is not None:
-            return column[iteration]
+            return column.values[iteration] if column.varies else column.values
         return self._outside(self.program, self.first + iteration, slot, name)
 
     def _outside(self, program: Program, row: int, slot: int, name: str) -> Any:

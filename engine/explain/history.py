@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,14 @@ import numpy as np
 from engine.debug.debugger import Debugger
 from engine.debug.lookup import iteration_rows
 from engine.errors import AddressError, EngineError
+from engine.explain.columns import Columns, Recorded
 from engine.ir.address import ANY_ITERATION, Address, Segment
-from engine.ops.values import as_array
-from engine.run.execute import computing
-from engine.run.plan import LoopRegion, Program
+from engine.ops.values import as_array, is_tensor
+from engine.run.plan import Program
 
 _MOST_COMPUTED = 20_000
 """Iterations that are computed one by one; beyond that, only bodies whose operations work on whole columns."""
+_NUMBERS = "biufV"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,32 +42,38 @@ class History:
 
     address: str
     """With ``[*]`` for the loop."""
-    scalars: np.ndarray | None
-    """One number for each iteration, where every value is a scalar or has one element."""
+    column: np.ndarray | None
+    """All values, one along the first axis for each iteration, where every one has the same shape and type."""
     values: tuple[Any, ...] = ()
-    """The value of each iteration where they are no scalars; None where the place did not run in that iteration."""
+    """The value of each iteration where they have not; None where the place did not run in that iteration."""
 
     def __len__(self) -> int:
-        return len(self.values) if self.scalars is None else len(self.scalars)
+        return len(self.values if self.column is None else self.column)
+
+    @cached_property
+    def scalars(self) -> np.ndarray | None:
+        """One number for each iteration, where every value is a scalar or has one element."""
+        if self.column is None or self.column.dtype.kind not in _NUMBERS or self.column[:1].size != 1:
+            return None
+        return self.column.reshape(-1)
 
     @cached_property
     def summaries(self) -> tuple[Summary | None, ...]:
         """One summary for each iteration."""
-        items = self.values if self.scalars is None else tuple(self.scalars)
-        return tuple(None if item is None else summarise(item) for item in items)
+        return tuple(None if item is None else summarise(item) for item in (self.values if self.column is None else self.column))
 
     @cached_property
     def first_not_finite(self) -> int | None:
         """The first iteration whose value holds a NaN or an infinity."""
-        if self.scalars is not None:
-            odd = np.flatnonzero(~np.isfinite(_numbers(self.scalars)))
-            return int(odd[0]) if len(odd) else None
-        return next((at for at, one in enumerate(self.summaries) if one is not None and one.not_finite), None)
+        if self.column is None:
+            return next((at for at, one in enumerate(self.values) if one is not None and not is_finite(one)), None)
+        odd = ~finite_rows(self.column)
+        return int(odd.argmax()) if odd.any() else None
 
     @cached_property
     def first_change(self) -> int | None:
         """The first iteration whose value differs from that of the iteration before."""
-        changed = self._changes()
+        changed = self._changes
         return int(changed[0]) + 1 if len(changed) else None
 
     @cached_property
@@ -74,33 +81,35 @@ class History:
         """The iteration from which the value stays the same to the end; None when it still changes in the last."""
         if len(self) < 2:
             return None
-        changed = self._changes()
+        changed = self._changes
         start = int(changed[-1]) + 1 if len(changed) else 0
         return start if start < len(self) - 1 else None
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
         """Runs of equal shape: first iteration, last iteration, shape."""
-        if self.scalars is not None:
-            return ((0, len(self) - 1, ()),) if len(self) else ()
+        if self.column is not None:
+            return ((0, len(self) - 1, self.column.shape[1:]),) if len(self) else ()
         runs: list[tuple[int, int, tuple[int, ...]]] = []
         for at, one in enumerate(self.values):
             if one is None:
                 continue
-            shape = np.shape(one)
+            shape = np.shape(as_array(one))
             if runs and runs[-1][2] == shape and runs[-1][1] == at - 1:
                 runs[-1] = (runs[-1][0], at, shape)
             else:
                 runs.append((at, at, shape))
         return tuple(runs)
 
+    @cached_property
     def _changes(self) -> np.ndarray:
-        if self.scalars is not None:
-            one, other = self.scalars[:-1], self.scalars[1:]
-            same = (one == other) | ((one != one) & (other != other))
-            return np.flatnonzero(~same)
-        digests = [one.digest if one is not None else "" for one in self.summaries]
-        return np.array([at for at in range(len(digests) - 1) if digests[at] != digests[at + 1]], np.int64)
+        """The iterations after which the value is another: of another shape, type or content; NaN equals NaN, and -0 equals 0."""
+        if self.column is None:
+            pairs = enumerate(pairwise(self.values))
+            return np.array([at for at, (one, other) in pairs if not _are_equal(one, other)], np.int64)
+        one, other = self.column[:-1], self.column[1:]
+        same = (one == other) | ((one != one) & (other != other))
+        return np.flatnonzero(~same.reshape(len(same), -1).all(axis=1))
 
 
 def history(debugger: Debugger, address: str) -> History:
@@ -111,21 +120,49 @@ def history(debugger: Debugger, address: str) -> History:
     parsed = Address.parse(address)
     program, slot, first_row, end_row = iteration_rows(debugger, parsed)
     place = _starred(parsed)
-    columns = _Columns(debugger, program, first_row, end_row)
-    scalars = columns.scalars(slot)
-    if scalars is not None:
-        return History(place, scalars)
+    if end_row > first_row:
+        column = Columns(debugger, Recorded(debugger), program, np.arange(first_row, end_row)).column(slot)
+        if column is not None:
+            return History(place, np.asarray(column.of(end_row - first_row)))
     if end_row - first_row > _MOST_COMPUTED:
         raise EngineError(f"{place}: {end_row - first_row:,} iterations are more than the {_MOST_COMPUTED:,} that are computed one by one")
     values = tuple(_value(debugger, program, row, slot) for row in range(first_row, end_row))
-    arrays = [as_array(value) for value in values if value is not None]
-    if len(arrays) == len(values) and _are_numbers_of_one_type(arrays):
-        return History(place, np.concatenate([one.reshape(1) for one in arrays]))
-    return History(place, None, values)
+    return of_values(place, values)
 
 
-def _are_numbers_of_one_type(arrays: Sequence[np.ndarray]) -> bool:
-    return bool(arrays) and all(one.size == 1 and one.dtype == arrays[0].dtype and one.dtype.kind in "biuf" for one in arrays)
+def of_values(address: str, values: tuple[Any, ...]) -> History:
+    """The history of values that are at hand, one for each iteration."""
+    arrays = [np.asarray(value) for value in values if value is not None and is_tensor(value)]
+    alike = bool(arrays) and len(arrays) == len(values) and len({(one.shape, one.dtype) for one in arrays}) == 1
+    if alike and arrays[0].dtype.kind in _NUMBERS and not arrays[0].dtype.names and arrays[0].size == 1:
+        return History(address, np.stack(arrays))
+    return History(address, None, values)
+
+
+def is_finite(value: Any) -> bool:
+    """Whether a value, or a sequence of them, holds neither a NaN nor an infinity; what is no tensor of floats holds none."""
+    if isinstance(value, tuple):
+        return all(is_finite(one) for one in value)
+    return not is_tensor(value) or bool(finite_rows(np.asarray(value).reshape(1, -1))[0])
+
+
+def finite_rows(column: np.ndarray) -> np.ndarray:
+    """For each entry along the first axis, whether it holds neither a NaN nor an infinity."""
+    if column.dtype.kind not in "fV" or column.dtype.names or not column.size:
+        return np.ones(len(column), bool)
+    numbers = column.astype(np.float32) if column.dtype.kind == "V" else column
+    return np.asarray(np.isfinite(numbers).reshape(len(numbers), -1).all(axis=1))
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    if one is None or other is None:
+        return one is other
+    first, second = as_array(one), as_array(other)
+    if (first.shape, first.dtype) != (second.shape, second.dtype):
+        return False
+    if first.dtype.names or first.dtype == object:
+        return bool(first.reshape(-1).tolist() == second.reshape(-1).tolist())
+    return bool(((first == second) | ((first != first) & (second != second))).all())
 
 
 def evenly(total: int, most: int) -> list[int]:
@@ -136,11 +173,6 @@ def evenly(total: int, most: int) -> list[int]:
     """
     found: list[int] = np.unique(np.linspace(0, max(total - 1, 0), min(total, most)).round().astype(np.int64)).tolist()
     return found
-
-
-def scalar_column(debugger: Debugger, program: Program, slot: int, first: int, end: int) -> np.ndarray | None:
-    """The scalars of a slot of a loop's body in rows ``first`` to ``end`` (not included), all at once; None where that cannot be."""
-    return _Columns(debugger, program, first, end).scalars(slot)
 
 
 def summarise(value: Any) -> Summary:
@@ -180,109 +212,3 @@ def _starred(address: Address) -> str:
             segments[place] = Segment(segments[place].label, ANY_ITERATION)
             return str(Address(tuple(segments), address.output))
     raise AddressError(f"{address} lies in no loop")
-
-
-class _Columns:
-    """Whole columns of scalars: carried state as recorded, everything else computed over all iterations at once.
-
-    Only where every operation on the way has a Python expression that is elementwise, so that whole columns give bit for bit
-    what each iteration gave.
-    """
-
-    def __init__(self, debugger: Debugger, program: Program, first: int, end: int) -> None:
-        self.debugger = debugger
-        self.program = program
-        self.first, self.end = first, end
-        self.found: dict[int, np.ndarray] = {}
-        self.changed: dict[int, dict[int, Any]] = {}
-        machine = debugger.machine
-        machine.ledger.pack()
-        self.rows = machine.ledger.rows.get(program.index)
-
-    def scalars(self, slot: int) -> np.ndarray | None:
-        region = self.program.parent.instructions[self.program.owner].region if self.program.parent else None
-        if not isinstance(region, LoopRegion) or self.rows is None or self.rows.stride != 1 or self.rows.begun < self.end:
-            return None
-        order = self._order(slot)
-        if order is None or not self._bind(region, order) or not self._bind_changed():
-            return None
-        with computing():
-            for number in order:
-                instruction = self.program.instructions[number]
-                call = instruction.kernel if self.changed else instruction.call
-                assert call is not None
-                made = call(*(self._operand(one) for one in instruction.inputs))
-                self._put(instruction.outputs[0], np.broadcast_to(made, (self.end - self.first,)))
-        return self.found.get(slot)
-
-    def _order(self, slot: int) -> list[int] | None:
-        """The instructions that the slot depends on; None when one of them is not elementwise."""
-        needed: set[int] = set()
-        waiting = [slot]
-        while waiting:
-            number = self.program.producer.get(waiting.pop())
-            if number is None or number in needed:
-                continue
-            instruction = self.program.instructions[number]
-            if not instruction.symbol:
-                return None
-            needed.add(number)
-            waiting.extend(instruction.inputs)
-        return sorted(needed)
-
-    def _bind(self, region: LoopRegion, order: list[int]) -> bool:
-        """Columns for the Parameters in use; False when one holds no scalars, or is another part of a tensor in each iteration."""
-        used = {one for number in order for one in self.program.instructions[number].inputs} or self.program.parameter_slots
-        assert self.rows is not None
-        for carried in region.carried:
-            column = self.rows.whole(carried.parameter)
-            if column is not None and column.ndim == 1:
-                self.found[carried.parameter] = column[self.first : self.end]
-            elif carried.parameter in used:
-                return False
-        if any(sliced.parameter in used for sliced in region.sliced):
-            return False
-        for counter in region.counters:
-            if counter.shape and counter.parameter in used:
-                return False
-            self.found[counter.parameter] = np.arange(self.end - self.first, dtype=counter.element_type.dtype)
-        rest = used - self.found.keys() - self.program.producer.keys()
-        return all(np.ndim(self._operand(one)) == 0 for one in rest)
-
-    def _changed(self) -> dict[int, dict[int, Any]]:
-        """What was set by hand in these rows: values by slot and row, counted from the first."""
-        found: dict[int, dict[int, Any]] = {}
-        changes, executions = self.debugger.plan.changes, self.debugger.timeline.executions
-        for change in changes.by_program.get(self.program.index, ()) if changes else ():
-            row = executions.row(self.program, change.iterations)
-            if row is not None and self.first <= row < self.end:
-                found.setdefault(change.slot, {})[row - self.first] = change.value
-        return found
-
-    def _bind_changed(self) -> bool:
-        """The same for what is no operation; False where what was set is no scalar."""
-        self.changed = self._changed()
-        for slot, at in self.changed.items():
-            if any(np.ndim(value) for value in at.values()):
-                return False
-            if slot not in self.program.producer:
-                same = next((row for row in range(self.end - self.first) if row not in at), 0)
-                value = self.debugger.values.get(self.debugger.timeline, self.program, self.first + same, slot)
-                if np.ndim(value):
-                    return False
-                self._put(slot, self.found.get(slot, np.full(self.end - self.first, value)))
-        return True
-
-    def _put(self, slot: int, column: np.ndarray) -> None:
-        """A column, with what was set by hand."""
-        at = self.changed.get(slot)
-        if at:
-            column = np.array(column)
-            for row, value in at.items():
-                column[row] = value
-        self.found[slot] = column
-
-    def _operand(self, slot: int) -> Any:
-        if slot in self.found:
-            return self.found[slot]
-        return self.debugger.values.get(self.debugger.timeline, self.program, self.first, slot)

@@ -9,17 +9,13 @@ from itertools import islice
 import numpy as np
 
 from engine.debug.debugger import Debugger
-from engine.debug.names import value_names
 from engine.debug.past import next_match
 from engine.ir.address import decode
-from engine.ops.values import as_array
-from engine.run.plan import LoopRegion, Program
+from engine.run.plan import Program
 from engine.trace.timeline import Level, Moment
 
 MOST_LANES = 12
 MOST_MARKS = 200
-_MOST_LOOKED_AT = 1 << 22
-"""Elements that are searched for NaN: more would be felt."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,73 +140,3 @@ def pauses(debugger: Debugger) -> list[tuple[int, str]]:
             if one.iterations and None not in one.iterations:
                 break
     return found
-
-
-def first_not_finite(debugger: Debugger) -> tuple[int, str] | None:
-    """The first moment at which a loop's carried state, what made that, or a value of the outermost graph holds a NaN or an infinity.
-
-    Step and address.
-    """
-    debugger.machine.ledger.pack()
-    return min([*_carried(debugger), *_outermost(debugger)], default=None)
-
-
-def _carried(debugger: Debugger) -> Iterator[tuple[int, str]]:
-    timeline = debugger.timeline
-    for _, instruction in debugger.plan.regions:
-        if not isinstance(instruction.region, LoopRegion):
-            continue
-        program = instruction.region.program
-        rows = debugger.machine.ledger.rows.get(program.index)
-        if rows is None or rows.forget:
-            continue
-        names = value_names(program)
-        for one in instruction.region.carried:
-            column = rows.whole(one.parameter)
-            row = None if column is None else _first_odd(column)
-            if row is not None:
-                row *= rows.stride
-                made = _maker(debugger, program, row) if rows.stride == 1 else None
-                yield made or (timeline.step_at(program, row, 0), f"{timeline.address(program, row)}/{names[one.parameter]}")
-
-
-def _maker(debugger: Debugger, program: Program, row: int) -> tuple[int, str] | None:
-    """The first operation of the iteration before that made such a value; None in a loop's first iteration."""
-    timeline = debugger.timeline
-    if not timeline.executions.parent_row(program, row)[1]:
-        return None
-    left = _MOST_LOOKED_AT
-    for number, instruction in enumerate(program.instructions):
-        for slot in instruction.outputs:
-            value = as_array(debugger.values.get(timeline, program, row - 1, slot))
-            left -= value.size + 64
-            if left < 0:
-                return None
-            if _first_odd(value.reshape(1, -1)) is not None:
-                return timeline.step_at(program, row - 1, number + 1), f"{timeline.address(program, row - 1)}/{instruction.label}"
-    return None
-
-
-def _outermost(debugger: Debugger) -> Iterator[tuple[int, str]]:
-    main = debugger.plan.main
-    left = _MOST_LOOKED_AT
-    for number, instruction in enumerate(main.instructions):
-        if not all(debugger.has_run(main, 0, slot) for slot in instruction.outputs):
-            return
-        for slot in instruction.outputs:
-            value = as_array(debugger.machine.values[slot])
-            left -= value.size + 64
-            if left < 0:
-                return
-            if _first_odd(value.reshape(1, -1)) is not None:
-                yield debugger.timeline.step_at(main, 0, number + 1), f"main/{instruction.label}"
-                return
-
-
-def _first_odd(column: np.ndarray) -> int | None:
-    """Number of the first entry that is not finite."""
-    if column.dtype.kind not in "fV" or column.dtype.names or column.size > _MOST_LOOKED_AT or not column.size:
-        return None
-    numbers = column.astype(np.float32) if column.dtype.kind == "V" else column
-    odd = ~np.isfinite(numbers).reshape(len(numbers), -1).all(axis=1)
-    return int(odd.argmax()) if odd.any() else None

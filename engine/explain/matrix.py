@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +12,8 @@ import numpy as np
 from engine.debug.debugger import Debugger
 from engine.debug.names import region_number, value_names
 from engine.errors import EngineError
-from engine.explain.history import History, evenly, scalar_column
+from engine.explain.columns import Columns, Recorded
+from engine.explain.history import History, evenly, is_finite, of_values
 from engine.explain.verdict import execution
 from engine.ir.address import decode
 from engine.ops.values import is_tensor
@@ -57,6 +57,8 @@ class Row:
     first_not_finite: int | None
     first_change: int | None
     fixed_from: int | None
+    is_whole: bool
+    """Whether all iterations were looked at; otherwise there may be an earlier NaN than ``first_not_finite``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,17 +136,22 @@ class _Filler:
         self.columns: dict[int, np.ndarray] = {}
         self.found: dict[tuple[int, int], Any] = {}
         self.late = False
+        self._recorded = Recorded(debugger)
+        self._at_once: dict[int, Columns] = {}
+        """By the row after the last."""
 
     def column(self, slot: int) -> np.ndarray | None:
-        """The scalars of all iterations that have computed them: the last one may still be on its way."""
+        """The numbers of all iterations that have computed them: the last one may still be on its way."""
         end = self.end if self.debugger.has_run(self.program, self.end - 1, slot) else self.end - 1
         if end - self.first < 2 or not self.debugger.has_run(self.program, end - 1, slot):
             return None
-        column = scalar_column(self.debugger, self.program, slot, self.first, end)
-        if column is not None and column.dtype.kind in "biuf":
-            self.columns[slot] = column
-            return column
-        return None
+        if end not in self._at_once:
+            self._at_once[end] = Columns(self.debugger, self._recorded, self.program, np.arange(self.first, end))
+        column = self._at_once[end].column(slot)
+        if column is None or np.asarray(column.values).dtype.kind not in "biuf":
+            return None
+        self.columns[slot] = np.asarray(column.of(end - self.first))
+        return self.columns[slot]
 
     def compute(self, slots: list[int]) -> None:
         """Iteration by iteration, last slots first: one replay of a body gives all that its values depend on."""
@@ -166,22 +173,26 @@ class _Filler:
             return
 
     def cells(self, slot: int) -> tuple[Cell | None, ...]:
-        if slot in self.columns:
-            column = self.columns[slot]
-            found = [_scalar_cell(value, number) for value, number in zip(column, column.astype(np.float64).tolist(), strict=True)]
-            return tuple(found[one] if one < len(found) else None for one in self.chosen)
+        column = self.columns.get(slot)
+        if column is not None:
+            return tuple(cell(column[one]) if one < len(column) else None for one in self.chosen)
         return tuple(cell(self.found[slot, one]) if (slot, one) in self.found else None for one in self.chosen)
 
-    def history(self, slot: int) -> History | None:
-        """Of all iterations; None when only some of them were looked at."""
+    def history(self, slot: int) -> History:
+        """Of all iterations, or of those that were looked at."""
         if slot in self.columns:
             return History("", self.columns[slot])
         values = [self.found.get((slot, one)) for one in self.chosen]
         while values and values[-1] is None:
             values.pop()
-        if len(self.chosen) < self.end - self.first or any(one is None for one in values):
-            return None
-        return History("", None, tuple(values))
+        return of_values("", tuple(values))
+
+    def is_whole(self, slot: int) -> bool:
+        """Whether all iterations were looked at, but perhaps the last, which may still be on its way."""
+        if slot in self.columns:
+            return True
+        missing = [one for one in self.chosen if (slot, one) not in self.found]
+        return len(self.chosen) == self.end - self.first and missing in ([], self.chosen[-1:])
 
 
 def cell(value: Any) -> Cell:
@@ -199,20 +210,16 @@ def cell(value: Any) -> Cell:
     finite = numbers[np.isfinite(numbers)]
     with np.errstate(all="ignore"):
         number = float(finite.mean()) if finite.size else None
-    return Cell(number, value, bool(finite.size < numbers.size))
-
-
-def _scalar_cell(value: Any, number: float) -> Cell:
-    finite = math.isfinite(number)
-    return Cell(number if finite else None, value, not finite)
+    return Cell(number, value, not is_finite(array))
 
 
 def _row(filled: _Filler, label: str, role: Role, slot: int) -> Row:
-    cells = filled.cells(slot)
-    over = filled.history(slot)
-    odd = over.first_not_finite if over else next((one for one, at in zip(filled.chosen, cells, strict=True) if at and at.odd), None)
-    changed, fixed = (over.first_change, over.fixed_from) if over else (None, None)
-    return Row(label, decode(label), role, slot, cells, odd, changed, fixed)
+    cells, over, whole = filled.cells(slot), filled.history(slot), filled.is_whole(slot)
+    odd = over.first_not_finite
+    if odd is not None and slot not in filled.columns:
+        odd = filled.chosen[odd]
+    changed, fixed = (over.first_change, over.fixed_from) if whole else (None, None)
+    return Row(label, decode(label), role, slot, cells, odd, changed, fixed, whole)
 
 
 def _branches(debugger: Debugger, program: Program, filled: _Filler) -> Iterator[Row]:
@@ -226,7 +233,7 @@ def _branches(debugger: Debugger, program: Program, filled: _Filler) -> Iterator
         cells = tuple(_branch_cell(int(part[one])) if one < len(part) else None for one in filled.chosen)
         history = History("", part)
         label = instruction.label
-        yield Row(label, decode(label), "branch", instruction.region.condition, cells, None, history.first_change, None)
+        yield Row(label, decode(label), "branch", instruction.region.condition, cells, None, history.first_change, None, True)
 
 
 def _branch_cell(taken: int) -> Cell:

@@ -68,16 +68,19 @@ def part(region: LoopRegion, sliced: Sliced, source: Any, iteration: int) -> Any
     if region.kind == SEQUENCE_MAP:
         return source
     axis = sliced.axis + source.ndim if sliced.axis < 0 else sliced.axis
-    size = sliced.part_size
-    length = source.shape[axis]
-    if region.kind == TENSOR_ITERATOR:
-        first = sliced.start + length if sliced.start < 0 else sliced.start
-        begin = first + iteration * size if sliced.stride > 0 else first - (iteration + 1) * size + 1
-    else:
-        begin = iteration * size if sliced.stride > 0 else length - (iteration + 1) * size
+    begin, size = part_begin(region, sliced, source.shape[axis], iteration), sliced.part_size
     if not sliced.whole_parts:
         return settle(source[(slice(None),) * axis + (begin,)])
     return entering(region, sliced.parameter, source[(slice(None),) * axis + (slice(begin, begin + size),)])
+
+
+def part_begin(region: LoopRegion, sliced: Sliced, length: int, iteration: Any) -> Any:
+    """Where part ``iteration`` begins along an axis of some length; of many iterations at once, too."""
+    size = sliced.part_size
+    if region.kind != TENSOR_ITERATOR:
+        return iteration * size if sliced.stride > 0 else length - (iteration + 1) * size
+    first = sliced.start + length if sliced.start < 0 else sliced.start
+    return first + iteration * size if sliced.stride > 0 else first - (iteration + 1) * size + 1
 
 
 def entering(region: LoopRegion, parameter: int, value: Any) -> Any:

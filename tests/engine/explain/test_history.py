@@ -7,7 +7,7 @@ import pytest
 
 import engine
 from engine.errors import AddressError
-from engine.explain.history import history, summarise
+from engine.explain.history import History, history, of_values, summarise
 from tests.engine.debug.walks import model as walk
 from tests.engine.drafts import BOOL, F32, I64, Draft, loop
 from tests.engine.read.onnx_models import read
@@ -100,6 +100,47 @@ def test_shapes_over_time():
     debugger = engine.Debugger(main.model(), [np.zeros(2, np.float32)])
     debugger.run()
     assert history(debugger, "main/loop/body/longer").shapes == ((0, 0, (3,)), (1, 1, (4,)), (2, 2, (5,)))
+
+
+CHANGES = [
+    ([np.zeros((2, 3)), np.zeros((3, 2)), np.zeros((3, 2))], 1, 1),
+    ([np.float32(1), np.float64(1), np.float64(1)], 1, 1),
+    ([np.array([0.0, 1.0]), np.array([-0.0, 1.0]), np.array([0.0, 1.0])], None, 0),
+    ([np.array([np.nan]), np.array([np.nan]), np.array([1.0])], 2, None),
+    ([np.zeros(0), np.zeros(0)], None, 0),
+    ([np.zeros(0), np.zeros((0, 2)), np.zeros((0, 2))], 1, 1),
+    ([np.array(["a"], object), np.array(["a"], object), np.array(["b"], object), np.array(["b"], object)], 2, 2),
+    ([(np.zeros(2),), (np.zeros(2),), (np.zeros(2), np.ones(2))], 2, None),
+]
+"""Values, the first that differs from the one before, and that from which they stay the same."""
+
+
+@pytest.mark.parametrize(("values", "first", "fixed"), CHANGES)
+def test_when_values_change(values, first, fixed):
+    found = of_values("", tuple(values))
+    assert (found.first_change, found.fixed_from) == (first, fixed)
+    if len({np.shape(value) for value in values}) == 1 and isinstance(values[0], np.ndarray):
+        whole = History("", np.stack(values))
+        assert (whole.first_change, whole.fixed_from) == (first, fixed)
+
+
+def test_shapes_of_single_elements_are_theirs():
+    debugger = looping(lambda body, state: body.op("Add", state, body.const([1.0]), name="next"), start=[0], trips=5, shape=(1,))
+    assert history(debugger, "main/loop/body/next").shapes == ((0, 4, (1,)),)
+    assert history(debugger, "main/loop/body/next").scalars.tolist() == [1, 2, 3, 4, 5]
+    widened = of_values("", (np.float32(1), np.float32([1]), np.float32([[1]])))
+    assert widened.shapes == ((0, 0, ()), (1, 1, (1,)), (2, 2, (1, 1)))
+    assert widened.first_change == 1
+
+
+def test_tensors_of_many_iterations_are_had_at_once():
+    debugger = looping(
+        lambda body, state: body.op("Divide", state, body.const([2.0, 4.0]), name="less"), start=[1, 1], trips=50_000, shape=(2,)
+    )
+    found = history(debugger, "main/loop/body/less")
+    assert found.column.shape == (50_000, 2)
+    assert found.fixed_from == 149
+    assert found.first_change == 1
 
 
 def test_histories_lie_in_the_innermost_loop():

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import itertools
 
-import numpy as np
 import pytest
 
-import engine
-from engine.explain.icicle import begin, first_not_finite, icicle, pauses
+from engine.explain.icicle import begin, icicle, pauses
 from tests.engine.explain.runs import begun, finished
 
 
@@ -58,23 +56,6 @@ def test_breakpoints_are_found_in_what_has_run() -> None:
     steps = [step for step, _ in pauses(debugger)]
     assert len(steps) == 11
     assert steps[3] == steps[-1]
-
-
-def test_the_first_nan_or_infinity_of_a_run() -> None:
-    assert first_not_finite(finished("for_loop")) is None
-    debugger = engine.Debugger(
-        begun("diverging_training").model, {"weight": np.float32(1), "learning_rate": np.float32(1e30), "most_steps": 9}
-    )
-    debugger.run()
-    found = first_not_finite(debugger)
-    assert found is not None
-    step, address = found
-    assert not np.isfinite(debugger.value(address)).all()
-    debugger.seek(step)
-    assert address.startswith(debugger.frames()[-1].address)
-    assert debugger.cursor.previous == address  # where it was made, not where the next iteration begins with it
-    made = [debugger.value(one) for one in (f"{debugger.frames()[-1].address}/{name}" for name in ("weight", "learning_rate"))]
-    assert all(np.isfinite(one).all() for one in made)
 
 
 def test_nothing_has_run_yet() -> None:

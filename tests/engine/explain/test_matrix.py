@@ -7,6 +7,7 @@ import pytest
 
 import engine
 from engine.explain.matrix import Matrix, Row, matrix, step_of
+from tests.engine.drafts import BOOL, F32, I64, Draft, loop
 from tests.engine.explain.runs import begun, finished
 
 
@@ -92,3 +93,25 @@ def test_numbers_that_are_none_are_seen_at_once() -> None:
     assert all(
         cell is None or cell.odd == (not np.isfinite(cell.value).all()) for one in found.rows if one.role != "branch" for cell in one.cells
     )
+
+
+def test_what_only_some_iterations_tell_is_told_as_such() -> None:
+    """1,000 iterations of a matrix product, 200 of which are looked at: the first NaN among these is not called the first."""
+    main, body = Draft(), Draft()
+    x, state = main.parameter("x", F32, (1, 1)), body.parameter("state", F32, (1, 1))
+    away = body.op("MatMul", state, body.const([[1.0]]), transpose_a="false", transpose_b="false", name="product")
+    inverse = body.op(
+        "Divide", body.const([[0.0]]), body.op("Maximum", body.op("Subtract", away, body.const([[500.0]])), body.const([[0.0]]))
+    )
+    out = body.result(body.op("Add", state, body.const([[1.0]]), name="next"))
+    again = body.result(body.const(True, BOOL))
+    carried = [(x, state, out)]
+    main.result(loop(main, body, main.const(1000, I64), main.const(True, BOOL), again=again, carried=carried, last=[out], name="loop"))
+    debugger = engine.Debugger(main.model(), [np.float32([[250.0]])])
+    debugger.run()
+    found = matrix(debugger, "main/loop")
+    product, divided = row(found, "product"), row(found, body.nodes[inverse.layer].name)
+    assert (product.is_whole, product.first_not_finite) == (False, None)
+    assert (divided.is_whole, divided.first_not_finite) == (False, 0)
+    assert (row(found, "next").is_whole, row(found, "next").first_change) == (True, 1)
+    assert divided.first_change is divided.fixed_from is None

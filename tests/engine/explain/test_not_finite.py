@@ -1,0 +1,173 @@
+"""The first NaN or infinity of a run: where stepping through it meets the first, however it was recorded, and wherever it was made."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import engine
+from engine.explain.history import history
+from engine.explain.not_finite import first_not_finite
+from tests.engine.debug.test_two_speeds import bodies, whole
+from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, loop
+from tests.engine.explain.runs import begun, finished
+from tests.engine.read.onnx_models import read
+
+RECORDS = [engine.Record(), engine.Record(everything=True), engine.Record(budget_bytes=600)]
+
+
+def stepped(debugger: engine.Debugger) -> tuple[int | None, str]:
+    """By looking at the value of each operation as soon as it has run."""
+    while debugger.state == "paused":
+        cursor = debugger.cursor
+        debugger.step()
+        if cursor.kind == "operation" and not np.isfinite(debugger.value(cursor.address).astype(np.float64)).all():
+            return debugger.cursor.step, cursor.address
+    return None, ""
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(
+    draft=bodies(),
+    inputs=st.tuples(*[st.sampled_from([0.5, -1.0, 3e38, -3e38, 1e20, np.inf, np.nan])] * 2),
+    record=st.sampled_from(RECORDS),
+    stop=st.integers(1, 400),
+)
+def test_it_is_what_stepping_meets_first(draft: Draft, inputs: Sequence[float], record: engine.Record, stop: int) -> None:
+    model = whole(draft)
+    feeds = [np.float32(value) for value in inputs]
+    expected = stepped(engine.Debugger(model, feeds))
+    debugger = engine.Debugger(model, feeds, record=record)
+    debugger.run()
+    found = first_not_finite(debugger, 60)
+    assert found.is_certain
+    assert (found.step, found.address) == expected
+    part = engine.Debugger(model, feeds, record=record)
+    part.seek(stop)
+    found = first_not_finite(part, 60)
+    assert (found.step, found.address) == (expected if expected[0] is not None and expected[0] <= stop else (None, ""))
+
+
+def looping(build: Callable[[Draft, Ref], Ref], trips: int, *, start: object = 0.0, record: engine.Record | None = None) -> engine.Debugger:
+    """A loop over one state; ``build`` makes the next from it."""
+    main, body = Draft(), Draft()
+    shape = np.shape(start)
+    x, state = main.parameter("x", F32, shape), body.parameter("state", F32, shape)
+    out, again = body.result(build(body, state)), body.result(body.const(True, BOOL))
+    carried = [(x, state, out)]
+    main.result(loop(main, body, main.const(trips, I64), main.const(True, BOOL), again=again, carried=carried, last=[out], name="loop"))
+    debugger = engine.Debugger(main.model(), [np.float32(start)], record=record)
+    debugger.run()
+    return debugger
+
+
+def inverse_of_distance(to: float) -> Callable[[Draft, Ref], Ref]:
+    """Counts up; 1 / (state - to) stays inside."""
+
+    def build(body: Draft, state: Ref) -> Ref:
+        distance = body.op("Subtract", state, body.const(to))
+        body.op("Divide", body.const(1.0), distance, name="inverse")
+        return body.op("Add", state, body.const(1.0), name="next")
+
+    return build
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=["the state", "everything", "a little"])
+def test_what_never_leaves_an_iteration_is_found(record: engine.Record) -> None:
+    found = first_not_finite(looping(inverse_of_distance(700), 1000, record=record), 60)
+    assert (found.address, found.left) == ("main/loop[700]/body/inverse", ())
+    assert found.sentence == "The first NaN or infinity is made by main/loop[700]/body/inverse."
+    assert first_not_finite(looping(inverse_of_distance(-1), 1000, record=record), 60).sentence == "No NaN or infinity was made."
+
+
+def test_a_million_iterations_are_looked_at_within_a_second() -> None:
+    debugger = looping(inverse_of_distance(900_000), 1_000_000)
+    begin = time.process_time()
+    found = first_not_finite(debugger)
+    assert time.process_time() - begin < 1
+    assert (found.address, found.is_certain) == ("main/loop[900000]/body/inverse", True)
+    assert history(debugger, "main/loop/body/inverse").first_not_finite == 900_000
+
+
+def test_what_was_not_looked_at_in_time_is_told() -> None:
+    def build(body: Draft, state: Ref) -> Ref:
+        body.op("MatMul", state, state, name="square", transpose_a="false", transpose_b="false")
+        return body.op("Add", state, body.const([[1.0]]), name="next")
+
+    debugger = looping(build, 3000, start=[[0.0, 1.0], [1.0, 0.0]])
+    found = first_not_finite(debugger, 0)
+    assert found.step is None
+    assert found.sentence == (
+        "No NaN or infinity was found in what could be looked at in time: of main/loop/body 0 of 3,000 executions were looked at."
+    )
+    assert first_not_finite(debugger, 60).is_certain
+
+
+def test_a_later_one_that_is_seen_at_once_is_not_called_the_first() -> None:
+    def build(body: Draft, state: Ref) -> Ref:
+        total = body.op("ReduceSum", state, body.const([0], I64), keep_dims="true")
+        body.op("Divide", body.const([1.0]), body.op("Subtract", total, body.const([20.0])), name="inner")
+        return body.op("Multiply", state, body.const([2.0]), name="next")
+
+    debugger = looping(build, 200, start=[1.0, 1.5])
+    late, found = first_not_finite(debugger, 0), first_not_finite(debugger, 60)
+    assert late.sentence.startswith(
+        "A NaN or infinity, perhaps not the first, was made by main/loop[127]/body/ReduceSum_2: of main/loop/body 0 of "
+    )
+    assert found.address == "main/loop[3]/body/inner"
+
+
+def test_slices_and_iteration_numbers_and_outer_values() -> None:
+    main, body = Draft(), Draft()
+    x, factor = main.parameter("x", F32, (6, 2)), main.parameter("factor", F32, ())
+    part, scale, number = body.parameter("part", F32, (1, 2)), body.parameter("scale", F32, ()), body.parameter("number", I64, ())
+    log = body.op("Log", body.op("Multiply", part, scale), name="log")
+    scaled = body.op("Multiply", log, body.op("Convert", number, destination_type="f32"))
+    out, again = body.result(body.op("Clamp", scaled, min="-1", max="1")), body.result(body.const(True, BOOL))
+    roles = {"sliced": [(x, part, {"axis": 0, "stride": -1})], "invariants": [(factor, scale)], "iteration": number}
+    main.result(loop(main, body, main.const(6, I64), main.const(True, BOOL), again=again, joined=[(out, {})], name="loop", **roles))
+    values = np.ones((6, 2), np.float32)
+    values[1, 1] = 0
+    debugger = engine.Debugger(main.model(), [values, np.float32(2)])
+    debugger.run()
+    found = first_not_finite(debugger)
+    assert (found.address, found.is_certain) == ("main/loop[4]/body/log", True)
+
+
+def test_onnx() -> None:
+    text = """
+    main (float[5] xs, float s) => (float last, float[5] all) {
+      last, all = Scan <num_scan_inputs = 1, body = step (float v, float x) => (float w, float out) {
+          w = Add (v, x)
+          d = Div (v, x)
+          t = Tanh (d)
+          out = Identity (t)
+        }
+      > (s, xs)
+    }
+    """
+    debugger = engine.Debugger(read(text), {"xs": np.float32([1, 2, 0, 4, 5]), "s": np.float32(1)})
+    debugger.run()
+    assert first_not_finite(debugger).address == f"{debugger.control_flow[0].address}[2]/body/Div_1"
+
+
+def test_samples() -> None:
+    assert first_not_finite(finished("for_loop")).sentence == "No NaN or infinity was made."
+    debugger = engine.Debugger(
+        begun("diverging_training").model, {"weight": np.float32(1), "learning_rate": np.float32(1e30), "most_steps": 9}
+    )
+    debugger.run()
+    found = first_not_finite(debugger)
+    assert found.step is not None
+    assert not np.isfinite(debugger.value(found.address)).all()
+    debugger.seek(found.step)
+    assert debugger.cursor.previous == found.address  # where it was made, not where the next iteration begins with it
+
+
+def test_nothing_has_run_yet() -> None:
+    assert first_not_finite(begun("for_loop")).sentence == "No NaN or infinity was made."
