@@ -13,6 +13,7 @@ import numpy as np
 
 from app.wording import record_sentence
 from engine.debug.result import Result
+from engine.explain.not_finite import NotFinite
 from engine.ir.element_type import ElementType
 from engine.ir.model import Model, Signature
 from engine.view.escape import neutral
@@ -31,6 +32,8 @@ class Outcome:
     message: str = ""
     address: str = ""
     result: Result | None = None
+    odd: NotFinite | None = None
+    """The first NaN or infinity; None when nobody looked for it."""
 
 
 def as_json(outcome: Outcome, model: Model | None) -> Iterator[str]:
@@ -49,6 +52,10 @@ def as_json(outcome: Outcome, model: Model | None) -> Iterator[str]:
             fields = {name: getattr(record, name) for name in ("address", "kind", "iterations", "ended_by", "branch")}
             yield (", " if position else "") + json.dumps(fields)
         yield "]"
+    if outcome.odd is not None:
+        odd = outcome.odd
+        found = {"address": odd.address or None, "step": odd.step, "certain": odd.is_certain, "sentence": odd.sentence}
+        yield ', "first_nan": ' + json.dumps(found)
     yield "}"
 
 
@@ -64,6 +71,8 @@ def as_text(outcome: Outcome, model: Model | None) -> Iterator[str]:
     more = sum(1 for _ in records)
     if more:
         yield f"  ... and {more:,} more (all of them with --json)"
+    if outcome.odd is not None:
+        yield neutral(outcome.odd.sentence, _LONGEST)
     if outcome.state != "finished":
         return
     yield "outputs"

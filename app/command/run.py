@@ -11,7 +11,9 @@ import numpy as np
 
 import engine
 from app.command.report import Outcome, as_json, as_text
+from engine.debug.result import Result
 from engine.errors import EngineError, InputError, InvalidModel, RunStopped
+from engine.explain.not_finite import first_not_finite
 from engine.ir.model import Model
 
 FINISHED, FAILED, REFUSED = 0, 1, 2
@@ -22,7 +24,8 @@ def main(words: Sequence[str]) -> int:
     options = _options(words)
     try:
         model = engine.read_model(options.model)
-        outcome = _run(model, read_inputs(options.inputs, model), _limits(options))
+        run = _searched if options.first_nan else _run
+        outcome = run(model, read_inputs(options.inputs, model), _limits(options))
     except EngineError as error:
         if not options.json:
             raise
@@ -38,6 +41,18 @@ def _run(model: Model, inputs: Mapping[Any, np.ndarray], limits: engine.Limits) 
     except RunStopped as stopped:
         return Outcome("limit" if stopped.cause == "limit" else "failed", str(stopped), stopped.address, stopped.result)
     return Outcome("finished", result=result)
+
+
+def _searched(model: Model, inputs: Mapping[Any, np.ndarray], limits: engine.Limits) -> Outcome:
+    """A run that keeps what it takes to look for the first NaN or infinity in it."""
+    debugger = engine.Debugger(model, inputs, limits=limits)
+    debugger.run()
+    odd = first_not_finite(debugger, _SECONDS_OF_SEARCH)
+    if debugger.state == "finished":
+        return Outcome("finished", result=debugger.result, odd=odd)
+    address = debugger.failed_address or debugger.cursor.address
+    result = Result(debugger.machine, "error" if debugger.state == "failed" else "limit")
+    return Outcome(debugger.state, f"{address}: {debugger.failure}", address, result, odd)
 
 
 def _tell(outcome: Outcome, options: argparse.Namespace, model: Model | None = None) -> int:
@@ -101,6 +116,7 @@ def plain(array: np.ndarray) -> np.ndarray:
 
 
 _DEFAULT = engine.Limits()
+_SECONDS_OF_SEARCH = 60.0
 
 
 def _limits(options: argparse.Namespace) -> engine.Limits:
@@ -118,6 +134,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input, by name or position")
     parser.add_argument("--outputs", default="", metavar="OUT.npz", help="where the outputs go")
     parser.add_argument("--json", action="store_true", help="print control flow and outputs as JSON")
+    parser.add_argument("--first-nan", action="store_true", help="say which operation, in which iteration, made the first NaN or infinity")
     parser.add_argument(
         "--iterations", type=int, metavar="N", help=f"stop after so many iterations, all loops together (default: {_DEFAULT.iterations:,})"
     )

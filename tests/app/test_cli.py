@@ -66,6 +66,25 @@ def test_run_for_people(inputs: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "iteration" in told
 
 
+DIVERGING = {"weight": np.float32(1), "most_steps": np.int64(9)}
+
+
+@pytest.mark.parametrize(("rate", "made"), [(1e30, True), (0.1, False)])
+def test_the_first_nan_is_told_when_asked_for(rate: float, made: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(tmp_path / "in.npz", learning_rate=np.float32(rate), **DIVERGING)
+    words = ["run", str(COLLATZ.parent / "diverging_training" / "model.xml"), "--inputs", str(tmp_path / "in.npz"), "--first-nan"]
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    assert ("The first NaN or infinity is made by main/" in told) == made
+    assert ("No NaN or infinity was made." in told) != made
+    assert main([*words, "--json"]) == 0
+    found = strictly(capsys.readouterr().out)["first_nan"]
+    assert isinstance(found, dict)
+    assert (found["address"] is not None, found["step"] is not None, found["certain"]) == (made, made, True)
+    assert main([*words, "--json", "--iterations", "2"]) == 1
+    assert "first_nan" in strictly(capsys.readouterr().out)
+
+
 def test_limits_are_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with np.load(COLLATZ / "inputs" / "twenty_seven.npz") as arrays:
         np.savez(tmp_path / "in.npz", **{name: arrays[name] for name in arrays.files})
