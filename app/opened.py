@@ -16,7 +16,7 @@ from app.uploaded import Files, model_among
 from engine.check.check import check
 from engine.check.diagnostic import Report
 from engine.debug.inputs import convert
-from engine.errors import EngineError, InputError, ReadError
+from engine.errors import EngineError, ReadError
 from engine.ir.address import ROOT
 from engine.ir.model import Model
 from engine.ops.catalogue import CATALOGUE
@@ -101,5 +101,5 @@ def _read(path: str, age: tuple[int, ...]) -> tuple[Model, Report]:
 def _made_up(model: Model) -> Mapping[str, InputSet]:
     try:
         return {MADE_UP: random_inputs(model, 0)}
-    except (InputError, EngineError, ValueError):
+    except (EngineError, ValueError):
         return {}

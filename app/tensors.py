@@ -71,30 +71,30 @@ def short(number: float) -> str:
     return f"{number:.5g}"
 
 
-def difference(before: np.ndarray, now: np.ndarray) -> str:
-    """What changed between two values of one place, in words.
+def difference(before: np.ndarray, now: np.ndarray, *, against: str = "since", where: str = "the iteration before") -> str:
+    """What changed between two values of one place, in words; ``where`` is what the first one is the value in.
 
     >>> difference(np.array([1.0, 2.0]), np.array([1.0, 4.0])), difference(np.float32(1), np.float32(1))
     ('since the iteration before: 1 of 2 elements changed, by up to 2', 'as in the iteration before')
     """
     before, now = np.asarray(before), np.asarray(now)
     if before.shape != now.shape:
-        return f"since the iteration before: the shape was {list(before.shape)}"
+        return f"{against} {where}: the shape was {list(before.shape)}"
     one, other = numbers(before.reshape(-1)[:SCANNED]), numbers(now.reshape(-1)[:SCANNED])
     if one is None or other is None:
-        return "as in the iteration before" if before.tolist() == now.tolist() else "since the iteration before: texts changed"
+        return f"as in {where}" if before.tolist() == now.tolist() else f"{against} {where}: texts changed"
     with np.errstate(all="ignore"):
         changed = (one != other) & ~(np.isnan(one) & np.isnan(other))
         distances = np.abs(other - one)[changed]
     if not changed.any():
-        return "as in the iteration before"
+        return f"as in {where}"
     if now.dtype == np.bool_ and now.size == 1:
-        return f"it was {'true' if before.reshape(-1)[0] else 'false'} in the iteration before"
+        return f"it was {'true' if before.reshape(-1)[0] else 'false'} in {where}"
     finite = distances[np.isfinite(distances)]
     by = f" by {'up to ' if now.size > 1 else ''}{short(float(finite.max()))}" if finite.size else ""
     if now.size == 1:
-        return f"since the iteration before: changed{by}"
-    return f"since the iteration before: {int(changed.sum()):,} of {now.size:,} elements changed,{by}".rstrip(",")
+        return f"{against} {where}: changed{by}"
+    return f"{against} {where}: {int(changed.sum()):,} of {now.size:,} elements changed,{by}".rstrip(",")
 
 
 def plane(array: np.ndarray, leading: Sequence[int]) -> np.ndarray:

@@ -2,25 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from engine.ir.address import Address, decode
-
-
-class Flow(Protocol):
-    """What one execution of a Loop, TensorIterator or If did."""
-
-    @property
-    def address(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def iterations(self) -> int | None: ...
-    @property
-    def ended_by(self) -> str | None: ...
-    @property
-    def branch(self) -> str | None: ...
-
+from engine.trace.control_flow import ControlFlowRecord
 
 _REASONS = {
     "trip_count": "the trip count was reached",
@@ -48,7 +31,7 @@ def reason(ended_by: str | None) -> str:
     return _REASONS.get(ended_by or "", "it is still running")
 
 
-def record_sentence(record: Flow) -> str:
+def record_sentence(record: ControlFlowRecord) -> str:
     """One record of the control flow in one sentence without its address."""
     if record.branch is not None:
         return f"took {record.branch}"

@@ -102,10 +102,11 @@ def chart_of(compared: Compared, comparison: Comparison) -> lanes.Chart:
         for number, lane in enumerate(chart.lanes):
             name = title if number == 0 else lane.name
             drawn.append(lanes.Lane(name, lane.blocks, height=14 if number == 0 else 20, strong=number == 0))
-    marks = []
-    for one, kind in ((comparison.first_value, "nan"), (comparison.first_control_flow, "now")):
-        if one is not None:
-            marks.append(lanes.Mark(one.step, "nan" if kind == "nan" else "now", one.sentence))
+    marks: list[lanes.Mark] = []
+    if comparison.first_value is not None:
+        marks.append(lanes.Mark(comparison.first_value.step, "nan", comparison.first_value.sentence))
+    if comparison.first_control_flow is not None:
+        marks.append(lanes.Mark(comparison.first_control_flow.step, "now", comparison.first_control_flow.sentence))
     return lanes.Chart("two runs over their steps", "step", max(compared.one.steps, compared.other.steps, 1), drawn, marks)
 
 

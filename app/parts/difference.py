@@ -48,13 +48,10 @@ def words(before: np.ndarray, now: np.ndarray, iteration: int) -> str:
 
     >>> words(np.array([1.0, 2.0]), np.array([1.0, 4.0]), 3)
     'Against iteration 3: 1 of 2 elements changed, by up to 2.'
-    >>> words(np.array([1.0]), np.array([1.0]), 1)
-    'As in iteration 1.'
+    >>> words(np.array([1.0]), np.array([1.0]), 1), words(np.array([True]), np.array([False]), 4)
+    ('As in iteration 1.', 'It was true in iteration 4.')
     """
-    told = tensors.difference(before, now)
-    told = told.replace("since the iteration before", f"against iteration {iteration:,}").replace(
-        "as in the iteration before", f"as in iteration {iteration:,}"
-    )
+    told = tensors.difference(before, now, against="against", where=f"iteration {iteration:,}")
     return told[:1].upper() + told[1:] + "."
 
 

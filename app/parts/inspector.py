@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import streamlit as st
 
@@ -96,40 +98,17 @@ def _heading(session: Session, place: Place, concrete: str | None) -> None:
             f'<div class="quiet mono" style="overflow-wrap:anywhere;margin-top:.2rem">{markup.text(shown, 240)}</div>'
         )
     with button.popover("​", icon=":material/more_horiz:", width="stretch"):
-        st.button(
-            "Pause here",
-            icon=":material/pause_circle:",
-            key="inspector_pause",
-            on_click=actions.add_breakpoint,
-            args=(place.address,),
-            width="stretch",
-        )
-        st.button(
-            "Run to here",
-            icon=":material/keyboard_tab:",
-            key="inspector_run_to",
-            on_click=actions.run_to,
-            args=(place.address,),
-            width="stretch",
-        )
+        _item("Pause here", "pause_circle", "pause", actions.add_breakpoint, place.address)
+        _item("Run to here", "keyboard_tab", "run_to", actions.run_to, place.address)
         if session.selected:
-            st.button(
-                "Follow the cursor",
-                icon=":material/my_location:",
-                key="inspector_follow",
-                on_click=actions.select,
-                args=("",),
-                width="stretch",
-            )
+            _item("Follow the cursor", "my_location", "follow", actions.select, "")
         else:
-            st.button(
-                "Stay on this one",
-                icon=":material/push_pin:",
-                key="inspector_pin",
-                on_click=actions.select,
-                args=(place.address,),
-                width="stretch",
-            )
+            _item("Stay on this one", "push_pin", "pin", actions.select, place.address)
+
+
+def _item(words: str, icon: str, name: str, action: Callable[[str], None], address: str) -> None:
+    """One thing that can be done with a place."""
+    st.button(words, icon=f":material/{icon}:", key=f"inspector_{name}", on_click=action, args=(address,), width="stretch")
 
 
 def _where(session: Session, place: Place) -> str:

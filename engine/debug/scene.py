@@ -6,6 +6,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Literal
 
+from engine.ir.address import is_within
 from engine.ir.model import LayerId
 from engine.run.plan import IfRegion, LoopRegion, Plan, Program
 from engine.trace.timeline import Moment, Timeline
@@ -78,7 +79,7 @@ class Scene:
     def with_row(self, program: Program, row: int) -> Scene:
         """The scene with another row of a program shown, as it was when it had ended."""
         made = copy(self)
-        inside = {one.index for one in self.plan.programs if f"{one.address}/".startswith(f"{program.address}/")}
+        inside = {one.index for one in self.plan.programs if is_within(one.address, program.address)}
         made.shown = {index: shown for index, shown in self.shown.items() if index not in inside}
         made.skipped = self.skipped - inside
         made.shown[program.index] = Shown(row, len(program.instructions), False)
@@ -92,7 +93,7 @@ class Scene:
         """Status of every node of a program and the programs inside it, by static address."""
         found: dict[str, Status] = {}
         for one in self.plan.programs:
-            if f"{one.address}/".startswith(f"{program.address}/"):
+            if is_within(one.address, program.address):
                 self._program_statuses(one, False, found)
         return found
 

@@ -11,7 +11,7 @@ from engine.debug.debugger import Debugger
 from engine.debug.lookup import must_have_begun
 from engine.debug.names import region_number
 from engine.errors import EngineError
-from engine.explain.pattern import Pattern, pattern
+from engine.explain.pattern import LARGEST_COUNTS, Pattern, pattern
 from engine.explain.proof import Fact, because, name_of, prove
 from engine.ir.address import Address
 from engine.run.plan import IfRegion, Instruction, LoopRegion, Program
@@ -134,4 +134,4 @@ def _sentence(record: ControlFlowRecord, declared: int | None, by_hand: bool, pr
 
 def is_no_limit(trip_count: int) -> bool:
     """Whether a trip count means no limit: negative, or the greatest i32 or i64, as some frameworks spell it."""
-    return trip_count < 0 or trip_count in (2**31 - 1, 2**63 - 1)
+    return trip_count < 0 or trip_count in LARGEST_COUNTS

@@ -36,6 +36,15 @@ def labels(graph: Graph) -> Mapping[LayerId, str]:
     return {node.id: encode(node.name) + (f"~{node.id}" if uses[node.name] > 1 else "") for node in graph.nodes}
 
 
+def is_within(address: str, around: str) -> bool:
+    """Whether a place is another one or lies inside it; both with iterations or both without.
+
+    >>> is_within("main/loop/body/add", "main/loop"), is_within("main/loop_2", "main/loop"), is_within("main/loop", "main/loop")
+    (True, False, True)
+    """
+    return f"{address}/".startswith(f"{around}/")
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """One step of an address: the label of a node or body, and the iteration where one is given."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from engine.debug.cursor import OpenGraph
 from engine.debug.debugger import Debugger
 from engine.debug.scene import Scene, Status
+from engine.ir.address import is_within
 from engine.run.plan import LoopRegion, Program
 from engine.view.graph import GraphView, ViewCluster, without_iterations
 
@@ -108,12 +109,12 @@ def _tell(debugger: Debugger, frame: ViewCluster, program: Program, shown: _Show
             found.graphs[place] = debugger.timeline.address(inner, at.row)
     if shown.present:
         for opened in debugger.frames():
-            if f"{opened.static}/".startswith(f"{program.address}/"):
+            if is_within(opened.static, program.address):
                 found.running[frame.body + opened.static[len(program.address) :]] = opened
 
 
 def _below(debugger: Debugger, frame: ViewCluster, program: Program) -> Iterator[tuple[Program, str]]:
     """A body and the graphs inside it, with their addresses in a copy."""
     for one in debugger.plan.programs:
-        if f"{one.address}/".startswith(f"{program.address}/"):
+        if is_within(one.address, program.address):
             yield one, frame.body + one.address[len(program.address) :]

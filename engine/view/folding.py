@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from engine.ir.address import ROOT, labels
+from engine.ir.address import ROOT, is_within, labels
 from engine.ir.model import Body, Graph, LayerId, Model
 from engine.ir.walk import PlacedGraph, graphs
 from engine.view.graph import without_iterations
@@ -99,7 +99,7 @@ def reveal(model: Model, folding: Folding, address: str) -> Folding:
     """The folding that shows the node at a static address: everything folded around it is opened."""
     address = without_iterations(address)
     for place in graphs(model):
-        if not f"{address}/".startswith(f"{place.address}/"):
+        if not is_within(address, place.address):
             continue
         if place.address in folding.folded:
             folding = toggle(model, folding, place.address)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from engine.explain.pattern import LARGEST_COUNTS
 from engine.ir.model import IF, LOOP, Body, Node, Source
 from engine.view.graph import EdgeKind, ViewEdge
 from engine.view.places import Place, Region
@@ -14,7 +15,7 @@ from engine.view.roles import input_roles, output_role, slices_of
 
 _MEANING: Mapping[tuple[str, int], EdgeKind] = {(LOOP, 0): "trip_count", (LOOP, 1): "start", (IF, 0): "condition"}
 """What an input of a folded control-flow node decides."""
-_NO_LIMIT = frozenset({"-1", str(2**31 - 1), str(2**63 - 1)})
+_NO_LIMIT = frozenset({"-1", *map(str, LARGEST_COUNTS)})
 """The ways in which converters spell a trip count without limit."""
 _PREFIX: Mapping[str, str] = {"trip_count": "≤ ", "start": "starts if ", "condition": "if "}
 
