@@ -17,7 +17,7 @@ from app.canvas import CanvasEvent
 from app.inputs import bindings
 from app.launched import limits, must_be_local
 from app.opened import Opened
-from app.running import Running
+from app.running import Onward, Running
 from app.session import PATIENCE, Message, Session, current, widget
 from app.uploaded import has_model
 from engine.debug.breakpoints import BreakpointKind
@@ -26,6 +26,8 @@ from engine.ir.address import ROOT, Address
 from engine.ir.walk import graphs
 from engine.view.folding import VISIBLE_NODES, default_folding, reveal, toggle
 
+AT_ONCE = 0.05
+"""Seconds by which the first picture may come later, so that it has the whole of a short run."""
 FEWEST_BOXES = 20
 """A picture with fewer boxes than this is not folded further."""
 Arguments = ParamSpec("Arguments")
@@ -133,7 +135,7 @@ def _forget(session: Session) -> None:
     session.generation += 1
     session.playing, session.compared = False, None
     session.refused, session.previews = {}, {}
-    session.ahead = session.batch = session.scout = None
+    session.ahead = session.batch = session.scout = session.pictured = session.standing = None
 
 
 def _hand_over(before: engine.Debugger, debugger: engine.Debugger) -> None:
@@ -180,6 +182,15 @@ def go(move: Move) -> None:
     session.running = Running(debugger, lambda: move(debugger))
     session.running.done(PATIENCE)
     settled(session)
+
+
+def run_on() -> None:
+    """Lets the run that a link has reopened go on to its end, of which the link's moment is a part; a short one is over at once."""
+    session = current()
+    if session.debugger is not None:
+        session.onward = Onward(session.debugger)
+        if session.running is None:
+            session.onward.go_on(AT_ONCE)
 
 
 def play() -> None:

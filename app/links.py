@@ -63,6 +63,8 @@ def _restore(session: Session, wanted: Mapping[str, str]) -> None:
         actions.open_body(body)
     if step:
         actions.seek(int(step) if step.isdecimal() and len(step) < 16 else step)
+        if not session.learning.lesson:  # where it would tell what is to be predicted
+            actions.run_on()
     if node:
         actions.select(node)
     if wanted["unroll"]:
@@ -71,8 +73,8 @@ def _restore(session: Session, wanted: Mapping[str, str]) -> None:
 
 def remember(session: Session) -> None:
     """Writes the moment into the page's address, so that a link reopens it; nothing is sent when it is there already."""
-    opened, debugger = session.opened, session.debugger
-    if opened is None or not opened.link:
+    opened, debugger = session.opened, session.at_rest
+    if opened is None or not opened.link or session.running is not None:
         return
     learning = session.learning
     moment = {

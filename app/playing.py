@@ -9,7 +9,7 @@ from app import actions, canvas
 from app.controls import BY_NAME
 from app.inputs import bindings
 from app.launched import limits
-from app.session import Session, current
+from app.session import Session, Standing, current
 from engine.view.graph import GraphView
 from engine.view.playback import batch
 from engine.view.tracks import tracks
@@ -23,17 +23,20 @@ LONGEST_SCOUT = 20_000
 
 
 def run_of(session: Session, view: GraphView) -> canvas.Run | None:
-    """What the canvas of a session plays."""
-    debugger = session.debugger
-    if debugger is None or session.running is not None:
+    """What the canvas of a session plays; while a long run is under way, what was known before."""
+    debugger = session.at_rest
+    if debugger is not None:
+        name = f"{session.generation} {id(debugger)}"
+        session.standing = Standing(name, debugger.cursor.step, debugger.steps, debugger.state != "paused", tracks(debugger))
+    standing = session.standing
+    if standing is None:
         return None
-    name = f"{session.generation} {id(debugger)}"
     return canvas.Run(
-        name,
-        step=debugger.cursor.step,
-        steps=debugger.steps,
-        over=debugger.state != "paused",
-        tracks=tracks(debugger),
+        standing.run,
+        step=standing.step,
+        steps=standing.steps,
+        over=standing.over,
+        tracks=standing.tracks,
         ahead=lambda: _stretch(session, view),
         on_ask=ask,
         on_step=glide,
@@ -46,9 +49,10 @@ def run_of(session: Session, view: GraphView) -> canvas.Run | None:
 
 def _stretch(session: Session, view: GraphView) -> Mapping[str, object] | None:
     """What was asked for last."""
-    if session.ahead is not None and session.debugger is not None:
+    debugger = session.at_rest
+    if session.ahead is not None and debugger is not None:
         wanted, session.ahead = session.ahead, None
-        session.batch = _sent(session, session.debugger, view, wanted)
+        session.batch = _sent(session, debugger, view, wanted)
     return session.batch
 
 
@@ -80,8 +84,9 @@ def make(moves: Sequence[canvas.Move]) -> None:
 
 def _seek(session: Session, step: int) -> None:
     """To a step that the browser knows of, or may know of before it is heard here."""
-    if session.running is None and session.debugger is not None:
-        known = max(session.debugger.steps, session.scout.steps if session.scout else 0)
+    debugger = session.at_rest
+    if debugger is not None:
+        known = max(debugger.steps, session.scout.steps if session.scout else 0)
         reached = min(step, known + FURTHER)
         actions.go(lambda debugger: debugger.seek(reached))
 

@@ -1,4 +1,4 @@
-"""A run in a thread of its own."""
+"""A run in a thread of its own: one that a person waits for, and one that goes on while nobody looks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ import time
 from collections.abc import Callable
 
 import engine
+
+MOST_SECONDS = 60.0
+"""Time that a run takes to its end when nobody has asked for it."""
+_AGAIN = 0.05
+"""Seconds between two words to stop: one that comes before the work has begun is not heard."""
 
 
 class Running:
@@ -29,3 +34,50 @@ class Running:
     def done(self, patience: float = 0) -> bool:
         self._thread.join(patience)
         return not self._thread.is_alive()
+
+
+class Onward:
+    """A run that goes on to its end by itself, between two looks at it; its cursor stays where it is."""
+
+    def __init__(self, debugger: engine.Debugger) -> None:
+        self.debugger = debugger
+        self.over = False
+        self._left = MOST_SECONDS
+        self._running: Running | None = None
+
+    def go_on(self, patience: float = 0) -> None:
+        """In a thread, until somebody halts it."""
+        if self._running is None and not self.over:
+            self._running = Running(self.debugger, self._run)
+        if self._running is not None and self._running.done(patience):
+            self.over = True
+            self._settle(self._running)
+
+    def halt(self) -> None:
+        """For who wants to look at the debugger: what has run is kept, and it can go on."""
+        if self._running is None:
+            return
+        while not self._running.done():
+            self.debugger.stop()
+            self._running.done(_AGAIN)
+        self._settle(self._running)
+
+    def _run(self) -> None:
+        step, began = self.debugger.cursor.step, time.monotonic()
+        alarm = threading.Timer(self._left, self.debugger.stop)
+        alarm.daemon = True
+        alarm.start()
+        try:
+            self.debugger.run()
+        finally:
+            alarm.cancel()
+            alarm.join()
+            self.debugger.seek(step)
+            self._left -= time.monotonic() - began
+
+    def _settle(self, running: Running) -> None:
+        self._running = None
+        self.debugger.machine.control.stop.clear()  # a word that came when it was over would stop the next run
+        self.over = self.over or self.debugger.state != "paused" or self._left <= 0
+        if running.error is not None:
+            raise running.error

@@ -12,9 +12,12 @@ import streamlit as st
 import engine
 from app.learning import Learning
 from app.opened import Opened
-from app.running import Running
+from app.running import Onward, Running
 from engine.ir.address import ROOT
 from engine.view.folding import VISIBLE_NODES, Folding
+from engine.view.graph import GraphView
+from engine.view.overlay import Overlay
+from engine.view.tracks import Track
 
 _KEY = "loopscope"
 PATIENCE = 0.25
@@ -39,6 +42,18 @@ class Compared:
     other: engine.Debugger
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a run was when it was last looked at."""
+
+    run: str
+    """Its name, which differs between runs."""
+    step: int
+    steps: int
+    over: bool
+    tracks: tuple[Track, ...]
+
+
 @dataclass(slots=True)
 class Session:
     """Written by ``app.actions`` only."""
@@ -49,7 +64,10 @@ class Session:
     input_set: str = ""
     """Name of the set that is in use; empty when its values were edited."""
     inputs: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
-    debugger: engine.Debugger | None = None
+    onward: Onward | None = None
+    """A run that a link has reopened goes on to its end, as long as nobody looks at it."""
+    stepped: engine.Debugger | None = None
+    """The run that is stepped through; who looks at it or moves it takes it from ``debugger``."""
     changes: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     """Values that are set by hand in the debugger's run, by address."""
     original: engine.Debugger | None = None
@@ -60,6 +78,9 @@ class Session:
     root: str = ROOT
     """Static address of the graph that the canvas shows."""
     folding: Folding = field(default_factory=Folding)
+    pictured: tuple[GraphView, Overlay] | None = None
+    """The last picture of a moment: it stays while a long run is under way."""
+    standing: Standing | None = None
     followed: int = -1
     """Step at which the windows of unrolled loops were last moved to the cursor."""
     ahead: int | None = None
@@ -93,6 +114,24 @@ class Session:
     learning: Learning = field(default_factory=Learning)
     generation: int = 0
     """Part of the keys of widgets that must forget what they showed when another model or input set comes."""
+
+    @property
+    def debugger(self) -> engine.Debugger | None:
+        """To look at or to move: what goes on by itself halts for it."""
+        if self.onward is not None:
+            self.onward.halt()
+        return self.stepped
+
+    @debugger.setter
+    def debugger(self, debugger: engine.Debugger | None) -> None:
+        if self.onward is not None:
+            self.onward.halt()
+        self.onward, self.stepped = None, debugger
+
+    @property
+    def at_rest(self) -> engine.Debugger | None:
+        """The debugger to look at; None while a long run has it under way."""
+        return self.debugger if self.running is None else None
 
 
 def current() -> Session:

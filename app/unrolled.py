@@ -21,8 +21,7 @@ def unroll(session: Session, address: str) -> None:
     """Draws a loop as copies of its body, one for each iteration of a window; or once again."""
     if session.opened is None:
         return
-    model, before = session.opened.model, session.folding
-    at_rest = session.debugger if session.running is None else None
+    model, before, at_rest = session.opened.model, session.folding, session.at_rest
     for count in range(COPIES, 0, -1):
         session.folding = unrolling.unroll(model, before, address, at_rest, count)
         if len(graph_view(model, session.folding, session.root).nodes) <= MOST_BOXES:
@@ -43,10 +42,10 @@ def resize(session: Session, address: str, more: int) -> None:
 
 def follow(session: Session) -> None:
     """Windows come after the cursor, once for each time that it moves."""
-    step = session.debugger.cursor.step if session.debugger else -1
-    if session.debugger and step != session.followed:
-        session.folding = unrolling.followed(session.folding, session.debugger)
-    session.followed = step
+    debugger = session.at_rest
+    if debugger is not None and debugger.cursor.step != session.followed:
+        session.folding = unrolling.followed(session.folding, debugger)
+        session.followed = debugger.cursor.step
 
 
 def as_text(session: Session) -> str:
@@ -65,8 +64,8 @@ def restore(session: Session, text: str) -> None:
                 session.folding = unrolling.place(session.folding, address, min(first, LATEST), count)
             case _:
                 session.message = Message("The link's unrolled loops cannot be read: this picture is without some of them", "info")
-    if session.running is None and session.debugger is not None:
-        session.followed = session.debugger.cursor.step
+    if session.at_rest is not None:
+        session.followed = session.at_rest.cursor.step
 
 
 def _is_loop(session: Session, address: str) -> bool:

@@ -56,7 +56,7 @@ def message(session: Session, asked: str | None) -> dict[str, object]:
     if asked is None or session.opened is None:
         return {"hits": [], "foot": "", "asked": None}
     model = session.opened.model
-    values = values_at(session.debugger) if session.debugger else {}
+    values = values_at(session.at_rest) if session.at_rest else {}
     hits = search(model, asked, values.get) if asked.strip() else _control_flow(model)
     rows = [_row(hit, values.get(hit.address, "")) for hit in hits[:MOST_SHOWN]]
     return {"hits": rows, "foot": _foot(asked, len(hits), len(rows), bool(values)), "asked": asked}

@@ -16,7 +16,7 @@ from engine.ir.model import Model
 from engine.view.build import graph_view
 from engine.view.folding import Folding
 from engine.view.graph import GraphView
-from engine.view.overlay import overlay_at
+from engine.view.overlay import Overlay, overlay_at
 
 KEY = "canvas_graph"
 HEIGHT = 560
@@ -33,18 +33,9 @@ def show(session: Session) -> None:
         return
     unrolled.follow(session)
     view = _view(session.opened.model, session.folding, session.root)
-    debugger = session.debugger
-    patterns = [one.pattern for one in debugger.breakpoints.items() if one.pattern] if debugger else []
+    debugger = session.at_rest
     steps = _traced(session, debugger)
-    overlay = overlay_at(
-        debugger,
-        view,
-        selected=session.selected,
-        breakpoints=patterns,
-        verdicts=_verdicts(session, view),
-        previews=session.previews,
-        origins=steps,
-    )
+    overlay = _overlay(session, debugger, view, steps)
     canvas.show(
         view,
         overlay,
@@ -57,6 +48,24 @@ def show(session: Session) -> None:
         file=session.opened.file_name(session.root),
         run=playing.run_of(session, view),
     )
+
+
+def _overlay(session: Session, debugger: engine.Debugger | None, view: GraphView, steps: tuple[Step, ...]) -> Overlay:
+    """The moment; while a long run is under way, the one at which it began."""
+    if session.running is not None and session.pictured is not None and session.pictured[0] is view:
+        return session.pictured[1]
+    overlay = overlay_at(
+        debugger,
+        view,
+        selected=session.selected,
+        breakpoints=[one.pattern for one in debugger.breakpoints.items() if one.pattern] if debugger else [],
+        verdicts=_verdicts(debugger, view),
+        previews=session.previews,
+        origins=steps,
+    )
+    if session.running is None:
+        session.pictured = view, overlay
+    return overlay
 
 
 def _traced(session: Session, debugger: engine.Debugger | None) -> tuple[Step, ...]:
@@ -82,9 +91,8 @@ def _subject(session: Session) -> str:
     return f"{session.opened.link or session.opened.title}{large}" if session.opened else ""
 
 
-def _verdicts(session: Session, view: GraphView) -> dict[str, str]:
+def _verdicts(debugger: engine.Debugger | None, view: GraphView) -> dict[str, str]:
     """How often each loop on the canvas ran, for those that have."""
-    debugger = session.debugger
     found: dict[str, str] = {}
     if debugger is None:
         return found

@@ -24,7 +24,7 @@ def show(session: Session, lesson: Lesson) -> None:
         if not learning.revealed:
             _ask(session, lesson)
             return
-        found = [answer(session.debugger, one, lesson.address) for one in lesson.questions] if session.debugger else []
+        found = [answer(session.at_rest, one, lesson.address) for one in lesson.questions] if session.at_rest else []
         if session.running is not None:
             markup.show("The run is on its way …", "quiet")
         elif not found or None in found:

@@ -1,4 +1,4 @@
-"""A long run: how far it is, and a button that stops it."""
+"""Runs that take long: how far one is, and a button that stops it; and one that goes on by itself."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import time
 
 import streamlit as st
 
+import engine
 from app import actions, markup
-from app.session import current
+from app.session import Session, current
 from app.wording import times
 
 EVERY = 0.3
@@ -21,10 +22,29 @@ def show() -> None:
     if actions.settled(session) or session.running is None:
         st.rerun()
     seconds = time.monotonic() - session.running.since
-    with st.container(border=True, key="progress"):
-        words, button = st.columns([5, 1], vertical_alignment="center")
-        with words:
-            done = session.running.debugger.machine.control.reached
-            rate = f" · {done / seconds:,.0f} per second" if done and seconds > 1 else ""
-            markup.show(f"<b>Running</b> &ensp;{times(done) if done else 'first iterations'}{rate} · {seconds:.0f} s")
-        button.button("Stop", key="progress_stop", icon=":material/stop:", on_click=actions.stop, type="primary", shortcut="Escape")
+    with st.container(key="progress", horizontal=True, vertical_alignment="center"):
+        st.button("Stop", key="progress_stop", icon=":material/stop:", on_click=actions.stop, type="primary", shortcut="Escape")
+        done = _done(session.running.debugger)
+        rate = f" · {done / seconds:,.0f} per second" if done and seconds > 1 else ""
+        markup.show(f"<b>Running</b> &ensp;{times(done) if done else 'first iterations'}{rate} · {seconds:.0f} s")
+
+
+def onward(session: Session) -> None:
+    """A run that goes on to its end by itself, if there is one."""
+    if session.onward is not None and not session.onward.over:
+        _onward()
+
+
+@st.fragment(run_every=EVERY)
+def _onward() -> None:
+    """Until it is there; then the whole page is drawn anew, with its end."""
+    going = current().onward
+    if going is not None:
+        going.go_on()
+    if going is None or going.over:
+        st.rerun()
+    markup.show(markup.chip(f"running on · {times(_done(going.debugger))}"))
+
+
+def _done(debugger: engine.Debugger) -> int:
+    return debugger.machine.control.reached

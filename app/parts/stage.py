@@ -1,4 +1,4 @@
-"""The run at work: transport and place, canvas, and below it what is known of the run."""
+"""The run at work: transport and place, canvas, and below it what is known of the run; the canvas alone while a long run is under way."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from app.parts import breadcrumb, graph, lenses, notice, transport, what_if
+from app import markup
+from app.parts import breadcrumb, graph, lenses, notice, progress, transport, what_if
 from app.session import Session
 
 HEAD_START = 0.02
@@ -20,19 +21,28 @@ def show(session: Session, beside: Callable[[Session], None] | None = None) -> N
     picture, side = st.columns([1.75, 1], gap="small") if beside else (st.container(), None)
     with picture, st.container(key="canvas"):
         graph.show(session)
-        way_out = st.container(key="way_out_slot")
+        corner = st.container(key="corner")
+    if session.running is not None:
+        with controls:
+            progress.show()
+        with side or st.container():
+            markup.show("Values are there again when the run pauses.", "quiet")
+        return
     time.sleep(HEAD_START)
     with controls:
         transport.show(session)
         with st.container(key="place"):
             breadcrumb.show(session)
-    with way_out:
+    with corner:
         breadcrumb.way_out(session)
-    with told:
         what_if.show(session)
+        onwards = st.container()
+    with told:
         notice.show(session)
     with st.container(key="loops"):
         lenses.show(session)
     if side is not None and beside is not None:
         with side, st.container(key="side"):
             beside(session)
+    with onwards:
+        progress.onward(session)

@@ -21,7 +21,7 @@ def session() -> Session:
     model = opened.open_sample("decoder")
     debugger = Debugger(model.model, bindings(model.model, next(iter(model.sets.values()))))
     debugger.seek(40)
-    return Session(opened=model, debugger=debugger)
+    return Session(opened=model, stepped=debugger)
 
 
 def found(session: Session, asked: str | None) -> list[dict[str, str]]:

@@ -58,7 +58,7 @@ def test_breakpoints_are_marked(opened: Visit) -> None:
     app.text_input("breakpoint_place").set_value("main/for_each_word/body/next_word")
     next(one for one in app.button if one.label == "Add").click().run()
     app.segmented_control("lens").set_value("Timeline").run()
-    assert [mark["kind"] for mark in sent(app, "whole_run")["marks"]] == ["stop"] * 4
+    assert [mark["kind"] for mark in sent(app, "whole_run")["marks"]] == ["stop"] * 5  # of the whole run, also after step 45
 
 
 def test_the_matrix_marks_shapes_and_the_iteration(opened: Visit) -> None:

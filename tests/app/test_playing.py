@@ -19,7 +19,7 @@ def test_what_nobody_has_seen_yet_is_sent_ahead_and_the_user_stays(step: int) ->
     inputs = {"limit": np.int64(2_000)}
     debugger = engine.Debugger(opened.model, inputs)
     debugger.seek(step)
-    session = Session(opened=opened, inputs=inputs, debugger=debugger, ahead=step + 1)
+    session = Session(opened=opened, inputs=inputs, stepped=debugger, ahead=step + 1)
     run = run_of(session, graph_view(opened.model))
     assert run is not None
     ahead = run.ahead()

@@ -214,7 +214,7 @@ def test_what_is_sent_ahead_is_of_the_changed_run() -> None:
     inputs, changes = opened.sets["three"], {"main/while_not_one[0]/body/next_steps": np.int64(90)}
     debugger = engine.Debugger(opened.model, list(inputs.values()), changes=changes)
     debugger.seek(4)
-    session = Session(opened=opened, inputs=inputs, debugger=debugger, changes=changes, ahead=5)
+    session = Session(opened=opened, inputs=inputs, stepped=debugger, changes=changes, ahead=5)
     run = run_of(session, graph_view(opened.model))
     assert run is not None
     assert run.ahead() is not None
