@@ -30,6 +30,7 @@ _PARTS = (
     "labels.js",
     "paint.js",
     "ring.js",
+    "heads.js",
     "camera.js",
     "export.js",
     "bar.js",

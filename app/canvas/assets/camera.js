@@ -8,6 +8,7 @@ const REST = 160; // milliseconds without a movement
 class Camera {
   constructor(stage, wrapper, overview) {
     Object.assign(this, { stage, wrapper, overview, glass: overview.querySelector(".glass"), x: 0, y: 0, k: 1, width: 1, height: 1, view: { width: 0, height: 0 }, tools: { width: 0, height: 0 }, pointers: new Map(), moved: 0, onChange: () => {} });
+    this.heads = new Heads(stage);
     stage.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     stage.addEventListener("pointerdown", (event) => this.down(event));
     stage.addEventListener("pointermove", (event) => this.move(event));
@@ -32,6 +33,7 @@ class Camera {
   place() {
     this.frame = 0;
     this.wrapper.style.transform = `translate(${this.x}px, ${this.y}px) scale(${this.k})`;
+    this.heads.place(this);
     this.drawOverview();
   }
 
@@ -112,6 +114,11 @@ class Camera {
     const within = (at, size, view) => (size * this.k > view ? Math.min(head, Math.max(view - size * this.k - 8, at)) : at);
     const x = within(width / 2 - (box.left + box.width / 2) * this.k, this.width, width);
     this.glide(x, within(height * 0.45 - (box.top + box.height / 2) * this.k, this.height, height));
+  }
+
+  /** To the head of a frame. */
+  bringHead({ box }) {
+    this.glide(24 - (box.x + MARGIN) * this.k, this.tools.height + 24 - (box.y + MARGIN) * this.k);
   }
 
   /** Brings all of a part of the picture into sight, no closer than now; false when it could not be read then. */

@@ -115,6 +115,8 @@ class Canvas {
   clicked(event) {
     if (this.camera.dragged) return;
     this.root.focus({ preventScroll: true });
+    const stuck = event.target.closest?.(".stuck");
+    if (stuck) return this.camera.bringHead(this.parts.get(stuck.dataset.frame));
     const { action, id, group } = this.target(event);
     if (action) {
       this.anchor = this.anchorOf(id);
@@ -215,6 +217,7 @@ class Canvas {
     this.root.dataset.hash = structure.hash;
     this.root.dataset.milliseconds = Math.round(geometry.milliseconds);
     this.camera.show(svg);
+    this.camera.heads.show(structure, parts);
     this.prepareOverview();
     this.legend.replaceChildren(...legendOf(structure));
     this.look(moved);
@@ -291,6 +294,7 @@ class Canvas {
     this.ring.show(part, part && this.sight(part), overlay.nodes?.[next]);
     this.root.dataset.current = overlay.current ?? "";
     this.root.dataset.painted = overlay.moment ?? "";
+    this.camera.heads.place(this.camera);
   }
 
   follow(overlay = this.overlay) {

@@ -72,7 +72,8 @@ function drawFrame(id, cluster, box, layers, parts) {
   head.append(title);
   const buttons = headButtons(cluster);
   buttons.forEach(([action, path, label], k) => head.append(button(action, box.x + box.width - 28 - k * 21, y - 14, path, label)));
-  const header = element("g", { class: "frame-state", transform: `translate(${box.x + box.width - (buttons.length ? 15 + buttons.length * 21 : 12)} ${y - 14})` });
+  const stateEnd = box.x + box.width - (buttons.length ? 15 + buttons.length * 21 : 12);
+  const header = element("g", { class: "frame-state", transform: `translate(${stateEnd} ${y - 14})` });
   const state = {
     pill: element("rect", { class: "pill", y: 0, height: 19, rx: 9.5 }),
     bar: element("rect", { class: "bar", y: 16.5, height: 2.5, rx: 1.2 }),
@@ -82,7 +83,7 @@ function drawFrame(id, cluster, box, layers, parts) {
   head.append(header);
   layers.heads.append(head);
   const titleWidth = 20 + buttons.length * 21 + cluster.title.length * 8.2 + cluster.name.length * 7;
-  parts.set(id, { group, head, base: `frame ${cluster.kind}`, state, header, box, titleWidth, at: { x: box.x + box.width / 2, y: box.y + 20 }, width: 60, height: 30 });
+  parts.set(id, { group, head, base: `frame ${cluster.kind}`, state, header, box, titleWidth, stateEnd, told: "", at: { x: box.x + box.width / 2, y: box.y + 20 }, width: 60, height: 30 });
 }
 
 /** What can be done with a frame, from right to left. */

@@ -66,11 +66,12 @@ function setHeader(part, text, progress) {
   const { pill, bar, text: label } = part.state;
   if (part.headerShown === `${text}${progress}`) return;
   part.headerShown = `${text}${progress}`;
+  part.told = text;
   part.header.classList.toggle("on", Boolean(text));
   const room = part.box.width - part.titleWidth - 40;
   const shown = shortened(text, Math.max(8, Math.floor(room / 6.4)));
   label.textContent = shown;
-  const width = shown.length * 6.4 + 20;
+  const width = (part.stateWidth = shown.length * 6.4 + 20);
   pill.setAttribute("width", width);
   pill.setAttribute("x", -width);
   label.setAttribute("x", -width / 2);

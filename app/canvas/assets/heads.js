@@ -1,0 +1,125 @@
+// Heads of frames that are larger than the view: what a frame is and how far it is stays in sight, at the edge of its visible part.
+
+const HEAD = { top: 5, bottom: 28, letter: 8.2, row: 26, edge: 6, apart: 10, least: 72, high: 110, most: 3 };
+const STATE = 280; // what a state may take of a line
+
+class Heads {
+  constructor(stage) {
+    this.element = document.createElement("div");
+    this.element.className = "heads";
+    this.element.setAttribute("aria-hidden", "true");
+    stage.append(this.element);
+    this.stage = stage;
+    this.frames = [];
+    this.pool = [];
+    this.corner = { width: 0, height: 0 };
+    this.watcher = new ResizeObserver(() => this.measureCorner());
+  }
+
+  /** Another picture: its frames, outer ones first. */
+  show(structure, parts) {
+    const depthOf = (id) => (id ? 1 + depthOf(structure.clusters[id]?.parent) : 0);
+    this.frames = Object.entries(structure.clusters)
+      .filter(([id]) => parts.has(id))
+      .map(([id, cluster]) => ({ id, cluster, part: parts.get(id), depth: depthOf(id) }))
+      .sort((a, b) => a.depth - b.depth);
+    const byId = new Map(this.frames.map((frame) => [frame.id, frame]));
+    for (const frame of this.frames) frame.outer = byId.get(frame.cluster.parent);
+  }
+
+  /** The page lays words on the picture's corner: no head goes below them. */
+  measureCorner() {
+    const { offsetLeft = 0, offsetTop = 0, offsetWidth = 0, offsetHeight = 0 } = this.cornerElement ?? {};
+    this.corner = offsetHeight ? { width: offsetLeft + offsetWidth, height: offsetTop + offsetHeight } : { width: 0, height: 0 };
+    if (this.camera) this.place(this.camera);
+  }
+
+  watchCorner() {
+    if (this.cornerElement?.isConnected) return;
+    this.watcher.disconnect();
+    this.cornerElement = this.stage.getRootNode().host?.closest(".st-key-canvas")?.querySelector(".st-key-corner");
+    if (this.cornerElement) this.watcher.observe(this.cornerElement);
+  }
+
+  /** With every movement of the camera: nothing of the page is read, and what moves are layers of their own. */
+  place(camera) {
+    this.camera = camera;
+    this.watchCorner();
+    for (const frame of this.frames) this.look(frame, camera);
+    for (const frame of [...this.frames].reverse()) {
+      const below = frame.below + (frame.away ? 1 : 0);
+      if (frame.outer) frame.outer.below = Math.max(frame.outer.below, below);
+    }
+    let used = 0;
+    for (const frame of this.frames) {
+      const stuck = this.stick(frame, camera);
+      if (stuck) this.put(used++, stuck, frame);
+    }
+    while (this.pool.length > used) this.pool.pop().element.remove();
+  }
+
+  /** Where a frame lies in the view, and whether its title and its state are out of sight. */
+  look(frame, camera) {
+    const { x, y, k, view } = camera;
+    const { box, told, stateEnd, stateWidth } = frame.part;
+    const [left, top] = [x + (box.x + MARGIN) * k, y + (box.y + MARGIN) * k];
+    const [right, bottom] = [left + box.width * k, top + box.height * k];
+    const [upper, lower] = [top + HEAD.top * k, top + HEAD.bottom * k];
+    const seen = Math.min(right, view.width) - Math.max(left, 0) > HEAD.least && Math.min(bottom, view.height) - Math.max(top, 0) > HEAD.high;
+    const wide = (30 + frame.cluster.title.length * HEAD.letter) * k;
+    const end = x + (stateEnd + MARGIN) * k;
+    Object.assign(frame, { left, right, bottom, upper, lower, seen, below: 0 });
+    frame.away = seen && this.isAway(camera, left + 14 * k, Math.min(right, left + wide), upper, lower);
+    frame.stateAway = seen && Boolean(told) && this.isAway(camera, end - stateWidth * k, end, upper, lower);
+  }
+
+  /** Outside the view, or below what lies on its upper corners. */
+  isAway({ view, tools }, left, right, upper, lower) {
+    if (left < 0 || right > view.width || upper < 0 || lower > view.height) return true;
+    return (upper < this.corner.height && left < this.corner.width) || (upper < tools.height + HEAD.apart && right > view.width - tools.width - HEAD.apart);
+  }
+
+  /** What has to be shown of a frame's head, and where; null when its own head is in sight. */
+  stick(frame, { view, tools }) {
+    const { outer, seen, upper, lower } = frame;
+    frame.stack = outer?.stack ?? HEAD.edge;
+    const covered = outer?.stuck && upper < frame.stack - HEAD.edge && lower > 0;
+    frame.stuck = seen && (frame.away || covered) && frame.below < HEAD.most;
+    const beside = view.width - tools.width - 2 * HEAD.apart;
+    const under = tools.height + 2 * HEAD.apart;
+    if (!frame.stuck) {
+      if (!frame.stateAway || frame.away || upper > view.height - HEAD.row) return null;
+      return { right: Math.min(frame.right - HEAD.edge, upper < under ? beside : view.width - HEAD.edge), top: upper, width: STATE, title: false };
+    }
+    const left = Math.max(frame.left, 0) + HEAD.edge;
+    let top = Math.max(upper, frame.stack, left < this.corner.width ? this.corner.height + HEAD.edge : 0);
+    if (beside - left < HEAD.least) top = Math.max(top, under);
+    if (top > Math.min(frame.bottom, view.height) - HEAD.row) return null;
+    frame.stack = top + HEAD.row;
+    return { left, top, width: Math.min(frame.right - HEAD.edge, top < under ? beside : view.width - HEAD.edge) - left, title: true };
+  }
+
+  put(at, { left, right, top, width, title }, { id, cluster, part }) {
+    const made = (this.pool[at] ??= this.make());
+    const classes = part.group.getAttribute("class").replace("frame", "stuck");
+    const words = [title ? cluster.title : "", title ? cluster.name : "", part.told];
+    if (made.classes !== classes) made.element.className = made.classes = classes;
+    if (made.words !== words.join("\n")) {
+      made.words = words.join("\n");
+      words.forEach((text, k) => (made.element.children[k].textContent = text));
+    }
+    made.element.dataset.frame = id;
+    // In steps: a new width has the words laid out anew.
+    const room = `${Math.max(HEAD.least, Math.floor(width / 8) * 8)}px`;
+    if (made.room !== room) made.element.style.maxWidth = made.room = room;
+    const place = title ? `translate(${Math.round(left)}px, ${Math.round(top)}px)` : `translate(${Math.round(right)}px, ${Math.round(top)}px) translateX(-100%)`;
+    if (made.place !== place) made.element.style.transform = made.place = place;
+  }
+
+  make() {
+    const element = document.createElement("div");
+    element.innerHTML = "<b></b><span></span><i></i>";
+    this.element.append(element);
+    return { element };
+  }
+}

@@ -1,0 +1,100 @@
+"""In a real chromium: what lies on the picture. Heads of frames that are larger than the view stay in sight; words move nothing."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.app.test_browser import LONG, open_sample
+
+pytestmark = pytest.mark.browser
+LOOP, DIVISORS = "main/for_each_candidate", "main/for_each_candidate/body/try_each_divisor"
+BESIDE = """({ frame, zoom, part, above }) => {
+  const canvas = globalThis[Symbol.for('loopscope.canvas')].canvases.get('canvas_graph');
+  const id = Object.keys(canvas.structure.clusters).find((id) => canvas.structure.clusters[id].address === frame);
+  const { box } = canvas.parts.get(id);
+  canvas.camera.set(-(box.x + box.width * part) * zoom, above - (box.y + 26) * zoom, zoom);
+  canvas.camera.rest();
+  return id;
+}"""
+
+
+def boxes(stuck: Locator) -> list[list[float]]:
+    return stuck.evaluate_all("all => all.map(e => e.getBoundingClientRect()).map(b => [b.left, b.top, b.right, b.bottom])")
+
+
+def beside(canvas: Locator, frame: str, *, zoom: float, part: float, above: float) -> None:
+    """The view's left border cuts the frame at this part of its width; the frame's top lies so many pixels below the view's."""
+    canvas.evaluate(f"(_, given) => ({BESIDE})(given)", {"frame": frame, "zoom": zoom, "part": part, "above": above})
+
+
+def test_a_head_out_of_sight_sticks_to_the_visible_part_of_its_frame(page: Page, server: str) -> None:
+    canvas = open_sample(page, server, "count_primes", set="up_to_30", step="400")
+    view = canvas.locator(".stage").bounding_box()
+    tools = canvas.locator(".tools").first.bounding_box()
+    assert view is not None
+    assert tools is not None
+    for zoom in (1.0, 2.0, 3.0):
+        for part in (0.1, 0.4):
+            for above in (-60.0, -400.0):
+                beside(canvas, DIVISORS, zoom=zoom, part=part, above=above)
+                stuck = canvas.locator(".stuck")
+                expect(stuck.filter(has_text="try_each_divisor")).to_contain_text("iteration 2 of 2")
+                found = boxes(stuck)
+                for left, top, right, bottom in found:
+                    assert view["x"] <= left < right <= view["x"] + view["width"]
+                    assert view["y"] <= top < bottom <= view["y"] + view["height"]
+                    assert right <= tools["x"] or top >= tools["y"] + tools["height"]
+                for one in found:
+                    assert not any(one is not other and overlap(one, other) for other in found)
+
+
+def overlap(one: list[float], other: list[float]) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def test_where_the_head_is_in_sight_nothing_sticks_and_a_click_leads_to_it(page: Page, server: str) -> None:
+    canvas = open_sample(page, server, "count_primes", set="up_to_30", step="400")
+    beside(canvas, DIVISORS, zoom=1.5, part=0.2, above=-200.0)
+    stuck = canvas.locator(".stuck", has_text="try_each_divisor")
+    expect(stuck).to_have_count(1)
+    canvas.locator("[data-do=follow]").click()
+    page.keyboard.press("Home")  # its words follow the run, also where nothing moves
+    expect(stuck).not_to_contain_text("iteration")
+    stuck.click()
+    expect(canvas.locator(".stuck b", has_text="Loop").locator("..").filter(has_text="try_each_divisor")).to_have_count(0)
+    frame, view = canvas.locator(f'.frame[data-address="{DIVISORS}"]').bounding_box(), canvas.bounding_box()
+    assert frame is not None
+    assert view is not None
+    assert (frame["x"] > view["x"], frame["y"] > view["y"]) == (True, True)
+
+
+def test_the_state_alone_sticks_where_the_title_is_in_sight(page: Page, server: str) -> None:
+    canvas = open_sample(page, server, "count_primes", set="up_to_30", step="400")
+    beside(canvas, LOOP, zoom=1.6, part=-0.02, above=60.0)
+    stuck = canvas.locator(".stuck", has_text="iteration 20 of 29")
+    expect(stuck).to_have_count(1)
+    expect(stuck).to_have_text("iteration 20 of 29")
+
+
+@pytest.mark.parametrize("width", [1280, 1920])
+def test_what_is_set_by_hand_is_said_without_moving_the_picture(page: Page, server: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800 if width == 1280 else 1080})
+    canvas = open_sample(page, server, "collatz", step="24")
+    before = canvas.bounding_box()
+    page.get_by_role("button", name="What if …").click()
+    page.get_by_role("button", name="Run from here with it").click()
+    said = page.locator(".st-key-what_if")
+    expect(said).to_contain_text("instead of", timeout=LONG)
+    assert canvas.bounding_box() == before
+    # No head of a frame hides below it.
+    line = said.bounding_box()
+    assert line is not None
+    for part in (0.1, 0.3):
+        beside(canvas, "main/while_not_one", zoom=1.5, part=part, above=-100.0)
+        expect(canvas.locator(".stuck").first).to_be_visible()
+        for left, top, _, _ in boxes(canvas.locator(".stuck")):
+            assert top >= line["y"] + line["height"] or left >= line["x"] + line["width"]
+    said.get_by_role("button").click()
+    expect(said).to_have_count(0)
+    assert canvas.bounding_box() == before
