@@ -6,31 +6,18 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from sample_models import FOLDER
+from tests.app.browsing import CANVAS, LONG, open_sample, place
 
 pytestmark = pytest.mark.browser
-LONG = 30_000
-
-
-def open_sample(page: Page, server: str, name: str, **address: str) -> Locator:
-    """The canvas of a sample, once its picture is there."""
-    words = "".join(f"&{key}={text}" for key, text in address.items())
-    page.goto(f"{server}/?model=sample:{name}{words}")
-    canvas = page.locator(".st-key-canvas_graph .canvas")
-    expect(canvas.locator(".box").first).to_be_visible(timeout=LONG)
-    return canvas
-
-
-def place(page: Page) -> Locator:
-    return page.locator(".st-key-place")
 
 
 def test_a_newcomer_sees_a_loop_run(page: Page, server: str) -> None:
     page.goto(server)
     page.get_by_role("button", name="Open A decoder that knows when to stop").click(timeout=LONG)
-    canvas = page.locator(".st-key-canvas_graph .canvas")
+    canvas = page.locator(CANVAS)
     expect(canvas.locator(".box.current")).to_be_visible(timeout=LONG)
     transform = canvas.locator(".wrapper").evaluate("e => e.style.transform")
     for step in (1, 2, 3):
@@ -157,7 +144,7 @@ def test_it_steps_by_itself_until_told_to_stop(page: Page, server: str) -> None:
 def test_back_in_the_browser_leaves_the_model_not_the_step(page: Page, server: str) -> None:
     page.goto(server)
     page.get_by_role("button", name="Open A decoder that knows when to stop").click(timeout=LONG)
-    expect(page.locator(".st-key-canvas_graph .canvas .box.current")).to_be_visible(timeout=LONG)
+    expect(page.locator(f"{CANVAS} .box.current")).to_be_visible(timeout=LONG)
     for step in (1, 2, 3):
         page.keyboard.press("ArrowRight")
         expect(place(page)).to_contain_text(f"step {step}")

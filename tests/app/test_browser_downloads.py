@@ -11,7 +11,7 @@ import pytest
 from lxml import etree
 from playwright.sync_api import Page, expect
 
-from tests.app.test_browser import LONG, open_sample, place
+from tests.app.browsing import LONG, open_sample, place
 
 pytestmark = pytest.mark.browser
 LIGHT, DARK = "#fbfcfe", "#101217"

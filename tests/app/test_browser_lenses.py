@@ -7,12 +7,9 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.app.browsing import open_sample
+
 pytestmark = pytest.mark.browser
-
-
-def opened(page: Page, server: str, address: str) -> None:
-    page.goto(f"{server}/?{address}")
-    expect(page.locator(".crumbs")).to_be_visible(timeout=30_000)
 
 
 def press(page: Page, chart: str, across: float, down: float) -> None:
@@ -27,7 +24,7 @@ def press(page: Page, chart: str, across: float, down: float) -> None:
 
 
 def test_timeline_and_matrix_go_where_they_are_clicked(page: Page, server: str) -> None:
-    opened(page, server, "model=sample:growing_sequence&step=9999")
+    open_sample(page, server, "growing_sequence", step="9999")
     expect(page.locator(".crumbs")).to_contain_text("finished")
     page.get_by_text("Timeline", exact=True).click()
     press(page, "whole_run", 0.55, 0.45)
@@ -39,7 +36,7 @@ def test_timeline_and_matrix_go_where_they_are_clicked(page: Page, server: str) 
 
 
 def test_a_node_is_found_with_one_key_and_its_line_of_code_is_shown(page: Page, server: str) -> None:
-    opened(page, server, "model=sample:decoder&step=30")
+    open_sample(page, server, "decoder", step="30")
     page.locator(".crumbs").click()
     expect(page.get_by_title("Find a node by name, type, shape or value ( / )")).to_be_visible()  # from then on its key is listened to
     page.keyboard.press("/")

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.app.test_canvas_time import LONG, opened
+from tests.app.browsing import LONG, open_sample, place
 
 pytestmark = pytest.mark.browser
 
@@ -21,9 +21,9 @@ def shade(distance: int) -> re.Pattern[str]:
 
 
 def test_the_way_to_a_value_lights_up_and_goes_out(page: Page, server: str) -> None:
-    canvas = opened(page, server, "for_loop", set="three_years")
+    canvas = open_sample(page, server, "for_loop", set="three_years")
     page.keyboard.press("End")
-    expect(page.locator(".st-key-place")).to_contain_text("finished")
+    expect(place(page)).to_contain_text("finished")
     canvas.locator('.box[data-address="main/for_each_year/body/next_balance"]').dispatch_event("click")
     side = page.locator(".st-key-side")
     expect(side).to_contain_text("main/for_each_year[2]/body/next_balance", timeout=LONG)
@@ -46,7 +46,7 @@ def test_the_way_to_a_value_lights_up_and_goes_out(page: Page, server: str) -> N
 
 
 def test_leaving_the_view_puts_the_lights_out(page: Page, server: str) -> None:
-    canvas = opened(page, server, "collatz", step="30", view="origin")
+    canvas = open_sample(page, server, "collatz", step="30", view="origin")
     expect(canvas.locator(".box.origin")).not_to_have_count(0, timeout=LONG)
     page.get_by_role("radio", name="Ports").click()
     expect(canvas.locator(".origin")).to_have_count(0, timeout=LONG)

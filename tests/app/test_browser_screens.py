@@ -8,12 +8,12 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from sample_models import FOLDER
-from tests.app.test_browser import LONG, open_sample, place
+from tests.app.browsing import CANVAS, LONG, open_sample, place
 
 pytestmark = pytest.mark.browser
 SCREENS = [(1280, 800), (1920, 1080)]
 ROWS = ".st-key-loop_rows tbody tr"
-WHOLE = (".st-key-transport", ".st-key-canvas_graph .canvas", ".st-key-side", ".st-key-lens", ".verdict")
+WHOLE = (".st-key-transport", CANVAS, ".st-key-side", ".st-key-lens", ".verdict")
 HIDDEN_BELOW = "() => { const page = document.querySelector('[data-testid=stMain]'); return page.scrollHeight - page.clientHeight; }"
 
 
@@ -53,7 +53,7 @@ def test_the_row_of_the_moment_is_in_sight(page: Page, server: str) -> None:
 def test_the_address_holds_what_is_looked_at_and_back_still_leaves(page: Page, server: str) -> None:
     page.goto(server)
     page.get_by_role("button", name="Open A decoder that knows when to stop").click(timeout=LONG)
-    expect(page.locator(".st-key-canvas_graph .canvas .box.current")).to_be_visible(timeout=LONG)
+    expect(page.locator(f"{CANVAS} .box.current")).to_be_visible(timeout=LONG)
     page.keyboard.press("ArrowRight")
     expect(place(page)).to_contain_text("step 1")
     page.get_by_role("radio", name="Matrix").click()

@@ -7,31 +7,24 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from app.canvas.event import CanvasEvent, read_event
 from engine.view.build import graph_view
 from engine.view.folding import Folding
 from engine.write import write_model
+from tests.app.browsing import CANVAS, LONG, open_address, open_sample
 from tests.engine.view.models import branches, summing_loop
 from tests.engine.view.test_outer_values import captures
 
-LONG = 30_000
 EVIL = """"><script>window.stolen=1</script><img src=x onerror="window.stolen=2">\\N"""
 LAYER = """<layer id="{id}" name={name} type="{type}" version="opset1">{ports}</layer>"""
 PORT = """<{way}><port id="{id}" precision="FP32"><dim>2</dim></port></{way}>"""
 
 
-def canvas_of(page: Page, address: str) -> Locator:
-    page.goto(address)
-    canvas = page.locator(".st-key-canvas_graph .canvas")
-    expect(canvas.locator(".box").first).to_be_visible(timeout=LONG)
-    return canvas
-
-
 @pytest.mark.browser
 def test_a_step_restyles_and_moves_nothing(page: Page, server: str) -> None:
-    canvas = canvas_of(page, f"{server}/?model=sample:if_add")
+    canvas = open_sample(page, server, "if_add")
     svg = canvas.locator("svg").first
     svg.evaluate("e => { window.kept = e; }")
     canvas.locator("[data-do=fit]").click()
@@ -47,7 +40,7 @@ def test_a_step_restyles_and_moves_nothing(page: Page, server: str) -> None:
 
 @pytest.mark.browser
 def test_folding_zooming_and_dragging(page: Page, server: str) -> None:
-    canvas = canvas_of(page, f"{server}/?model=sample:if_add")
+    canvas = open_sample(page, server, "if_add")
     boxes = canvas.locator(".box")
     whole = boxes.count()
     canvas.locator(".head.if [data-action=fold]").first.click()
@@ -81,7 +74,7 @@ def test_names_are_text_whatever_they_hold(page: Page, server: str, tmp_path: Pa
     edges = '<edge from-layer="0" from-port="0" to-layer="1" to-port="0"/><edge from-layer="1" from-port="1" to-layer="2" to-port="0"/>'
     model = tmp_path / "evil.xml"
     model.write_text(f'<net name="evil" version="11"><layers>{"".join(texts)}</layers><edges>{edges}</edges></net>', encoding="utf-8")
-    canvas = canvas_of(page, f"{server}/?model={quote(str(model))}")
+    canvas = open_address(page, f"{server}/?model={quote(str(model))}")
     expect(canvas.locator(".box")).to_have_count(3)
     canvas.locator(".box").first.hover()
     expect(canvas.locator(".tooltip")).to_contain_text("<script>")
@@ -123,7 +116,7 @@ def test_opening_what_has_no_single_body_unfolds_it() -> None:
 def test_lines_into_outer_values_are_seen_when_asked_for(page: Page, server: str, tmp_path: Path) -> None:
     path = tmp_path / "captures.xml"
     write_model(captures(9, 2), path)
-    canvas = canvas_of(page, f"{server}/?model={quote(str(path))}")
+    canvas = open_address(page, f"{server}/?model={quote(str(path))}")
     lines = canvas.locator(".line.latent")
     expect(lines).to_have_count(18)
     seen = canvas.locator(".line.latent[data-shown]")
@@ -149,7 +142,7 @@ def test_a_small_picture_comes_even_when_the_machine_is_busy(page: Page, server:
         "const wait = setTimeout; setTimeout = (work, time, ...rest) => wait(work, [1500, 500].includes(time) ? 0 : time, ...rest);"
     )
     page.goto(f"{server}/?model=sample:if_add")
-    canvas = page.locator(".st-key-canvas_graph .canvas")
+    canvas = page.locator(CANVAS)
     expect(canvas.locator(".notice")).to_contain_text("Too dense", timeout=LONG)
     expect(canvas.locator(".box").first).to_be_visible(timeout=LONG)
     expect(canvas.locator(".notice")).to_be_hidden()

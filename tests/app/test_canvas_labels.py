@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.app.test_browser import LONG, open_sample, place
+from tests.app.browsing import LONG, open_sample, place
 
 pytestmark = pytest.mark.browser
 OVERLAPS = """canvas => {

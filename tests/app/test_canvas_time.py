@@ -6,30 +6,18 @@ import re
 
 import numpy as np
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 import engine
 from sample_models import FOLDER
+from tests.app.browsing import LONG, open_sample, place
 from tests.engine.explain.runs import begun
 
 pytestmark = pytest.mark.browser
-LONG = 30_000
-
-
-def opened(page: Page, server: str, name: str, **address: str) -> Locator:
-    words = "".join(f"&{key}={text}" for key, text in address.items())
-    page.goto(f"{server}/?model=sample:{name}{words}")
-    canvas = page.locator(".st-key-canvas_graph .canvas")
-    expect(canvas.locator(".box").first).to_be_visible(timeout=LONG)
-    return canvas
-
-
-def place(page: Page) -> Locator:
-    return page.locator(".st-key-place")
 
 
 def test_a_loop_is_unrolled_and_drawn_once_again(page: Page, server: str) -> None:
-    canvas = opened(page, server, "collatz", step="30")
+    canvas = open_sample(page, server, "collatz", step="30")
     once = canvas.locator(".box").count()
     canvas.locator("[data-do=unroll]").click()
     copies = canvas.locator(".frame.copy")
@@ -53,7 +41,7 @@ def test_a_loop_is_unrolled_and_drawn_once_again(page: Page, server: str) -> Non
 
 
 def test_a_click_in_a_copy_pins_that_iteration(page: Page, server: str) -> None:
-    canvas = opened(page, server, "collatz", step="30")
+    canvas = open_sample(page, server, "collatz", step="30")
     canvas.locator("[data-do=unroll]").click()
     expect(canvas.locator(".frame.copy")).to_have_count(4, timeout=LONG)
     side = page.locator(".st-key-side")
@@ -68,7 +56,7 @@ def test_a_click_in_a_copy_pins_that_iteration(page: Page, server: str) -> None:
 
 
 def test_the_window_of_iterations_moves_with_the_cursor_and_by_hand(page: Page, server: str) -> None:
-    canvas = opened(page, server, "collatz")
+    canvas = open_sample(page, server, "collatz")
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished")
     canvas.locator("[data-do=unroll]").click()
@@ -86,7 +74,7 @@ def test_the_window_of_iterations_moves_with_the_cursor_and_by_hand(page: Page, 
 
 
 def test_space_plays_and_pauses_and_python_follows(page: Page, server: str) -> None:
-    canvas = opened(page, server, "collatz")
+    canvas = open_sample(page, server, "collatz")
     canvas.locator(".speed").select_option("8")
     page.keyboard.press(" ")
     expect(canvas).to_have_attribute("data-step", re.compile(r"^\d{2}$"), timeout=LONG)
@@ -105,7 +93,7 @@ def test_sliding_along_the_inner_loop_pins_the_outer_iteration(page: Page, serve
     with np.load(folder / "inputs" / "up_to_30.npz", allow_pickle=False) as arrays:
         debugger = engine.Debugger(engine.read_model(folder / "model.xml"), {key: arrays[key] for key in arrays.files})
     step = debugger.seek("main/for_each_candidate[21]/body/try_each_divisor[2]/body").step
-    canvas = opened(page, server, "count_primes", set="up_to_30", step=str(step))
+    canvas = open_sample(page, server, "count_primes", set="up_to_30", step=str(step))
     expect(place(page)).to_contain_text(re.compile(r"for_each_candidate\W*iteration 22\b"), timeout=LONG)
     rail = canvas.locator(".rail")
     expect(rail).to_have_count(2, timeout=LONG)
@@ -121,7 +109,7 @@ def test_sliding_along_the_inner_loop_pins_the_outer_iteration(page: Page, serve
 
 
 def test_a_key_finds_its_picture_in_the_browser(page: Page, server: str) -> None:
-    canvas = opened(page, server, "collatz", step="20")
+    canvas = open_sample(page, server, "collatz", step="20")
     expect(canvas).to_have_attribute("data-step", "20", timeout=LONG)
     page.wait_for_timeout(1500)  # long enough a rest for the steps around to come
     page.evaluate("""() => {
@@ -140,7 +128,7 @@ def test_a_key_finds_its_picture_in_the_browser(page: Page, server: str) -> None
 @pytest.mark.parametrize("rest", [0, 1500])
 def test_no_key_is_lost_however_fast_they_come(page: Page, server: str, rest: int) -> None:
     """Whether the pictures of the next steps have come already or not."""
-    canvas = opened(page, server, "collatz", step="20")
+    canvas = open_sample(page, server, "collatz", step="20")
     expect(canvas).to_have_attribute("data-step", "20", timeout=LONG)
     page.wait_for_timeout(rest)
     for key, times, step in (("ArrowRight", 12, 32), ("ArrowLeft", 5, 27)):
@@ -153,7 +141,7 @@ def test_no_key_is_lost_however_fast_they_come(page: Page, server: str, rest: in
 
 def test_keys_of_all_kinds_go_on_from_each_other(page: Page, server: str) -> None:
     """Also when the next one comes before the browser has heard what the one before has led to."""
-    canvas = opened(page, server, "collatz", step="20")
+    canvas = open_sample(page, server, "collatz", step="20")
     expect(canvas).to_have_attribute("data-step", "20", timeout=LONG)
     for keys, step in (("ArrowRight ArrowRight Home", 0), ("End Home ArrowRight ArrowRight ArrowRight", 3), ("Home ArrowRight", 1)):
         for key in keys.split():
@@ -185,7 +173,7 @@ MOVES = {
 )
 def test_no_move_is_lost_however_fast_they_come(page: Page, server: str, keys: str) -> None:
     debugger = begun("collatz")
-    canvas = opened(page, server, "collatz")
+    canvas = open_sample(page, server, "collatz")
     expect(canvas).to_have_attribute("data-step", "0", timeout=LONG)
     for key in keys.split():
         MOVES[key](debugger)
@@ -195,7 +183,7 @@ def test_no_move_is_lost_however_fast_they_come(page: Page, server: str, keys: s
 
 
 def test_a_move_that_was_not_heard_is_told_again(page: Page, server: str) -> None:
-    canvas = opened(page, server, "collatz")
+    canvas = open_sample(page, server, "collatz")
     expect(canvas).to_have_attribute("data-step", "0", timeout=LONG)
     page.evaluate("() => { window.slow = WebSocket.prototype.send; WebSocket.prototype.send = () => {}; }")
     page.keyboard.press("End")
@@ -205,7 +193,7 @@ def test_a_move_that_was_not_heard_is_told_again(page: Page, server: str) -> Non
 
 
 def test_buttons_may_be_pressed_as_fast_as_keys(page: Page, server: str) -> None:
-    canvas = opened(page, server, "collatz")
+    canvas = open_sample(page, server, "collatz")
     expect(canvas).to_have_attribute("data-step", "0", timeout=LONG)
     for _ in range(6):
         page.get_by_role("button", name="Step").first.click(delay=0)
@@ -213,7 +201,7 @@ def test_buttons_may_be_pressed_as_fast_as_keys(page: Page, server: str) -> None
 
 
 def test_keys_end_where_the_run_ends(page: Page, server: str) -> None:
-    canvas = opened(page, server, "if_add")
+    canvas = open_sample(page, server, "if_add")
     expect(canvas).to_have_attribute("data-step", "0", timeout=LONG)
     for _ in range(40):
         page.keyboard.press("ArrowRight", delay=10)
@@ -224,7 +212,7 @@ def test_keys_end_where_the_run_ends(page: Page, server: str) -> None:
 
 
 def test_a_folded_loop_shows_its_line(page: Page, server: str) -> None:
-    canvas = opened(page, server, "collatz")
+    canvas = open_sample(page, server, "collatz")
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished")
     canvas.locator(".head.loop [data-action=fold]").dispatch_event("click")

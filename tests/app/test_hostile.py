@@ -9,9 +9,9 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.app import hostile
+from tests.app.browsing import LONG, open_address
 
 pytestmark = pytest.mark.browser
-LONG = 30_000
 STICKING_OUT = """() => {
     const found = [];
     if (document.documentElement.scrollWidth > document.documentElement.clientWidth) found.push('the page scrolls sideways');
@@ -49,9 +49,7 @@ def test_hostile_names_are_only_shown(page: Page, server: str, tmp_path: Path) -
     foreign: list[str] = []
     page.on("request", lambda request: foreign.append(request.url) if urlsplit(request.url).port == 9 else None)
     page.on("dialog", lambda dialog: foreign.append(dialog.message))
-    page.goto(f"{server}/?model={quote(str(hostile.write(tmp_path)))}")
-    canvas = page.locator(".st-key-canvas_graph .canvas")
-    expect(canvas.locator(".box").first).to_be_visible(timeout=LONG)
+    canvas = open_address(page, f"{server}/?model={quote(str(hostile.write(tmp_path)))}")
     harmless(page)
     for key in ("ArrowRight", "ArrowRight", "Shift+ArrowRight", "ArrowRight", "End"):
         page.keyboard.press(key)

@@ -21,9 +21,9 @@ from app.teaching import changed, typed
 from engine.errors import AddressError, InputError
 from engine.ir.address import decode
 from sample_models import Sample, sample
+from tests.app.browsing import CANVAS, LONG
 
 Visit = Callable[..., AppTest]
-LONG = 30_000
 NAMES = [one.name for one in lessons()]
 
 
@@ -376,7 +376,7 @@ def test_an_answer_beside_the_model_is_an_error() -> None:
 @pytest.mark.browser
 def test_a_learner_goes_from_prediction_to_proof_to_the_next_lesson(page: Page, server: str) -> None:
     page.goto(f"{server}/?lesson=why-seven")
-    canvas = page.locator(".st-key-canvas_graph .canvas")
+    canvas = page.locator(CANVAS)
     expect(canvas.locator(".box.current")).to_be_visible(timeout=LONG)
     card = page.locator(".st-key-prediction")
     card.get_by_role("textbox").fill("8")

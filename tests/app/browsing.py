@@ -1,0 +1,28 @@
+"""What tests in a real browser do again and again: open a model, and look where its run stands."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Locator, Page, expect
+
+LONG = 30_000
+"""Milliseconds that a page may take to open on a busy machine."""
+CANVAS = ".st-key-canvas_graph .canvas"
+
+
+def open_address(page: Page, address: str) -> Locator:
+    """The canvas of a page, once its picture is there."""
+    page.goto(address)
+    canvas = page.locator(CANVAS)
+    expect(canvas.locator(".box").first).to_be_visible(timeout=LONG)
+    return canvas
+
+
+def open_sample(page: Page, server: str, name: str, **address: str) -> Locator:
+    """The canvas of a sample at the moment that the other words of its address say."""
+    words = "".join(f"&{key}={text}" for key, text in address.items())
+    return open_address(page, f"{server}/?model=sample:{name}{words}")
+
+
+def place(page: Page) -> Locator:
+    """The line that says where the run stands."""
+    return page.locator(".st-key-place")
