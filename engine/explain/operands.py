@@ -1,0 +1,82 @@
+"""What stands in code for each value of a plan: an identifier near to its name, or the constant itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from engine.check.propagate import Propagated, propagate
+from engine.explain.identifiers import Identifiers
+from engine.explain.lines import Line
+from engine.explain.literals import array_text, inline_text, is_written, stored
+from engine.ir.element_type import ElementType
+from engine.ir.model import LayerId
+from engine.run.plan import ABSENT, Instruction, Plan, Program
+from engine.run.zeros import Zeros
+
+_RESERVED = frozenset(
+    {"np", "inf", "nan", "kernel", "iterations", "join", "part", "parts", "converted", "ElementType", "WEIGHTS", "VARIABLES"}
+)
+
+
+@dataclass(eq=False)
+class Operands:
+    """The identifiers that are given so far, by slot, and the constants that they took."""
+
+    plan: Plan
+    names: dict[int, str] = field(default_factory=dict[int, str])
+    addresses: dict[int, str] = field(default_factory=dict[int, str])
+    labels: dict[int, str] = field(default_factory=dict[int, str])
+    types: dict[int, ElementType | None] = field(default_factory=dict[int, "ElementType | None"])
+    constants: list[Line] = field(default_factory=list[Line])
+    weights: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+    identifiers: Identifiers = field(default_factory=lambda: Identifiers(_RESERVED))
+
+    @cached_property
+    def propagated(self) -> Propagated:
+        return propagate(self.plan.model, self.plan.catalogue)
+
+    @cached_property
+    def zeros(self) -> Zeros:
+        return Zeros(self.plan.model, self.plan.catalogue)
+
+    def meet(self, program: Program) -> None:
+        """Remembers label, address and type of every slot of a graph."""
+        labels = {layer: label for label, layer in program.layer_of_label.items()}
+        for (layer, output), slot in program.slots.items():
+            if layer not in program.results and slot not in self.labels:
+                self.labels[slot] = labels[layer] + (f"_{output}" if output else "")
+                self.addresses[slot] = f"{program.address}/{labels[layer]}"
+                self.types[slot] = self.propagated.output(program.address, layer, output).element_type
+
+    def new(self, slot: int) -> str:
+        """The identifier that a slot is assigned to."""
+        if slot not in self.names:
+            self.names[slot] = self.identifiers.give(self.labels.get(slot, "value"))
+        return self.names[slot]
+
+    def read(self, slot: int) -> str:
+        """What stands for a slot's value."""
+        if slot == ABSENT:
+            return "None"
+        if slot not in self.names and slot in self.plan.constant:
+            value = self.plan.constant[slot]
+            name = self.new(slot)
+            if not is_written(value):
+                self.weights[name] = stored(value)
+            self.constants.append(Line(f"{name} = {array_text(name, value)}", self.addresses.get(slot, "")))
+        return self.new(slot)
+
+    def of(self, instruction: Instruction) -> list[str]:
+        """The operands of an expression: small constants as plain numbers where another operand fixes their type."""
+        fixing = {self.types.get(slot) for slot in instruction.inputs if slot not in self.plan.constant}
+        texts: list[str] = []
+        for slot in instruction.inputs:
+            literal = inline_text(self.plan.constant[slot]) if slot in self.plan.constant and self.types.get(slot) in fixing else ""
+            texts.append(literal or self.read(slot))
+        return texts
+
+    def zero(self, program: Program, layer: LayerId) -> str:
+        return array_text("", self.zeros.result(program.address, layer))
