@@ -15,6 +15,7 @@ from engine.ir.model import Model
 from engine.view.boxes import short_name
 from engine.view.preview import value_preview
 
+_LONGEST = 600
 _FIRST = (
     "Press <kbd>→</kbd> or <b>Step</b>: the next operation runs, and its value appears on its wire.",
     '<span class="quiet"><kbd>Shift</kbd> <kbd>→</kbd> runs a whole iteration, <kbd>End</kbd> everything, <kbd>←</kbd> goes back.</span>',
@@ -25,7 +26,11 @@ def show(session: Session, decided: str | None) -> None:
     """Sentences about the loop or the If in focus and about the whole run; before the first step, how to take it."""
     if session.debugger is None or session.opened is None:
         return
-    lines = [*([_of_region(session.debugger, decided)] if decided else []), *_of_run(session.opened.model, session.debugger)]
+    region = _of_region(session.debugger, decided) if decided else ""
+    lines = [region] if region else []
+    failure = session.debugger.failure
+    if not failure or markup.text(failure, _LONGEST) not in region:  # else it has been told
+        lines += _of_run(session.opened.model, session.debugger)
     failed = session.debugger.state in ("failed", "limit")
     with st.container(key="verdict", horizontal=True, vertical_alignment="top"):
         markup.show("<br>".join(lines or _FIRST), "verdict failed" if failed else "verdict")
@@ -72,7 +77,7 @@ def _of_region(debugger: engine.Debugger, address: str) -> str:
         sentence = verdict(debugger, address).sentence
     except EngineError:
         return f"<b>{name}</b> has not begun"
-    words = markup.text(sentence[:1].lower() + sentence[1:], 600).split("`")
+    words = markup.text(sentence[:1].lower() + sentence[1:], 2 * _LONGEST).split("`")
     spans = [f'<span class="mono">{word}</span>' if number % 2 else word for number, word in enumerate(words)]
     return f"<b>{name}</b> {''.join(spans)}"
 
@@ -80,7 +85,7 @@ def _of_region(debugger: engine.Debugger, address: str) -> str:
 def _of_run(model: Model, debugger: engine.Debugger) -> list[str]:
     if debugger.state in ("failed", "limit"):
         place = f" at {debugger.failed_address}" if debugger.failed_address else ""
-        return [f"<b>It stopped{markup.text(place)}:</b> {markup.text(debugger.failure, 600)}"]
+        return [f"<b>It stopped{markup.text(place)}:</b> {markup.text(debugger.failure, _LONGEST)}"]
     if debugger.notice:
         return [f"<b>Paused:</b> {markup.text(debugger.notice, 600)}"]
     if debugger.cursor.kind != "finished":

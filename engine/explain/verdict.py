@@ -102,16 +102,16 @@ def _declared(debugger: Debugger, program: Program, row: int, region: LoopRegion
 def _sentence(record: ControlFlowRecord, declared: int | None, by_hand: bool, proof: tuple[Fact, ...], failure: str | None) -> str:
     """``by_hand``: whether the trip count was set so."""
     count = record.iterations or 0
-    times = f"{count} iteration{'' if count == 1 else 's'}"
-    most = "" if declared is None else " (no limit)" if is_no_limit(declared) else f" of at most {declared}"
+    times = f"{count:,} iteration{'' if count == 1 else 's'}"
+    most = "" if declared is None else " (no limit)" if is_no_limit(declared) else f" of at most {declared:,}"
     match record.ended_by:
         case "condition":
             return f"Stopped after {times}{most}: {_told(proof, 'became false')}."
         case "trip_count":
-            set_to = f", which was set to {declared} by hand," if by_hand else ""
+            set_to = f", which was set to {declared:,} by hand," if by_hand else ""
             return f"Ran {'its one iteration' if count == 1 else f'all {times}'}: the trip count{set_to} was reached."
         case "slices_exhausted":
-            asked = f", though the trip count asked for {declared}" if declared is not None and declared > count else ""
+            asked = f", though the trip count asked for {declared:,}" if declared is not None and declared > count else ""
             return f"Ran {times}: the sliced input ran out{asked}."
         case "zero_trip_count":
             if declared is not None and declared < 0:
@@ -125,7 +125,7 @@ def _sentence(record: ControlFlowRecord, declared: int | None, by_hand: bool, pr
         case "limit":
             return f"Paused after {times}{most}: {failure or 'a limit was reached'}."
         case "error":
-            return f"Failed in iteration {count + 1}{most}, after {times} that finished."
+            return f"Failed in iteration {count + 1:,}{most}, after {times} that finished."
         case "stopped":
             return f"Stopped by hand after {times}{most}."
         case _:

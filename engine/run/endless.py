@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +21,8 @@ class Watch:
     next_mark: int = 1
     seen: int = 0
 
-    def look(self, rows: Rows) -> tuple[int, int] | None:
-        """Looks at the newest packed chunk; two iterations of equal state (counted from where watching began), or None."""
+    def look(self, rows: Rows, first: int = 0) -> tuple[int, int] | None:
+        """Looks at the newest packed chunk; two iterations of equal state, or None. ``first``: the one where watching began."""
         chunks = [column.chunks[-1] for column in rows.columns.values() if column.chunks]
         if len(chunks) < len(rows.columns) or not chunks:
             return None
@@ -38,7 +39,7 @@ class Watch:
             if self.marked_row >= 0:
                 found = self._first_equal(chunks, begin, end)
                 if found is not None:
-                    return self.marked_row, self.seen + found
+                    return first + self.marked_row, first + self.seen + found
             begin = end
         self.seen += length
         return None
@@ -55,6 +56,19 @@ class Watch:
             if not len(candidates):
                 return None
         return int(candidates[0])
+
+
+def first_return(rows: Rows, begin: int, least: int, one: int, other: int) -> tuple[int, int]:
+    """The first two iterations, from ``least`` on, that are as far apart as two of equal state and equal too; all rows are kept.
+
+    ``begin``: the row of iteration 0. What has come back once always does, so halving finds where that began.
+    """
+
+    def comes_back(iteration: int) -> bool:
+        return all(_bits(column[begin + iteration]) == _bits(column[begin + iteration + other - one]) for column in rows.columns.values())
+
+    found = least + bisect_left(range(least, one), True, key=comes_back)
+    return found, found + other - one
 
 
 def _bits(value: Any) -> bytes:

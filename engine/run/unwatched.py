@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from engine.errors import shorten
 from engine.run import source
 from engine.run.changes import undo_constants
-from engine.run.endless import Watch
+from engine.run.endless import Watch, first_return
 from engine.run.execute import describe
 from engine.run.ledger import can_prove_endless
 from engine.run.limits import Paused
@@ -117,12 +117,14 @@ def _look_for_repetition(machine: Machine, frame: Frame | None, region: LoopRegi
     if frame.watch is not None or machine.last_change() < iteration - newest * rows.stride:
         frame.watch = frame.watch or Watch()
         first = iteration - newest - frame.watch.seen
-        found = frame.watch.look(rows)
+        found = frame.watch.look(rows, first)
+        if found is not None and rows.stride == 1 and not rows.forget:
+            found = first_return(rows, rows.packed_rows - iteration, machine.last_change() + 1, *found)
     if rows.forget:
         for column in rows.columns.values():
             column.chunks, column.starts, column.packed, column.bytes = [], [], 0, 0
     if found is not None:
         one, other = found
         # Of a state of which not every row is kept, the numbers of its iterations are not known here.
-        which = f"of iterations {first + one} and {first + other} is equal" if rows.stride == 1 else "comes back"
+        which = f"of iterations {one + 1:,} and {other + 1:,} is equal" if rows.stride == 1 else "comes back"
         raise Paused("limit", f"this loop can never end: the carried state {which}, and nothing else feeds the next iteration")

@@ -108,3 +108,16 @@ def test_the_first_nan_is_a_click_away(page: Page, server: str) -> None:
     page.get_by_role("button", name="First NaN").click(timeout=LONG)
     expect(place(page)).to_contain_text("looking back")
     expect(page.locator(".st-key-side .value")).to_contain_text(re.compile("NaN|inf", re.IGNORECASE))
+
+
+@pytest.mark.parametrize(("width", "height"), SCREENS)
+def test_a_lesson_and_all_that_it_speaks_of_are_in_sight(page: Page, server: str, width: int, height: int) -> None:
+    page.set_viewport_size({"width": width, "height": height})
+    page.goto(f"{server}/?lesson=why-seven")
+    page.get_by_role("button", name="Just show me").click(timeout=LONG)
+    expect(page.locator(".st-key-lesson")).to_contain_text("7 iterations")
+    for part in (".tape", ".st-key-canvas_graph .canvas", ".st-key-loop_rows tbody tr"):
+        expect(page.locator(part).first).to_be_in_viewport(ratio=0.99)
+    code = page.locator(".st-key-lesson [data-testid=stCode] pre")
+    assert code.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+    assert page.evaluate(HIDDEN_BELOW) <= 2

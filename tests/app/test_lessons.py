@@ -107,6 +107,7 @@ def test_a_lesson_speaks_of_its_model(name: str) -> None:
             assert word in known or word == "?" or debugger.record(word) is not None, word
     assert one.pitfalls
     assert one.code == one.code.strip()
+    assert max(map(len, one.code.splitlines())) <= 47  # what the column has room for
 
 
 def test_lessons_have_an_order() -> None:

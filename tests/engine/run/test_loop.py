@@ -251,6 +251,9 @@ def test_a_repeating_state_proves_that_a_loop_never_ends():
     outer.result(made)
     with pytest.raises(engine.RunStopped, match=r"can never end: the carried state of iterations .* is equal"):
         engine.run(outer.model(), [np.float32(0.25)])
+    debugger = engine.Debugger(outer.model(), [np.float32(0.25)])
+    debugger.run()
+    assert "the carried state of iterations 1 and 3 is equal" in (debugger.failure or "")
 
 
 @pytest.mark.parametrize("record", [None, engine.Record(), engine.Record(everything=True)], ids=["nothing", "the state", "everything"])
@@ -270,9 +273,11 @@ def test_the_iterations_that_prove_it_are_those_that_are_equal(record):
         debugger = engine.Debugger(outer.model(), [np.float32(0)], record=record)
         debugger.run()
         told, reached = debugger.failure or "", debugger.control_flow[0].iterations
-    found = re.search(r"iterations (\d+) and (\d+) is equal", told)
+    found = re.search(r"iterations ([\d,]+) and ([\d,]+) is equal", told)
     assert found is not None
-    assert 70_000 <= int(found[1]) < int(found[2]) < reached
+    one, other = (int(number.replace(",", "")) for number in found.groups())
+    assert 70_001 <= one < other <= reached
+    assert record is None or (one, other) == (70_001, 70_002)  # where all are kept, the first are told
 
 
 def test_seconds_are_a_limit():
