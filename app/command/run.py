@@ -11,6 +11,7 @@ import numpy as np
 
 import engine
 from app.command.report import Outcome, as_json, as_text
+from engine.debug.door import plain
 from engine.debug.result import Result
 from engine.errors import EngineError, InputError, InvalidModel, RunStopped
 from engine.explain.not_finite import first_not_finite
@@ -99,20 +100,6 @@ def write_outputs(path: str, model: Model, outputs: Sequence[np.ndarray]) -> Non
         arrays[f"{name}:{position}" if name in arrays or name in _KEYWORDS_OF_SAVEZ else name] = plain(array)
     with Path(path).open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]  # none of the names is one of its keywords
-
-
-def plain(array: np.ndarray) -> np.ndarray:
-    """An array of a type that every numpy can read: narrow floats as float32, narrow integers as 8 bits, strings as text."""
-    array = np.asarray(array)
-    if array.dtype.names:
-        return array[array.dtype.names[0]]
-    if array.dtype.kind == "O":
-        return array.astype(np.str_)
-    if array.dtype.isbuiltin == 1:  # 2 are the narrow types that numpy itself lacks
-        return array
-    if np.can_cast(array.dtype, np.int8, "safe"):
-        return array.astype(np.int8)
-    return array.astype(np.uint8 if np.can_cast(array.dtype, np.uint8, "safe") else np.float32)
 
 
 _DEFAULT = engine.Limits()

@@ -5,25 +5,30 @@ from __future__ import annotations
 import json
 import math
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from engine.debug.debugger import Debugger
+from engine.debug.door import outward, plain
 from engine.errors import EngineError
 from engine.explain.history import summarise
+from engine.ir.element_type import ElementType
 from engine.ops.values import is_tensor
-from engine.run.plan import Program
+from engine.run.plan import ABSENT, Program
 
+_COLUMNS = ("address", "type", "shape", "value", "min", "max", "mean", "not_finite")
 FORMATS = (".npz", ".csv", ".parquet", ".json")
 
 
 def export(debugger: Debugger, path: str | Path, *, most_values: int = 100_000, most_bytes: int = 2**30) -> int:
     """Writes every value that has been computed so far, in the format that the file's ending names; gives how many.
 
-    ``.npz`` holds whole arrays, the others a row for each value with its summary and, for single elements, the value itself.
+    ``.npz`` holds whole arrays (of types that numpy lacks as the next wider one, texts without trailing NULs, as numpy has them),
+    the others a row for each value with its summary and, for single elements, the value itself.
     ``EngineError`` when the ending is another or there are more values or bytes than allowed.
     """
     target = Path(path)
@@ -32,92 +37,114 @@ def export(debugger: Debugger, path: str | Path, *, most_values: int = 100_000, 
         raise EngineError(f"a trace is written as {', '.join(FORMATS)}, not as {ending or 'a file without ending'}")
     values = _bounded(debugger, most_values, most_bytes)
     if ending == ".npz":
-        _write_npz(target, values)
+        _write_npz(target, {one.address: one.array for one in values})
         return len(values)
-    rows = [_row(address, value) for address, value in values.items()]
+    rows = [_row(one) for one in values]
     if ending == ".json":
         changes = [{"address": one.address, "reached": one.reached} for one in debugger.changes]
         told = {"values": rows, "control_flow": _control_flow(debugger), "changes": changes}
         target.write_text(json.dumps(told, allow_nan=False))
         return len(rows)
-    import pandas as pd  # costs half a second that only tables need
-
-    frame = pd.DataFrame(rows)
-    frame["value"] = [None if row["value"] is None else str(row["value"]) for row in rows]
-    if ending == ".csv":
-        frame.to_csv(target, index=False)
-    else:
-        frame.to_parquet(target, index=False)
+    _write_table(target, rows)
     return len(rows)
 
 
-def _write_npz(target: Path, values: dict[str, np.ndarray]) -> None:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stored:
+    """One tensor of a trace."""
+
+    address: str
+    element_type: str
+    """As models call it, such as ``bf16``."""
+    array: np.ndarray
+    """In a type that needs no more than numpy; texts as they are."""
+
+
+def _write_npz(target: Path, values: Mapping[str, np.ndarray]) -> None:
     """As ``np.savez``, which takes names only as keywords and so refuses some."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for address, value in values.items():
-            with archive.open(f"{address}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, value, allow_pickle=False)
+            name = _writable(address).replace("\0", "%00")  # where zip ends a name
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, plain(value), allow_pickle=False)
+
+
+def _write_table(target: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    import pandas as pd  # costs half a second that only tables need
+
+    frame = pd.DataFrame([_as_texts(row) for row in rows], columns=list(_COLUMNS))
+    frame = frame.astype({"min": "float64", "max": "float64", "mean": "float64", "not_finite": "int64"})
+    if target.suffix.lower() == ".csv":
+        frame.to_csv(target, index=False)
+    else:
+        frame.to_parquet(target, index=False)
+
+
+def _as_texts(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row whose columns have one type each."""
+    value = None if row["value"] is None else _writable(str(row["value"]))
+    return {**row, "address": _writable(row["address"]), "shape": str(row["shape"]), "value": value}
+
+
+def _writable(text: str) -> str:
+    """Text as UTF-8 can hold it: a half of a surrogate pair as Python writes it."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def computed(debugger: Debugger) -> Iterator[str]:
     """The address of every output of every operation that has run, graph by graph."""
+    return (address for address, *_ in _places(debugger))
+
+
+def _places(debugger: Debugger) -> Iterator[tuple[str, Program, int, int]]:
+    """The same with program, row and slot."""
     timeline = debugger.timeline
     for program in debugger.plan.programs:
         for row in range(timeline.executions.rows[program.index]):
             graph = timeline.address(program, row)
-            yield from (f"{graph}/{name}" for name in _names(debugger, program, row))
+            for instruction in program.instructions:
+                for output, slot in enumerate(instruction.outputs):
+                    if slot != ABSENT and debugger.has_run(program, row, slot):
+                        yield f"{graph}/{instruction.label}" + (f":{output}" if output else ""), program, row, slot
 
 
-def _names(debugger: Debugger, program: Program, row: int) -> Iterator[str]:
-    for instruction in program.instructions:
-        for output, slot in enumerate(instruction.outputs):
-            if debugger.has_run(program, row, slot):
-                yield instruction.label + (f":{output}" if output else "")
-
-
-def _bounded(debugger: Debugger, most_values: int, most_bytes: int) -> dict[str, np.ndarray]:
-    values: dict[str, np.ndarray] = {}
+def _bounded(debugger: Debugger, most_values: int, most_bytes: int) -> list[_Stored]:
+    values: list[_Stored] = []
     total = 0
-    for address in computed(debugger):
-        if len(values) >= most_values:
-            raise EngineError(f"the trace holds more than {most_values:,} values: allow more, or run fewer iterations")
-        for name, value in _tensors(address, debugger.value(address)):
-            values[name] = _storable(value)
-            total += values[name].nbytes
-        if total > most_bytes:
-            raise EngineError(f"the trace holds more than {most_bytes:,} bytes: allow more, or run fewer iterations")
+    for address, program, row, slot in _places(debugger):
+        for name, value in _tensors(address, debugger.values.get(debugger.timeline, program, row, slot)):
+            if len(values) >= most_values:
+                raise EngineError(f"the trace holds more than {most_values:,} values: allow more, or run fewer iterations")
+            total += _size(value)
+            if total > most_bytes:
+                raise EngineError(f"the trace holds more than {most_bytes:,} bytes: allow more, or run fewer iterations")
+            array = outward(value)
+            values.append(_Stored(name, str(ElementType.of(value)), array if array.dtype == object else plain(array)))
     return values
 
 
 def _tensors(address: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:
-    """A tensor under its address; the elements of an ONNX sequence under theirs; nothing where an optional holds nothing."""
+    """A tensor under its address; the elements of an ONNX sequence under that and their index, which no label can end with; nothing for
+    maps, and for an optional that holds nothing."""
     if isinstance(value, tuple):
         for number, one in enumerate(value):
-            yield from _tensors(f"{address}.{number}", one)
+            yield from _tensors(f"{address}[{number}]", one)
     elif is_tensor(value) and value is not None:
-        yield address, value
+        yield address, np.asarray(value)
 
 
-def _storable(value: np.ndarray) -> np.ndarray:
-    """Text as fixed-width text and types that only ml_dtypes knows as float32, so that no reader needs more than numpy."""
-    if value.dtype.kind == "O":
-        return value.astype(str)
-    return value.astype(np.float32) if value.dtype.kind == "V" else value
+def _size(value: np.ndarray) -> int:
+    """The bytes that a tensor takes at most as it is stored: texts all take as much as the longest."""
+    if value.dtype == object:
+        return value.size * 4 * max((len(str(text)) for text in value.flat), default=0)
+    return value.size * max(value.dtype.itemsize, 4)
 
 
-def _row(address: str, value: np.ndarray) -> dict[str, Any]:
-    summary = summarise(value)
-    single = value.reshape(-1)[0].item() if value.size == 1 else None
-    return {
-        "address": address,
-        "type": str(value.dtype),
-        "shape": "x".join(str(length) for length in value.shape),
-        "value": _plain(single),
-        "min": _plain(summary.least),
-        "max": _plain(summary.most),
-        "mean": _plain(summary.mean),
-        "not_finite": summary.not_finite,
-    }
+def _row(stored: _Stored) -> dict[str, Any]:
+    summary = summarise(stored.array)
+    single = stored.array.reshape(-1).tolist()[0] if stored.array.size == 1 else None
+    found = (stored.element_type, list(stored.array.shape), single, summary.least, summary.most, summary.mean, summary.not_finite)
+    return dict(zip(_COLUMNS, (stored.address, *map(_plain, found)), strict=True))
 
 
 def _plain(value: Any) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,8 +13,11 @@ import pytest
 import engine
 from engine.errors import EngineError
 from engine.explain.export import computed, export
+from engine.ir.element_type import ElementType
 from tests.engine.debug.walks import TRAIL
 from tests.engine.debug.walks import model as walk
+from tests.engine.drafts import F32, I64, Draft
+from tests.engine.read.onnx_models import read
 
 
 @pytest.fixture
@@ -45,7 +50,7 @@ def test_tables(debugger, tmp_path, ending):
     assert len(table) == count
     row = table.set_index("address").loc["main/outer[2]/body/inner[1]/body/grow"]
     assert float(row["value"]) == 8.0
-    assert (row["type"], row["max"]) == ("float32", 8.0)
+    assert (row["type"], row["max"]) == ("f32", 8.0)
 
 
 def test_json_is_strict_and_tells_the_control_flow(debugger, tmp_path):
@@ -80,3 +85,99 @@ def test_bounds_and_other_endings_are_told(debugger, tmp_path):
         with pytest.raises(EngineError, match=r"a trace is written as .npz"):
             export(debugger, tmp_path / name)
     assert not list(tmp_path.iterdir())
+
+
+STORED = {
+    "f64": "float64",
+    "f32": "float32",
+    "f16": "float16",
+    **dict.fromkeys(("bf16", "f8e4m3", "f8e5m2", "f8e8m0", "f4e2m1", "nf4"), "float32"),
+    **{name: f"int{name[1:]}" for name in ("i64", "i32", "i16", "i8")},
+    **{name: f"uint{name[1:]}" for name in ("u64", "u32", "u16", "u8")},
+    "i4": "int8",
+    **dict.fromkeys(("u6", "u4", "u3", "u2", "u1"), "uint8"),
+    "boolean": "bool",
+}
+"""What numpy reads each element type as."""
+
+
+def read_back(debugger: engine.Debugger, path: Path) -> dict[str, dict[str, Any]]:
+    """The rows of a table or of JSON by address."""
+    export(debugger, path)
+    if path.suffix == ".json":
+        told = json.loads(path.read_text(), parse_constant=lambda text: pytest.fail(text))["values"]
+    else:
+        kept = {"dtype": {"value": str, "shape": str}, "keep_default_na": False} if path.suffix == ".csv" else {}
+        told = (pd.read_csv(path, **kept) if path.suffix == ".csv" else pd.read_parquet(path)).to_dict("records")
+    return {row["address"]: row for row in told}
+
+
+@pytest.mark.parametrize("element_type", [one for one in ElementType if one != ElementType.STRING], ids=str)
+def test_every_element_type_is_read_back(element_type, tmp_path):
+    main = Draft()
+    converted = main.op("Convert", main.parameter("x", F32, (2,)), destination_type=element_type.value, name="made")
+    main.op("ReduceMax", main.parameter("y", F32, (1,)), main.const([0], I64), name="other")
+    main.result(converted)
+    debugger = engine.Debugger(main.model(), [np.float32([1, 0.5]), np.float32([2])])
+    debugger.run()
+    value = debugger.value("main/made")
+    export(debugger, tmp_path / "trace.npz")
+    with np.load(tmp_path / "trace.npz", allow_pickle=False) as stored:
+        assert stored["main/made"].dtype == STORED[element_type.value]
+        np.testing.assert_array_equal(stored["main/made"].astype(np.float64), value.astype(np.float64))
+    for ending in (".csv", ".parquet", ".json"):
+        row = read_back(debugger, tmp_path / f"trace{ending}")["main/made"]
+        assert (row["type"], str(row["shape"])) == (element_type.value, "[2]")
+        assert (float(row["min"]), float(row["max"])) == (value.astype(np.float64).min(), value.astype(np.float64).max())
+
+
+ODD_NAME = "a/b[0]:~%.csv \u00e9\ud800"
+
+
+def test_names_shapes_and_numbers_that_files_do_not_like(tmp_path):
+    main = Draft()
+    main.op("Negative", main.parameter("x", F32, (0, 3)), name=ODD_NAME)
+    main.result(main.op("Log", main.parameter("y", F32, (1, 1)), name="log"))
+    debugger = engine.Debugger(main.model(), [np.zeros((0, 3), np.float32), np.float32([[0]])])
+    debugger.run()
+    address = "main/a%2Fb%5B0%5D%3A%7E%25.csv \u00e9"
+    export(debugger, tmp_path / "trace.npz")
+    with np.load(tmp_path / "trace.npz") as stored:
+        assert stored[f"{address}\\ud800"].shape == (0, 3)
+    for ending, tail in ((".csv", "\\ud800"), (".parquet", "\\ud800"), (".json", "\ud800")):
+        found = read_back(debugger, tmp_path / f"trace{ending}")
+        empty, log = found[address + tail], found["main/log"]
+        assert (str(empty["shape"]), empty["not_finite"]) == ("[0, 3]", 0)
+        assert (str(log["shape"]), log["value"], log["not_finite"]) == ("[1, 1]", "-inf", 1)
+
+
+def test_texts_and_sequences(tmp_path):
+    text = """
+    main (string[N] s, float[N] v) => (string[N] t, seq(float[N]) q) { t = Identity (s)  q = SequenceConstruct (v, v) }
+    """
+    debugger = engine.Debugger(read(text), {"s": np.array(["=1+1\0"], object), "v": np.float32([np.nan, 1])})
+    debugger.run()
+    export(debugger, tmp_path / "trace.npz")
+    with np.load(tmp_path / "trace.npz", allow_pickle=False) as stored:
+        assert sorted(stored.files) == ["main/Identity_0", "main/SequenceConstruct_1[0]", "main/SequenceConstruct_1[1]"]
+        assert stored["main/Identity_0"].tolist() == ["=1+1"]
+        np.testing.assert_array_equal(stored["main/SequenceConstruct_1[1]"], [np.nan, 1])
+    for ending in (".csv", ".parquet", ".json"):
+        found = read_back(debugger, tmp_path / f"trace{ending}")
+        assert found["main/Identity_0"]["value"] == "=1+1\0"
+        assert found["main/SequenceConstruct_1[0]"]["not_finite"] == 1
+
+
+def test_one_long_text_does_not_make_all_the_others_as_long(tmp_path):
+    debugger = engine.Debugger(
+        read("main (string[N] s) => (string[N] t) { t = Identity (s) }"), [np.array(["a"] * 5000 + ["b" * 100_000], object)]
+    )
+    debugger.run()
+    with pytest.raises(EngineError, match="more than 1,000,000,000 bytes"):
+        export(debugger, tmp_path / "trace.npz", most_bytes=10**9)
+
+
+def test_a_run_of_nothing_is_an_empty_table(tmp_path):
+    debugger = engine.Debugger(walk(), [np.float32(1)])
+    for ending in (".csv", ".parquet", ".json"):
+        assert read_back(debugger, tmp_path / f"trace{ending}") == {}
