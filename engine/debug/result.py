@@ -54,12 +54,13 @@ class Result:
         return ControlFlow(self._machine, self._cause)
 
     def _value(self, signature: Signature) -> np.ndarray:
-        value = self._machine.values[self._slot(signature)]
+        value = self._machine.values[self.slot(signature)]
         if not self.finished or value is None:
             raise ValueUnavailable(f"output {signature.name!r} has no value: the run did not finish")
         return owned(value)
 
-    def _slot(self, signature: Signature) -> int:
+    def slot(self, signature: Signature) -> int:
+        """Where the machine holds the value of an output."""
         return self._machine.plan.main.results[signature.layer]
 
 
@@ -78,7 +79,7 @@ class _Named(Mapping[str, np.ndarray]):
             raise KeyError(
                 f"there is no output {shorten(repr(name))}: there are {known}; engine.run(..., fetches=[...]) gives other tensors"
             )
-        slots = {self._result._slot(self._result.model.outputs[number]) for number in numbers}
+        slots = {self._result.slot(self._result.model.outputs[number]) for number in numbers}
         if len(slots) > 1:
             outputs = listed([self._result.model.outputs[number].name for number in numbers])
             raise AddressError(f"the name {shorten(name)!r} means {len(slots)} different outputs: {outputs}; take them by position")

@@ -47,7 +47,7 @@ def holds(debugger: Debugger, breakpoint: Breakpoint, levels: Levels, last: Inst
     if breakpoint.kind == "address":
         return matches(levels, breakpoint) and condition_holds(breakpoint.condition, levels, values)
     last = _completed(levels, last)
-    if last is None or not _concerns(breakpoint, levels, last):
+    if last is None or not _concerns(breakpoint, last):
         return False
     if breakpoint.kind == "nan":
         unusual = any(_is_odd(values[slot]) for slot in last.outputs) and not any(_is_odd(values[slot]) for slot in last.inputs)
@@ -65,7 +65,7 @@ def _completed(levels: Levels, last: Instruction | None) -> Instruction | None:
     return before if before is not None and before.region is not None and last in (None, before) else None
 
 
-def _concerns(breakpoint: Breakpoint, levels: Levels, last: Instruction) -> bool:
+def _concerns(breakpoint: Breakpoint, last: Instruction) -> bool:
     if breakpoint.program is None:
         return last.region is None
     position = breakpoint.position

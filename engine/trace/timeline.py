@@ -136,15 +136,15 @@ class Timeline:
                 stack.pop()
                 continue
             yield found
-            program, row, instruction = found
-            stack.append(self._inside(program, row, instruction))
+            _, row, instruction = found
+            stack.append(self._inside(row, instruction))
 
     def _regions_of(self, program: Program, row: int) -> Iterator[tuple[Program, int, Instruction]]:
         for number in program.regions:
             if row < self.executions.calls(program, number):
                 yield program, row, program.instructions[number]
 
-    def _inside(self, program: Program, row: int, instruction: Instruction) -> Iterator[tuple[Program, int, Instruction]]:
+    def _inside(self, row: int, instruction: Instruction) -> Iterator[tuple[Program, int, Instruction]]:
         match instruction.region:
             case LoopRegion() as region:
                 if region.program.regions:

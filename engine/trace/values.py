@@ -99,9 +99,8 @@ class Values:
         slots = {slot}
         while program.parent is not None:
             outer_row, iteration = timeline.executions.parent_row(program, row)
-            need = self._need(program, row, iteration, slots)
-            needs.append(need)
-            slots = self._outer_slots(program, need)
+            needs.append(self._need(program, row, iteration, slots))
+            slots = self._outer_slots(program)
             program, row = program.parent, outer_row
         needs.append(_Need(program, 0, None, slots, [], 0))
         return needs
@@ -139,8 +138,8 @@ class Values:
             return list(range(max(needed) + 1))
         return sorted(needed)
 
-    def _outer_slots(self, program: Program, need: _Need) -> set[int]:
-        """The slots of the surrounding graph that binding this row's Parameters may take."""
+    def _outer_slots(self, program: Program) -> set[int]:
+        """The slots of the surrounding graph that binding a row's Parameters may take."""
         region = program.parent.instructions[program.owner].region if program.parent else None
         match region:
             case LoopRegion():

@@ -77,13 +77,13 @@ def _show(debugger: Debugger, frame: ViewCluster, around: _Shown, found: Copies)
     row = first + int(frame.address.rpartition("[")[2].rstrip("]"))
     if row > at.row:
         return _nothing(debugger, frame, program, found, skipped=ended and row >= end)
-    here = around if row == at.row else _past(debugger, scene, program, row, around)
+    here = around if row == at.row else _past(scene, program, row)
     found.state[frame.id] = "active" if row == at.row and at.open else "done"
     _tell(debugger, frame, program, here, found)
     return here
 
 
-def _past(debugger: Debugger, scene: Scene, program: Program, row: int, around: _Shown) -> _Shown:
+def _past(scene: Scene, program: Program, row: int) -> _Shown:
     made = scene.with_row(program, row)
     return _Shown(made, made.statuses_inside(program), present=False)
 

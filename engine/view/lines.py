@@ -120,7 +120,10 @@ class Lines:
             tensor = f"{region.address}/{body.name}/{place.label[parameter]}"
             self._add(ViewEdge("", "data", shared, place.box[parameter], tensor, into=place.at(parameter)))
         following = self._places[region.copies[number + 1]] if number + 1 < len(region.copies) else None
-        last = following is None
+        self._outputs_of_copy(place, body, region, last=following is None)
+        self._carry_on(place, body, region, following, begins=number == 0)
+
+    def _outputs_of_copy(self, place: Place, body: Body, region: Region, *, last: bool) -> None:
         for rank, entry in enumerate(body.outer_outputs[: len(region.outputs)]):
             source = place.box.get(entry.internal, "")
             edge = ViewEdge(
@@ -130,10 +133,13 @@ class Lines:
                 self._add(replace(edge, tensor=place.at(entry.internal)))
             if last and region.later:
                 self._add(replace(edge, source=region.later, slices=None))
+
+    def _carry_on(self, place: Place, body: Body, region: Region, following: Place | None, *, begins: bool) -> None:
+        """What a copy hands to the ``following`` one, or to the iterations beyond the window; ``begins``: it is the window's first."""
         for back in body.back_edges:
             if back.from_layer not in place.box or back.to_layer not in place.box:
                 continue
-            if number == 0 and region.earlier:
+            if begins and region.earlier:
                 self._add(ViewEdge("", "carried", region.earlier, place.box[back.to_layer], into=place.at(back.to_layer)))
             target = following.box[back.to_layer] if following else region.later
             if target:
@@ -168,9 +174,9 @@ class Lines:
             if entry.purpose == "execution_condition" and entry.internal in place.box and region.header:
                 self._add(ViewEdge("", "again", place.box[entry.internal], region.header, place.at(entry.internal), "again?"))
         if merges and region.header:
-            self._branch(place, body, region)
+            self._branch(place, region)
 
-    def _branch(self, place: Place, body: Body, region: Region) -> None:
+    def _branch(self, place: Place, region: Region) -> None:
         """From an If's header to a branch: the line ends at the frame, so any box at the frame's top will do."""
         fed = {edge.target for edge in self.edges if edge.kind == "data"}
         first = next((box for box in place.box.values() if box not in fed), next(iter(place.box.values()), ""))

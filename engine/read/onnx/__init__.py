@@ -11,7 +11,7 @@ from engine.errors import ReadError, Where, shorten
 from engine.ir.model import Model
 from engine.read.limits import ReadLimits
 from engine.read.onnx.graphs import Builder, Built
-from engine.read.onnx.scopes import Scope, Survey
+from engine.read.onnx.scopes import Survey
 from engine.read.onnx.survey import survey
 from engine.read.onnx.tensors import ExternalData
 from engine.read.places import check_addresses
@@ -42,9 +42,7 @@ def read_onnx(document: bytes, weights: Weights, file: str, limits: ReadLimits) 
         check_addresses(graph, limits)
     except ValueError as error:
         raise ReadError(str(error), Where(file)) from None
-    return Model(
-        graph, graph.name, proto.ir_version, "onnx", file=file, meta_data=_meta_data(proto), notes=tuple(_notes(proto, scopes[0], file))
-    )
+    return Model(graph, graph.name, proto.ir_version, "onnx", file=file, meta_data=_meta_data(proto), notes=tuple(_notes(proto)))
 
 
 def _parsed(document: bytes, file: str) -> ModelProto:
@@ -87,7 +85,7 @@ def _meta_data(proto: ModelProto) -> dict[str, object]:
     return found
 
 
-def _notes(proto: ModelProto, main: Scope, file: str) -> list[str]:
+def _notes(proto: ModelProto) -> list[str]:
     notes = []
     defaults = {one.name for one in proto.graph.initializer} & {one.name for one in proto.graph.input}
     if defaults and proto.ir_version >= 4:
