@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from engine.ir.element_type import ElementType
+from engine.debug.door import plain
 from engine.view.preview import number_text
 
 SCANNED = 1 << 22
@@ -163,28 +163,26 @@ def as_code(array: np.ndarray) -> str:
     """The tensor as a line of numpy code."""
     if array.dtype.kind == "O":
         return f"np.array({array.tolist()!r}, dtype=object)"
-    if array.dtype.isbuiltin:
+    if not array.size and array.dtype.isbuiltin == 1:
+        return f"np.zeros({array.shape}, dtype=np.{array.dtype.name})"
+    if array.dtype.isbuiltin == 1:
         text = np.array2string(array, separator=", ", threshold=array.size + 1, floatmode="unique", max_line_width=120)
         return f"np.array({text}, dtype=np.{array.dtype.name})".replace("nan", "np.nan").replace("inf", "np.inf")
-    values = numbers(array)
-    return f"np.array({[] if values is None else values.tolist()!r}).astype(ml_dtypes.{array.dtype.name})"
+    if array.dtype.names:
+        return as_code(plain(array))
+    return as_code(plain(array)) + f".astype(ml_dtypes.{array.dtype.name})"
 
 
 def npy(array: np.ndarray) -> bytes:
-    """The tensor as an .npy file; types that numpy lacks as float32 or 8-bit integers, strings as text."""
-    plain = array
-    if array.dtype.kind == "O":
-        plain = array.astype(np.str_)
-    elif not array.dtype.isbuiltin:
-        plain = array.astype(np.int8 if ElementType.of(array).is_integer else np.float32)
+    """The tensor as an .npy file that every numpy can read."""
     file = io.BytesIO()
-    np.save(file, plain, allow_pickle=False)
+    np.save(file, plain(array), allow_pickle=False)
     return file.getvalue()
 
 
 def values_for_editing(array: np.ndarray) -> np.ndarray:
     """An array that a table editor can hold: narrow types as float64 or int64."""
-    if array.dtype.kind in "biufO" and array.dtype.isbuiltin and array.dtype != np.float16:
+    if array.dtype.kind in "biufO" and array.dtype.isbuiltin == 1 and array.dtype != np.float16:
         return array
     found = numbers(array)
     return array if found is None else found
