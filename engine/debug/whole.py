@@ -15,6 +15,7 @@ _MOST_EXACT = 1 << 16
 """Elements that are computed one by one, with Python's own numbers."""
 _SMALL = tuple(one.dtype for one in (ElementType.I4, ElementType.U4, ElementType.U2))
 """Whole numbers that numpy itself does not take for such."""
+_OF_NUMBERS = (np.abs, np.add, np.floor_divide, np.matmul, np.mod, np.multiply, np.negative, np.positive, np.power, np.sign, np.subtract)
 _INTO_FRACTIONS = (np.exp, np.log, np.sqrt)
 _LARGEST: Mapping[Callable[..., Any], Callable[..., int]] = {
     np.abs: lambda one: one,
@@ -36,9 +37,9 @@ def without_wrapping(function: Callable[..., Any], *arguments: Any) -> Any:
     >>> int(without_wrapping(np.add, np.uint8(200), np.uint8(100))), int(without_wrapping(np.abs, np.int64(-(2**63))))
     (300, 9223372036854775808)
     """
-    arrays = [_widened(np.asarray(argument)) for argument in arguments]
+    arrays = [_widened(np.asarray(argument), function) for argument in arguments]
     if any(array.dtype.kind not in "iu" for array in arrays):
-        return function(*arguments)
+        return function(*(array[()] for array in arrays))
     if function in _INTO_FRACTIONS:
         return function(*(array.astype(np.float64)[()] for array in arrays))
     largest = _largest(function, arrays)
@@ -52,8 +53,12 @@ def without_wrapping(function: Callable[..., Any], *arguments: Any) -> Any:
     return _fitted(np.asarray(function(*(array.astype(object) for array in arrays)), dtype=object))
 
 
-def _widened(array: np.ndarray) -> np.ndarray:
-    return array.astype(np.int64) if array.dtype in _SMALL else array
+def _widened(array: np.ndarray, function: Callable[..., Any]) -> np.ndarray:
+    """Numbers that a sum of many of them does not overflow; truths as 0 and 1 where they are computed with."""
+    if array.dtype in _SMALL or (array.dtype == bool and function in _OF_NUMBERS):
+        return array.astype(np.int64)
+    is_narrow = array.dtype.kind in "fV" and array.dtype.itemsize < np.dtype(np.float32).itemsize and not array.dtype.names
+    return array.astype(np.float32) if is_narrow else array
 
 
 def _largest(function: Callable[..., Any], arrays: list[np.ndarray]) -> int | None:

@@ -260,6 +260,107 @@ def test_whole_numbers_beyond_64_bits_are_told(text, reason):
     assert time.perf_counter() - started < 1
 
 
+ODD = {
+    "empty": np.zeros((0, 3), np.float32),
+    "flags": np.array([True, False]),
+    "texts": np.array(["a", "b"], object),
+    "seq": (np.zeros(2), np.ones(3)),
+    "seqs": ((np.zeros(2),), (np.ones(2), np.ones(2))),
+    "half": np.float16(60000),
+    "many": np.full(1000, 1, ml_dtypes.bfloat16),
+    "f8": np.array([1.5, np.nan], ml_dtypes.float8_e5m2),
+    "v": np.array([1, 2, 3]),
+    "s": np.float32(2.5),
+    "absent": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("flags + flags", [2, 0]),
+        ("flags - flags", [0, 0]),
+        ("-flags", [-1, 0]),
+        ("True + True", 2),
+        ("sum(flags)", 1),
+        ("max(flags)", True),
+        ("flags == True", [True, False]),
+        ("half + half", 120000),
+        ("sum(many)", 1000),
+        ("sum(abs(f8[:1]))", 1.5),
+        ("isnan(f8)", [False, True]),
+        ("texts == texts", [True, True]),
+        ("texts[1] == texts[0]", False),
+        ("size(texts)", 2),
+        ("seq[0]", [0, 0]),
+        ("seq[1] + 1", [2, 2, 2]),
+        ("seqs[1][0]", [1, 1]),
+        ("size(seq)", 2),
+        ("shape(seq) == (2,)", True),
+        ("seq == seq", True),
+        ("seq == seqs", False),
+        ("seq != seq[:1]", True),
+        ("shape(empty)", (0, 3)),
+        ("any(empty)", False),
+        ("all(empty > 1)", True),
+        ("sum(empty)", 0),
+        ("isnan(mean(empty))", True),
+        ("round(s, 10 ** 9)", 2.5),
+        ("round(s, -10 ** 9)", 0),
+        ("max((1, 2, 3))", 3),
+        ("(9223372036854775807, 1) + 1", [2**63, 2]),
+        ("v == (1, 2, 3)", True),
+        ("1 < v[0] + 1 <= 2 < 3", True),
+        ("not v[0] == 2", True),
+        ("-v[1] ** 2", -4),
+        ("2 ** 3 ** 2", 512),
+        ("v.shape[0]", 3),
+    ],
+)
+def test_odd_values(text, value):
+    np.testing.assert_array_equal(parse(text).value(ODD.__getitem__), value)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("v > 0 & v < 9", "& joins truths and binds more tightly than comparisons: write (x > 0) & (x < 9)"),
+        ("v | 1", "| joins truths"),
+        ("max(empty)", "an empty tensor has no least and no greatest element"),
+        ("argmin(empty)", "an empty tensor has no least"),
+        ("texts + texts", "texts can only be compared"),
+        ("texts * 10 ** 9", "texts can only be compared"),
+        ("sum(texts)", "texts can only be compared"),
+        ("seq + 1", "a sequence is no tensor: take one of its elements, such as name[0]"),
+        ("max(seq)", "a sequence is no tensor"),
+        ("seq.shape", "a sequence is no tensor"),
+        ("seq[v]", "a sequence is no tensor"),
+        ("absent + 1", "it is no tensor"),
+        ("v[1.7]", "1.7 is no whole number"),
+        ("v[s:]", "2.5 is no whole number"),
+        ("round(s, v)", "is no whole number"),
+    ],
+)
+def test_odd_values_that_cannot_be_computed_with_are_told(text, reason):
+    for ask in (parse(text).value, parse(text).is_true):
+        with pytest.raises(ExpressionError, match=re.escape(reason)):
+            ask(ODD.__getitem__)
+
+
+def test_whether_a_sequence_is_true():
+    assert not parse("seq").is_true(ODD.__getitem__)
+    assert parse("seqs[1]").is_true(ODD.__getitem__)
+
+
+def test_no_expression_takes_long():
+    names = {"w": np.ones((1200, 1200), np.int64), "wide": np.full(1 << 24, 1.5), "f": np.ones((6000, 6000), np.float32)}
+    for text in ("w @ w", "wide ** 1e9", "f @ f", " + ".join(["wide"] * 40)):
+        started = time.perf_counter()
+        with pytest.raises(ExpressionError, match="it would take too long: take a part of the tensors"):
+            parse(text).value(names.__getitem__)
+        assert time.perf_counter() - started < 5
+
+
 @settings(deadline=None)
 @given(st.sampled_from("+-*"), *(st.integers(-(2**63), 2**64 - 1) for _ in range(2)))
 def test_whole_numbers_are_pythons_or_an_error(sign, one, other):
