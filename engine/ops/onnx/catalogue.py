@@ -14,6 +14,7 @@ from engine.ops.declare import REQUIRED, Attribute, AttributeKind, Operation, Ro
 from engine.ops.onnx.direct import DIRECT, DRAWN, NOT_ALWAYS_TENSORS, cast_to
 from engine.ops.onnx.maps import MAPS
 from engine.ops.onnx.older import Older, older
+from engine.ops.onnx.own import images_sampled, own
 from engine.ops.onnx.reference import Kernel, Schema, implementation, prepared, since
 from engine.ops.onnx.values import given, taken
 
@@ -101,7 +102,10 @@ def _operation(schema: Schema) -> Operation | None:
         return Operation(**declared, kernel=_described(direct, schema), symbol=symbol, prepare=one_of_any_form)
     if not schema.domain and name in DRAWN:
         return Operation(**declared, kernel=_described(DRAWN[name], schema), stateful=True)
-    computed = older(name, version) if not schema.domain else MAPS.get(name) if schema.domain == "ai.onnx.ml" else None
+    if not schema.domain:
+        computed = older(name, version) or own(name, version)
+    else:
+        computed = MAPS.get(name) if schema.domain == "ai.onnx.ml" else None
     if computed is not None:
         make = partial(_prepare_older, computed)
         return Operation(**declared, kernel=_described(partial(_call, make), schema), prepare=make)
@@ -111,6 +115,9 @@ def _operation(schema: Schema) -> Operation | None:
     if name == "Cast" and not schema.domain:
         slow = partial(_prepare, schema, version, False)
         return Operation(**declared, kernel=_described(partial(_call, slow), schema), prepare=partial(_prepare_cast, slow))
+    if name == "GridSample" and not schema.domain:
+        slow = partial(_prepare, schema, version, False)
+        return Operation(**declared, kernel=_described(partial(_call, slow), schema), prepare=partial(images_sampled, slow))
     drawn = name in _RANDOM and (name != "Dropout" or version >= _FIRST_TRAINING_DROPOUT)
     make = partial(_prepare, schema, version, drawn)
     return Operation(**declared, kernel=_described(partial(_call, make), schema), prepare=make, stateful=drawn)
@@ -155,6 +162,10 @@ def _attributes(schema: Schema) -> Iterable[Attribute]:
         default: object = REQUIRED if declared.required else None
         if declared.default_value.type:
             default = helper.get_attribute_value(declared.default_value)
-        if isinstance(default, bytes):
-            default = default.decode()
-        yield Attribute(name, _KINDS.get(int(declared.type), "str"), tuple(default) if isinstance(default, list) else default)
+        yield Attribute(name, _KINDS.get(int(declared.type), "str"), _decoded(default))
+
+
+def _decoded(default: object) -> object:
+    if isinstance(default, list):
+        return tuple(_decoded(one) for one in default)
+    return default.decode() if isinstance(default, bytes) else default

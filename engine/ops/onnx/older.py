@@ -10,6 +10,7 @@ import numpy as np
 
 from engine.ops.bounds import check_elements
 from engine.ops.onnx.direct import divide
+from engine.ops.precision import computable
 
 Arguments = Sequence[Any]
 """Arrays; None for an input that is left out."""
@@ -84,7 +85,7 @@ def _flat(function: Callable[[np.ndarray], np.ndarray]) -> Older:
         (data,) = arguments
         axis = attributes["axis"] + (data.ndim if attributes["axis"] < 0 else 0)
         rows = math.prod(data.shape[:axis])
-        return (function(data.reshape(rows, -1)).reshape(data.shape) if data.size else data,)
+        return (function(computable(data).reshape(rows, -1)).reshape(data.shape).astype(data.dtype) if data.size else data,)
 
     return compute
 
@@ -128,6 +129,13 @@ def _tile(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[A
     data, tiles, axis = arguments[0], int(np.ravel(arguments[1])[0]), int(np.ravel(arguments[2])[0])
     check_elements(data.size * max(tiles, 0), "the output of Tile")
     return (np.concatenate([data] * tiles, axis) if tiles > 0 else np.take(data, [], axis),)
+
+
+def _squeeze(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    """Axes in any order, counted from either end; all of length 1 where none is named."""
+    (data,) = arguments
+    named = attributes.get("axes")
+    return (np.squeeze(data, tuple(named) if named else None),)
 
 
 def _unsqueeze(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
@@ -214,6 +222,7 @@ _OLDER: Mapping[str, tuple[int, Older]] = {
     "Resize": (10, _upsample),
     "Softmax": (12, _flat(_softmax)),
     "Split": (1, _split),
+    "Squeeze": (12, _squeeze),
     "Sub": (6, _elementwise(np.subtract)),
     "Tile": (5, _tile),
     "Unsqueeze": (12, _unsqueeze),

@@ -40,10 +40,6 @@ def _range(arguments: Arguments, attributes: Attributes) -> int:
     return max(0, math.ceil((limit - start) / delta))
 
 
-def _one_hot(arguments: Arguments, attributes: Attributes) -> int:
-    return int(arguments[0].size) * int(np.ravel(arguments[1])[0])
-
-
 def _pad(arguments: Arguments, attributes: Attributes) -> int:
     tensor = arguments[0]
     pads = attributes.get("pads") or attributes.get("paddings") or (arguments[1] if len(arguments) > 1 else ())
@@ -80,25 +76,6 @@ def _mel(arguments: Arguments, attributes: Attributes) -> int:
     return bins * (length // 2 + 1)
 
 
-def _convolution(arguments: Arguments, attributes: Attributes) -> int:
-    data, filters = arguments[:2]
-    axes = data.ndim - 2
-    if axes < 1 or filters.ndim != data.ndim or attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
-        return 0  # as many places as the data has, or the kernel says what is wrong
-    pads = attributes.get("pads") or [0] * (2 * axes)
-    strides, dilations = (attributes.get(name) or [1] * axes for name in ("strides", "dilations"))
-    lengths = []
-    for axis in range(axes):
-        there = data.shape[axis + 2] + pads[axis] + pads[axis + axes]
-        window = (filters.shape[axis + 2] - 1) * dilations[axis] + 1
-        if window > there:
-            raise ValueError(
-                f"the window of {window} elements does not fit into the {there} that the data has along axis {axis + 2}, padding included"
-            )
-        lengths.append((there - window) // strides[axis] + 1)
-    return math.prod((data.shape[0], filters.shape[0], *lengths))
-
-
 def _product(lengths: Any) -> int:
     return math.prod(max(int(length), 0) for length in np.ravel(lengths))
 
@@ -112,7 +89,6 @@ _RULES: Mapping[str, Callable[[Arguments, Attributes], int]] = {
     "ConstantOfShape": _filled,
     "Tile": _tile,
     "Range": _range,
-    "OneHot": _one_hot,
     "Pad": _pad,
     "Resize": _resize,
     "Upsample": _resize,
@@ -123,5 +99,4 @@ _RULES: Mapping[str, Callable[[Arguments, Attributes], int]] = {
     "BlackmanWindow": _window,
     "CenterCropPad": _crop,
     "MelWeightMatrix": _mel,
-    "Conv": _convolution,
 }

@@ -169,10 +169,10 @@ def test_single_numbers_are_cast_like_many(narrow: str) -> None:
 
 
 WINDOWS: list[tuple[int, dict[str, list[int]], str]] = [
-    (3, {}, "the window of 4 elements does not fit into the 3 "),
+    (3, {}, "a window of 4 does not fit in a length of 3 padded by 0 and 0"),
     (4, {}, ""),
     (3, {"pads": [1, 0]}, ""),
-    (6, {"dilations": [2]}, "the window of 7 elements does not fit into the 6 "),
+    (6, {"dilations": [2]}, "a window of 7 does not fit in a length of 6 padded by 0 and 0"),
     (7, {"dilations": [2], "strides": [3]}, ""),
 ]
 

@@ -1,0 +1,224 @@
+"""ONNX operations that the onnx package computes for some attributes or shapes only: here by their definition, or by our own kernels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from engine.ops.activation.formulas import gelu
+from engine.ops.activation.softmax import log_softmax
+from engine.ops.bounds import check_elements
+from engine.ops.image.grid import grid_sample
+from engine.ops.index import axis_within
+from engine.ops.movement.distinct import unique
+from engine.ops.movement.gathering import gather_elements
+from engine.ops.onnx.older import Arguments, Attributes, Older
+from engine.ops.onnx.recurrent import RECURRENT
+from engine.ops.onnx.windows import WINDOWS
+from engine.ops.precision import computable
+from engine.ops.sort.suppression import suppress_indices
+
+
+def _softsign(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    data = arguments[0]
+    return ((data / (1 + np.abs(data))).astype(data.dtype),)
+
+
+def _gelu(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    mode = attributes.get("approximate", "none")
+    if mode not in ("none", "tanh"):
+        raise ValueError(f"approximate is {str(mode)[:40]!r}, expected none or tanh")
+    return (gelu(arguments[0], approximation_mode="erf" if mode == "none" else mode),)
+
+
+def _log_softmax(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    return (log_softmax(arguments[0], axis=attributes.get("axis", -1)),)
+
+
+def _mean(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    """Of tensors of the same shape, or broadcast together."""
+    total = computable(arguments[0])
+    for other in arguments[1:]:
+        total = total + computable(other)
+    return ((total / len(arguments)).astype(arguments[0].dtype),)
+
+
+def _flatten(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    (data,) = arguments
+    axis = attributes.get("axis", 1)
+    if not -data.ndim <= axis <= data.ndim:
+        raise ValueError(f"axis {axis} is out of range for rank {data.ndim}")
+    axis += data.ndim if axis < 0 else 0
+    return (data.reshape(math.prod(data.shape[:axis]), math.prod(data.shape[axis:])),)
+
+
+def _shape(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    """Lengths from ``start`` to ``end``, which count from the end when negative and are cut to the rank."""
+    lengths = np.array(np.shape(arguments[0]), np.int64)
+    bounds = [attributes.get("start", 0), attributes.get("end", len(lengths))]
+    start, end = (min(max(bound + (len(lengths) if bound < 0 else 0), 0), len(lengths)) for bound in bounds)
+    return (lengths[start:end],)
+
+
+def _reduction(fold: Callable[..., np.ndarray], alone: Callable[[np.ndarray], np.ndarray]) -> Older:
+    """Folded along axes, an attribute or an input; ``alone`` is what it makes of elements when no axis is to be folded."""
+
+    def compute(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+        data, given = (*arguments, None)[:2]
+        named = attributes.get("axes") if given is None else given.reshape(-1).tolist()
+        numbers = computable(data) if data.dtype.kind == "f" else data
+        if not named and attributes.get("noop_with_empty_axes"):
+            return (alone(numbers).astype(data.dtype),)
+        axes = tuple(axis_within(int(axis), data.ndim) for axis in named) if named else tuple(range(data.ndim))
+        return (np.asarray(fold(numbers, axes, bool(attributes.get("keepdims", 1)))).astype(data.dtype),)
+
+    return compute
+
+
+def _sum_of_squares(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
+    return np.asarray(np.sum(data * data, axis=axes, dtype=data.dtype, keepdims=keep))
+
+
+def _log_of_sum_of_powers(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
+    """Less the greatest first, so that no power overflows."""
+    if not data.size:
+        return np.asarray(np.sum(data, axis=axes, keepdims=keep)) - np.inf
+    most = np.asarray(np.maximum.reduce(data, axes, keepdims=True))
+    most = np.where(np.isfinite(most), most, 0).astype(data.dtype)
+    total = np.log(np.add.reduce(np.exp(data - most), axes, keepdims=True)) + most
+    return np.asarray(total if keep else total.squeeze(axes))
+
+
+def _mean_along(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
+    """Of nothing 0, as ONNX Runtime has it."""
+    count = math.prod(data.shape[axis] for axis in axes)
+    total = np.asarray(np.sum(data, axis=axes, dtype=np.int64 if data.dtype.kind == "i" else data.dtype, keepdims=keep))
+    return np.asarray(np.trunc(total / max(count, 1)) if data.dtype.kind in "iu" else total / data.dtype.type(max(count, 1)))
+
+
+def _lrn(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    """Each element divided by a power of the squares of so many neighbours along the channels."""
+    (data,) = arguments
+    size, alpha, beta, bias = attributes["size"], attributes["alpha"], attributes["beta"], attributes["bias"]
+    if data.ndim < 2 or size < 1:
+        raise ValueError(f"size is {size} for data of shape {list(data.shape)}, expected at least 1 for [N, C, lengths...]")
+    values = computable(data)
+    squares, sums = values * values, np.zeros_like(values)
+    channels = data.shape[1]
+    for offset in range(max(-((size - 1) // 2), -channels), min(size // 2, channels) + 1):
+        sums[:, max(-offset, 0) : channels - max(offset, 0)] += squares[:, max(offset, 0) : channels + min(offset, 0)]
+    return ((values / (bias + alpha / size * sums) ** beta).astype(data.dtype),)
+
+
+def _lp_normalization(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    """Divided by the norm along an axis; 0 where that is 0."""
+    (data,) = arguments
+    values, axis, order = computable(data), attributes.get("axis", -1), attributes.get("p", 2)
+    if order not in (1, 2):
+        raise ValueError(f"p is {order}, expected 1 or 2")
+    norm = np.linalg.norm(values, order, axis, keepdims=True)
+    return (np.divide(values, norm, out=np.zeros_like(values), where=norm != 0).astype(data.dtype),)
+
+
+def _pad(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    """Negative pads cut off elements before anything is added."""
+    data, pads, value, axes = (*arguments, None, None)[:4]
+    chosen = range(data.ndim) if axes is None else [axis_within(int(axis), data.ndim) for axis in axes]
+    if pads.shape != (2 * len(chosen),):
+        raise ValueError(f"the pads have shape {list(pads.shape)}, expected {2 * len(chosen)} numbers")
+    both = [(0, 0)] * data.ndim
+    for place, axis in enumerate(chosen):
+        both[axis] = (int(pads[place]), int(pads[place + len(chosen)]))
+    cut = data[
+        tuple(slice(max(-before, 0), max(length - max(-after, 0), 0)) for length, (before, after) in zip(data.shape, both, strict=True))
+    ]
+    added = [(max(before, 0), max(after, 0)) for before, after in both]
+    check_elements(math.prod(length + sum(more) for length, more in zip(cut.shape, added, strict=True)), "the output of Pad")
+    mode = attributes.get("mode", "constant")
+    if mode != "constant":
+        return (np.pad(cut, added, mode),)
+    filling = ("" if data.dtype == object else data.dtype.type(0)) if value is None else value.reshape(-1)[0]
+    return (np.pad(cut, added, constant_values=filling),)
+
+
+def _one_hot(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    """A new axis of ``depth`` places, with the second value at the one that the index names and the first elsewhere."""
+    indices, depth, values = arguments
+    length = int(depth.reshape(-1)[0])
+    axis = axis_within(attributes.get("axis", -1), indices.ndim + 1)
+    if length < 0 or values.shape != (2,):
+        raise ValueError(f"the depth is {length} and the values have shape {list(values.shape)}, expected at least 0 and 2 values")
+    check_elements(indices.size * length, "the output of OneHot")
+    whole = indices.astype(np.int64)
+    named = np.expand_dims(np.where(whole < 0, whole + length, whole), axis)
+    places = np.arange(length).reshape(-1, *[1] * (indices.ndim - axis))
+    return (np.where(named == places, values[1], values[0]),)
+
+
+def _unique(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    axis = attributes.get("axis")
+    return unique(arguments[0], None if axis is None else np.array(axis), sorted=bool(attributes.get("sorted", 1)))
+
+
+def _gather_elements(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    """The indices may be fewer than the data along the other axes as well."""
+    data, indices = arguments
+    along = axis_within(attributes.get("axis", 0), data.ndim)
+    if indices.ndim == data.ndim:
+        data = data[tuple(slice(None if axis == along else length) for axis, length in enumerate(indices.shape))]
+    return (gather_elements(data, indices, axis=along),)
+
+
+def _non_max_suppression(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    """Without a threshold of scores all boxes are candidates."""
+    boxes, scores, most, overlap, least = (*arguments, None, None, None)[:5]
+    limits = [
+        np.array(otherwise) if one is None else one.reshape(-1)[0] for one, otherwise in ((most, 0), (overlap, 0.0), (least, -np.inf))
+    ]
+    encoding = "center" if attributes.get("center_point_box") else "corner"
+    return (suppress_indices(boxes, scores, *limits, box_encoding=encoding, sort_result_descending=False),)
+
+
+def images_sampled(slow: Callable[..., Any], attributes: Attributes, outputs: int) -> Callable[..., Any]:
+    """GridSample of images; ``slow`` samples volumes."""
+    written = attributes.get("mode") or "linear"
+    mode = {"linear": "bilinear", "cubic": "bicubic"}.get(written, written)
+    settings: dict[str, Any] = {
+        "mode": mode,
+        "padding_mode": attributes.get("padding_mode") or "zeros",
+        "align_corners": bool(attributes.get("align_corners")),
+    }
+    otherwise = slow(attributes, outputs)
+    return lambda data, grid: (grid_sample(data, grid, **settings),) if data.ndim == 4 and data.dtype.kind == "f" else otherwise(data, grid)
+
+
+OWN: Mapping[str, tuple[int, Older]] = {
+    # type: first version with this meaning, and how it is computed
+    **{name: (1, computed) for name, computed in (*WINDOWS.items(), *RECURRENT.items())},
+    "Flatten": (1, _flatten),
+    "GatherElements": (11, _gather_elements),
+    "Gelu": (20, _gelu),
+    "LRN": (1, _lrn),
+    "LogSoftmax": (13, _log_softmax),
+    "LpNormalization": (1, _lp_normalization),
+    "Mean": (6, _mean),
+    "NonMaxSuppression": (10, _non_max_suppression),
+    "OneHot": (9, _one_hot),
+    "Pad": (11, _pad),
+    "ReduceLogSumExp": (1, _reduction(_log_of_sum_of_powers, lambda data: data)),
+    "ReduceMean": (1, _reduction(_mean_along, lambda data: data)),
+    "ReduceSumSquare": (1, _reduction(_sum_of_squares, lambda data: data * data)),
+    "Shape": (1, _shape),
+    "Softsign": (1, _softsign),
+    "Unique": (11, _unique),
+}
+"""Operations whose kernel in the onnx package leaves out attributes, ranks or types; checked against ONNX Runtime."""
+
+
+def own(type: str, version: int) -> Older | None:
+    """How a version is computed here; None where the onnx package does it right."""
+    first, computed = OWN.get(type, (1, None))
+    return computed if version >= first else None

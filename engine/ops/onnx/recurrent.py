@@ -1,0 +1,160 @@
+"""ONNX's RNN, GRU and LSTM: directions, lengths of sequences, peepholes, clipping, all activations, both layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from engine.ops.onnx.older import Arguments, Attributes, Older
+from engine.ops.precision import computable
+
+Formula = Callable[[np.ndarray, float, float], np.ndarray]
+_FORMULAS: Mapping[str, tuple[Formula, float | None, float | None]] = {
+    # name in lower case: x, alpha, beta; the defaults of alpha and beta, None where it has none
+    "affine": (lambda x, a, b: a * x + b, 1.0, 0.0),
+    "elu": (lambda x, a, b: np.where(x < 0, a * np.expm1(np.minimum(x, 0)), x), 1.0, None),
+    "hardsigmoid": (lambda x, a, b: np.clip(a * x + b, 0, 1), 0.2, 0.5),
+    "leakyrelu": (lambda x, a, b: np.where(x < 0, a * x, x), 0.01, None),
+    "relu": (lambda x, a, b: np.maximum(x, 0), None, None),
+    "scaledtanh": (lambda x, a, b: a * np.tanh(b * x), 1.0, 1.0),
+    "sigmoid": (lambda x, a, b: special.expit(x), None, None),
+    "softplus": (lambda x, a, b: np.logaddexp(x, 0), None, None),
+    "softsign": (lambda x, a, b: x / (1 + np.abs(x)), None, None),
+    "tanh": (lambda x, a, b: np.tanh(x), None, None),
+    "thresholdedrelu": (lambda x, a, b: np.where(x > a, x, 0), 1.0, None),
+}
+
+Activation = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    """Of one direction: ``w`` [gates H, I], ``r`` [gates H, H], both biases [gates H], peepholes [3 H]."""
+
+    w: np.ndarray
+    r: np.ndarray
+    input_bias: np.ndarray
+    recurrent_bias: np.ndarray
+    peepholes: np.ndarray
+
+
+States = tuple[np.ndarray, ...]
+Step = Callable[[np.ndarray, States, _Weights, Sequence[Activation], Attributes], States]
+"""The states after one time step, the first of which is the output: from the input [B, I] and the states [B, H] before."""
+
+
+def _rnn(x: np.ndarray, states: States, weights: _Weights, functions: Sequence[Activation], attributes: Attributes) -> States:
+    total = x @ weights.w.T + states[0] @ weights.r.T + weights.input_bias + weights.recurrent_bias
+    return (functions[0](_clipped(total, attributes)),)
+
+
+def _gru(x: np.ndarray, states: States, weights: _Weights, functions: Sequence[Activation], attributes: Attributes) -> States:
+    (hidden,) = states
+    size = hidden.shape[1]
+    projected = x @ weights.w.T + weights.input_bias
+    gates = projected[:, : 2 * size] + hidden @ weights.r[: 2 * size].T + weights.recurrent_bias[: 2 * size]
+    update, reset = np.split(functions[0](_clipped(gates, attributes)), 2, axis=1)
+    inner, bias = weights.r[2 * size :], weights.recurrent_bias[2 * size :]
+    recalled = reset * (hidden @ inner.T + bias) if attributes.get("linear_before_reset") else (reset * hidden) @ inner.T + bias
+    candidate = functions[1](_clipped(projected[:, 2 * size :] + recalled, attributes))
+    return ((1 - update) * candidate + update * hidden,)
+
+
+def _lstm(x: np.ndarray, states: States, weights: _Weights, functions: Sequence[Activation], attributes: Attributes) -> States:
+    hidden, cell = states
+    gates = x @ weights.w.T + hidden @ weights.r.T + weights.input_bias + weights.recurrent_bias
+    to_input, to_output, to_forget, candidate = np.split(gates, 4, axis=1)
+    seen_by_input, seen_by_output, seen_by_forget = np.split(weights.peepholes, 3)
+    gate, squash, show = functions
+    taken = gate(_clipped(to_input + seen_by_input * cell, attributes))
+    kept = 1 - taken if attributes.get("input_forget") else gate(_clipped(to_forget + seen_by_forget * cell, attributes))
+    following = kept * cell + taken * squash(_clipped(candidate, attributes))
+    shown = gate(_clipped(to_output + seen_by_output * following, attributes))
+    return shown * show(following), following
+
+
+def _clipped(values: np.ndarray, attributes: Attributes) -> np.ndarray:
+    clip = attributes.get("clip")
+    return values if clip is None or clip <= 0 else np.clip(values, -clip, clip)
+
+
+def _activations(attributes: Attributes, defaults: Sequence[str], directions: int) -> list[list[Activation]]:
+    """The functions of each direction; alpha and beta are listed for those functions alone that have them.
+
+    The default of the schema of RNN names functions for two directions, whatever the direction.
+    """
+    wanted = len(defaults) * directions
+    names = list(attributes.get("activations") or list(defaults) * directions)[:wanted]
+    if len(names) < wanted:
+        raise ValueError(f"activations names {len(names)} functions, expected {wanted}")
+    alphas, betas = (iter(attributes.get(name) or ()) for name in ("activation_alpha", "activation_beta"))
+    made = []
+    for name in names:
+        if name.lower() not in _FORMULAS:
+            raise ValueError(f"the activation {name[:40]!r} is unknown, expected one of {', '.join(_FORMULAS)}")
+        formula, alpha, beta = _FORMULAS[name.lower()]
+        made.append(_bound(formula, *(0.0 if own is None else next(given, own) for own, given in ((alpha, alphas), (beta, betas)))))
+    return [made[start : start + len(defaults)] for start in range(0, len(made), len(defaults))]
+
+
+def _bound(formula: Formula, alpha: float, beta: float) -> Activation:
+    return lambda x: formula(x, alpha, beta)
+
+
+def _recurrent(step: Step, gates: int, states: int, defaults: Sequence[str]) -> Older:
+    """A layer of ``gates`` gates and ``states`` states: X, W, R, B, lengths, initial states, peepholes to Y and the last states."""
+
+    def compute(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+        x, w, r, bias, lengths, *others = (*arguments, *[None] * 8)[:8]
+        batch_first = bool(attributes.get("layout"))
+        data = computable(x.swapaxes(0, 1) if batch_first else x)
+        steps, batch, directions, size = data.shape[0], data.shape[1], len(w), r.shape[2]
+        backwards = _backwards(attributes.get("direction", "forward"), directions)
+        functions = _activations(attributes, defaults, directions)
+        counts = np.full(batch, steps) if lengths is None else lengths.astype(np.int64)
+        if counts.shape != (batch,) or not ((counts >= 0) & (counts <= steps)).all():
+            raise ValueError(f"the lengths of the sequences are {counts.tolist()[:8]}, expected {batch} numbers of 0 to {steps}")
+        both = np.zeros((directions, 2, gates * size), data.dtype) if bias is None else bias.reshape(directions, 2, gates * size)
+        seen = others[states] if states > 1 and others[states] is not None else np.zeros((directions, 3 * size), data.dtype)
+        made = np.zeros((steps, directions, batch, size), data.dtype)
+        last = [_initial(others[number], directions, batch, size, data.dtype, batch_first) for number in range(states)]
+        for index in range(directions):
+            weights = _Weights(
+                computable(w[index]), computable(r[index]), computable(both[index, 0]), computable(both[index, 1]), seen[index]
+            )
+            before: States = tuple(state[index] for state in last)
+            for time in reversed(range(steps)) if backwards[index] else range(steps):
+                runs = (time < counts)[:, None]
+                after = step(data[time], before, weights, functions[index], attributes)
+                before = tuple(np.where(runs, new, old) for new, old in zip(after, before, strict=True))
+                made[time, index] = np.where(runs, after[0], 0)
+            for number in range(states):
+                last[number][index] = before[number]
+        shown = [made.transpose(2, 0, 1, 3), *(state.swapaxes(0, 1) for state in last)] if batch_first else [made, *last]
+        return tuple(one.astype(x.dtype) for one in shown)
+
+    return compute
+
+
+def _backwards(direction: str, directions: int) -> list[bool]:
+    found = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}.get(direction)
+    if found is None or len(found) != directions:
+        raise ValueError(f"the direction is {direction[:40]!r}, and the weights are of {directions} directions")
+    return found
+
+
+def _initial(state: np.ndarray | None, directions: int, batch: int, size: int, dtype: np.dtype, batch_first: bool) -> np.ndarray:
+    if state is None:
+        return np.zeros((directions, batch, size), dtype)
+    return np.array(state.swapaxes(0, 1) if batch_first else state, dtype)
+
+
+RECURRENT: Mapping[str, Older] = {
+    "RNN": _recurrent(_rnn, 1, 1, ["Tanh"]),
+    "GRU": _recurrent(_gru, 3, 1, ["Sigmoid", "Tanh"]),
+    "LSTM": _recurrent(_lstm, 4, 2, ["Sigmoid", "Tanh", "Tanh"]),
+}

@@ -1,0 +1,181 @@
+"""ONNX's convolutions and poolings by the kernels of the OpenVINO operations: all attributes, any number of groups, 1 to 3 axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from engine.ir.element_type import ElementType
+from engine.ops.bounds import check_elements
+from engine.ops.convolution.dense import group_convolution
+from engine.ops.convolution.transposed import group_convolution_backprop_data
+from engine.ops.onnx.older import Arguments, Attributes, Older
+from engine.ops.pooling.frame import Frame, combined, frame_of
+from engine.ops.pooling.maximum import max_pool_with_indices
+from engine.ops.precision import computable
+from engine.ops.window import per_axis
+
+_AUTO_PADS = {"NOTSET": "explicit", "SAME_UPPER": "same_upper", "SAME_LOWER": "same_lower", "VALID": "valid"}
+
+
+def _window(attributes: Attributes, axes: int) -> dict[str, Any]:
+    """Strides, dilations and padding as our kernels name them."""
+    auto_pad = attributes.get("auto_pad", "NOTSET")
+    if auto_pad not in _AUTO_PADS:
+        raise ValueError(f"auto_pad is {str(auto_pad)[:40]!r}, expected one of {', '.join(_AUTO_PADS)}")
+    strides, dilations = (per_axis(attributes.get(name) or (), axes, 1, name) for name in ("strides", "dilations"))
+    if min(*strides, *dilations) < 1:
+        raise ValueError(f"the strides are {list(strides)} and the dilations {list(dilations)}, expected numbers of at least 1")
+    padding = per_axis(attributes.get("pads") or (), 2 * axes, 0, "pads")
+    return {
+        "strides": strides,
+        "dilations": dilations,
+        "auto_pad": _AUTO_PADS[auto_pad],
+        "pads_begin": padding[:axes],
+        "pads_end": padding[axes:],
+    }
+
+
+def _spatial_axes(data: np.ndarray, filters: np.ndarray) -> int:
+    if data.ndim < 3 or filters.ndim != data.ndim:
+        raise ValueError(f"data of shape {list(data.shape)} and filters of shape {list(filters.shape)}: expected [N, C, lengths...] twice")
+    return data.ndim - 2
+
+
+def _groups(attributes: Attributes, data: np.ndarray, channels: int) -> int:
+    """``channels`` are those of the filters that the groups share among them."""
+    groups = int(attributes.get("group", 1))
+    if groups < 1 or channels % groups or data.shape[1] % groups:
+        raise ValueError(f"{groups} groups do not divide {data.shape[1]} channels and {channels} filters")
+    return groups
+
+
+def _biased(result: np.ndarray, bias: np.ndarray | None) -> tuple[Any, ...]:
+    return (result if bias is None else result + bias.reshape(-1, *[1] * (result.ndim - 2)),)
+
+
+def _convolution(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    data, filters, bias = (*arguments, None)[:3]
+    window = _window(attributes, _spatial_axes(data, filters))
+    groups = _groups(attributes, data, len(filters))
+    return _biased(group_convolution(data, filters.reshape(groups, -1, *filters.shape[1:]), **window), bias)
+
+
+def _transposed(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    """The whole result without padding, of which padding cuts off both ends, or a given length as much as is too long."""
+    data, filters, bias = (*arguments, None)[:3]
+    axes = _spatial_axes(data, filters)
+    window = _window(attributes, axes)
+    groups = _groups(attributes, data, len(filters))
+    more = per_axis(attributes.get("output_padding") or (), axes, 0, "output_padding")
+    wanted = attributes.get("output_shape")
+    if wanted is None and window["auto_pad"].startswith("same"):
+        wanted = [length * stride for length, stride in zip(data.shape[2:], window["strides"], strict=True)]
+    none = (0,) * axes
+    bare = {"pads_begin": none, "pads_end": none, "output_padding": none, "auto_pad": "explicit"}
+    result = group_convolution_backprop_data(data, filters.reshape(groups, -1, *filters.shape[1:]), **{**window, **bare})
+    for axis in range(axes):
+        whole = result.shape[axis + 2] + more[axis]
+        if wanted is None:
+            begin, length = window["pads_begin"][axis], whole - window["pads_begin"][axis] - window["pads_end"][axis]
+        else:
+            length = int(wanted[len(wanted) - axes + axis])
+            spare = max(whole - length, 0)
+            begin = spare // 2 if window["auto_pad"] == "same_upper" else spare - spare // 2
+        if length < 0:
+            raise ValueError(f"padding leaves {length} elements of axis {axis + 2}")
+        result = _piece(result, axis + 2, begin, length)
+    return _biased(result, bias)
+
+
+def _piece(data: np.ndarray, axis: int, begin: int, length: int) -> np.ndarray:
+    """``length`` elements of an axis from ``begin`` on; what lies beyond the data is 0."""
+    part = data[(slice(None),) * axis + (slice(begin, begin + length),)]
+    missing = length - part.shape[axis]
+    if not missing:
+        return part
+    check_elements(part.size // max(part.shape[axis], 1) * length, "the output of ConvTranspose")
+    return np.pad(part, [(0, missing if number == axis else 0) for number in range(part.ndim)])
+
+
+def _pool(attributes: Attributes, data: np.ndarray) -> dict[str, Any]:
+    kernel = tuple(attributes["kernel_shape"])
+    if len(kernel) != data.ndim - 2 or min(kernel, default=0) < 1:
+        raise ValueError(f"the kernel_shape is {list(kernel)[:8]} for data of shape {list(data.shape)}, expected a length for each axis")
+    rounding = "ceil_torch" if attributes.get("ceil_mode") else "floor"
+    return {"kernel": kernel, "rounding_type": rounding, **_window(attributes, len(kernel))}
+
+
+def _frame(attributes: Attributes, data: np.ndarray) -> Frame:
+    return frame_of(data.shape, **{_OURS.get(name, name): value for name, value in _pool(attributes, data).items()})
+
+
+_OURS = {"pads_begin": "begin", "pads_end": "end", "rounding_type": "rounding"}
+
+
+def _average_pool(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    """Padding counts where it is asked to; what a window reaches beyond it, as ``ceil_mode`` lets it, never does."""
+    (data,) = arguments
+    frame = _frame(attributes, data)
+    counted = [_counted(frame, axis, bool(attributes.get("count_include_pad")), attributes) for axis in range(len(frame.kernel))]
+    divisor = np.maximum(reduce(np.multiply.outer, counted), 1)
+    values = combined(computable(data), frame, 0, np.add)
+    return ((values / divisor.astype(values.dtype)).astype(data.dtype),)
+
+
+def _counted(frame: Frame, axis: int, with_padding: bool, attributes: Attributes) -> np.ndarray:
+    """How many elements each window has along an axis."""
+    first = np.arange(frame.counts[axis]) * frame.strides[axis] - frame.begin[axis]
+    reached = first[:, None] + np.arange(frame.kernel[axis]) * frame.dilations[axis]
+    before, after = (frame.begin[axis], _padding_after(frame, axis, attributes)) if with_padding else (0, 0)
+    return np.count_nonzero((reached >= -before) & (reached < frame.lengths[axis] + after), axis=1)
+
+
+def _padding_after(frame: Frame, axis: int, attributes: Attributes) -> int:
+    given = attributes.get("pads")
+    automatic = attributes.get("auto_pad", "NOTSET") != "NOTSET"
+    return frame.overhang[axis] if automatic else int(given[len(frame.kernel) + axis]) if given else 0
+
+
+def _max_pool(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    """Largest elements, and where they lie in the whole tensor; with ``storage_order`` 1 the first spatial axis runs fastest."""
+    (data,) = arguments
+    by_columns = bool(attributes.get("storage_order"))
+    largest, where = max_pool_with_indices(data, **_pool(attributes, data), index_element_type=ElementType.I64, axis=2 if by_columns else 0)
+    if not by_columns:
+        return largest, where
+    lengths = data.shape[2:]
+    turned = np.ravel_multi_index(np.unravel_index(where, lengths), lengths, order="F") if where.size else where
+    planes = np.arange(math.prod(data.shape[:2])).reshape(*data.shape[:2], *[1] * len(lengths))
+    return largest, turned + planes * math.prod(lengths)
+
+
+def _lp_pool(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    (data,) = arguments
+    frame = _frame(attributes, data)
+    power = attributes.get("p", 2)
+    sums = combined(np.abs(computable(data)) ** power, frame, 0, np.add)
+    return (np.asarray(sums ** (1 / power)).astype(data.dtype),)
+
+
+def _over_all_places(fold: Callable[..., np.ndarray]) -> Older:
+    def compute(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+        (data,) = arguments
+        return (np.asarray(fold(computable(data), axis=tuple(range(2, data.ndim)), keepdims=True)).astype(data.dtype),)
+
+    return compute
+
+
+WINDOWS: Mapping[str, Older] = {
+    "Conv": _convolution,
+    "ConvTranspose": _transposed,
+    "AveragePool": _average_pool,
+    "MaxPool": _max_pool,
+    "LpPool": _lp_pool,
+    "GlobalAveragePool": _over_all_places(np.mean),
+    "GlobalMaxPool": _over_all_places(np.max),
+}
