@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 import engine
-from app.places import Place, with_output
+from app.places import Place
 from engine.errors import EngineError
 from engine.ir.address import decode, labels
 from engine.ir.model import IF
@@ -24,7 +22,7 @@ MOST_KEPT = 2000
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What one column shows: a tensor of the body, by its address below the body; for a branch the tensor that decides."""
+    """What one column shows: a tensor of the body, or the branch of an If, by its address below the body."""
 
     title: str
     label: str
@@ -65,10 +63,8 @@ def loop_columns(loop: Place) -> LoopColumns:
     fed = [label[edge.to_layer] for edge in body.back_edges if edge.to_layer in label]
     carried = tuple(Column(short_name(decode(text)), text) for text in fed)
     condition = next((entry.internal for entry in body.outputs if entry.purpose == "execution_condition"), None)
-    decided = [(node, body.graph.sources[node.id][0]) for node in body.graph.nodes if node.type == IF and node.inputs]
-    branches = tuple(
-        Column(short_name(decode(label[node.id])), with_output(label[by.layer], by.output)) for node, by in decided if by is not None
-    )
+    ifs = (label[node.id] for node in body.graph.nodes if node.type == IF)
+    branches = tuple(Column(short_name(decode(text)), text) for text in ifs)
     goes_on = Column("goes on", label[condition]) if condition is not None and condition in label else None
     return LoopColumns(carried, goes_on, branches)
 
@@ -105,9 +101,9 @@ def preview(debugger: engine.Debugger, address: str) -> str:
 
 
 def branch_taken(debugger: engine.Debugger, address: str) -> str:
-    """Which branch an If takes, from its condition's value; empty while there is none."""
+    """Which branch an If has taken; empty while it has not begun."""
     try:
-        condition = np.asarray(debugger.value(address)).reshape(-1)
+        record = debugger.record(address)
     except EngineError:
         return ""
-    return ("then" if condition[0] else "else") if condition.size else ""
+    return record.branch or "" if record is not None else ""

@@ -85,11 +85,14 @@ class Recorded:
 class Columns:
     """The columns of one graph in some of its rows, which have all ended."""
 
-    def __init__(self, debugger: Debugger, recorded: Recorded, program: Program, rows: np.ndarray) -> None:
+    def __init__(
+        self, debugger: Debugger, recorded: Recorded, program: Program, rows: np.ndarray, around: tuple[Columns, np.ndarray] | None = None
+    ) -> None:
+        """``around``: those of the graph around, where they are there already, and for each row its place among theirs."""
         self.debugger, self.recorded = debugger, recorded
         self.program, self.rows = program, rows
         self._found: dict[int, Column | None] = {}
-        self._around: tuple[Columns, np.ndarray] | None = None
+        self._around = around
 
     def column(self, slot: int) -> Column | None:
         """The values of a slot in the rows; None where they cannot be computed in columns."""
@@ -260,7 +263,7 @@ class Columns:
             case IfRegion() as region:
                 return self._chosen(region, slot)
             case CallRegion() as region:
-                return self._inside(region.branch.program, self.rows, region.branch.results[region.outputs.index(slot)])
+                return self._inside(region.branch.program, self.rows, self._all(), region.branch.results[region.outputs.index(slot)])
 
     def _computed(self, instruction: Instruction) -> Column | None:
         operands = [self._found.get(one) for one in instruction.inputs]
@@ -286,7 +289,7 @@ class Columns:
         if isinstance(output, Concatenated) or not isinstance(output, LastValue) or self.rows[-1] + 1 >= len(starts):
             return None
         ends = starts[self.rows + 1]
-        return self._inside(region.program, ends - 1, output.result) if (ends > starts[self.rows]).all() else None
+        return self._inside(region.program, ends - 1, self._all(), output.result) if (ends > starts[self.rows]).all() else None
 
     def _chosen(self, region: IfRegion, slot: int) -> Column | None:
         taken, rows = self.debugger.timeline.executions.branch_rows(region)
@@ -296,7 +299,7 @@ class Columns:
             places = np.flatnonzero(taken[self.rows] == way)
             if not len(places):
                 continue
-            column = self._inside(branch.program, rows[self.rows[places]], branch.results[number])
+            column = self._inside(branch.program, rows[self.rows[places]], places, branch.results[number])
             if column is None:
                 return None
             values = column.of(len(places))
@@ -307,11 +310,14 @@ class Columns:
             made[places] = values
         return None if made is None else Column(made, True)
 
-    def _inside(self, program: Program, rows: np.ndarray, slot: int) -> Column | None:
-        """A value of a graph inside this one, in rows of its own."""
+    def _all(self) -> np.ndarray:
+        return np.arange(len(self.rows))
+
+    def _inside(self, program: Program, rows: np.ndarray, places: np.ndarray, slot: int) -> Column | None:
+        """A value of a graph inside this one, in rows of its own; what it takes from here is there for the rows in these places."""
         if sum(1 for _ in program.around()) > _DEEPEST:
             return None
-        return Columns(self.debugger, self.recorded, program, np.asarray(rows)).column(slot)
+        return Columns(self.debugger, self.recorded, program, np.asarray(rows), (self, places)).column(slot)
 
 
 def _roles(region: LoopRegion, slot: int) -> Iterator[Carried | Counter | Sliced | int]:

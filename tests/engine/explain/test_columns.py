@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import engine
+from engine import build
 from engine.explain.columns import Columns, Recorded
+from engine.explain.matrix import matrix
 from tests.engine.debug.test_two_speeds import bodies, whole
 from tests.engine.drafts import F32, I64, Draft, tensor_iterator
 from tests.engine.explain.runs import finished
@@ -76,3 +79,27 @@ def test_slices_of_a_tensor_iterator_convert(slicing: dict[str, int]) -> None:
     debugger = engine.Debugger(main.model(), [np.arange(12).reshape(3, 4)])
     debugger.run()
     assert compared(debugger) == (2, 2)
+
+
+def chained(ifs: int, iterations: int) -> engine.Debugger:
+    """A loop whose body is a chain of Ifs: each takes what the one before gave."""
+    graph = build.Graph("chained")
+    x = graph.parameter("x", "f32", [])
+
+    def body(iteration: build.Tensor, value: build.Tensor) -> tuple[build.Tensor]:
+        for number in range(ifs):
+            (value,) = build.cond(value > float(number), lambda v=value: (v * 0.5,), lambda v=value: (v + 1.0,))
+        return (value,)
+
+    (last,) = build.for_loop(iterations, body, [x])
+    debugger = engine.Debugger(graph.model(last), [np.float32(0.25)])
+    debugger.run()
+    return debugger
+
+
+def test_branches_that_feed_branches_are_each_computed_once() -> None:
+    total, had = compared(chained(5, 4))
+    assert had > total / 2
+    began = time.process_time()
+    assert matrix(chained(48, 6), "main/for").total == 6
+    assert time.process_time() - began < 5  # twice as long with each If, if each took all before it anew
