@@ -13,6 +13,7 @@ from engine.run.derived import SMALL, Derived
 
 if TYPE_CHECKING:
     from engine.run.ledger import IfTable
+    from engine.run.rings import Ring
 
 _FEW = 1024
 """Pending rows of numbers that are not worth packing yet."""
@@ -51,7 +52,7 @@ class Column:
 
     def thin(self) -> None:
         """Drops every other kept value."""
-        kept = [self[number] for number in range(0, self.packed, 2)]
+        kept = [_alone(self[number]) for number in range(0, self.packed, 2)]
         self.chunks, self.starts, self.packed, self.bytes = [], [], 0, 0
         for begin in range(0, len(kept), 1024):
             self.add(_packed(kept[begin : begin + 1024], None))
@@ -60,6 +61,11 @@ class Column:
         """Kept value by number (packed ones only)."""
         chunk = bisect_right(self.starts, number) - 1
         return self.chunks[chunk][number - self.starts[chunk]]
+
+
+def _alone(value: Any) -> Any:
+    """A value that does not hold the memory of others."""
+    return value.copy() if isinstance(value, np.ndarray) and value.base is not None and value.nbytes > SMALL else value
 
 
 def _packed(values: list[Any], scalar: np.dtype | None) -> Any:
@@ -116,6 +122,8 @@ class Rows:
     """The rows of branches, by program number, that are derived from these."""
     tapes: Mapping[int, IfTable] = field(default_factory=dict[int, "IfTable"])
     """The tables of Ifs, by number, whose branches are derived from these."""
+    ring: Ring | None = None
+    """Where generated code, while it runs, writes what is appended here."""
     judged: bool = False
     """Whether somebody has looked at what can be derived."""
     recorded: Mapping[int, Column] = field(init=False)
@@ -142,12 +150,41 @@ class Rows:
             return
         stride = 1 if self.derived else self.stride
         chunks = {slot: column.take(len(rows), rows.start, stride) for slot, column in self.recorded.items()}
+        self._file(chunks, rows, stride)
+
+    def flush(self) -> None:
+        """Packs all pending rows, which are the first of the ring; they are complete."""
+        rows = range(self.packed_rows, self.begun)
+        if self.ring is None or not rows:
+            return
+        chunks: dict[int, Any] = self.ring.copied(len(rows))
+        for slot, column in self.recorded.items():
+            if slot not in chunks and (stacked := self.ring.stacked(slot, column.pending)) is not None:
+                chunks[slot] = stacked
+            if slot in chunks:
+                column.pending.clear()
+            else:
+                column.pending[:] = map(self.ring.own, column.pending)
+                chunks[slot] = column.take(len(rows), rows.start, 1)
+        self._file(chunks, rows, 1)
+
+    def leave_ring(self) -> None:
+        """Generated code has ended: what is pending keeps no memory of the ring."""
+        if self.ring is not None:
+            for column in self.recorded.values():
+                column.pending[:] = map(self.ring.own, column.pending)
+        self.ring = None
+
+    def _file(self, chunks: dict[int, Any], rows: range, stride: int) -> None:
+        """Adds the values of some rows to the columns; ``stride`` says which of them are there."""
         self.packed_rows = rows.stop
-        if self.derived is None:
+        if self.derived is not None:
+            self._derive(self.derived, chunks, rows)
+        elif stride == self.stride:
             for slot, chunk in chunks.items():
                 self.columns[slot].add(chunk)
         else:
-            self._derive(self.derived, chunks, rows)
+            self._add(chunks, rows)
 
     def _derive(self, derived: Derived, chunks: dict[int, Any], rows: range) -> None:
         whole = {slot: chunk for slot, chunk in chunks.items() if isinstance(chunk, np.ndarray)}
@@ -165,7 +202,11 @@ class Rows:
         """Chunks of some rows, as many of them as the stride leaves."""
         for slot, column in self.columns.items():
             chunk = chunks[slot] if self.stride == 1 else chunks[slot][-rows.start % self.stride :: self.stride]
-            column.add(np.ascontiguousarray(chunk) if isinstance(chunk, np.ndarray) else _packed(chunk, None))
+            if not isinstance(chunk, np.ndarray):
+                chunk = _packed(chunk, None)
+            elif self.stride > 1 or 0 in chunk.strides:
+                chunk = chunk.copy()
+            column.add(chunk)
 
     def add_rows(self, columns: Mapping[int, Any]) -> None:
         """Rows that were derived elsewhere, after the others."""

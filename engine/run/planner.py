@@ -6,6 +6,7 @@ import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -167,9 +168,9 @@ class _Planner:
         kernel = bound(operation.kernel, keywords)
         call = self._keeping(program, graph, node, operation, keywords) or kernel
         several, broadcasts = operation.outputs != 1, len(inputs) > 1 and _broadcasts(operation)
-        return Instruction(
-            node, label, title, inputs, outputs, call, several, symbol, broadcasts, state, float_symbol=of_floats, kernel=kernel
-        )
+        into = None if operation.into is None else partial(operation.into, **keywords)
+        made = Instruction(node, label, title, inputs, outputs, call, several, symbol, broadcasts, state, float_symbol=of_floats)
+        return replace(made, into=into, moves=operation.moves, kernel=kernel)
 
     def _keeping(
         self, program: Program, graph: Graph, node: Node, operation: Operation, keywords: Mapping[str, Any]

@@ -20,6 +20,7 @@ from engine.run.places import Context, Loop, Place
 from engine.run.plan import Branch, Concatenated, IfRegion, LastValue, LoopRegion, Plan, Program
 from engine.run.questions import asked_once
 from engine.run.regions import entering, holds_loops, iteration_bound, join, part, truth
+from engine.run.rings import Layout, laid_out, opened
 from engine.run.scalars import scalar_types
 from engine.run.zeros import Zeros
 
@@ -56,11 +57,12 @@ def loop(plan: Plan, region: LoopRegion, ledger: Ledger, values: list[Any], zero
     at what is worth a line. ``pulse`` is what it calls between two iterations.
     """
     recorded = tuple((index, tuple(rows.recorded), tuple(rows.tapes)) for index, rows in ledger.rows.items())
-    key = (region.table, recorded, _entering(region, values), grows(region, values))
+    key = (region.table, recorded, _entering(region, values), _shapes(plan, region, values), grows(region, values))
     made = plan.generated.get(key)
     if made is None:
         proved = scalars(plan, region, values)
-        made = plan.generated[key] = _Writer(region, ledger, Computing(plan, values, zeros, key[-1]), proved).loop(pulse)
+        layout = _layout(plan, region, ledger, values, zeros)
+        made = plan.generated[key] = _Writer(region, ledger, Computing(plan, values, zeros, key[-1], layout), proved).loop(pulse)
         made.scalars = tuple((index, slot, proved[slot]) for index, slots, _ in recorded for slot in slots if slot in proved)
     return made
 
@@ -80,6 +82,27 @@ def _entering(region: LoopRegion, values: list[Any]) -> tuple[Any, ...]:
     return tuple((getattr(value, "dtype", None), getattr(value, "ndim", 0) > 0) for value in given)
 
 
+def _shapes(plan: Plan, region: LoopRegion, values: list[Any]) -> tuple[tuple[int, ...], ...]:
+    """The shapes of what enters a body that may have a ring."""
+    if not _may_have_ring(plan, region):
+        return ()
+    return tuple(np.shape(values[slot]) for slot in region.program.parameters.values())
+
+
+def _layout(plan: Plan, region: LoopRegion, ledger: Ledger, values: list[Any], zeros: Zeros) -> Layout | None:
+    if not _may_have_ring(plan, region):
+        return None
+    rows = ledger.rows.get(region.program.index)
+    return laid_out(plan, region, values, zeros, tuple(rows.recorded) if rows else ())
+
+
+def _may_have_ring(plan: Plan, region: LoopRegion) -> bool:
+    """Loops of the outermost graph that hold none: those inside others begin too often."""
+    program = region.program
+    outermost = program.parent is not None and program.parent.parent is None
+    return outermost and not program.regions and program.index not in plan.changed_nests
+
+
 class _Writer(Lines):
     def __init__(self, region: LoopRegion, ledger: Ledger, computing: Computing, numbers: Mapping[int, np.dtype]) -> None:
         super().__init__()
@@ -95,6 +118,7 @@ class _Writer(Lines):
         self.constants |= {"BIG": 1 << 62, "fits": fits, "P": pulse, "E": {ending: number for number, ending in enumerate(ENDINGS)}}
         for carried in region.carried:
             self.moving.add(self.imported(carried.parameter))
+        self._open_ring(region)
         self._share_back_edge(region)
         collected = [output for output in region.outputs if isinstance(output, Concatenated)]
         for number in range(len(collected)):
@@ -102,17 +126,27 @@ class _Writer(Lines):
         self.head += [f"i{table} = F.iteration", f"n{table} = F.bound", f"e{table} = E[F.bound_ending]", f"s{table} = 1"]
         self._core(region, context)
         for output in region.outputs:
-            self.tail.append(f"V[{output.result}] = {self._result(region, output.result)}")
+            self.tail.append(f"V[{output.result}] = {self._lasting(self._result(region, output.result))}")
         for slot in region.program.hidden:
             self.tail.append(f"V[{slot}] = {self.value(slot)}")
         start = ["def loop(M, F):", "V = M.values", "R = M.ledger.rows", "T = M.ledger.tables", "l = M.control.allowed"]
         return self.function(start, f"return i{table}, e{table}, l")
 
+    def _open_ring(self, region: LoopRegion) -> None:
+        layout = self.computing.layout
+        if layout is not None:
+            self.head.append(f"g = {self.constant('ring', opened)}(R.get({region.program.index}), {self.constant('G', layout)})")
+            self.names |= {slot: f"v{slot}" for slot in layout.fields}
+
+    def _lasting(self, name: str) -> str:
+        """A value that outlasts the iteration."""
+        return name if self.computing.layout is None else f"g.own({name})"
+
     # -- structure ------------------------------------------------------------------------------------------------
 
     def _core(self, region: LoopRegion, context: Context) -> None:
         """The iterations of a loop, in stretches between which the machine is asked whether to go on."""
-        t = region.table
+        t, layout = region.table, self.computing.layout
         last = len(region.program.instructions)
         frame = "F" if context.outer is None else "None"
         pulse = f"P(M, {frame}, {self.constant(f'K{t}', region)}, s{t}, i{t}, n{t} == BIG, l)"
@@ -125,8 +159,14 @@ class _Writer(Lines):
         if innermost:
             # So many may run in one go; what is left of them at the end is given back.
             self.emit(f"if q{t} - i{t} > l: q{t} = i{t} + l")
+            if layout is not None:
+                self.emit(f"if q{t} - i{t} > {layout.rows}: q{t} = i{t} + {layout.rows}")
             self.emit(f"l -= q{t} - i{t}")
-        self.emit(f"for i{t} in range(i{t}, q{t}):")
+        if layout is None:
+            self.emit(f"for i{t} in range(i{t}, q{t}):")
+        else:
+            fields = "".join(f"{self.names[slot]}, " for slot in layout.fields)
+            self.emit(f"for i{t}, ({fields}) in zip(range(i{t}, q{t}), g.rows):")
         self.indent += 1
         if not innermost:
             self.place = Place(context, 0, "boundary")
@@ -143,6 +183,10 @@ class _Writer(Lines):
         self.emit(f" i{t} = q{t}")
         self.emit(f" if i{t} >= n{t}: break")
         self.emit(f" s{t} = {pulse}")
+        if layout is not None:
+            # The next stretch writes the ring again.
+            for name in sorted(self.moving):
+                self.emit(f" {name} = {self._lasting(name)}")
         self.emit(" continue")
         if self._may_end(region):
             self.emit(f"i{t} += 1")
@@ -172,7 +216,7 @@ class _Writer(Lines):
         number = 0
         for output in region.outputs:
             if isinstance(output, Concatenated):
-                self.emit(f"a{t}_{number}({self.value(output.result)})")
+                self.emit(f"a{t}_{number}({self._lasting(self.value(output.result))})")
                 number += 1
         for slot in self._fleeting(region):
             self.emit(f"r{slot} = {self.value(slot)}")
@@ -186,7 +230,7 @@ class _Writer(Lines):
 
     def _share_back_edge(self, region: LoopRegion) -> None:
         """Lets the last instruction of a body write what is carried where the next iteration reads it, if nothing needs the old value."""
-        if len(region.carried) != 1 or self._may_end(region):
+        if len(region.carried) != 1 or self._may_end(region) or self.computing.layout is not None:
             return
         (carried,) = region.carried
         writing = [one for one in region.program.instructions if one.symbol != "{0}" or carried.parameter in one.inputs]

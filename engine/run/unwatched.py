@@ -49,6 +49,8 @@ def run(machine: Machine, frame: Frame, region: LoopRegion) -> None:
     try:
         _call(machine, frame, loop)
     finally:
+        if (rows := ledger.rows.get(region.program.index)) is not None:
+            rows.leave_ring()
         ledger.prove(loop.scalars, holds=False)
         begun = {one.program.index: one.position + (one is not machine.frames[-1]) for one in machine.frames}
         ledger.catch_up(begun, machine.values)
@@ -68,6 +70,8 @@ def _call(machine: Machine, frame: Frame, loop: Loop) -> None:
             raise machine.failed(shorten(str(error), 400)) from error
         raise machine.failed(describe(instruction, machine.values, error)) from error
     machine.control.leave(left, 0)
+    if (rows := machine.ledger.rows.get(frame.program.index)) is not None:
+        rows.flush()
     try:
         machine.finish_loop(frame, count, ending)
     except Exception as error:
@@ -93,6 +97,8 @@ def pulse(machine: Machine, frame: Frame | None, region: LoopRegion, done: int, 
     if change == iteration:
         raise Paused("watch", "")
     rows = ledger.rows.get(region.program.index)
+    if rows is not None:
+        rows.flush()
     watched = rows is not None and rows.forget
     if watched or (unlimited and iteration >= _WATCH_AFTER and can_prove_endless(region)):
         if rows is None:
