@@ -11,7 +11,7 @@ from onnx import AttributeProto, helper
 
 from engine.ops.catalogue import Catalogue
 from engine.ops.declare import REQUIRED, Attribute, AttributeKind, Operation, Role
-from engine.ops.onnx.direct import DIRECT, DRAWN, NOT_ALWAYS_TENSORS, cast_to
+from engine.ops.onnx.direct import DIRECT, DRAWN, NOT_ALWAYS_TENSORS, cast_like, cast_to
 from engine.ops.onnx.maps import MAPS
 from engine.ops.onnx.older import Older, older
 from engine.ops.onnx.own import images_sampled, own
@@ -112,12 +112,9 @@ def _operation(schema: Schema) -> Operation | None:
     computable = implementation(schema.domain, name, version) or schema.has_function or schema.has_context_dependent_function
     if not computable:
         return None
-    if name == "Cast" and not schema.domain:
+    if name in _IN_PART and not schema.domain:
         slow = partial(_prepare, schema, version, False)
-        return Operation(**declared, kernel=_described(partial(_call, slow), schema), prepare=partial(_prepare_cast, slow))
-    if name == "GridSample" and not schema.domain:
-        slow = partial(_prepare, schema, version, False)
-        return Operation(**declared, kernel=_described(partial(_call, slow), schema), prepare=partial(images_sampled, slow))
+        return Operation(**declared, kernel=_described(partial(_call, slow), schema), prepare=partial(_IN_PART[name], slow))
     drawn = name in _RANDOM and (name != "Dropout" or version >= _FIRST_TRAINING_DROPOUT)
     make = partial(_prepare, schema, version, drawn)
     return Operation(**declared, kernel=_described(partial(_call, make), schema), prepare=make, stateful=drawn)
@@ -135,6 +132,14 @@ def _prepare_older(computed: Older, attributes: Mapping[str, Any], outputs: int)
 
 def _prepare_cast(slow: Any, attributes: Mapping[str, Any], outputs: int) -> Kernel:
     return cast_to(attributes["to"], slow(attributes, outputs))
+
+
+def _prepare_cast_like(slow: Any, attributes: Mapping[str, Any], outputs: int) -> Kernel:
+    return cast_like(slow(attributes, outputs))
+
+
+_IN_PART: Mapping[str, Any] = {"Cast": _prepare_cast, "CastLike": _prepare_cast_like, "GridSample": images_sampled}
+"""Operations of which a part is computed here; each is given what prepares the package's kernel for the rest."""
 
 
 def _in_a_tuple(kernel: Kernel, attributes: Mapping[str, Any], outputs: int) -> Kernel:

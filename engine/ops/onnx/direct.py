@@ -50,13 +50,23 @@ def cast_to(to: object, slow: Kernel) -> Kernel:
     return cast
 
 
-def _cast_from_f64(slow: Kernel, value: Any, /) -> Any:
+def cast_like(slow: Kernel) -> Kernel:
+    """Cast to the type of a second tensor; ``slow`` does it."""
+
+    def cast(value: Any, like: Any, /) -> Any:
+        narrow = like.dtype.itemsize == 1 and like.dtype.name.startswith("float")
+        return _cast_from_f64(slow, value, like) if narrow else slow(value, like)
+
+    return cast
+
+
+def _cast_from_f64(slow: Kernel, value: Any, /, *like: Any) -> Any:
     """Narrow floats are made of f32: what f64 holds beyond that is kept as an odd last bit, so that it is rounded once and not twice."""
     if value.dtype != np.float64:
-        return slow(value)
+        return slow(value, *like)
     near = np.asarray(value).astype(np.float32)
     bits = near.view(np.uint32) - (np.abs(near) > np.abs(value))
-    return slow((bits | (np.isfinite(value) & (near != value))).astype(np.uint32).view(np.float32))
+    return slow((bits | (np.isfinite(value) & (near != value))).astype(np.uint32).view(np.float32), *like)
 
 
 _NARROW = frozenset({17, 18, 19, 20, 23, 24})

@@ -157,6 +157,21 @@ def test_casts_to_8_bits_follow_the_specification(narrow: str, source: str, satu
     assert (agreed | what_the_runtime_has_otherwise(x, narrow, source, saturate)).all(), x[~agreed]
 
 
+@pytest.mark.parametrize("source", WIDE)
+@pytest.mark.parametrize("narrow", NARROW)
+def test_casts_to_the_type_of_another_are_casts(narrow: str, source: str) -> None:
+    number, dtype = WIDE[source]
+    x = difficult(narrow, dtype)
+    other = helper.make_tensor("other", NARROW[narrow][0], [1], b"\0", raw=True)
+    nodes = [helper.make_node("CastLike", ["x", "other"], ["y"]), helper.make_node("Cast", ["y"], ["z"], to=TensorProto.FLOAT)]
+    ends = [helper.make_tensor_value_info("x", number, [None]), helper.make_tensor_value_info("z", TensorProto.FLOAT, [None])]
+    graph = helper.make_graph(nodes, "cast", ends[:1], ends[1:], [other])
+    data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9).SerializeToString()
+    (mine,) = engine.run(engine.read_model(data), {"x": x}).outputs
+    (cast,) = engine.run(engine.read_model(cast_and_back(number, NARROW[narrow][0], 19, 1)), {"x": x}).outputs
+    assert same(mine, cast).all(), x[~same(mine, cast)]
+
+
 @pytest.mark.parametrize("narrow", NARROW)
 def test_single_numbers_are_cast_like_many(narrow: str) -> None:
     many = difficult(narrow, np.float64)
