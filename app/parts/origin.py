@@ -41,7 +41,7 @@ def show(debugger: engine.Debugger, address: str) -> None:
         + (f'<span class="quiet">In the end from the inputs {markup.text(told, 160)}.</span>' if told and len(steps) < MOST * 2 else "")
     )
     chain.show(lines, key=KEY, on_pick=lambda number: _go(rows[number][3]))
-    if len(rows) >= MOST or len(steps) >= MOST * 2:
+    if len(rows) >= MOST or len(steps) >= MOST * 2 or any(step.left_out for step in steps):
         markup.show("It goes further back: click a line, and look from there.", "quiet")
 
 

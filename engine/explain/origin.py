@@ -37,6 +37,8 @@ class Step:
     links: tuple[Link, ...]
     distance: int
     """Steps from the value that was asked about."""
+    left_out: int = 0
+    """Of a concatenated value: earlier pieces that are not among the links."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +63,8 @@ def genealogy(debugger: Debugger, address: str, most: int = 500) -> tuple[Step, 
     while waiting and len(steps) < most:
         place = waiting.pop(0)
         links = list(walk.links(place))
-        steps.append(
-            Step(walk.address(place), walk.operation(place), tuple(Link(walk.address(one), role) for one, role in links), distance[place])
-        )
+        told = tuple(Link(walk.address(one), role) for one, role in links)
+        steps.append(Step(walk.address(place), walk.operation(place), told, distance[place], walk.left_out(place)))
         for one, _ in links:
             if one not in distance:
                 distance[one] = distance[place] + 1
@@ -126,6 +127,16 @@ class Walk:
                 yield Place(place.program, place.row, region.condition), "condition"
             case _ as region:
                 yield Place(region.branch.program, place.row, region.branch.results[region.outputs.index(place.slot)]), "branch"
+
+    def left_out(self, place: Place) -> int:
+        """How many pieces of a concatenated value are too many to be links."""
+        number = place.program.producer.get(place.slot)
+        region = place.program.instructions[number].region if number is not None else None
+        if not isinstance(region, LoopRegion) or is_changed(self.debugger, place.program, place.row, place.slot):
+            return 0
+        first, end = self.timeline.executions.rows_of(region, place.row)
+        is_joined = any(isinstance(output, Concatenated) and output.slot == place.slot for output in region.outputs)
+        return max(0, end - first - _MOST_PIECES) if is_joined else 0
 
     def _loop_links(self, place: Place, region: LoopRegion) -> Iterator[tuple[Place, Role]]:
         output = next(one for one in region.outputs if one.slot == place.slot)

@@ -14,8 +14,11 @@ from engine.errors import EngineError
 from engine.explain.pattern import LARGEST_COUNTS, Pattern, pattern
 from engine.explain.proof import Fact, because, name_of, prove
 from engine.ir.address import Address
-from engine.run.plan import IfRegion, Instruction, LoopRegion, Program
+from engine.run.plan import IfRegion, Instruction, LastValue, LoopRegion, Program
 from engine.trace.control_flow import ControlFlowRecord
+
+
+_ENDED = ("zero_trip_count", "initial_condition", "slices_exhausted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,10 @@ def _of_loop(debugger: Debugger, program: Program, row: int, region: LoopRegion,
     static = Address.parse(place).static
     by_hand = region.trip_count is not None and is_changed(debugger, program, row, region.trip_count)
     sentence = _sentence(record, declared, by_hand, proof, debugger.failure)
+    if not record.iterations and record.ended_by in _ENDED:
+        sentence += _never_computed(region)
+        _never_computed(region) if record.iterations == 0 and record.ended_by in _NEVER_STARTED else ""
+    )
     return Verdict(place, record, pattern(debugger, static), declared, sentence, proof)
 
 
@@ -91,6 +98,22 @@ def _told(proof: tuple[Fact, ...], became: str) -> str:
         return proof[0].text
     reason = because(proof)
     return f"{name_of(proof[0])} {became}{f' because {reason}' if reason else ''}"
+
+
+def _never_computed(region: LoopRegion) -> str:
+    """Of a loop that has ended without an iteration: which outputs no state stands behind."""
+    missing = [
+        number
+        for number, output in enumerate(region.outputs)
+        if isinstance(output, LastValue) and output.initial is None and output.carried_without_initial is None
+    ]
+    if not missing:
+        return ""
+    if len(region.outputs) == 1:
+        return " Its output was never computed: it is zeros."
+    numbers = " and ".join(filter(None, (", ".join(map(str, missing[:-1])), str(missing[-1]))))
+    many = len(missing) > 1
+    return f" Output{'s' if many else ''} {numbers} {'were' if many else 'was'} never computed: {'they are' if many else 'it is'} zeros."
 
 
 def _declared(debugger: Debugger, program: Program, row: int, region: LoopRegion) -> int | None:

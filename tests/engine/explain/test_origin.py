@@ -71,6 +71,17 @@ def test_slices_lead_to_the_tensor_that_they_are_cut_from():
     assert [(link.address, link.role) for link in step.links] == [("main/x", "slice")]
 
 
+def test_pieces_that_are_too_many_are_counted():
+    main, body = Draft(), Draft()
+    x, part = main.parameter("x", F32, (70, 1)), body.parameter("part", F32, (1, 1))
+    out = body.result(body.op("Negative", part))
+    main.result(tensor_iterator(main, body, sliced=[(x, part, {"axis": 0})], joined=[(out, {})]))
+    debugger = run(main.model(), np.ones((70, 1), np.float32))
+    first, *others = genealogy(debugger, debugger.control_flow[0].address)
+    assert (len(first.links), first.left_out) == (64, 6)
+    assert not any(step.left_out for step in others)
+
+
 def test_what_was_not_computed_came_from_nowhere():
     with pytest.raises(ValueUnavailable):
         genealogy(run(walk(), np.float32(1)), "main/outer[0]/body/choice/then/halve", 1)[0]

@@ -107,6 +107,28 @@ def test_a_verdict_is_about_one_execution():
         assert (found.record.iterations, found.declared) == (2, 2)
 
 
+@pytest.mark.parametrize(
+    ("trips", "others", "told"),
+    [
+        (0, 0, "Never started: the trip count is 0. Its output was never computed: it is zeros."),
+        (0, 1, "Never started: the trip count is 0. Outputs 0 and 1 were never computed: they are zeros."),
+        (0, 2, "Never started: the trip count is 0. Outputs 0, 1 and 2 were never computed: they are zeros."),
+        (1, 2, "Ran its one iteration: the trip count was reached."),
+    ],
+)
+def test_values_that_were_never_computed_are_told(trips, others, told):
+    main, body = Draft(), Draft()
+    x, given = main.parameter("x", F32, (2,)), body.parameter("given", F32, (2,))
+    again = body.result(body.const(True, BOOL))
+    last = [body.result(body.op("Negative", given)) for _ in range(1 + others)]
+    main.result(
+        loop(main, body, main.const(trips, I64), main.const(True, BOOL), again=again, invariants=[(x, given)], last=last, name="loop")
+    )
+    debugger = engine.Debugger(main.model(), [np.ones(2, np.float32)])
+    debugger.run()
+    assert verdict(debugger, "main/loop").sentence == told
+
+
 @pytest.mark.parametrize("address", ["main/double", "main/outer[1]/body/grow", "main/nothing"])
 def test_what_has_no_bodies_has_no_verdict(address):
     debugger = engine.Debugger(walk(), [np.float32(1)])
