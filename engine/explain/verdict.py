@@ -87,8 +87,6 @@ def _of_loop(debugger: Debugger, program: Program, row: int, region: LoopRegion,
     sentence = _sentence(record, declared, by_hand, proof, debugger.failure)
     if not record.iterations and record.ended_by in _ENDED:
         sentence += _never_computed(region)
-        _never_computed(region) if record.iterations == 0 and record.ended_by in _NEVER_STARTED else ""
-    )
     return Verdict(place, record, pattern(debugger, static), declared, sentence, proof)
 
 
