@@ -109,7 +109,7 @@ class History:
             return np.array([at for at, (one, other) in pairs if not _are_equal(one, other)], np.int64)
         one, other = self.column[:-1], self.column[1:]
         same = (one == other) | ((one != one) & (other != other))
-        return np.flatnonzero(~same.reshape(len(same), -1).all(axis=1))
+        return np.flatnonzero(~same.all(axis=tuple(range(1, same.ndim))))
 
 
 def history(debugger: Debugger, address: str) -> History:
@@ -151,7 +151,7 @@ def finite_rows(column: np.ndarray) -> np.ndarray:
     if column.dtype.kind not in "fV" or column.dtype.names or not column.size:
         return np.ones(len(column), bool)
     numbers = column.astype(np.float32) if column.dtype.kind == "V" else column
-    return np.asarray(np.isfinite(numbers).reshape(len(numbers), -1).all(axis=1))
+    return np.asarray(np.isfinite(numbers).all(axis=tuple(range(1, numbers.ndim))))
 
 
 def _are_equal(one: Any, other: Any) -> bool:

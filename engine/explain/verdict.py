@@ -17,7 +17,6 @@ from engine.ir.address import Address
 from engine.run.plan import IfRegion, Instruction, LastValue, LoopRegion, Program
 from engine.trace.control_flow import ControlFlowRecord
 
-
 _ENDED = ("zero_trip_count", "initial_condition", "slices_exhausted")
 
 

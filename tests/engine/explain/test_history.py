@@ -108,6 +108,8 @@ CHANGES = [
     ([np.array([0.0, 1.0]), np.array([-0.0, 1.0]), np.array([0.0, 1.0])], None, 0),
     ([np.array([np.nan]), np.array([np.nan]), np.array([1.0])], 2, None),
     ([np.zeros(0), np.zeros(0)], None, 0),
+    ([np.float32(1)], None, None),
+    ([np.zeros((0, 2))], None, None),
     ([np.zeros(0), np.zeros((0, 2)), np.zeros((0, 2))], 1, 1),
     ([np.array(["a"], object), np.array(["a"], object), np.array(["b"], object), np.array(["b"], object)], 2, 2),
     ([(np.zeros(2),), (np.zeros(2),), (np.zeros(2), np.ones(2))], 2, None),
