@@ -1,13 +1,6 @@
 // A list of places, each a line that goes there when it is clicked.
 const lists = new WeakMap();
 
-function element(name, className, text) {
-  const made = document.createElement(name);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
-
 export default function ({ data, parentElement, setTriggerValue }) {
   if (!data) return;
   let list = lists.get(parentElement);

@@ -11,13 +11,6 @@ if (!finders.listening) {
   }, true);
 }
 
-function element(name, className, text) {
-  const made = document.createElement(name);
-  made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
-
 class Finder {
   constructor(host) {
     this.pill = element("button", "pill");

@@ -6,7 +6,7 @@ function palette(root) {
   const style = getComputedStyle(root);
   const text = style.getPropertyValue("--st-text-color").trim() || style.color;
   const paper = style.getPropertyValue("--st-background-color").trim() || "#fff";
-  const probe = document.createElement("canvas").getContext("2d");
+  const probe = element("canvas").getContext("2d");
   probe.fillStyle = paper;
   probe.fillRect(0, 0, 1, 1);
   const [red, green, blue] = probe.getImageData(0, 0, 1, 1).data;
@@ -24,12 +24,10 @@ function palette(root) {
 class Lanes {
   constructor(host) {
     this.host = host;
-    this.root = document.createElement("div");
-    this.root.className = "lanes";
-    this.canvas = document.createElement("canvas");
+    this.root = element("div", "lanes");
+    this.canvas = element("canvas");
     this.canvas.setAttribute("role", "img");
-    this.tip = document.createElement("div");
-    this.tip.className = "tip";
+    this.tip = element("div", "tip");
     this.root.append(this.canvas, this.tip);
     host.append(this.root);
     this.canvas.addEventListener("mousemove", (event) => this.hover(event));
@@ -221,12 +219,7 @@ class Lanes {
     const near = this.data.marks.find((one) => Math.abs(this.x(one.at) - x) < 5 && (one.lane < 0 || one.lane === undefined || one.lane === lane));
     if (!found || (name && !found.note) || (!name && !block && !near)) return this.leave();
     const words = name ? [found.name, found.note] : [found.name, block?.[5] || block?.[4] || "", near ? near.text : ""];
-    this.tip.replaceChildren(...words.filter(Boolean).map((one, number) => {
-      const line = document.createElement("div");
-      line.textContent = one;
-      line.className = number ? "" : "first";
-      return line;
-    }));
+    this.tip.replaceChildren(...words.filter(Boolean).map((one, number) => element("div", number ? "" : "first", one)));
     this.tip.style.display = "block";
     const wide = this.tip.offsetWidth;
     this.tip.style.left = `${Math.max(0, Math.min(x + 14, this.root.clientWidth - wide))}px`;

@@ -1,13 +1,6 @@
 // Rows of a table, each a place in the run: the one of the moment is marked and kept in sight, a click or Enter goes there.
 const tables = new WeakMap();
 
-function element(name, className, text) {
-  const made = document.createElement(name);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
-
 class Table {
   constructor(host) {
     this.frame = element("div", "frame");

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import streamlit as st
 
 from app.canvas.event import CanvasEvent, Move, Report, read_ask, read_event, read_moves, read_report
+from app.components import component
 from app.session import widget
 from app.vendor import LIBRARY
 from engine.view.graph import GraphView
@@ -24,6 +25,7 @@ from engine.view.tracks import Track
 
 _ASSETS = Path(__file__).parent / "assets"
 _PARTS = (
+    "shared.js",
     "layout.js",
     "rows.js",
     "draw.js",
@@ -41,15 +43,10 @@ _PARTS = (
 )
 _MISSING = "The layout library is not installed. Run: make install (or: python -m app.vendor)"
 
-
-def _script(*names: str) -> str:
-    return "\n".join((_ASSETS / name).read_text(encoding="utf-8") for name in names)
-
-
-_canvas = st.components.v2.component("loopscope_canvas", js=_script(*_PARTS), css=_script("canvas.css"))
-_overlay = st.components.v2.component("loopscope_overlay", js=_script("overlay.js"))
-_ahead = st.components.v2.component("loopscope_ahead", js=_script("ahead.js"))
-_library = st.components.v2.component("loopscope_library", js=_script("library.js"))
+_canvas = component("canvas", *_PARTS, style="canvas.css", folder=_ASSETS)
+_overlay = component("overlay", "shared.js", "overlay.js", folder=_ASSETS)
+_ahead = component("ahead", "shared.js", "ahead.js", folder=_ASSETS)
+_library = component("library", "shared.js", "library.js", folder=_ASSETS)
 
 # The same view gives the same message, so that Streamlit sends it once.
 _structures: WeakKeyDictionary[GraphView, dict[str, object]] = WeakKeyDictionary()

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Literal
 
-import streamlit as st
-
+from app.components import component
 from app.session import widget
 from engine.view.escape import neutral
 
-_ASSETS = Path(__file__).parent.parent / "assets"
-_chain = st.components.v2.component(
-    "loopscope_chain", js=(_ASSETS / "chain.js").read_text(encoding="utf-8"), css=(_ASSETS / "chain.css").read_text(encoding="utf-8")
-)
+_chain = component("chain", "element.js", "chain.js", style="chain.css")
 _LONGEST = 200
 
 

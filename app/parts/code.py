@@ -6,7 +6,6 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -14,6 +13,7 @@ import streamlit as st
 
 import engine
 from app import actions, markup
+from app.components import component
 from app.inputs import bindings
 from app.parts import find
 from app.places import places
@@ -31,10 +31,8 @@ KEY = "code"
 MOST_LINES = 3000
 _LONGEST = 400
 
-_ASSETS = Path(__file__).parent.parent / "assets"
-_SCRIPT = (_ASSETS / "code.js").read_text(encoding="utf-8")
-_code = st.components.v2.component("loopscope_code", js=_SCRIPT, css=(_ASSETS / "code.css").read_text(encoding="utf-8"))
-_moment = st.components.v2.component("loopscope_code_moment", js=_SCRIPT)
+_code = component("code", "element.js", "code.js", style="code.css")
+_moment = component("code_moment", "element.js", "code.js")
 _listings: WeakKeyDictionary[Plan, dict[str, tuple[Listing, dict[str, object]]]] = WeakKeyDictionary()
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from weakref import WeakKeyDictionary
 
 import streamlit as st
 
 import engine
 from app import actions
+from app.components import component
 from app.places import places
 from app.session import Session, current, widget
 from app.wording import path_words
@@ -25,10 +25,7 @@ MOST_SHOWN = 40
 MOST_VALUES = 1500
 """Nodes of a model whose values are searched, too: with more it would be felt at every letter."""
 
-_ASSETS = Path(__file__).parent.parent / "assets"
-_finder = st.components.v2.component(
-    "loopscope_find", js=(_ASSETS / "find.js").read_text(encoding="utf-8"), css=(_ASSETS / "find.css").read_text(encoding="utf-8")
-)
+_finder = component("find", "element.js", "find.js", style="find.css")
 _values: WeakKeyDictionary[engine.Debugger, tuple[int, Mapping[str, str]]] = WeakKeyDictionary()
 
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 import streamlit as st
 
+from app.components import component
 from app.session import widget
 from engine.view.escape import neutral
 
-_ASSETS = Path(__file__).parent.parent / "assets"
-_SCRIPT = (_ASSETS / "lanes.js").read_text(encoding="utf-8")
-_lanes = st.components.v2.component("loopscope_lanes", js=_SCRIPT, css=(_ASSETS / "lanes.css").read_text(encoding="utf-8"))
-_cursor = st.components.v2.component("loopscope_lanes_cursor", js=_SCRIPT)
+_lanes = component("lanes", "element.js", "lanes.js", style="lanes.css")
+_cursor = component("lanes_cursor", "element.js", "lanes.js")
 
 LONGEST_NAME = 80
 Kind = Literal["idle", "even", "odd", "then", "else", "heat", "nan", "failed", "shape"]

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-import streamlit as st
-
+from app.components import component
 from app.session import widget
 from engine.view.escape import neutral
 
-_ASSETS = Path(__file__).parent.parent / "assets"
-_rows = st.components.v2.component(
-    "loopscope_rows", js=(_ASSETS / "rows.js").read_text(encoding="utf-8"), css=(_ASSETS / "rows.css").read_text(encoding="utf-8")
-)
+_rows = component("rows", "element.js", "rows.js", style="rows.css")
 LONGEST = 120
 
 

@@ -1,15 +1,5 @@
 // Layout: DOT text -> geometry, by Graphviz in a worker that is ended when it takes too long.
 
-const shared = (globalThis[Symbol.for("loopscope.canvas")] ??= {
-  newWorker: null, // from the component that carries the layout library
-  waitingForLibrary: [],
-  layouts: new Map(), // geometry by structure hash
-  viewports: new Map(), // where each canvas was looking, by canvas key and root
-  canvases: new Map(), // live canvases by key
-  overlays: new Map(), // newest overlay by canvas key
-  askers: new Map(), // what asks Python for stretches of the run, by canvas key
-});
-
 // What to try when a layout takes too long: [extra graph attributes, milliseconds]. Two seconds in all; then more has to be folded.
 const ROUGH = { nslimit: 0.1, nslimit1: 0.1, mclimit: 0.1 };
 const LADDER = [[{}, 850], [ROUGH, 350], [{ ...ROUGH, splines: "line" }, 800]];

@@ -53,9 +53,6 @@ class LayoutWorker {
 
 /** Comes once, because the library never changes. */
 export default function ({ data }) {
-  const shared = (globalThis[Symbol.for("loopscope.canvas")] ??= {
-    newWorker: null, waitingForLibrary: [], layouts: new Map(), viewports: new Map(), canvases: new Map(), overlays: new Map(), askers: new Map(),
-  });
   if (!data?.length || shared.newWorker) return;
   const script = workerScript(data);
   let first = script.then((address) => new LayoutWorker(address));

@@ -1,0 +1,10 @@
+// Begins the script of every component.
+
+/** An element of HTML; what comes from a model is its text, never markup. */
+function element(name, className, text) {
+  const made = document.createElement(name);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
