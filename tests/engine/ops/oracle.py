@@ -75,8 +75,7 @@ def openvinos(
 ) -> list[np.ndarray]:
     """OpenVINO's outputs on its CPU; inputs numbered in ``constant`` become constants of the model."""
     parameters, sources = _sources(inputs, constant)
-    node = NodeFactory(f"opset{opset or version}").create(_FACTORY_NAMES.get(name, name), sources, dict(attributes or {}))
-    model = ov.Model(node.outputs(), parameters, "one")
+    model = ov.Model(_created(name, opset or version, sources, attributes).outputs(), parameters, "one")
     compiled = ov.Core().compile_model(model, "CPU", _CONFIG)
     request = compiled.create_infer_request()
     feeds = [array for index, array in enumerate(inputs) if index not in constant]
@@ -94,12 +93,16 @@ def references(
 ) -> list[np.ndarray]:
     """The outputs that OpenVINO's core computes, without the CPU plugin: the second opinion where the plugin differs from the spec."""
     parameters, sources = _sources(inputs, constant)
-    node = NodeFactory(f"opset{opset or version}").create(_FACTORY_NAMES.get(name, name), sources, dict(attributes or {}))
+    node = _created(name, opset or version, sources, attributes)
     shapes = [one.get_shape() if one.get_partial_shape().is_static else ov.Shape([0]) for one in node.outputs()]
     outputs = [ov.Tensor(one.get_element_type(), shape) for one, shape in zip(node.outputs(), shapes, strict=True)]
     feeds = [_tensor(array) for index, array in enumerate(inputs) if index not in constant]
     assert ov.Model(node.outputs(), parameters, "one").evaluate(outputs, feeds)
     return [_array(output) for output in outputs]
+
+
+def _created(name: str, opset: int, sources: list[ov.Output], attributes: Mapping[str, object] | None) -> ov.Node:
+    return NodeFactory(f"opset{opset}").create(_FACTORY_NAMES.get(name, name), sources, dict(attributes or {}))
 
 
 def _sources(inputs: Sequence[np.ndarray], constant: Sequence[int]) -> tuple[list[ov.Node], list[ov.Output]]:

@@ -199,13 +199,17 @@ def test_an_archive_may_lie_about_its_sizes() -> None:
         engine.read_model(bytes(data), limits=ReadLimits(unpacked_bytes=1000))
 
 
-@pytest.mark.parametrize("position", [40, 60, 100])
-def test_damaged_archives_are_one_sentence(position: int) -> None:
+def test_damaged_archives_are_one_sentence() -> None:
+    """Wherever four bytes are lost, the directory of the archive is read as before, or what is wrong is told."""
     whole = (FILES / "while_loop_saved_model.zip").read_bytes()
-    for step in range(0, len(whole) - position, 997):
-        at = position + step
-        with contextlib.suppress(ValueError):
+    refused = []
+    for at in range(0, len(whole), 3):
+        try:
             archive.format_of(io.BytesIO(whole[:at] + b"\xff\xff\xff\xff" + whole[at + 4 :]))
+        except ValueError as error:
+            refused.append(str(error))
+    assert len(refused) > 10
+    assert all(words.startswith("it ") and "\n" not in words for words in refused)
 
 
 def test_archives_without_a_model_are_refused() -> None:

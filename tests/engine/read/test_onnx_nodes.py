@@ -86,11 +86,6 @@ def _same(one: Any, other: Any, case: TestCase) -> None:
         np.testing.assert_allclose(one.astype(wide), expected.astype(wide), rtol=case.rtol, atol=max(case.atol, 1e-7))
 
 
-@pytest.mark.parametrize("name", _CONTROL_FLOW)
-def test_control_flow(name: str) -> None:
-    _check(_CASES[name])
-
-
-@pytest.mark.parametrize("name", _OTHERS[::_EVERY])
-def test_sample(name: str) -> None:
+@pytest.mark.parametrize("name", [*_CONTROL_FLOW, *_OTHERS[::_EVERY]])
+def test_a_node_test_of_onnx(name: str) -> None:
     _check(_CASES[name])

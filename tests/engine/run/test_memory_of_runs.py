@@ -179,8 +179,8 @@ def test_an_operation_that_asks_for_too_much_fails_before_it_takes_it():
     assert debugger.value(f"main/loop[{reached - 1}]/body/twice").shape == (2**reached,)
 
 
-def test_vectors_and_nested_loops_are_recorded_bit_for_bit():
-    """What is derived in whole columns instead of recorded equals what stepping gives, for ranks that broadcast."""
+def nested_vectors() -> engine.Model:
+    """A loop over a vector in a loop, with weights of another rank."""
     main, body, inner = Draft(), Draft(), Draft()
     x, weights = main.parameter("x", F32, (3,)), main.parameter("weights", F32, (2, 3))
     state, outer_weights = body.parameter("state", F32, (3,)), body.parameter("w", F32, (2, 3))
@@ -214,7 +214,12 @@ def test_vectors_and_nested_loops_are_recorded_bit_for_bit():
         name="outer",
     )
     main.result(last)
-    model = main.model()
+    return main.model()
+
+
+def test_vectors_and_nested_loops_are_recorded_bit_for_bit():
+    """What is derived in whole columns instead of recorded equals what stepping gives, for ranks that broadcast."""
+    model = nested_vectors()
     feeds = [np.float32([0.5, -1, 2]), np.float32([[1, 2, 3], [-1, 0.5, 0.25]])]
     stepped = engine.Debugger(model, feeds)
     seen = {}
