@@ -20,11 +20,15 @@ def show(session: Session) -> None:
         return
     markup.show(markup.section("Breakpoints"))
     for one in debugger.breakpoints.items():
-        _row(one.describe(), "", f"breakpoint_remove_{one.id}", actions.remove_breakpoint, one.id)
+        change = _change if one.kind == "address" else None
+        _row(f"{one.id} · {one.describe()}", "", f"breakpoint_remove_{one.id}", actions.remove_breakpoint, one.id, change)
     with st.form("breakpoint_form", border=False):
         place, condition, add = st.columns([4, 3, 1.4], vertical_alignment="bottom", gap="small")
         place.text_input(
-            "Pause at", key=PLACE, placeholder=_example(session), help="An address; loop[5] is one iteration, loop[*] every one"
+            "Pause at",
+            key=PLACE,
+            placeholder=_example(session),
+            help="An address; loop[5] is one iteration, loop[*] every one; empty: before what runs next",
         )
         condition.text_input(
             "only when",
@@ -47,7 +51,7 @@ def show(session: Session) -> None:
     for number, expression in debugger.watches.items():
         found = values[number]
         detail = found if isinstance(found, str) else f"= {value_preview(found)}"
-        _row(expression, detail, f"watch_remove_{number}", actions.remove_watch, number)
+        _row(expression, detail, f"watch_remove_{number}", actions.remove_watch, number, _change_watch)
     with st.form("watch_form", border=False):
         field, add = st.columns([7, 1.4], vertical_alignment="bottom", gap="small")
         field.text_input("Watch", key=EXPRESSION, placeholder="max(abs(x))")
@@ -58,11 +62,31 @@ def _example(session: Session) -> str:
     return session.debugger.cursor.address if session.debugger else ""
 
 
-def _row(words: str, detail: str, key: str, remove: Callable[[int], None], number: int) -> None:
-    text, button = st.columns([7, 1], vertical_alignment="center", gap="small")
+def _row(words: str, detail: str, key: str, remove: Callable[[int], None], number: int, change: Callable[[int], None] | None) -> None:
+    text, pen, cross = st.columns([7, 0.8, 0.8], vertical_alignment="center", gap="small")
     with text:
         markup.show(f'<span class="mono">{markup.text(words)}</span> <span class="quiet mono">{markup.text(detail or "")}</span>')
-    button.button("​", key=key, icon=":material/close:", type="tertiary", on_click=remove, args=(number,), help="Remove")
+    if change is not None:
+        pen.button("​", key=f"{key}_change", icon=":material/edit:", type="tertiary", on_click=change, args=(number,), help="Change")
+    cross.button("​", key=key, icon=":material/close:", type="tertiary", on_click=remove, args=(number,), help="Remove")
+
+
+def _change(number: int) -> None:
+    """Takes a breakpoint out of the list and puts its words into the fields, to be changed and added again."""
+    debugger = current().debugger
+    one = next((one for one in debugger.breakpoints if one.id == number), None) if debugger else None
+    if one is not None:
+        actions.remove_breakpoint(number)
+        put(PLACE, one.pattern)
+        put(CONDITION, one.condition.text if one.condition else "")
+
+
+def _change_watch(number: int) -> None:
+    debugger = current().debugger
+    expression = dict(debugger.watches.items()).get(number) if debugger else None
+    if expression is not None:
+        actions.remove_watch(number)
+        put(EXPRESSION, expression)
 
 
 def _add_breakpoint() -> None:

@@ -27,7 +27,8 @@ def show(session: Session, decided: str | None) -> None:
     if session.debugger is None or session.opened is None:
         return
     region = _of_region(session.debugger, decided) if decided else ""
-    lines = [region] if region else []
+    lines = [f"<b>Paused:</b> {markup.text(notice, _LONGEST)}"] if (notice := session.debugger.notice) else []
+    lines += [region] if region else []
     failure = session.debugger.failure
     if not failure or markup.text(failure, _LONGEST) not in region:  # else it has been told
         lines += _of_run(session.opened.model, session.debugger)
@@ -86,8 +87,6 @@ def _of_run(model: Model, debugger: engine.Debugger) -> list[str]:
     if debugger.state in ("failed", "limit"):
         place = f" at {debugger.failed_address}" if debugger.failed_address else ""
         return [f"<b>It stopped{markup.text(place)}:</b> {markup.text(debugger.failure, _LONGEST)}"]
-    if debugger.notice:
-        return [f"<b>Paused:</b> {markup.text(debugger.notice, 600)}"]
     if debugger.cursor.kind != "finished":
         return []
     outputs = zip(model.outputs, debugger.result.outputs, strict=True)

@@ -13,8 +13,9 @@ from engine.debug.breakpoints import Breakpoint, Breakpoints, goal
 from engine.debug.cursor import Cursor, DebuggerState, OpenGraph, frontier, levels_of, next_of
 from engine.debug.door import outward
 from engine.debug.inputs import Inputs
-from engine.debug.past import next_stop, trouble
+from engine.debug.past import next_stop
 from engine.debug.progress import Progress
+from engine.debug.reason import reason
 from engine.debug.result import Result
 from engine.debug.scene import Scene, Status
 from engine.debug.session import place, start
@@ -95,8 +96,8 @@ class Debugger:
 
     @property
     def notice(self) -> str | None:
-        """Why a breakpoint stops at the cursor although nobody knows whether its condition holds; None when none does."""
-        return trouble(self)
+        """Which breakpoint stops a run at the cursor, and why; None when none does."""
+        return reason(self)
 
     @property
     def failed_address(self) -> str | None:

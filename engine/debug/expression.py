@@ -26,6 +26,7 @@ Lookup = Callable[[str], Any]
 
 _MOST_ARGUMENTS = {"maximum": 2, "minimum": 2, "round": 2}
 _LEAST_ARGUMENTS = {"maximum": 2, "minimum": 2}
+_SINGLE_EQUALS = re.compile(r"(?<![=!<>])=(?!=)")
 _QUOTED = re.compile(r"`([^`]*)`")
 
 
@@ -116,6 +117,8 @@ def parse(text: str) -> Expression:
             tree = ast.parse(_QUOTED.sub(take, text).strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else "it is too deep"
+        if _SINGLE_EQUALS.search(text):
+            reason += "; to compare, write =="
         raise ExpressionError(f"{shorten(text)!r} is no expression: {reason}") from None
     nodes = list(ast.walk(tree))
     if len(nodes) > _MOST_NODES:

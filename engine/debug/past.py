@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.debug.breakpoints import Breakpoint
 from engine.debug.cursor import levels_of
-from engine.debug.stops import asked, condition_holds, holds, matches
+from engine.debug.stops import condition_holds, holds
 from engine.run.limits import Paused
 from engine.run.plan import Instruction, Program
 from engine.trace.timeline import Moment, Timeline
@@ -67,8 +67,8 @@ def next_match(debugger: Debugger, breakpoint: Breakpoint, step: int, end: int |
         if later % _LOOK_EVERY == 0:
             look()
         moment, before = timeline.moment(later), timeline.moment(later - 1) if later else ()
-        last = _instruction_at(before)
-        if holds(debugger, breakpoint, levels_of(moment), last, _PastValues(debugger, (*before, *moment))):
+        last = instruction_at(before)
+        if holds(debugger, breakpoint, levels_of(moment), last, PastValues(debugger, (*before, *moment))):
             return later
     return None
 
@@ -98,23 +98,8 @@ def _next_at_place(
         if breakpoint.condition is None:
             return at
         moment = timeline.moment(at)
-        if condition_holds(breakpoint.condition, levels_of(moment), _PastValues(debugger, moment)):
+        if condition_holds(breakpoint.condition, levels_of(moment), PastValues(debugger, moment)):
             return at
-    return None
-
-
-def trouble(debugger: Debugger) -> str | None:
-    """Why the condition of a breakpoint at the cursor, which stops the run there, has no value; None when every one has."""
-    moment = debugger.moment
-    levels, values = levels_of(moment), _PastValues(debugger, moment)
-    for one in debugger.breakpoints:
-        if (
-            one.condition is not None
-            and one.kind == "address"
-            and matches(levels, one)
-            and (why := asked(one.condition, levels, values)[1])
-        ):
-            return f"breakpoint {one.id} stops here because its condition cannot be computed: {why}"
     return None
 
 
@@ -138,7 +123,7 @@ def _at_exact_place(debugger: Debugger, breakpoint: Breakpoint, step: int) -> in
     if at <= step:
         return None
     moment = debugger.timeline.moment(at)
-    past = _PastValues(debugger, moment)
+    past = PastValues(debugger, moment)
     return at if condition_holds(breakpoint.condition, levels_of(moment), past) else None
 
 
@@ -149,7 +134,8 @@ def _iterations_match(timeline: Timeline, breakpoint: Breakpoint, program: Progr
     return all(wanted is None or wanted == one for wanted, one in zip(breakpoint.iterations, found, strict=False))
 
 
-def _instruction_at(moment: Moment) -> Instruction | None:
+def instruction_at(moment: Moment) -> Instruction | None:
+    """What runs next at a moment; None at the end of a body."""
     if not moment:
         return None
     level = moment[-1]
@@ -157,7 +143,7 @@ def _instruction_at(moment: Moment) -> Instruction | None:
     return instructions[level.position] if level.position < len(instructions) else None
 
 
-class _PastValues:
+class PastValues:
     """The slots as they were at a past moment, each made when looked at."""
 
     def __init__(self, debugger: Debugger, moment: Moment) -> None:

@@ -46,8 +46,8 @@ def stops(debugger: Debugger, breakpoints: list[Breakpoint]) -> bool:
 def holds(debugger: Debugger, breakpoint: Breakpoint, levels: Levels, last: Instruction | None, values: Slots) -> bool:
     if breakpoint.kind == "address":
         return matches(levels, breakpoint) and condition_holds(breakpoint.condition, levels, values)
-    last = _completed(levels, last)
-    if last is None or not _concerns(breakpoint, last):
+    last = completed(levels, last)
+    if last is None or not concerns(breakpoint, last):
         return False
     if breakpoint.kind == "nan":
         unusual = any(_is_odd(values[slot]) for slot in last.outputs) and not any(_is_odd(values[slot]) for slot in last.inputs)
@@ -56,7 +56,7 @@ def holds(debugger: Debugger, breakpoint: Breakpoint, levels: Levels, last: Inst
     return unusual and condition_holds(breakpoint.condition, levels, values)
 
 
-def _completed(levels: Levels, last: Instruction | None) -> Instruction | None:
+def completed(levels: Levels, last: Instruction | None) -> Instruction | None:
     """What has just given its outputs; a node with bodies when it is done, not when it begins."""
     if last is not None and last.region is None:
         return last
@@ -65,7 +65,7 @@ def _completed(levels: Levels, last: Instruction | None) -> Instruction | None:
     return before if before is not None and before.region is not None and last in (None, before) else None
 
 
-def _concerns(breakpoint: Breakpoint, last: Instruction) -> bool:
+def concerns(breakpoint: Breakpoint, last: Instruction) -> bool:
     if breakpoint.program is None:
         return last.region is None
     position = breakpoint.position

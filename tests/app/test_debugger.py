@@ -180,7 +180,25 @@ def test_breakpoints_pause_a_run(opened: Visit) -> None:
     next(one for one in app.button if one.label == "Add").click().run()
     press(app, "run")
     assert "iteration 3 of 12" in page_text(app)
-    assert "next_word" in page_text(app)
+    assert "<b>Paused:</b> breakpoint 1, before main/for_each_word[2]/body/next_word" in page_text(app)
+    assert "Paused:" not in page_text(press(app, "step"))
+
+
+def test_breakpoints_and_watches_are_changed(opened: Visit) -> None:
+    app = opened(model="sample:decoder")
+    app.segmented_control("debugger_panel").set_value("Breakpoints").run()
+    app.button("breakpoint_nan").click().run()
+    for place, condition in (("breakpoint_place", "main/for_each_word[2]/body/next_word"), ("watch_expression", "iteration + 1")):
+        app.text_input(place).set_value(condition)
+        next(
+            one for one in app.button if one.label == "Add" and (place == "breakpoint_place") == (one.form_id == "breakpoint_form")
+        ).click().run()
+    app.button("breakpoint_remove_2_change").click().run()
+    assert app.text_input("breakpoint_place").value == "main/for_each_word[2]/body/next_word"
+    assert [one.key for one in app.button if str(one.key).startswith("breakpoint_remove")] == ["breakpoint_remove_1"]  # no place to change
+    app.button("watch_remove_1_change").click().run()
+    assert app.text_input("watch_expression").value == "iteration + 1"
+    assert not [one for one in app.button if str(one.key).startswith("watch_remove")]
 
 
 def test_a_breakpoint_that_can_never_hold_is_a_sentence(opened: Visit) -> None:
