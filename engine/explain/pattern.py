@@ -10,7 +10,7 @@ from engine.debug.debugger import Debugger
 from engine.debug.names import region_number
 from engine.ir.model import LOOP, LayerId
 from engine.run.plan import Instruction, LoopRegion, Plan, Program
-from engine.run.regions import trip_count, truth
+from engine.run.regions import iteration_bound, trip_count, truth
 from engine.run.upstream import upstream
 
 LARGEST_COUNTS = frozenset({2**31 - 1, 2**63 - 1})
@@ -59,10 +59,10 @@ def pattern(debugger: Debugger, static: str) -> Pattern:
     if not isinstance(region, LoopRegion):
         raise ValueError(f"{static} is no loop")
     if region.kind != LOOP:
-        return Pattern("sliced iteration" if region.sliced else "single pass", None, True, len(region.sliced), certain=True)
+        return _of_parts(region)
     trips = _constant(debugger, program, region.trip_count)
     initial = np.True_ if region.condition is None else _constant(debugger, program, region.condition)
-    condition = np.True_ if region.condition_result is None else _constant(debugger, region.program, region.condition_result)
+    condition = np.True_ if _is_asked_once(debugger, region) else _constant(debugger, region.program, region.condition_result)
     count = None if trips is None else trip_count(trips, negative_is_no_limit=region.negative_is_no_limit)
     if region.trip_count is None or count in LARGEST_COUNTS:
         count = -1
@@ -71,6 +71,36 @@ def pattern(debugger: Debugger, static: str) -> Pattern:
     limit = "unlimited" if count == -1 else "limited"
     key = (limit, "true" if first else "computed", "true" if again else "computed")
     return Pattern(_name(key, first, again), count, again, len(region.sliced), certain=count is not None)
+
+
+def _of_parts(region: LoopRegion) -> Pattern:
+    """The pattern of what walks over slices; a TensorIterator without any runs as often as its outputs say, or once."""
+    if region.sliced:
+        return Pattern("sliced iteration", None, True, len(region.sliced), certain=True)
+    count, _ = iteration_bound(region, None, ())
+    return Pattern("single pass" if count == 1 else "for loop", None if count == 1 else count, True, 0, certain=True)
+
+
+def _is_asked_once(debugger: Debugger, region: LoopRegion) -> bool:
+    """Whether the body gives on the condition that it was entered with, which then holds for ever; also where there is none."""
+    if region.condition_result is None:
+        return True
+    program, changed = region.program, debugger.plan.changed
+    slot = _without_identities(program, region.condition_result)
+    carried = next((one for one in region.carried if one.parameter == slot), None)
+    if carried is None or carried.initial is None or _without_identities(program, carried.result) != slot:
+        return False
+    if not changed.isdisjoint(upstream(program, slot)):
+        return False
+    assert program.parent is not None
+    is_left_out = region.condition is None and carried.initial not in program.parent.owned
+    return is_left_out or carried.initial == region.condition
+
+
+def _without_identities(program: Program, slot: int) -> int:
+    while (number := program.producer.get(slot)) is not None and program.instructions[number].symbol == "{0}":
+        slot = program.instructions[number].inputs[0]
+    return slot
 
 
 def _name(key: tuple[str, str, str], first: bool | None, again: bool | None) -> str:
@@ -91,7 +121,7 @@ def _constant(debugger: Debugger, program: Program, slot: int | None) -> object 
     """The value of a slot that a Const, or what folds to a constant, feeds; None when it is computed at run time, or set by hand."""
     if slot is None or (debugger.plan.changed and not debugger.plan.changed.isdisjoint(upstream(program, slot))):
         return None
-    layer, output = layer_of(program, slot)
+    layer, output = layer_of(program, _without_identities(program, slot))
     return debugger.machine.zeros.propagated.output(program.address, layer, output).value
 
 

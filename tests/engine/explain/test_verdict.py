@@ -11,8 +11,9 @@ from engine.errors import EngineError
 from engine.explain.pattern import pattern
 from engine.explain.verdict import verdict
 from tests.engine.debug.walks import model as walk
-from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, loop
+from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, loop, tensor_iterator
 from tests.engine.explain.runs import begun, finished
+from tests.engine.read.onnx_models import read
 
 SENTENCES = [
     (
@@ -214,3 +215,48 @@ def test_patterns_as_far_as_the_model_tells(trips, start, again, name, certain):
     feeds = {"x": 0.0} | ({"trips": 2} if trips is None else {}) | ({"start": True} if start is None else {})
     found = pattern(engine.Debugger(conditional(trips, start, again), feeds), "main/loop")
     assert (found.name, found.certain) == (name, certain)
+
+
+ONNX_LOOP = """
+main (float x, int64 n, bool c) => (float y) {
+  y = Loop (ENTRY, x) <body = step (int64 i, bool go, float v) => (bool again, float w) {
+    one = Constant <value_float = 1.0> ()
+    five = Constant <value_float = 5.0> ()
+    yes = Constant <value = bool {1}> ()
+    w = Add (v, one)
+    AGAIN
+  }>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "again", "name"),
+    [
+        ("n, c", "again = Identity (go)", "for loop that may not start"),
+        ("n, ", "again = Identity (go)", "for loop"),
+        ("n, ", "again = Identity (yes)", "for loop"),
+        ("n, ", "again = Less (w, five)", "for loop with a condition"),
+        (", c", "same = Identity (go)  again = Identity (same)", "infinite loop that may not start"),
+        (", ", "again = Identity (go)", "infinite loop"),
+        (", ", "again = Less (w, five)", "do-while loop"),
+        (", c", "again = Less (w, five)", "while loop"),
+        (", ", "again = Not (go)", "do-while loop"),
+    ],
+)
+def test_a_condition_that_is_only_handed_on_is_always_true(entry, again, name):
+    model = read(ONNX_LOOP.replace("ENTRY", entry).replace("AGAIN", again))
+    debugger = engine.Debugger(model, {"x": np.float32(0), "n": np.int64(3), "c": np.True_})
+    (address,) = [f"main/{one.label}" for one in debugger.plan.main.instructions if one.region]
+    assert pattern(debugger, address).name == name
+
+
+@pytest.mark.parametrize(("joining", "name", "count"), [({}, "single pass", None), ({"start": 0, "end": 2}, "for loop", 3)])
+def test_a_tensor_iterator_without_slices(joining, name, count):
+    main, body = Draft(), Draft()
+    x, state = main.parameter("x", F32, (1,)), body.parameter("state", F32, (1,))
+    out = body.result(body.op("Add", state, body.const([1.0])))
+    made = tensor_iterator(main, body, carried=[(x, state, out)], joined=[(out, joining)])
+    main.result(made)
+    found = pattern(engine.Debugger(main.model(), [np.float32([1])]), f"main/{main.nodes[made.layer].name}")
+    assert (found.name, found.trip_count) == (name, count)
