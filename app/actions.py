@@ -1,4 +1,4 @@
-"""What clicks do: the callbacks of all parts, and the only writers of the session."""
+"""What clicks do: callbacks that move, open, fold, select; what serves one part alone is in a module of its own, as `changing`, `draft`."""
 
 from __future__ import annotations
 
@@ -319,6 +319,11 @@ def fold_more() -> None:
     if session.opened and session.boxes > FEWEST_BOXES:
         session.boxes //= 2
         session.folding = default_folding(session.opened.model, session.root, most=session.boxes)
+
+
+def ask(question: str) -> None:
+    """A question to the trace, as somebody has typed or chosen it."""
+    current().asked = question
 
 
 @afresh

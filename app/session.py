@@ -56,7 +56,7 @@ class Standing:
 
 @dataclass(slots=True)
 class Session:
-    """Written by ``app.actions`` only."""
+    """Written by callbacks, those of ``app.actions`` and the modules beside it, and on arrival by a link; the parts of a screen read it."""
 
     arrived: bool = False
     """The page's address has been looked at."""

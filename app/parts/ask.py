@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-import engine
 from app import actions, markup
 from app.focus import LoopInFocus
 from app.iterations import loop_columns
@@ -45,16 +44,15 @@ def show(session: Session, loop: LoopInFocus | None) -> None:
     except EngineError as error:
         markup.show(f"{markup.chip('no answer', 'warn')} {markup.text(error, 400)}")
         return
-    _answer(debugger, answer, loop.current)
+    _answer(answer, loop.current)
 
 
 def _remember() -> None:
-    current().asked = str(widget(KEY) or "")
+    actions.ask(str(widget(KEY) or ""))
 
 
 def _try(example: str) -> None:
-    session = current()
-    session.asked = example
+    actions.ask(example)
     put(KEY, example)
 
 
@@ -76,7 +74,7 @@ def _quoted(label: str) -> str:
     return label if label.isidentifier() and not label.startswith("_") and label != COUNT else f"`{label}`"
 
 
-def _answer(debugger: engine.Debugger, answer: Answer, now: int | None) -> None:
+def _answer(answer: Answer, now: int | None) -> None:
     at = answer.iterations.index(now) if now in answer.iterations else None
     with st.container(key="ask_answer"):
         if sum(number is not None for number in answer.numbers) > 1:

@@ -23,7 +23,7 @@ def show(debugger: engine.Debugger, address: str, array: np.ndarray) -> None:
     switch, field = st.columns([1.5, 1], vertical_alignment="center", gap="small")
     if not switch.toggle("Difference to iteration", key=KEY):
         return
-    usual = nest.iteration if nest.iteration else 2
+    usual = nest.iteration or 2
     other = int(field.number_input("Iteration", 1, begun, usual, key=f"{OTHER}_{nest.loop}_{begun}", label_visibility="collapsed"))
     before = history.value_at(debugger, nest, other - 1)
     if before is None:

@@ -71,7 +71,7 @@ def chart_of(found: Matrix) -> tuple[lanes.Chart, list[Row | None]]:
         marks += _marks(found, row, len(drawn))
         drawn.append(_lane(found, row))
         rows.append(row)
-        ribbon = _ribbon(found, row)
+        ribbon = _ribbon(row)
         if ribbon is not None:
             drawn.append(ribbon)
             rows.append(row)
@@ -125,7 +125,7 @@ def _block(found: Matrix, position: int, row: Row, cell: Cell | None, low: float
     return (begin, end, kind, strength, shown if words else "", f"{iteration}: {shown}{mean}")
 
 
-def _ribbon(found: Matrix, row: Row) -> lanes.Lane | None:
+def _ribbon(row: Row) -> lanes.Lane | None:
     """A narrow lane of shapes; None where the shape never changes."""
     shapes = [cell.shape if cell else None for cell in row.cells]
     known = list(dict.fromkeys(shape for shape in shapes if shape is not None))

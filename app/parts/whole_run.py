@@ -12,6 +12,7 @@ from app import actions, markup
 from app.first_odd import first_odd
 from app.parts import lanes
 from app.session import Session, current
+from engine.debug.names import value_names
 from engine.explain.icicle import Icicle, Span, begin, icicle, pauses
 from engine.ir.address import decode
 from engine.ops.values import is_tensor
@@ -56,12 +57,12 @@ def colours(debugger: engine.Debugger) -> dict[str, Colour]:
         region = instruction.region
         if not isinstance(region, LoopRegion) or not debugger.timeline.executions.rows[region.program.index]:
             continue
-        labels = {layer: label for label, layer in region.program.layer_of_label.items()}
+        names = value_names(region.program)
         for one in region.carried:
             value = _value(debugger, region.program, 0, one.parameter)
             if value is not None:
-                name = f"{decode(labels[one.layer])} of {decode(instruction.label)}"
-                found.setdefault(name[:80], (region.program.index, one.parameter, decode(labels[one.layer])))
+                carried = decode(names[one.parameter])
+                found.setdefault(f"{carried} of {decode(instruction.label)}"[:80], (region.program.index, one.parameter, carried))
     return found
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from engine.debug.changes import is_changed
 from engine.debug.debugger import Debugger
+from engine.debug.names import value_names
 from engine.errors import AddressError
 from engine.ir.address import Address
 from engine.run.plan import ABSENT, Concatenated, IfRegion, LoopRegion, Program
@@ -78,7 +79,7 @@ class Walk:
     def __init__(self, debugger: Debugger) -> None:
         self.debugger = debugger
         self.timeline = debugger.timeline
-        self._names: dict[int, dict[int, str]] = {}
+        self._names: dict[int, Mapping[int, str]] = {}
 
     def place(self, address: str) -> Place:
         debugger = self.debugger
@@ -93,7 +94,7 @@ class Walk:
     def address(self, place: Place) -> str:
         names = self._names.get(place.program.index)
         if names is None:
-            names = self._names[place.program.index] = _slot_names(place.program)
+            names = self._names[place.program.index] = value_names(place.program)
         return f"{self.timeline.address(place.program, place.row)}/{names[place.slot]}"
 
     def operation(self, place: Place) -> str:
@@ -188,11 +189,3 @@ class Walk:
             if parameter == place.slot:
                 return source, "invariant"
         return None
-
-
-def _slot_names(program: Program) -> dict[int, str]:
-    labels = {layer: label for label, layer in program.layer_of_label.items()}
-    results = set(program.results)
-    return {
-        slot: labels[layer] + (f":{output}" if output else "") for (layer, output), slot in program.slots.items() if layer not in results
-    }
