@@ -12,9 +12,16 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def topological(graph: Graph) -> tuple[LayerId, ...]:
-    """Node ids, producers before consumers, otherwise in document order."""
+    """Node ids, producers before consumers; each constant right before the first node that takes it."""
     arcs = [(source.layer, layer) for layer, sources in graph.sources.items() for source in sources if source is not None]
-    return tuple(levels([node.id for node in graph.nodes], arcs))
+    order = tuple(levels([node.id for node in graph.nodes], arcs))
+    constants = {node.id for node in graph.nodes if node.constant is not None}
+    placed: dict[LayerId, None] = {}
+    for layer in order:
+        if layer not in constants:
+            placed.update(dict.fromkeys(one.layer for one in graph.sources[layer] if one is not None and one.layer in constants))
+            placed[layer] = None
+    return tuple(placed | dict.fromkeys(order))
 
 
 def turned(keys: Sequence[Key], arcs: Sequence[tuple[Key, Key]]) -> set[tuple[Key, Key]]:

@@ -1,4 +1,4 @@
-"""Long lines cut into numbered pairs of stubs: they decide how long a layout takes, and nobody can follow them anyway."""
+"""Long lines cut into numbered stubs: they decide how long a layout takes, and nobody can follow them anyway."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from engine.view.rows import SIDEWAYS
 
 LONGEST = 12
 """Lines that span more levels than this are cut."""
+_TOLD = 5
+"""Places that the beginning of a cut line names."""
 _CUT = frozenset({"data", "input_map"})
 _ENTERS = frozenset({"input_map", "trip_count", "start"})
 
@@ -36,7 +38,8 @@ def _into_rows(nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]) -> Iter
 
 
 def cut_long_edges(nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]) -> tuple[tuple[ViewNode, ...], tuple[ViewEdge, ...]]:
-    """The same picture with each long line replaced by a numbered stub at either end; back edges stay whole."""
+    """The same picture with each long line replaced by a numbered stub at either end, one at the beginning for all that bring the same
+    value; back edges stay whole."""
     # Back edges are laid out backwards, so they count as lines from the Parameter down to the Result.
     # Copies of an unrolled body are short enough, and must all look the same.
     copied = {node.id for node in nodes if "[" in node.address}
@@ -54,6 +57,7 @@ def cut_long_edges(nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]) -> 
         if edge.latent:
             lowest[edge.target] = max(lowest.get(edge.target, edge.source), edge.source, key=level.__getitem__)
     stubs: list[ViewNode] = []
+    begun: dict[tuple[str, str], list[ViewEdge]] = {}
     kept: list[ViewEdge] = []
     for edge in edges:
         if edge.latent:
@@ -65,12 +69,16 @@ def cut_long_edges(nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]) -> 
         if whole or abs(level[edge.target] - level[edge.source]) <= LONGEST:
             kept.append(replace(edge, upwards=edge.kind in _CUT and (edge.source, edge.target) in closing))
             continue
-        number = str(len(stubs) // 2 + 1)
-        near, far = by_id[edge.source], by_id[edge.target]
-        ends = [f"n{len(nodes) + len(stubs) + end}" for end in (0, 1)]
-        towards, back = f"continues at {far.title} {far.name}", f"comes from {near.title} {near.name}"
-        stubs.append(sized(ViewNode(ends[0], "stub", edge.tensor, number, cluster=near.cluster, tooltip=towards)))
-        stubs.append(sized(ViewNode(ends[1], "stub", edge.tensor, number, cluster=far.cluster, tooltip=back)))
-        kept.append(ViewEdge(f"{edge.id}a", "stub", edge.source, ends[0], edge.tensor))
-        kept.append(replace(edge, source=ends[1]))
+        begun.setdefault((edge.source, edge.tensor), []).append(edge)
+    for number, cut in enumerate(begun.values(), 1):
+        near, tensor = by_id[cut[0].source], cut[0].tensor
+        places = [by_id[edge.target] for edge in cut]
+        towards = ", ".join(f"{far.title} {far.name}" for far in places[:_TOLD]) + (f" and {len(cut) - _TOLD} more" * (len(cut) > _TOLD))
+        begin, *ends = (f"n{len(nodes) + len(stubs) + position}" for position in range(len(cut) + 1))
+        stubs.append(sized(ViewNode(begin, "stub", tensor, str(number), cluster=near.cluster, tooltip=f"continues at {towards}")))
+        kept.append(ViewEdge(f"{cut[0].id}a", "stub", near.id, begin, tensor))
+        for edge, far, end in zip(cut, places, ends, strict=True):
+            back = f"comes from {near.title} {near.name}"
+            stubs.append(sized(ViewNode(end, "stub", tensor, str(number), cluster=far.cluster, tooltip=back)))
+            kept.append(replace(edge, source=end))
     return (*nodes, *stubs), tuple(kept)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from engine.view.build import graph_view
-from engine.view.folding import Folding
+from engine.view.folding import Folding, default_folding
 from engine.view.graph import GraphView
+from tests.engine.drafts import F32, Draft
 from tests.engine.read.onnx_models import CASES, read
 from tests.engine.view.models import branches, chain, nested, summing_loop
 
@@ -100,6 +101,37 @@ def test_long_lines_become_numbered_stubs() -> None:
     assert [stub.title for stub in stubs] == ["1", "1"]
     assert [stub.address for stub in stubs] == ["main/relu_4", "main/relu_4"]
     assert [edge.kind for edge in view.edges if edge.source == stubs[1].id] == ["data"]
+
+
+def test_a_value_that_goes_far_to_many_places_has_one_stub_at_its_beginning() -> None:
+    draft = Draft()
+    x = draft.parameter("x", F32, [])
+    here = x
+    for number in range(40):
+        here = draft.op("Add", here, x, name=f"add_{number}", auto_broadcast="numpy")
+    draft.result(here)
+    view = graph_view(draft.model())
+    begin, *ends = [node for node in view.nodes if node.kind == "stub"]
+    assert {node.title for node in (begin, *ends)} == {"1"}
+    assert [edge.target for edge in view.edges if edge.kind == "stub"] == [begin.id]
+    fed = [edge.target for edge in view.edges if edge.source in {end.id for end in ends}]
+    assert [view.by_id[one].name for one in fed] == [f"add_{number}" for number in range(12, 40)]
+    assert begin.tooltip.startswith("continues at Add add_12, Add add_13")
+    assert begin.tooltip.endswith("and 23 more")
+
+
+def test_constants_belong_to_the_neighbourhood_that_takes_them() -> None:
+    draft = Draft()
+    weights = [draft.const(float(number)) for number in range(400)]
+    here = draft.parameter("x", F32, [])
+    for weight in weights:
+        here = draft.op("Multiply", here, weight, auto_broadcast="numpy")
+    draft.result(here)
+    model = draft.model()
+    boxes = [node for node in graph_view(model, default_folding(model)).nodes if node.kind == "folded"]
+    spans = [tuple(int(one) for one in box.name.split(" to ")) for box in boxes]
+    assert [begin for begin, _ in spans] == [1, *(end + 1 for _, end in spans[:-1])]
+    assert spans[-1][1] == len(model.graph.nodes)
 
 
 def test_three_hundred_nested_bodies() -> None:
