@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.app.test_browser import LONG, open_sample
+from tests.app.browsing import LONG, open_sample
 
 pytestmark = pytest.mark.browser
 LOOP, DIVISORS = "main/for_each_candidate", "main/for_each_candidate/body/try_each_divisor"
@@ -75,6 +75,10 @@ def test_the_state_alone_sticks_where_the_title_is_in_sight(page: Page, server: 
     stuck = canvas.locator(".stuck", has_text="iteration 20 of 29")
     expect(stuck).to_have_count(1)
     expect(stuck).to_have_text("iteration 20 of 29")
+    own = canvas.locator(".head.loop", has_text="for_each_candidate").locator(".frame-state")
+    expect(own).to_have_css("visibility", "hidden")  # nothing of it peeps out
+    beside(canvas, LOOP, zoom=0.5, part=-0.02, above=60.0)
+    expect(own).to_have_css("visibility", "visible")
 
 
 @pytest.mark.parametrize("width", [1280, 1920])

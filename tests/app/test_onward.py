@@ -17,8 +17,8 @@ import engine
 from app.running import Onward
 from engine import build
 from engine.ir.model import Model
+from tests.app.browsing import LONG, place
 from tests.app.components import sent
-from tests.app.test_browser import LONG, place
 from tests.app.test_debugger import page_text, press, step_of
 
 Visit = Callable[..., AppTest]

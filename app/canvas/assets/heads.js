@@ -54,6 +54,8 @@ class Heads {
     for (const frame of this.frames) {
       const stuck = this.stick(frame, camera);
       if (stuck) this.put(used++, stuck, frame);
+      const covers = Boolean(stuck) && !stuck.title;
+      if (frame.covers !== covers) frame.part.header.classList.toggle("covered", (frame.covers = covers));
     }
     while (this.pool.length > used) this.pool.pop().element.remove();
   }
