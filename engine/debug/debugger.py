@@ -211,7 +211,9 @@ class Debugger:
         if self._past is not None:
             return self._go(self._past + 1)
         if self.machine.state == "paused":
+            address = next_of(frontier(self.machine))[0]
             self._progress.step()
+            self._progress.last_address = address if self._progress.went_on else ""
         return self.cursor
 
     step_into = step

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engine.debug.cursor import DebuggerState, frontier, next_of
+from engine.debug.cursor import DebuggerState
 from engine.ops.bounds import at_most
 from engine.run.execute import computing
 from engine.run.limits import Limits, Paused
@@ -24,7 +24,7 @@ class Progress:
         self.limit = ""
         """The limit that it has reached, in words; empty when it may go on."""
         self.last_address = ""
-        """Of the step that was computed last; empty when that was not a single one."""
+        """Of what was computed last, where that was a single step and somebody looked; empty when it must be looked up."""
         self._limits = limits
         self._timeline: Timeline | None = None
         self._steps: int | None = 0
@@ -66,11 +66,10 @@ class Progress:
 
     def step(self) -> None:
         """Computes one step of a run that is not over."""
-        address, steps = next_of(frontier(self.machine))[0], self._steps
+        steps = self._steps
         self.compute(self.machine.step)
-        if self.went_on:
-            self.last_address = address
-            self._steps = None if steps is None else steps + 1
+        if self.went_on and steps is not None:
+            self._steps = steps + 1
 
     def compute(self, action: Callable[[], None]) -> None:
         """Lets the machine do something; a failure or a limit shows in ``state``. After a limit it may go on for as much again."""
