@@ -204,7 +204,7 @@ def output_that_does_not_exist(subject: Subject) -> Iterator[Finding]:
     """
     for place, node in subject.nodes():
         operation = subject.operation(node)
-        if operation is None or operation.outputs is None or operation.role is Role.RESULT:
+        if operation is None or operation.outputs is None:
             continue
         if len(node.outputs) > operation.outputs:
             plural = "" if operation.outputs == 1 else "s"

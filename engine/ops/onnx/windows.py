@@ -170,12 +170,18 @@ def _over_all_places(fold: Callable[..., np.ndarray]) -> Older:
     return compute
 
 
+def _mean(data: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarray:
+    """Of nothing NaN, and not a warning."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(data.sum(axis=axis, keepdims=keepdims) / data.dtype.type(math.prod(data.shape[2:])))
+
+
 WINDOWS: Mapping[str, Older] = {
     "Conv": _convolution,
     "ConvTranspose": _transposed,
     "AveragePool": _average_pool,
     "MaxPool": _max_pool,
     "LpPool": _lp_pool,
-    "GlobalAveragePool": _over_all_places(np.mean),
+    "GlobalAveragePool": _over_all_places(_mean),
     "GlobalMaxPool": _over_all_places(np.max),
 }

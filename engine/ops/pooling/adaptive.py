@@ -24,10 +24,12 @@ def adaptive_average_pool(data: Array, output_shape: Array, /) -> Array:
     integer = values.dtype.kind in "iu" or ElementType.of(data).is_integer
     values = values.astype(np.float64) if integer else values
     for axis, count in enumerate(_counts(data, output_shape), start=2):
-        weights = np.zeros((count, data.shape[axis]), values.dtype)
-        for place, (start, end) in enumerate(_bounds(data.shape[axis], count)):
+        windows, chosen = _windows(data.shape[axis], count)
+        weights = np.zeros((len(windows), data.shape[axis]), values.dtype)
+        for place, (start, end) in enumerate(windows):
             weights[place, start:end] = 1 / (end - start)
-        values = np.moveaxis(np.matmul(np.moveaxis(values, axis, -1), weights.T), -1, axis)
+        means = np.moveaxis(np.matmul(np.moveaxis(values, axis, -1), weights.T), -1, axis)
+        values = means if chosen is None else means.take(chosen, axis)
     return rounded(np.rint(values) if integer else np.ascontiguousarray(values), data.dtype)
 
 
@@ -41,21 +43,31 @@ def adaptive_max_pool(data: Array, output_shape: Array, /, *, index_element_type
     where = np.broadcast_to(np.arange(prod(data.shape[2:])).reshape(data.shape[2:]), data.shape)
     # From the last axis on, so that of equal maxima the first in row order stays.
     for axis in reversed(range(2, data.ndim)):
-        shape = (*values.shape[:axis], counts[axis - 2], *values.shape[axis + 1 :])
+        windows, chosen = _windows(data.shape[axis], counts[axis - 2])
+        shape = (*values.shape[:axis], len(windows), *values.shape[axis + 1 :])
         maxima, places = np.empty(shape, values.dtype), np.empty(shape, np.int64)
         before = (slice(None),) * axis
-        for place, (start, end) in enumerate(_bounds(data.shape[axis], counts[axis - 2])):
+        for place, (start, end) in enumerate(windows):
             part = values[(*before, slice(start, end))]
             best = part.argmax(axis=axis, keepdims=True)
             target = (*before, slice(place, place + 1))
             maxima[target] = np.take_along_axis(part, best, axis)
             places[target] = np.take_along_axis(where[(*before, slice(start, end))], best, axis)
-        values, where = maxima, places
+        values, where = (maxima, places) if chosen is None else (maxima.take(chosen, axis), places.take(chosen, axis))
     return rounded(values, data.dtype), where.astype(index_element_type.dtype)
 
 
-def _bounds(length: int, count: int) -> list[tuple[int, int]]:
-    return [(place * length // count, -(-(place + 1) * length // count)) for place in range(count)]
+def _windows(length: int, count: int) -> tuple[list[tuple[int, int]], np.ndarray | None]:
+    """Where each window begins and ends; of more windows than elements only the different ones, and which of them each is."""
+    places = np.arange(count)
+    bounds = np.stack([places * length // max(count, 1), -(-(places + 1) * length // max(count, 1))], 1)
+    chosen = None
+    if count > length:
+        # Windows of the same beginning and end follow each other.
+        new = np.ones(count, np.bool_)
+        new[1:] = (bounds[1:] != bounds[:-1]).any(1)
+        bounds, chosen = bounds[new], np.cumsum(new) - 1
+    return [(int(start), int(end)) for start, end in bounds], chosen
 
 
 def _counts(data: Array, output_shape: Array) -> tuple[int, ...]:

@@ -92,3 +92,12 @@ def test_names_cannot_touch_a_terminal() -> None:
     assert "LS109" in shown
     assert "\u202e" not in shown
     assert "\t" not in shown
+
+
+def test_a_result_has_one_output() -> None:
+    """Others would be asked for and never come."""
+    text = re.sub(
+        r'type="Add"(.*?)</output>', r'type="Result"\1<port id="3" precision="FP32"/></output>', BASES["flat"], count=1, flags=re.S
+    )
+    found = check(read_model(text.encode(), WEIGHTS), CATALOGUE)
+    assert "LS305" in [one.code for one in found.diagnostics]

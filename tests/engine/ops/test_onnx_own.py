@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -199,6 +200,8 @@ def test_transposed_to_the_same_length_by_a_small_window() -> None:
 def test_a_reduction_of_nothing() -> None:
     """The page leaves it open; the mean is 0, as the runtimes have it."""
     nothing = np.zeros((2, 0), np.float32)
+    with warnings.catch_warnings(action="error"):
+        assert np.isnan(ran(("GlobalAveragePool", 1, [nothing[None]], {}, 1))[0]).all()
     assert ran(("ReduceMean", 13, [nothing], {"axes": [1], "keepdims": 0}, 1))[0].tolist() == [0, 0]
     assert ran(("ReduceLogSumExp", 13, [nothing], {"axes": [1], "keepdims": 0}, 1))[0].tolist() == [-math.inf, -math.inf]
 

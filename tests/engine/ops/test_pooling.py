@@ -192,6 +192,20 @@ def test_pooling_refuses(attributes: dict[str, str], message: str) -> None:
         ours("MaxPool", 1, [numbers(1, 1, 3, 3)], attributes)
 
 
+def test_adaptive_pools_to_far_more_places_than_elements() -> None:
+    """As fast as they are written: a window for each place would take minutes."""
+    data = numbers(1, 1, 3)
+    (means,), (most, where) = (
+        ours(f"Adaptive{kind}Pool", 8, [data, np.array([2_000_000])], outputs=count, attributes=attributes)
+        for kind, count, attributes in (("Avg", 1, {}), ("Max", 2, {"index_element_type": "i64"}))
+    )
+    left, centre, right = data[0, 0]
+    assert (means[0, 0, [0, 700_000, 1_000_000, -1]] == np.array([left, centre, centre, right], np.float32)).all()
+    assert means[0, 0, 666_666] == pytest.approx((left + centre) / 2)
+    assert (most == data[0, 0][where]).all()
+    assert most[0, 0, 666_666] == max(left, centre)
+
+
 def test_adaptive_pooling_refuses() -> None:
     with pytest.raises(ValueError, match="does not fit"):
         ours("AdaptiveAvgPool", 8, [numbers(1, 1, 3, 3), np.array([2])])
