@@ -256,6 +256,26 @@ def test_a_repeating_state_proves_that_a_loop_never_ends():
     assert "the carried state of iterations 1 and 3 is equal" in (debugger.failure or "")
 
 
+@pytest.mark.parametrize(
+    ("reads", "told"), [(False, "can never end: the carried state of iterations 1 and 3 is equal"), (True, "limit of 200,000 iterations")]
+)
+def test_an_iteration_number_that_nothing_reads_feeds_no_iteration(reads, told):
+    """Every Loop of ONNX has one. x -> -x comes back; with the number added to what the condition asks, it proves nothing."""
+    outer, body = Draft(), Draft()
+    x, number, state = outer.parameter("x", F32, ()), body.parameter("number", I64, ()), body.parameter("state", F32, ())
+    out_value = body.op("Negative", state)
+    asked = body.op("Multiply", body.op("Convert", number, destination_type="f32"), body.const(-1.0)) if reads else out_value
+    again, out = body.result(body.op("Less", asked, body.const(5.0))), body.result(out_value)
+    carried = [(x, state, out)]
+    made = loop(
+        outer, body, outer.const(-1, I64), outer.const(True, BOOL), again=again, carried=carried, iteration=number, last=[out], name="loop"
+    )
+    outer.result(made)
+    debugger = engine.Debugger(outer.model(), [np.float32(0.25)], limits=engine.Limits(iterations=200_000))
+    debugger.run()
+    assert told in (debugger.failure or "")
+
+
 @pytest.mark.parametrize("record", [None, engine.Record(), engine.Record(everything=True)], ids=["nothing", "the state", "everything"])
 def test_the_iterations_that_prove_it_are_those_that_are_equal(record):
     """x counts up to 70,000 and stays there."""
