@@ -1,5 +1,6 @@
 // The canvas: one per place on the page; keeps its picture while overlays come and go.
 
+const SETTLED = 150; // milliseconds after which a picture counts as one that rests
 const UNFOLDABLE = 2500; // milliseconds without an answer after which a picture that is too dense is laid out all the same
 
 class Canvas {
@@ -27,7 +28,10 @@ class Canvas {
     const find = (name) => this.root.querySelector(name);
     Object.assign(this, { stage: find(".stage"), wrapper: find(".wrapper"), notice: find(".notice"), legend: find(".legend"), trace: find(".trace") });
     this.camera = new Camera(this.stage, this.wrapper, find(".overview"));
-    this.camera.onChange = () => this.structure && shared.viewports.set(this.place, { x: this.camera.x, y: this.camera.y, k: this.camera.k });
+    this.camera.onChange = () => {
+      if (this.structure) shared.viewports.set(this.place, { x: this.camera.x, y: this.camera.y, k: this.camera.k });
+      this.hoverSoon();
+    };
     this.ring = new Ring();
     this.tooltip = new Tooltip(find(".tooltip"));
     this.following = true;
@@ -48,6 +52,7 @@ class Canvas {
     this.stage.addEventListener("dblclick", (event) => this.doubleClicked(event));
     this.stage.addEventListener("pointermove", (event) => this.hover(event));
     this.stage.addEventListener("pointerleave", () => {
+      this.pointer = null;
       this.tooltip.hide();
       this.reveal("");
     });
@@ -108,7 +113,8 @@ class Canvas {
   target(event) {
     const button = event.target.closest?.(".button");
     const head = event.target.closest?.(".head");
-    const group = head ? this.parts.get(head.dataset.frame)?.group : event.target.closest?.(".box, .frame, .line");
+    const of = head?.dataset.frame ?? event.target.closest?.(".back-chip")?.dataset.edge; // what lies apart from what it belongs to
+    const group = of ? this.parts.get(of)?.group : event.target.closest?.(".box, .frame, .line");
     return { action: button?.dataset.action, id: group?.id ?? "", group };
   }
 
@@ -157,10 +163,22 @@ class Canvas {
   }
 
   hover(event) {
+    this.pointer = { clientX: event.clientX, clientY: event.clientY };
     const { id, group } = this.target(event);
     this.reveal(this.structure?.nodes[id] ? id : "");
     if (!group || this.stage.classList.contains("dragging")) this.tooltip.hide();
     else this.tooltip.show(wordsOf(id, this.structure, this.overlay), event, this.root.getBoundingClientRect());
+  }
+
+  /** Once a step or a move of the picture is over, what lies then under a pointer that rests is told. */
+  hoverSoon() {
+    clearTimeout(this.hovering);
+    if (!this.pointer) return;
+    this.hovering = setTimeout(() => {
+      const { clientX, clientY } = this.pointer ?? {};
+      const target = this.pointer && this.root.getRootNode().elementFromPoint(clientX, clientY);
+      if (target && this.stage.contains(target)) this.hover({ clientX, clientY, target });
+    }, SETTLED);
   }
 
   /** Lines into boxes of outer values are seen while one of their ends is pointed at or selected. */
@@ -295,6 +313,7 @@ class Canvas {
     this.root.dataset.current = overlay.current ?? "";
     this.root.dataset.painted = overlay.moment ?? "";
     this.camera.heads.place(this.camera);
+    this.hoverSoon();
   }
 
   follow(overlay = this.overlay) {

@@ -125,6 +125,7 @@ function drawLine(id, edge, line, layers, parts, frame, room) {
     const { x, y, side } = beside(points, line.label, frame, room.taken);
     part.now = chip("back-chip now", x, y - 18, BACK_CHIP, side);
     part.before = chip("back-chip before", x, y + 2, BACK_CHIP, side);
+    for (const made of [part.now, part.before]) made.group.dataset.edge = id;
     layers.labels.append(part.now.group, part.before.group);
   } else if (edge.label && (line.label || line.copyEnd)) {
     const place = placeOfLabel(edge, line, frame, room);
