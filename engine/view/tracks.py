@@ -1,4 +1,4 @@
-"""The time line of a run as tracks to slide along: the whole run, and each open loop inside another loop by itself."""
+"""The time line of a run as tracks to slide along: the whole run, and the innermost open loops inside others, each by itself."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from engine.run.plan import LoopRegion, Program
 from engine.trace.timeline import Level
 
 MOST_TICKS = 60
+MOST_LOOPS = 3
+"""Loops inside others that have a track: more would leave the picture no room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,11 @@ class Track:
 
 
 def tracks(debugger: Debugger) -> tuple[Track, ...]:
-    """The whole run with the iterations of its outermost loops, then a track for each open loop that lies inside another."""
+    """The whole run with the iterations of its outermost loops, then a track for each open loop inside another, innermost last."""
     moment = debugger.moment
     loops = [(around, level) for around, level in itertools.pairwise(moment) if level.iteration is not None]
     found = [_whole(debugger, loops[0] if loops else None)]
-    return (*found, *(_loop(debugger, around, level) for around, level in loops[1:]))
+    return (*found, *(_loop(debugger, around, level) for around, level in loops[1:][-MOST_LOOPS:]))
 
 
 def _whole(debugger: Debugger, outermost: tuple[Level, Level] | None) -> Track:
