@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.ir.element_type import ElementType
 from engine.ops.activation.formulas import gelu
 from engine.ops.activation.softmax import log_softmax
 from engine.ops.bounds import check_elements
@@ -19,6 +20,7 @@ from engine.ops.onnx.older import Arguments, Attributes, Older
 from engine.ops.onnx.recurrent import RECURRENT
 from engine.ops.onnx.windows import WINDOWS
 from engine.ops.precision import computable
+from engine.ops.sort.largest import top_k
 from engine.ops.sort.suppression import suppress_indices
 
 
@@ -163,6 +165,12 @@ def _unique(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple
     return unique(arguments[0], None if axis is None else np.array(axis), sorted=bool(attributes.get("sorted", 1)))
 
 
+def _top_k(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    data, count = arguments
+    mode = "max" if attributes.get("largest", 1) else "min"
+    return top_k(data, count.reshape(-1)[0], axis=attributes.get("axis", -1), mode=mode, sort="value", index_element_type=ElementType.I64)
+
+
 def _gather_elements(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
     """The indices may be fewer than the data along the other axes as well."""
     data, indices = arguments
@@ -213,6 +221,7 @@ OWN: Mapping[str, tuple[int, Older]] = {
     "ReduceSumSquare": (1, _reduction(_sum_of_squares, lambda data: data * data)),
     "Shape": (1, _shape),
     "Softsign": (1, _softsign),
+    "TopK": (10, _top_k),
     "Unique": (11, _unique),
 }
 """Operations whose kernel in the onnx package leaves out attributes, ranks or types; checked against ONNX Runtime."""

@@ -137,6 +137,7 @@ CASES: dict[str, Case] = {
         {"center_point_box": 1},
         1,
     ),
+    "smallest and where": ("TopK", 11, [LINE, whole(3)], {"axis": 1, "largest": 0}, 2),
     "mean of what is broadcast": ("Mean", 13, [reals(3, 1), reals(2, 1, 4), reals(4)], {}, 1),
     "flattened before all axes": ("Flatten", 13, [LINE], {"axis": -3}, 1),
     "flattened nothing": ("Flatten", 13, [np.zeros((2, 0, 3), np.float32)], {"axis": 3}, 1),
@@ -219,6 +220,7 @@ REFUSED: dict[str, tuple[Case, str]] = {
     "norm": (("LpNormalization", 1, [LINE], {"p": 3}, 1), "p is 3, expected 1 or 2"),
     "axis": (("Flatten", 13, [LINE], {"axis": 4}, 1), "axis 4 is out of range for rank 3"),
     "values": (("OneHot", 11, [KINDS, whole(4), whole(5)], {}, 1), "expected at least 0 and 2 values"),
+    "more than there are": (("TopK", 11, [LINE, whole(150_000_000)], {}, 2), "k is 150000000, the axis has 9 elements"),
     "much": (("Pad", 13, [LINE, whole(0, 0, 2**40, 0, 0, 2**40)], {}, 1), "the output of Pad"),
 }
 
