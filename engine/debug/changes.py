@@ -18,7 +18,6 @@ from engine.ir.shape import PartialShape
 from engine.run.changes import Change, Changes
 from engine.run.plan import ABSENT, Concatenated, LoopRegion, Plan, Program, settle
 from engine.run.upstream import upstream
-from engine.run.zeros import Zeros
 
 if TYPE_CHECKING:
     from engine.debug.debugger import Debugger
@@ -39,10 +38,9 @@ def bind(plan: Plan, changes: Mapping[str, Any]) -> Plan:
     ``InputError`` for a value that does not fit there."""
     if not changes:
         return plan
-    zeros = Zeros(plan.model, plan.catalogue)
     items: list[Change] = []
     for text, value in changes.items():
-        change = _bound(plan, zeros, Address.parse(text), value)
+        change = _bound(plan, Address.parse(text), value)
         twice = next((one for one in items if (one.slot, one.iterations) == (change.slot, change.iterations)), None)
         if twice is not None:
             raise AddressError(f"{change.address} is the value at {twice.address}, which is set already: set it once")
@@ -69,7 +67,7 @@ def _is_reached(debugger: Debugger, change: Change) -> bool:
     return row is not None and debugger.has_run(change.program, row, change.slot)
 
 
-def _bound(plan: Plan, zeros: Zeros, address: Address, value: Any) -> Change:
+def _bound(plan: Plan, address: Address, value: Any) -> Change:
     program, loops, iterations = _graph(plan, address)
     place, label = str(address), address.segments[-1].label
     layer = program.layer_of_label.get(label)
@@ -82,7 +80,7 @@ def _bound(plan: Plan, zeros: Zeros, address: Address, value: Any) -> Change:
         raise AddressError(f"{place} cannot be set: nothing feeds {shorten(label)!r}")
     if program.parent is None and slot in program.parameter_slots:
         raise AddressError(f"{place} is an input of the model: give the run another input instead of a change")
-    known = zeros.propagated.output(program.address, layer, address.output)
+    known = plan.propagated.output(program.address, layer, address.output)
     element_type, shape = known.element_type, known.shape
     if _may_be_shorter(plan, program, slot):
         shape = PartialShape.unknown(shape.rank) if shape.rank is not None else shape

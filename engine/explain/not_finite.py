@@ -205,7 +205,7 @@ class _Search:
         ]
 
     def _may_be_float(self, program: Program, instruction: Instruction, output: int) -> bool:
-        known = self.debugger.machine.zeros.propagated.output(program.address, instruction.node.id, output).element_type
+        known = self.debugger.plan.propagated.output(program.address, instruction.node.id, output).element_type
         return known is None or known.is_float
 
 

@@ -7,7 +7,6 @@ from functools import cached_property
 
 import numpy as np
 
-from engine.check.propagate import Propagated, propagate
 from engine.explain.identifiers import Identifiers
 from engine.explain.lines import Line
 from engine.explain.literals import array_text, inline_text, is_written, stored
@@ -35,12 +34,8 @@ class Operands:
     identifiers: Identifiers = field(default_factory=lambda: Identifiers(_RESERVED))
 
     @cached_property
-    def propagated(self) -> Propagated:
-        return propagate(self.plan.model, self.plan.catalogue)
-
-    @cached_property
     def zeros(self) -> Zeros:
-        return Zeros(self.plan.model, self.plan.catalogue)
+        return Zeros(self.plan)
 
     def meet(self, program: Program) -> None:
         """Remembers label, address and type of every slot of a graph."""
@@ -49,7 +44,7 @@ class Operands:
             if layer not in program.results and slot not in self.labels:
                 self.labels[slot] = labels[layer] + (f"_{output}" if output else "")
                 self.addresses[slot] = f"{program.address}/{labels[layer]}"
-                self.types[slot] = self.propagated.output(program.address, layer, output).element_type
+                self.types[slot] = self.plan.propagated.output(program.address, layer, output).element_type
 
     def new(self, slot: int) -> str:
         """The identifier that a slot is assigned to."""

@@ -122,7 +122,7 @@ def _constant(debugger: Debugger, program: Program, slot: int | None) -> object 
     if slot is None or (debugger.plan.changed and not debugger.plan.changed.isdisjoint(upstream(program, slot))):
         return None
     layer, output = layer_of(program, _without_identities(program, slot))
-    return debugger.machine.zeros.propagated.output(program.address, layer, output).value
+    return debugger.plan.propagated.output(program.address, layer, output).value
 
 
 def layer_of(program: Program, slot: int) -> tuple[LayerId, int]:

@@ -12,7 +12,6 @@ import numpy as np
 from engine.run.execute import computing
 from engine.run.fixed import expression
 from engine.run.plan import Instruction, LoopRegion, Plan
-from engine.run.zeros import Zeros
 
 _MOST_INSTRUCTIONS = 2000
 _MOST_PASSES = 4
@@ -43,7 +42,6 @@ class Kinds:
     plan: Plan
     region: LoopRegion
     values: list[Any]
-    zeros: Zeros
 
     def proved(self) -> Mapping[int, Kind]:
         """The kinds of the slots that keep theirs, by induction: if what is carried enters an iteration so, it leaves it so. Empty for
@@ -98,7 +96,7 @@ class Kinds:
         else:
             address, layer = self.region.program.address, instruction.node.id
             for output in range(len(instruction.outputs)):
-                inferred = self.zeros.propagated.output(address, layer, output)
+                inferred = self.plan.propagated.output(address, layer, output)
                 if inferred.element_type is None or not inferred.shape.is_static:
                     return
                 yield Kind(inferred.element_type.dtype, inferred.shape.lengths)

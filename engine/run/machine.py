@@ -82,8 +82,7 @@ class Machine:
         values = plan.fresh_values(entropy)
         for slot, value in {**inputs, **(variables or {})}.items():
             values[slot] = settle(value)
-        zeros = Zeros(plan.model, plan.catalogue)
-        machine = Machine(plan, values, Ledger(plan, record), Control(limits), zeros, keeps=keeps, changes=plan.changes)
+        machine = Machine(plan, values, Ledger(plan, record), Control(limits), Zeros(plan), keeps=keeps, changes=plan.changes)
         machine.frames.append(Frame(plan.main))
         machine._begin_row(plan.main)
         if not plan.main.instructions:

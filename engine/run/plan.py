@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from engine.check.propagate import Propagated, propagate
 from engine.ir import aligned
 from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId, Model, Node
@@ -301,6 +302,11 @@ class Plan:
         made = replace(self, changes=changes, generated={})
         made.constants = self.constants
         return made
+
+    @cached_property
+    def propagated(self) -> Propagated:
+        """What shape inference knows of the whole model."""
+        return propagate(self.model, self.catalogue)
 
     @cached_property
     def changed(self) -> frozenset[int]:

@@ -16,7 +16,6 @@ from engine.run.fixed import expression
 from engine.run.kinds import Kind, Kinds, into, moved
 from engine.run.plan import ABSENT, Concatenated, Instruction, LoopRegion, Plan
 from engine.run.written import writing
-from engine.run.zeros import Zeros
 
 _LEAST_BYTES, _MOST_BYTES = 1 << 10, 1 << 16
 """numpy keeps the memory of smaller arrays itself; for larger ones computing takes longer than making room."""
@@ -120,7 +119,7 @@ def opened(rows: Rows | None, layout: Layout) -> Ring:
     return ring
 
 
-def laid_out(plan: Plan, region: LoopRegion, values: list[Any], zeros: Zeros, recorded: Sequence[int]) -> Layout | None:
+def laid_out(plan: Plan, region: LoopRegion, values: list[Any], recorded: Sequence[int]) -> Layout | None:
     """What a ring for a loop's body would hold, judged at the beginning of an iteration; None where a ring is of no use.
 
     ``recorded`` are the slots of the body that are written down.
@@ -129,7 +128,7 @@ def laid_out(plan: Plan, region: LoopRegion, values: list[Any], zeros: Zeros, re
     outputs = [values[slot] for one in program.instructions for slot in one.outputs]
     if program.regions or not any(_LEAST_BYTES <= getattr(value, "nbytes", 0) <= _MOST_BYTES for value in outputs):
         return None
-    kinds = Kinds(plan, region, values, zeros).proved()
+    kinds = Kinds(plan, region, values).proved()
     return _LayingOut(region, values, kinds).layout(recorded) if kinds else None
 
 

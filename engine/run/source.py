@@ -29,6 +29,8 @@ _MOST_NESTED_LOOPS = 8
 _MOST_NESTED_REGIONS = 24
 _MOST_INSTRUCTIONS = 20_000
 _MOST_PENDING = 8192
+_MOST_GENERATED = 1000
+"""Functions that a plan keeps; one that runs with ever other shapes begins anew."""
 _CONDITION = ENDINGS.index("condition")
 
 
@@ -60,8 +62,10 @@ def loop(plan: Plan, region: LoopRegion, ledger: Ledger, values: list[Any], zero
     key = (region.table, recorded, _entering(region, values), _shapes(plan, region, values), grows(region, values))
     made = plan.generated.get(key)
     if made is None:
+        if len(plan.generated) > _MOST_GENERATED:
+            plan.generated.clear()
         proved = scalars(plan, region, values)
-        layout = _layout(plan, region, ledger, values, zeros)
+        layout = _layout(plan, region, ledger, values)
         made = plan.generated[key] = _Writer(region, ledger, Computing(plan, values, zeros, key[-1], layout), proved).loop(pulse)
         made.scalars = tuple((index, slot, proved[slot]) for index, slots, _ in recorded for slot in slots if slot in proved)
     return made
@@ -82,18 +86,18 @@ def _entering(region: LoopRegion, values: list[Any]) -> tuple[Any, ...]:
     return tuple((getattr(value, "dtype", None), getattr(value, "ndim", 0) > 0) for value in given)
 
 
-def _shapes(plan: Plan, region: LoopRegion, values: list[Any]) -> tuple[tuple[int, ...], ...]:
+def _shapes(plan: Plan, region: LoopRegion, values: list[Any]) -> tuple[Any, ...]:
     """The shapes of what enters a body that may have a ring."""
     if not _may_have_ring(plan, region):
         return ()
-    return tuple(np.shape(values[slot]) for slot in region.program.parameters.values())
+    return tuple(getattr(values[slot], "shape", None) for slot in region.program.parameters.values())
 
 
-def _layout(plan: Plan, region: LoopRegion, ledger: Ledger, values: list[Any], zeros: Zeros) -> Layout | None:
+def _layout(plan: Plan, region: LoopRegion, ledger: Ledger, values: list[Any]) -> Layout | None:
     if not _may_have_ring(plan, region):
         return None
     rows = ledger.rows.get(region.program.index)
-    return laid_out(plan, region, values, zeros, tuple(rows.recorded) if rows else ())
+    return laid_out(plan, region, values, tuple(rows.recorded) if rows else ())
 
 
 def _may_have_ring(plan: Plan, region: LoopRegion) -> bool:

@@ -9,31 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from engine.check.propagate import Propagated, propagate
 from engine.ir.element_type import ElementType
-from engine.ir.model import LayerId, Model, Port
+from engine.ir.model import LayerId, Port
 from engine.ir.shape import PartialShape
 from engine.ir.walk import graphs
 from engine.ops.bounds import check_elements
-from engine.ops.catalogue import Catalogue
-from engine.run.plan import settle
+from engine.run.plan import Plan, settle
 
 
 @dataclass(frozen=True, eq=False)
 class Zeros:
-    """Asks shape inference, once, when a value is first needed that no operation computed."""
+    """Asks shape inference when a value is needed that no operation computed."""
 
-    model: Model
-    catalogue: Catalogue
-
-    @cached_property
-    def propagated(self) -> Propagated:
-        """What shape inference knows of the whole model."""
-        return propagate(self.model, self.catalogue)
+    plan: Plan
 
     def known_result(self, address: str, layer: LayerId) -> tuple[ElementType | None, PartialShape]:
         """Type and shape of a Result of the graph at a static address."""
-        known = self.propagated.output(address, layer)
+        known = self.plan.propagated.output(address, layer)
         said = self._said.get((address, layer))
         if said is not None and known.element_type is None:
             return said.element_type, said.shape
@@ -42,13 +34,15 @@ class Zeros:
     @cached_property
     def _said(self) -> dict[tuple[str, LayerId], Port]:
         """What an ONNX file says of its graphs' outputs."""
-        if self.model.dialect != "onnx":
+        if self.plan.model.dialect != "onnx":
             return {}
-        return {(place.address, node.id): node.inputs[0] for place in graphs(self.model) for node in place.graph.results if node.inputs}
+        return {
+            (place.address, node.id): node.inputs[0] for place in graphs(self.plan.model) for node in place.graph.results if node.inputs
+        }
 
     def is_small(self, address: str, layer: LayerId, most: int) -> bool:
         """Whether inference knows that an output of a node never has more than so many elements."""
-        shape = self.propagated.output(address, layer).shape
+        shape = self.plan.propagated.output(address, layer).shape
         return shape.is_static and math.prod(shape.lengths) <= most
 
     def parameter(self, address: str, layer: LayerId) -> Any:
