@@ -6,7 +6,7 @@ const STATE = 280; // what a state may take of a line
 class Heads {
   constructor(stage) {
     this.element = document.createElement("div");
-    this.element.className = "heads";
+    this.element.className = "stuck-heads";
     this.element.setAttribute("aria-hidden", "true");
     stage.append(this.element);
     this.stage = stage;
