@@ -89,6 +89,8 @@ class Session:
     """Runs ahead of the debugger, so that the canvas can be told what comes without the user being told."""
     reported: int = 0
     """Number of the last report of the canvas on where it has come to by itself."""
+    picked: int = 0
+    """The choice in the finder, by number, that was heard last."""
     moved: int = 0
     """Number of the last move by key or button that was made."""
     batch: dict[str, object] | None = None

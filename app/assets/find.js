@@ -11,6 +11,9 @@ if (!finders.listening) {
   }, true);
 }
 
+const AGAIN = 1000; // milliseconds after which what nobody has answered is told again: while a page opens, a word may be lost
+const TIMES = 5;
+
 class Finder {
   constructor(host) {
     this.pill = element("button", "pill");
@@ -29,12 +32,13 @@ class Finder {
     this.veil.append(this.box);
     host.append(this.pill, this.veil);
     this.at = 0;
+    this.picks = 0;
     this.pill.onclick = () => this.open();
     this.veil.onmousedown = (event) => event.target === this.veil && this.close();
     this.field.oninput = () => {
       this.wanted = false;
       clearTimeout(this.later);
-      this.later = setTimeout(() => this.ask(this.field.value), 70);
+      this.later = setTimeout(() => this.asking(), 70);
     };
     this.veil.onkeydown = (event) => this.key(event);
   }
@@ -43,12 +47,26 @@ class Finder {
     this.veil.classList.add("open");
     this.field.select();
     this.field.focus();
-    this.ask(this.field.value);
+    this.asking();
+  }
+
+  asking() {
+    const text = this.field.value;
+    this.tell(() => this.ask(text), () => this.asked === text);
+  }
+
+  /** Tells Python, and again until it is known to have heard. */
+  tell(say, heard, times = TIMES) {
+    clearTimeout(this.again);
+    if (!times || heard()) return;
+    say();
+    this.again = setTimeout(() => this.tell(say, heard, times - 1), AGAIN);
   }
 
   close() {
     this.veil.classList.remove("open");
     this.field.blur();
+    clearTimeout(this.again);
     this.hush();
   }
 
@@ -76,8 +94,9 @@ class Finder {
   }
 
   go(hit) {
-    this.send(hit.address);
     this.close();
+    const number = (this.picks = Math.max(this.picks, this.picked) + 1);
+    this.tell(() => this.send({ address: hit.address, number }), () => this.picked >= number);
   }
 
   receive(data) {
@@ -96,6 +115,7 @@ class Finder {
     }));
     this.foot.textContent = data.foot;
     this.asked = data.asked;
+    this.picked = data.picked;
     this.mark(0);
     if (this.wanted && this.asked === this.field.value) this.enter();
   }
@@ -107,7 +127,7 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
   if (!finder) finders.made.set(parentElement, (finder = new Finder(parentElement)));
   finder.ask = (text) => setStateValue("ask", { text, open: true });
   finder.hush = () => setStateValue("ask", { text: finder.field.value, open: false });
-  finder.send = (address) => setTriggerValue("pick", address);
+  finder.send = (pick) => setTriggerValue("pick", pick);
   const open = () => finder.open();
   finders.open = open;
   finder.receive(data);

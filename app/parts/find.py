@@ -25,6 +25,8 @@ MOST_SHOWN = 40
 MOST_VALUES = 1500
 """Nodes of a model whose values are searched, too: with more it would be felt at every letter."""
 
+_MOST_PICKS = 2**31
+
 _finder = component("find", "element.js", "find.js", style="find.css")
 _values: WeakKeyDictionary[engine.Debugger, tuple[int, Mapping[str, str]]] = WeakKeyDictionary()
 
@@ -51,12 +53,12 @@ def read_ask(data: object) -> str | None:
 def message(session: Session, asked: str | None) -> dict[str, object]:
     """What the finder shows: hits for what is typed, all control flow before anything is."""
     if asked is None or session.opened is None:
-        return {"hits": [], "foot": "", "asked": None}
+        return {"hits": [], "foot": "", "asked": None, "picked": session.picked}
     model = session.opened.model
     values = values_at(session.at_rest) if session.at_rest else {}
     hits = search(model, asked, values.get) if asked.strip() else _control_flow(model)
     rows = [_row(hit, values.get(hit.address, "")) for hit in hits[:MOST_SHOWN]]
-    return {"hits": rows, "foot": _foot(asked, len(hits), len(rows), bool(values)), "asked": asked}
+    return {"hits": rows, "foot": _foot(asked, len(hits), len(rows), bool(values)), "asked": asked, "picked": session.picked}
 
 
 def _control_flow(model: Model) -> tuple[Hit, ...]:
@@ -117,8 +119,20 @@ def _previews(debugger: engine.Debugger) -> list[tuple[str, str]]:
     return found
 
 
+def read_pick(data: object) -> tuple[str, int] | None:
+    """The static address that was chosen and the number of the choice, from what the browser sent."""
+    match data:
+        case {"address": str(address), "number": int(number)} if 0 < number < _MOST_PICKS:
+            return address, number
+    return None
+
+
 def _picked() -> None:
-    address = getattr(widget(KEY), "pick", None)
-    session = current()
-    if session.opened is not None and isinstance(address, str) and address in places(session.opened.model):
+    session, pick = current(), read_pick(getattr(widget(KEY), "pick", None))
+    if session.opened is None or pick is None:
+        return
+    address, number = pick
+    # The browser says it again while it does not know that it was heard.
+    if number > session.picked and address in places(session.opened.model):
+        session.picked = number
         actions.reveal_place(address)

@@ -29,7 +29,7 @@ def found(session: Session, asked: str | None) -> list[dict[str, str]]:
 
 
 def test_a_closed_finder_computes_nothing(session: Session) -> None:
-    assert find.message(session, None) == {"hits": [], "foot": "", "asked": None}
+    assert find.message(session, None) == {"hits": [], "foot": "", "asked": None, "picked": 0}
 
 
 def test_before_typing_all_control_flow_is_listed(session: Session) -> None:
@@ -59,6 +59,14 @@ def test_nothing_found_is_a_sentence(session: Session) -> None:
 @pytest.mark.parametrize("data", [None, 3, {}, {"open": True}, {"open": True, "text": 5}, {"open": False, "text": "word"}])
 def test_what_the_browser_sends_is_not_trusted(data: object) -> None:
     assert find.read_ask(data) is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [None, "main/add", {}, {"address": "main/add"}, {"address": 5, "number": 1}, {"address": "main/add", "number": 0}, {"number": "1"}],
+)
+def test_nor_is_what_it_has_chosen(data: object) -> None:
+    assert find.read_pick(data) is None
 
 
 def test_a_long_text_is_cut() -> None:
