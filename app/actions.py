@@ -20,7 +20,6 @@ from app.opened import Opened
 from app.running import Onward, Running
 from app.session import PATIENCE, Message, Session, current, widget
 from app.uploaded import has_model
-from engine.debug.breakpoints import BreakpointKind
 from engine.errors import AddressError, EngineError, InputError, shorten
 from engine.ir.address import ROOT, Address
 from engine.ir.walk import graphs
@@ -142,7 +141,7 @@ def _hand_over(before: engine.Debugger, debugger: engine.Debugger) -> None:
     """Breakpoints and watches stay from one run to the next."""
     debugger.breakpoints.clear()
     for one in before.breakpoints.items():
-        debugger.breakpoints.add(one.pattern, one.condition.text if one.condition else "", one.kind)
+        debugger.breakpoints.add(one.pattern, one.condition.text if one.condition else "", one.kind, on=one.on)
     for number, _ in debugger.watches.items():
         debugger.watches.remove(number)
     for _, expression in before.watches.items():
@@ -324,31 +323,3 @@ def fold_more() -> None:
 def ask(question: str) -> None:
     """A question to the trace, as somebody has typed or chosen it."""
     current().asked = question
-
-
-@afresh
-def add_breakpoint(pattern: str, condition: str = "", kind: BreakpointKind = "address") -> None:
-    session = current()
-    if session.debugger:
-        session.debugger.breakpoints.add(pattern, condition, kind)
-
-
-@afresh
-def remove_breakpoint(number: int) -> None:
-    session = current()
-    if session.debugger:
-        session.debugger.breakpoints.remove(number)
-
-
-@afresh
-def add_watch(expression: str) -> None:
-    session = current()
-    if session.debugger and expression.strip():
-        session.debugger.watches.add(expression.strip())
-
-
-@afresh
-def remove_watch(number: int) -> None:
-    session = current()
-    if session.debugger:
-        session.debugger.watches.remove(number)

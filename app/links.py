@@ -1,4 +1,4 @@
-"""The page's address holds the moment: model or lesson, input set, step, what is pinned, which body is the canvas, what is looked at."""
+"""The page's address holds the moment: model or lesson, inputs, step, what is pinned, where it pauses, what is watched and looked at."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from app import actions, changing, looks, teaching, unrolled
+from app import actions, changing, looks, pausing, teaching, unrolled
 from app.launched import LAUNCH, must_be_local
 from app.opened import Opened, open_path, open_sample, with_inputs
 from app.parts import address
@@ -15,6 +15,7 @@ from engine.errors import EngineError, shorten
 from engine.ir.address import ROOT
 
 SAMPLE, LARGE = "sample:", "large"
+_NAMES = ("model", "lesson", "type", "set", "step", "node", "body", "unroll", "breakpoints", "watches")
 LONGEST_QUESTION = 400
 """Characters of a question to the trace that an address holds."""
 
@@ -22,7 +23,7 @@ LONGEST_QUESTION = 400
 def arrive(session: Session) -> None:
     """On the first visit: what the page's address asks for, else the model that the command was started with."""
     session.arrived = True
-    wanted = {name: st.query_params.get(name, "") for name in ("model", "lesson", "type", "set", "step", "node", "body", "unroll")}
+    wanted = {name: st.query_params.get(name, "") for name in _NAMES}
     if wanted["lesson"]:
         session.learning.large = wanted["type"] == LARGE
         teaching.open_lesson(wanted["lesson"], wanted["set"])
@@ -63,7 +64,9 @@ def _restore(session: Session, wanted: Mapping[str, str]) -> None:
         actions.open_body(body)
     if step:
         actions.seek(int(step) if step.isdecimal() and len(step) < 16 else step)
-        if not session.learning.lesson:  # where it would tell what is to be predicted
+    if not session.learning.lesson:  # where a breakpoint would hide what is to be predicted, and a run tell it
+        pausing.restore(session, wanted["breakpoints"], wanted["watches"])
+        if step:
             actions.run_on()
     if node:
         actions.select(node)
@@ -87,6 +90,8 @@ def remember(session: Session) -> None:
         "node": session.selected,
         "body": session.root if session.root != ROOT else "",
         "unroll": unrolled.as_text(session),
+        "breakpoints": pausing.breakpoints_as_text(debugger) if debugger else "",
+        "watches": pausing.watches_as_text(debugger) if debugger else "",
         **looks.chosen(),
         "ask": session.asked if len(session.asked) <= LONGEST_QUESTION else "",
     }

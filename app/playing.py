@@ -26,7 +26,8 @@ def run_of(session: Session, view: GraphView) -> canvas.Run | None:
     """What the canvas of a session plays; while a long run is under way, what was known before."""
     debugger = session.at_rest
     if debugger is not None:
-        name = f"{session.generation} {id(debugger)}"
+        pausing = " ".join(str(one.id) for one in debugger.breakpoints.on)  # what was sent ahead says where they pause
+        name = f"{session.generation} {id(debugger)} {pausing}"
         session.standing = Standing(name, debugger.cursor.step, debugger.steps, debugger.state != "paused", tracks(debugger))
     standing = session.standing
     if standing is None:
@@ -104,7 +105,7 @@ def _sent(session: Session, debugger: engine.Debugger, view: GraphView, wanted: 
             session.scout = engine.Debugger(model, bindings(model, session.inputs), limits=limits(), changes=changes)
         scout = session.scout
         scout.seek(debugger.steps)
-    made = batch(scout, view, wanted, seconds=SECONDS, previews=session.previews, further=True, breakpoints=list(debugger.breakpoints))
+    made = batch(scout, view, wanted, seconds=SECONDS, previews=session.previews, further=True, breakpoints=debugger.breakpoints.on)
     if scout is debugger:
         debugger.seek(here)
     return made | ({"end": scout.steps} if scout.state != "paused" else {})

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from app import actions, markup
+from app import markup, pausing
 from app.session import Session, current, widget
 from app.session import place as put
+from engine.debug.breakpoints import Breakpoint
 from engine.view.preview import value_preview
 
 PLACE, CONDITION, EXPRESSION = "breakpoint_place", "breakpoint_condition", "watch_expression"
@@ -21,7 +22,12 @@ def show(session: Session) -> None:
     markup.show(markup.section("Breakpoints"))
     for one in debugger.breakpoints.items():
         change = _change if one.kind == "address" else None
-        _row(f"{one.id} · {one.describe()}", "", f"breakpoint_remove_{one.id}", actions.remove_breakpoint, one.id, change)
+        dot, rest = st.columns([0.7, 7.9], vertical_alignment="center", gap=None)
+        with dot:
+            _switch(session, one)
+        with rest:
+            words = f"{one.id} · {one.describe()}{'' if one.on else ' (off)'}"
+            _row(words, "", f"breakpoint_remove_{one.id}", pausing.remove_breakpoint, one.id, change)
     with st.form("breakpoint_form", border=False):
         place, condition, add = st.columns([4, 3, 1.4], vertical_alignment="bottom", gap="small")
         place.text_input(
@@ -38,11 +44,11 @@ def show(session: Session) -> None:
         )
         add.form_submit_button("Add", on_click=_add_breakpoint)
     with st.container(horizontal=True):
-        st.button("Pause at NaN", key="breakpoint_nan", on_click=actions.add_breakpoint, args=("", "", "nan"), icon=":material/error:")
+        st.button("Pause at NaN", key="breakpoint_nan", on_click=pausing.add_breakpoint, args=("", "", "nan"), icon=":material/error:")
         st.button(
             "Pause when a shape changes",
             key="breakpoint_shape",
-            on_click=actions.add_breakpoint,
+            on_click=pausing.add_breakpoint,
             args=("", "", "shape"),
             icon=":material/straighten:",
         )
@@ -51,7 +57,7 @@ def show(session: Session) -> None:
     for number, expression in debugger.watches.items():
         found = values[number]
         detail = found if isinstance(found, str) else f"= {value_preview(found)}"
-        _row(expression, detail, f"watch_remove_{number}", actions.remove_watch, number, _change_watch)
+        _row(expression, detail, f"watch_remove_{number}", pausing.remove_watch, number, _change_watch)
     with st.form("watch_form", border=False):
         field, add = st.columns([7, 1.4], vertical_alignment="bottom", gap="small")
         field.text_input("Watch", key=EXPRESSION, placeholder="max(abs(x))")
@@ -60,6 +66,18 @@ def show(session: Session) -> None:
 
 def _example(session: Session) -> str:
     return session.debugger.cursor.address if session.debugger else ""
+
+
+def _switch(session: Session, one: Breakpoint) -> None:
+    key = f"breakpoint_on_{session.generation}_{one.id}"  # another run numbers them anew
+    st.checkbox(
+        f"Breakpoint {one.id} pauses the run",
+        one.on,
+        key=key,
+        label_visibility="collapsed",
+        on_change=pausing.switch_breakpoint,
+        args=(one.id, key),
+    )
 
 
 def _row(words: str, detail: str, key: str, remove: Callable[[int], None], number: int, change: Callable[[int], None] | None) -> None:
@@ -76,7 +94,7 @@ def _change(number: int) -> None:
     debugger = current().debugger
     one = next((one for one in debugger.breakpoints if one.id == number), None) if debugger else None
     if one is not None:
-        actions.remove_breakpoint(number)
+        pausing.remove_breakpoint(number)
         put(PLACE, one.pattern)
         put(CONDITION, one.condition.text if one.condition else "")
 
@@ -85,7 +103,7 @@ def _change_watch(number: int) -> None:
     debugger = current().debugger
     expression = dict(debugger.watches.items()).get(number) if debugger else None
     if expression is not None:
-        actions.remove_watch(number)
+        pausing.remove_watch(number)
         put(EXPRESSION, expression)
 
 
@@ -93,12 +111,12 @@ def _add_breakpoint() -> None:
     place, condition = str(widget(PLACE) or "").strip(), str(widget(CONDITION) or "").strip()
     debugger = current().debugger
     if place or condition:
-        actions.add_breakpoint(place or (debugger.cursor.address if debugger else ""), condition)
+        pausing.add_breakpoint(place or (debugger.cursor.address if debugger else ""), condition)
         _clear(PLACE, CONDITION)
 
 
 def _add_watch() -> None:
-    actions.add_watch(str(widget(EXPRESSION) or ""))
+    pausing.add_watch(str(widget(EXPRESSION) or ""))
     _clear(EXPRESSION)
 
 

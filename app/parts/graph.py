@@ -54,11 +54,13 @@ def _overlay(session: Session, debugger: engine.Debugger | None, view: GraphView
     """The moment; while a long run is under way, the one at which it began."""
     if session.running is not None and session.pictured is not None and session.pictured[0] is view:
         return session.pictured[1]
+    breakpoints = debugger.breakpoints.items() if debugger else ()
     overlay = overlay_at(
         debugger,
         view,
         selected=session.selected,
-        breakpoints=[one.pattern for one in debugger.breakpoints.items() if one.pattern] if debugger else [],
+        breakpoints=[one.pattern for one in breakpoints if one.pattern and one.on],
+        switched_off=[one.pattern for one in breakpoints if one.pattern and not one.on],
         verdicts=_verdicts(debugger, view),
         previews=session.previews,
         origins=steps,

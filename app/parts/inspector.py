@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 
 import engine
-from app import actions, markup
+from app import actions, markup, pausing
 from app.looks import VIEW
 from app.parts import attributes, origin, ports, value
 from app.places import Place, places, with_output
@@ -98,7 +98,7 @@ def _heading(session: Session, place: Place, concrete: str | None) -> None:
             f'<div class="quiet mono" style="overflow-wrap:anywhere;margin-top:.2rem">{markup.text(shown, 240)}</div>'
         )
     with button.popover("​", icon=":material/more_horiz:", width="stretch"):
-        _item("Pause here", "pause_circle", "pause", actions.add_breakpoint, place.address)
+        _item("Pause here", "pause_circle", "pause", pausing.add_breakpoint, place.address)
         _item("Run to here", "keyboard_tab", "run_to", actions.run_to, place.address)
         if session.selected:
             _item("Follow the cursor", "my_location", "follow", actions.select, "")

@@ -73,7 +73,7 @@ def _value(debugger: engine.Debugger, program: Program, row: int, slot: int) -> 
 
 
 def _chart(debugger: engine.Debugger, colour: Colour | None) -> tuple[lanes.Chart, Icicle]:
-    state = (debugger.steps, debugger.state, colour, tuple(one.id for one in debugger.breakpoints.items()))
+    state = (debugger.steps, debugger.state, colour, tuple(one.id for one in debugger.breakpoints.on))
     kept = _charts.get(debugger)
     if kept is None or kept[0] != state:
         run = icicle(debugger)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from engine.debug.expression import Expression, parse
@@ -37,9 +37,11 @@ class Breakpoint:
     """For each open loop, outermost first, the iteration that it must be in; None: any."""
     after: bool = False
     """Whether it stops when the place has run."""
+    on: bool = True
+    """One that is switched off stops nothing."""
 
     def __repr__(self) -> str:
-        return f"<breakpoint {self.id}: {self.describe()}>"
+        return f"<breakpoint {self.id}: {self.describe()}{'' if self.on else ' (off)'}>"
 
     def describe(self) -> str:
         what = {"address": "after" if self.after else "before", "nan": "first NaN or infinity at", "shape": "change of shape at"}[self.kind]
@@ -55,11 +57,11 @@ class Breakpoints:
     _items: dict[int, Breakpoint] = field(default_factory=dict[int, Breakpoint])
     _next: int = 1
 
-    def add(self, pattern: str = "", condition: str = "", kind: BreakpointKind = "address") -> Breakpoint:
+    def add(self, pattern: str = "", condition: str = "", kind: BreakpointKind = "address", *, on: bool = True) -> Breakpoint:
         """A new breakpoint; ``AddressError`` or ``ExpressionError`` when it can never hold."""
         if not pattern and not condition and kind == "address":
             raise AddressError("a breakpoint needs a place or a condition")
-        made = make(self.plan, self._next, pattern, condition, kind)
+        made = replace(make(self.plan, self._next, pattern, condition, kind), on=on)
         self._items[made.id] = made
         self._next += 1
         return made
@@ -68,14 +70,25 @@ class Breakpoints:
         """Takes a breakpoint away; nothing happens when it is gone already."""
         self._items.pop(id, None)
 
+    def switch(self, id: int, on: bool) -> None:
+        """Switches a breakpoint on or off; nothing happens when it is gone already."""
+        if id in self._items:
+            self._items[id] = replace(self._items[id], on=on)
+
     def clear(self) -> None:
         self._items.clear()
 
     def items(self) -> tuple[Breakpoint, ...]:
         return tuple(self._items.values())
 
+    @property
+    def on(self) -> tuple[Breakpoint, ...]:
+        """Those that stop a run: the ones that are not switched off."""
+        return tuple(one for one in self.items() if one.on)
+
     def __repr__(self) -> str:
-        return f"<breakpoints: {'; '.join(f'{one.id} {one.describe()}' for one in self) or 'none'}>"
+        told = (f"{one.id} {one.describe()}{'' if one.on else ' (off)'}" for one in self)
+        return f"<breakpoints: {'; '.join(told) or 'none'}>"
 
     def __iter__(self) -> Iterator[Breakpoint]:
         return iter(self.items())

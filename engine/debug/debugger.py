@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -288,11 +288,11 @@ class Debugger:
     def run(self) -> Cursor:
         """To the next breakpoint, the end, a failure or a limit. After a limit it goes on for as much again."""
         if self._past is not None:
-            step = self._next_recorded(list(self.breakpoints), self._past)
+            step = self._next_recorded(self.breakpoints.on, self._past)
             if step is not None:
                 return self._go(step)
             self._past = None
-        if len(self.breakpoints):
+        if self.breakpoints.on:
             return self._forward(lambda: False)
         self._progress.compute(self.machine.run)
         return self.cursor
@@ -347,16 +347,16 @@ class Debugger:
     def _run_until(self, there: Callable[[], bool], floor: int, targets: list[Breakpoint]) -> None:
         """Runs until a condition on the frontier holds; loops deeper than ``floor`` that hold no breakpoint run through generated code."""
         machine = self.machine
-        watched = [*self.breakpoints, *targets]
+        watched = [*self.breakpoints.on, *targets]
         done = 0
         while machine.state == "paused":
-            if done and (there() or stops(self, list(self.breakpoints))):
+            if done and (there() or stops(self, self.breakpoints.on)):
                 return
             done += 1
             check_limits(machine, done)
             machine.advance(unwatched=may_run_unwatched(machine, watched, floor))
 
-    def _next_recorded(self, breakpoints: list[Breakpoint], step: int) -> int | None:
+    def _next_recorded(self, breakpoints: Sequence[Breakpoint], step: int) -> int | None:
         """The next step after this one, in what has run already, at which one holds, or to which the search came before it was paused."""
         found, limit = next_stop(self, breakpoints, step)
         self._progress.limit = limit or (self._progress.limit if self.machine.state == "paused" else "")

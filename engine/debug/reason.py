@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def reason(debugger: Debugger) -> str | None:
     """The first breakpoint that stops a run at the cursor, in words; None when none does."""
-    found = (_at_place(debugger, one) if one.kind == "address" else _after_something(debugger, one) for one in debugger.breakpoints)
+    found = (_at_place(debugger, one) if one.kind == "address" else _after_something(debugger, one) for one in debugger.breakpoints.on)
     return next((one for one in found if one is not None), None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -36,7 +37,7 @@ def matches(levels: Levels, breakpoint: Breakpoint) -> bool:
     return all(wanted is None or wanted == found for wanted, found in zip(breakpoint.iterations, iterations, strict=False))
 
 
-def stops(debugger: Debugger, breakpoints: list[Breakpoint]) -> bool:
+def stops(debugger: Debugger, breakpoints: Sequence[Breakpoint]) -> bool:
     """Whether any breakpoint holds at the frontier, which an instruction has just reached."""
     machine = debugger.machine
     levels = frontier(machine)

@@ -126,9 +126,9 @@ def begin(debugger: Debugger, step: int, depth: int) -> int:
 
 
 def pauses(debugger: Debugger) -> list[tuple[int, str]]:
-    """Where breakpoints that name a place hold, in what has run: step and description, at most so many."""
+    """Where breakpoints that are on and name a place hold, in what has run: step and description, at most so many."""
     found: list[tuple[int, str]] = []
-    for one in debugger.breakpoints.items():
+    for one in debugger.breakpoints.on:
         if one.kind != "address" or one.condition is not None:
             continue
         step: int | None = -1

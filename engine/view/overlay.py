@@ -37,7 +37,7 @@ class Overlay:
     """What differs from the bare picture, by the view's ids; ``as_data`` gives it as JSON."""
 
     nodes: dict[str, str] = field(default_factory=dict[str, str])
-    """Classes of boxes, separated by blanks: one of current, done, waiting, skipped, failed; and breakpoint, selected, nan."""
+    """Classes of boxes, separated by blanks: one of current, done, waiting, skipped, failed; and breakpoint (and off), selected, nan."""
     values: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """Texts on the wires that leave a box, by output number; empty text where there is no value."""
     backs: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
@@ -79,19 +79,23 @@ def overlay_at(
     *,
     selected: str = "",
     breakpoints: Collection[str] = (),
+    switched_off: Collection[str] = (),
     verdicts: Mapping[str, str] | None = None,
     previews: dict[str, str] | None = None,
     origins: Sequence[Step] = (),
 ) -> Overlay:
     """The overlay of a view at the debugger's cursor; without a debugger, selection and breakpoints only.
 
-    ``selected``: an address, static or with iterations. ``breakpoints``: address patterns with ``*``. ``verdicts``: why loops ended,
-    by static address, shown on frames of loops that are not running. ``previews``: texts by concrete address, kept by the caller as
-    long as the run lasts. ``origins``: what a value was made of (``engine.explain.origin.genealogy``), lit up with its lines by distance.
+    ``selected``: an address, static or with iterations. ``breakpoints`` and those that are ``switched_off``: address patterns
+    with ``*``. ``verdicts``: why loops ended, by static address, shown on frames of loops that are not running. ``previews``: texts
+    by concrete address, kept by the caller as long as the run lasts. ``origins``: what a value was made of
+    (``engine.explain.origin.genealogy``), lit up with its lines by distance.
     """
     overlay = Overlay() if debugger is None else _Painter(debugger, view, {} if previews is None else previews, verdicts or {}).paint()
     marks = [(_selected(debugger, view, selected), "selected")] if selected else []
-    marks += [(node, "breakpoint") for node in _matching(view, breakpoints)]
+    on, off = _matching(view, breakpoints), _matching(view, switched_off)
+    marks += [(node, "breakpoint") for node in on]
+    marks += [(node, "breakpoint off") for node in off if node not in on]
     for node, mark in marks:
         if node is not None:
             overlay.nodes[node.id] = f"{overlay.nodes.get(node.id, '')} {mark}".strip()

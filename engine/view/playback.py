@@ -37,7 +37,7 @@ def batch(
     first = max(0, first if further else min(first, debugger.steps))
     until = time.perf_counter() + seconds
     found: dict[str, object] = {"first": first}
-    wanted = list(debugger.breakpoints if breakpoints is None else breakpoints)
+    wanted = debugger.breakpoints.on if breakpoints is None else breakpoints
     frames: list[Frame] = []
     before: Frame = {}
     for step in range(first, first + most if further else min(first + most, debugger.steps + 1)):
@@ -76,6 +76,6 @@ def difference(before: Frame, now: Frame) -> Frame:
     return found
 
 
-def _next_stop(debugger: Debugger, step: int, breakpoints: list[Breakpoint], end: int) -> int | None:
+def _next_stop(debugger: Debugger, step: int, breakpoints: Sequence[Breakpoint], end: int) -> int | None:
     found = [next_match(debugger, one, step, end) for one in breakpoints]
     return min((one for one in found if one is not None), default=None)

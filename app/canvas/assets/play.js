@@ -327,7 +327,7 @@ function patched(full, change) {
   return made;
 }
 
-const MARK = /\b(selected|breakpoint|origin(-\d)?)\b/g;
+const MARK = /\b(selected|breakpoint( off)?|origin(-\d)?)\b/g;
 
 function marksOf(overlay) {
   const found = {};

@@ -47,6 +47,34 @@ def test_breakpoints(breakpoint, stops, recorded):
     assert found == stops
 
 
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize(("breakpoint", "stops"), BREAKPOINTS)
+def test_one_that_is_switched_off_stops_nothing_until_it_is_on_again(breakpoint, stops, recorded):
+    d = debugger()
+    if recorded:
+        d.run()
+        d.seek(0)
+    first, other = d.breakpoints.add(**breakpoint, on=False), d.breakpoints.add("main/last")
+    assert (d.run().address, d.notice) == ("main/last", f"breakpoint {other.id}, before main/last")
+    d.seek(0)
+    d.breakpoints.switch(first.id, True)
+    d.breakpoints.switch(other.id, False)
+    assert [one.id for one in d.breakpoints.on] == [first.id]
+    found = []
+    while d.run().kind != "finished":
+        found.append(d.cursor.address)
+    assert found == stops
+
+
+def test_one_that_is_switched_off_costs_nothing(monkeypatch):
+    """Nobody asks whether it holds: the run goes at full speed."""
+    d = debugger()
+    d.breakpoints.add("", "value > 6", on=False)
+    monkeypatch.setattr("engine.debug.debugger.stops", lambda *_: pytest.fail("asked"))
+    assert d.run().kind == "finished"
+    assert d.notice is None
+
+
 def test_breakpoints_that_can_never_hold_are_refused():
     d = debugger()
     for pattern, message in (
@@ -64,6 +92,7 @@ def test_breakpoints_that_can_never_hold_are_refused():
     assert [one.id for one in d.breakpoints] == [first.id]
     d.breakpoints.remove(first.id)
     d.breakpoints.remove(first.id)
+    d.breakpoints.switch(first.id, True)
     assert len(d.breakpoints) == 0
 
 
@@ -203,6 +232,7 @@ def test_breakpoints_say_what_they_are():
     d = debugger()
     assert repr(d.breakpoints) == "<breakpoints: none>"
     one = d.breakpoints.add("main/outer[1]/body/above", "iteration == 1")
-    d.breakpoints.add(kind="nan")
+    d.breakpoints.add(kind="nan", on=False)
     assert repr(one) == "<breakpoint 1: before main/outer[1]/body/above when iteration == 1>"
-    assert repr(d.breakpoints) == f"<breakpoints: 1 {one.describe()}; 2 first NaN or infinity at any operation>"
+    assert repr(d.breakpoints.items()[1]) == "<breakpoint 2: first NaN or infinity at any operation (off)>"
+    assert repr(d.breakpoints) == f"<breakpoints: 1 {one.describe()}; 2 first NaN or infinity at any operation (off)>"

@@ -67,6 +67,10 @@ def test_values_back_edges_and_marks() -> None:
         debugger, view, selected=chosen.address, breakpoints=(chosen.address.replace("/body/", "[*]/body/"), "main/nowhere")
     )
     assert overlay.nodes[chosen.id].endswith("selected breakpoint")
+    hollow = overlay_at(debugger, view, switched_off=(chosen.address,))
+    assert hollow.nodes[chosen.id].endswith("breakpoint off")
+    both = overlay_at(debugger, view, breakpoints=(chosen.address,), switched_off=(chosen.address,))
+    assert both.nodes[chosen.id].endswith(" breakpoint")
     assert overlay_at(None, view, selected=chosen.address).nodes == {chosen.id: "selected"}
 
 

@@ -68,6 +68,8 @@ def test_a_batch_keeps_to_its_time_and_says_where_it_stops() -> None:
     assert isinstance(stop, int)
     assert debugger.seek(stop).address == f"{COLLATZ}[2]/body/equal"
     assert "stop" not in batch(debugger, view, stop, seconds=60), "going on from there"
+    debugger.breakpoints.switch(1, False)
+    assert "stop" not in batch(debugger, view, 1, seconds=60), "it is switched off"
     began = time.perf_counter()
     short = batch(debugger, view, 0, seconds=0)
     assert time.perf_counter() - began < 1
