@@ -31,12 +31,19 @@ def reason(ended_by: str | None) -> str:
     return _REASONS.get(ended_by or "", "it is still running")
 
 
+def ending(record: ControlFlowRecord) -> str:
+    """Why the loop of a record ended, as the end of a sentence."""
+    return "it can never end" if record.endless else reason(record.ended_by)
+
+
 def record_sentence(record: ControlFlowRecord) -> str:
     """One record of the control flow in one sentence without its address."""
     if record.branch is not None:
         return f"took {record.branch}"
     if record.iterations is None:
         return record.kind
+    if record.endless:
+        return f"{times(record.iterations)}, and it never ends"
     return (
         f"{times(record.iterations)}, then {reason(record.ended_by)}" if record.iterations else f"no iteration: {reason(record.ended_by)}"
     )

@@ -11,7 +11,13 @@ from app.wording import name_of
 from engine.ir.address import ROOT, decode
 from engine.view.boxes import short_name
 
-_STATES = {"paused": ("paused", "live"), "finished": ("finished", "good"), "failed": ("failed", "bad"), "limit": ("limit reached", "warn")}
+_STATES = {
+    "paused": ("paused", "live"),
+    "finished": ("finished", "good"),
+    "failed": ("failed", "bad"),
+    "limit": ("limit reached", "warn"),
+    "endless": ("never ends", "warn"),
+}
 
 
 def show(session: Session) -> None:
@@ -26,7 +32,7 @@ def show(session: Session) -> None:
         where = body if frame.iteration is None else f"iteration {frame.iteration + 1:,}{_of(frame.bound)}"
         crumbs.append(f'<span class="name">{markup.text(name, 40)}</span> {markup.chip(where, "live")}')
     at_frontier = cursor.step == debugger.steps
-    state, kind = _STATES[debugger.state] if at_frontier else ("looking back", "")
+    state, kind = _STATES["endless" if debugger.endless else debugger.state] if at_frontier else ("looking back", "")
     separator = ' <span class="sep">&rsaquo;</span> '
     steps = f"step {cursor.step:,}" + ("" if at_frontier else f" of {debugger.steps:,}")
     when = f'{markup.chip(state, kind)} <span class="quiet steps">{steps}</span>'

@@ -104,7 +104,8 @@ def _verdicts(debugger: engine.Debugger | None, view: GraphView) -> dict[str, st
         address = debugger.resolve(static)
         record = debugger.record(address) if address else None
         if record is not None and record.iterations is not None and record.ended_by is not None:
-            found[static] = f"{times(record.iterations)}, {SHORT.get(record.ended_by, record.ended_by)}"
+            ended_by = "endless" if record.endless else record.ended_by
+            found[static] = f"{times(record.iterations)}, {SHORT.get(ended_by, ended_by)}"
     return found
 
 
@@ -115,5 +116,6 @@ SHORT = {
     "initial_condition": "condition false at once",
     "slices_exhausted": "all slices used",
     "limit": "limit reached",
+    "endless": "never ends",
     "error": "failed",
 }

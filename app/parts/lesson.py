@@ -7,7 +7,7 @@ import streamlit as st
 import engine
 from app import actions, lessons, markup, teaching
 from app.session import Session
-from app.wording import reason, times
+from app.wording import ending, reason, times
 from engine.errors import EngineError
 from sample_models import Question, Sample
 
@@ -85,7 +85,5 @@ def _reveal(debugger: engine.Debugger, question: Question, guess: str) -> None:
     if record is None:
         return
     right = str({"iterations": record.iterations, "branch": record.branch}.get(question.asks, record.ended_by))
-    told = {"iterations": times(record.iterations or 0), "branch": f"the {record.branch} branch"}.get(
-        question.asks, reason(record.ended_by)
-    )
+    told = {"iterations": times(record.iterations or 0), "branch": f"the {record.branch} branch"}.get(question.asks, ending(record))
     markup.show(markup.chip("right" if guess == right else "not quite", "good" if guess == right else "warn") + f" {markup.text(told)}.")

@@ -62,7 +62,7 @@ def _of_loop(found: Verdict, kind: Pattern) -> list[tuple[str, str]]:
         ("pattern", markup.text(kind.sentence)),
         ("trip count", asked),
         ("ran", times(found.record.iterations or 0)),
-        ("ended because", markup.text(reason(found.record.ended_by))),
+        ("ended", "not yet, and it never will") if found.record.endless else ("ended because", reason(found.record.ended_by)),
     ]
     if kind.condition is not None:
         rows.insert(2, ("condition", f"always {str(kind.condition).lower()}"))

@@ -29,7 +29,7 @@ def show(session: Session, decided: str | None) -> None:
     region = _of_region(session.debugger, decided) if decided else ""
     lines = [f"<b>Paused:</b> {markup.text(notice, _LONGEST)}"] if (notice := session.debugger.notice) else []
     lines += [region] if region else []
-    failure = session.debugger.failure
+    failure = session.debugger.endless or session.debugger.failure
     if not failure or markup.text(failure, _LONGEST) not in region:  # else it has been told
         lines += _of_run(session.opened.model, session.debugger)
     failed = session.debugger.state in ("failed", "limit")

@@ -132,7 +132,7 @@ def _iterations(compared: Compared) -> str:
 
 
 def _count(record: ControlFlowRecord) -> str:
-    return f"{record.iterations:,}" + (" and more" if record.ended_by == "limit" else "")
+    return "endless" if record.endless else f"{record.iterations:,}" + (" and more" if record.ended_by == "limit" else "")
 
 
 def _parted(compared: Compared) -> str:

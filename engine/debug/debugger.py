@@ -95,6 +95,11 @@ class Debugger:
         return self.machine.failure or self._progress.limit or None
 
     @property
+    def endless(self) -> str | None:
+        """Why the innermost loop that is open where the run has come to can never end, where that is proved; None otherwise."""
+        return self._progress.endless or None
+
+    @property
     def notice(self) -> str | None:
         """Which breakpoint stops a run at the cursor, and why; None when none does."""
         return reason(self)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from engine.debug.cursor import DebuggerState
 from engine.ops.bounds import at_most
 from engine.run.execute import computing
-from engine.run.limits import Limits, Paused
+from engine.run.limits import Endless, Limits, Paused
 from engine.run.machine import Failure, Machine
 from engine.run.plan import Program
 from engine.trace.control_flow import ControlFlow
@@ -23,6 +23,8 @@ class Progress:
         self.values = Values(machine)
         self.limit = ""
         """The limit that it has reached, in words; empty when it may go on."""
+        self.endless = ""
+        """Why the innermost open loop can never end, where that is proved."""
         self.last_address = ""
         """Of what was computed last, where that was a single step and somebody looked; empty when it must be looked up."""
         self._limits = limits
@@ -55,7 +57,7 @@ class Progress:
     @property
     def control_flow(self) -> ControlFlow:
         cause = "error" if self.machine.state == "failed" else "limit" if self.limit else None
-        return ControlFlow(self.machine, cause)
+        return ControlFlow(self.machine, cause, endless=bool(self.endless))
 
     def has_reached(self, program: Program, row: int, position: int) -> bool:
         """Whether the run has come so far that a row stands at or beyond a position."""
@@ -75,7 +77,7 @@ class Progress:
         """Lets the machine do something; a failure or a limit shows in ``state``. After a limit it may go on for as much again."""
         if self.machine.state != "paused":
             return
-        self.limit = self.last_address = ""
+        self.limit = self.endless = self.last_address = ""
         control = self.machine.control
         control.begin()
         try:
@@ -83,6 +85,7 @@ class Progress:
                 action()
         except Paused as pause:
             self.limit = pause.message if pause.cause == "limit" else ""
+            self.endless = pause.why if isinstance(pause, Endless) else ""
         except Failure:
             pass  # the machine's state says so
         finally:

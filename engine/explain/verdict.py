@@ -13,7 +13,7 @@ from engine.debug.names import region_number
 from engine.errors import EngineError
 from engine.explain.pattern import LARGEST_COUNTS, Pattern, pattern
 from engine.explain.proof import Fact, because, name_of, prove
-from engine.ir.address import Address
+from engine.ir.address import Address, decode
 from engine.run.plan import IfRegion, Instruction, LastValue, LoopRegion, Program
 from engine.trace.control_flow import ControlFlowRecord
 
@@ -83,10 +83,20 @@ def _of_loop(debugger: Debugger, program: Program, row: int, region: LoopRegion,
         proof = prove(debugger, program, row, region.condition)
     static = Address.parse(place).static
     by_hand = region.trip_count is not None and is_changed(debugger, program, row, region.trip_count)
-    sentence = _sentence(record, declared, by_hand, proof, debugger.failure)
+    sentence = _sentence(record, declared, by_hand, proof, _endless(debugger, region) or debugger.failure)
     if not record.iterations and record.ended_by in _ENDED:
         sentence += _never_computed(region)
     return Verdict(place, record, pattern(debugger, static), declared, sentence, proof)
+
+
+def _endless(debugger: Debugger, region: LoopRegion) -> str:
+    """Why a loop that is under way can never end, where that is proved: for itself, or for the loop inside it that is under way."""
+    if debugger.endless is None:
+        return ""
+    program = debugger.machine.frames[-1].program
+    if program is region.program or program.parent is None:
+        return debugger.endless
+    return f"`{decode(program.parent.instructions[program.owner].label)}` in it can never end, because {debugger.endless}"
 
 
 def _told(proof: tuple[Fact, ...], became: str) -> str:
@@ -120,7 +130,7 @@ def _declared(debugger: Debugger, program: Program, row: int, region: LoopRegion
 
 
 def _sentence(record: ControlFlowRecord, declared: int | None, by_hand: bool, proof: tuple[Fact, ...], failure: str | None) -> str:
-    """``by_hand``: whether the trip count was set so."""
+    """``by_hand``: whether the trip count was set so. ``failure``: why the run stopped, or why the loop can never end."""
     count = record.iterations or 0
     times = f"{count:,} iteration{'' if count == 1 else 's'}"
     most = "" if declared is None else " (no limit)" if is_no_limit(declared) else f" of at most {declared:,}"
@@ -142,6 +152,8 @@ def _sentence(record: ControlFlowRecord, declared: int | None, by_hand: bool, pr
                 return f"Never started: {proof[0].text}."
             reason = because(proof) or proof[0].text
             return f"Never started: the initial condition is false because {reason}."
+        case "limit" if record.endless:
+            return f"Can never end: {failure}. Paused after {times}{most}."
         case "limit":
             return f"Paused after {times}{most}: {failure or 'a limit was reached'}."
         case "error":

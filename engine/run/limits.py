@@ -36,6 +36,14 @@ class Paused(Exception):
         super().__init__(message)
 
 
+class Endless(Paused):
+    """The run stops in a loop of which it is proved that it can never end; ``why`` is the proof, in words."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__("limit", f"this loop can never end: {why}")
+        self.why = why
+
+
 _ANY_NUMBER = 1 << 62
 _YIELD_EVERY = 0.02
 _SHORT, _LONG = 0.004, 0.02

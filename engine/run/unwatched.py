@@ -10,7 +10,7 @@ from engine.run.changes import undo_constants
 from engine.run.endless import Watch, first_return
 from engine.run.execute import describe
 from engine.run.ledger import can_prove_endless
-from engine.run.limits import Paused
+from engine.run.limits import Endless, Paused
 from engine.run.places import Loop
 from engine.run.plan import LoopRegion, Program
 from engine.run.regions import holds_loops
@@ -133,4 +133,4 @@ def _look_for_repetition(machine: Machine, frame: Frame | None, region: LoopRegi
         one, other = found
         # Of a state of which not every row is kept, the numbers of its iterations are not known here.
         which = f"of iterations {one + 1:,} and {other + 1:,} is equal" if rows.stride == 1 else "comes back"
-        raise Paused("limit", f"this loop can never end: the carried state {which}, and nothing else feeds the next iteration")
+        raise Endless(f"the carried state {which}, and nothing else feeds the next iteration")

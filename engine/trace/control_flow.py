@@ -28,14 +28,17 @@ class ControlFlowRecord:
     None for If, and for a loop that has not ended."""
     branch: str | None
     """``then`` or ``else`` for If."""
+    endless: bool = False
+    """Whether it is proved that this loop, or one inside it that is under way, can never end; ``ended_by`` is ``limit`` then."""
 
 
 class ControlFlow(Sequence[ControlFlowRecord]):
     """Records in pre-order (an outer loop before what ran in it), each made when asked for."""
 
-    def __init__(self, machine: Machine, cause: str | None) -> None:
+    def __init__(self, machine: Machine, cause: str | None, *, endless: bool = False) -> None:
         self._timeline = Timeline(machine)
         self._cause = cause
+        self._endless = endless
 
     def __repr__(self) -> str:
         return f"<control flow: {len(self):,} records>"
@@ -78,4 +81,4 @@ class ControlFlow(Sequence[ControlFlowRecord]):
         if row < len(table.counts):
             return ControlFlowRecord(address, region.kind, table.counts[row], ENDINGS[table.endings[row]], None)
         frame = self._timeline.executions.open.get(region.program.index)
-        return ControlFlowRecord(address, region.kind, frame.iteration if frame else 0, self._cause, None)
+        return ControlFlowRecord(address, region.kind, frame.iteration if frame else 0, self._cause, None, self._endless)

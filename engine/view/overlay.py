@@ -149,6 +149,7 @@ class _Painter:
         self._graphs = dict(self.copies.graphs)
         self._rows: dict[str, tuple[Program, int]] = {}
         self.running = {frame.static: frame for frame in debugger.frames()} | self.copies.running
+        self.outlook = ", never ends" if debugger.endless and debugger.cursor.step == debugger.steps else ""
         self.next = self._next()
         self.overlay = Overlay(current=self.next or self._last())
 
@@ -302,7 +303,7 @@ class _Painter:
             return
         if frame is not None and frame.iteration is not None:
             self.overlay.frames[cluster.id] = f"active{present}"
-            self.overlay.headers[cluster.id] = _iteration(frame)
+            self.overlay.headers[cluster.id] = _iteration(frame) + self.outlook
             if frame.bound:
                 self.overlay.progress[cluster.id] = min(1.0, (frame.iteration + 1) / frame.bound)
             return
@@ -317,7 +318,7 @@ class _Painter:
         """What a folded loop is at, or how it ended."""
         inside = next((frame for static, frame in self.running.items() if static.startswith(f"{node.address}/")), None)
         if inside is not None and inside.iteration is not None:
-            self.overlay.headers[node.id] = _iteration(inside)
+            self.overlay.headers[node.id] = _iteration(inside) + self.outlook
         elif node.address in self.verdicts:
             self.overlay.headers[node.id] = self.verdicts[node.address]
         if node.spark:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 from streamlit.testing.v1 import AppTest
 
+from tests.app.components import sent
+
 Visit = Callable[..., AppTest]
 
 
@@ -27,3 +29,9 @@ def test_a_loop_that_goes_in_circles_is_told_once_and_from_where_it_does(opened:
     found = re.findall(r"the carried state of iterations ([\d,]+) and ([\d,]+) is equal", text)
     assert found == [("1,211", "1,212")]
     assert "It stopped" not in text
+    assert "limit reached" not in text
+    assert ">never ends<" in text
+    (head,) = sent(app, "canvas_graph_overlay")["headers"].values()
+    assert re.fullmatch(r"iteration [\d,]+, never ends", head)
+    app.segmented_control("lens").set_value("Why").run()
+    assert "<td>ended</td><td>not yet, and it never will</td>" in page_text(app)

@@ -144,7 +144,33 @@ def test_verdicts_of_what_goes_on_is_paused_or_failed():
     assert verdict(debugger, "main/while_below_goal").sentence == "Running: 2 iterations (no limit) finished so far."
     limited = engine.Debugger(walk(), [np.float32(1)], limits=engine.Limits(iterations=4))
     limited.run()
+    assert limited.endless is None
     assert verdict(limited, "main/outer").sentence == "Paused after 1 iteration of at most 3: the limit of 4 iterations is reached."
+
+
+def test_a_loop_that_is_proved_never_to_end_says_so_and_so_do_those_around_it():
+    """x -> 1 - x comes back every second iteration; the loop around it waits for that for ever."""
+    main, outer, inner = Draft(), Draft(), Draft()
+    x, given, state = main.parameter("x", F32, ()), outer.parameter("given", F32, ()), inner.parameter("state", F32, ())
+    back = inner.op("Subtract", inner.const(1.0), state)
+    again, handed = inner.result(inner.op("Less", back, inner.const(5.0))), inner.result(back)
+    trips, start = outer.const(-1, I64), outer.const(True, BOOL)
+    swings = loop(outer, inner, trips, start, again=again, carried=[(given, state, handed)], last=[handed], name="swings")
+    left, on = outer.result(swings), outer.result(outer.const(True, BOOL))
+    trips, start = main.const(3, I64), main.const(True, BOOL)
+    main.result(loop(main, outer, trips, start, again=on, carried=[(x, given, left)], last=[left], name="around"))
+    debugger = engine.Debugger(main.model(), [np.float32(0.25)])
+    debugger.run()
+    why = "the carried state of iterations 1 and 3 is equal, and nothing else feeds the next iteration"
+    assert (debugger.state, debugger.endless) == ("limit", why)
+    told = [verdict(debugger, address) for address in ("main/around[0]/body/swings", "main/around")]
+    assert all((one.record.ended_by, one.record.endless) == ("limit", True) for one in told)
+    count = told[0].record.iterations
+    assert told[0].sentence == f"Can never end: {why}. Paused after {count:,} iterations (no limit)."
+    assert told[1].sentence == f"Can never end: `swings` in it can never end, because {why}. Paused after 0 iterations of at most 3."
+    debugger.step()
+    assert debugger.endless is None
+    assert not any(one.endless for one in debugger.control_flow)
 
 
 BRANCHES = [
