@@ -34,6 +34,18 @@ def order(graph: Graph) -> Order:
     return Order(layers, tuple(_cycles(data, set(layers))))
 
 
+def upstream(graph: Graph, layer: LayerId) -> frozenset[LayerId]:
+    """All layers that a layer waits for, by way of others too."""
+    feeders = _feeders(graph)
+    found: set[LayerId] = set()
+    waiting = [layer]
+    while waiting:
+        new = set(feeders.get(waiting.pop(), ())) - found
+        found |= new
+        waiting += new
+    return frozenset(found)
+
+
 def _feeders(graph: Graph) -> dict[LayerId, tuple[LayerId, ...]]:
     """What each layer waits for, in document order of the layers."""
     return {layer: tuple([source.layer for source in sources if source is not None]) for layer, sources in graph.sources.items()}

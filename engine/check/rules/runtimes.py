@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from engine.check import trips
 from engine.check.diagnostic import Severity
 from engine.check.known import scalar_value
+from engine.check.order import upstream
 from engine.check.rule import Finding, Rule
 from engine.check.rules.port_maps import spelled
 from engine.check.rules.suspicious import execution_condition, trip_count
@@ -142,29 +143,35 @@ def negative_axis(subject: Subject) -> Iterator[Finding]:
                 )
 
 
-def swapped_states(subject: Subject) -> Iterator[Finding]:
-    """Carried values change places without a computation in between.
+def overwritten_states(subject: Subject) -> Iterator[Finding]:
+    """A carried value takes over another one that is overwritten first.
 
     What it does:
-        Looks for back edges whose Result hands on the Parameter of another carried value, in a ring.
+        Looks for back edges whose Result is the Parameter of another carried value, where that one comes first in the port map and is
+        computed, directly or by way of others, from the value that takes it over.
     Why it matters:
-        All back edges fire together, so that the values change places. OpenVINO's CPU copies one after the other: wrong from iteration 2.
+        All back edges fire together. OpenVINO's CPU copies one after the other, in the order of the port map: the second gets the new
+        value instead of the old one, wrong from iteration 2 on.
     Example that fails:
-        Parameter a -> Result 8 -> Parameter b, and Parameter b -> Result 9 -> Parameter a
+        Fibonacci's numbers: a + b goes back to a, a goes back to b
     Example that passes:
-        the same with an Add of 0 in each
+        the same with b before a in the port map, or with 0 added to what goes back to b
     """
     for region in subject.iterating:
         handed = {edge.to_layer: source for edge in region.body.back_edges if (source := _handed_on(region, edge)) is not None}
-        rings = [layer for layer, source in handed.items() if source != layer and _comes_back(handed, layer)]
-        if rings:
-            names = [region.body.graph.by_id[layer].name for layer in rings]
+        if not handed:
+            continue
+        place = {entry.internal: number for number, entry in enumerate(region.body.inputs)}
+        reads = {edge.to_layer: upstream(region.body.graph, edge.from_layer) for edge in region.body.back_edges}
+        late = [layer for layer, source in handed.items() if _is_first(place, source, layer) and layer in _all_read(reads, source)]
+        if late:
+            named = region.body.graph.by_id
             yield Finding(
                 subject.where(region.place, region.node),
-                f"{len(rings)} carried values change places: OpenVINO's CPU gets them wrong from the second iteration on.",
-                found=", ".join(names[:8]),
-                expected="a computation between the Parameter and the Result",
-                advice="Here all back edges fire together; for OpenVINO add 0 to one of the values.",
+                "OpenVINO's CPU overwrites what carried values take over before it is read: they are wrong from the second iteration on.",
+                found=", ".join(f"{named[handed[layer]].name} goes back to {named[layer].name}" for layer in late[:8]),
+                expected="a computation in between, or the one that is taken over later in the port map",
+                advice="Here all back edges fire together; for OpenVINO add 0 to what is taken over.",
             )
 
 
@@ -172,17 +179,22 @@ def _handed_on(region: Region, edge: BackEdge) -> LayerId | None:
     sources = region.body.graph.sources.get(edge.from_layer, ())
     source = sources[0].layer if sources and sources[0] else None
     carried = {one.to_layer for one in region.body.back_edges}
-    return source if source in carried else None
+    return source if source in carried and source != edge.to_layer else None
 
 
-def _comes_back(handed: dict[LayerId, LayerId], layer: LayerId) -> bool:
-    """Whether following what is handed on leads back to where it began."""
-    current = handed.get(layer)
-    for _ in handed:
-        if current is None or current == layer:
-            break
-        current = handed.get(current)
-    return current == layer
+def _is_first(place: Mapping[LayerId, int], one: LayerId, other: LayerId) -> bool:
+    return one in place and other in place and place[one] < place[other]
+
+
+def _all_read(reads: Mapping[LayerId, frozenset[LayerId]], layer: LayerId) -> set[LayerId]:
+    """The carried Parameters that a carried value is computed from, in this iteration or in those before."""
+    found: set[LayerId] = set()
+    waiting = [layer]
+    while waiting:
+        new = (reads.get(waiting.pop(), frozenset()) & reads.keys()) - found
+        found |= new
+        waiting += new
+    return found
 
 
 def nested_tensor_iterator(subject: Subject) -> Iterator[Finding]:
@@ -315,7 +327,7 @@ RULES = (
     Rule("LS903", "constant-zero-trips", Severity.WARNING, constant_zero_trips),
     Rule("LS904", "slice-start-or-end", Severity.WARNING, slice_start_or_end),
     Rule("LS905", "negative-axis", Severity.WARNING, negative_axis),
-    Rule("LS906", "swapped-states", Severity.WARNING, swapped_states),
+    Rule("LS906", "overwritten-states", Severity.WARNING, overwritten_states),
     Rule("LS907", "nested-tensor-iterator", Severity.WARNING, nested_tensor_iterator),
     Rule("LS908", "input-used-twice", Severity.WARNING, input_used_twice),
     Rule("LS909", "counted-as-one", Severity.WARNING, counted_as_one),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import openvino as ov
 import pytest
 
 import engine
@@ -135,6 +136,30 @@ def converting() -> engine.Model:
     return main.model()
 
 
+def fibonacci(*, late: bool = False, plus_zero: bool = False) -> engine.Model:
+    """a + b goes back to a, and a goes back to b: before or after a in the port map, with or without 0 added."""
+    main, body = Draft(), Draft()
+    starts = main.parameter("first", F32, (1,)), main.parameter("second", F32, (1,))
+    a, b = body.parameter("a", F32, (1,)), body.parameter("b", F32, (1,))
+    kept = body.op("Add", a, body.const(0.0)) if plus_zero else a
+    carried = [(starts[0], a, body.result(body.op("Add", a, b))), (starts[1], b, body.result(kept))]
+    again = body.result(body.const(True, BOOL))
+    last = [result for _, _, result in carried]
+    made = loop(
+        main,
+        body,
+        main.const(5, I64),
+        main.const(True, BOOL),
+        again=again,
+        carried=carried[::-1] if late else carried,
+        last=last,
+        name="loop",
+    )
+    main.result(made)
+    main.result(Ref(made.layer, 1))
+    return main.model()
+
+
 ZERO, X = np.float32([0]), np.float32([1, 2, 3, 4])
 COLUMN = X.reshape(4, 1)
 ROWS = [
@@ -153,6 +178,7 @@ ROWS = [
     Row("zero trips of slices", lambda: summing(0, parts=4), [ZERO, X], [[0], []], 0, "zero_trip_count", frozenset({"LS903"})),
     Row("negative axis", lambda: summing(4, parts=4, axis=-1), [ZERO, X], [[10], [1, 3, 6, 10]], 4, "trip_count", frozenset({"LS905"})),
     Row("swapped states", swapping, [[1], [2]], [[2], [1]], 3, "trip_count", frozenset({"LS906"})),
+    Row("overwritten states", fibonacci, [[1], [0]], [[8], [5]], 5, "trip_count", frozenset({"LS906"})),
     Row("counted as one", only_a_condition, [0, [1]], [[]], 0, "zero_trip_count", frozenset({"LS909"})),
     Row("false start", lambda: summing(4, start=False), [ZERO], [[0], []], 0, "initial_condition", frozenset({"LS913"})),
     Row("unread state", unread, [0, [7]], [[7]], 0, "zero_trip_count", frozenset({"LS914"})),
@@ -194,6 +220,17 @@ def test_row(row: Row, everything: bool) -> None:
     first = plain.control_flow[0]
     assert (first.iterations, first.ended_by) == (row.iterations, row.ended_by)
     assert list(debugger.control_flow) == list(plain.control_flow)
+
+
+@pytest.mark.parametrize(("late", "plus_zero"), [(False, False), (True, False), (False, True), (True, True)])
+def test_overwritten_states_are_told_just_where_openvino_gets_them_wrong(late, plus_zero, tmp_path):
+    model = fibonacci(late=late, plus_zero=plus_zero)
+    inputs = [np.float32([1]), np.float32([0])]
+    assert [output.tolist() for output in engine.run(model, inputs).outputs] == [[8], [5]]
+    engine.write_model(model, tmp_path / "model.xml")
+    theirs = ov.Core().compile_model(tmp_path / "model.xml", "CPU")(inputs)
+    wrong = [output.tolist() for output in theirs.values()] != [[8], [5]]
+    assert wrong == ("LS906" in {one.code for one in check(model, CATALOGUE).diagnostics})
 
 
 def test_a_converted_initial_value_is_converted_wherever_it_is_looked_at():
