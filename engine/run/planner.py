@@ -156,7 +156,7 @@ class _Planner:
                 variable = self._variable(str(node.attributes.get("variable_id", "")))
                 return Instruction(node, label, title, inputs, outputs, variable=variable)
         keywords = typed(operation, node.attributes)
-        holds = all(keywords.get(name) == value for name, value in operation.symbol_when.items())
+        holds = all(keywords.get(name) == value for name, value in operation.symbol_when.items()) and _takes(operation, len(inputs))
         symbol, of_floats = (operation.symbol, operation.float_symbol) if holds else ("", "")
         if operation.counts_outputs:
             keywords["outputs"] = len(outputs)
@@ -260,6 +260,12 @@ def _bytes(tensors: Sequence[Known]) -> int:
             return _MOST_KEPT_BYTES + 1
         total += math.prod(known.shape.lengths) * known.element_type.dtype.itemsize
     return total
+
+
+def _takes(operation: Operation, inputs: int) -> bool:
+    """Whether the operation's expression is one of so many inputs: variadic operations have it for two."""
+    text = operation.symbol or operation.float_symbol
+    return f"{{{inputs - 1}}}" in text and f"{{{inputs}}}" not in text
 
 
 def _broadcasts(operation: Operation) -> bool:

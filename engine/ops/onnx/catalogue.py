@@ -11,23 +11,23 @@ from onnx import AttributeProto, helper
 
 from engine.ops.catalogue import Catalogue
 from engine.ops.declare import REQUIRED, Attribute, AttributeKind, Operation, Role
-from engine.ops.onnx.direct import DIRECT, DRAWN, NOT_ALWAYS_TENSORS, cast_like, cast_to
+from engine.ops.onnx.direct import DIRECT, DRAWN, cast_like, cast_to
 from engine.ops.onnx.maps import MAPS
 from engine.ops.onnx.older import Older, older
 from engine.ops.onnx.own import images_sampled, own
 from engine.ops.onnx.reference import Kernel, Schema, implementation, prepared, since
+from engine.ops.onnx.row import LAST
 from engine.ops.onnx.values import given, taken
 
 REGIONS = frozenset({"Loop", "If", "Scan", "SequenceMap"})
 _RANDOM = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Dropout"})
 _FIRST_TRAINING_DROPOUT = 12
 _MANY = 2**31 - 1
-_LAST = 10_000
 
 _OWN: Mapping[str, Operation] = {
-    "Parameter": Operation(name="Parameter", version=1, opsets=(1, _LAST), page="", inputs=(0, 0), role=Role.PARAMETER),
-    "Result": Operation(name="Result", version=1, opsets=(1, _LAST), page="", role=Role.RESULT),
-    "Const": Operation(name="Const", version=1, opsets=(1, _LAST), page="", inputs=(0, 0), role=Role.CONSTANT),
+    "Parameter": Operation(name="Parameter", version=1, opsets=(1, LAST), page="", inputs=(0, 0), role=Role.PARAMETER),
+    "Result": Operation(name="Result", version=1, opsets=(1, LAST), page="", role=Role.RESULT),
+    "Const": Operation(name="Const", version=1, opsets=(1, LAST), page="", inputs=(0, 0), role=Role.CONSTANT),
 }
 _KINDS: Mapping[int, AttributeKind] = {
     AttributeProto.INT: "int",
@@ -66,7 +66,7 @@ def _find(type: str, opset: str) -> Operation | None:
         return _OWN.get(type)
     domain, _, version = opset.rpartition(" ")
     if domain == "function":
-        return Operation(name=type, version=1, opsets=(1, _LAST), page="", inputs=(0, None), outputs=None, role=Role.REGION)
+        return Operation(name=type, version=1, opsets=(1, LAST), page="", inputs=(0, None), outputs=None, role=Role.REGION)
     if not version.isdigit() or len(version) > 6:
         return None
     schema = since("" if domain == "ai.onnx" else domain, type, int(version))
@@ -92,14 +92,14 @@ def _operation(schema: Schema) -> Operation | None:
     most = None if schema.max_input >= _MANY else int(schema.max_input)
     outputs = None if schema.max_output >= _MANY else int(schema.max_output)
     page = f"onnx_{schema.domain.replace('.', '')}_{name}"
-    declared: dict[str, Any] = {"name": name, "version": version, "opsets": (version, _LAST), "page": page, "outputs": outputs}
+    declared: dict[str, Any] = {"name": name, "version": version, "opsets": (version, LAST), "page": page, "outputs": outputs}
     if not schema.domain and name in REGIONS:
         return Operation(**{**declared, "outputs": None}, inputs=(0, None), role=Role.REGION)
     declared |= {"inputs": (int(schema.min_input), most), "attributes": tuple(_attributes(schema))}
-    first, direct, symbol = DIRECT.get(name, (_LAST, None, "")) if not schema.domain else (_LAST, None, "")
-    if direct is not None and version >= first:
-        one_of_any_form = partial(_in_a_tuple, direct) if name in NOT_ALWAYS_TENSORS else None
-        return Operation(**declared, kernel=_described(direct, schema), symbol=symbol, prepare=one_of_any_form)
+    direct = DIRECT.get(name) if not schema.domain else None
+    if direct is not None and direct.first <= version <= direct.last:
+        one_of_any_form = None if direct.always_tensor else partial(_in_a_tuple, direct.kernel)
+        return Operation(**declared, **direct.fields, kernel=_described(direct.kernel, schema), prepare=one_of_any_form)
     if not schema.domain and name in DRAWN:
         return Operation(**declared, kernel=_described(DRAWN[name], schema), stateful=True)
     if not schema.domain:

@@ -10,7 +10,10 @@ import numpy as np
 import re2
 
 from engine.errors import shorten
-from engine.ops.arithmetic.binary import refuse_zeros
+from engine.ops.onnx.folding import FOLDING
+from engine.ops.onnx.numbers import NUMBERS
+from engine.ops.onnx.places import PLACES
+from engine.ops.onnx.row import Direct
 from engine.ops.values import NO_VALUE
 
 Kernel = Callable[..., Any]
@@ -19,23 +22,6 @@ Kernel = Callable[..., Any]
 def identity(value: Any, /) -> Any:
     """The very same value, a tensor, sequence or optional."""
     return value
-
-
-def where(condition: Any, then: Any, otherwise: Any, /) -> Any:
-    """Elements of the second where the first is true, of the third elsewhere, broadcast together."""
-    if condition.ndim == 0 and then.shape == otherwise.shape and then.dtype == otherwise.dtype:
-        return then if condition else otherwise
-    return np.where(condition, then, otherwise)
-
-
-def divide(one: Any, other: Any, /) -> Any:
-    """The quotient; of integers towards zero. ``ValueError`` for an integer divided by zero, as ONNX Runtime refuses it."""
-    if one.dtype.kind not in "iu":
-        return np.divide(one, other)
-    refuse_zeros(other)
-    quotient = np.floor_divide(one, other)
-    towards_zero = (quotient * other != one) & ((one < 0) != (other < 0))
-    return (quotient + towards_zero).astype(one.dtype)
 
 
 def cast_to(to: object, slow: Kernel) -> Kernel:
@@ -152,38 +138,17 @@ def multinomial(logits: np.ndarray, /, *, state: int, sample_size: int = 1, dtyp
     return np.minimum(classes, logits.shape[-1] - 1).astype(np.int64 if dtype == 7 else np.int32), int(random.randint(2**31))
 
 
-DIRECT: Mapping[str, tuple[int, Kernel, str]] = {
-    # type: first version that it computes, kernel, Python expression for generated loops
-    "Add": (7, np.add, "{0} + {1}"),
-    "Sub": (7, np.subtract, "{0} - {1}"),
-    "Mul": (7, np.multiply, "{0} * {1}"),
-    "Less": (7, np.less, "{0} < {1}"),
-    "LessOrEqual": (12, np.less_equal, "{0} <= {1}"),
-    "Greater": (7, np.greater, "{0} > {1}"),
-    "GreaterOrEqual": (12, np.greater_equal, "{0} >= {1}"),
-    "Equal": (7, np.equal, "{0} == {1}"),
-    "And": (7, np.logical_and, "{0} & {1}"),
-    "Or": (7, np.logical_or, "{0} | {1}"),
-    "Xor": (7, np.logical_xor, "{0} ^ {1}"),
-    "Not": (1, np.logical_not, "~{0}"),
-    "Neg": (6, np.negative, "-{0}"),
-    "Abs": (6, np.abs, "abs({0})"),
-    "Identity": (1, identity, "{0}"),
-    "Where": (9, where, ""),
-    "Div": (7, divide, ""),
-    "Sqrt": (6, np.sqrt, ""),
-    "Exp": (6, np.exp, ""),
-    "Tanh": (6, np.tanh, ""),
-    "Floor": (6, np.floor, ""),
-    "Ceil": (6, np.ceil, ""),
-    "Optional": (15, optional, ""),
-    "OptionalHasElement": (15, optional_has_element, ""),
-    "OptionalGetElement": (15, optional_get_element, ""),
-    "GlobalLpPool": (1, global_lp_pool, ""),
-    "Scatter": (9, scatter, ""),
-    "RegexFullMatch": (20, regex_full_match, ""),
+DIRECT: Mapping[str, Direct] = {
+    **NUMBERS,
+    **PLACES,
+    **FOLDING,
+    "Identity": Direct(kernel=identity, first=1, symbol="{0}"),
+    "Optional": Direct(kernel=optional, first=15, always_tensor=False),
+    "OptionalHasElement": Direct(kernel=optional_has_element, first=15),
+    "OptionalGetElement": Direct(kernel=optional_get_element, first=15, always_tensor=False),
+    "GlobalLpPool": Direct(kernel=global_lp_pool, first=1),
+    "Scatter": Direct(kernel=scatter, first=9),
+    "RegexFullMatch": Direct(kernel=regex_full_match, first=20),
 }
-NOT_ALWAYS_TENSORS = frozenset({"Optional", "OptionalGetElement"})
-"""Kernels that may give a sequence, or an optional without a value."""
 
 DRAWN: Mapping[str, Kernel] = {"Multinomial": multinomial}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from engine.ops.bounds import check_elements
-from engine.ops.onnx.direct import divide
+from engine.ops.onnx.numbers import divide
 from engine.ops.precision import computable
 
 Arguments = Sequence[Any]

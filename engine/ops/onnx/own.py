@@ -10,7 +10,6 @@ import numpy as np
 
 from engine.ir.element_type import ElementType
 from engine.ops.activation.formulas import gelu
-from engine.ops.activation.softmax import log_softmax
 from engine.ops.bounds import check_elements
 from engine.ops.image.grid import grid_sample
 from engine.ops.index import axis_within
@@ -36,69 +35,12 @@ def _gelu(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[A
     return (gelu(arguments[0], approximation_mode="erf" if mode == "none" else mode),)
 
 
-def _log_softmax(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    return (log_softmax(arguments[0], axis=attributes.get("axis", -1)),)
-
-
 def _mean(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
     """Of tensors of the same shape, or broadcast together."""
     total = computable(arguments[0])
     for other in arguments[1:]:
         total = total + computable(other)
     return ((total / len(arguments)).astype(arguments[0].dtype),)
-
-
-def _flatten(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    (data,) = arguments
-    axis = attributes.get("axis", 1)
-    if not -data.ndim <= axis <= data.ndim:
-        raise ValueError(f"axis {axis} is out of range for rank {data.ndim}")
-    axis += data.ndim if axis < 0 else 0
-    return (data.reshape(math.prod(data.shape[:axis]), math.prod(data.shape[axis:])),)
-
-
-def _shape(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Lengths from ``start`` to ``end``, which count from the end when negative and are cut to the rank."""
-    lengths = np.array(np.shape(arguments[0]), np.int64)
-    bounds = [attributes.get("start", 0), attributes.get("end", len(lengths))]
-    start, end = (min(max(bound + (len(lengths) if bound < 0 else 0), 0), len(lengths)) for bound in bounds)
-    return (lengths[start:end],)
-
-
-def _reduction(fold: Callable[..., np.ndarray], alone: Callable[[np.ndarray], np.ndarray]) -> Older:
-    """Folded along axes, an attribute or an input; ``alone`` is what it makes of elements when no axis is to be folded."""
-
-    def compute(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-        data, given = (*arguments, None)[:2]
-        named = attributes.get("axes") if given is None else given.reshape(-1).tolist()
-        numbers = computable(data) if data.dtype.kind == "f" else data
-        if not named and attributes.get("noop_with_empty_axes"):
-            return (alone(numbers).astype(data.dtype),)
-        axes = tuple(axis_within(int(axis), data.ndim) for axis in named) if named else tuple(range(data.ndim))
-        return (np.asarray(fold(numbers, axes, bool(attributes.get("keepdims", 1)))).astype(data.dtype),)
-
-    return compute
-
-
-def _sum_of_squares(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
-    return np.asarray(np.sum(data * data, axis=axes, dtype=data.dtype, keepdims=keep))
-
-
-def _log_of_sum_of_powers(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
-    """Less the greatest first, so that no power overflows."""
-    if not data.size:
-        return np.asarray(np.sum(data, axis=axes, keepdims=keep)) - np.inf
-    most = np.asarray(np.maximum.reduce(data, axes, keepdims=True))
-    most = np.where(np.isfinite(most), most, 0).astype(data.dtype)
-    total = np.log(np.add.reduce(np.exp(data - most), axes, keepdims=True)) + most
-    return np.asarray(total if keep else total.squeeze(axes))
-
-
-def _mean_along(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
-    """Of nothing 0, as ONNX Runtime has it."""
-    count = math.prod(data.shape[axis] for axis in axes)
-    total = np.asarray(np.sum(data, axis=axes, dtype=np.int64 if data.dtype.kind == "i" else data.dtype, keepdims=keep))
-    return np.asarray(np.trunc(total / max(count, 1)) if data.dtype.kind in "iu" else total / data.dtype.type(max(count, 1)))
 
 
 def _lrn(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
@@ -206,20 +148,14 @@ def images_sampled(slow: Callable[..., Any], attributes: Attributes, outputs: in
 OWN: Mapping[str, tuple[int, Older]] = {
     # type: first version with this meaning, and how it is computed
     **{name: (1, computed) for name, computed in (*WINDOWS.items(), *RECURRENT.items())},
-    "Flatten": (1, _flatten),
     "GatherElements": (11, _gather_elements),
     "Gelu": (20, _gelu),
     "LRN": (1, _lrn),
-    "LogSoftmax": (13, _log_softmax),
     "LpNormalization": (1, _lp_normalization),
     "Mean": (6, _mean),
     "NonMaxSuppression": (10, _non_max_suppression),
     "OneHot": (9, _one_hot),
     "Pad": (11, _pad),
-    "ReduceLogSumExp": (1, _reduction(_log_of_sum_of_powers, lambda data: data)),
-    "ReduceMean": (1, _reduction(_mean_along, lambda data: data)),
-    "ReduceSumSquare": (1, _reduction(_sum_of_squares, lambda data: data * data)),
-    "Shape": (1, _shape),
     "Softsign": (1, _softsign),
     "TopK": (10, _top_k),
     "Unique": (11, _unique),

@@ -21,14 +21,6 @@ def check_size(type: str, arguments: Arguments, attributes: Attributes) -> None:
         check_elements(rule(arguments, attributes), f"the output of {type}")
 
 
-def _expand(arguments: Arguments, attributes: Attributes) -> int:
-    return math.prod(max(int(length), 1) for length in np.ravel(arguments[1])) * max(arguments[0].size, 1)
-
-
-def _filled(arguments: Arguments, attributes: Attributes) -> int:
-    return _product(arguments[0])
-
-
 def _tile(arguments: Arguments, attributes: Attributes) -> int:
     return int(arguments[0].size) * _product(arguments[1])
 
@@ -85,8 +77,6 @@ def _finite(elements: float) -> int:
 
 
 _RULES: Mapping[str, Callable[[Arguments, Attributes], int]] = {
-    "Expand": _expand,
-    "ConstantOfShape": _filled,
     "Tile": _tile,
     "Range": _range,
     "Pad": _pad,

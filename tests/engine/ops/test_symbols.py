@@ -3,41 +3,46 @@
 from __future__ import annotations
 
 import ast
+from itertools import product
 
 import numpy as np
 import pytest
 
 from engine.ops.catalogue import CATALOGUE
 from engine.ops.declare import Operation, typed
+from engine.ops.onnx.catalogue import ONNX
+from engine.ops.onnx.direct import DIRECT
 
-ROWS = [(operation, text) for operation in CATALOGUE for text in (operation.symbol, operation.float_symbol) if text]
+OF_ONNX = [operation for name in DIRECT if (operation := ONNX.find(name, "ai.onnx 18")) is not None]
+ROWS = [(operation, text) for operation in (*CATALOGUE, *OF_ONNX) for text in (operation.symbol, operation.float_symbol) if text]
+_LOGICAL = ("And", "Or", "Xor", "Not")
 _SPECIAL = [0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-40, 1e38, 1, -1, 0.5, 2, 3]
 
 
-def operands(operation: Operation, dtype: type) -> list[np.ndarray]:
+def operands(count: int, dtype: type) -> list[np.ndarray]:
     random = np.random.default_rng(0)
-    pairs = np.array([(one, other) for one in _SPECIAL for other in _SPECIAL])
-    scattered = random.standard_normal((2000, 2)) * 10 ** random.uniform(-5, 5, (2000, 2))
-    columns = np.concatenate([pairs, scattered]).T
+    combined = np.array(list(product(_SPECIAL, repeat=count)))
+    scattered = random.standard_normal((2000, count)) * 10 ** random.uniform(-5, 5, (2000, count))
+    columns = np.concatenate([combined, scattered]).T
     with np.errstate(all="ignore"):
-        return [np.ascontiguousarray(column.astype(dtype)) for column in columns[: operation.inputs[0]]]
+        return [np.ascontiguousarray(column.astype(dtype)) for column in columns]
 
 
 def bits(array: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(array), np.nan, array).view(f"u{array.itemsize}") if array.dtype.kind == "f" else array
 
 
-@pytest.mark.parametrize(("operation", "text"), ROWS, ids=[f"{operation.title}: {text}" for operation, text in ROWS])
+@pytest.mark.parametrize(("operation", "text"), ROWS, ids=[f"{operation.page}: {text}" for operation, text in ROWS])
 def test_symbol(operation: Operation, text: str) -> None:
-    for node in ast.walk(ast.parse(text.format("x", "y"))):
-        assert not isinstance(node, ast.Name) or node.id in ("x", "y", "np", "abs")
-    dtypes = (np.bool_,) if operation.page.startswith("logical") else (np.float32, np.float64)
-    code = compile(text.format("x", "y"), operation.name, "eval")
+    for node in ast.walk(ast.parse(text.format(*"xyz"))):
+        assert not isinstance(node, ast.Name) or node.id in ("x", "y", "z", "np", "abs")
+    dtypes = (np.bool_,) if operation.page.startswith("logical") or operation.name in _LOGICAL else (np.float32, np.float64)
+    code = compile(text.format(*"xyz"), operation.name, "eval")
     for dtype in dtypes:
-        given = operands(operation, dtype)
+        given = operands(sum(f"{{{number}}}" in text for number in range(3)), dtype)
 
         def formula(*values: object) -> np.ndarray:
-            return eval(code, {"np": np}, dict(zip("xy", values, strict=False)))
+            return eval(code, {"np": np}, dict(zip("xyz", values, strict=False)))
 
         with np.errstate(all="ignore"):
             expected = operation.kernel(*given, **typed(operation, {}))
