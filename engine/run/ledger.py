@@ -215,13 +215,8 @@ def can_prove_endless(region: LoopRegion) -> bool:
     return (
         region.kind == LOOP
         and not region.sliced
-        and not any(_is_read(region.program, counter.parameter) for counter in region.counters)
+        and not any(region.program.takes(counter.parameter) for counter in region.counters)
         and not region.program.hidden
         and region.condition_result is not None
         and bool(region.carried)
     )
-
-
-def _is_read(program: Program, slot: int) -> bool:
-    """Whether anything in a graph, or what it hands on, takes a slot's value."""
-    return slot in program.results.values() or any(slot in instruction.inputs for instruction in program.instructions)

@@ -256,6 +256,10 @@ class Program:
             done[last[slot]].append(slot)
         return tuple(map(tuple, done))
 
+    def takes(self, slot: int) -> bool:
+        """Whether anything in it takes a slot's value, or it hands it on."""
+        return slot in self.results.values() or any(slot in instruction.inputs for instruction in self.instructions)
+
     @cached_property
     def parameter_slots(self) -> frozenset[int]:
         """The slots of its Parameters."""

@@ -25,6 +25,7 @@ def restore(machine: Machine, loop: Loop, error: BaseException) -> Instruction |
     if place is None:
         return None
     _push_frames(machine, place, found)
+    _count_again(machine)
     _count(machine, place, found)
     _ask_again(machine, loop)
     frame = machine.frames[-1]
@@ -62,6 +63,13 @@ def _push_frames(machine: Machine, place: Place, found: dict[str, Any]) -> None:
     if place.kind == "join":
         frame.iteration -= 1
     frame.position = place.position
+
+
+def _count_again(machine: Machine) -> None:
+    """The iteration numbers that nothing reads have no local variable."""
+    for frame in machine.frames:
+        for counter in frame.region.counters if frame.region else ():
+            machine.values[counter.parameter] = counter.number(frame.iteration)
 
 
 def _ask_again(machine: Machine, loop: Loop) -> None:

@@ -207,6 +207,8 @@ class _Writer(Lines):
             source = self.value(sliced.source)
             self.emit(f"{self.assigned(sliced.parameter)} = part(K{t}, {constant}, {source}, i{t})")
         for number, counter in enumerate(region.counters):
+            if not region.program.takes(counter.parameter):
+                continue
             if counter.shape:
                 call = self.constant(f"N{t}_{number}", counter.number)
             else:

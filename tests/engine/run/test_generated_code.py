@@ -179,3 +179,25 @@ def test_a_condition_that_is_an_output_too_is_that_of_the_last_iteration(trips):
     main.result(Ref(end.layer, 1))
     outputs = engine.run(main.model(), [np.float32(0)]).outputs
     assert [output.item() for output in outputs] == [trips, True]
+
+
+@pytest.mark.parametrize("record", RECORDS)
+@pytest.mark.parametrize("stop", ["at a limit", "at a failure", "at the end"])
+def test_an_iteration_number_that_nothing_reads_is_known_wherever_a_run_stops(stop, record):
+    outer, body = Draft(), Draft()
+    x, number, state = outer.parameter("x", I64, ()), body.parameter("number", I64, ()), body.parameter("state", I64, ())
+    less = body.op("Subtract", state, body.const(1, I64))
+    share = body.op("Divide", body.const(7, I64), less if stop == "at a failure" else body.const(1, I64))
+    out, again = body.result(less), body.result(body.op("Less", share, body.const(100, I64)))
+    trips, go = outer.const(40, I64), outer.const(True, BOOL)
+    outer.result(loop(outer, body, trips, go, again=again, carried=[(x, state, out)], iteration=number, last=[out], name="loop"))
+    limits = engine.Limits(iterations=21) if stop == "at a limit" else engine.Limits()
+    debugger = engine.Debugger(outer.model(), [np.int64(21)], record=record, limits=limits)
+    debugger.run()
+    assert debugger.state == {"at a limit": "limit", "at a failure": "failed", "at the end": "finished"}[stop]
+    reached = 39 if stop == "at the end" else 20
+    for iteration in (0, 7, reached):
+        assert debugger.value(f"main/loop[{iteration}]/body/number") == iteration
+    if stop == "at a limit":
+        debugger.run()
+        assert debugger.value("main/loop[39]/body/number") == 39
