@@ -75,15 +75,16 @@ class Ring:
     memory: np.ndarray = field(init=False)
     rows: list[tuple[np.ndarray, ...]] = field(init=False)
     """In each row an array for each field."""
+    _room: np.ndarray = field(init=False)
+    """What all of these are views of."""
 
     def __post_init__(self) -> None:
         layout = self.layout
-        room = np.empty(layout.rows * layout.row_bytes + _LINE, np.uint8)
-        begin = -room.ctypes.data % _LINE
-        self.memory = room[begin : begin + layout.rows * layout.row_bytes]
+        self._room = np.empty(layout.rows * layout.row_bytes + _LINE, np.uint8)
+        begin = -self._room.ctypes.data % _LINE
+        self.memory = self._room[begin : begin + layout.rows * layout.row_bytes]
         columns = [list(one.over(self.memory, layout.rows, layout.row_bytes)) for one in layout.fields.values()]
         self.rows = list(zip(*columns, strict=True))
-        self._room = room
 
     def copied(self, count: int) -> dict[int, np.ndarray]:
         """What is recorded of the first rows, by slot, in memory of its own."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -12,10 +14,17 @@ from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
 OPERATIONS = ["Add", "Subtract", "Multiply", "Maximum"]
 
 
+@dataclass
+class Drawn(Draft):
+    """A graph, and the two values that it gives."""
+
+    outputs: tuple[Ref, ...] = ()
+
+
 @st.composite
-def bodies(draw, depth: int = 0) -> Draft:
+def bodies(draw, depth: int = 0) -> Drawn:
     """A graph with two f32 Parameters and Results, some arithmetic, perhaps a loop or an If inside. Layer 0 and 1 are its Parameters."""
-    draft = Draft()
+    draft = Drawn()
     values = [draft.parameter("p", F32, ()), draft.parameter("q", F32, ())]
     for _ in range(draw(st.integers(1, 3))):
         kind = draw(st.sampled_from(["op", "op", "vector", "loop", "if"] if depth < 2 else ["op", "vector"]))
@@ -30,12 +39,12 @@ def bodies(draw, depth: int = 0) -> Draft:
             values.append(add_loop(draw, draft, draw(bodies(depth + 1)), one, other))
         else:
             values.append(add_if(draw, draft, draw(bodies(depth + 1)), draw(bodies(depth + 1)), one, other))
-    draft.outputs = (values[-1], draw(st.sampled_from(values)))  # type: ignore[attr-defined]
+    draft.outputs = (values[-1], draw(st.sampled_from(values)))
     return draft
 
 
-def add_loop(draw, outer: Draft, body: Draft, one: Ref, other: Ref) -> Ref:
-    first, second = body.outputs  # type: ignore[attr-defined]
+def add_loop(draw, outer: Draft, body: Drawn, one: Ref, other: Ref) -> Ref:
+    first, second = body.outputs
     # Values stay bounded, so that runs on different paths do not only compare infinities.
     small = body.op("Clamp", first, min="-2", max="2")
     again = body.result(body.op("Less", small, body.const(draw(st.sampled_from([-1.0, 0.5, 1.5, 9.0])))))
@@ -50,9 +59,9 @@ def add_loop(draw, outer: Draft, body: Draft, one: Ref, other: Ref) -> Ref:
     return outer.op("Add", outer.op("Clamp", made, min="-3", max="3"), outer.op("Clamp", total, min="-3", max="3"))
 
 
-def add_if(draw, outer: Draft, then: Draft, otherwise: Draft, one: Ref, other: Ref) -> Ref:
+def add_if(draw, outer: Draft, then: Drawn, otherwise: Drawn, one: Ref, other: Ref) -> Ref:
     condition = outer.op("Greater", one, outer.const(draw(st.sampled_from([-0.5, 0.0, 0.5]))))
-    results = [draft.result(draft.outputs[0]) for draft in (then, otherwise)]  # type: ignore[attr-defined]
+    results = [draft.result(draft.outputs[0]) for draft in (then, otherwise)]
     fed = [(1, Ref(0)), (2, Ref(1))]
     made = outer.region(
         "If", [condition, one, other], [branch("then", then, fed, results[:1]), branch("else", otherwise, fed, results[1:])], 1, opset=8
@@ -60,8 +69,8 @@ def add_if(draw, outer: Draft, then: Draft, otherwise: Draft, one: Ref, other: R
     return outer.op("Clamp", made, min="-3", max="3")
 
 
-def whole(draft: Draft) -> engine.Model:
-    for ref in draft.outputs:  # type: ignore[attr-defined]
+def whole(draft: Drawn) -> engine.Model:
+    for ref in draft.outputs:
         draft.result(ref)
     return draft.model()
 
