@@ -39,7 +39,7 @@ def test_one_answer_for_each_iteration(text: str, expected: object) -> None:
     answer = ask(finished("for_loop"), LOOP, text)
     assert answer.iterations == tuple(range(10))
     for iteration, number in enumerate(answer.numbers):
-        wanted = expected(known, iteration)  # type: ignore[operator]
+        wanted = expected(known, iteration)
         assert number is None if wanted is None else number == pytest.approx(wanted, rel=1e-5)
 
 
@@ -69,7 +69,7 @@ def test_what_is_wrong_is_one_sentence(text: str) -> None:
 def test_a_loop_that_never_ran_has_no_answer() -> None:
     debugger = finished("zero_iterations")
     loop = next(one.address for one in debugger.control_flow)
-    if debugger.record(loop).iterations == 0:  # type: ignore[union-attr]
+    if debugger.record(loop).iterations == 0:
         with pytest.raises(ExpressionError, match="no iteration"):
             ask(debugger, loop, "i")
 

@@ -22,7 +22,7 @@ def window(strides: list[int], begin: list[int], end: list[int], dilations: list
 
 
 def close(name: str, version: int, inputs: list[np.ndarray], attributes: dict[str, object], **more: object) -> None:
-    agree(name, version, inputs, attributes, rtol=1e-4, atol=3e-5, **more)  # type: ignore[arg-type]
+    agree(name, version, inputs, attributes, rtol=1e-4, atol=3e-5, **more)
 
 
 CONVOLUTIONS = [

@@ -24,7 +24,7 @@ def numbers(*shape: int) -> np.ndarray:
 
 
 def close(name: str, version: int, inputs: list[np.ndarray], attributes: dict[str, object], **more: object) -> None:
-    agree(name, version, inputs, attributes, **{"rtol": 1e-4, "atol": 2e-5, **more})  # type: ignore[arg-type]
+    agree(name, version, inputs, attributes, **{"rtol": 1e-4, "atol": 2e-5, **more})
 
 
 def weights(gates: int, directions: int, biases: int = 0) -> list[np.ndarray]:

@@ -216,7 +216,7 @@ def test_attributes_are_typed_and_frozen() -> None:
     assert value == f
     assert not value.flags.writeable
     with pytest.raises(TypeError):
-        node.attributes["value"] = 1  # type: ignore[index]
+        node.attributes["value"] = 1
 
 
 def test_onnx_models_are_not_written_as_ir(tmp_path: Path) -> None:

@@ -90,11 +90,11 @@ def test_weights_are_looked_for_beside_the_document_when_a_const_needs_them(tmp_
 
 
 def test_port_maps_of_a_loop() -> None:
-    (body,) = read_model(nested_loops(1).encode(), NESTED_WEIGHTS).graph.by_id[2].bodies  # type: ignore[index]
+    (body,) = read_model(nested_loops(1).encode(), NESTED_WEIGHTS).graph.by_id[2].bodies
     assert body.name == "body"
-    assert body.inputs == (InputMap(2, 0),)  # type: ignore[arg-type]
-    assert body.outputs == (OutputMap(3, 3), OutputMap(-1, 4, purpose="execution_condition"))  # type: ignore[arg-type]
-    assert body.back_edges == (BackEdge(3, 0),)  # type: ignore[arg-type]
+    assert body.inputs == (InputMap(2, 0),)
+    assert body.outputs == (OutputMap(3, 3), OutputMap(-1, 4, purpose="execution_condition"))
+    assert body.back_edges == (BackEdge(3, 0),)
 
 
 def test_three_hundred_loops_inside_each_other(tmp_path: Path) -> None:

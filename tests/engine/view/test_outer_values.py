@@ -77,7 +77,7 @@ def test_in_copies_there_is_one_beside_them() -> None:
     view = graph_view(model, folding)
     inside = [node for node in outer_boxes(view) if node.address.startswith("main/grow")]
     assert len(inside) == 4
-    beside = next(node for node in inside if view.by_id[node.cluster].kind == "loop")  # type: ignore[union-attr]
+    beside = next(node for node in inside if view.by_id[node.cluster].kind == "loop")
     assert [edge.kind for edge in view.edges if edge.source == beside.id] == ["data"] * 3
 
 

@@ -73,7 +73,7 @@ def test_a_batch_keeps_to_its_time_and_says_where_it_stops() -> None:
     began = time.perf_counter()
     short = batch(debugger, view, 0, seconds=0)
     assert time.perf_counter() - began < 1
-    assert len(short["frames"]) == 1  # type: ignore[arg-type]
+    assert len(short["frames"]) == 1
     assert batch(debugger, view, 10**9)["first"] == debugger.steps
 
 
@@ -84,7 +84,7 @@ def test_a_scout_tells_each_moment_as_it_is_when_it_is_new() -> None:
     debugger.breakpoints.add(f"{COLLATZ}[1]/body/equal")
     debugger.seek(4)
     part = batch(debugger, view, 3, seconds=60)
-    assert len(part["frames"]) == 2  # type: ignore[arg-type]
+    assert len(part["frames"]) == 2
     assert debugger.steps == 4, "nothing is computed for a stretch of what has run"
     sent = batch(scout, view, 5, seconds=60, further=True, breakpoints=list(debugger.breakpoints))
     assert scout.cursor.address == f"{COLLATZ}[1]/body/equal"
@@ -144,7 +144,7 @@ def test_a_folded_loop_draws_its_carried_number() -> None:
     assert found.points == (7, 57, 21, 100, 43, 14, 0)
     debugger.seek(f"{COLLATZ}[3]/body/equal")
     points, now, odd = overlay_at(debugger, view).sparks[box.id]
-    assert (len(points), now, odd) == (7, 0.5, None)  # type: ignore[arg-type]
+    assert (len(points), now, odd) == (7, 0.5, None)
 
 
 def test_the_first_number_that_is_none_is_marked() -> None:
@@ -164,7 +164,7 @@ def test_a_genealogy_is_shaded_by_distance() -> None:
     view = graph_view(debugger.model, Folding())
     steps = genealogy(debugger, f"{COLLATZ}[1]/body/equal")
     overlay = overlay_at(debugger, view, origins=steps)
-    shades = {view.by_id[id].address: text.split()[-1] for id, text in overlay.nodes.items() if "origin" in text}  # type: ignore[union-attr]
+    shades = {view.by_id[id].address: text.split()[-1] for id, text in overlay.nodes.items() if "origin" in text}
     assert shades[f"{COLLATZ}/body/equal"] == "origin-0"
     assert shades[f"{COLLATZ}/body/floor_mod"] == "origin-1"
     assert shades[f"{COLLATZ}/body/number"] == "origin-2"
