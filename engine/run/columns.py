@@ -12,8 +12,8 @@ import numpy as np
 from engine.run.derived import SMALL, Derived
 
 if TYPE_CHECKING:
-    from engine.run.ledger import IfTable
     from engine.run.rings import Ring
+    from engine.run.tapes import IfTable
 
 _FEW = 1024
 """Pending rows of numbers that are not worth packing yet."""

@@ -1,6 +1,6 @@
 """What needs no recording: all that is elementwise over recorded values is computed for thousands of iterations at once.
 
-That holds for values, and for the branch that an If takes where its condition follows from what is recorded.
+That holds for values, and for an If, its branch and all that is computed there, where everything follows from what is recorded.
 """
 
 from __future__ import annotations
@@ -17,18 +17,15 @@ from engine.run.plan import Branch, Counter, IfRegion, Instruction, LoopRegion, 
 
 SMALL = 512
 """Arrays of at most so many bytes are packed into one; larger ones are kept by reference."""
-_MOST_FOR_A_BRANCH = 8
-"""Instructions that are worth computing again only to know a branch."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """An If whose branch follows from its condition's column; and, where they follow too, all values in its branches."""
+    """An If whose branch follows from its condition's column, and all values in its branches too."""
 
     number: int
     """Of the instruction."""
     region: IfRegion
-    whole: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -84,8 +81,6 @@ class Derived:
     def _choose(self, choice: Choice, found: Found) -> bool:
         region, columns = choice.region, found.columns
         taken = found.taken[region.table] = columns[region.condition].reshape(-1).astype(bool)
-        if not choice.whole:
-            return True
         made: list[tuple[np.ndarray, list[np.ndarray]]] = []
         for branch, places in ((region.then, np.flatnonzero(taken)), (region.otherwise, np.flatnonzero(~taken))):
             inside = {slot: columns[source][places] for slot, source in branch.bindings if source in columns}
@@ -108,7 +103,7 @@ class Derived:
         for choice in self.choices:
             table = choice.region.table
             found.taken[table] = np.array([taken[table] for _, taken in each], bool)
-            for branch, way in ((choice.region.then, True), (choice.region.otherwise, False)) if choice.whole else ():
+            for branch, way in ((choice.region.then, True), (choice.region.otherwise, False)):
                 inside = [known for known, taken in each if taken[table] is way]
                 slots = [slot for instruction in branch.program.instructions for slot in instruction.outputs]
                 found.inside[branch.program.index] = {slot: [known[slot] for known in inside] for slot in slots}
@@ -126,12 +121,11 @@ class Derived:
                     _compute(step, known)
                     continue
                 taken[step.region.table] = bool(known[step.region.condition])
-                if step.whole:
-                    branch = step.region.then if taken[step.region.table] else step.region.otherwise
-                    known |= {slot: known[source] for slot, source in branch.bindings if source in known}
-                    for instruction in branch.program.instructions:
-                        _compute(instruction, known)
-                    known |= {slot: known[result] for slot, result in zip(step.region.outputs, branch.results, strict=False)}
+                branch = step.region.then if taken[step.region.table] else step.region.otherwise
+                known |= {slot: known[source] for slot, source in branch.bindings if source in known}
+                for instruction in branch.program.instructions:
+                    _compute(instruction, known)
+                known |= {slot: known[result] for slot, result in zip(step.region.outputs, branch.results, strict=False)}
         return known, taken
 
 
@@ -202,22 +196,25 @@ class _Deriving:
             self.exact.add(instruction.outputs[0])
 
     def _choice(self, number: int, region: IfRegion) -> None:
-        if region.condition not in self.exact or self.scalars.get(region.condition) != np.bool_:
-            self.known |= {slot for slot in region.outputs if slot in self.mine and self._is_small(slot)}
-            return
         before = dict(self.outer)
-        whole = bool(self.mine.issuperset(region.outputs)) and all(self._follows(branch) for branch in (region.then, region.otherwise))
-        if whole:
-            pairs = list(zip(region.then.results, region.otherwise.results, strict=True))
-            whole = all(self.scalars[one] == self.scalars[other] for one, other in pairs)
-        self.steps.append(Choice(number, region, whole))
-        if whole:
+        if self._is_whole(region):
+            self.steps.append(Choice(number, region))
             self.known |= set(region.outputs)
             return
         self.outer = before
         recorded = {slot for slot in region.outputs if slot in self.mine and self._is_small(slot)}
         self.known |= recorded
         self.exact |= recorded
+
+    def _is_whole(self, region: IfRegion) -> bool:
+        """Whether all that an If does can be derived."""
+        if region.condition not in self.exact or self.scalars.get(region.condition) != np.bool_ or not self.mine.issuperset(region.outputs):
+            return False
+        if not all(self._follows(branch) for branch in (region.then, region.otherwise)):
+            return False
+        return all(
+            self.scalars[one] == self.scalars[other] for one, other in zip(region.then.results, region.otherwise.results, strict=True)
+        )
 
     def _follows(self, branch: Branch) -> bool:
         """Whether all that a branch computes can be derived, and gives numbers."""
@@ -249,45 +246,24 @@ class _Deriving:
         return slot in self.scalars or _is_small(self.values[slot])
 
     def _worth_it(self) -> tuple[Instruction | Choice, ...]:
-        """The steps that give what is kept, and those that it takes to know a branch, if they are few and of numbers."""
+        """The steps that give what is kept."""
         wanted = set(self.mine)
         steps: list[Instruction | Choice] = []
         for step in reversed(self.steps):
-            if isinstance(step, Choice) and not step.whole:
-                chain = self._chain(step.region.condition)
-                if len(chain) > _MOST_FOR_A_BRANCH or not self.scalars.keys() >= chain:
-                    continue
-                wanted.add(step.region.condition)
-                steps.append(step)
-            elif isinstance(step, Choice) or not wanted.isdisjoint(_outputs(step)):
+            if isinstance(step, Choice) or not wanted.isdisjoint(step.outputs):
                 wanted.update(_inputs(step))
                 steps.append(step)
         return tuple(reversed(steps))
 
-    def _chain(self, slot: int) -> set[int]:
-        """Slots that are computed only to know this one."""
-        giving = {step.outputs[0]: step for step in self.steps if isinstance(step, Instruction)}
-        chain: set[int] = set()
-        waiting = [slot]
-        while waiting:
-            one = waiting.pop()
-            if one in giving and one not in chain and one not in self.mine:
-                chain.add(one)
-                waiting += giving[one].inputs
-        return chain
-
 
 def _outputs(step: Instruction | Choice) -> Sequence[int]:
-    if isinstance(step, Instruction):
-        return step.outputs
-    return step.region.outputs if step.whole else ()
+    return step.outputs if isinstance(step, Instruction) else step.region.outputs
 
 
 def _inputs(step: Instruction | Choice) -> list[int]:
     if isinstance(step, Instruction):
         return list(step.inputs)
-    bound = [source for branch in (step.region.then, step.region.otherwise) for _, source in branch.bindings] if step.whole else []
-    return [step.region.condition, *bound]
+    return [step.region.condition, *(source for branch in (step.region.then, step.region.otherwise) for _, source in branch.bindings)]
 
 
 def _is_small(value: Any) -> bool:

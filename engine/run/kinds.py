@@ -60,7 +60,7 @@ class Kinds:
 
     def _is_plain(self, instruction: Instruction) -> bool:
         return (
-            instruction.call is not None
+            instruction.kernel is not None
             and len(instruction.outputs) > 0
             and instruction.state is None
             and instruction.variable is None
@@ -91,8 +91,8 @@ class Kinds:
         elif len(known) == len(inputs) and instruction.moves and self.plan.constant_numbers.issuperset(instruction.inputs[1:]):
             yield from map(_kind, moved(instruction, known[0].zeros, self.values))
         elif len(known) == len(inputs) and into(instruction, known) is not None:
-            assert instruction.call is not None
-            yield _kind(instruction.call(*[kind.zeros for kind in known]))
+            assert instruction.kernel is not None
+            yield _kind(instruction.kernel(*[kind.zeros for kind in known]))
         else:
             address, layer = self.region.program.address, instruction.node.id
             for output in range(len(instruction.outputs)):
@@ -102,9 +102,9 @@ class Kinds:
                 yield Kind(inferred.element_type.dtype, inferred.shape.lengths)
 
     def _of_expression(self, instruction: Instruction, inputs: list[Kind]) -> Kind:
-        assert instruction.call is not None
+        assert instruction.kernel is not None
         with computing():
-            number = np.asarray(instruction.call(*[kind.dtype.type(1) for kind in inputs]))
+            number = np.asarray(instruction.kernel(*[kind.dtype.type(1) for kind in inputs]))
         return Kind(number.dtype, np.broadcast_shapes(*[kind.shape for kind in inputs]))
 
 
@@ -116,8 +116,8 @@ def into(instruction: Instruction, inputs: list[Kind]) -> Callable[..., Any] | N
 
 def moved(instruction: Instruction, first: np.ndarray, values: list[Any]) -> tuple[np.ndarray, ...]:
     """What an operation that moves elements makes of an array."""
-    assert instruction.call is not None
-    made = instruction.call(first, *[values[slot] for slot in instruction.inputs[1:]])
+    assert instruction.kernel is not None
+    made = instruction.kernel(first, *[values[slot] for slot in instruction.inputs[1:]])
     return tuple(np.asarray(one) for one in (made if instruction.several else (made,)))
 
 

@@ -18,6 +18,7 @@ from engine.ir.model import LOOP
 from engine.run.columns import Column, Rows
 from engine.run.derived import derived
 from engine.run.plan import IfRegion, LoopRegion, Plan, Program, Region
+from engine.run.tapes import IfTable
 
 ENDINGS = ("trip_count", "condition", "zero_trip_count", "initial_condition", "slices_exhausted", "limit", "error", "stopped")
 
@@ -28,30 +29,6 @@ class LoopTable:
 
     counts: list[int] = field(default_factory=list[int])
     endings: list[int] = field(default_factory=list[int])
-
-
-@dataclass(eq=False)
-class IfTable:
-    """The branch of each execution of one If: 1 then, 0 else."""
-
-    pending: list[int] = field(default_factory=list[int])
-    """The newest; appending to a list is the fastest there is."""
-    _packed: bytearray = field(default_factory=bytearray)
-
-    @property
-    def branches(self) -> bytearray:
-        """One byte for each execution."""
-        self.pack()
-        return self._packed
-
-    def pack(self) -> None:
-        """Turns the newest into bytes, which take an eighth of the room."""
-        self._packed += bytearray(self.pending)
-        self.pending.clear()
-
-    def append(self, taken: np.ndarray) -> None:
-        """Branches after the others: truth values."""
-        self.branches.extend(taken.tobytes())
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +107,7 @@ class Ledger:
         found = derived(region, values, scalars, kept)
         if found is None:
             return
-        within = [program.index for choice in found.choices if choice.whole for program in choice.region.programs]
+        within = [program.index for choice in found.choices for program in choice.region.programs]
         rows.inside = {index: self.rows[index] for index in within if index in self.rows}
         for one in (rows, *rows.inside.values()):
             one.pack(one.begun)
@@ -142,6 +119,12 @@ class Ledger:
         rows.inside = {index: self.rows[index] for index in within if index in self.rows}
         for one in rows.inside.values():
             one.recorded = {}
+
+    def tape(self, table: int) -> IfTable:
+        """What one If did."""
+        found = self.tables[table]
+        assert isinstance(found, IfTable)
+        return found
 
     def follows(self, program: Program, table: int) -> bool:
         """Whether the branches of an If need not be written down: they follow from what is recorded of the graph that it lies in."""
@@ -183,7 +166,7 @@ class Ledger:
             begun, loop = rows.begun, self._loops.get(index)
             rows.pack(begun if loop is None or begun == self._ended[loop] else begun - 1)
         for table in self.tables:
-            if isinstance(table, IfTable):
+            if isinstance(table, IfTable) and table.is_long:
                 table.pack()
         self.bytes = sum(rows.bytes for rows in self.rows.values())
         while self.bytes > self.record.budget_bytes:

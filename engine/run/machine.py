@@ -13,7 +13,7 @@ from engine.run import unwatched as generated
 from engine.run.changes import Changes
 from engine.run.endless import Watch
 from engine.run.execute import check_held, computing, describe, execute
-from engine.run.ledger import ENDINGS, NOTHING, IfTable, Ledger, LoopTable, Record
+from engine.run.ledger import ENDINGS, NOTHING, Ledger, LoopTable, Record
 from engine.run.limits import Control, Limits, Paused
 from engine.run.memory import keep_freed_memory
 from engine.run.plan import Branch, CallRegion, Concatenated, IfRegion, Instruction, LastValue, LoopRegion, Plan, Program, settle
@@ -132,9 +132,7 @@ class Machine:
                 self._enter_loop(frame, region)
             case IfRegion() as region:
                 taken = truth(self.values[region.condition])
-                table = self.ledger.tables[region.table]
-                assert isinstance(table, IfTable)
-                table.branches.append(taken)
+                self.ledger.tape(region.table).branches.append(taken)
                 self._enter_branch(region.then if taken else region.otherwise)
             case CallRegion() as region:
                 self._enter_branch(region.branch)

@@ -36,6 +36,18 @@ class Place:
     """``operation``, ``begin`` (of an iteration), ``boundary`` (between two) or ``join`` (of outputs after the last)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """An If of which generated code writes down only one branch."""
+
+    program: int
+    """The number of the body that it lies in, which is that of a loop."""
+    position: int
+    """Its instruction there."""
+    table: int
+    branch: int
+
+
 @dataclass(eq=False)
 class Loop:
     """The function of one loop nest, and the map from its lines and locals back to the plan."""
@@ -48,6 +60,7 @@ class Loop:
     """Slots that have no local variable."""
     scalars: tuple[tuple[int, int, np.dtype], ...] = ()
     """Recorded slots, with the numbers of their programs, that hold numbers of one type in every row."""
+    noted: tuple[Noted, ...] = ()
 
     def __call__(self, machine: Machine, frame: Frame) -> tuple[int, str, int]:
         """How many iterations ran, why it ended, and how many executions of bodies may still begin."""

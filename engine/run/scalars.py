@@ -88,11 +88,11 @@ class _Proof:
 
     def _compute(self, instruction: Instruction) -> None:
         types = [self.types.get(slot) for slot in instruction.inputs]
-        if instruction.call is None or None in types or not expression(instruction, self.values):
+        if instruction.kernel is None or None in types or not expression(instruction, self.values):
             return
         try:
             with computing():
-                made = np.asarray(instruction.call(*[dtype.type(1) for dtype in types if dtype is not None]))
+                made = np.asarray(instruction.kernel(*[dtype.type(1) for dtype in types if dtype is not None]))
         except (TypeError, ValueError):
             return
         if made.ndim == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from engine.errors import shorten
@@ -12,7 +13,7 @@ from engine.run.execute import describe
 from engine.run.ledger import can_prove_endless
 from engine.run.limits import Endless, Paused
 from engine.run.places import Loop
-from engine.run.plan import LoopRegion, Program
+from engine.run.plan import IfRegion, LoopRegion, Program
 from engine.run.regions import holds_loops
 from engine.run.restore import restore
 
@@ -45,6 +46,8 @@ def run(machine: Machine, frame: Frame, region: LoopRegion) -> None:
         ledger.derive(region, machine.values, source.scalars(machine.plan, region, machine.values))
     loop = source.loop(machine.plan, region, ledger, machine.values, machine.zeros, pulse)
     ledger.prove(loop.scalars, holds=True)
+    for noted in loop.noted:
+        ledger.tape(noted.table).note(noted.branch, frame.iteration if noted.program == region.program.index else 0)
     control.enter(sum(one.region is not None for one in machine.frames) - 1)
     try:
         _call(machine, frame, loop)
@@ -53,7 +56,19 @@ def run(machine: Machine, frame: Frame, region: LoopRegion) -> None:
             rows.leave_ring()
         ledger.prove(loop.scalars, holds=False)
         begun = {one.program.index: one.position + (one is not machine.frames[-1]) for one in machine.frames}
+        _tell_branches(machine, frame, loop, begun)
         ledger.catch_up(begun, machine.values)
+
+
+def _tell_branches(machine: Machine, frame: Frame, loop: Loop, begun: Mapping[int, int]) -> None:
+    """Generated code, which has noted one branch of an If, was left: how often did the If run?"""
+    iterations = {one.program.index: one.iteration for one in machine.frames}
+    for noted in loop.noted:
+        tape = machine.ledger.tape(noted.table)
+        if noted.program in begun:
+            tape.tell(iterations[noted.program] + (begun[noted.program] > noted.position))
+        elif noted.program == frame.program.index:
+            tape.end(frame.iteration + 1)
 
 
 def _call(machine: Machine, frame: Frame, loop: Loop) -> None:
@@ -72,10 +87,10 @@ def _call(machine: Machine, frame: Frame, loop: Loop) -> None:
     machine.control.leave(left, 0)
     if (rows := machine.ledger.rows.get(frame.program.index)) is not None:
         rows.flush()
+    frame.iteration, frame.position = count - 1, len(frame.program.instructions)
     try:
         machine.finish_loop(frame, count, ending)
     except Exception as error:
-        frame.iteration, frame.position = count - 1, len(frame.program.instructions)
         raise machine.failed(shorten(str(error), 400)) from error
 
 
@@ -105,6 +120,10 @@ def pulse(machine: Machine, frame: Frame | None, region: LoopRegion, done: int, 
             ledger.watch(region)
             raise Paused("watch", "")
         _look_for_repetition(machine, frame, region, iteration)
+    for number in region.program.regions:
+        inner = region.program.instructions[number].region
+        if isinstance(inner, IfRegion) and (tape := ledger.tape(inner.table)).is_long:
+            tape.tell(iteration)
     ledger.pack(all_of_it=False)
     control.check(ledger.bytes)
     control.look(left)

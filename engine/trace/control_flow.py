@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, overload
 
-from engine.run.ledger import ENDINGS, IfTable, LoopTable
+from engine.run.ledger import ENDINGS, LoopTable
 from engine.run.machine import Machine
 from engine.run.plan import Instruction, LoopRegion, Program, Region
+from engine.run.tapes import IfTable
 from engine.trace.timeline import Timeline
 
 Kind = Literal["Loop", "TensorIterator", "If", "Scan", "SequenceMap", "Function"]

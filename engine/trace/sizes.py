@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.run.ledger import IfTable, LoopTable
+from engine.run.ledger import LoopTable
 from engine.run.machine import Frame, Machine
 from engine.run.plan import IfRegion, LoopRegion, Program
+from engine.run.tapes import IfTable
 
 _WORTH_AN_INDEX = 16
 """Questions about executions of one If, after which its rows are counted for all of them at once."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import engine
+from engine.ir.element_type import ElementType
+from engine.ir.model import Port
+from engine.ir.shape import PartialShape
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
 
 OPERATIONS = ["Add", "Subtract", "Multiply", "Maximum"]
@@ -27,11 +30,14 @@ def bodies(draw, depth: int = 0) -> Drawn:
     draft = Drawn()
     values = [draft.parameter("p", F32, ()), draft.parameter("q", F32, ())]
     for _ in range(draw(st.integers(1, 3))):
-        kind = draw(st.sampled_from(["op", "op", "vector", "loop", "if"] if depth < 2 else ["op", "vector"]))
+        kind = draw(st.sampled_from(["op", "op", "constant", "vector", "loop", "if"] if depth < 2 else ["op", "constant", "vector"]))
         pick = st.sampled_from(values)
         one, other = draw(pick), draw(pick)
         if kind == "op":
             values.append(draft.op(draw(st.sampled_from(OPERATIONS)), one, other))
+        elif kind == "constant":
+            numbers = st.sampled_from([-1.0, 0.25, 2.0])
+            values.append(declared(draft, draw(st.sampled_from(OPERATIONS)), draft.const(draw(numbers)), draft.const(draw(numbers)), F32))
         elif kind == "vector":
             wide = draft.op("Multiply", one, draft.const([0.5, -0.25, 1.0]))
             values.append(draft.op("ReduceSum", wide, draft.const([0], I64), keep_dims="false"))
@@ -41,6 +47,13 @@ def bodies(draw, depth: int = 0) -> Drawn:
             values.append(add_if(draw, draft, draw(bodies(depth + 1)), draw(bodies(depth + 1)), one, other))
     draft.outputs = (values[-1], draw(st.sampled_from(values)))
     return draft
+
+
+def declared(draft: Draft, type: str, one: Ref, other: Ref, element_type: ElementType) -> Ref:
+    """An operation with the type and shape of its output: what it makes of constants can be kept."""
+    made = draft.op(type, one, other)
+    draft.nodes[made.layer] = replace(draft.nodes[made.layer], outputs=(Port(2, element_type, PartialShape.of(())),))
+    return made
 
 
 def add_loop(draw, outer: Draft, body: Drawn, one: Ref, other: Ref) -> Ref:
@@ -60,7 +73,8 @@ def add_loop(draw, outer: Draft, body: Drawn, one: Ref, other: Ref) -> Ref:
 
 
 def add_if(draw, outer: Draft, then: Drawn, otherwise: Drawn, one: Ref, other: Ref) -> Ref:
-    condition = outer.op("Greater", one, outer.const(draw(st.sampled_from([-0.5, 0.0, 0.5]))))
+    bound = outer.const(draw(st.sampled_from([-0.5, 0.0, 0.5])))
+    condition = declared(outer, "Greater", draw(st.sampled_from([one, one, outer.const(0.25)])), bound, BOOL)
     results = [draft.result(draft.outputs[0]) for draft in (then, otherwise)]
     fed = [(1, Ref(0)), (2, Ref(1))]
     made = outer.region(
@@ -89,6 +103,7 @@ def test_all_ways_through_a_run_agree(draft, inputs, data):
         if cursor.kind == "operation":
             values[cursor.address] = stepped.value(cursor.address)
     assert stepped.state == "finished"
+    engine.run(model, feeds)
     plain = engine.run(model, feeds)
     recorders = [engine.Record(), engine.Record(everything=True), engine.Record(budget_bytes=600)]
     for record in recorders:

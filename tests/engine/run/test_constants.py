@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 import engine
+from engine import build
 from engine.ir.element_type import ElementType
 from engine.ir.model import Port
 from engine.ir.shape import PartialShape
@@ -98,3 +99,22 @@ def test_custom_operations_are_called_in_every_run():
     for _ in range(3):
         session.run([])
     assert len(calls) == 3
+
+
+def test_proving_types_does_not_change_what_constants_give():
+    """Operations on constants are computed once; looking whether their values have one type must not count as computing."""
+    graph = build.Graph("constants")
+    x = graph.parameter("x", "f32", [])
+
+    def inner(j, v):
+        few = graph.constant(0) < graph.constant(7)
+        return j + 1, build.cond(few, lambda: v + 1.0, lambda: v - 1.0)
+
+    def outer(i, v):
+        _, added = build.while_loop(lambda j, _: j < i, inner, [graph.constant(0), v])
+        return i + 1, added
+
+    _, last = build.while_loop(lambda i, _: i < 6, outer, [graph.constant(1), x])
+    model = graph.model(last)
+    for _ in range(3):
+        assert engine.run(model, [np.float32(0)]).outputs[0] == 15.0

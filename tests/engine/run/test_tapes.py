@@ -1,0 +1,91 @@
+"""Which branch an If took, however it was written down: one by one, or only the iterations of the rarer branch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import engine
+from engine import build
+from engine.run.ledger import NOTHING
+from engine.run.tapes import IfTable
+
+
+@st.composite
+def executions(draw):
+    """The branches of some executions of one loop, and after how many iterations somebody asks."""
+    branches = draw(st.lists(st.booleans(), min_size=1, max_size=12))
+    return branches, draw(st.sets(st.integers(0, len(branches)), max_size=3))
+
+
+@given(st.lists(executions(), max_size=6), st.integers(0, 1), st.integers(0, 5), st.booleans())
+def test_notes_of_one_branch_tell_all_of_them(loops, noted, stepped, asks):
+    tape = IfTable()
+    expected: list[int] = []
+    for branches, pauses in loops:
+        first = min(stepped, len(branches))
+        tape.branches.extend(map(int, branches[:first]))
+        expected += map(int, branches[:first])
+        tape.note(noted, first)
+        for number, taken in enumerate(branches[first:], first):
+            if number in pauses:
+                tape.tell(number)
+                assert list(tape.branches) == expected
+            if taken == noted:
+                tape.notes.append(number)
+            expected.append(int(taken))
+        tape.end(len(branches))
+        if asks:
+            assert list(tape.branches) == expected
+            assert tape.rarer == (2 * sum(expected[-1024:]) < len(expected[-1024:]))
+    assert list(tape.branches) == expected
+
+
+def noted_in_the_middle() -> engine.Model:
+    """A loop in a loop: an If on each side of the inner loop, and one in it."""
+    graph = build.Graph("tapes")
+
+    def inner(i, v):
+        return i + 1, build.cond(v > 2.0, lambda: v - 2.0, lambda: v + 0.75)
+
+    def outer(i, v):
+        before = build.cond(v > 1.0, lambda: v * 0.5, lambda: v + 1.0)
+        _, after = build.while_loop(lambda i, v: i < 7, inner, [graph.constant(0), before])
+        return i + 1, build.cond(after < 1.5, lambda: after + 0.25, lambda: after)
+
+    x = graph.parameter("x", "f32", [])
+    _, last = build.while_loop(lambda i, v: i < 40, outer, [graph.constant(0), x])
+    return graph.model(last)
+
+
+def tapes(result: engine.Result) -> list[list[int]]:
+    return [list(table.branches) for table in result.machine.ledger.tables if isinstance(table, IfTable)]
+
+
+@pytest.mark.parametrize("most", [1, 5, 8, 9, 30, 100, 319])
+def test_a_run_that_pauses_has_told_each_branch_up_to_there(most):
+    model, inputs = noted_in_the_middle(), [np.float32(0)]
+    stepped = engine.Debugger(model, inputs, record=NOTHING)
+    paused = engine.Debugger(model, inputs, record=NOTHING, limits=engine.Limits(iterations=most))
+    while paused.state != "finished":
+        paused.run()
+        while stepped.steps < paused.steps:
+            stepped.step()
+        assert tapes(paused.result) == tapes(stepped.result)
+        assert paused.cursor.address == stepped.cursor.address
+    assert tapes(engine.run(model, inputs)) == tapes(stepped.result)
+
+
+@pytest.mark.parametrize("limit", [None, 45_000])
+def test_a_long_loop_packs_its_notes_while_it_runs(limit):
+    graph = build.Graph("long")
+    x = graph.parameter("x", "i64", [])
+    (last,) = build.while_loop(lambda v: v < 100_000, lambda v: build.cond(v % 2 < 1, lambda: v + 1, lambda: v + 1), [x])
+    debugger = engine.Debugger(graph.model(last), [np.int64(0)], record=NOTHING, limits=engine.Limits(iterations=limit))
+    while debugger.state != "finished":
+        debugger.run()
+        (tape,) = [table for table in debugger.machine.ledger.tables if isinstance(table, IfTable)]
+        assert len(tape.notes) <= 2**14
+    assert tapes(debugger.result) == [[1, 0] * 50_000]
