@@ -192,6 +192,25 @@ def test_a_move_that_was_not_heard_is_told_again(page: Page, server: str) -> Non
     expect(place(page)).to_contain_text("finished", timeout=LONG)
 
 
+def test_a_step_that_was_not_heard_is_told_again(page: Page, server: str) -> None:
+    """As when a word is lost between two drawings of a page: the picture is there at once, but Python knows nothing of it."""
+    canvas = open_sample(page, server, "collatz")
+    expect(canvas).to_have_attribute("data-step", "0", timeout=LONG)
+    page.wait_for_timeout(1500)
+    page.evaluate("""() => {
+      const canvas = globalThis[Symbol.for("loopscope.canvas")].canvases.get("canvas_graph");
+      const tell = canvas.setState;
+      window.lost = 0;
+      canvas.setState = () => { window.lost += 1; canvas.setState = tell; };
+    }""")
+    page.keyboard.press("ArrowRight")
+    expect(place(page)).to_contain_text("step 1")
+    assert page.evaluate("window.lost") == 1
+    page.keyboard.press("ArrowRight")
+    expect(place(page)).to_contain_text("step 2")
+    expect(canvas).to_have_attribute("data-step", "2")
+
+
 def test_buttons_may_be_pressed_as_fast_as_keys(page: Page, server: str) -> None:
     canvas = open_sample(page, server, "collatz")
     expect(canvas).to_have_attribute("data-step", "0", timeout=LONG)

@@ -8,7 +8,7 @@ const AROUND = 16; // of them before a step that somebody slides to
 const SHORT_RUN = 3000; // runs up to here are fetched along the way while somebody slides
 const IDLE = 350; // milliseconds of rest after which the steps around are fetched
 const LIGHT = 24; // steps that a stretch must hold at least for that: fewer cost more than they give
-const AGAIN = 1000; // milliseconds after which a move that nobody has confirmed is told again
+const AGAIN = 1000; // milliseconds after which a word that nobody has confirmed is told again
 const ECHO = 3000; // milliseconds after which Python's word counts again, whatever it says
 const KEYS = { Home: "restart", ArrowLeft: "back", ArrowRight: "step", o: "over", O: "over", ArrowDown: "into", ArrowUp: "out", "Shift+ArrowLeft": "previous", "Shift+ArrowRight": "next", End: "run" };
 const STEPS = { restart: -Infinity, back: -1, step: 1 }; // moves whose end is known without Python
@@ -160,9 +160,21 @@ class Playback {
     }
     this.reported = performance.now();
     this.pace.reported();
-    this.number();
+    this.send(step);
     if (last) this.await(this.count);
-    this.canvas.setState?.("step", { step, run: this.run, count: this.count, playing: Boolean(this.playing) });
+    if (last) this.late = setTimeout(() => this.repeat(), AGAIN);
+  }
+
+  send(step) {
+    this.canvas.setState?.("step", { step, run: this.run, count: this.number(), playing: Boolean(this.playing) });
+  }
+
+  /** Where a hand has led is told again while Python has not heard of it, as moves are; with a new number, or it would be no news. */
+  repeat() {
+    if (this.awaited !== this.count) return;
+    this.send(this.step);
+    this.awaited = this.count;
+    this.late = setTimeout(() => this.repeat(), AGAIN);
   }
 
   /** Python's words do not count until it has heard of that report. */
