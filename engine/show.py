@@ -18,7 +18,7 @@ import numpy as np
 from engine.debug.inputs import Inputs, bind
 from engine.errors import EngineError
 from engine.ir.element_type import ElementType
-from engine.ir.model import Model
+from engine.ir.model import Model, expect_model
 from engine.write import write_model
 
 _MODULE = "app.cli"
@@ -66,6 +66,7 @@ def show(model: Model, inputs: Inputs = None, *, wait: bool | None = None, brows
     prompt or in a notebook; what it gives back closes it). ``InputError`` when the inputs do not fit, ``WriteError`` for an ONNX model
     that was not read from a file, ``EngineError`` when the app is not installed.
     """
+    expect_model(model, "engine.show")
     if importlib.util.find_spec("app") is None or importlib.util.find_spec(_MODULE) is None:
         raise EngineError("the app is not there: install loopscope as a whole")
     folder = tempfile.TemporaryDirectory(prefix="loopscope-")

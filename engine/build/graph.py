@@ -43,7 +43,7 @@ class Graph:
     """
 
     def __init__(self, name: str = "model", *, catalogue: Catalogue = CATALOGUE) -> None:
-        self.name = name
+        self.name = checked_name(name, "the name of a graph") if name != "" else name
         self.catalogue = catalogue
         self._frames = [Frame(self, None, f"graph {name!r}")]
         self.calls: dict[FinishedGraph, tuple[str, ...]] = {}

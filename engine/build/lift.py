@@ -103,6 +103,8 @@ def _own_type(value: object, array: np.ndarray, what: str) -> ElementType:
             return ElementType.of(array)
     except KeyError:
         pass
+    if array.dtype == object and array.size and all(type(one) is int for one in array.reshape(-1).tolist()):
+        raise BuildError(f"{what} is {shorten(repr(value), 60)}: a whole number needs more than 64 bits")
     raise BuildError(
         f"{what} is {shorten(repr(value), 60)} ({type(value).__name__}), expected a Tensor of this graph, a number, or a numpy array"
     )

@@ -21,9 +21,9 @@ from engine.debug.scene import Scene, Status
 from engine.debug.session import place, start
 from engine.debug.stops import check_limits, matches, may_run_unwatched, stops
 from engine.debug.watches import Watches
-from engine.errors import AddressError, ValueUnavailable
+from engine.errors import AddressError, ValueUnavailable, shorten
 from engine.ir.address import Address
-from engine.ir.model import Model
+from engine.ir.model import Model, expect_model
 from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.run.ledger import Record
 from engine.run.limits import Limits
@@ -58,6 +58,7 @@ class Debugger:
         changes: Mapping[str, Any] | None = None,
         catalogue: Catalogue = CATALOGUE,
     ) -> None:
+        expect_model(model, "engine.Debugger")
         self.model = model
         self.plan = changing.bind(plan_of(model, catalogue), changes or {})
         self.breakpoints = Breakpoints(self.plan)
@@ -67,6 +68,11 @@ class Debugger:
         self._inputs = inputs
         self._seed = 0 if seed is None else seed
         self.restart()
+
+    def __repr__(self) -> str:
+        cursor = self.cursor
+        place = f"before {cursor.address}" if cursor.address else "at the end"
+        return f"<Debugger of {shorten(self.model.name)!r}, {self.state}: step {cursor.step:,}, {place}>"
 
     def restart(self) -> Cursor:
         """Back to the beginning, everything computed forgotten."""
@@ -137,6 +143,7 @@ class Debugger:
 
     @property
     def cursor(self) -> Cursor:
+        """The moment that is looked at: what runs next, and what ran last."""
         step = self.steps if self._past is None else self._past
         if self._past is None and self.machine.state == "finished":
             return Cursor(step, "", "finished", self._address_before(step))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -15,7 +15,7 @@ from engine.debug.result import Result
 from engine.debug.session import Session, stopped
 from engine.errors import AddressError, shorten
 from engine.ir.address import Address, labels
-from engine.ir.model import Graph, LayerId, Model, Source
+from engine.ir.model import Graph, LayerId, Model, Source, expect_model
 from engine.ir.prune import pruned
 from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.run.ledger import Record
@@ -59,9 +59,10 @@ def run(
     address with its iterations (``main/loop_7[2]/body/Add_3``; the last one where they are left out). ``AddressError`` for a fetch
     that names nothing or several tensors, ``ValueUnavailable`` for an iteration that did not run.
     """
+    expect_model(model, "engine.run")
     if fetches is None:
         return Session(model, catalogue=catalogue).run(inputs, limits=limits, seed=seed)
-    names = [fetches] if isinstance(fetches, str) else list(fetches)
+    names = _names(fetches)
     sources = {name: source for name in names if (source := _outermost(model.graph, name)) is not None}
     inner = {name: _owner(model.graph, name) for name in names if name not in sources}
     part = pruned(model, list(sources.items()), set(inner.values()))
@@ -77,6 +78,15 @@ def run(
         raise stopped(debugger.machine, debugger.failure or "", "limit" if debugger.state == "limit" else "error")
     found = dict(zip(sources, debugger.result.outputs, strict=True))
     return Fetched(debugger.machine, found | {name: owned(debugger.value(name)) for name in inner}, names)
+
+
+def _names(fetches: object) -> list[str]:
+    names = list[str]()
+    for one in [fetches] if isinstance(fetches, str) or not isinstance(fetches, Iterable) else fetches:
+        if not isinstance(one, str):
+            raise AddressError(f"fetches are tensor names, node names or addresses, as text, not {shorten(repr(one), 60)}")
+        names.append(one)
+    return names
 
 
 def _outermost(graph: Graph, name: str) -> Source | None:

@@ -146,7 +146,9 @@ def _cast(value: Any, element_type: ElementType | None) -> np.ndarray:
         return array
     if element_type is ElementType.STRING:
         return _strings(array)
-    if array.dtype.kind not in "biufV":
+    if array.dtype == np.dtype((np.void, dtype.itemsize)) and dtype.isbuiltin == 2:
+        return array.view(dtype)  # what files of numpy make of the narrow types that numpy itself lacks
+    if array.dtype.kind not in "biufV" or _is_record(array.dtype):
         raise ValueError(_no_numbers(array))
     if array.size == 0:
         return np.zeros(array.shape, dtype)
@@ -158,6 +160,11 @@ def _cast(value: Any, element_type: ElementType | None) -> np.ndarray:
     if not rounds and not _same_values(array, cast):
         raise ValueError(f"the cast from {array.dtype} would lose values")
     return cast
+
+
+def _is_record(dtype: np.dtype) -> bool:
+    """Whether an array holds numpy's records or raw bytes, and not one of our packed types, which are records too."""
+    return dtype.type is np.void and not any(dtype == one.dtype for one in ElementType)
 
 
 def _no_numbers(array: np.ndarray) -> str:

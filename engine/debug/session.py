@@ -9,8 +9,8 @@ import numpy as np
 
 from engine.debug.inputs import Inputs, bind
 from engine.debug.result import Result
-from engine.errors import RunStopped
-from engine.ir.model import Model
+from engine.errors import RunStopped, listed, shorten
+from engine.ir.model import Model, expect_model
 from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.run.ledger import NOTHING, Record
 from engine.run.limits import Limits, Paused
@@ -24,8 +24,12 @@ class Session:
     """Keeps the variables of ReadValue and Assign from one run to the next, until it is reset."""
 
     def __init__(self, model: Model, *, catalogue: Catalogue = CATALOGUE) -> None:
+        expect_model(model, "engine.Session")
         self._plan = plan_of(model, catalogue)
         self._variables: dict[int, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"<Session of {shorten(self._plan.model.name)!r}, variables that have a value: {listed(list(self.variables)) or 'none'}>"
 
     def reset(self) -> None:
         """Forgets all variables: the next run reads their initial values."""

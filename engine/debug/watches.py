@@ -31,6 +31,9 @@ class Watches:
         self._next = 1
         self._shapes: dict[int, tuple[int, ...]] = {}
 
+    def __repr__(self) -> str:
+        return f"<watches: {', '.join(f'{id} {one.text}' for id, one in self._items.items()) or 'none'}>"
+
     def add(self, expression: str) -> int:
         """Watches an expression from now on; gives its id. ``ExpressionError`` when it is outside the language."""
         self._items[self._next] = parse(expression)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from os import PathLike
 from types import MappingProxyType
 from typing import ClassVar, Literal, NamedTuple, NewType
 
@@ -262,6 +263,13 @@ class Model:
     def outputs(self) -> tuple[Signature, ...]:
         """In document order of the Result layers."""
         return tuple(_result_signature(self.graph, node) for node in self.graph.results)
+
+
+def expect_model(given: object, taker: str) -> None:
+    """``TypeError`` when what ``taker`` gets is no Model, such as the path of one."""
+    if not isinstance(given, Model):
+        read = "engine.read_model(path) reads one" if isinstance(given, (str, bytes, PathLike)) else "a graph's model() makes one"
+        raise TypeError(f"{taker} takes a Model, not {type(given).__name__}: {read}")
 
 
 def _parameter_signature(node: Node) -> Signature:

@@ -65,11 +65,15 @@ CATEGORIES: Mapping[str, tuple[Operation, ...]] = {
 _OPSET = re.compile(r"opset([1-9]\d{0,3})")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Catalogue:
     """Operations by name."""
 
     categories: Mapping[str, tuple[Operation, ...]]
+
+    def __repr__(self) -> str:
+        """Short: it stands in the signatures of what takes a catalogue."""
+        return f"<{type(self).__name__} of {sum(map(len, self.categories.values()))} operation versions>"
 
     @cached_property
     def _by_name(self) -> Mapping[str, tuple[Operation, ...]]:

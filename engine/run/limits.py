@@ -6,6 +6,8 @@ import threading
 import time
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from engine.errors import InputError
 
 
@@ -23,8 +25,8 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("iterations", "seconds", "memory_bytes"):
             bound = getattr(self, name)
-            if bound is not None and not bound >= 0:
-                raise InputError(f"the limit of {name} is {bound}: a number from 0 on is expected, or None for no bound")
+            if bound is not None and not (isinstance(bound, (int, float, np.number)) and bound >= 0):
+                raise InputError(f"the limit of {name} is {bound!r}: a number from 0 on is expected, or None for no bound")
 
 
 class Paused(Exception):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from engine.errors import WriteError
-from engine.ir.model import Model
+from engine.ir.model import Model, expect_model
 from engine.write.document import document
 from engine.write.weights import WeightsWriter
 
@@ -22,6 +22,7 @@ def write_model(model: Model, path: str | os.PathLike[str]) -> None:
 
     ``WriteError`` when the model cannot be an IR (ONNX models, names that XML cannot hold, edges to nothing), or the files not written.
     """
+    expect_model(model, "engine.write_model")
     target = Path(path)
     if target.suffix != ".xml":
         raise WriteError(f"the path is {str(target)!r}, expected one that ends with .xml: the weights go beside it, to a .bin file")

@@ -185,3 +185,16 @@ def test_numpys_own_spelling_of_operators():
     for mine, theirs in zip(run_both(x.graph.model(made), [feed]).outputs, expected, strict=True):
         np.testing.assert_array_equal(mine, theirs)
     assert len(x) == 3
+
+
+def test_a_name_of_a_graph_is_text():
+    with pytest.raises(BuildError, match=r"^the name of a graph is 3, expected text"):
+        build.Graph(3)
+
+
+def test_a_whole_number_has_64_bits():
+    graph = build.Graph("g")
+    with pytest.raises(BuildError, match=r"^the constant is 1180591620717411303424: a whole number needs more than 64 bits$"):
+        graph.constant(2**70)
+    with pytest.raises(BuildError, match=r"^for_loop\(\): count is .*: a whole number needs more than 64 bits$"):
+        build.for_loop(2**70, lambda i, v: v, [graph.parameter("x", "f32", [])])

@@ -1,0 +1,98 @@
+"""The engine's door: what newcomers hand over by mistake is told in a sentence, and what they print says what it is."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+import engine
+from engine import build
+
+
+def halving() -> engine.Model:
+    x = build.Graph("halve").parameter("x", "f32", [])
+    (last,) = build.while_loop(lambda v: v > 1, lambda v: v / 2, [x])
+    return x.graph.model({"last": last})
+
+
+TAKERS = {
+    "engine.run": lambda given, folder: engine.run(given, [100]),
+    "engine.Debugger": lambda given, folder: engine.Debugger(given, [100]),
+    "engine.Session": lambda given, folder: engine.Session(given),
+    "engine.write_model": lambda given, folder: engine.write_model(given, folder / "model.xml"),
+    "engine.show": lambda given, folder: engine.show(given, wait=False, browser=False),
+}
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+def test_a_path_or_a_graph_is_no_model(taker, tmp_path):
+    with pytest.raises(TypeError, match=rf"^{taker} takes a Model, not str: engine\.read_model\(path\) reads one$"):
+        TAKERS[taker]("model.xml", tmp_path)
+    with pytest.raises(TypeError, match=rf"^{taker} takes a Model, not Graph: a graph's model\(\) makes one$"):
+        TAKERS[taker](build.Graph("g"), tmp_path)
+
+
+@pytest.mark.parametrize("fetches", [3, [3], ["x", None]])
+def test_fetches_are_text(fetches):
+    with pytest.raises(engine.AddressError, match=r"^fetches are tensor names, node names or addresses, as text, not (3|None)$"):
+        engine.run(halving(), [100], fetches)
+
+
+def test_a_tensor_of_the_builder_is_no_fetch():
+    x = build.Graph("g").parameter("x", "f32", [])
+    with pytest.raises(engine.AddressError, match=r"as text, not <Tensor 'x' f32\[\]>$"):
+        engine.run(halving(), [100], [x])
+
+
+@pytest.mark.parametrize("bound", ["10", -1, float("nan"), [1]])
+@pytest.mark.parametrize("name", ["iterations", "seconds", "memory_bytes"])
+def test_a_limit_is_a_number(name, bound):
+    with pytest.raises(engine.InputError, match=f"^the limit of {name} is .*: a number from 0 on is expected, or None for no bound$"):
+        engine.Limits(**{name: bound})
+
+
+def test_what_is_printed_says_what_it_is():
+    model = halving()
+    debugger = engine.Debugger(model, [100])
+    assert repr(debugger) == "<Debugger of 'halve', paused: step 0, before main/while%2FGreater>"
+    assert repr(debugger.watches) == "<watches: none>"
+    debugger.watches.add("Divide * 2")
+    assert repr(debugger.watches) == "<watches: 1 Divide * 2>"
+    debugger.run()
+    assert repr(debugger) == "<Debugger of 'halve', finished: step 23, at the end>"
+    assert repr(engine.run(model, [100])) == "<Result of 'halve', finished: 1 output>"
+    assert repr(engine.Session(model)) == "<Session of 'halve', variables that have a value: none>"
+
+
+@pytest.mark.parametrize("call", [engine.run, engine.Debugger, engine.Session, build.Graph])
+def test_signatures_can_be_read(call):
+    """``help(engine.run)`` shows one line of arguments, not the catalogue of all operations."""
+    assert len(str(inspect.signature(call))) < 500
+
+
+@pytest.mark.parametrize("element_type", ["bf16", "f8e4m3", "f8e8m0", "f4e2m1", "i4", "u4", "u2"])
+def test_narrow_types_come_back_from_a_file_of_numpy(element_type, tmp_path):
+    """Such a file keeps their bytes and forgets their type, which the model's input knows."""
+    x = build.Graph("same").parameter("x", element_type, [2])
+    model = x.graph.model({"same": build.ops.reshape(x, [2, 1], special_zero=False)})
+    array = np.array([1, 1], engine.ElementType(element_type).dtype)
+    np.savez(tmp_path / "in.npz", x=array)
+    with np.load(tmp_path / "in.npz") as stored:
+        (same,) = engine.run(model, {"x": stored["x"]}).outputs
+    assert same.tobytes() == array.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (np.zeros((), [("a", "i4")]), r"\[\('a', '<i4'\)\] is no number"),
+        (np.zeros((), "V4"), r"\|V4 is no number"),
+        (np.zeros((), "V8"), r"\|V8 is no number"),
+    ],
+)
+def test_records_and_raw_bytes_are_no_numbers(given, said):
+    x = build.Graph("same").parameter("x", "i64", [])
+    with pytest.raises(engine.InputError, match=f"^input 'x' takes i64: {said}$"):
+        engine.run(x.graph.model({"same": x + 0}), [given])
