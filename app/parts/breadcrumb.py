@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 import engine
 from app import actions, markup
 from app.session import Session
 from app.wording import name_of
+from engine.debug.cursor import OpenGraph
 from engine.ir.address import ROOT, decode
 from engine.view.boxes import short_name
 
@@ -19,24 +22,43 @@ _STATES = {
     "endless": ("never ends", "warn"),
 }
 
+_SEPARATOR = ' <span class="sep">&rsaquo;</span> '
+DEEP, OUTERMOST = 4, 2
+"""A nest of more open bodies is told by so many of the outermost graphs and by the two innermost ones."""
+LONGEST = 2000
+"""Characters that are told of a nest to who points at it."""
+
 
 def show(session: Session) -> None:
     debugger = session.debugger
     if debugger is None:
         return
     cursor = debugger.cursor
-    crumbs = ['<span class="name">main</span>']
-    for frame in debugger.frames()[1:]:
-        owner, _, body = frame.address.rpartition("/")
-        name = decode(owner.rpartition("/")[2].partition("[")[0])
-        where = body if frame.iteration is None else f"iteration {frame.iteration + 1:,}{_of(frame.bound)}"
-        crumbs.append(f'<span class="name">{markup.text(name, 40)}</span> {markup.chip(where, "live")}')
     at_frontier = cursor.step == debugger.steps
     state, kind = _STATES["endless" if debugger.endless else debugger.state] if at_frontier else ("looking back", "")
-    separator = ' <span class="sep">&rsaquo;</span> '
     steps = f"step {cursor.step:,}" + ("" if at_frontier else f" of {debugger.steps:,}")
     when = f'{markup.chip(state, kind)} <span class="quiet steps">{steps}</span>'
-    markup.show(f'<div class="crumbs">{when} {separator.join(crumbs)} <span class="ahead">{_ahead(cursor)}</span></div>')
+    markup.show(f'<div class="crumbs">{when} {_nest(debugger.frames())} <span class="ahead">{_ahead(cursor)}</span></div>')
+
+
+def _nest(frames: Sequence[OpenGraph]) -> str:
+    """The open bodies, outermost first; of a deep nest those around the innermost ones are left out, and told to who points at them."""
+    whole = [_words(frame) for frame in frames[1:]]
+    told = markup.text(" › ".join(f"{name} {where}" for name, where in whole), LONGEST)
+    crumbs = ['<span class="name">main</span>']
+    crumbs += [f'<span class="name">{markup.text(name, 40)}</span> {markup.chip(where, "live")}' for name, where in whole]
+    outer, inner = crumbs[:-1], crumbs[-1]
+    if len(whole) > DEEP:
+        outer[OUTERMOST:-1] = [f'<span class="quiet">&hellip; {len(outer) - OUTERMOST - 1:,} more</span>']
+    around = f'<span class="outer"><span>{_SEPARATOR.join(outer)}</span></span>{_SEPARATOR}' if outer else ""
+    return f'<span class="nest" title="{told}">{around}{inner}</span>'
+
+
+def _words(frame: OpenGraph) -> tuple[str, str]:
+    """What a body belongs to, and which branch or iteration of that is open."""
+    owner, _, body = frame.address.rpartition("/")
+    where = body if frame.iteration is None else f"iteration {frame.iteration + 1:,}{_of(frame.bound)}"
+    return decode(owner.rpartition("/")[2].partition("[")[0]), where
 
 
 def way_out(session: Session) -> None:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 from playwright.sync_api import Locator, Page, expect
+
+import engine
+from engine import build
 
 LONG = 30_000
 """Milliseconds that a page may take to open on a busy machine."""
@@ -26,3 +32,18 @@ def open_sample(page: Page, server: str, name: str, **address: str) -> Locator:
 def place(page: Page) -> Locator:
     """The line that says where the run stands."""
     return page.locator(".st-key-place")
+
+
+def nest(folder: Path, depth: int) -> Path:
+    """A model file whose loops are so deep in each other; the outermost and the innermost one have three iterations each."""
+    graph = build.Graph(f"nest of {depth}")
+
+    def level(number: int, carried: Any) -> Any:
+        if number > depth:
+            return carried + 1.0
+        count = 3 if number in (1, depth) else 1
+        return build.for_loop(count, lambda i, inner: [level(number + 1, inner)], [carried], name=f"loop_at_level_{number}")[0]
+
+    path = folder / f"nest{depth}.xml"
+    engine.write_model(graph.model({"last": level(1, graph.parameter("x", "f32", []))}), path)
+    return path

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.app.browsing import LONG, open_sample
+from tests.app.browsing import LONG, nest, open_address, open_sample
 
 pytestmark = pytest.mark.browser
 LOOP, DIVISORS = "main/for_each_candidate", "main/for_each_candidate/body/try_each_divisor"
@@ -67,6 +69,30 @@ def test_where_the_head_is_in_sight_nothing_sticks_and_a_click_leads_to_it(page:
     assert frame is not None
     assert view is not None
     assert (frame["x"] > view["x"], frame["y"] > view["y"]) == (True, True)
+
+
+DOUBLED = """canvas => {
+  const stuck = [...canvas.querySelectorAll('.stuck')].filter((e) => e.querySelector('b').textContent)
+    .map((e) => ({ id: e.dataset.frame, area: e.getBoundingClientRect() }));
+  const heads = [...canvas.querySelectorAll('.head')];
+  const seen = heads.filter((e) => getComputedStyle(e.querySelector('.frame-title')).visibility === 'visible');
+  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  return seen.flatMap((head) => {
+    const area = head.querySelector('.frame-title').getBoundingClientRect();
+    return stuck.filter((one) => one.id === head.dataset.frame || meet(one.area, area)).map((one) => [head.dataset.frame, one.id]);
+  });
+}"""
+
+
+@pytest.mark.parametrize("depth", [6, 40])
+def test_in_a_deep_nest_no_head_is_there_twice_or_below_another(page: Page, server: str, tmp_path: Path, depth: int) -> None:
+    canvas = open_address(page, f"{server}/?model={nest(tmp_path, depth)}&step=60")
+    expect(canvas.locator(".stuck").first).to_be_visible()
+    for zoom in (0.7, 1.0, 1.3, 1.9):
+        for part in (-0.1, 0.05, 0.3):
+            for above in (-90.0, -20.0, 40.0):
+                beside(canvas, "main/loop_at_level_1/body/loop_at_level_2/body/loop_at_level_3", zoom=zoom, part=part, above=above)
+                assert canvas.evaluate(DOUBLED) == [], (zoom, part, above)
 
 
 def test_the_state_alone_sticks_where_the_title_is_in_sight(page: Page, server: str) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+import engine
 from sample_models import FOLDER
-from tests.app.browsing import CANVAS, LONG, open_sample, place
+from tests.app.browsing import CANVAS, LONG, nest, open_address, open_sample, place
 
 pytestmark = pytest.mark.browser
 SCREENS = [(1280, 800), (1920, 1080)]
@@ -38,6 +40,28 @@ def test_the_picture_stays_where_it_is_while_stepping(page: Page, server: str, w
         page.keyboard.press("ArrowRight")
         expect(place(page)).to_contain_text(f"step {step}")
         assert canvas.bounding_box() == before
+
+
+@pytest.mark.parametrize("width", [900, 1280, 1920])
+def test_the_innermost_loop_of_a_deep_nest_is_in_sight(page: Page, server: str, tmp_path: Path, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    innermost_body = "main/" + "/".join(f"loop_at_level_{level}[{level // 40}]/body" for level in range(1, 41))
+    model = nest(tmp_path, 40)
+    step = engine.Debugger(engine.read_model(model), [1]).seek(innermost_body).step
+    open_address(page, f"{server}/?model={model}&step={step}")
+    innermost = page.locator(".nest > .chip")
+    expect(innermost).to_have_text("iteration 2 of 3")
+    expect(page.locator(".nest > .name")).to_have_text("loop_at_level_40")
+    expect(page.locator(".nest")).to_contain_text("37 more")
+    expect(page.locator(".nest")).to_have_attribute("title", re.compile("loop_at_level_17 iteration 1 of 1"))
+    line = page.locator(".crumbs").bounding_box()
+    assert line is not None
+    for part in (innermost, page.locator(".nest > .name"), page.locator(".crumbs .ahead")):
+        box = part.bounding_box()
+        assert box is not None
+        assert line["x"] <= box["x"]
+        assert box["x"] + box["width"] <= line["x"] + line["width"] + 1
+    assert innermost.evaluate("e => e.getBoundingClientRect().right <= e.parentElement.getBoundingClientRect().right + 1")
 
 
 def test_the_row_of_the_moment_is_in_sight(page: Page, server: str) -> None:

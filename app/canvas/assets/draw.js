@@ -83,7 +83,7 @@ function drawFrame(id, cluster, box, layers, parts) {
   head.append(header);
   layers.heads.append(head);
   const titleWidth = 20 + buttons.length * 21 + cluster.title.length * 8.2 + cluster.name.length * 7;
-  parts.set(id, { group, head, base: `frame ${cluster.kind}`, state, header, box, titleWidth, stateEnd, told: "", at: { x: box.x + box.width / 2, y: box.y + 20 }, width: 60, height: 30 });
+  parts.set(id, { group, head, title, base: `frame ${cluster.kind}`, state, header, box, titleWidth, stateEnd, told: "", at: { x: box.x + box.width / 2, y: box.y + 20 }, width: 60, height: 30 });
 }
 
 /** What can be done with a frame, from right to left. */

@@ -1,7 +1,10 @@
 // Heads of frames that are larger than the view: what a frame is and how far it is stays in sight, at the edge of its visible part.
 
-const HEAD = { top: 5, bottom: 28, letter: 8.2, row: 26, edge: 6, apart: 10, least: 72, high: 110, most: 3 };
+const HEAD = { top: 5, bottom: 28, letter: 8.2, name: 7, indent: 24, row: 26, edge: 6, apart: 10, least: 72, high: 110, most: 3 };
 const STATE = 280; // what a state may take of a line
+
+/** About what a head takes that sticks; nothing of the page is read for it. */
+const widthOf = ({ cluster, part }) => 36 + (cluster.title.length + cluster.name.length + part.told.length) * 5.6;
 
 class Heads {
   constructor(stage) {
@@ -51,13 +54,23 @@ class Heads {
       if (frame.outer) frame.outer.below = Math.max(frame.outer.below, below);
     }
     let used = 0;
+    this.lying = [];
     for (const frame of this.frames) {
       const stuck = this.stick(frame, camera);
       if (stuck) this.put(used++, stuck, frame);
-      const covers = Boolean(stuck) && !stuck.title;
-      if (frame.covers !== covers) frame.part.header.classList.toggle("covered", (frame.covers = covers));
+      this.cover(frame, stuck);
     }
     while (this.pool.length > used) this.pool.pop().element.remove();
+  }
+
+  /** What a head says that sticks is not said by the frame's own head as well. */
+  cover(frame, stuck) {
+    const { header, title } = frame.part;
+    const covers = [Boolean(stuck), Boolean(stuck?.title)];
+    [header, title].forEach((words, k) => {
+      if (frame.covers?.[k] !== covers[k]) words.classList.toggle("covered", covers[k]);
+    });
+    frame.covers = covers;
   }
 
   /** Where a frame lies in the view, and whether its title and its state are out of sight. */
@@ -70,7 +83,8 @@ class Heads {
     const seen = Math.min(right, view.width) - Math.max(left, 0) > HEAD.least && Math.min(bottom, view.height) - Math.max(top, 0) > HEAD.high;
     const wide = (30 + frame.cluster.title.length * HEAD.letter) * k;
     const end = x + (stateEnd + MARGIN) * k;
-    Object.assign(frame, { left, right, bottom, upper, lower, seen, below: 0 });
+    const named = Math.min(right, left + wide + frame.cluster.name.length * HEAD.name * k);
+    Object.assign(frame, { left, right, bottom, upper, lower, titled: left + HEAD.indent * k, named, seen, below: 0 });
     frame.away = seen && this.isAway(camera, left + 14 * k, Math.min(right, left + wide), upper, lower);
     frame.stateAway = seen && Boolean(told) && this.isAway(camera, end - stateWidth * k, end, upper, lower);
   }
@@ -85,8 +99,7 @@ class Heads {
   stick(frame, { view, tools }) {
     const { outer, seen, upper, lower } = frame;
     frame.stack = outer?.stack ?? HEAD.edge;
-    const covered = outer?.stuck && upper < frame.stack - HEAD.edge && lower > 0;
-    frame.stuck = seen && (frame.away || covered) && frame.below < HEAD.most;
+    frame.stuck = seen && (frame.away || this.isCovered(frame)) && frame.below < HEAD.most;
     const beside = view.width - tools.width - 2 * HEAD.apart;
     const under = tools.height + 2 * HEAD.apart;
     if (!frame.stuck) {
@@ -98,7 +111,15 @@ class Heads {
     if (beside - left < HEAD.least) top = Math.max(top, under);
     if (top > Math.min(frame.bottom, view.height) - HEAD.row) return null;
     frame.stack = top + HEAD.row;
-    return { left, top, width: Math.min(frame.right - HEAD.edge, top < under ? beside : view.width - HEAD.edge) - left, title: true };
+    const width = Math.min(frame.right - HEAD.edge, top < under ? beside : view.width - HEAD.edge) - left;
+    this.lying.push({ left, right: left + Math.min(width, widthOf(frame)), top, bottom: frame.stack - HEAD.edge / 2 });
+    return { left, top, width, title: true };
+  }
+
+  /** Whether a head that sticks lies on the title of a frame. */
+  isCovered({ titled, named, upper, lower }) {
+    const title = { left: titled, right: named, top: upper, bottom: lower };
+    return this.lying.some((one) => overlap(one, title));
   }
 
   put(at, { left, right, top, width, title }, { id, cluster, part }) {
