@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import engine
 from app import actions, markup
@@ -13,16 +14,25 @@ from app.session import current
 from app.wording import path_words
 from engine.errors import EngineError
 from engine.explain.origin import Step, genealogy
+from engine.explain.parts import Part
 from engine.ir.address import Address
+from engine.view.preview import value_preview
 
 KEY = "origin"
 MOST = 60
 DEEPEST = 9
 
-Found = tuple[int, str, Step | None, str]
-"""Depth, role, the step (None where it is shown further up), address."""
+Found = tuple[int, str, Step | None, str, Part | None]
+"""Depth, role, the step (None where it is shown further up), address and part."""
 
-_KINDS: Mapping[str, str] = {"back edge": "back", "initial value": "back", "branch": "branch", "condition": "branch"}
+_KINDS: Mapping[str, Literal["back", "branch"]] = {
+    "back edge": "back",
+    "initial value": "back",
+    "assigned": "back",
+    "branch": "branch",
+    "condition": "branch",
+    "trip count": "branch",
+}
 
 
 def show(debugger: engine.Debugger, address: str) -> None:
@@ -35,7 +45,7 @@ def show(debugger: engine.Debugger, address: str) -> None:
     rows = tree(steps)
     lines = [_line(debugger, *row) for row in rows]
     inputs = [step for step in steps if step.operation == "Parameter" and not step.links]
-    told = ", ".join(_name(step.address) for step in inputs[:4])
+    told = ", ".join(list(dict.fromkeys(_name(step.address) for step in inputs))[:4])
     markup.show(
         f"{markup.section('Where did this come from?')}"
         + (f'<span class="quiet">In the end from the inputs {markup.text(told, 160)}.</span>' if told and len(steps) < MOST * 2 else "")
@@ -52,37 +62,45 @@ def steps_to(debugger: engine.Debugger, address: str) -> tuple[Step, ...]:
 
 def tree(steps: Sequence[Step]) -> list[Found]:
     """A genealogy as an indented list, each value once with what it was made from; at most ``MOST`` lines."""
-    by_address = {step.address: step for step in steps}
+    known = {(step.address, step.part): step for step in steps}
+    going_on = {value for value, step in known.items() if step.links}
     rows: list[Found] = []
-    seen: set[str] = set()
-    waiting: list[tuple[int, str, str]] = [(0, "", steps[0].address)] if steps else []
+    seen: set[tuple[str, Part | None]] = set()
+    waiting: list[tuple[int, str, tuple[str, Part | None]]] = [(0, "", value) for value in list(known)[:1]]
     while waiting and len(rows) < MOST:
-        depth, role, address = waiting.pop()
-        step = by_address.get(address) if address not in seen else None
-        rows.append((depth, role, step, address))
-        seen.add(address)
+        depth, role, value = waiting.pop()
+        step = known.get(value) if value not in seen else None
+        rows.append((depth, role, step, *value))
+        seen.add(value)
         if step is not None and depth < DEEPEST:
             # What continues a chain comes last, so that short sides are read first.
-            links = sorted(step.links, key=lambda link: bool(by_address.get(link.address) and by_address[link.address].links))
-            waiting += [(depth + 1, link.role, link.address) for link in reversed(links)]
+            links = sorted(step.links, key=lambda link: (link.address, link.part) in going_on)
+            waiting += [(depth + 1, link.role, (link.address, link.part)) for link in reversed(links)]
     return rows
 
 
-def _line(debugger: engine.Debugger, depth: int, role: str, step: Step | None, address: str) -> chain.Line:
-    shown = _name(address)
+def _line(debugger: engine.Debugger, depth: int, role: str, step: Step | None, address: str, part: Part | None) -> chain.Line:
+    shown = f"{_name(address)}{part or ''}"
     around = " › ".join(path_words(address)[1:-1])
     kind = step.operation if step else "see above" if role else ""
-    detail = " · ".join(part for part in (kind, around if depth == 0 or role != "operand" else "") if part)
-    colour = _KINDS.get(role, "")
+    detail = " · ".join(filter(None, (kind, around if depth == 0 or role != "operand" else "")))
     return chain.Line(
         shown,
         "" if role == "operand" else role,
         detail,
-        preview(debugger, address),
+        preview(debugger, address) if part is None else _preview(debugger, address, part),
         depth,
-        "back" if colour == "back" else "branch" if colour == "branch" else "",
-        address,
+        _KINDS.get(role, ""),
+        f"{address}{part or ''}",
     )
+
+
+def _preview(debugger: engine.Debugger, address: str, part: Part) -> str:
+    """A part of a value in a few characters; empty when there is no value."""
+    try:
+        return value_preview(debugger.value(address)[part.place if len(part.ranges) > 1 else slice(*part.ranges[0])])
+    except EngineError:
+        return ""
 
 
 def _name(address: str) -> str:

@@ -5,7 +5,7 @@ Only where every operation on the way works on each element alone, so that a col
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -268,16 +268,15 @@ class Columns:
     def _computed(self, instruction: Instruction) -> Column | None:
         operands = [self._found.get(one) for one in instruction.inputs]
         known = [one for one in operands if one is not None]
-        if len(known) < len(operands) or not known or not _is_of_each_element(instruction, known):
+        if len(known) < len(operands) or not known or not is_of_each_element(instruction, [one.values for one in known]):
             return None
-        call = instruction.kernel if self.debugger.plan.changed else instruction.call
-        assert call is not None
+        assert instruction.kernel is not None
         rank = max(np.ndim(one.values) - one.varies for one in known)
         shape = np.broadcast_shapes(*(np.shape(one.values)[one.varies :] for one in known))
         size = int(np.prod(shape, initial=1))
         if size > _LARGEST_ROW or size * len(self.rows) > _MOST_ELEMENTS:
             return None
-        made = call(*(_lifted(one, rank) for one in known))
+        made = instruction.kernel(*(_lifted(one, rank) for one in known))
         if not any(one.varies for one in known):
             return self._same(made)
         return Column(made, True) if np.shape(made) == (len(self.rows), *shape) else None
@@ -336,12 +335,13 @@ def _roles(region: LoopRegion, slot: int) -> Iterator[Carried | Counter | Sliced
             yield source
 
 
-def _is_of_each_element(instruction: Instruction, operands: list[Column]) -> bool:
+def is_of_each_element(instruction: Instruction, operands: Sequence[Any]) -> bool:
+    """Whether an operation makes each element of its output from the elements of its operands that broadcast to it."""
     if instruction.several or instruction.state is not None or instruction.variable is not None:
         return False
     if instruction.symbol:
         return True
-    dtypes = {np.asarray(one.values).dtype for one in operands}
+    dtypes = {np.asarray(one).dtype for one in operands}
     if instruction.float_symbol and len(dtypes) == 1 and dtypes.pop().char in "fd":
         return True
     way = instruction.node.attributes.get("auto_broadcast", "numpy")

@@ -1,20 +1,35 @@
-"""Where a value came from: back through operations, back edges, slices and branches to inputs and constants."""
+"""Where a value came from: back through operations, back edges, slices, branches and variables to inputs and constants."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from engine.debug.changes import is_changed
 from engine.debug.debugger import Debugger
 from engine.debug.names import value_names
 from engine.errors import AddressError
+from engine.explain.crossing import Pieces, pieces, read_part
+from engine.explain.parts import Index, Part, behind, moves, part_of
+from engine.explain.variables import Writers, writes
 from engine.ir.address import Address
-from engine.run.plan import ABSENT, Concatenated, IfRegion, LoopRegion, Program
+from engine.run.plan import ABSENT, Branch, CallRegion, Concatenated, IfRegion, LoopRegion, Program
 
 Role = Literal[
-    "operand", "back edge", "initial value", "slice", "invariant", "branch", "last value", "concatenated", "condition", "trip count"
+    "operand",
+    "back edge",
+    "initial value",
+    "slice",
+    "invariant",
+    "branch",
+    "call",
+    "last value",
+    "concatenated",
+    "assigned",
+    "condition",
+    "trip count",
 ]
 BY_HAND = "changed by you"
 _MOST_PIECES = 64
@@ -22,10 +37,12 @@ _MOST_PIECES = 64
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One value that another was made from."""
+    """One value that another was made from, or that decided how often a loop ran."""
 
     address: str
     role: Role
+    part: Part | None = None
+    """What was taken of it; None for all of it, or where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,32 +57,38 @@ class Step:
     """Steps from the value that was asked about."""
     left_out: int = 0
     """Of a concatenated value: earlier pieces that are not among the links."""
+    part: Part | None = None
+    """The part of the value that this is about; None for all of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A slot of one row."""
+    """A slot of one row, and a part of its value; None for all of it."""
 
     program: Program
     row: int
     slot: int
+    part: Part | None = None
 
 
-def genealogy(debugger: Debugger, address: str, most: int = 500) -> tuple[Step, ...]:
+def genealogy(debugger: Debugger, address: str, most: int = 500, *, part: Index = ()) -> tuple[Step, ...]:
     """The values that the value at an address depends on, nearest first, at most so many.
 
-    ``AddressError`` or ``ValueUnavailable`` when the value does not exist.
+    ``part`` asks about some of its elements: ``(2, slice(0, 4))`` as in ``value[2, 0:4]``. What decided how often a loop ran is behind
+    what the loop gave; a condition that is a Const is not told, since it decided nothing.
+    ``AddressError`` or ``ValueUnavailable`` when the value does not exist, ``EngineError`` when it has no such part.
     """
     walk = Walk(debugger)
     start = walk.place(address)
+    start = replace(start, part=part_of(walk.value(start), part))
     distance = {start: 0}
-    waiting = [start]
+    waiting = deque([start])
     steps: list[Step] = []
     while waiting and len(steps) < most:
-        place = waiting.pop(0)
+        place = waiting.popleft()
         links = list(walk.links(place))
-        told = tuple(Link(walk.address(one), role) for one, role in links)
-        steps.append(Step(walk.address(place), walk.operation(place), told, distance[place], walk.left_out(place)))
+        told = tuple(Link(walk.address(one), role, one.part) for one, role in links)
+        steps.append(Step(walk.address(place), walk.operation(place), told, distance[place], walk.left_out(place), place.part))
         for one, _ in links:
             if one not in distance:
                 distance[one] = distance[place] + 1
@@ -80,6 +103,7 @@ class Walk:
         self.debugger = debugger
         self.timeline = debugger.timeline
         self._names: dict[int, Mapping[int, str]] = {}
+        self._writers = Writers(debugger)
 
     def place(self, address: str) -> Place:
         debugger = self.debugger
@@ -105,87 +129,178 @@ class Walk:
             return place.program.instructions[number].node.type
         return "Parameter" if place.slot in set(place.program.parameters.values()) else "Const"
 
+    def value(self, place: Place) -> Any:
+        """As the run holds it, the whole of it; None for an input that is left out."""
+        if place.slot == ABSENT:
+            return None
+        return self.debugger.values.get(self.timeline, place.program, place.row, place.slot)
+
     def links(self, place: Place) -> Iterator[tuple[Place, Role]]:
-        """What a value was made from; nothing where it was set by hand."""
-        if is_changed(self.debugger, place.program, place.row, place.slot):
+        """What a value was made from, and what decided how often a loop ran; nothing where it was set by hand."""
+        if not self._is_changed(place):
+            yield from self.made_of(place)
+            yield from self._decided_by(place)
+
+    def made_of(self, place: Place) -> Iterator[tuple[Place, Role]]:
+        """What a value was made from, and the condition of the If that chose it; nothing where it was set by hand."""
+        if self._is_changed(place):
             return
         number = place.program.producer.get(place.slot)
         if number is None:
             yield from self._parameter_links(place)
             return
-        instruction = place.program.instructions[number]
-        match instruction.region:
+        match place.program.instructions[number].region:
             case None:
-                for slot in dict.fromkeys(instruction.inputs):
-                    if slot != ABSENT:
-                        yield Place(place.program, place.row, slot), "operand"
+                yield from self._operands(place, number)
             case LoopRegion() as region:
                 yield from self._loop_links(place, region)
             case IfRegion() as region:
                 program, row = self.timeline.steps.branch(region, place.row)
                 branch = region.then if program is region.then.program else region.otherwise
-                yield Place(program, row, branch.results[region.outputs.index(place.slot)]), "branch"
+                yield Place(program, row, branch.results[region.outputs.index(place.slot)], place.part), "branch"
                 yield Place(place.program, place.row, region.condition), "condition"
-            case _ as region:
-                yield Place(region.branch.program, place.row, region.branch.results[region.outputs.index(place.slot)]), "branch"
+            case CallRegion() as region:
+                result = region.branch.results[region.outputs.index(place.slot)]
+                yield Place(region.branch.program, place.row, result, place.part), "call"
 
     def left_out(self, place: Place) -> int:
         """How many pieces of a concatenated value are too many to be links."""
         number = place.program.producer.get(place.slot)
         region = place.program.instructions[number].region if number is not None else None
-        if not isinstance(region, LoopRegion) or is_changed(self.debugger, place.program, place.row, place.slot):
+        if not isinstance(region, LoopRegion) or self._is_changed(place):
             return 0
-        first, end = self.timeline.executions.rows_of(region, place.row)
-        is_joined = any(isinstance(output, Concatenated) and output.slot == place.slot for output in region.outputs)
-        return max(0, end - first - _MOST_PIECES) if is_joined else 0
+        joined = self._pieces(place, region)
+        return 0 if joined is None else max(0, len(joined.rows) - _MOST_PIECES)
+
+    def _is_changed(self, place: Place) -> bool:
+        return is_changed(self.debugger, place.program, place.row, place.slot)
+
+    # -- operations -----------------------------------------------------------------------------------------------
+
+    def _operands(self, place: Place, number: int) -> Iterator[tuple[Place, Role]]:
+        program, row = place.program, place.row
+        instruction = program.instructions[number]
+        if instruction.variable is not None:
+            yield from self._of_variable(place, number)
+            return
+        operands = [Place(program, row, slot) for slot in instruction.inputs]
+        if place.part is None and not moves(instruction):
+            yield from ((one, "operand") for one in dict.fromkeys(operands) if one.slot != ABSENT)
+            return
+        output = instruction.outputs.index(place.slot)
+        taken = behind(instruction, [self.value(one) for one in operands], self.value(place), output, place.part)
+        yield from dict.fromkeys((replace(operands[one], part=part), "operand") for one, part in taken)
+
+    def _of_variable(self, place: Place, number: int) -> Iterator[tuple[Place, Role]]:
+        """An Assign hands its input on; a ReadValue what the last Assign before it wrote, which is its input whatever came out of it."""
+        program, row = place.program, place.row
+        writer = None if writes(program, number) else self._writers.before(program, row, number)
+        if writer is None:
+            for slot in program.instructions[number].inputs[:1]:
+                yield Place(program, row, slot, place.part), "operand"
+            return
+        program, row, number = writer
+        instruction = program.instructions[number]
+        told = [Place(program, row, slot, place.part) for slot in (*instruction.outputs[:1], instruction.inputs[0])]
+        yield next(one for one in told if one is told[-1] or not self._is_changed(one)), "assigned"
+
+    # -- loops ----------------------------------------------------------------------------------------------------
 
     def _loop_links(self, place: Place, region: LoopRegion) -> Iterator[tuple[Place, Role]]:
         output = next(one for one in region.outputs if one.slot == place.slot)
         first, end = self.timeline.executions.rows_of(region, place.row)
-        if first == end:
-            initial = None if isinstance(output, Concatenated) else output.initial
-            if initial is not None:
-                yield Place(place.program, place.row, initial), "initial value"
-        elif isinstance(output, Concatenated):
-            for row in range(max(first, end - _MOST_PIECES), end):
-                yield Place(region.program, row, output.result), "concatenated"
-        else:
-            yield Place(region.program, end - 1, output.result), "last value"
+        joined = self._pieces(place, region)
+        if joined is not None:
+            for row in joined.rows[-_MOST_PIECES:]:
+                yield Place(region.program, row, output.result, joined.part_at(row)), "concatenated"
+        elif first < end:
+            yield Place(region.program, end - 1, output.result, place.part), "last value"
+        elif not isinstance(output, Concatenated) and output.initial is not None:
+            yield Place(place.program, place.row, output.initial, place.part), "initial value"
+
+    def _pieces(self, place: Place, region: LoopRegion) -> Pieces | None:
+        """What a concatenated value was joined from; None where it is none."""
+        output = next(one for one in region.outputs if one.slot == place.slot)
+        if not isinstance(output, Concatenated):
+            return None
+        rows = range(*self.timeline.executions.rows_of(region, place.row))
+        return pieces(self.debugger, region, output, rows, place.part if rows else None)
+
+    def _decided_by(self, place: Place) -> Iterator[tuple[Place, Role]]:
+        """What decided how often a loop ran: of what it gave the trip count and the conditions; of a condition the one before it."""
+        number = place.program.producer.get(place.slot)
+        region = place.program.instructions[number].region if number is not None else None
+        if isinstance(region, LoopRegion):
+            yield from self._decided_loop(place, region)
+        parent = place.program.parent
+        around = parent.instructions[place.program.owner].region if parent is not None else None
+        if isinstance(around, LoopRegion) and place.slot == around.condition_result and self._may_vary(place, around):
+            _, iteration = self.timeline.executions.parent_row(place.program, place.row)
+            if iteration:
+                yield Place(place.program, place.row - 1, place.slot), "condition"
+
+    def _decided_loop(self, place: Place, region: LoopRegion) -> Iterator[tuple[Place, Role]]:
+        if region.trip_count is not None:
+            yield Place(place.program, place.row, region.trip_count), "trip count"
+        if region.condition is not None:
+            initial = Place(place.program, place.row, region.condition)
+            if not self.is_fixed(initial):
+                yield initial, "condition"
+        first, end = self.timeline.executions.rows_of(region, place.row)
+        ended_by = self.debugger.control_flow.record_of(region, place.row, "").ended_by
+        last = end - 1 if ended_by == "condition" else end - 2
+        if region.condition_result is not None and last >= first:
+            condition = Place(region.program, last, region.condition_result)
+            if not self.is_fixed(condition):
+                yield condition, "condition"
+
+    def _may_vary(self, place: Place, region: LoopRegion) -> bool:
+        """Whether a value of a body may be another in each iteration."""
+        return not self.is_fixed(place) and place.slot not in {parameter for parameter, _ in region.invariants}
+
+    def is_fixed(self, place: Place) -> bool:
+        """Whether a value is a Const, and not set by hand."""
+        made = place.slot in place.program.producer or place.slot in place.program.parameter_slots
+        return not made and not self._is_changed(place)
+
+    # -- Parameters -----------------------------------------------------------------------------------------------
 
     def _parameter_links(self, place: Place) -> Iterator[tuple[Place, Role]]:
         program = place.program
-        if program.parent is None or place.slot not in set(program.parameters.values()):
+        if program.parent is None or place.slot not in program.parameter_slots:
             return
         outer_row, iteration = self.timeline.executions.parent_row(program, place.row)
+        outer = Place(program.parent, outer_row, ABSENT, place.part)
         match program.parent.instructions[program.owner].region:
             case LoopRegion() as region:
-                found = self._loop_parameter(place, region, iteration or 0)
+                yield from self._loop_parameter(place, outer, region, iteration or 0)
             case IfRegion() as region:
-                branch = region.then if program is region.then.program else region.otherwise
-                found = next(((source, "branch") for parameter, source in branch.bindings if parameter == place.slot), None)
-            case _:
-                found = None
-        if found is None:
-            return
-        slot, role = found
-        if role == "initial value" and slot not in program.parent.owned:
-            return  # the condition that an ONNX Loop leaves out: true, and made by nothing
-        if role == "back edge":
-            yield Place(program, place.row - 1, slot), role
-        else:
-            yield Place(program.parent, outer_row, slot), role
+                yield from _bound(place, outer, region.then if program is region.then.program else region.otherwise, "branch")
+            case CallRegion() as region:
+                yield from _bound(place, outer, region.branch, "call")
+            case None:
+                return
 
-    @staticmethod
-    def _loop_parameter(place: Place, region: LoopRegion, iteration: int) -> tuple[int, Role] | None:
+    def _loop_parameter(self, place: Place, outer: Place, region: LoopRegion, iteration: int) -> Iterator[tuple[Place, Role]]:
         for carried in region.carried:
-            if carried.parameter == place.slot:
-                if iteration:
-                    return carried.result, "back edge"
-                return None if carried.initial is None else (carried.initial, "initial value")
+            if carried.parameter != place.slot:
+                continue
+            if iteration:
+                yield replace(place, row=place.row - 1, slot=carried.result), "back edge"
+            elif carried.initial is not None and carried.initial in outer.program.owned:
+                yield replace(outer, slot=carried.initial), "initial value"
+            # Else nothing made it: zeros, or the condition that an ONNX Loop leaves out, which is true.
         for sliced in region.sliced:
             if sliced.parameter == place.slot:
-                return sliced.source, "slice"
-        for parameter, source in region.invariants:
+                source = replace(outer, slot=sliced.source)
+                yield replace(source, part=read_part(region, sliced, self.value(source), iteration, place.part)), "slice"
+        for parameter, slot in region.invariants:
             if parameter == place.slot:
-                return source, "invariant"
-        return None
+                yield replace(outer, slot=slot), "invariant"
+
+
+def _bound(place: Place, outer: Place, branch: Branch, role: Role) -> Iterator[tuple[Place, Role]]:
+    """What a Parameter of a branch or a function was given; nothing where nothing is fed."""
+    for parameter, slot in branch.bindings:
+        if parameter == place.slot and slot != ABSENT:
+            yield replace(outer, slot=slot), role

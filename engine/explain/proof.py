@@ -120,7 +120,7 @@ class _Prover:
 
     def _of_parameter(self, truth: _Truth) -> tuple[Fact | None, list[tuple[Place, int]]]:
         place = truth.place
-        source, role = next(iter(self.walk.links(place)), (None, None))
+        source, role = next(iter(self.walk.made_of(place)), (None, None))
         if source is None or role is None:
             return (None if truth.depth else self._fact(truth, self._shown(place, truth.at), ())), []
         if role == "slice":
@@ -141,7 +141,7 @@ class _Prover:
     def _of_region(self, truth: _Truth, instruction: Instruction) -> tuple[Fact, list[tuple[Place, int]]]:
         place, region = truth.place, instruction.region
         value = self._truth(place, truth.at)
-        links = list(self.walk.links(place))
+        links = list(self.walk.made_of(place))
         if isinstance(region, LoopRegion) and any(
             output.slot == place.slot and isinstance(output, Concatenated) for output in region.outputs
         ):

@@ -18,9 +18,11 @@ _ARRIVES: Mapping[Role, frozenset[EdgeKind]] = {
     "slice": frozenset({"input_map"}),
     "invariant": frozenset({"input_map", "data"}),
     "branch": frozenset({"merge", "input_map"}),
+    "call": frozenset({"merge", "input_map", "output_map"}),
     "last value": frozenset({"output_map"}),
     "concatenated": frozenset({"output_map"}),
-    "condition": frozenset({"condition"}),
+    "assigned": frozenset(),
+    "condition": frozenset({"condition", "start", "again"}),
     "trip count": frozenset({"trip_count"}),
 }
 """The lines on which a value of each role arrives."""
@@ -99,8 +101,8 @@ class _Lighting:
         return node.kind in ("result", "stub")
 
     def _arrival(self, made: ViewNode, role: Role) -> ViewNode:
-        """Where a value of this role arrives: a condition at the header of its If."""
-        header = self.view.node_of.get(made.address.partition(":")[0]) if role == "condition" else None
+        """Where a value of this role arrives: what decides at the header of its If or loop."""
+        header = self.view.node_of.get(made.address.partition(":")[0]) if role in ("condition", "trip count") else None
         return header or made
 
     def _box(self, address: str) -> ViewNode | None:

@@ -21,11 +21,11 @@ Visit = Callable[..., AppTest]
 def test_each_value_is_unfolded_once_and_lies_below_what_it_made() -> None:
     debugger = finished("for_loop")
     rows = origin.tree(genealogy(debugger, "main/for_each_year[3]/body/next_balance"))
-    unfolded = [address for _, _, step, address in rows if step is not None]
+    unfolded = [(address, part) for _, _, step, address, part in rows if step is not None]
     assert len(unfolded) == len(set(unfolded))
     assert rows[0][0] == 0
     assert all(depth <= before[0] + 1 for before, (depth, *_) in itertools.pairwise(rows))
-    assert "back edge" in {role for _, role, _, _ in rows}
+    assert "back edge" in {role for _, role, *_ in rows}
 
 
 def test_a_long_genealogy_is_cut() -> None:
@@ -47,6 +47,14 @@ def test_the_inspector_tells_where_a_value_came_from(opened: Visit) -> None:
     rows = sent(app, "origin")["rows"]
     assert rows[0]["title"] == "next_sentence_probability"
     assert any(row["role"] == "back edge" for row in rows)
+
+
+def test_the_inspector_names_and_shows_the_part_that_an_iteration_read(opened: Visit) -> None:
+    app = opened(model="sample:walking_backwards", node="main/from_last_to_first/body/worth_now", step="9")
+    app.segmented_control("inspector_view").set_value("Origin").run()
+    rows = sent(app, "origin")["rows"]
+    read = [(row["title"], row["value"]) for row in rows if row["role"] == "slice"]
+    assert read[0] == ("rewards[2]", "[1] 0.0")
 
 
 def test_the_inspector_tells_the_difference_to_another_iteration(opened: Visit) -> None:

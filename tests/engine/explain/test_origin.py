@@ -68,7 +68,7 @@ def test_slices_lead_to_the_tensor_that_they_are_cut_from():
     debugger = run(main.model(), np.float32([[1], [2], [3]]))
     label = debugger.control_flow[0].address
     step = genealogy(debugger, f"{label}[1]/body/part", 1)[0]
-    assert [(link.address, link.role) for link in step.links] == [("main/x", "slice")]
+    assert [(link.address, link.role, str(link.part)) for link in step.links] == [("main/x", "slice", "[1]")]
 
 
 def test_pieces_that_are_too_many_are_counted():
@@ -89,7 +89,7 @@ def test_what_was_not_computed_came_from_nowhere():
 
 def test_a_loop_of_zero_iterations_hands_on_its_initial_value():
     step = genealogy(run(walk(outer_trips=0), np.float32(1)), "main/outer", 1)[0]
-    assert [(link.address, link.role) for link in step.links] == [("main/double", "initial value")]
+    assert [(link.address, link.role) for link in step.links] == [("main/double", "initial value"), ("main/const_3", "trip count")]
 
 
 def test_the_tape_of_an_if():

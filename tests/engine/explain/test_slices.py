@@ -1,0 +1,258 @@
+"""The dynamic slice: what a value came from, held against runs in which one thing more is changed, element by element."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import engine
+from engine.errors import EngineError
+from engine.explain.export import computed
+from engine.explain.origin import Step, genealogy
+from engine.explain.parts import Index, part_of
+from tests.engine.debug.test_two_speeds import bodies, whole
+from tests.engine.drafts import BOOL, F32, I64, Draft, loop, tensor_iterator
+from tests.engine.read.onnx_models import read
+
+SLOW = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+FEEDS = st.tuples(st.floats(-2, 2, width=32), st.floats(-2, 2, width=32))
+
+
+def ran(model: engine.Model, *inputs: object, **options: object) -> engine.Debugger:
+    debugger = engine.Debugger(model, list(inputs), **options)
+    debugger.run()
+    assert debugger.state == "finished", debugger.failure
+    return debugger
+
+
+@SLOW
+@given(draft=bodies(), inputs=FEEDS, data=st.data())
+def test_what_changes_a_value_is_behind_it(draft, inputs, data):
+    model, feeds = whole(draft), [np.float32(value) for value in inputs]
+    debugger = ran(model, *feeds)
+    places = list(computed(debugger))
+    if not places:
+        return
+    asked = data.draw(st.sampled_from(places[:1] + places))
+    behind = {step.address for step in genealogy(debugger, asked, 100_000)}
+    for address in data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=8)):
+        was = debugger.value(address)
+        changed = ~was if was.dtype == bool else was + data.draw(st.sampled_from([1, -1, 5]))
+        other = engine.Debugger(model, feeds, changes={address: changed}, limits=engine.Limits(iterations=500))
+        other.run()
+        try:
+            now = other.value(asked)
+        except EngineError:  # it is not there any more: what is about its being there is not about its value
+            continue
+        if not np.array_equal(debugger.value(asked), now, equal_nan=True):
+            assert address in behind
+
+
+# -- parts --------------------------------------------------------------------------------------------------------
+
+
+def reached(steps: Sequence[Step], address: str, shape: tuple[int, ...]) -> set[tuple[int, ...]]:
+    """The elements of a value that a genealogy has."""
+    own = [step.part for step in steps if step.address == address]
+    every = itertools.product(*map(range, shape))
+    return {index for index in every if any(part is None or part.holds(index) for part in own)}
+
+
+def moved_by(model: engine.Model, x: np.ndarray, asked: str) -> dict[tuple[int, ...], np.ndarray]:
+    """For each element of the input, which elements of a value change when it is changed."""
+    was = ran(model, x).value(asked)
+    found = {}
+    for one in np.ndindex(x.shape):
+        other = x.copy()
+        other[one] += 1000
+        found[one] = ran(model, other).value(asked) != was
+    return found
+
+
+def walked(length: int, size: int, *, backwards: bool, reverse: bool, axis: int, kind: str) -> engine.Model:
+    """Parts of x [length, length] along an axis, negated and joined; then moved on by one operation."""
+    main, body = Draft(), Draft()
+    part_shape = (size, length) if axis == 0 else (length, size)
+    x, part = main.parameter("x", F32, (length, length)), body.parameter("part", F32, part_shape)
+    out = body.result(body.op("Negative", part, name="minus"))
+    way = {
+        "axis": axis,
+        "part_size": size,
+        "stride": -size if backwards else size,
+        "start": -1 if backwards else 0,
+        "end": 0 if backwards else -1,
+    }
+    put = {
+        "axis": axis,
+        "part_size": size,
+        "stride": -size if reverse else size,
+        "start": -1 if reverse else 0,
+        "end": 0 if reverse else -1,
+    }
+    made = tensor_iterator(main, body, sliced=[(x, part, way)], joined=[(out, put)])
+    main.result(MOVES[kind](main, made, x))
+    return main.model()
+
+
+MOVES = {
+    "nothing": lambda main, made, x: made,
+    "transposed": lambda main, made, x: main.op("Transpose", made, main.const([1, 0], I64), name="y"),
+    "joined": lambda main, made, x: main.op("Concat", x, made, axis="1", name="y"),
+    "gathered": lambda main, made, x: main.op("Gather", made, main.const([2, 0], I64), main.const(1, I64), opset=8, name="y"),
+    "reshaped": lambda main, made, x: main.op("Reshape", made, main.const([-1], I64), special_zero="false", name="y"),
+    "added": lambda main, made, x: main.op("Subtract", made, x, name="y"),
+    "row added": lambda main, made, x: main.op(
+        "Subtract", made, main.op("Gather", x, main.const([1], I64), main.const(0, I64), opset=8), name="y"
+    ),
+    "scattered": lambda main, made, x: main.op(
+        "ScatterUpdate",
+        x,
+        main.const([0], I64),
+        main.op("Gather", made, main.const([3], I64), main.const(0, I64), opset=8),
+        main.const(0, I64),
+        opset=3,
+        name="y",
+    ),
+    "split": lambda main, made, x: main.op("Split", made, main.const(0, I64), num_splits="2", outputs=2, name="y"),
+    "chosen": lambda main, made, x: main.op("Select", main.const([True, False, True, False], BOOL), made, x, name="y"),
+    "summed": lambda main, made, x: main.op("ReduceSum", made, main.const([1], I64), keep_dims="true", name="y"),
+}
+
+
+@pytest.mark.parametrize("kind", MOVES)
+@pytest.mark.parametrize(("backwards", "reverse"), [(False, False), (False, True), (True, False), (True, True)])
+@pytest.mark.parametrize(("axis", "size"), [(0, 1), (0, 2), (1, 1)])
+def test_an_element_leads_to_the_elements_that_it_was_made_of(kind, backwards, reverse, axis, size):
+    model = walked(4, size, backwards=backwards, reverse=reverse, axis=axis, kind=kind)
+    x = np.arange(16, dtype=np.float32).reshape(4, 4) + 1
+    debugger = ran(model, x)
+    names = [node.name for node in model.graph.nodes if node.name == "y" or node.type == "TensorIterator"]
+    asked = f"main/{names[-1]}"
+    for place in [asked, *([f"{asked}:1"] if kind == "split" else [])]:
+        shape, moved = debugger.value(place).shape, moved_by(model, x, place)
+        for index in ((0,) * len(shape), tuple(length - 1 for length in shape), tuple(length // 2 for length in shape)):
+            found = reached(genealogy(debugger, place, 10_000, part=index), "main/x", x.shape)
+            expected = {one for one, changed in moved.items() if changed[index]}
+            assert found >= expected
+            if kind not in ("summed", "chosen"):
+                assert found == expected, (place, index)
+
+
+def scanned() -> tuple[engine.Model, dict[str, np.ndarray]]:
+    text = """
+main (float[2] state, float[3, 2] forward, float[2, 3] sideways) => (float[2] last, float[2, 3] stacked, float[3, 2] reversed) {
+  last, stacked, reversed = Scan (state, forward, sideways) <
+    num_scan_inputs = 2, scan_input_axes = [0, -1], scan_input_directions = [0, 1],
+    scan_output_axes = [-1, 0], scan_output_directions = [0, 1],
+    body = step (float[2] s, float[2] a, float[2] b) => (float[2] t, float[2] one, float[2] two) {
+      t = Add (s, a)
+      one = Mul (a, b)
+      two = Sub (b, a)
+    }
+  >
+}
+"""
+    feeds = {"state": np.ones(2), "forward": np.arange(1, 7).reshape(3, 2), "sideways": np.arange(2, 8).reshape(2, 3)}
+    return read(text), {name: value.astype(np.float32) for name, value in feeds.items()}
+
+
+SCANNED = [
+    (":1", (1, 2), {"main/forward[2, 1]", "main/sideways[1, 0]"}),
+    (":1", (slice(None), 0), {"main/forward[0]", "main/sideways[:, 2]"}),
+    (":1", (0,), {f"main/forward[{k}, 0]" for k in range(3)} | {f"main/sideways[0, {k}]" for k in range(3)}),
+    (":2", (0, 1), {"main/forward[2, 1]", "main/sideways[1, 0]"}),
+    (":2", (slice(1, 3), 0), {f"main/forward[{k}, 0]" for k in (0, 1)} | {f"main/sideways[0, {k}]" for k in (1, 2)}),
+    ("", (-1,), {"main/state[1]"} | {f"main/forward[{k}, 1]" for k in range(3)}),
+]
+
+
+@pytest.mark.parametrize(("output", "index", "expected"), SCANNED)
+def test_elements_of_what_a_scan_stacks(output, index, expected):
+    model, feeds = scanned()
+    debugger = engine.Debugger(model, feeds)
+    debugger.run()
+    steps = genealogy(debugger, f"main/Scan_0{output}", part=index)
+    inputs = {f"{one.address}{one.part or ''}" for one in steps if one.address.rpartition("/")[2] in feeds}
+    assert inputs == expected
+
+
+def test_pieces_of_different_lengths_are_told_apart():
+    """An iteration k joins k + 1 numbers, of which nothing is known before it runs."""
+    main, body = Draft(), Draft()
+    x, count = main.parameter("x", F32, (1,)), body.parameter("count", I64, (1,))
+    value = body.parameter("value", F32, (1,))
+    wide = body.op("Broadcast", value, count, mode="numpy", name="wide")
+    more = body.result(body.op("Add", count, body.const([1], I64), name="more"))
+    out, again = body.result(wide), body.result(body.const(True, BOOL))
+    start = main.const([1], I64, name="start")
+    ends = main.const(4, I64), main.const(True, BOOL)
+    joined = {"stride": -1, "start": -1, "end": 0}
+    made = loop(
+        main, body, *ends, again=again, carried=[(start, count, more)], invariants=[(x, value)], joined=[(out, joined)], name="loop"
+    )
+    main.result(made)
+    debugger = ran(main.model(), np.ones(1, np.float32))
+    assert debugger.value("main/loop").shape == (10,)
+    pieces = {
+        index: [(link.address, str(link.part or "")) for link in genealogy(debugger, "main/loop", 1, part=(index,))[0].links[:-1]]
+        for index in (0, 3, 4, 6, 7, 8, 9)
+    }
+    at = {0: (3, 0), 3: (3, 3), 4: (2, 0), 6: (2, 2), 7: (1, 0), 8: (1, 1), 9: (0, None)}
+    expected = {index: [(f"main/loop[{k}]/body/wide", "" if place is None else f"[{place}]")] for index, (k, place) in at.items()}
+    assert pieces == expected
+    both = genealogy(debugger, "main/loop", 1, part=(slice(3, 8),))[0].links[:-1]
+    assert [f"{link.address}{link.part or ''}" for link in both] == [
+        "main/loop[1]/body/wide[0]",
+        "main/loop[2]/body/wide",
+        "main/loop[3]/body/wide[3]",
+    ]
+
+
+def test_elements_of_sequences():
+    text = """
+main (float[3] x, float[3] y) => (float[N] joined) {
+  two = Mul (x, x)
+  first = SequenceConstruct (x, two)
+  mapped = SequenceMap (first, y) <
+    body = each (float[3] v, float[3] w) => (float[3] u) { u = Sub (v, w) }
+  >
+  joined = ConcatFromSequence <axis = 0> (mapped)
+}
+"""
+    debugger = engine.Debugger(read(text), [np.ones(3, np.float32), np.zeros(3, np.float32)])
+    debugger.run()
+    (loop,) = [record.address for record in debugger.control_flow if record.kind == "SequenceMap"]
+    first, *_ = genealogy(debugger, loop, part=(1,))
+    (piece,) = [link for link in first.links if link.role == "concatenated"]
+    assert piece.address == f"{loop}[1]/body/Sub_0"
+    links = [link for step in genealogy(debugger, piece.address) for link in step.links]
+    assert [str(link.part) for link in links if link.role == "slice"] == ["[1]", "None"]
+    with pytest.raises(EngineError, match="no element 2 along axis 0 of length 2"):
+        genealogy(debugger, loop, part=(2,))
+
+
+REFUSED: list[tuple[Index, str]] = [
+    ((4,), "no element 4 along axis 0 of length 2"),
+    ((0, 0, 0), "an index of 3 numbers into a value of shape .2, 3."),
+    ((slice(1, 1),), "no element along axis 0 of length 2 lies in 1:1"),
+    ((slice(0, 2, 2),), "in steps of 1, not of 2"),
+]
+
+
+@pytest.mark.parametrize(("index", "told"), REFUSED)
+def test_parts_that_are_not_there_are_refused(index, told):
+    with pytest.raises(EngineError, match=told):
+        part_of(np.zeros((2, 3)), index)
+
+
+@pytest.mark.parametrize(
+    ("index", "text"),
+    [((), "None"), ((slice(None),), "None"), ((1,), "[1]"), ((-1, slice(0, 2)), "[1, 0:2]"), ((slice(None), 2), "[:, 2]")],
+)
+def test_parts_read_as_indices(index, text):
+    assert str(part_of(np.zeros((2, 3)), index)) == text
