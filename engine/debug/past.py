@@ -77,6 +77,9 @@ def _next_at_place(
     debugger: Debugger, timeline: Timeline, breakpoint: Breakpoint, program: Program, position: int, step: int, end: int, look: Look
 ) -> int | None:
     rows = timeline.executions.rows[program.index]
+    frame = timeline.executions.open.get(program.index)
+    if frame is not None and frame.position < position:
+        rows -= 1
     low, high = 0, rows
     while low < high:
         middle = (low + high) // 2
@@ -84,12 +87,9 @@ def _next_at_place(
             high = middle
         else:
             low = middle + 1
-    frame = timeline.executions.open.get(program.index)
     for row in range(low, rows):
         if row % _LOOK_EVERY == 0:
             look()
-        if frame is not None and row == rows - 1 and frame.position < position:
-            return None
         at = timeline.step_at(program, row, position)
         if at >= end or at > debugger.steps or (at == debugger.steps and debugger.state == "finished"):
             return None

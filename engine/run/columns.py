@@ -236,6 +236,13 @@ class Rows:
             return None
         return np.concatenate(chunks) if len(chunks) > 1 else first
 
+    def has_kept(self, row: int, slot: int) -> bool:
+        """Whether the value of a slot at a row is kept, which may be None: a variable before it is assigned."""
+        column = self.columns.get(slot)
+        if column is None:
+            return False
+        return row - self.packed_rows < len(column.pending) if row >= self.packed_rows else row % self.stride == 0
+
     def kept(self, row: int, slot: int) -> Any | None:
         """The recorded value of a slot at a row; None when that row or slot was not kept."""
         column = self.columns.get(slot)

@@ -71,11 +71,11 @@ class Derived:
         return found
 
     def _column(self, instruction: Instruction, columns: Mapping[int, np.ndarray], count: int) -> np.ndarray:
-        assert instruction.call is not None
+        assert instruction.kernel is not None
         ranks = [columns[slot].ndim - 1 if slot in columns else np.ndim(self.outer[slot]) for slot in instruction.inputs]
         rank = max(ranks)
         operands = [_lifted(columns[slot], rank) if slot in columns else self.outer[slot] for slot in instruction.inputs]
-        made = np.asarray(instruction.call(*operands))
+        made = np.asarray(instruction.kernel(*operands))
         return made if made.ndim == rank + 1 else np.broadcast_to(made, (count, *made.shape))
 
     def _choose(self, choice: Choice, found: Found) -> bool:
@@ -130,8 +130,8 @@ class Derived:
 
 
 def _compute(instruction: Instruction, known: dict[int, Any]) -> None:
-    assert instruction.call is not None
-    known[instruction.outputs[0]] = settle(instruction.call(*[known[slot] for slot in instruction.inputs]))
+    assert instruction.kernel is not None
+    known[instruction.outputs[0]] = settle(instruction.kernel(*[known[slot] for slot in instruction.inputs]))
 
 
 def _lifted(column: np.ndarray, rank: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -65,6 +66,8 @@ class Machine:
     """False: values of the outermost graph go as soon as nothing in it needs them any more, outputs apart."""
     changes: Changes | None = None
     """What a person sets in this run; None for nothing."""
+    begun_with: Mapping[int, Any] = field(default_factory=dict[int, Any])
+    """Random states and variables at the start, by slot."""
 
     @staticmethod
     def start(
@@ -83,6 +86,7 @@ class Machine:
         for slot, value in {**inputs, **(variables or {})}.items():
             values[slot] = settle(value)
         machine = Machine(plan, values, Ledger(plan, record), Control(limits), Zeros(plan), keeps=keeps, changes=plan.changes)
+        machine.begun_with = {slot: values[slot] for slot in plan.main.hidden}
         machine.frames.append(Frame(plan.main))
         machine._begin_row(plan.main)
         if not plan.main.instructions:

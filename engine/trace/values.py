@@ -13,7 +13,7 @@ from engine.run.execute import computing, execute
 from engine.run.ledger import NOTHING, Ledger
 from engine.run.limits import Control, Limits
 from engine.run.machine import Frame, Machine
-from engine.run.plan import Branch, CallRegion, IfRegion, LoopRegion, Program
+from engine.run.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Program
 from engine.run.regions import entering, part
 from engine.trace.timeline import Timeline
 
@@ -37,6 +37,10 @@ class _Need:
     numbers: list[int]
     first_row: int
     """Row to replay from; equal to ``row`` when the carried state at ``row`` is at hand."""
+    before: int | None = None
+    """An instruction: what random states and variables are before it is asked for, too."""
+    from_outside: bool = False
+    """What they are at the beginning of the first row is not at hand: the graph around it gives it."""
 
 
 class Values:
@@ -96,16 +100,16 @@ class Values:
     def _needs(self, timeline: Timeline, program: Program, row: int, slot: int) -> list[_Need]:
         """From the row asked for outwards: what each level has to compute for the one inside it."""
         needs: list[_Need] = []
-        slots = {slot}
+        slots, before = {slot}, None
         while program.parent is not None:
             outer_row, iteration = timeline.executions.parent_row(program, row)
-            needs.append(self._need(program, row, iteration, slots))
-            slots = self._outer_slots(program)
+            needs.append(self._need(program, row, iteration, slots, before))
+            slots, before = self._outer_slots(program), program.owner if needs[-1].from_outside else None
             program, row = program.parent, outer_row
-        needs.append(_Need(program, 0, None, slots, [], 0))
+        needs.append(_Need(program, 0, None, slots, [], 0, before))
         return needs
 
-    def _need(self, program: Program, row: int, iteration: int | None, slots: set[int]) -> _Need:
+    def _need(self, program: Program, row: int, iteration: int | None, slots: set[int], before: int | None) -> _Need:
         carried = _loop_of(program).carried if iteration is not None else ()
         rows = self.machine.ledger.rows.get(program.index)
         first_row = row
@@ -118,11 +122,14 @@ class Values:
             wanted |= {one.result for one in carried}
         # Between two iterations a variable may be assigned after all that is wanted has run.
         replayed = list(range(len(program.instructions))) if first_row < row and program.hidden else self._closure(program, wanted)
-        return _Need(program, row, iteration, slots, replayed, first_row)
+        need = _Need(program, row, iteration, slots, replayed, first_row, before)
+        if replayed or before is not None:
+            need.from_outside = not self._entry_kept(program, first_row, program.hidden, rows)
+        return need
 
-    def _entry_kept(self, program: Program, row: int, entry: list[int], rows: Rows | None) -> bool:
+    def _entry_kept(self, program: Program, row: int, entry: Sequence[int], rows: Rows | None) -> bool:
         cached = self._cache.get((program.index, row), {})
-        return all(slot in cached or (rows is not None and not rows.forget and rows.kept(row, slot) is not None) for slot in entry)
+        return all(slot in cached or (rows is not None and not rows.forget and rows.has_kept(row, slot)) for slot in entry)
 
     def _closure(self, program: Program, slots: set[int]) -> list[int]:
         """The instructions that the slots depend on, in order; all up to the last one where random states or variables matter."""
@@ -155,7 +162,7 @@ class Values:
     def _compute(self, timeline: Timeline, need: _Need, outer: dict[int, Any]) -> dict[int, Any]:
         program = need.program
         if program.parent is None:
-            return {slot: self.machine.values[slot] for slot in need.slots}
+            return self._of_outermost(need)
         values = list(self.machine.values)
         undo_constants(self.machine.plan, self.machine.plan.main, values)
         for slot, value in outer.items():
@@ -163,6 +170,9 @@ class Values:
         start = need.first_row
         first_iteration = 0 if need.iteration is None else need.iteration - (need.row - start)
         self._bind(program, start, first_iteration, values)
+        if not need.from_outside:
+            for slot in program.hidden:
+                values[slot] = self._kept(program, start, slot)
         changes = self.machine.changes
         around = timeline.iterations(program, start) if changes is not None else ()
         for row in range(start, need.row + 1):
@@ -181,13 +191,34 @@ class Values:
             known.update((slot, values[slot]) for slot in program.instructions[number].outputs)
         known.update((slot, values[slot]) for slot in need.slots)
         self._keep((program.index, need.row), known)
-        return known
+        return known if need.before is None else known | {slot: values[slot] for slot in program.hidden}
+
+    def _of_outermost(self, need: _Need) -> dict[int, Any]:
+        """Values of the outermost graph; what random states and variables were before one of its instructions is found by running all
+        that uses them before it."""
+        machine = self.machine
+        known = {slot: machine.values[slot] for slot in need.slots}
+        if need.before is None:
+            return known
+        values = list(machine.values)
+        undo_constants(machine.plan, machine.plan.main, values)
+        for slot, value in machine.begun_with.items():
+            values[slot] = value
+        numbers = [number for number in range(need.before) if _uses_hidden(need.program.instructions[number])]
+        if machine.changes is not None:
+            self._run_changed(machine.changes, need.program, (), numbers, values)
+        else:
+            for number in numbers:
+                self._run(need.program, number, values)
+        return known | {slot: values[slot] for slot in need.program.hidden}
 
     def _last_numbers(self, need: _Need) -> list[int]:
+        if need.before is not None:
+            return list(range(need.before))
         return need.numbers if need.first_row == need.row else self._closure(need.program, need.slots)
 
     def _bind(self, program: Program, row: int, iteration: int, values: list[Any]) -> None:
-        """The Parameters of a row, and the random states and variables at its beginning."""
+        """The Parameters of a row."""
         zeros = self.machine.zeros
         match program.parent.instructions[program.owner].region if program.parent else None:
             case LoopRegion() as region:
@@ -209,8 +240,6 @@ class Values:
                     values[parameter] = values[source]
                 for parameter, layer in branch.unfed:
                     values[parameter] = zeros.parameter(program.address, layer)
-        for slot in program.hidden:
-            values[slot] = self._kept(program, row, slot)
 
     def _kept(self, program: Program, row: int, slot: int) -> Any:
         cached = self._cache.get((program.index, row))
@@ -262,6 +291,12 @@ def _bind_iteration(region: LoopRegion, iteration: int, values: list[Any]) -> No
         values[sliced.parameter] = part(region, sliced, values[sliced.source], iteration)
     for counter in region.counters:
         values[counter.parameter] = counter.number(iteration)
+
+
+def _uses_hidden(instruction: Instruction) -> bool:
+    """Whether an instruction, or what it runs, uses a random state or a variable."""
+    inside = instruction.region.programs if instruction.region else ()
+    return instruction.state is not None or instruction.variable is not None or any(program.hidden for program in inside)
 
 
 def _loop_of(program: Program) -> LoopRegion:

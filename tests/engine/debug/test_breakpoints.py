@@ -9,7 +9,7 @@ import engine
 from engine import build
 from engine.errors import AddressError, ExpressionError
 from tests.engine.debug.walks import debugger
-from tests.engine.drafts import BOOL, F32, I64, Draft, loop
+from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
 
 BREAKPOINTS = [
     ({"pattern": "main/last"}, ["main/last"]),
@@ -236,3 +236,23 @@ def test_breakpoints_say_what_they_are():
     assert repr(one) == "<breakpoint 1: before main/outer[1]/body/above when iteration == 1>"
     assert repr(d.breakpoints.items()[1]) == "<breakpoint 2: first NaN or infinity at any operation (off)>"
     assert repr(d.breakpoints) == f"<breakpoints: 1 {one.describe()}; 2 first NaN or infinity at any operation (off)>"
+
+
+def test_running_on_from_the_past_to_what_the_newest_iteration_has_not_come_to():
+    """An operation after an If that the open iteration has not come to: only the iterations before it have a moment for it."""
+    body, then, otherwise = Draft(), Draft(), Draft()
+    x = body.parameter("x", F32, ())
+    arms = [arm.result(arm.op("Add", arm.parameter("p", F32, ()), arm.const(1.0))) for arm in (then, otherwise)]
+    bodies = [branch("then", then, [(1, Ref(0))], arms[:1]), branch("else", otherwise, [(1, Ref(0))], arms[1:])]
+    test = body.op("Greater", x, body.const(1.5), name="test")
+    chosen = body.region("If", [test, x], bodies, 1, opset=8, name="choice")
+    out, again = body.result(body.op("Add", chosen, chosen, name="after")), body.result(body.const(True, BOOL))
+    main = Draft()
+    ends = main.const(4, I64), main.const(True, BOOL)
+    main.result(loop(main, body, *ends, again=again, carried=[(main.parameter("x", F32, ()), x, out)], last=[out], name="loop"))
+    for reached in ("main/loop[0]/body/test", "main/loop[2]/body/choice/then/Add_2"):
+        d = engine.Debugger(main.model(), [np.float32(0)])
+        d.seek(reached)
+        d.seek(0)
+        assert d.run_to("main/loop/body/after").address == "main/loop[0]/body/after"
+        assert d.run_to("main/loop/body/after").address == "main/loop[1]/body/after"

@@ -6,9 +6,11 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import pytest
 
 import engine
 from engine import build
+from engine.explain.history import history
 from engine.ir.element_type import ElementType
 from engine.ir.model import Port
 from engine.ir.shape import PartialShape
@@ -17,7 +19,7 @@ from engine.ops.catalogue import CATALOGUE
 from engine.ops.declare import Operation
 from engine.run import planner
 from engine.run.once import Once
-from tests.engine.drafts import F32, Draft
+from tests.engine.drafts import BOOL, F32, I64, Draft, loop
 
 
 def test_matrices_are_laid_out_up_to_a_bound(monkeypatch):
@@ -118,3 +120,39 @@ def test_proving_types_does_not_change_what_constants_give():
     model = graph.model(last)
     for _ in range(3):
         assert engine.run(model, [np.float32(0)]).outputs[0] == 15.0
+
+
+def of_constants(trips: int) -> engine.Model:
+    """A loop in a loop adds 7 + 0.5 in each iteration: the sum of a constant array, and a constant."""
+    body = Draft()
+    value = body.parameter("value", F32, ())
+    total = body.op("ReduceSum", body.const([3.0, 4.0]), body.const([0], I64), keep_dims="false", name="total")
+    more = body.op("Add", total, body.const(0.5), name="more")
+    for made in (total, more):
+        node = body.nodes[made.layer]
+        body.nodes[made.layer] = replace(node, outputs=(replace(node.outputs[0], element_type=F32, shape=PartialShape.of(())),))
+    graph, value, result = body, value, body.op("Add", value, more)
+    for name, times in (("inner", 1), ("outer", trips)):
+        out, again = graph.result(result), graph.result(graph.const(True, BOOL))
+        around = Draft()
+        first = around.parameter("x", F32, ())
+        ends = around.const(times, I64), around.const(True, BOOL)
+        result = loop(around, graph, *ends, again=again, carried=[(first, value, out)], last=[out], name=name)
+        graph, value = around, first
+    graph.result(result)
+    return graph.model()
+
+
+@pytest.mark.parametrize("record", [engine.Record(), engine.Record(everything=True)], ids=["state", "everything"])
+def test_columns_of_rows_do_not_change_what_constants_give(record):
+    """What is computed for many iterations at once, or for one as for many, is not what a constant gives in one."""
+    model, feeds, expected = of_constants(5), [np.float32(1)], np.float32(1 + 7.5 * 5)
+    for _ in range(3):
+        debugger = engine.Debugger(model, feeds, record=record, limits=engine.Limits(iterations=2))
+        while debugger.state != "finished":
+            debugger.run()
+            debugger.machine.ledger.pack()
+        for row in range(5):
+            assert history(debugger, f"main/outer[{row}]/body/inner[*]/body/more").scalars.tolist() == [7.5]
+        np.testing.assert_array_equal(debugger.result.outputs[0], expected, strict=True)
+        np.testing.assert_array_equal(engine.run(model, feeds).outputs[0], expected, strict=True)
