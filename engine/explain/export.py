@@ -28,7 +28,8 @@ def export(debugger: Debugger, path: str | Path, *, most_values: int = 100_000, 
     """Writes every value that has been computed so far, in the format that the file's ending names; gives how many.
 
     ``.npz`` holds whole arrays (of types that numpy lacks as the next wider one, texts without trailing NULs, as numpy has them),
-    the others a row for each value with its summary and, for single elements, the value itself.
+    the others a row for each value with its summary and, for single elements, the value itself. Whole numbers are written exactly; in
+    Parquet, whose columns have one type, ``min`` and ``max`` are f64, and ``min_exact`` and ``max_exact`` have whole numbers as texts.
     ``EngineError`` when the ending is another or there are more values or bytes than allowed.
     """
     target = Path(path)
@@ -72,12 +73,15 @@ def _write_npz(target: Path, values: Mapping[str, np.ndarray]) -> None:
 def _write_table(target: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     import pandas as pd  # costs half a second that only tables need
 
-    frame = pd.DataFrame([_as_texts(row) for row in rows], columns=list(_COLUMNS))
-    frame = frame.astype({"min": "float64", "max": "float64", "mean": "float64", "not_finite": "int64"})
+    frame = pd.DataFrame([_as_texts(row) for row in rows], columns=list(_COLUMNS), dtype=object)
+    frame = frame.astype({"mean": "float64", "not_finite": "int64"})
     if target.suffix.lower() == ".csv":
         frame.to_csv(target, index=False)
-    else:
-        frame.to_parquet(target, index=False)
+        return
+    for name in ("min", "max"):
+        frame[f"{name}_exact"] = [str(row[name]) if isinstance(row[name], int) else None for row in rows]
+    texts = dict.fromkeys(("min_exact", "max_exact"), "string")
+    frame.astype({"min": "float64", "max": "float64", **texts}).to_parquet(target, index=False)
 
 
 def _as_texts(row: Mapping[str, Any]) -> dict[str, Any]:

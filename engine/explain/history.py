@@ -29,6 +29,7 @@ class Summary:
 
     shape: tuple[int, ...]
     least: float | None
+    """Of whole numbers and truths a whole number, exactly."""
     most: float | None
     mean: float | None
     not_finite: int
@@ -188,7 +189,10 @@ def summarise(value: Any) -> Summary:
     odd = int(numbers.size - finite.size)
     if not finite.size:
         return Summary(array.shape, None, None, None, odd, digest)
-    return Summary(array.shape, float(finite.min()), float(finite.max()), float(finite.mean(dtype=np.float64)), odd, digest)
+    mean = float(finite.mean(dtype=np.float64))
+    if array.dtype.kind in "biu":
+        return Summary(array.shape, int(array.min()), int(array.max()), mean, odd, digest)
+    return Summary(array.shape, float(finite.min()), float(finite.max()), mean, odd, digest)
 
 
 def _numbers(array: np.ndarray) -> np.ndarray:

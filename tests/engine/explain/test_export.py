@@ -131,6 +131,28 @@ def test_every_element_type_is_read_back(element_type, tmp_path):
         assert (float(row["min"]), float(row["max"])) == (value.astype(np.float64).min(), value.astype(np.float64).max())
 
 
+LONG = [
+    ("i64", [-(2**63), -(2**53) - 1, 2**53 + 1, 2**63 - 1]),
+    ("u64", [2**53 + 1, 2**64 - 1]),
+    ("i64", [2**53 + 1]),
+    ("boolean", [False, True]),
+]
+
+
+@pytest.mark.parametrize(("element_type", "numbers"), LONG)
+def test_whole_numbers_are_exact_however_long(element_type, numbers, tmp_path):
+    kind = ElementType(element_type)
+    main = Draft()
+    main.result(main.op("Reshape", main.parameter("x", kind, (len(numbers),)), main.const([-1], I64), special_zero="false", name="made"))
+    debugger = engine.Debugger(main.model(), [np.array(numbers, kind.dtype)])
+    debugger.run()
+    found = {ending: read_back(debugger, tmp_path / f"trace{ending}")["main/made"] for ending in (".csv", ".parquet", ".json")}
+    assert [found[".json"][name] for name in ("min", "max")] == [min(numbers), max(numbers)]
+    assert [int(found[".csv"][name]) for name in ("min", "max")] == [min(numbers), max(numbers)]
+    assert [int(found[".parquet"][f"{name}_exact"]) for name in ("min", "max")] == [min(numbers), max(numbers)]
+    assert [found[".parquet"][name] for name in ("min", "max")] == [float(min(numbers)), float(max(numbers))]
+
+
 ODD_NAME = "a/b[0]:~%.csv \u00e9\ud800"
 
 
