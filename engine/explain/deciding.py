@@ -12,7 +12,7 @@ import numpy as np
 from engine.ops.values import is_tensor
 from engine.run.plan import Instruction
 
-Rule = Literal["comparison", "both", "one", "every", "some", "not", "choice", "passed", "other"]
+Rule = Literal["comparison", "both", "one", "every", "some", "empty", "not", "choice", "passed", "moved", "other"]
 Element = tuple[int, int]
 """Number of an input, and the flat index of one of its elements."""
 
@@ -20,9 +20,12 @@ _COMPARISON = re.compile(r"\{0\} (?P<sign>==|!=|<=|>=|<|>) \{1\}")
 _SYMBOLS = {"{0} & {1}": "and", "{0} | {1}": "or", "{0} ^ {1}": "xor", "~{0}": "not"}
 _OF_BITS = {"BitwiseAnd": "and", "BitwiseOr": "or", "BitwiseXor": "xor", "BitwiseNot": "not"}
 _CHOICES = ("Select", "Where")
-_REDUCTIONS = {"ReduceLogicalAnd": True, "ReduceLogicalOr": False, "ReduceMin": True, "ReduceMax": False}
+REDUCTIONS = {
+    **dict.fromkeys(("ReduceLogicalAnd", "ReduceMin", "ReduceProd"), True),
+    **dict.fromkeys(("ReduceLogicalOr", "ReduceMax", "ReduceSum"), False),
+}
 """Of truths: whether all elements must be true."""
-_PASSING = frozenset(("Identity", "Convert", "ConvertLike", "Cast", "CastLike", "Squeeze", "Unsqueeze", "Reshape", "Flatten"))
+PASSING = frozenset(("Identity", "Convert", "ConvertLike", "Cast", "CastLike", "Squeeze", "Unsqueeze", "Reshape", "Flatten"))
 """Operations that give every element of their first input on, in the same order."""
 
 
@@ -32,7 +35,7 @@ class Decision:
 
     rule: Rule
     elements: tuple[Element, ...] = ()
-    """Those that decided."""
+    """Those that decided; with ``every``, all of them; with ``empty``, any one stands for the input."""
     sign: str = ""
     """Of a comparison."""
 
@@ -56,9 +59,9 @@ def decision(instruction: Instruction, inputs: Sequence[Any], output: Any, at: i
         return _of_truths(joint, arrays, made.shape, at, holds=holds)
     if name in _CHOICES and len(arrays) == 3:
         return _choice(arrays, made.shape, at)
-    if name in _REDUCTIONS and arrays[0].dtype == bool:
-        return _reduced(_REDUCTIONS[name], arrays[0], arrays[1:], instruction, made, at, holds=holds)
-    if name in _PASSING and arrays[0].size == made.size and bool(arrays[0].reshape(-1)[at]) == holds:
+    if name in REDUCTIONS and arrays[0].dtype == bool:
+        return _reduced(REDUCTIONS[name], arrays[0], arrays[1:], instruction, made, at, holds=holds)
+    if name in PASSING and arrays[0].size == made.size and bool(arrays[0].reshape(-1)[at]) == holds:
         return Decision("passed", ((0, at),))
     return OTHER
 
@@ -110,10 +113,12 @@ def _reduced(
     every: bool, data: np.ndarray, axes: Sequence[np.ndarray], instruction: Instruction, made: np.ndarray, at: int, *, holds: bool
 ) -> Decision:
     found = _group(data, axes, instruction, made, at)
-    if found is None or not found.size:
+    if found is None:
         return OTHER
+    if not found.size:
+        return Decision("empty", ((0, 0),))
     if holds == every:
-        return Decision("every" if found.size > 1 else "passed", ((0, int(found[0])),))
+        return Decision("every" if found.size > 1 else "passed", tuple((0, one) for one in found.tolist()))
     deciding = found[data.reshape(-1)[found] == holds]
     return Decision("some" if found.size > 1 else "passed", ((0, int(deciding[0])),)) if deciding.size else OTHER
 

@@ -55,6 +55,11 @@ class Part:
         return all(one == (0, length) for one, length in zip(self.ranges, self.shape, strict=True))
 
     @property
+    def first(self) -> int:
+        """The flat index of its first element."""
+        return int(np.ravel_multi_index(tuple(begin for begin, _ in self.ranges), self.shape)) if self.shape else 0
+
+    @property
     def place(self) -> tuple[slice, ...]:
         """As numpy takes it."""
         return tuple(slice(begin, end) for begin, end in self.ranges)
@@ -94,6 +99,11 @@ def _range(one: int | slice, axis: int, length: int) -> Range:
     return number % length, number % length + 1
 
 
+def element(shape: tuple[int, ...], at: int) -> Part:
+    """The part that is one element, by its flat index."""
+    return Part(tuple((int(one), int(one) + 1) for one in np.unravel_index(at, shape)) if shape else (), shape)
+
+
 def block(shape: tuple[int, ...], ranges: Mapping[int, Range]) -> Part | None:
     """The part with these ranges along some axes; None when it is the whole."""
     part = Part(tuple(ranges.get(axis, (0, length)) for axis, length in enumerate(shape)), shape)
@@ -121,12 +131,12 @@ def behind(
     if not known or not all(map(is_tensor, (*known, output))):
         yield from ((one, None) for one, value in enumerate(inputs) if value is not None)
         return
-    moved = _moved(instruction, inputs, output, number, part)
+    came = moved(instruction, inputs, output, number, part)
     for one, value in enumerate(inputs):
         if value is None:
             continue
-        if moved is not None and one in moved:
-            if (taken := moved[one]) is not None:
+        if came is not None and one in came:
+            if (taken := came[one]) is not None:
                 yield one, None if taken.is_whole else taken
         else:
             yield one, _broadcast(np.shape(value), part) if part is not None and _is_elementwise(instruction, known, part) else None
@@ -147,7 +157,7 @@ def _broadcast(shape: tuple[int, ...], part: Part) -> Part | None:
     return block(shape, {axis: one for axis, one in enumerate(ranges) if shape[axis] != 1})
 
 
-def _moved(instruction: Instruction, inputs: Sequence[Any], output: Any, number: int, part: Part | None) -> dict[int, Part | None] | None:
+def moved(instruction: Instruction, inputs: Sequence[Any], output: Any, number: int, part: Part | None) -> dict[int, Part | None] | None:
     """What an operation moved to a part, for each input that it moves elements of; None for an operation that does something else.
 
     It is run on numbers in place of the elements: where the numbers come out, the elements do.
@@ -165,19 +175,19 @@ def _moved(instruction: Instruction, inputs: Sequence[Any], output: Any, number:
         numbered[one] = settle(np.arange(start, start + np.size(inputs[one])).reshape(np.shape(inputs[one])))
     try:
         made = instruction.kernel(*numbered)
-        moved = np.asarray(made[number] if instruction.several else made)
+        numbers = np.asarray(made[number] if instruction.several else made)
     except (ValueError, TypeError, IndexError):
         return None
-    if moved.shape != np.shape(output) or not np.isin(moved, np.arange(starts[-1])).all():
+    if numbers.shape != np.shape(output) or not np.isin(numbers, np.arange(starts[-1])).all():
         return None
-    came = np.unique(moved[part.place] if part is not None else moved)
+    came = np.unique(numbers[part.place] if part is not None else numbers)
     return {
-        one: _around(came[(came >= start) & (came < end)] - start, np.shape(inputs[one]))
+        one: around(came[(came >= start) & (came < end)] - start, np.shape(inputs[one]))
         for one, start, end in zip(taken, starts[:-1], starts[1:], strict=True)
     }
 
 
-def _around(numbers: np.ndarray, shape: tuple[int, ...]) -> Part | None:
+def around(numbers: np.ndarray, shape: tuple[int, ...]) -> Part | None:
     """The smallest part that holds elements of these flat numbers; None for no elements."""
     if not numbers.size:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,11 @@ from engine.debug.changes import is_changed
 from engine.debug.debugger import Debugger
 from engine.debug.door import outward
 from engine.errors import shorten
-from engine.explain.deciding import OTHER, Decision, decision
+from engine.explain.deciding import OTHER, PASSING, REDUCTIONS, Decision, decision
 from engine.explain.origin import Place, Role, Walk
+from engine.explain.parts import around, element, moved, moves
 from engine.ir.address import decode
-from engine.run.plan import ABSENT, Concatenated, IfRegion, Instruction, LoopRegion, Program
+from engine.run.plan import ABSENT, IfRegion, Instruction, LoopRegion, Program
 
 _HOLDS = {"==": "equals", "!=": "does not equal", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _FAILS = {"==": "does not equal", "!=": "equals", "<": "is not <", "<=": "is not <=", ">": "is not >", ">=": "is not >="}
@@ -29,7 +30,9 @@ _PASSED_ON: dict[Role, str] = {
     "back edge": "{0} of the iteration before",
     "initial value": "the initial value {0}",
     "invariant": "{0}, from outside,",
+    "slice": "{0}, from outside,",
     "branch": "{0}, from outside,",
+    "call": "{0}, from outside,",
 }
 
 
@@ -120,16 +123,26 @@ class _Prover:
 
     def _of_parameter(self, truth: _Truth) -> tuple[Fact | None, list[tuple[Place, int]]]:
         place = truth.place
-        source, role = next(iter(self.walk.made_of(place)), (None, None))
+        source, role, at = self._source(truth)
         if source is None or role is None:
             return (None if truth.depth else self._fact(truth, self._shown(place, truth.at), ())), []
-        if role == "slice":
+        if isinstance(self._value(source), tuple):  # an ONNX sequence, whose elements are tensors
             return self._fact(truth, f"{self._shown(place, truth.at)}, a part of {self._named(source)}", (source,)), []
         if role == "back edge" and self._is_handed_on(place, source):
             _, iteration = self.debugger.timeline.executions.parent_row(place.program, place.row)
             source = Place(place.program, place.row - (iteration or 0), place.slot)
-        words = _PASSED_ON.get(role, "{0}").format(self._named(source))
-        return self._fact(truth, f"{words} is {self._truth(place, truth.at)}", (source,)), [(source, truth.at)]
+        words = _PASSED_ON.get(role, "{0}").format(self._element(source, at))
+        return self._fact(truth, f"{words} is {self._truth(place, truth.at)}", (source,)), [(source, at)]
+
+    def _source(self, truth: _Truth) -> tuple[Place | None, Role | None, int]:
+        """What an element was handed on from, and its flat index there; None where it was not."""
+        place = truth.place
+        part = element(np.shape(self._value(place)), truth.at)
+        source, role = next(iter(self.walk.made_of(replace(place, part=part))), (None, None))
+        if source is None:
+            return None, None, 0
+        at = source.part.first if source.part is not None else 0
+        return replace(source, part=None), role, at
 
     def _is_handed_on(self, place: Place, source: Place) -> bool:
         """Whether a Parameter is in every iteration what it was in the one before."""
@@ -142,10 +155,11 @@ class _Prover:
         place, region = truth.place, instruction.region
         value = self._truth(place, truth.at)
         links = list(self.walk.made_of(place))
-        if isinstance(region, LoopRegion) and any(
-            output.slot == place.slot and isinstance(output, Concatenated) for output in region.outputs
-        ):
-            return self._fact(truth, f"{self._shown(place, truth.at)}, which the iterations gave", tuple(one for one, _ in links[:1])), []
+        result, role, at = self._source(truth)
+        if result is not None and role == "concatenated":
+            _, iteration = self.debugger.timeline.executions.parent_row(result.program, result.row)
+            text = f"{self._element(place, truth.at)}, which iteration {(iteration or 0) + 1:,} gave, is {value}"
+            return self._fact(truth, text, (result,)), [(result, at)]
         if not links:
             return self._fact(truth, f"{self._named(place)} is {value}, as the loop ran no iteration", ()), []
         if isinstance(region, IfRegion):
@@ -154,7 +168,7 @@ class _Prover:
             text = f"{self._named(place)} ran no iteration, and its initial value is {value}"
         else:
             text = f"{'the last iteration of ' if isinstance(region, LoopRegion) else ''}{self._named(place)} gave {value}"
-        result, _ = links[0]
+        assert result is not None
         behind = [(result, truth.at)]
         if self._is_fixed(result):
             behind += [(one, 0) for one, role in links if role == "condition"]
@@ -167,12 +181,19 @@ class _Prover:
     # -- what is computed -----------------------------------------------------------------------------------------
 
     def _of_operation(self, truth: _Truth, instruction: Instruction) -> tuple[Fact, list[tuple[Place, int]]]:
+        if instruction.variable is not None:
+            return self._of_variable(truth)
         program, row = truth.place.program, truth.place.row
         places = [Place(program, row, slot) for slot in instruction.inputs]
         values = [self._value(place) for place in places]
+        if instruction.node.type in REDUCTIONS and self._made_of_truths(places[0]):
+            values[0] = values[0].astype(bool)
         output = self._value(truth.place)
         first = truth.place.slot == instruction.outputs[0]
         found = decision(instruction, values, output, truth.at) if first else OTHER
+        if found is OTHER and moves(instruction) and isinstance(output, np.ndarray):
+            came = moved(instruction, values, output, instruction.outputs.index(truth.place.slot), element(output.shape, truth.at))
+            found = Decision("moved", tuple((one, part.first) for one, part in (came or {}).items() if part is not None))
         decided = [(places[number], at) for number, at in found.elements]
         text = self._words(found, decided, truth) if decided else ""
         if not text:
@@ -180,14 +201,25 @@ class _Prover:
             text = f"{instruction.node.type}({', '.join(shown)}) is {_text(output, truth.at)}"
             return self._fact(truth, text, tuple(place for place in places if place.slot != ABSENT)), []
         operands = tuple(dict.fromkeys(place for place, _ in decided))
-        follows = found.rule not in ("comparison", "every") and self._are_truths(decided)
+        follows = found.rule not in ("comparison", "every", "empty") and self._are_truths(decided)
         behind = [(place, at) for place, at in decided if not self._is_fixed(place)] if follows else []
         return self._fact(truth, text, operands), behind
 
+    def _of_variable(self, truth: _Truth) -> tuple[Fact, list[tuple[Place, int]]]:
+        """What a variable held, or was assigned."""
+        source, role, at = self._source(truth)
+        if source is None:
+            return self._fact(truth, self._shown(truth.place, truth.at), ()), []
+        words = {"assigned": "{0}, assigned before, is {1}", "operand": "{0} is {1}"}[role or "operand"]
+        text = words.format(self._element(source, at), self._truth(truth.place, truth.at))
+        return self._fact(truth, text, (source,)), [(source, at)]
+
     def _words(self, found: Decision, decided: list[tuple[Place, int]], truth: _Truth) -> str:
         """What a decision says of the elements that decided."""
-        named = [self._element(*one) for one in decided]
-        truths = [self._truth(*one) for one in decided]
+        if found.rule == "empty":
+            return f"{self._named(decided[0][0])} has no elements"
+        named = [self._element(*one) for one in decided[:3]]
+        truths = [self._truth(*one) for one in decided[:3]]
         match found.rule:
             case "comparison":
                 return self._comparison(found.sign, decided, holds=self._truth(truth.place, truth.at) == "true")
@@ -196,10 +228,12 @@ class _Prover:
             case "both":
                 return f"{named[0]} is {truths[0]} and {named[1]} is {truths[1]}"
             case "every":
-                return f"every element of {self._named(decided[0][0])} is {truths[0]}"
+                group = around(np.array([at for _, at in decided]), np.shape(self._value(decided[0][0])))
+                part = "" if group is None or group.is_whole else str(group)
+                return f"every element of {self._named(decided[0][0])}{part} is {truths[0]}"
             case "choice":
                 return f"{named[0]} is {truths[0]} and so {named[1]} was chosen, which is {truths[1]}"
-            case "passed" if self._value(decided[0][0]).dtype != bool:
+            case "passed" | "moved" if self._value(decided[0][0]).dtype != bool:
                 return f"{self._shown(*decided[0])}{' is not 0' if truths[0] == 'true' else ''}"
             case _:
                 return f"{named[0]} is {truths[0]}"
@@ -214,9 +248,15 @@ class _Prover:
         return all(self._value(place).dtype == bool or self._made_of_truths(place) for place, _ in decided)
 
     def _made_of_truths(self, place: Place) -> bool:
-        number = place.program.producer.get(place.slot)
-        inputs = place.program.instructions[number].inputs if number is not None else ()
-        return bool(inputs) and np.asarray(self._value(Place(place.program, place.row, inputs[0]))).dtype == bool
+        """Whether what an operation gave are truths as numbers."""
+        while (number := place.program.producer.get(place.slot)) is not None:
+            instruction = place.program.instructions[number]
+            if not instruction.inputs or instruction.node.type not in PASSING | REDUCTIONS.keys():
+                return False
+            place = Place(place.program, place.row, instruction.inputs[0])
+            if np.asarray(self._value(place)).dtype == bool:
+                return True
+        return False
 
     # -- words ----------------------------------------------------------------------------------------------------
 

@@ -35,6 +35,10 @@ def any_of(condition: Any, axes: tuple[int, ...] = (0,)) -> Any:
     return ops.reduce_logical_or(condition, list(axes), keep_dims=False)
 
 
+def all_of_axis(condition: Any, axis: int) -> Any:
+    return ops.reduce_logical_and(condition, [axis], keep_dims=False)
+
+
 def number(truth: Any) -> Any:
     return ops.convert(truth, destination_type="i32")
 
@@ -92,8 +96,29 @@ ROWS = [
     Row(
         lambda x: all_of(any_of(x > 2.0, (1,))),
         ([[1.0, 3.0], [1.0, 2.0]],),
-        "`ReduceLogicalAnd` is false because every element of `Greater` is false",
+        "`ReduceLogicalAnd` is false because every element of `Greater`[1] is false",
         [["ReduceLogicalOr"], ["Greater"]],
+    ),
+    Row(
+        lambda x: any_of(all_of_axis(x > 2.0, 0)),
+        ([[3.0, 1.0], [4.0, 9.0]],),
+        "`ReduceLogicalOr` is true because every element of `Greater`[:, 0] is true",
+    ),
+    Row(lambda x: all_of(x > 2.0), (np.zeros(0),), "`ReduceLogicalAnd` is true because `Greater` has no elements"),
+    Row(
+        lambda x: ops.convert(ops.reduce_prod(number(x < 9.0), [0], keep_dims=False), destination_type="boolean"),
+        (VECTOR,),
+        "`Convert_1` is false because `x`[1] = 10.5 is not < 9",
+    ),
+    Row(
+        lambda x: ops.convert(ops.reduce_sum(number(x > 9.0), [0], keep_dims=False), destination_type="boolean"),
+        (VECTOR,),
+        "`Convert_1` is true because `x`[1] = 10.5 > 9",
+    ),
+    Row(
+        lambda x: ops.convert(ops.reduce_min(x, [0], keep_dims=False), destination_type="boolean"),
+        (VECTOR,),
+        "`Convert` is true because `ReduceMin` = 1 is not 0",
     ),
     Row(lambda x: ops.reduce_max(x, [0], keep_dims=False) < 10.0, (VECTOR,), "`Less` is false because `ReduceMax` = 10.5 is not < 10"),
 ]
@@ -234,8 +259,45 @@ def test_slices_of_truths() -> None:
 
     debugger = run(made, [1, 2, 3, 4])
     found = verdict(debugger, "main/each[1]/body/pick")
-    assert found.sentence.startswith("Took the else branch: `Squeeze` is false because ")
-    assert found.sentence.endswith("= false, a part of `Greater`.")
+    assert found.sentence == "Took the else branch: `Squeeze` is false because `x`[1] = 2 is not > 2."
+    assert [fact.text for fact in found.proof][-2:] == ["`Greater`[1], from outside, is false", "`x`[1] = 2 is not > 2"]
+
+
+@pytest.mark.parametrize("asked", [0, 1, 3])
+def test_a_truth_that_an_iteration_gave_to_a_joined_output(asked: int) -> None:
+    def made(graph: build.Graph, x: Any) -> Any:
+        flags = build.map_fn(lambda one: one > 2.5, ops.gather(x, [3, 2, 1, 0], 0), name="each")
+        return build.cond(ops.gather(flags, asked, 0), lambda: 1.0, lambda: 2.0, name="choice")
+
+    found = verdict(run(made, [1, 2, 3, 4]), "main/choice")
+    branch_taken, truth, sign = ("then", "true", ">") if asked < 2 else ("else", "false", "is not >")
+    value = 4 - asked
+    assert found.sentence == f"Took the {branch_taken} branch: `Gather_1` is {truth} because `Squeeze` = {value} {sign} 2.5."
+    texts = [fact.text for fact in found.proof]
+    assert f"`each`[{asked}], which iteration {asked + 1} gave, is {truth}" in texts
+
+
+def test_a_truth_that_a_variable_held() -> None:
+    """In each iteration what the one before found: above 3."""
+    kept = {"variable_id": "found", "variable_type": "boolean", "variable_shape": ""}
+    main, body, then, otherwise = Draft(), Draft(), Draft(), Draft()
+    x, v = main.parameter("x", F32, ()), body.parameter("v", F32, ())
+    read_before = body.op("ReadValue", body.const(False, BOOL, "nothing"), opset=6, name="before", **kept)
+    results = [arm.result(arm.op("Add", arm.parameter("p", F32, ()), arm.const(2.0))) for arm in (then, otherwise)]
+    arms = [branch(name, arm, [(1, Ref(0))], [one]) for name, arm, one in zip(("then", "else"), (then, otherwise), results, strict=True)]
+    asked = body.region("If", [read_before, v], arms, 1, name="ask", opset=8)
+    body.op("Assign", body.op("Greater", asked, body.const(3.0), name="above"), opset=6, name="keep", variable_id="found")
+    out, again = body.result(asked), body.result(body.const(True, BOOL))
+    ends = main.const(3, I64), main.const(True, BOOL)
+    main.result(loop(main, body, *ends, again=again, carried=[(x, v, out)], last=[out], name="loop"))
+    debugger = engine.Debugger(main.model(), [np.float32(0)])
+    debugger.run()
+    told = [verdict(debugger, f"main/loop[{number}]/body/ask").sentence for number in range(3)]
+    assert told == [
+        "Took the else branch: `before` is false because `nothing` is false.",
+        "Took the else branch: `before` is false because `ask` = 2 is not > 3.",
+        "Took the then branch: `before` is true because `ask` = 4 > 3.",
+    ]
 
 
 ONNX = """
@@ -261,7 +323,7 @@ main (float x, float[3] v) => (float y) {
         ("i = Identity (over)  c = Not (i)", "else branch: `Not_5` is false because `x` = 1 > 0"),
         (
             "u = Less (v, two)  i = Cast <to = 6> (u)  m = ReduceMin <keepdims = 0> (i)  c = Cast <to = 9> (m)",
-            "else branch: `Cast_7` is false because `ReduceMin_6` = 0",
+            "else branch: `Cast_7` is false because `v`[1] = 3 is not < 2",
         ),
     ],
 )
