@@ -61,14 +61,14 @@ def name_of(address: str) -> str:
 def path_words(address: str) -> list[str]:
     """The steps of an address as a person says them, iterations counted from 1.
 
-    >>> path_words("main/loop_7[2]/body/if_2/then/Add_1")
-    ['main', 'loop_7 · iteration 3', 'if_2 · then', 'Add_1']
+    >>> path_words("main/loop_7[1199]/body/if_2/then/Add_1")
+    ['main', 'loop_7 · iteration 1,200', 'if_2 · then', 'Add_1']
     """
     words: list[str] = []
     for segment in Address.parse(address).segments:
         if segment.label in ("then", "else") and words:
             words[-1] += f" · {segment.label}"
         elif segment.label != "body" or not words:
-            counted = f" · iteration {segment.iteration + 1}" if segment.iteration is not None else ""
+            counted = f" · iteration {segment.iteration + 1:,}" if segment.iteration is not None else ""
             words.append(decode(segment.label) + counted)
     return words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from app import markup
 from app.iterations import LoopColumns, Row
@@ -19,7 +19,10 @@ def show(found: Sequence[Row], columns: LoopColumns, current: int | None) -> Non
     if len(found) < 2:
         return
     here = next((position for position, row in enumerate(found) if row.iteration == current), None)
-    strips = [_strip(column.title, _blocks([row.branches[index] for row in found], here)) for index, column in enumerate(columns.branches)]
+    strips: list[str] = []
+    for index, column in enumerate(columns.branches):
+        branches = {row.iteration: row.branches[index] for row in found}
+        strips.append(_strip(column.title, _blocks(branches, current)))
     for index, column in enumerate(columns.carried):
         numbers = [_number(row.carried[index]) for row in found]
         if sum(number is not None for number in numbers) > 1:
@@ -43,10 +46,15 @@ def _ends(texts: Iterable[str]) -> str:
     return f"{known[0]} → {known[-1]}" if known else ""
 
 
-def _blocks(branches: Sequence[str], here: int | None) -> str:
+def _blocks(branches: Mapping[int, str], current: int | None) -> str:
+    """The branch of each iteration.
+
+    >>> _blocks({1199: "then"}, 1199)
+    '<i class="then here" title="iteration 1,200: then"></i>'
+    """
     return "".join(
-        f'<i class="{branch}{" here" if position == here else ""}" title="iteration {position + 1}: {branch or "not yet"}"></i>'
-        for position, branch in enumerate(branches)
+        f'<i class="{branch}{" here" if iteration == current else ""}" title="iteration {iteration + 1:,}: {branch or "not yet"}"></i>'
+        for iteration, branch in branches.items()
     )
 
 

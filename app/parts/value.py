@@ -55,7 +55,7 @@ def _container(value: object) -> None:
     if not isinstance(value, tuple) or not value:
         markup.show(f'<div class="value">{markup.text(value_preview(value), 400)}</div>')
         return
-    number = int(st.number_input(f"Element of {len(value)}", 0, len(value) - 1, 0, key=f"value_element_{len(value)}"))
+    number = int(st.number_input(f"Element of {len(value):,}", 0, len(value) - 1, 0, key=f"value_element_{len(value)}"))
     element = value[number]
     if not isinstance(element, np.ndarray):
         markup.show(f'<div class="value">{markup.text(value_preview(element), 400)}</div>')

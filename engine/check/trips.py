@@ -62,14 +62,14 @@ def until_slices_run_out(count: Dimension, parts: Dimension) -> Dimension:
 def words(count: Dimension) -> str:
     """A number of iterations in a sentence.
 
-    >>> words(static(1)), words(Dimension(0, 3)), words(Dimension(2, 3)), words(Dimension(1)), words(Dimension())
-    ('1 iteration', 'at most 3 iterations', '2 to 3 iterations', 'at least 1 iteration', 'any number of iterations')
+    >>> words(static(1)), words(Dimension(0, 3)), words(Dimension(2, 3000)), words(Dimension(1)), words(Dimension())
+    ('1 iteration', 'at most 3 iterations', '2 to 3,000 iterations', 'at least 1 iteration', 'any number of iterations')
     """
     if count.is_static:
-        return _iterations(str(count.least), count.least)
+        return _iterations(f"{count.least:,}", count.least)
     if count.most is None:
-        return _iterations(f"at least {count.least}", count.least) if count.least else "any number of iterations"
-    return _iterations(f"{count.least} to {count.most}" if count.least else f"at most {count.most}", count.most)
+        return _iterations(f"at least {count.least:,}", count.least) if count.least else "any number of iterations"
+    return _iterations(f"{count.least:,} to {count.most:,}" if count.least else f"at most {count.most:,}", count.most)
 
 
 def _iterations(number: str, plural_of: int) -> str:

@@ -124,7 +124,7 @@ def first_control_flow(one: Debugger, other: Debugger) -> Difference | None:
     if step is None:
         if one.steps == other.steps or "paused" in (one.state, other.state):
             return None
-        return Difference("length", min(one.steps, other.steps), "the end", f"{one.steps} steps", f"{other.steps} steps")
+        return Difference("length", min(one.steps, other.steps), "the end", f"{one.steps:,} steps", f"{other.steps:,} steps")
     return _decision(one, other, step)
 
 
@@ -201,6 +201,5 @@ def _iterations(debugger: Debugger, step: int) -> str:
     levels = debugger.timeline.moment(step)
     here, outer = levels[-1], levels[-2]
     record = debugger.control_flow.of(outer.program, outer.row, outer.program.instructions[outer.position])
-    if record.ended_by is None:
-        return f"more than {(here.iteration or 0) + 1} iterations"
-    return f"{record.iterations} iteration{'' if record.iterations == 1 else 's'}"
+    count, more = ((here.iteration or 0) + 1, "more than ") if record.ended_by is None else (record.iterations or 0, "")
+    return f"{more}{count:,} iteration{'' if count == 1 else 's'}"

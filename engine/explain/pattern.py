@@ -44,7 +44,7 @@ class Pattern:
         """One readable line."""
         parts = [self.name]
         if self.trip_count is not None and self.trip_count >= 0:
-            parts.append(f"at most {self.trip_count} iterations")
+            parts.append(f"at most {self.trip_count:,} iterations")
         if self.sliced_inputs:
             parts.append(f"walks over {self.sliced_inputs} sliced input{'s' if self.sliced_inputs > 1 else ''}")
         if not self.certain:

@@ -282,7 +282,7 @@ class _Painter:
         else:
             return
         number = parts - iteration if edge.slices.stride < 0 and parts else iteration + 1
-        self.overlay.slices[edge.id] = f"part {number} of {parts}" if parts else f"part {number}"
+        self.overlay.slices[edge.id] = f"part {number:,} of {parts:,}" if parts else f"part {number:,}"
 
     def _copy(self, cluster: ViewCluster) -> None:
         """One iteration of an unrolled loop: whether it is now, and of how many."""

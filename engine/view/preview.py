@@ -91,8 +91,8 @@ def _container_preview(value: object) -> str:
     """What ONNX has beside tensors: a sequence by its first elements, an optional without a value, a map."""
     if isinstance(value, tuple):
         shown = ", ".join(value_preview(one) for one in value[:2])
-        return f"{len(value)} in sequence: {shown}{' …' if len(value) > 2 else ''}" if value else "empty sequence"
-    return "no value" if value is None else f"map of {len(value)}" if isinstance(value, Mapping) else neutral(repr(value), _TEXT)
+        return f"{len(value):,} in sequence: {shown}{' …' if len(value) > 2 else ''}" if value else "empty sequence"
+    return "no value" if value is None else f"map of {len(value):,}" if isinstance(value, Mapping) else neutral(repr(value), _TEXT)
 
 
 def has_nan(value: np.ndarray | np.generic) -> bool:

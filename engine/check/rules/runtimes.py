@@ -35,7 +35,7 @@ def slices_run_out(subject: Subject) -> Iterator[Finding]:
         if count is not None and parts.most is not None and count > parts.most:
             yield Finding(
                 subject.where(region.place, region.node),
-                f"The trip count asks for {count} iterations, but the sliced inputs have {parts} parts.",
+                f"The trip count asks for {count:,} iterations, but the sliced inputs have {parts} parts.",
                 found=f"trip count {count}",
                 expected=f"at most {parts.most}",
                 advice="The Loop ends with 'sliced input ran out'; lower the trip count.",
@@ -61,7 +61,7 @@ def trip_count_beyond_32_bits(subject: Subject) -> Iterator[Finding]:
         if count is not None and count > _LARGEST_COUNT and kept >= 0:
             yield Finding(
                 subject.where(region.place, region.node, "input 0"),
-                f"The trip count {count} does not fit into 32 bits: OpenVINO's CPU makes {kept} of it.",
+                f"The trip count {count:,} does not fit into 32 bits: OpenVINO's CPU makes {kept:,} of it.",
                 found=str(count),
                 expected=f"at most {_LARGEST_COUNT}, or -1 for no limit",
                 advice="Here it is that many; use -1 when no limit is meant.",
@@ -263,9 +263,9 @@ def stops_early(subject: Subject) -> Iterator[Finding]:
         if joined and count is not None and count > 0 and not possible.is_static:
             yield Finding(
                 subject.where(region.place, region.node),
-                f"The Loop can stop before {count} iterations; OpenVINO declares its concatenated outputs as if it never did.",
+                f"The Loop can stop before {count:,} iterations; OpenVINO declares its concatenated outputs as if it never did.",
                 found=trips.words(possible),
-                expected=f"{count} iterations",
+                expected=f"{count:,} iterations",
                 advice="Here an output is as long as the iterations that ran.",
             )
 

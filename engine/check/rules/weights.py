@@ -36,12 +36,12 @@ def undecodable_constant(subject: Subject) -> Iterator[Finding]:
             except ValueError as error:
                 problem = str(error)
         elif len(constant.data) < packed_size(constant.element_type, constant.elements):
-            problem = f"{len(constant.data)} bytes hold no {constant.elements} elements of {constant.element_type}"
+            problem = f"{len(constant.data):,} bytes hold no {constant.elements:,} elements of {constant.element_type}"
         if problem:
             yield Finding(
                 subject.where(place, node),
                 f"The constant cannot be decoded: {problem}.",
-                found=f"{len(constant.data)} bytes for {constant.element_type} {list(constant.shape)[:16]}",
+                found=f"{len(constant.data):,} bytes for {constant.element_type} {list(constant.shape)[:16]}",
                 expected="bytes that fit",
                 advice="The weights file does not belong to this model, or was cut: convert the original model again.",
             )
