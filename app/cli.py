@@ -15,7 +15,7 @@ from engine.errors import EngineError
 from engine.ops.custom import install_file, install_packages
 from engine.view.escape import neutral
 
-COMMANDS = {"run": "run", "check": "check", "ops": "operations", "render": "render", "convert": "convert"}
+COMMANDS = {"run": "run", "check": "check", "ops": "operations", "render": "render", "convert": "convert", "compare": "compare"}
 """The module of each subcommand; imported when asked for, because each needs another part of the engine."""
 
 FINISHED, FAILED, REFUSED = 0, 1, 2
@@ -90,6 +90,7 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
         "  loopscope ops [NAME]               which operations are known\n"
         "  loopscope render MODEL -o x.svg    draw a model\n"
         "  loopscope convert MODEL OUT.xml    write a model as OpenVINO IR\n"
+        "  loopscope compare MODEL --inputs in.npz   where its own runtime first differs\n"
         "`loopscope COMMAND --help` says more.\n"
         "--ops FILE.py, with any of them, adds operations of your own.",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -89,6 +90,14 @@ class RunStopped(EngineError):
         self.address = address
         self.cause = cause
         super().__init__(message)
+
+
+_PLACES = re.compile(r"(Exception from \S+:\d+:|Check '[^']*' failed at \S+:\d+:|FrontEnd API failed with \w+:)\s*")
+
+
+def without_places(text: str) -> str:
+    """A message of OpenVINO without the places in OpenVINO's own source, which tell nobody anything."""
+    return _PLACES.sub("", text).strip().rstrip(".")
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:

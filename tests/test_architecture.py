@@ -20,6 +20,7 @@ ALLOWED["read"] = frozenset({"errors", "ir"})
 ALLOWED["write"] = frozenset({"errors", "ir"})
 ALLOWED["build"] = frozenset({"errors", "ir", "ops", "check"})
 ALLOWED["show"] = frozenset({"errors", "ir", "write", "debug"})
+ALLOWED["peers"] = frozenset({*ALLOWED["explain"], "explain", "write"})
 ALLOWED["notebook"] = frozenset({"errors", "ir", "view"})
 
 LONG_FILES: dict[str, str] = {}

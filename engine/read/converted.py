@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from engine.errors import ReadError, Where, shorten
+from engine.errors import ReadError, Where, shorten, without_places
 from engine.ir.model import Model
 from engine.read import archive
 from engine.read.limits import ReadLimits
@@ -27,8 +26,6 @@ from engine.read.weights import Weights, WeightsFile
 _PROCESS = Path(__file__).with_name("conversion_process.py")
 _NAMES = {Format.TFLITE: "model.tflite", Format.FROZEN: "model.pb", Format.PADDLE: "model.pdmodel"}
 _SAVED_MODEL = "saved_model.pb"
-_BEFORE_THE_REASON = re.compile(r"(Exception from \S+:\d+:|Check '[^']*' failed at \S+:\d+:|FrontEnd API failed with \w+:)\s*")
-"""Where in OpenVINO's source an error comes from, which tells nobody anything."""
 
 
 def read_folder(folder: Path, limits: ReadLimits) -> Model:
@@ -130,7 +127,7 @@ def _reason(done: subprocess.CompletedProcess[str]) -> str:
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     if done.returncode < 0 or not lines:
         return "its frontend crashed on the file"
-    return shorten(_BEFORE_THE_REASON.sub("", lines[-1]).strip().rstrip("."), 400)
+    return shorten(without_places(lines[-1]), 400)
 
 
 def _must_be_installed(package: str, found: Format, place: Where) -> None:

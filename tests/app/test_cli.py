@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from app.cli import main
 from app.command.launch import free_port, settings
 from app.command.run import write_outputs
 from engine import build
+from engine.peers import Difference, Report
 from sample_models import FOLDER
 
 COLLATZ = FOLDER / "collatz"
@@ -238,3 +240,24 @@ def test_the_server_sends_every_packet_at_once(server: str) -> None:
         seconds.append(time.perf_counter() - begun)
     connection.close()
     assert statistics.median(seconds) < 0.03  # a packet that waits for an answer to the one before takes 0.04
+
+
+def test_compare_names_the_first_value_that_differs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    stored = sorted((COLLATZ / "inputs").glob("*.npz"))[0]
+    assert main(["compare", str(COLLATZ / "model.xml"), "--inputs", str(stored)]) == 0
+    assert capsys.readouterr().out.startswith("All outputs agree with OpenVINO 20")
+    assert main(["compare", str(COLLATZ / "model.xml"), "--inputs", str(stored), "--json"]) == 0
+    told = strictly(capsys.readouterr().out)
+    assert told["agrees"] is True
+    assert told["first"] is None
+    assert main(["compare", str(COLLATZ / "model.xml")]) == 2
+    assert "no value is given for 'number'" in capsys.readouterr().err
+    found = Difference("main/loop[1]/body/Add", 7, "1", "2")
+    report = Report("OpenVINO 1", (replace(found, address="y"),), found, 12, 3, {"never ran": 2})
+    monkeypatch.setattr("app.command.compare.against", lambda *_, **__: report)
+    assert main(["compare", str(COLLATZ / "model.xml"), "--inputs", str(stored)]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "main/loop[1]/body/Add is the first value that differs: 2 in OpenVINO 1, 1 here.",
+        "  output y: 2 in OpenVINO 1, 1 here",
+        "  not compared: 2 never ran",
+    ]

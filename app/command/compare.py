@@ -1,0 +1,66 @@
+"""``loopscope compare``: runs a model here and with its own runtime, and says where they first differ."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+import engine
+from app.command.run import FAILED, FINISHED, read_inputs
+from engine.debug.session import stopped
+from engine.peers import TOLERANCE, Report, against
+from engine.view.escape import neutral
+
+
+def main(words: Sequence[str]) -> int:
+    """The exit code: 0 all agrees, 1 something differs or the run did not finish; ``EngineError`` when there is nothing to compare."""
+    options = _options(words)
+    model = engine.read_model(options.model)
+    inputs = read_inputs(options.inputs, model)
+    debugger = engine.Debugger(model, inputs, limits=engine.Limits(seconds=options.seconds))
+    debugger.run()
+    if debugger.state != "finished":
+        raise stopped(debugger.machine, debugger.failure or "the run did not finish", "error")
+    report = against(debugger, inputs, tolerance=options.tolerance, seconds=options.seconds)
+    if options.json:
+        print(json.dumps({"agrees": report.agrees, "sentence": report.sentence, **asdict(report)}))
+    else:
+        for line in _lines(report):
+            print(neutral(line))
+    return FINISHED if report.agrees else FAILED
+
+
+def _lines(report: Report) -> Iterator[str]:
+    yield report.sentence
+    for one in report.outputs[: _MOST_SHOWN if report.first else 0]:
+        yield f"  output {one.address}: {one.there} in {report.runtime}, {one.here} here"
+    if report.refused and not report.outputs:
+        yield f"  not compared inside: {report.refused}"
+    if report.left_out and not report.refused:
+        yield "  not compared: " + ", ".join(f"{count:,} {reason}" for reason, count in report.left_out.items())
+
+
+_MOST_SHOWN = 10
+
+
+def _options(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="loopscope compare",
+        description="Run a model here and with its own runtime, OpenVINO for IR and ONNX Runtime for ONNX, and say which value, "
+        "of which operation in which iteration, is the first that differs.",
+        epilog="The exit code is 0 when all agrees, 1 when something differs, 2 when there is nothing to compare.",
+    )
+    parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
+    parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input, by name or position")
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=TOLERANCE,
+        metavar="T",
+        help="how much floats may differ, as a part of the largest magnitude in their tensor (default: %(default)g)",
+    )
+    parser.add_argument("--seconds", type=float, default=120.0, metavar="S", help="the most that each run may take (default: %(default)g)")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    return parser.parse_args(words)

@@ -1,0 +1,94 @@
+"""An ONNX file that gives the values inside it as outputs: those of a loop's body as scan outputs, with a part for each iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from engine.debug.debugger import Debugger
+from engine.peers.probes import Probe, owner, times
+from engine.run.plan import IfRegion, LoopRegion, Program
+
+_MOST_IN_ONE_FILE = 2**30
+
+
+def probed(debugger: Debugger, path: Path, probes: Sequence[Probe], prefix: str, target: Path) -> list[Probe]:
+    """Writes the model of a run with an output more for each probe, named ``prefix`` and its number; gives the probes in that order.
+
+    A probe under n loops gives an array with n axes more, one for the iterations of each, outermost first.
+    """
+    model = onnx.load(str(path))
+    writing = _Writing(debugger, model.graph)
+    for number, probe in enumerate(probes):
+        writing.let_out(probe, f"{prefix}{number}")
+    onnx.save(model, str(target), save_as_external_data=model.ByteSize() > _MOST_IN_ONE_FILE, all_tensors_to_one_file=True)
+    return list(probes)
+
+
+class _Writing:
+    def __init__(self, debugger: Debugger, main: onnx.GraphProto) -> None:
+        self.debugger = debugger
+        self.graphs = {0: main}
+        for program in debugger.plan.programs:
+            if program.parent is not None and program.parent.index in self.graphs and owner(program) is not None:
+                self.graphs[program.index] = self._body(program)
+
+    def let_out(self, probe: Probe, name: str) -> None:
+        """Hands one value out of its graph, and out of every loop and branch around."""
+        program, shape = probe.program, probe.expected.shape[1:]
+        node = next((one.node for one in program.instructions if one.node.id == probe.layer), None)
+        value = node.outputs[probe.output].names[0] if node is not None else self._parameter(probe)
+        kind = helper.np_dtype_to_tensor_dtype(probe.expected.dtype)
+        while program.parent is not None:
+            out = f"{name}/{program.index}"
+            self._give(program, value, out, kind)
+            region = owner(program)
+            if isinstance(region, IfRegion):
+                other = region.otherwise.program if program is region.then.program else region.then.program
+                graph = self.graphs[other.index]
+                zeros = numpy_helper.from_array(np.zeros(shape, probe.expected.dtype))
+                graph.node.append(helper.make_node("Constant", [], [f"{out}/zeros"], value=zeros))
+                self._give(other, f"{out}/zeros", f"{out}/not", kind)
+            elif isinstance(region, LoopRegion):
+                shape = (times(self.debugger, region), *shape)
+            value = f"{out}/all"
+            _take_out(self._node(program), value)
+            program = program.parent
+        self._give(program, value, name, kind)
+
+    def _give(self, program: Program, value: str, name: str, kind: int) -> None:
+        graph = self.graphs[program.index]
+        graph.node.append(helper.make_node("Identity", [value], [name]))
+        graph.output.append(helper.make_tensor_value_info(name, kind, None))
+
+    def _parameter(self, probe: Probe) -> str:
+        """The name of a body's input."""
+        name: str = self.graphs[probe.program.index].input[list(probe.program.parameters).index(probe.layer)].name
+        return name
+
+    def _node(self, program: Program) -> onnx.NodeProto:
+        """The node that a graph belongs to, which is known by the name of what it gives."""
+        assert program.parent is not None
+        name = next(port.names[0] for port in program.parent.instructions[program.owner].node.outputs if port.names)
+        found: onnx.NodeProto = next(node for node in self.graphs[program.parent.index].node if name in node.output)
+        return found
+
+    def _body(self, program: Program) -> onnx.GraphProto:
+        region = owner(program)
+        name = "body"
+        if isinstance(region, IfRegion):
+            name = "then_branch" if program is region.then.program else "else_branch"
+        found: onnx.GraphProto = next(attribute.g for attribute in self._node(program).attribute if attribute.name == name)
+        return found
+
+
+def _take_out(node: onnx.NodeProto, name: str) -> None:
+    """Gives a loop a scan output more, or an If an output."""
+    node.output.append(name)
+    for attribute in node.attribute:
+        if attribute.name in ("scan_output_axes", "scan_output_directions"):
+            attribute.ints.append(0)

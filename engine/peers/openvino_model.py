@@ -1,0 +1,161 @@
+"""An IR model that gives the values inside it as outputs: those of a loop's body as the concatenation of all iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from engine.debug.debugger import Debugger
+from engine.ir.constant import Constant
+from engine.ir.model import BodyName, Edge, Graph, LayerId, Model, Node, OutputMap, Port, Source
+from engine.ir.shape import PartialShape
+from engine.peers.probes import Probe, enough, owner, times
+from engine.run.plan import IfRegion, LoopRegion, Program
+
+
+def probed(debugger: Debugger, probes: Sequence[Probe], prefix: str) -> tuple[Model, list[Probe]]:
+    """The model of a run with a Result more for each probe, named ``prefix`` and its number; and the probes in that order.
+
+    A probe under n loops gives an array with n axes more, one for the iterations of each, outermost first.
+    """
+    graphs: dict[int, _Graph] = {}
+    for program in reversed(debugger.plan.programs):
+        made = _Graph(_graph_of(debugger.model, program))
+        asked = [_Asked(probe, Source(probe.layer, probe.output), probe.expected.shape[1:]) for probe in probes if probe.program is program]
+        for instruction in program.instructions:
+            region = instruction.region
+            bodies = [graphs.get(one.index) for one in region.programs] if region is not None else []
+            if isinstance(region, LoopRegion) and bodies[0] is not None:
+                asked += _out_of_loop(made, instruction.node.id, bodies[0], times(debugger, region))
+                made.limit(instruction.node.id, enough(debugger, region.program))
+            elif isinstance(region, IfRegion) and bodies != [None, None]:
+                asked += _out_of_branches(made, instruction.node.id, bodies)
+        if asked or program.parent is None:
+            made.hand_out(asked, prefix if program.parent is None else "", iterated=isinstance(owner(program), LoopRegion))
+            graphs[program.index] = made
+    return replace(debugger.model, graph=graphs[0].graph()), [one.probe for one in graphs[0].asked]
+
+
+def _graph_of(model: Model, program: Program) -> Graph:
+    if program.parent is None:
+        return model.graph
+    return program.parent.instructions[program.owner].node.body(_body_name(program)).graph
+
+
+def _body_name(program: Program) -> BodyName:
+    region = owner(program)
+    if isinstance(region, IfRegion):
+        return "then" if program is region.then.program else "else"
+    return "body"
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A value that a graph is to hand out."""
+
+    probe: Probe
+    source: Source
+    shape: tuple[int, ...]
+
+
+@dataclass(eq=False)
+class _Graph:
+    """A graph that grows."""
+
+    original: Graph
+    asked: list[_Asked] = field(default_factory=list[_Asked])
+    results: list[LayerId] = field(default_factory=list[LayerId])
+    """The new Result of each value that is asked for."""
+
+    def __post_init__(self) -> None:
+        self.nodes, self.edges = dict(self.original.by_id), list(self.original.edges)
+
+    def graph(self) -> Graph:
+        return replace(self.original, nodes=tuple(self.nodes.values()), edges=tuple(self.edges))
+
+    def constant(self, array: np.ndarray) -> Source:
+        return Source(self.add("Const", (), 1, constant=Constant.of(array)), 0)
+
+    def hand_out(self, asked: Sequence[_Asked], prefix: str, *, iterated: bool) -> None:
+        """Makes Results of values, in a loop's body with an axis more."""
+        axis = self.constant(np.zeros(1, np.int64)) if iterated else None
+        for number, one in enumerate(asked):
+            source = one.source if axis is None else Source(self.add("Unsqueeze", (one.source, axis), 1), 0)
+            self.results.append(self.add("Result", (source,), 0, name=prefix and f"{prefix}{number}"))
+        self.asked += asked
+
+    def limit(self, loop: LayerId, trips: int | None) -> None:
+        """Gives a loop another trip count, if there is one."""
+        if trips is not None:
+            port, source = self.nodes[loop].inputs[0].id, self.constant(np.full(1, trips, np.int64))
+            self.edges = [edge for edge in self.edges if (edge.to_layer, edge.to_port) != (loop, port)]
+            self.edges.append(Edge(source.layer, self.nodes[source.layer].outputs[0].id, loop, port))
+
+    def zeros(self, asked: _Asked) -> LayerId:
+        """A Result of zeros like a value."""
+        return self.add("Result", (self.constant(np.zeros(asked.shape, asked.probe.expected.dtype)),), 0)
+
+    def add(self, type: str, sources: Sequence[Source], outputs: int, *, name: str = "", constant: Constant | None = None) -> LayerId:
+        """A node after the others, by the defaults of its type."""
+        layer = LayerId(max(self.nodes, default=-1) + 1)
+        inputs = tuple(Port(number) for number in range(len(sources)))
+        given = tuple(Port(len(sources) + number) for number in range(outputs))
+        attributes: dict[str, object] = {}
+        if constant is not None:
+            shape = ",".join(map(str, constant.shape))
+            attributes = {"element_type": constant.element_type.value, "shape": shape, "offset": "0", "size": str(len(constant.data))}
+            given = (Port(0, constant.element_type, PartialShape.of(constant.shape)),)
+        self.nodes[layer] = Node(layer, name or f"probe_{type}_{layer}", type, "opset1", attributes, inputs, given, constant=constant)
+        for number, source in enumerate(sources):
+            self.edges.append(Edge(source.layer, self.nodes[source.layer].outputs[source.output].id, layer, number))
+        return layer
+
+
+def _out_of_loop(made: _Graph, loop: LayerId, body: _Graph, count: int) -> list[_Asked]:
+    """Gives a loop an output more for each new Result of its body: all iterations, concatenated."""
+    ports = _more_ports(made.nodes[loop], len(body.results))
+    entries = tuple(OutputMap(port.id, result, axis=0) for port, result in zip(ports, body.results, strict=True))
+    return _grown(made, loop, ports, [(body, entries)], [(one.probe, (count, *one.shape)) for one in body.asked])
+
+
+def _out_of_branches(made: _Graph, node: LayerId, branches: Sequence[_Graph | None]) -> list[_Asked]:
+    """Gives an If an output more for each new Result of its branches; the other branch gives zeros for it."""
+    bodies = made.nodes[node].bodies
+    then, otherwise = branches
+    pair = [then or _Graph(made.nodes[node].body("then").graph), otherwise or _Graph(made.nodes[node].body("else").graph)]
+    values = [(number, one) for number, branch in enumerate(pair) for one in branch.asked]
+    ports = _more_ports(made.nodes[node], len(values))
+    grown: list[tuple[_Graph, tuple[OutputMap, ...]]] = []
+    for number, branch in enumerate(pair):
+        mine = iter(tuple(branch.results))
+        results = [next(mine) if of == number else branch.zeros(one) for of, one in values]
+        grown.append((branch, tuple(OutputMap(port.id, result) for port, result in zip(ports, results, strict=True))))
+    if bodies[0].name != "then":
+        grown.reverse()
+    return _grown(made, node, ports, grown, [(one.probe, one.shape) for _, one in values])
+
+
+def _more_ports(node: Node, count: int) -> tuple[Port, ...]:
+    ids = [port.id for port in (*node.inputs, *node.outputs)]
+    for body in node.bodies:
+        ids += [*(entry.external for entry in body.inputs), *(entry.external for entry in body.outputs)]
+    return tuple(Port(max(ids, default=-1) + 1 + number) for number in range(count))
+
+
+def _grown(
+    made: _Graph,
+    layer: LayerId,
+    ports: tuple[Port, ...],
+    bodies: Sequence[tuple[_Graph, tuple[OutputMap, ...]]],
+    given: Sequence[tuple[Probe, tuple[int, ...]]],
+) -> list[_Asked]:
+    """Puts bodies that have grown, and outputs more, into a node."""
+    node = made.nodes[layer]
+    changed = tuple(
+        replace(old, graph=new.graph(), outputs=(*old.outputs, *entries)) for old, (new, entries) in zip(node.bodies, bodies, strict=True)
+    )
+    made.nodes[layer] = replace(node, outputs=(*node.outputs, *ports), bodies=changed)
+    first = len(node.outputs)
+    return [_Asked(probe, Source(layer, first + number), shape) for number, (probe, shape) in enumerate(given)]

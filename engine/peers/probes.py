@@ -1,0 +1,177 @@
+"""Which values of a run another runtime can be asked for: those of the outermost graph, of loops and branches, over all iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from engine.debug.debugger import Debugger
+from engine.explain.columns import Columns, Recorded
+from engine.ir.model import LOOP, SCAN, TENSOR_ITERATOR, LayerId
+from engine.ops.values import is_tensor
+from engine.run.ledger import LoopTable
+from engine.run.plan import IfRegion, LoopRegion, Program
+
+_LOOPS = (LOOP, TENSOR_ITERATOR, SCAN)
+_MOST_BYTES = 256 * 2**20
+"""Of all values together that another runtime is asked for."""
+_MOST_OF_ONE = 64 * 2**20
+_MORE = 16
+_MOST_COMPUTED = 5_000
+"""Iterations whose values are computed one by one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Probe:
+    """One value of a graph, in all of its rows."""
+
+    program: Program
+    layer: LayerId
+    output: int
+    slot: int
+    position: int
+    """Number of the instruction that computes it; -1 for a Parameter."""
+    expected: np.ndarray
+    """With a row along the first axis."""
+    lengths: tuple[int, ...]
+    """How often each loop around it runs, outermost first: the first axes of what the other runtime gives."""
+    places: np.ndarray
+    """For each row, its number among all iterations of those loops: it skips those in which another branch ran."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """What is asked for, and how many values are not, by the reason in words."""
+
+    asked: tuple[Probe, ...]
+    left_out: dict[str, int]
+
+
+def probes(debugger: Debugger) -> Probes:
+    """The values of a finished run that can be compared, in the order of their graphs."""
+    return _Choosing(debugger).probes()
+
+
+def owner(program: Program) -> LoopRegion | IfRegion | None:
+    """The loop or If that a graph belongs to; None for the outermost graph and for a function."""
+    region = program.parent.instructions[program.owner].region if program.parent is not None else None
+    if isinstance(region, IfRegion) or (isinstance(region, LoopRegion) and region.kind in _LOOPS):
+        return region
+    return None
+
+
+def times(debugger: Debugger, loop: LoopRegion) -> int:
+    """How many iterations a loop runs, at most."""
+    return max(_counts(debugger, loop), default=0)
+
+
+def enough(debugger: Debugger, program: Program) -> int | None:
+    """A trip count that a loop did not come near, where its own allows far more: runtimes take memory for all that may run."""
+    region = owner(program)
+    if not isinstance(region, LoopRegion) or region.kind != LOOP or region.trip_count is None or program.parent is None:
+        return None
+    most = times(debugger, region) + _MORE
+    rows = debugger.timeline.executions.rows[program.parent.index]
+    trips = [int(np.asarray(debugger.values.get(debugger.timeline, program.parent, row, region.trip_count)).item()) for row in range(rows)]
+    return most if min(trips, default=0) > most else None
+
+
+def _counts(debugger: Debugger, loop: LoopRegion) -> list[int]:
+    table = debugger.machine.ledger.tables[loop.table]
+    assert isinstance(table, LoopTable)
+    return table.counts
+
+
+class _Choosing:
+    def __init__(self, debugger: Debugger) -> None:
+        self.debugger = debugger
+        self.recorded = Recorded(debugger)
+        self.left = _MOST_BYTES
+        self.left_out: dict[str, int] = {}
+
+    def probes(self) -> Probes:
+        asked: list[Probe] = []
+        for program in self.debugger.plan.programs:
+            reason = self._reason(program)
+            if reason:
+                self._leave_out(reason, sum(1 for _ in _values_of(program)))
+            else:
+                asked += self._of(program)
+        return Probes(tuple(asked), self.left_out)
+
+    def _leave_out(self, reason: str, count: int = 1) -> None:
+        if count:
+            self.left_out[reason] = self.left_out.get(reason, 0) + count
+
+    def _reason(self, program: Program) -> str:
+        """Why a graph as a whole is left out; empty where it is not."""
+        around = [one for one in program.around() if one.parent is not None]
+        if None in map(owner, around):
+            return "in a function"
+        if not self.debugger.timeline.executions.rows[program.index]:
+            return "never ran"
+        if any(len(set(_counts(self.debugger, loop))) > 1 for one in around if isinstance(loop := owner(one), LoopRegion)):
+            return "in a loop whose number of iterations varies"
+        return ""
+
+    def _places(self, program: Program) -> np.ndarray:
+        if program.parent is None:
+            return np.zeros(1, np.int64)
+        around, region = self._places(program.parent), owner(program)
+        if isinstance(region, LoopRegion):
+            count = times(self.debugger, region)
+            return (around[:, None] * count + np.arange(count)).reshape(-1)
+        assert region is not None
+        taken = self.debugger.timeline.executions.taken(region).astype(bool)
+        return np.asarray(around[taken if program is region.then.program else ~taken])
+
+    def _of(self, program: Program) -> Iterator[Probe]:
+        rows = self.debugger.timeline.executions.rows[program.index]
+        columns = Columns(self.debugger, self.recorded, program, np.arange(rows))
+        loops = [loop for one in program.around() if isinstance(loop := owner(one), LoopRegion)]
+        lengths, places = tuple(times(self.debugger, loop) for loop in reversed(loops)), self._places(program)
+        for layer, output, slot, position in _values_of(program):
+            if self._is_nameless(program, layer, output):
+                continue
+            first = self._value(program, 0, slot)
+            if not is_tensor(first) or np.asarray(first).dtype.kind not in "biuf":
+                self._leave_out("of a type that numpy does not have")
+            elif np.asarray(first).nbytes * rows > min(self.left, _MOST_OF_ONE):
+                self._leave_out("too large")
+            elif (expected := self._whole(columns, program, rows, slot)) is not None:
+                self.left -= expected.nbytes
+                yield Probe(program, layer, output, slot, position, expected, lengths, places)
+
+    def _is_nameless(self, program: Program, layer: LayerId, output: int) -> bool:
+        """An output that an ONNX file leaves out."""
+        node = next((one.node for one in program.instructions if one.node.id == layer), None)
+        return self.debugger.model.dialect == "onnx" and node is not None and not node.outputs[output].names
+
+    def _whole(self, columns: Columns, program: Program, rows: int, slot: int) -> np.ndarray | None:
+        column = columns.column(slot) if program.parent is not None else None
+        if column is not None:
+            return np.asarray(column.of(rows))
+        if rows > _MOST_COMPUTED:
+            self._leave_out(f"in loops of more than {_MOST_COMPUTED:,} iterations")
+            return None
+        values = [np.asarray(self._value(program, row, slot)) for row in range(rows)]
+        if len({(value.shape, value.dtype) for value in values}) > 1:
+            self._leave_out("of a shape that changes")
+            return None
+        return np.stack(values)
+
+    def _value(self, program: Program, row: int, slot: int) -> Any:
+        return self.debugger.values.get(self.debugger.timeline, program, row, slot)
+
+
+def _values_of(program: Program) -> Iterator[tuple[LayerId, int, int, int]]:
+    """Layer, output number, slot and instruction number of what a graph computes; in bodies the carried Parameters too."""
+    region = owner(program)
+    if isinstance(region, LoopRegion):
+        carried = {one.parameter for one in region.carried}
+        yield from ((layer, 0, slot, -1) for layer, slot in program.parameters.items() if slot in carried)
+    for number, instruction in enumerate(program.instructions):
+        yield from ((instruction.node.id, output, slot, number) for output, slot in enumerate(instruction.outputs))

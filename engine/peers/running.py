@@ -1,0 +1,105 @@
+"""Asks another runtime for the outputs of a model, and for the values inside it."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from engine.debug.debugger import Debugger
+from engine.errors import EngineError, shorten, without_places
+from engine.ir.model import Model
+from engine.peers import onnx_model, openvino_model
+from engine.peers.probes import Probe
+from engine.write import write_model
+
+_PREFIX = "loopscope probe "
+_PACKAGES = {"openvino": "openvino", "onnx": "onnxruntime"}
+"""The runtime of each dialect."""
+_CALLED = {"openvino": "OpenVINO", "onnx": "ONNX Runtime"}
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What another runtime gave."""
+
+    runtime: str
+    """Its name and version."""
+    outputs: tuple[np.ndarray, ...]
+    """Of the model as it is, in its order."""
+    values: Mapping[Probe, np.ndarray]
+    """Those inside it, each with one axis for every loop around."""
+    refused: str
+    """Why the runtime does not give those; empty where it does."""
+
+
+def ask(debugger: Debugger, inputs: Sequence[np.ndarray], probes: Sequence[Probe], seconds: float) -> Truth:
+    """Runs the model of a debugger as it is, then with its insides as outputs, each within so many seconds.
+
+    ``EngineError`` when the runtime is not installed, cannot run the model, or takes longer.
+    """
+    model = debugger.model
+    package = _PACKAGES[model.dialect]
+    if importlib.util.find_spec(package) is None:
+        raise EngineError(f"to compare with {_CALLED[model.dialect]}, install {package}: pip install {package}")
+    with tempfile.TemporaryDirectory(prefix="loopscope-") as name:
+        folder = Path(name)
+        arrays = {str(number): array for number, array in enumerate(inputs)}
+        np.savez(folder / "inputs.npz", allow_pickle=False, **arrays)
+        plain = _plain(model, folder)
+        runtime, given = _run(model, folder, plain, seconds)
+        named = list(given.values())
+        if not probes:
+            return Truth(runtime, tuple(named), {}, "")
+        insides = folder / f"insides{plain.suffix}"
+        order = _probed(debugger, probes, plain, insides)
+        try:
+            _, given = _run(model, folder, insides, seconds)
+        except EngineError as error:
+            return Truth(runtime, tuple(named), {}, str(error))
+        values = {probe: given[f"{_PREFIX}{number}"] for number, probe in enumerate(order) if f"{_PREFIX}{number}" in given}
+        return Truth(runtime, tuple(named), values, "")
+
+
+def _plain(model: Model, folder: Path) -> Path:
+    """The file of the model as it is."""
+    if model.dialect == "onnx":
+        if not model.file:
+            raise EngineError("an ONNX model is compared by its file, and this one was not read from a file")
+        return Path(model.file).resolve()
+    write_model(model, folder / "plain.xml")
+    return folder / "plain.xml"
+
+
+def _probed(debugger: Debugger, probes: Sequence[Probe], plain: Path, target: Path) -> list[Probe]:
+    if debugger.model.dialect == "onnx":
+        return onnx_model.probed(debugger, plain, probes, _PREFIX, target)
+    model, order = openvino_model.probed(debugger, probes, _PREFIX)
+    write_model(model, target)
+    return order
+
+
+def _run(model: Model, folder: Path, file: Path, seconds: float) -> tuple[str, dict[str, np.ndarray]]:
+    """Name and version of the runtime, and its outputs by name, in their order."""
+    called, outputs = _CALLED[model.dialect], folder / "outputs.npz"
+    outputs.unlink(missing_ok=True)
+    process = Path(__file__).with_name(f"{_PACKAGES[model.dialect]}_process.py")
+    # -P: the folder of the process's file holds modules that are called like the packages it needs.
+    command = [sys.executable, "-P", str(process), str(folder / "inputs.npz"), str(file), str(outputs)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=seconds, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        raise EngineError(f"{called} did not run the model within {seconds:g} seconds") from None
+    if done.returncode != 0 or not outputs.exists():
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        reason = shorten(without_places(lines[-1]), 400) if done.returncode > 0 and lines else "it crashed"
+        raise EngineError(f"{called} does not run the model: {reason}")
+    with np.load(outputs, allow_pickle=False) as stored:
+        given = {str(name): stored[str(number)] for number, name in enumerate(stored["names"])}
+    return done.stdout.splitlines()[-1], given

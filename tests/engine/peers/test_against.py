@@ -1,0 +1,163 @@
+"""Our runs against the runtimes themselves: they agree, and where one side computes something else, the first such value is named."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import engine
+from engine import build
+from engine.ops.catalogue import CATALOGUE, Catalogue
+from engine.peers import against
+from sample_models import FOLDER
+from tests.benchmarks import loop_models
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("openvino")
+pytest.importorskip("onnxruntime")
+
+
+def finished(model: engine.Model, inputs: object, catalogue: Catalogue = CATALOGUE) -> engine.Debugger:
+    debugger = engine.Debugger(model, inputs, catalogue=catalogue)
+    debugger.run()
+    return debugger
+
+
+def nest(trips: int = 3) -> engine.Model:
+    """A loop in a loop, with an If inside whose branches multiply and add; an If outside, whose branch has a loop."""
+    graph = build.Graph("nest")
+    x = graph.parameter("x", "f32", [2])
+
+    def inner(j, v):
+        return j + 1, build.cond(build.ops.reduce_max(v, [0]) > 2.0, lambda: v * 0.5, lambda: v + 1.0)
+
+    def outer(i, v):
+        _, after = build.while_loop(lambda j, _: j < 4, inner, [graph.constant(0), v])
+        return i + 1, after - 0.25
+
+    _, last = build.while_loop(lambda i, _: i < trips, outer, [graph.constant(0), x])
+
+    def again():
+        return build.while_loop(lambda k, _: k < 3, lambda k, v: (k + 1, v * 2.0), [graph.constant(0), last])[1]
+
+    return graph.model(build.cond(build.ops.reduce_max(last, [0]) > -9.0, again, lambda: last))
+
+
+def wrong(above: float) -> Catalogue:
+    """A catalogue in which products are one too large where a factor lies above a bound."""
+    found = CATALOGUE.find("Multiply", "opset1")
+    assert found is not None
+
+    def kernel(one, other, **_):
+        product = np.multiply(one, other)
+        return product + product.dtype.type(bool(np.max(one) > above))
+
+    return CATALOGUE.with_operations([replace(found, kernel=kernel, symbol="", float_symbol="", into=None)], replace=True)
+
+
+def test_every_value_of_a_nest_agrees():
+    debugger = finished(nest(), [np.float32([0, 1])])
+    report = against(debugger, [np.float32([0, 1])])
+    assert report.agrees, report.sentence
+    assert report.first is None
+    assert not report.refused
+    assert report.sentence.startswith("All outputs agree with OpenVINO 20")
+    assert not report.left_out
+    # 12 inner iterations of at least four values each, with those in the branches.
+    assert report.values > 60
+
+
+def first_apart(one: engine.Debugger, other: engine.Debugger) -> str:
+    """The first operation, step by step, after which two runs hold different values."""
+    for step in range(one.steps):
+        cursor = one.seek(step)
+        assert other.seek(step).address == cursor.address
+        if cursor.kind == "operation" and not np.array_equal(one.value(cursor.address), other.value(cursor.address)):
+            return cursor.address
+    raise AssertionError("the runs are equal")
+
+
+@pytest.mark.parametrize("above", [2.0, 2.2, 2.9])
+def test_the_first_wrong_value_is_named(above: float):
+    model, feed = nest(), [np.float32([0, 1])]
+    good, bad = finished(model, feed), finished(model, feed, wrong(above))
+    report = against(bad, feed)
+    assert report.first is not None
+    assert report.first.address == first_apart(good, bad)
+    assert report.first.address in report.sentence
+    assert not report.agrees
+
+
+@pytest.mark.parametrize(
+    ("make", "constant", "address"),
+    [
+        (loop_models.scalars, "add", "main/Loop_0[0]/body/Add_0"),
+        (loop_models.nested, "add", "main/Loop_0[0]/body/Loop_0[0]/body/If_1/then/Add_0"),
+        (loop_models.cell, "weights", "main/Loop_0[1]/body/MatMul_0"),  # in the first iteration they meet zeros
+    ],
+)
+def test_onnx_models_are_compared_with_onnx_runtime(make, constant: str, address: str, tmp_path: Path):
+    case = make(9)
+    path = tmp_path / "model.onnx"
+    onnx.save(case.onnx(9), str(path))
+    debugger = finished(engine.read_model(path), case.inputs)
+    report = against(debugger, case.inputs)
+    assert report.agrees, report.sentence
+    assert "ONNX Runtime" in report.runtime
+    assert report.values >= 9 * 4
+    # The file is another one now: a constant of the body is larger.
+    changed = case.onnx(9)
+    body = changed.graph.node[0].attribute[0].g
+    while any(node.op_type == "Loop" for node in body.node):
+        body = next(node for node in body.node if node.op_type == "Loop").attribute[0].g
+    (number,) = [one for one in body.initializer if one.name == constant]
+    number.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(number) + np.float32(0.125), constant))
+    onnx.save(changed, str(path))
+    report = against(debugger, case.inputs)
+    assert report.first is not None
+    assert report.first.address == address
+
+
+@pytest.mark.parametrize("folder", ["beam_search", "count_primes", "keras_gru", "records_scan", "walking_backwards"])
+def test_samples_agree(folder: str):
+    model = engine.read_model(FOLDER / folder / "model.xml")
+    stored = sorted((FOLDER / folder / "inputs").glob("*.npz"))[-1]
+    with np.load(stored, allow_pickle=False) as arrays:
+        inputs = {name: arrays[name] for name in arrays.files}
+    report = against(finished(model, inputs), inputs)
+    assert report.agrees, report.sentence
+    assert not report.refused
+    assert report.values
+
+
+def test_a_count_that_differs_is_told(tmp_path: Path):
+    case = loop_models.scalars(9)
+    path = tmp_path / "model.onnx"
+    onnx.save(case.onnx(9), str(path))
+    debugger = finished(engine.read_model(path), case.inputs)
+    onnx.save(case.onnx(12), str(path))
+    report = against(debugger, case.inputs)
+    assert report.outputs
+    assert report.first is not None
+    assert (report.first.here, report.first.there) == ("in 9 iterations", "in 12 iterations")
+    assert "[8]" in report.first.address
+
+
+def test_what_cannot_be_compared_says_why(monkeypatch: pytest.MonkeyPatch):
+    feed = [np.float32([0, 1])]
+    debugger = finished(nest(), feed)
+    with pytest.raises(engine.EngineError, match="only a run that has finished"):
+        against(engine.Debugger(nest(), feed), feed)
+    with pytest.raises(engine.EngineError, match=r"OpenVINO did not run the model within 0\.01 seconds"):
+        against(debugger, feed, seconds=0.01)
+    changed = engine.Debugger(nest(), feed, changes={"main/while[1]/body/Subtract": np.float32([3, 3])})
+    changed.run()
+    with pytest.raises(engine.EngineError, match="set by hand"):
+        against(changed, feed)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(engine.EngineError, match="install openvino: pip install openvino"):
+        against(debugger, feed)
