@@ -92,11 +92,12 @@ def _same_constant(mine: Constant | None, yours: Constant | None) -> bool:
 
 
 def _bindings(body: Body) -> tuple[object, ...]:
-    """Everything but the numbers of the outputs, of which only the order counts."""
+    """Everything but the numbers of the outputs, of which only the order counts, and entries that repeat a number."""
     rank = {id(entry): index for index, entry in enumerate(body.outer_outputs)}
     outputs = [
         (rank.get(id(entry), -1), entry.internal, str(entry.axis), entry.start, entry.end, entry.stride, entry.part_size, entry.purpose)
         for entry in body.outputs
+        if entry.external == -1 or id(entry) in rank
     ]
     inputs = [
         (entry.external, entry.internal, str(entry.axis), entry.start, entry.end, entry.stride, entry.part_size, entry.purpose)

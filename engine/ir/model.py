@@ -124,8 +124,9 @@ class Body:
 
     @property
     def outer_outputs(self) -> tuple[OutputMap, ...]:
-        """The entries that make outputs 0, 1, 2, ... of the outer node, in that order."""
-        return tuple(sorted((entry for entry in self.outputs if entry.external != -1), key=lambda entry: entry.external))
+        """The entries that make outputs 0, 1, 2, ... of the outer node, in that order; of one number the first, as in OpenVINO."""
+        first = {entry.external: entry for entry in reversed(self.outputs) if entry.external != -1}
+        return tuple(first[external] for external in sorted(first))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

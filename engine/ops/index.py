@@ -8,14 +8,16 @@ import numpy as np
 
 
 def whole_numbers(array: np.ndarray) -> list[int]:
-    """All elements, in order, as Python integers; scalars give one.
+    """All elements as Python integers; scalars give one, and what is no list is a ``ValueError``.
 
-    >>> whole_numbers(np.array([[1, -2]])), whole_numbers(np.int32(7))
+    >>> whole_numbers(np.array([1, -2])), whole_numbers(np.int32(7))
     ([1, -2], [7])
     """
+    if array.ndim > 1:
+        raise ValueError(f"expected a list of integers, the tensor has shape {list(array.shape)}")
     kind = array.dtype.kind
     if kind == "i" or kind == "u":
-        return array.tolist() if array.ndim == 1 else array.reshape(-1).tolist()
+        return array.reshape(-1).tolist()
     return positions(array).reshape(-1).tolist()
 
 
@@ -27,7 +29,7 @@ def whole_number(array: np.ndarray | np.generic) -> int:
         raise ValueError(f"expected one integer, the tensor has shape {list(array.shape)}")
     if array.dtype.kind in "iu":
         return int(array.item())
-    return whole_numbers(np.asarray(array))[0]
+    return whole_numbers(np.asarray(array).reshape(-1))[0]
 
 
 def positions(array: np.ndarray) -> np.ndarray:

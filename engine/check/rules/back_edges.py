@@ -102,12 +102,12 @@ def several_back_edges(subject: Subject) -> Iterator[Finding]:
 
 
 def back_edge_to_part(subject: Subject) -> Iterator[Finding]:
-    """A back edge ends at a Parameter that gets parts of a tensor, or the iteration number.
+    """A back edge ends at a Parameter that gets parts of a tensor.
 
     What it does:
         Looks at the port map entry of the Parameter that each back edge ends at.
     Why it matters:
-        The Parameter would have two values from the second iteration on. The part (or the number) counts, in OpenVINO too.
+        The Parameter would have two values from the second iteration on. The part counts, in OpenVINO too.
     Example that fails:
         <input axis="0" external_port_id="2" internal_layer_id="1"/> and <edge from-layer="10" to-layer="1"/>
     Example that passes:
@@ -116,11 +116,10 @@ def back_edge_to_part(subject: Subject) -> Iterator[Finding]:
     for region in subject.iterating:
         for edge in region.body.back_edges:
             entry = _entry(region, edge)
-            if entry is not None and (entry.axis is not None or entry.is_iteration_number):
-                what = "the iteration number" if entry.is_iteration_number else "one part of a tensor in each iteration"
+            if entry is not None and entry.axis is not None and not entry.is_iteration_number:
                 yield Finding(
                     _where(subject, region, edge),
-                    f"A back edge ends at Parameter {edge.to_layer}, which gets {what}.",
+                    f"A back edge ends at Parameter {edge.to_layer}, which gets one part of a tensor in each iteration.",
                     found=_spelled(edge),
                     expected="a Parameter that is carried only",
                     advice="The back edge is ignored.",
@@ -238,6 +237,31 @@ def back_edge_rank(subject: Subject) -> Iterator[Finding]:
                 )
 
 
+def back_edge_to_iteration_number(subject: Subject) -> Iterator[Finding]:
+    """A back edge ends at the Parameter that gets the iteration number.
+
+    What it does:
+        Looks for back edges to a Parameter whose port map entry has the purpose current_iteration.
+    Why it matters:
+        The Parameter would have two values in every iteration. OpenVINO refuses such a file.
+    Example that fails:
+        <input external_port_id="-1" internal_layer_id="0" purpose="current_iteration"/> and <edge from-layer="10" to-layer="0"/>
+    Example that passes:
+        <edge from-layer="10" to-layer="2"/>, and Parameter 2 has an initial value
+    """
+    for region in subject.iterating:
+        for edge in region.body.back_edges:
+            entry = _entry(region, edge)
+            if entry is not None and entry.is_iteration_number:
+                yield Finding(
+                    _where(subject, region, edge),
+                    f"A back edge ends at Parameter {edge.to_layer}, which gets the iteration number.",
+                    found=_spelled(edge),
+                    expected="a Parameter that is carried",
+                    advice="Correct to-layer, or remove the back edge: the number counts up by itself.",
+                )
+
+
 RULES = (
     Rule("LS501", "back-edge-from-no-result", Severity.ERROR, back_edge_from_no_result, before_running=True),
     Rule("LS502", "back-edge-type", Severity.ERROR, back_edge_type, before_running=True),
@@ -247,4 +271,5 @@ RULES = (
     Rule("LS506", "carried-without-initial-value", Severity.WARNING, carried_without_initial_value),
     Rule("LS507", "back-edge-type-of-iterator", Severity.WARNING, back_edge_type_of_iterator),
     Rule("LS508", "back-edge-rank", Severity.WARNING, back_edge_rank),
+    Rule("LS509", "back-edge-to-iteration-number", Severity.ERROR, back_edge_to_iteration_number, before_running=True),
 )

@@ -247,6 +247,32 @@ def missing_body(subject: Subject) -> Iterator[Finding]:
             )
 
 
+def missing_output(subject: Subject) -> Iterator[Finding]:
+    """A layer has no output port, but its operation computes something.
+
+    What it does:
+        Looks for layers without output ports whose operation computes outputs.
+    Why it matters:
+        What is computed cannot go anywhere. OpenVINO drops such a layer, and everything that only feeds it.
+    Example that fails:
+        a ReLU without <output>
+    Example that passes:
+        a ReLU with one output port
+    """
+    for place, node in subject.nodes():
+        operation = subject.operation(node)
+        if operation is None or operation.role is not Role.COMPUTE or not operation.outputs or node.outputs:
+            continue
+        plural = "" if operation.outputs == 1 else "s"
+        yield Finding(
+            subject.where(place, node),
+            f"{operation.title} has {operation.outputs} output{plural}, the layer declares none.",
+            found="no output port",
+            expected=f"{operation.outputs} output port{plural}",
+            advice="Add the port, or remove the layer and the edges to it.",
+        )
+
+
 RULES = (
     Rule("LS301", "unknown-operation", Severity.ERROR, unknown_operation, before_running=True),
     Rule("LS302", "operation-not-in-opset", Severity.ERROR, operation_not_in_opset, before_running=True),
@@ -255,4 +281,5 @@ RULES = (
     Rule("LS305", "output-that-does-not-exist", Severity.ERROR, output_that_does_not_exist, before_running=True),
     Rule("LS306", "missing-body", Severity.ERROR, missing_body, before_running=True),
     Rule("LS307", "unknown-attribute", Severity.WARNING, unknown_attribute),
+    Rule("LS308", "missing-output", Severity.ERROR, missing_output, before_running=True),
 )

@@ -185,25 +185,25 @@ def parameter_fed_twice(subject: Subject) -> Iterator[Finding]:
     """Several port map inputs feed one Parameter.
 
     What it does:
-        Counts the port map inputs of each body Parameter.
+        Looks for port map inputs of one body Parameter that differ; the same entry once more does no harm.
     Why it matters:
-        A Parameter has one value. OpenVINO reads such a file, and which entry counts is an accident.
+        A Parameter has one value. OpenVINO refuses such a file, or computes with a value that is none of the two.
     Example that fails:
         two <input .../> with internal_layer_id="3" in one port map
     Example that passes:
         one <input .../> with internal_layer_id="3"
     """
     for region in subject.regions:
-        uses = Counter(entry.internal for entry in region.body.inputs)
-        for layer, count in uses.items():
+        different = dict.fromkeys(region.body.inputs)
+        for layer, count in Counter(entry.internal for entry in different).items():
             if count > 1:
-                entries = [entry for entry in region.body.inputs if entry.internal == layer]
+                entries = [entry for entry in different if entry.internal == layer]
                 yield Finding(
                     subject.where(region.place, region.node, f"{region.body.name} layer {layer}"),
                     f"{count} port map inputs feed Parameter {layer} of the {region.part}.",
                     found=" ".join(spelled(entry) for entry in entries[:4]),
                     expected="one entry",
-                    advice="The last of them counts; remove the others.",
+                    advice="Remove all but one.",
                 )
 
 
@@ -267,7 +267,7 @@ def outputs_of_one_number(subject: Subject) -> Iterator[Finding]:
     What it does:
         Looks for an external_port_id (other than -1) that repeats among the outputs of one port map.
     Why it matters:
-        Outputs are numbered by the order of external_port_id: among equal numbers the order is an accident.
+        An output has one value: what the other entry hands out is lost, and OpenVINO refuses the file if an output is missing then.
     Example that fails:
         <output external_port_id="5" internal_layer_id="9"/> <output external_port_id="5" internal_layer_id="10"/>
     Example that passes:
@@ -282,7 +282,7 @@ def outputs_of_one_number(subject: Subject) -> Iterator[Finding]:
                     f"{count} outputs of the {region.part} have external_port_id {external}.",
                     found=f"{count} entries with external_port_id {external}",
                     expected="a number of its own for each output",
-                    advice="They become different outputs, in the order of the file.",
+                    advice="The first of them counts, as in OpenVINO; give the others numbers of their own, or remove them.",
                 )
 
 
@@ -369,7 +369,7 @@ RULES = (
     Rule("LS404", "outer-input-unused", Severity.ERROR, outer_input_unused, before_running=True),
     Rule("LS405", "output-never-produced", Severity.ERROR, output_never_produced, before_running=True),
     Rule("LS406", "parameter-unfed", Severity.WARNING, parameter_unfed),
-    Rule("LS407", "parameter-fed-twice", Severity.WARNING, parameter_fed_twice),
+    Rule("LS407", "parameter-fed-twice", Severity.ERROR, parameter_fed_twice, before_running=True),
     Rule("LS408", "output-without-port", Severity.WARNING, output_without_port),
     Rule("LS409", "outputs-of-one-number", Severity.WARNING, outputs_of_one_number),
     Rule("LS410", "unknown-purpose", Severity.WARNING, unknown_purpose),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from engine.check.diagnostic import Severity
-from engine.check.propagate import Contradiction
+from engine.check.propagate import Contradiction, propagate
 from engine.check.rule import Finding, Rule
-from engine.check.subject import Subject
+from engine.check.subject import Region, Subject
 from engine.errors import shorten
+from engine.ir.address import ROOT
 from engine.ir.model import Node, Port
 from engine.ir.walk import PlacedGraph
 from engine.ops.declare import Known, Operation, Role
@@ -21,14 +23,16 @@ def _contradictions(subject: Subject, *, alive: bool, of_types: bool | None) -> 
             yield places[one.graph], places[one.graph].graph.by_id[one.layer], one
 
 
+def _listed(inputs: Sequence[Known]) -> str:
+    return ", ".join(f"{known.element_type or '?'} {known.shape}" for known in inputs[:8])
+
+
 def _finding(subject: Subject, place: PlacedGraph, node: Node, one: Contradiction, advice: str) -> Finding:
-    inputs = subject.inputs(place, node)
-    spelled = ", ".join(f"{known.element_type or '?'} {known.shape}" for known in inputs[:8])
     operation = subject.operation(node)
     return Finding(
         subject.where(place, node),
         f"The inputs contradict {operation.title if operation else node.type}: {shorten(one.message, 400)}.",
-        found=f"inputs {spelled}",
+        found=f"inputs {_listed(subject.inputs(place, node))}",
         expected="inputs that the operation is defined for",
         advice=advice,
     )
@@ -171,6 +175,12 @@ def declared_shape_differs(subject: Subject) -> Iterator[Finding]:
             )
 
 
+def _differ(port: Port, known: Known) -> bool:
+    """Whether what a port declares can never be what is known of it."""
+    differs = port.element_type is not None and known.element_type not in (None, port.element_type)
+    return differs or port.shape.intersect(known.shape) is None
+
+
 def parameter_declared_differs(subject: Subject) -> Iterator[Finding]:
     """A Parameter of a body declares something else than what is handed to it.
 
@@ -186,8 +196,7 @@ def parameter_declared_differs(subject: Subject) -> Iterator[Finding]:
     for region in subject.regions:
         for node in region.body.graph.parameters:
             known, port = subject.parameter(region, node.id), node.outputs[0] if node.outputs else Port(0)
-            differs = port.element_type is not None and known.element_type not in (None, port.element_type)
-            if differs or port.shape.intersect(known.shape) is None:
+            if _differ(port, known):
                 declared, given = f"{port.element_type or '?'} {port.shape}", f"{known.element_type or '?'} {known.shape}"
                 yield Finding(
                     subject.where(region.within, node),
@@ -198,6 +207,44 @@ def parameter_declared_differs(subject: Subject) -> Iterator[Finding]:
                 )
 
 
+def _misdeclared(subject: Subject, region: Region) -> bool:
+    """Whether some Parameter of a body declares what can never be what it gets."""
+    parameters = region.body.graph.parameters
+    return any(_differ(node.outputs[0] if node.outputs else Port(0), subject.parameter(region, node.id)) for node in parameters)
+
+
+def body_contradicts_itself(subject: Subject) -> Iterator[Finding]:
+    """A body makes no sense as it is declared, because a Parameter declares something else than what is handed to it.
+
+    What it does:
+        Where a Parameter of a body declares another type or shape than what it gets, follows the body once more with what is declared.
+    Why it matters:
+        OpenVINO reads a body as declared before it looks at what is handed to it, and refuses such a file.
+    Example that fails:
+        a body that multiplies two Parameters, one declared i64 and one f32, though both get f32
+    Example that passes:
+        both declared f32
+    """
+    for region in subject.regions if subject.is_openvino else ():
+        if not _misdeclared(subject, region):
+            continue
+        declared = propagate(replace(subject.model, graph=region.body.graph), subject.catalogue)
+        for one in declared.contradictions:
+            if one.graph != ROOT:
+                continue
+            node = region.body.graph.by_id[one.layer]
+            inputs = declared.inputs(ROOT, region.body.graph.sources[node.id])
+            operation = subject.operation(node)
+            yield Finding(
+                subject.where(region.within, node),
+                f"What the {region.part}'s Parameters declare contradicts {operation.title if operation else node.type}: "
+                f"{shorten(one.message, 400)}.",
+                found=f"inputs {_listed(inputs)}",
+                expected="Parameters that declare what they get",
+                advice="Correct element_type or shape of the Parameters of the body.",
+            )
+
+
 RULES = (
     Rule("LS701", "type-contradiction", Severity.ERROR, type_contradiction, before_running=True),
     Rule("LS702", "shape-contradiction", Severity.ERROR, shape_contradiction),
@@ -206,4 +253,5 @@ RULES = (
     Rule("LS705", "declared-type-differs", Severity.WARNING, declared_type_differs),
     Rule("LS706", "declared-shape-differs", Severity.WARNING, declared_shape_differs),
     Rule("LS707", "parameter-declared-differs", Severity.WARNING, parameter_declared_differs),
+    Rule("LS708", "body-contradicts-itself", Severity.ERROR, body_contradicts_itself, before_running=True),
 )

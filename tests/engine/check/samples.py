@@ -123,6 +123,7 @@ SAMPLES: dict[str, Sample | OnnxSample] = {
     "LS305": _sample("flat", (_SUM, _SUM.replace("</output>", '<port id="3" precision="FP32"/></output>'))),
     "LS306": _sample("branch", ("<else_body>", "<nobody>"), ("</else_body>", "</nobody>")),
     "LS307": _sample("flat", (_SUM, _SUM.replace("<data", '<data axis="1"'))),
+    "LS308": _sample("flat", (result(3, "y", f32(2, 3)), layer(3, "y", "ReLU", "", (f32(2, 3),)))),
     "LS401": _sample("loop", (_LAST, _LAST.replace('layer_id="8"', 'layer_id="77"'))),
     "LS402": _sample("loop", (_LAST, _LAST.replace('layer_id="8"', 'layer_id="5"'))),
     "LS403": _sample("branch", (_THEN_MAP, _THEN_MAP.replace('port_id="1"', 'port_id="5"'))),
@@ -148,6 +149,7 @@ SAMPLES: dict[str, Sample | OnnxSample] = {
     ),
     "LS507": _sample("iterator", _typed(parameter(1, "h0", "1,3", f32(1, 3)), "f32", "i64")),
     "LS508": _sample("loop", _attribute(parameter(1, "a0", "1,3", f32(1, 3)), "shape", "1,3", "3"), (_LAST_EDGE, _edge(1, 0, 8, 0))),
+    "LS509": _sample("loop", _after(_BACK, _BACK.replace('to-layer="2"', 'to-layer="0"'))),
     "LS511": _sample("loop", (_AGAIN, "")),
     "LS512": _sample("loop", (_START, constant(3, "start", "i64", 0, I64))),
     "LS513": _sample("loop", (_START, _START.replace('shape=""', 'shape="1,1"'))),
@@ -202,6 +204,7 @@ SAMPLES: dict[str, Sample | OnnxSample] = {
         "flat", (_SUM, _SUM.replace('<port id="2" precision="FP32"><dim>2</dim>', '<port id="2" precision="FP32"><dim>7</dim>'))
     ),
     "LS707": _sample("loop", _attribute(parameter(1, "part", "1,3", f32(1, 3)), "shape", "1,3", "2,3")),
+    "LS708": _sample("loop", _typed(parameter(1, "part", "1,3", f32(1, 3)), "f32", "i64")),
     "LS801": _sample(
         "loop",
         _attribute(_TRIPS, "offset", "0", "36"),
