@@ -51,6 +51,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         description="Run a model here and with its own runtime, OpenVINO for IR and ONNX Runtime for ONNX, and say which value, "
         "of which operation in which iteration, is the first that differs.",
         epilog="The exit code is 0 when all agrees, 1 when something differs, 2 when there is nothing to compare.",
+        allow_abbrev=False,
     )
     parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
     parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input, by name or position")

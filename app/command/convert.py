@@ -22,6 +22,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="loopscope convert",
         description="Write a model as OpenVINO IR 11. A native ONNX model cannot be written: its operations are other ones.",
+        allow_abbrev=False,
     )
     parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, or a model that OpenVINO converts")
     parser.add_argument("output", metavar="OUT.xml", help="the weights go beside it, to a .bin file")

@@ -28,8 +28,10 @@ def main(options: argparse.Namespace) -> int:
         raise InputError("--inputs are the inputs of a model, and no model is given")
     if options.sample and sample(options.sample) is None:
         raise InputError(f"there is no sample {shorten(options.sample)!r}: there are {listed([one.name for one in samples()], 99)}")
-    for file in filter(None, (options.model, options.inputs)):
-        Path(file).stat()
+    if options.model and not Path(options.model).exists():
+        raise InputError(f"{shorten(options.model)}: there is no such file, and no such command: `loopscope --help` lists the commands")
+    if options.inputs:
+        Path(options.inputs).stat()
     LAUNCH.model = str(Path(options.model).resolve()) if options.model else ""
     LAUNCH.inputs = str(Path(options.inputs).resolve()) if options.inputs else ""
     LAUNCH.server = options.server

@@ -25,7 +25,9 @@ _GROUPS = (
 def main(words: Sequence[str]) -> int:
     """Prints the operations whose name or category contains the word given; ``EngineError`` when there is none."""
     parser = argparse.ArgumentParser(
-        prog="loopscope ops", description="List the operations that can be run: versions, category, types of the first input."
+        prog="loopscope ops",
+        description="List the operations that can be run: versions, category, types of the first input.",
+        allow_abbrev=False,
     )
     parser.add_argument("word", nargs="?", default="", metavar="WORD", help="part of a name or category")
     word = parser.parse_args(words).word.lower()

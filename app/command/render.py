@@ -30,7 +30,9 @@ def main(words: Sequence[str]) -> int:
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="loopscope render", description="Draw a model. Needs Graphviz's `dot` program; the app does not.")
+    parser = argparse.ArgumentParser(
+        prog="loopscope render", description="Draw a model. Needs Graphviz's `dot` program; the app does not.", allow_abbrev=False
+    )
     parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="ends in .svg, .png or .pdf")
     parser.add_argument("--body", default="main", metavar="ADDRESS", help="draw this body alone, such as main/while_3/body")

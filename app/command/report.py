@@ -26,7 +26,7 @@ _LONGEST = 4000
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run went: ``finished``, ``failed``, ``limit``, or ``refused`` before it began."""
+    """How a run went: ``finished``, ``failed``, ``limit``, ``stopped`` by Ctrl+C, or ``refused`` before it began."""
 
     state: str
     message: str = ""
@@ -64,12 +64,12 @@ def as_text(outcome: Outcome, model: Model | None) -> Iterator[str]:
     yield outcome.state if not outcome.message else f"{outcome.state}: {neutral(outcome.message, _LONGEST)}"
     if outcome.result is None or model is None:
         return
-    records = iter(outcome.result.control_flow)
+    records = outcome.result.control_flow
     for record in itertools.islice(records, _RECORDS_SHOWN):
         depth = sum(mark == "[" for mark in record.address) + record.address.count("/then/") + record.address.count("/else/")
         yield f"{'  ' * (depth + 1)}{neutral(record.address)}: {record_sentence(record)}"
-    more = sum(1 for _ in records)
-    if more:
+    more = len(records) - _RECORDS_SHOWN
+    if more > 0:
         yield f"  ... and {more:,} more (all of them with --json)"
     if outcome.odd is not None:
         yield neutral(outcome.odd.sentence, _LONGEST)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,43 +20,79 @@ from engine.errors import EngineError, InputError, InvalidModel, RunStopped
 from engine.explain.not_finite import first_not_finite
 from engine.ir.model import Model
 
-FINISHED, FAILED, REFUSED = 0, 1, 2
+FINISHED, FAILED, REFUSED, STOPPED = 0, 1, 2, 130
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit code: 0 the run finished, 1 it failed or hit a limit, 2 the model or the inputs are bad."""
+    """The exit code: 0 the run finished, 1 it failed or hit a limit, 2 the model or the inputs are bad, 130 Ctrl+C stopped it."""
     options = _options(words)
     try:
         model = engine.read_model(options.model)
         run = _searched if options.first_nan else _run
+        _refuse_unwritable(options.outputs)
         outcome = run(model, read_inputs(options.inputs, model), _limits(options))
     except EngineError as error:
         if not options.json:
             raise
         return _tell(Outcome("refused", _sentence(error)), options)
     if options.outputs and outcome.result is not None and outcome.state == "finished":
-        write_outputs(options.outputs, model, outcome.result.outputs)
+        try:
+            write_outputs(options.outputs, model, outcome.result.outputs)
+        except OSError as error:  # what came of a long run is told all the same
+            _tell(outcome, options, model)
+            raise EngineError(f"{options.outputs}: {error.strerror or error}") from None
     return _tell(outcome, options, model)
 
 
+def _refuse_unwritable(path: str) -> None:
+    """Said before a run, which may be a long one."""
+    folder = Path(path).parent
+    if path and Path(path).is_dir():
+        raise EngineError(f"{path}: this is a folder, and the outputs go to a file")
+    if path and not folder.is_dir():
+        raise EngineError(f"{path}: there is no folder {str(folder)!r} for the outputs")
+
+
 def _run(model: Model, inputs: Mapping[Any, np.ndarray], limits: engine.Limits) -> Outcome:
+    session = engine.Session(model)
     try:
-        result = engine.run(model, inputs, limits=limits)
+        with _interruptible(session.stop):
+            result = session.run(inputs, limits=limits)
     except RunStopped as stopped:
-        return Outcome("limit" if stopped.cause == "limit" else "failed", str(stopped), stopped.address, stopped.result)
+        state = {"limit": "limit", "stopped": "stopped"}.get(stopped.cause, "failed")
+        return Outcome(state, str(stopped), stopped.address, stopped.result)
     return Outcome("finished", result=result)
+
+
+@contextmanager
+def _interruptible(stop: Callable[[], None]) -> Iterator[None]:
+    """The first Ctrl+C stops the run, so that it can be told where it was; the second one ends the command."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def first(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        stop()
+
+    signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _searched(model: Model, inputs: Mapping[Any, np.ndarray], limits: engine.Limits) -> Outcome:
     """A run that keeps what it takes to look for the first NaN or infinity in it."""
     debugger = engine.Debugger(model, inputs, limits=limits)
-    debugger.run()
+    with _interruptible(debugger.stop):
+        debugger.run()
     odd = first_not_finite(debugger, _SECONDS_OF_SEARCH)
     if debugger.state == "finished":
         return Outcome("finished", result=debugger.result, odd=odd)
     address = debugger.failed_address or debugger.cursor.address
-    result = Result(debugger.machine, "error" if debugger.state == "failed" else "limit")
-    return Outcome(debugger.state, f"{address}: {debugger.failure}", address, result, odd)
+    state, cause = {"failed": ("failed", "error"), "limit": ("limit", "limit")}.get(debugger.state, ("stopped", "stopped"))
+    return Outcome(state, f"{address}: {debugger.failure or 'the run was stopped'}", address, Result(debugger.machine, cause), odd)
 
 
 def _tell(outcome: Outcome, options: argparse.Namespace, model: Model | None = None) -> int:
@@ -61,7 +100,7 @@ def _tell(outcome: Outcome, options: argparse.Namespace, model: Model | None = N
         print(piece, end="\n" if not options.json else "")
     if options.json:
         print()
-    return {"finished": FINISHED, "refused": REFUSED}.get(outcome.state, FAILED)
+    return {"finished": FINISHED, "refused": REFUSED, "stopped": STOPPED}.get(outcome.state, FAILED)
 
 
 def _sentence(error: EngineError) -> str:
@@ -115,7 +154,9 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="loopscope run",
         description="Run a model on recorded inputs and say what its loops and branches did.",
-        epilog="The exit code is 0 when the run finished, 1 when it failed or hit a limit, 2 when the model or the inputs are bad.",
+        epilog="The exit code is 0 when the run finished, 1 when it failed or hit a limit, 2 when the model or the inputs are bad, "
+        "130 when Ctrl+C stopped it: what the run had done by then is told.",
+        allow_abbrev=False,
     )
     parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
     parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input, by name or position")

@@ -27,6 +27,7 @@ class Session:
         expect_model(model, "engine.Session")
         self._plan = plan_of(model, catalogue)
         self._variables: dict[int, Any] = {}
+        self._machine: Machine | None = None
 
     def __repr__(self) -> str:
         return f"<Session of {shorten(self._plan.model.name)!r}, variables that have a value: {listed(list(self.variables)) or 'none'}>"
@@ -43,16 +44,24 @@ class Session:
     def run(self, inputs: Inputs = None, *, limits: Limits | None = None, seed: int | None = None) -> Result:
         """As ``engine.run``, with this session's variables."""
         machine = start(self._plan, inputs, limits or Limits(), NOTHING, seed, self._variables, keeps=False)
+        self._machine = machine
         try:
             machine.run()
         except Paused as pause:
             raise stopped(machine, pause.message, pause.cause) from None
         except Failure as failure:
             raise stopped(machine, str(failure), "error") from failure.__cause__
+        finally:
+            self._machine = None
         for slot in self._plan.variables.values():
             if machine.values[slot] is not None:
                 self._variables[slot] = machine.values[slot]
         return Result(machine)
+
+    def stop(self) -> None:
+        """Stops the run that is under way in another thread, or that a signal has interrupted: it raises ``RunStopped`` at once."""
+        if self._machine is not None:
+            self._machine.control.stop.set()
 
 
 def start(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import socket
 import statistics
 import subprocess
@@ -17,10 +18,11 @@ import numpy as np
 import pytest
 
 import engine
-from app.cli import main
+from app.cli import COMMANDS, main
 from app.command.launch import free_port, settings
 from app.command.run import write_outputs
 from engine import build
+from engine.check.rules import BY_CODE
 from engine.peers import Difference, Report
 from sample_models import FOLDER
 
@@ -109,6 +111,7 @@ def test_limits_are_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ["render", str(COLLATZ / "model.xml"), "-o", "never.svg", "--body", "main/nothing/body"],
         ["check", "missing.xml"],
         ["--ops"],
+        ["--server", "--ops", "my_ops.py"],
         ["missing.xml", "--no-browser"],
         ["ops", "no such operation"],
         ["--sample", "no_such_sample", "--no-browser"],
@@ -261,3 +264,79 @@ def test_compare_names_the_first_value_that_differs(monkeypatch: pytest.MonkeyPa
         "  output y: 2 in OpenVINO 1, 1 here",
         "  not compared: 2 never ran",
     ]
+
+
+def test_a_word_that_is_no_file_may_be_meant_as_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rnu", "--no-browser"]) == 2
+    assert capsys.readouterr().err == "loopscope: rnu: there is no such file, and no such command: `loopscope --help` lists the commands\n"
+
+
+def test_rules_are_explained_in_any_case_and_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--explain", "ls404"]) == 0
+    assert capsys.readouterr().out.startswith("LS404 outer-input-unused (error)")
+    assert main(["check", "--explain"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert [row.split()[0] for row in rows] == list(BY_CODE)
+    assert "LS404  error    An input of a Loop or TensorIterator is mapped to nothing." in rows
+    assert main(["check", "--explain", "LS0"]) == 2
+    assert capsys.readouterr().err == "loopscope: there is no rule 'LS0': `loopscope check --explain` lists those that there are\n"
+
+
+@pytest.mark.parametrize(
+    ("outputs", "said"),
+    [
+        ("", "{folder}: this is a folder, and the outputs go to a file"),
+        ("no/out.npz", "{path}: there is no folder '{folder}/no' for the outputs"),
+    ],
+)
+def test_outputs_that_have_no_place_are_told_before_the_run(
+    outputs: str, said: str, inputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(engine.Session, "run")
+    path = tmp_path / outputs
+    assert main(["run", str(COLLATZ / "model.xml"), "--inputs", str(inputs), "--outputs", str(path)]) == 2
+    assert capsys.readouterr().err == f"loopscope: {said.format(folder=tmp_path, path=path)}\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full stands for a disk that is")
+def test_a_full_disk_does_not_hide_what_the_run_did(inputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(COLLATZ / "model.xml"), "--inputs", str(inputs), "--outputs", "/dev/full"]) == 2
+    told = capsys.readouterr()
+    assert told.out.startswith("finished\n")
+    assert told.err == "loopscope: /dev/full: No space left on device\n"
+
+
+@pytest.mark.parametrize("options", [[], ["--json"], ["--first-nan"]])
+def test_ctrl_c_tells_where_the_run_was(options: list[str], tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", number=np.int64(0))  # halved for ever, and nobody has proved that
+    script = (
+        "import signal, sys; from app.cli import main; from engine.run.limits import Control\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "look, looks = Control.check, iter([False] * 30 + [True])\n"
+        "def check(self, held):\n"
+        "    if next(looks, False):\n"
+        "        signal.raise_signal(signal.SIGINT)\n"
+        "    look(self, held)\n"
+        "Control.check = check\n"
+        "sys.exit(main())"
+    )
+    words = ["run", str(COLLATZ / "model.xml"), "--inputs", str(tmp_path / "in.npz"), *options]
+    done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, check=False, timeout=120)
+    assert (done.stderr, done.returncode) == ("", 130)
+    if "--json" in options:
+        told = strictly(done.stdout)
+        assert told["state"] == "stopped"
+        assert isinstance(told["control_flow"], list)
+        assert told["control_flow"][0]["ended_by"] == "stopped"
+    else:
+        assert re.match(r"stopped: main/while_not_one\[\d+\]/body/\w+: the run was stopped\n", done.stdout)
+        assert re.search(r"main/while_not_one: [\d,]+ iterations, then the run was stopped", done.stdout)
+
+
+def test_options_are_written_in_full(capsys: pytest.CaptureFixture[str]) -> None:
+    """Or ``--serve`` would be a server that takes ``--ops``."""
+    for words in (["--serve"], *([command, "model.xml", "out.xml", "--js"] for command in COMMANDS)):
+        with pytest.raises(SystemExit, match="2"):
+            main(words)
+        told = capsys.readouterr().err.splitlines()[-1]
+        assert words[-1] in told or "-o/--output" in told
