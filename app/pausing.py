@@ -8,6 +8,8 @@ from app.packing import packed, unpacked
 from app.session import Message, Session, current, widget
 from engine.debug.breakpoints import BreakpointKind
 from engine.errors import EngineError, InputError, shorten
+from engine.view.graph import GraphView
+from engine.view.overlay import marked
 
 MOST = 20
 """Breakpoints, and watches, that a link keeps."""
@@ -38,6 +40,19 @@ def switch_breakpoint(number: int, key: str) -> None:
         _pauses_elsewhere(session)
 
 
+@actions.afresh
+def switch_at(view: GraphView, address: str) -> None:
+    """Those whose dot a box of the picture has: off when any of them pauses the run, else on."""
+    session = current()
+    if session.debugger:
+        breakpoints = session.debugger.breakpoints
+        found = [one for one in breakpoints if one.pattern and any(box.address == address for box in marked(view, [one.pattern]))]
+        on = not any(one.on for one in found)
+        for one in found:
+            breakpoints.switch(one.id, on)
+        _pauses_elsewhere(session)
+
+
 def _pauses_elsewhere(session: Session) -> None:
     """What was sent ahead to be played says where it pauses: that is no longer so."""
     session.playing, session.ahead, session.batch = False, None, None
@@ -59,21 +74,45 @@ def remove_watch(number: int) -> None:
 
 def breakpoints_as_text(debugger: engine.Debugger) -> str:
     """The breakpoints for the page's address: as many as it holds."""
-    return _as_many_as_fit(
-        [[one.pattern, one.condition.text if one.condition else "", one.kind, one.on] for one in debugger.breakpoints.items()]
-    )
+    return packed(_as_many_as_fit(_breakpoints(debugger)))
 
 
 def watches_as_text(debugger: engine.Debugger) -> str:
     """The watches for the page's address: as many as it holds."""
-    return _as_many_as_fit([expression for _, expression in debugger.watches.items()])
+    return packed(_as_many_as_fit(_watches(debugger)))
 
 
-def _as_many_as_fit(items: list[object]) -> str:
+def beyond_breakpoints(debugger: engine.Debugger) -> str:
+    """What is to be said of breakpoints that the page's address has no room for; empty where it holds all."""
+    return _beyond(_breakpoints(debugger), "breakpoints")
+
+
+def beyond_watches(debugger: engine.Debugger) -> str:
+    """The same of watches."""
+    return _beyond(_watches(debugger), "watches")
+
+
+def _breakpoints(debugger: engine.Debugger) -> list[object]:
+    return [[one.pattern, one.condition.text if one.condition else "", one.kind, one.on] for one in debugger.breakpoints.items()]
+
+
+def _watches(debugger: engine.Debugger) -> list[object]:
+    return [expression for _, expression in debugger.watches.items()]
+
+
+def _as_many_as_fit(items: list[object]) -> list[object]:
     kept = items[:MOST]
     while kept and not packed(kept):
         kept.pop()
-    return packed(kept)
+    return kept
+
+
+def _beyond(items: list[object], what: str) -> str:
+    kept = len(_as_many_as_fit(items))
+    if kept == len(items):
+        return ""
+    room = f"the first {kept}" if kept else "none"
+    return f"The page's link has room for {room} of these {len(items):,} {what}: who opens it gets no more."
 
 
 def restore(session: Session, breakpoints: str, watches: str) -> None:

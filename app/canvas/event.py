@@ -8,7 +8,9 @@ from typing import Literal, TypeGuard, get_args
 
 from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
 
-EventKind = Literal["select", "clear", "open", "fold", "unroll", "earlier", "later", "fewer", "wider", "key", "too_dense", "untrace"]
+EventKind = Literal[
+    "select", "clear", "open", "fold", "unroll", "earlier", "later", "fewer", "wider", "key", "too_dense", "untrace", "breakpoint"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,7 @@ class CanvasEvent:
     ``fold``: fold it when it is open, open it when it is folded (``engine.view.folding.toggle``). ``key``: ``Backspace`` (go up) or ``?``.
     ``unroll``: draw the loop as copies, or once again; ``earlier`` and ``later``: other iterations of an unrolled loop, ``fewer`` and
     ``wider``: fewer or more of them at a time.
+    ``breakpoint``: the dot of a box was clicked, which stands for the breakpoints there.
     ``too_dense``: no layout was found in time: fold more. ``untrace``: show no longer where a value came from.
     """
 

@@ -28,6 +28,7 @@ def show(session: Session) -> None:
         with rest:
             words = f"{one.id} · {one.describe()}{'' if one.on else ' (off)'}"
             _row(words, "", f"breakpoint_remove_{one.id}", pausing.remove_breakpoint, one.id, change)
+    _tell(pausing.beyond_breakpoints(debugger))
     with st.form("breakpoint_form", border=False):
         place, condition, add = st.columns([4, 3, 1.4], vertical_alignment="bottom", gap="small")
         place.text_input(
@@ -58,10 +59,16 @@ def show(session: Session) -> None:
         found = values[number]
         detail = found if isinstance(found, str) else f"= {value_preview(found)}"
         _row(expression, detail, f"watch_remove_{number}", pausing.remove_watch, number, _change_watch)
+    _tell(pausing.beyond_watches(debugger))
     with st.form("watch_form", border=False):
         field, add = st.columns([7, 1.4], vertical_alignment="bottom", gap="small")
         field.text_input("Watch", key=EXPRESSION, placeholder="max(abs(x))")
         add.form_submit_button("Add", on_click=_add_watch)
+
+
+def _tell(words: str) -> None:
+    if words:
+        markup.show(markup.text(words), "quiet")
 
 
 def _example(session: Session) -> str:
@@ -70,9 +77,9 @@ def _example(session: Session) -> str:
 
 def _switch(session: Session, one: Breakpoint) -> None:
     key = f"breakpoint_on_{session.generation}_{one.id}"  # another run numbers them anew
+    put(key, one.on)  # it may have been switched on the picture
     st.checkbox(
         f"Breakpoint {one.id} pauses the run",
-        one.on,
         key=key,
         label_visibility="collapsed",
         on_change=pausing.switch_breakpoint,

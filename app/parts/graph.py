@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import engine
-from app import actions, canvas, playing, unrolled
+from app import actions, canvas, pausing, playing, unrolled
 from app.looks import PANEL, VIEW
 from app.parts import inspector, origin
 from app.session import Session, widget
@@ -41,7 +41,7 @@ def show(session: Session) -> None:
         overlay,
         key=KEY,
         height=HEIGHT,
-        on_event=_on_event,
+        on_event=partial(_on_event, view),
         traced=" · ".join(path_words(steps[0].address)[1:]) if steps else "",
         focus=session.selected,
         subject=_subject(session),
@@ -80,9 +80,11 @@ def _traced(session: Session, debugger: engine.Debugger | None) -> tuple[Step, .
         return ()
 
 
-def _on_event(event: canvas.CanvasEvent) -> None:
+def _on_event(view: GraphView, event: canvas.CanvasEvent) -> None:
     if event.kind == "untrace":
         VIEW.show("Value")
+    elif event.kind == "breakpoint":
+        pausing.switch_at(view, event.address)
     else:
         actions.on_canvas(event)
 

@@ -16,6 +16,7 @@ _OTHER = (
     ("U", "On the canvas: iterations side by side, or the loop drawn once"),
     ("L", "On the canvas: the legend"),
     ("Double click", "A body on a canvas of its own"),
+    ("Red dot", "A breakpoint: a click switches it off, and on again"),
 )
 
 

@@ -91,6 +91,8 @@ def show(session: Session) -> None:
             )
         if session.compared is not None and session.compared.name == UNCHANGED:
             markup.show(markup.text(outcome(session.compared), 200))
+        if session.opened and session.opened.link and not changing.as_text(session.changes):
+            markup.show("The page's link has no room for this.", "quiet")
 
 
 def _reached(session: Session) -> set[str]:

@@ -93,7 +93,7 @@ def overlay_at(
     """
     overlay = Overlay() if debugger is None else _Painter(debugger, view, {} if previews is None else previews, verdicts or {}).paint()
     marks = [(_selected(debugger, view, selected), "selected")] if selected else []
-    on, off = _matching(view, breakpoints), _matching(view, switched_off)
+    on, off = marked(view, breakpoints), marked(view, switched_off)
     marks += [(node, "breakpoint") for node in on]
     marks += [(node, "breakpoint off") for node in off if node not in on]
     for node, mark in marks:
@@ -116,7 +116,8 @@ def _selected(debugger: Debugger | None, view: GraphView, address: str) -> ViewN
     return found or view.showing(without_iterations(address))
 
 
-def _matching(view: GraphView, patterns: Collection[str]) -> list[ViewNode]:
+def marked(view: GraphView, patterns: Collection[str]) -> list[ViewNode]:
+    """The boxes that have a dot for breakpoints at these places."""
     found: dict[str, ViewNode] = {}
     for pattern in patterns:
         static = without_iterations(pattern)

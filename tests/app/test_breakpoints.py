@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from urllib.parse import quote
 
@@ -107,6 +108,19 @@ def test_a_link_keeps_as_many_as_it_holds(opened: Visit) -> None:
     assert json.loads(kept(app)["watches"]) == ["0" * 499, "0" * 498]
 
 
+def test_what_a_link_has_no_room_for_is_said(opened: Visit) -> None:
+    words = {"breakpoints": linked([["", "", "nan", True]] * 20), "watches": linked(["0" * 499, "0" * 498])}
+    app = opened(model="sample:decoder", panel="breakpoints", **words)
+    assert "link has room" not in page_text(app)
+    app.button("breakpoint_shape").click().run()
+    assert "link has room for the first 20 of these 21 breakpoints" in page_text(app)
+    app.button("breakpoint_remove_3").click().run()
+    assert "link has room" not in page_text(app)
+    app.text_input("watch_expression").set_value("0" * 497)
+    [one for one in app.button if one.label == "Add"][-1].click().run()
+    assert "link has room for the first 2 of these 3 watches" in page_text(app)
+
+
 def test_a_lesson_has_none(opened: Visit) -> None:
     app = opened(lesson="while", breakpoints=linked([["", "", "nan", True]]), watches=linked(["1"]))
     assert kept(app) == {}
@@ -133,3 +147,39 @@ def test_one_that_is_switched_off_is_hollow_and_the_picture_plays_past_it(page: 
     expect(place(page)).to_contain_text("iteration 1", timeout=LONG)
     page.reload()
     expect(canvas.locator(".box.breakpoint.off")).to_have_count(1, timeout=LONG)
+
+
+@pytest.mark.browser
+def test_a_click_on_the_dot_switches_what_it_stands_for(page: Page, server: str) -> None:
+    """One dot may stand for several breakpoints; the list beside the picture and the link follow."""
+    place_of = "main/while_not_one[{}]/body/if_even"
+    words = quote(linked([[place_of.format("*"), "", "address", True], [place_of.format(3), "iteration > 1", "address", False]]))
+    canvas = open_sample(page, server, "collatz", panel="breakpoints", breakpoints=words)
+    dot, boxes = canvas.locator(".box.breakpoint > .stop"), page.get_by_role("checkbox", name=re.compile("pauses the run"))
+    expect(dot).to_have_count(1)
+    selected = canvas.locator(".box.selected").count()
+    for states, off in (((False, False), 1), ((True, True), 0)):
+        dot.click()
+        expect(canvas.locator(".box.breakpoint.off")).to_have_count(off)
+        for box, state in zip(boxes.all(), states, strict=True):
+            expect(box).to_be_checked(checked=state)
+        expect(page).to_have_url(re.compile(f"address%22%2C{str(states[0]).lower()}%5D"))
+    assert canvas.locator(".box.selected").count() == selected, "it is no click on the box"
+    dot.hover()
+    expect(canvas.locator(".tooltip")).to_have_text("breakpoint: a click switches it off")
+    page.keyboard.press("End")
+    expect(page.locator(".st-key-verdict")).to_contain_text("Paused: breakpoint 1")
+    dot.dblclick()
+    expect(canvas.locator(".box.breakpoint:not(.off)")).to_have_count(1)
+    expect(page.locator(".st-key-way_out")).to_have_count(0)
+
+
+@pytest.mark.browser
+def test_the_dot_of_a_folded_loop_stands_for_what_is_in_it(page: Page, server: str) -> None:
+    words = quote(linked([["main/while_not_one[2]/body/if_even", "", "address", True]]))
+    canvas = open_sample(page, server, "collatz", breakpoints=words)
+    canvas.locator(".head.loop [data-action=fold]").dispatch_event("click")
+    canvas.locator(".box.folded.breakpoint > .stop").click(timeout=LONG)
+    expect(canvas.locator(".box.folded.breakpoint.off")).to_have_count(1)
+    page.keyboard.press("End")
+    expect(place(page)).to_contain_text("finished")

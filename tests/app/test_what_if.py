@@ -141,6 +141,15 @@ def test_breakpoints_and_watches_stay_in_the_changed_run_and_on_the_way_back(ope
     assert "iteration 2" in page_text(app)
 
 
+def test_what_the_link_has_no_room_for_is_said(opened: Visit) -> None:
+    app = opened(model="sample:collatz", whatif=json.dumps({KEEP: False}))
+    assert "no room" not in page_text(app)
+    app.session_state["loopscope"].changes = {NUMBER: np.arange(1000)}
+    app.run()
+    assert "link has no room" in page_text(app)
+    assert "whatif" not in sent(app, "address_bar")["moment"]
+
+
 def test_other_inputs_begin_without_changes(opened: Visit) -> None:
     app = opened(model="sample:collatz", whatif=json.dumps({KEEP: False}))
     assert banner(app)

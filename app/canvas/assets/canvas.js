@@ -124,6 +124,7 @@ class Canvas {
     const stuck = event.target.closest?.(".stuck");
     if (stuck) return this.camera.bringHead(this.parts.get(stuck.dataset.frame));
     const { action, id, group } = this.target(event);
+    if (event.target.closest?.(".stop")) return this.send({ kind: "breakpoint", id });
     if (action) {
       this.anchor = this.anchorOf(id);
       this.send({ kind: action === "unfold" ? "fold" : action, id });
@@ -154,7 +155,7 @@ class Canvas {
 
   doubleClicked(event) {
     const { action, id, group } = this.target(event);
-    if (action || !group || group.classList.contains("line")) return;
+    if (action || !group || group.classList.contains("line") || event.target.closest?.(".stop")) return;
     const part = this.structure.nodes[id] ?? this.structure.clusters[id];
     const closed = part.kind === "folded";
     if (!closed && !part.body) return;
@@ -167,7 +168,7 @@ class Canvas {
     const { id, group } = this.target(event);
     this.reveal(this.structure?.nodes[id] ? id : "");
     if (!group || this.stage.classList.contains("dragging")) this.tooltip.hide();
-    else this.tooltip.show(wordsOf(id, this.structure, this.overlay), event, this.root.getBoundingClientRect());
+    else this.tooltip.show(event.target.closest?.(".stop") ? wordsOfStop(group) : wordsOf(id, this.structure, this.overlay), event, this.root.getBoundingClientRect());
   }
 
   /** Once a step or a move of the picture is over, what lies then under a pointer that rests is told. */

@@ -47,6 +47,11 @@ function wordsOf(id, structure, overlay) {
   return lines.filter(Boolean).join("\n");
 }
 
+/** Of the dot of a breakpoint. */
+function wordsOfStop(box) {
+  return box.classList.contains("off") ? "breakpoint, switched off: a click switches it on" : "breakpoint: a click switches it off";
+}
+
 function wordsOfBox(id, node, overlay) {
   const values = overlay?.values?.[id] ?? [];
   return [node.tooltip ?? node.title, ...values.map((text, k) => text && `value ${node.outputs > 1 ? `${k}: ` : ""}${text}`)];
