@@ -132,7 +132,7 @@ def put(session: Session, debugger: engine.Debugger) -> None:
 def _forget(session: Session) -> None:
     """What is known of the run that is stepped through, as another one comes."""
     session.generation += 1
-    session.playing, session.compared = False, None
+    session.playing, session.compared, session.truth = False, None, None
     session.refused, session.previews = {}, {}
     session.ahead = session.batch = session.scout = session.pictured = session.standing = None
 

@@ -8,12 +8,14 @@ import engine
 from app.actions import settled, told
 from app.inputs import bindings
 from app.launched import limits
+from app.opened import Opened
 from app.running import Running
-from app.session import PATIENCE, Compared, current
+from app.session import PATIENCE, Compared, Session, current
+from engine.peers import against
 
 CHOICE = "compare_with"
-"""The widget that holds what to compare with: the name of an input set, or one of these two, which are no names."""
-BEFORE, UNCHANGED = "", "\n"
+"""The widget that holds what to compare with: the name of an input set, or one of these three, which are no names."""
+BEFORE, UNCHANGED, RUNTIME = "", "\n", "\n\n"
 MOST_SECONDS = 20.0
 """Longest time of each of the two runs."""
 
@@ -25,6 +27,9 @@ def compare_with(name: str, seconds: float = MOST_SECONDS) -> None:
     session = current()
     if session.opened is None or not settled(session):
         return
+    if name == RUNTIME:
+        _compare_with_runtime(session, session.opened, seconds)
+        return
     model, sets = session.opened.model, {**session.opened.sets, BEFORE: session.before, UNCHANGED: session.inputs}
     bounds = replace(limits(), seconds=seconds)
     runs = [
@@ -33,5 +38,19 @@ def compare_with(name: str, seconds: float = MOST_SECONDS) -> None:
     ]
     session.compared = Compared(name, *runs)
     session.running = Running(runs[1], lambda: [one.run() for one in runs])
+    session.running.done(PATIENCE)
+    settled(session)
+
+
+def _compare_with_runtime(session: Session, opened: Opened, seconds: float) -> None:
+    """Runs the present inputs once more, and in the runtime of the model."""
+    inputs = bindings(opened.model, session.inputs)
+    run = engine.Debugger(opened.model, inputs, limits=replace(limits(), seconds=seconds))
+
+    def work() -> None:
+        run.run()
+        session.truth = against(run, inputs, seconds=seconds, document=opened.document)
+
+    session.truth, session.running = None, Running(run, work)
     session.running.done(PATIENCE)
     settled(session)

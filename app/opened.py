@@ -40,6 +40,8 @@ class Opened:
     report: Report
     sets: Mapping[str, InputSet]
     sample: Sample | None = None
+    document: bytes = b""
+    """What an uploaded ONNX file holds, for who asks ONNX Runtime; empty where a path says it, or its weights are elsewhere."""
 
     def file_name(self, graph: str = ROOT) -> str:
         """What a file is called that is made of one of its graphs, without the ending: the model's name first, safe on every disk."""
@@ -83,7 +85,8 @@ def open_upload(files: Files) -> Opened:
             what = f"{Path(name).stem}.bin" if name.lower().endswith(".xml") else "the file of its data"
             raise ReadError(f"{name} keeps its constants in a file of weights: choose it and {what} together") from error
         raise
-    return Opened("", name, model, check(model, CATALOGUE), _made_up(model))
+    document = data if model.dialect == "onnx" and weights is None else b""
+    return Opened("", name, model, check(model, CATALOGUE), _made_up(model), document=document)
 
 
 def _age(file: Path) -> tuple[int, ...]:

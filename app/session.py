@@ -14,6 +14,7 @@ from app.learning import Learning
 from app.opened import Opened
 from app.running import Onward, Running
 from engine.ir.address import ROOT
+from engine.peers import Report
 from engine.view.folding import VISIBLE_NODES, Folding
 from engine.view.graph import GraphView
 from engine.view.overlay import Overlay
@@ -107,6 +108,8 @@ class Session:
     before: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     """Inputs of the run before this one."""
     compared: Compared | None = None
+    truth: Report | None = None
+    """The same run in the runtime of its model, where somebody has asked for it."""
     asked: str = ""
     """The last question to the trace."""
     draft: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])

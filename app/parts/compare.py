@@ -11,13 +11,14 @@ import streamlit as st
 
 import engine
 from app import actions, comparing, markup
-from app.comparing import BEFORE, CHOICE, UNCHANGED
-from app.parts import chain, lanes, whole_run
+from app.comparing import BEFORE, CHOICE, RUNTIME, UNCHANGED
+from app.parts import against, chain, lanes, whole_run
 from app.session import Compared, Session, place, widget
 from app.wording import path_words, record_sentence
 from engine.explain.compare import Comparison, Difference, compare
 from engine.explain.icicle import icicle
 from engine.ir.model import Model
+from engine.peers import runtime_of
 from engine.view.preview import value_preview
 
 KEY = "compare"
@@ -32,6 +33,8 @@ def show(session: Session) -> None:
         return
     options = [UNCHANGED] if session.changes else []
     options += [name for name in opened.sets if name != session.input_set] + ([BEFORE] if session.before else [])
+    runtime = "" if session.changes else runtime_of(opened.model)
+    options += [RUNTIME] if runtime else []
     if not options:
         markup.show("To compare, the model needs another input set: change its inputs and run, then come back here.", "quiet")
         return
@@ -39,6 +42,7 @@ def show(session: Session) -> None:
         place(CHOICE, options[0])
     texts = {name: (opened.sample.text_of(name) if opened.sample else "") or name.replace("_", " ") for name in opened.sets}
     texts |= {BEFORE: "the inputs of the run before", UNCHANGED: "the run without what was set by hand"}
+    texts[RUNTIME] = f"the same run in {runtime}"
     field, button = st.columns([5, 1.4], vertical_alignment="bottom", gap="small")
     name = field.selectbox(
         "Compare with",
@@ -48,6 +52,9 @@ def show(session: Session) -> None:
         label_visibility="collapsed",
     )
     button.button("Compare", key="compare_run", icon=":material/compare_arrows:", on_click=_run, width="stretch")
+    if name == RUNTIME:
+        against.show(session.truth, runtime)
+        return
     compared = session.compared
     if compared is None or compared.name != name:
         markup.show("Both runs are made from their beginnings, apart from the one that you step through.", "quiet")

@@ -74,11 +74,12 @@ class Report:
         return f"{told} Where it begins cannot be said: {agree}."
 
 
-def against(debugger: Debugger, inputs: Inputs, *, tolerance: float = TOLERANCE, seconds: float = 120.0) -> Report:
+def against(debugger: Debugger, inputs: Inputs, *, tolerance: float = TOLERANCE, seconds: float = 120.0, document: bytes = b"") -> Report:
     """Compares a finished run with the runtime of its model: OpenVINO for IR, ONNX Runtime for ONNX.
 
     Values agree that differ by at most ``tolerance`` times the largest magnitude in the tensor; integers and truth values must be
-    equal. ``EngineError`` when the run has not finished, or the runtime cannot run the model within ``seconds``.
+    equal. ``document`` is the content of an ONNX file, for a model that was read from its bytes. ``EngineError`` when the run has
+    not finished, or the runtime cannot run the model within ``seconds``.
     """
     if debugger.state != "finished":
         raise EngineError("only a run that has finished can be compared with another runtime")
@@ -89,7 +90,7 @@ def against(debugger: Debugger, inputs: Inputs, *, tolerance: float = TOLERANCE,
     if any(array.dtype.isbuiltin != 1 for array in fed):
         raise EngineError("other runtimes are given inputs of numpy's own types only, and this model takes others")
     found = probes(debugger)
-    truth = ask(debugger, fed, found.asked, seconds)
+    truth = ask(debugger, fed, found.asked, seconds, document)
     outputs = tuple(_outputs(debugger, truth, tolerance))
     differing = [_difference(debugger, probe, truth.values[probe], tolerance) for probe in truth.values]
     first = min((one for one in differing if one is not None), key=lambda one: one.step, default=None)

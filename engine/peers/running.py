@@ -39,20 +39,25 @@ class Truth:
     """Why the runtime does not give those; empty where it does."""
 
 
-def ask(debugger: Debugger, inputs: Sequence[np.ndarray], probes: Sequence[Probe], seconds: float) -> Truth:
+def runtime_of(model: Model) -> str:
+    """The name of the runtime that a model belongs to; empty where it is not installed."""
+    return _CALLED[model.dialect] if importlib.util.find_spec(_PACKAGES[model.dialect]) is not None else ""
+
+
+def ask(debugger: Debugger, inputs: Sequence[np.ndarray], probes: Sequence[Probe], seconds: float, document: bytes) -> Truth:
     """Runs the model of a debugger as it is, then with its insides as outputs, each within so many seconds.
 
     ``EngineError`` when the runtime is not installed, cannot run the model, or takes longer.
     """
     model = debugger.model
     package = _PACKAGES[model.dialect]
-    if importlib.util.find_spec(package) is None:
+    if not runtime_of(model):
         raise EngineError(f"to compare with {_CALLED[model.dialect]}, install {package}: pip install {package}")
     with tempfile.TemporaryDirectory(prefix="loopscope-") as name:
         folder = Path(name)
         arrays = {str(number): array for number, array in enumerate(inputs)}
         np.savez(folder / "inputs.npz", allow_pickle=False, **arrays)
-        plain = _plain(model, folder)
+        plain = _plain(model, folder, document)
         runtime, given = _run(model, folder, plain, seconds)
         named = list(given.values())
         if not probes:
@@ -67,12 +72,15 @@ def ask(debugger: Debugger, inputs: Sequence[np.ndarray], probes: Sequence[Probe
         return Truth(runtime, tuple(named), values, "")
 
 
-def _plain(model: Model, folder: Path) -> Path:
+def _plain(model: Model, folder: Path, document: bytes) -> Path:
     """The file of the model as it is."""
     if model.dialect == "onnx":
-        if not model.file:
-            raise EngineError("an ONNX model is compared by its file, and this one was not read from a file")
-        return Path(model.file).resolve()
+        if model.file:
+            return Path(model.file).resolve()
+        if not document:
+            raise EngineError("an ONNX model is compared by its file, and this one was not read from a single file")
+        (folder / "plain.onnx").write_bytes(document)
+        return folder / "plain.onnx"
     write_model(model, folder / "plain.xml")
     return folder / "plain.xml"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ import pytest
 from onnx import TensorProto, helper
 from streamlit.testing.v1 import AppTest
 
+from app.comparing import RUNTIME
 from app.looks import LENS
 from app.parts import export, lanes
 from engine.explain.export import FORMATS
+from engine.peers import Difference, Report
 from tests.app.components import sent
 from tests.app.test_debugger import page_text
 from tests.engine.explain.runs import finished
@@ -130,6 +133,34 @@ def test_the_run_before_can_be_compared_with(opened: Visit) -> None:
     app.button("compare_run").click().run()
     assert not app.exception
     assert sent(app, "compare")["rows"]
+
+
+def test_a_run_is_compared_with_the_runtime_itself(opened: Visit) -> None:
+    app = looked(opened, "Compare", "decoder")
+    app.selectbox("compare_with").select(RUNTIME).run()
+    assert "every value inside" in page_text(app)
+    app.button("compare_run").click().run()
+    for _ in range(40):
+        if "agree with OpenVINO" in page_text(app):
+            break
+        time.sleep(0.5)
+        app.run()
+    assert not app.exception
+    assert "All outputs agree with OpenVINO" in page_text(app)
+
+
+def test_the_first_value_that_differs_is_gone_to(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = Difference("main/for_each_word[2]/body/is_confident", 40, "1 <b>", "2")
+    report = Report("OpenVINO 1", (Difference("words", -1, "3", "4"),), first, 12, 3, {"never ran": 2})
+    monkeypatch.setattr("app.comparing.against", lambda *_, **__: report)
+    app = looked(opened, "Compare", "decoder")
+    app.selectbox("compare_with").select(RUNTIME).run()
+    app.button("compare_run").click().run()
+    assert not app.exception
+    (row,) = sent(app, "against")["rows"]
+    assert (row["title"], row["value"]) == (first.address, "1 <b>  ≠  2")
+    assert "Output words: 3 here, 4 there" in page_text(app)
+    assert "Not compared: 2 never ran." in page_text(app)
 
 
 def test_the_end_of_a_loop_is_proved(opened: Visit) -> None:
