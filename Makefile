@@ -31,7 +31,7 @@ $(VENV)/.vendored: app/vendor.py app/frontend/package-lock.json $(VENV)/.install
 install: $(VENV)/.installed $(VENV)/.vendored ## make .venv, install Loopscope and fetch the layout engine
 
 run: install ## open the app in the browser on a sample (MODEL=path opens it on that model, ARGS=... are passed on)
-	$(BIN)/loopscope $(or $(MODEL),--sample) $(ARGS)
+	$(BIN)/loopscope $(if $(MODEL),"$(MODEL)",--sample) $(ARGS)
 
 lint: $(VENV)/.installed-dev ## style and types
 	$(BIN)/ruff check .

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.safety import bound_memory
-from engine.errors import EngineError
+from engine.errors import EngineError, in_one_line
 from engine.ops.custom import install_file, install_packages
 from engine.view.escape import neutral
 
@@ -75,7 +75,7 @@ def _command(module: str, argument: Sequence[str] | argparse.Namespace) -> int:
 
 def refuse(message: str) -> int:
     """One sentence on standard error, and the exit code that goes with it."""
-    print(f"loopscope: {neutral(message.replace(chr(10), '; '), _LONGEST)}", file=sys.stderr)
+    print(f"loopscope: {neutral(in_one_line(message), _LONGEST)}", file=sys.stderr)
     return REFUSED
 
 

@@ -110,6 +110,15 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
+def in_one_line(message: str) -> str:
+    """A message of several lines as one.
+
+    >>> in_one_line("There is 1 error.\\nLS404 main/loop: Input 3 is mapped to nothing.")
+    'There is 1 error; LS404 main/loop: Input 3 is mapped to nothing.'
+    """
+    return message.replace(".\n", "; ").replace("\n", "; ")
+
+
 def shorten(text: str, most: int = 120) -> str:
     """Text that may come from a file, cut to a length that a message can bear.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
@@ -45,6 +46,16 @@ def _lines(report: Report) -> Iterator[str]:
 _MOST_SHOWN = 10
 
 
+def _tolerance(text: str) -> float:
+    try:
+        tolerance = float(text)
+    except ValueError:
+        tolerance = math.nan
+    if not tolerance >= 0:  # with NaN nothing would differ
+        raise argparse.ArgumentTypeError(f"{text!r} is no tolerance: expected a number from 0 on")
+    return tolerance
+
+
 def _options(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="loopscope compare",
@@ -57,7 +68,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input, by name or position")
     parser.add_argument(
         "--tolerance",
-        type=float,
+        type=_tolerance,
         default=TOLERANCE,
         metavar="T",
         help="how much floats may differ, as a part of the largest magnitude in their tensor (default: %(default)g)",

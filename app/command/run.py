@@ -16,7 +16,7 @@ import engine
 from app.command.report import Outcome, as_json, as_text
 from engine.debug.door import plain
 from engine.debug.result import Result
-from engine.errors import EngineError, InputError, InvalidModel, RunStopped
+from engine.errors import EngineError, InputError, RunStopped, in_one_line
 from engine.explain.not_finite import first_not_finite
 from engine.ir.model import Model
 
@@ -34,7 +34,7 @@ def main(words: Sequence[str]) -> int:
     except EngineError as error:
         if not options.json:
             raise
-        return _tell(Outcome("refused", _sentence(error)), options)
+        return _tell(Outcome("refused", in_one_line(str(error))), options)
     if options.outputs and outcome.result is not None and outcome.state == "finished":
         try:
             write_outputs(options.outputs, model, outcome.result.outputs)
@@ -101,10 +101,6 @@ def _tell(outcome: Outcome, options: argparse.Namespace, model: Model | None = N
     if options.json:
         print()
     return {"finished": FINISHED, "refused": REFUSED, "stopped": STOPPED}.get(outcome.state, FAILED)
-
-
-def _sentence(error: EngineError) -> str:
-    return str(error).replace("\n", "; ") if isinstance(error, InvalidModel) else str(error)
 
 
 def read_inputs(path: str, model: Model) -> Mapping[Any, np.ndarray]:

@@ -340,3 +340,18 @@ def test_options_are_written_in_full(capsys: pytest.CaptureFixture[str]) -> None
             main(words)
         told = capsys.readouterr().err.splitlines()[-1]
         assert words[-1] in told or "-o/--output" in told
+
+
+@pytest.mark.parametrize("tolerance", ["-1", "nan", "small"])
+def test_a_tolerance_is_a_number(tolerance: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["compare", str(COLLATZ / "model.xml"), "--tolerance", tolerance])
+    assert f"{tolerance!r} is no tolerance: expected a number from 0 on" in capsys.readouterr().err
+
+
+def test_an_invalid_model_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (COLLATZ / "model.xml").read_text().replace('type="Greater"', 'type="Nothing"').replace('type="NotEqual"', 'type="Nothing"')
+    (tmp_path / "model.xml").write_text(text)
+    (tmp_path / "model.bin").write_bytes((COLLATZ / "model.bin").read_bytes())
+    assert main(["run", str(tmp_path / "model.xml")]) == 2
+    assert re.match(r"loopscope: The model can be looked at, but not run: \d errors?; LS301 ", capsys.readouterr().err)

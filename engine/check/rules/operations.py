@@ -44,7 +44,7 @@ def unknown_operation(subject: Subject) -> Iterator[Finding]:
             expected="an operation of opset1 to opset17" if subject.is_openvino else "an operation that Loopscope knows",
             advice=_FUSED
             if layers[0][1].opset.startswith("com.microsoft")
-            else "Check the spelling; an operation of your own is added with --ops FILE.py, or in Python by Catalogue.with_operations.",
+            else "Check the spelling; an operation of your own is added with --ops FILE.py, or in Python by engine.ops.custom.install.",
         )
 
 
