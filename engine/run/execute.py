@@ -15,6 +15,7 @@ from engine.ops.bounds import check_elements
 from engine.ops.values import is_tensor
 from engine.run.once import Once
 from engine.run.plan import Instruction, settle
+from engine.run.wording import in_plain_words
 
 SMALL = 1 << 24
 """Elements of a result that need no question."""
@@ -101,7 +102,11 @@ def _access_variable(instruction: Instruction, values: list[Any]) -> None:
 def describe(instruction: Instruction, values: list[Any], error: BaseException) -> str:
     """One sentence for a failed instruction: the operation, the cause, and the inputs that it met."""
     inputs = "; ".join(_describe_value(values[slot]) for slot in instruction.inputs)
-    cause = "out of memory" if isinstance(error, MemoryError) else str(error).strip().rstrip(".") or type(error).__name__
+    cause = (
+        "out of memory"
+        if isinstance(error, MemoryError)
+        else in_plain_words(str(error).strip().rstrip(".")) or "the inputs do not fit the operation"
+    )
     return f"{instruction.title} failed: {shorten(cause, 400)} (inputs: {inputs or 'none'})"
 
 

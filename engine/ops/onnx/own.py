@@ -15,6 +15,7 @@ from engine.ops.image.grid import grid_sample
 from engine.ops.index import axis_within
 from engine.ops.movement.distinct import unique
 from engine.ops.movement.gathering import gather_elements
+from engine.ops.onnx.conditions import check_inputs
 from engine.ops.onnx.older import Arguments, Attributes, Older
 from engine.ops.onnx.recurrent import RECURRENT
 from engine.ops.onnx.windows import WINDOWS
@@ -109,6 +110,8 @@ def _unique(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple
 
 def _top_k(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
     data, count = arguments
+    if count.size != 1:
+        raise ValueError(f"K has shape {list(count.shape)}, expected one number")
     mode = "max" if attributes.get("largest", 1) else "min"
     return top_k(data, count.reshape(-1)[0], axis=attributes.get("axis", -1), mode=mode, sort="value", index_element_type=ElementType.I64)
 
@@ -142,7 +145,12 @@ def images_sampled(slow: Callable[..., Any], attributes: Attributes, outputs: in
         "align_corners": bool(attributes.get("align_corners")),
     }
     otherwise = slow(attributes, outputs)
-    return lambda data, grid: (grid_sample(data, grid, **settings),) if data.ndim == 4 and data.dtype.kind == "f" else otherwise(data, grid)
+
+    def sampled(data: Any, grid: Any) -> Any:
+        check_inputs("GridSample", (data, grid), attributes)
+        return (grid_sample(data, grid, **settings),) if data.ndim == 4 and data.dtype.kind == "f" else otherwise(data, grid)
+
+    return sampled
 
 
 OWN: Mapping[str, tuple[int, Older]] = {

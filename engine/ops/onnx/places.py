@@ -12,7 +12,7 @@ import numpy as np
 
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array
-from engine.ops.index import axis_within, whole_numbers
+from engine.ops.index import axis_within, positions_within, whole_numbers
 from engine.ops.movement.joining import concat
 from engine.ops.movement.slicing import slice_
 from engine.ops.onnx.row import Direct
@@ -99,8 +99,9 @@ def gathered(data: Array, indices: Array, /, *, axis: int) -> Array:
         check_elements(indices.size * (data.size // max(data.shape[along], 1)), "the gathered tensor")
     try:
         found = data.take(indices, along)
-    except IndexError as error:
-        raise ValueError(f"an index is out of range, expected {-data.shape[along]} to {data.shape[along] - 1}: {error}") from None
+    except IndexError:
+        positions_within(indices, data.shape[along], "index")
+        raise
     return found if isinstance(found, (np.ndarray, np.generic)) else np.array(found, object)
 
 

@@ -15,6 +15,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import RuntimeContextError, RuntimeImplementationError
 from onnx.reference.ops import aionnx_preview, aionnx_preview_training, aionnxml, load_op
 
+from engine.ops.onnx.conditions import check_inputs
 from engine.ops.onnx.older import LATER, spelled_now
 from engine.ops.onnx.sizes import check_size
 from engine.ops.onnx.values import given, taken
@@ -72,6 +73,8 @@ class _Direct:
 
     def __call__(self, *values: Any) -> tuple[Any, ...]:
         arguments = [taken(value) for value in values]
+        if not self.schema.domain:
+            check_inputs(self.schema.name, arguments, self.attributes)
         check_size(self.schema.name, arguments, self.attributes)
         if self._made is None:
             self._made = _operation(self.schema, self.version, self.attributes, len(arguments), self.outputs)

@@ -1,0 +1,170 @@
+"""What ONNX asks of inputs that the onnx package's kernels take for granted: asked first, so that an error says what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+Arguments = Sequence[Any]
+Attributes = Mapping[str, Any]
+
+
+def check_inputs(type: str, arguments: Arguments, attributes: Attributes) -> None:
+    """``ValueError`` when inputs do not fit each other or the attributes; arguments as reference kernels take them."""
+    condition = _CONDITIONS.get(type)
+    if condition is not None:
+        condition(arguments, attributes)
+
+
+def _of_channels(arguments: Arguments, attributes: Attributes) -> None:
+    """Each input after the first holds a number for each channel."""
+    data = arguments[0]
+    if data.ndim < 1:
+        raise ValueError("the data is a scalar, expected [N, C, lengths...]")
+    channels = data.shape[1] if data.ndim > 1 else 1
+    for index, one in enumerate(arguments[1:], 1):
+        if one is not None and one.shape != (channels,):
+            raise ValueError(f"input {index} has shape {list(one.shape)}, expected [{channels}] for data of shape {list(data.shape)}")
+
+
+def _of_instances(arguments: Arguments, attributes: Attributes) -> None:
+    if arguments[0].ndim < 2:
+        raise ValueError(f"the data has shape {list(arguments[0].shape)}, expected [N, C, lengths...]")
+    _of_channels(arguments, attributes)
+
+
+def _by_coordinates(arguments: Arguments, attributes: Attributes) -> None:
+    """Indices whose last axis holds coordinates into the data, after axes that both share."""
+    data, indices = arguments[:2]
+    shared = int(attributes.get("batch_dims") or 0)
+    if indices.ndim < 1 or data.ndim < 1:
+        raise ValueError(
+            f"data of shape {list(data.shape)} and indices of shape {list(indices.shape)}, expected at least one dimension each"
+        )
+    if not 0 <= shared < min(data.ndim, indices.ndim) or data.shape[:shared] != indices.shape[:shared]:
+        raise ValueError(f"batch_dims is {shared} for data of shape {list(data.shape)} and indices of shape {list(indices.shape)}")
+    depth = indices.shape[-1]
+    if depth > data.ndim - shared:
+        raise ValueError(f"the indices hold {depth} coordinates each, the data has {data.ndim - shared} axes for them")
+    for place, length in enumerate(data.shape[shared : shared + depth]):
+        along = indices[..., place]
+        outside = along[(along < -length) | (along >= length)]
+        if outside.size:
+            raise ValueError(f"index {outside[0]} is out of range for axis {shared + place} of length {length}")
+
+
+def _to_coordinates(arguments: Arguments, attributes: Attributes) -> None:
+    _by_coordinates(arguments, {})
+    data, indices, updates = arguments[:3]
+    expected = (*indices.shape[:-1], *data.shape[indices.shape[-1] :])
+    if updates.shape != expected:
+        raise ValueError(f"the updates have shape {list(updates.shape)}, expected {list(expected)}")
+
+
+def _to_elements(arguments: Arguments, attributes: Attributes) -> None:
+    data, indices, updates = arguments[:3]
+    if indices.shape != updates.shape or indices.ndim != data.ndim:
+        shapes = f"indices of shape {list(indices.shape)} and updates of shape {list(updates.shape)}"
+        raise ValueError(f"{shapes} for data of shape {list(data.shape)}, expected equal ones of its rank")
+
+
+def _one_axis(arguments: Arguments, attributes: Attributes) -> None:
+    if arguments[0].ndim < 1 or arguments[1].size != 1:
+        shapes = f"data of shape {list(arguments[0].shape)} and an axis of shape {list(arguments[1].shape)}"
+        raise ValueError(f"{shapes}, expected at least one dimension and one number")
+
+
+def _direction(arguments: Arguments, attributes: Attributes) -> None:
+    if attributes.get("direction") not in ("LEFT", "RIGHT"):
+        raise ValueError(f"direction is {str(attributes.get('direction'))[:40]!r}, expected LEFT or RIGHT")
+
+
+def _each_axis(arguments: Arguments, attributes: Attributes) -> None:
+    if len(arguments) == 2 and arguments[1].shape != (arguments[0].ndim,):
+        raise ValueError(f"the repeats have shape {list(arguments[1].shape)}, expected a number for each of {arguments[0].ndim} axes")
+
+
+def _matrix(arguments: Arguments, attributes: Attributes) -> None:
+    if arguments[0].ndim != 2:
+        raise ValueError(f"the input has shape {list(arguments[0].shape)}, expected a matrix")
+
+
+def _matrices(arguments: Arguments, attributes: Attributes) -> None:
+    if arguments[0].ndim < 2:
+        raise ValueError(f"the input has shape {list(arguments[0].shape)}, expected matrices")
+
+
+def _sequences(arguments: Arguments, attributes: Attributes) -> None:
+    data, lengths = arguments
+    batch, time = int(attributes.get("batch_axis", 1)), int(attributes.get("time_axis", 0))
+    if data.ndim < 2 or {batch, time} != {0, 1}:
+        raise ValueError(f"batch_axis is {batch} and time_axis {time} for data of shape {list(data.shape)}, expected 0 and 1")
+    if lengths.shape != (data.shape[batch],) or (lengths < 0).any() or (lengths > data.shape[time]).any():
+        expected = f"{data.shape[batch]} of at most {data.shape[time]}"
+        raise ValueError(f"the lengths are {lengths.reshape(-1)[:8].tolist()}, expected {expected} for data of shape {list(data.shape)}")
+
+
+def _regions(arguments: Arguments, attributes: Attributes) -> None:
+    data, rois, batches = arguments
+    if data.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 4 or batches.shape != rois.shape[:1]:
+        shapes = ", ".join(str(list(one.shape)) for one in arguments)
+        raise ValueError(f"the inputs have shapes {shapes}, expected [N, C, H, W], [n, 4] and [n]")
+    outside = batches[(batches < 0) | (batches >= data.shape[0])]
+    if outside.size:
+        raise ValueError(f"a region is of image {outside[0]}, there are {data.shape[0]}")
+
+
+def _blocks(arguments: Arguments, attributes: Attributes) -> None:
+    """DepthToSpace: the channels are blocks."""
+    data, size = arguments[0], int(attributes.get("blocksize") or 0)
+    if data.ndim != 4 or size < 1 or data.shape[1] % (size * size):
+        expected = f"[N, C, H, W] with C a multiple of {size * size}" if size > 0 else "a positive blocksize"
+        raise ValueError(f"blocksize is {size} for data of shape {list(data.shape)}, expected {expected}")
+
+
+def _cut_into_blocks(arguments: Arguments, attributes: Attributes) -> None:
+    """SpaceToDepth: height and width are blocks."""
+    data, size = arguments[0], int(attributes.get("blocksize") or 0)
+    if data.ndim != 4 or size < 1 or data.shape[2] % size or data.shape[3] % size:
+        expected = f"[N, C, H, W] with H and W multiples of {size}" if size > 0 else "a positive blocksize"
+        raise ValueError(f"blocksize is {size} for data of shape {list(data.shape)}, expected {expected}")
+
+
+def _sampled(arguments: Arguments, attributes: Attributes) -> None:
+    data, grid = arguments
+    if data.ndim < 3 or grid.ndim != data.ndim or grid.shape[0] != data.shape[0] or grid.shape[-1] != data.ndim - 2:
+        shapes = f"data of shape {list(data.shape)} and a grid of shape {list(grid.shape)}"
+        raise ValueError(f"{shapes}: expected [N, C, H, W] and [N, H', W', 2], or [N, C, D, H, W] and [N, D', H', W', 3]")
+
+
+def _cuts(arguments: Arguments, attributes: Attributes) -> None:
+    """Slice as it was when its numbers were attributes."""
+    starts, ends = (tuple(attributes.get(name) or ()) for name in ("starts", "ends"))
+    axes, rank = tuple(attributes.get("axes") or range(len(starts))), arguments[0].ndim
+    if len(arguments) > 1:
+        return
+    if not len(starts) == len(ends) == len(axes):
+        raise ValueError(f"starts {list(starts)}, ends {list(ends)} and axes {list(axes)} are not equally many")
+    outside = [axis for axis in axes if not -rank <= axis < rank]
+    if outside:
+        raise ValueError(f"axis {outside[0]} is out of range for rank {rank}")
+
+
+_CONDITIONS: Mapping[str, Callable[[Arguments, Attributes], None]] = {
+    "BatchNormalization": _of_channels,
+    "BitShift": _direction,
+    "CumSum": _one_axis,
+    "DepthToSpace": _blocks,
+    "EyeLike": _matrix,
+    "GatherND": _by_coordinates,
+    "GridSample": _sampled,
+    "InstanceNormalization": _of_instances,
+    "ReverseSequence": _sequences,
+    "RoiAlign": _regions,
+    "ScatterElements": _to_elements,
+    "ScatterND": _to_coordinates,
+    "Slice": _cuts,
+    "SpaceToDepth": _cut_into_blocks,
+    "Tile": _each_axis,
+    "Trilu": _matrices,
+}
