@@ -1,4 +1,4 @@
-"""The pattern of a loop, as far as the model alone tells it: the five of Loop-5, and walking over slices."""
+"""The pattern of a loop, as far as the model and its inputs tell it: the five of Loop-5, and walking over slices."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What the model says of a loop before it runs."""
+    """What the model and its inputs say of a loop before it runs."""
 
     name: str
     """Such as ``for loop``."""
     trip_count: int | None
-    """The constant trip count, -1 for no limit; None when it is computed."""
+    """The trip count that is a constant or an input, -1 for no limit; None when it is computed."""
     condition: bool | None
     """The constant condition Result; None when the body computes it."""
     sliced_inputs: int
@@ -60,7 +60,8 @@ def pattern(debugger: Debugger, static: str) -> Pattern:
         raise ValueError(f"{static} is no loop")
     if region.kind != LOOP:
         return _of_parts(region)
-    trips = _constant(debugger, program, region.trip_count)
+    always = _constant(debugger, program, region.trip_count)
+    trips = _given(debugger, program, region.trip_count) if always is None else always
     initial = np.True_ if region.condition is None else _constant(debugger, program, region.condition)
     condition = np.True_ if _is_asked_once(debugger, region) else _constant(debugger, region.program, region.condition_result)
     count = None if trips is None else trip_count(trips, negative_is_no_limit=region.negative_is_no_limit)
@@ -68,9 +69,10 @@ def pattern(debugger: Debugger, static: str) -> Pattern:
         count = -1
     first = None if initial is None else truth(initial)
     again = None if condition is None else truth(condition)
-    limit = "unlimited" if count == -1 else "limited"
+    limit = "unlimited" if count == -1 and not region.sliced else "limited"
     key = (limit, "true" if first else "computed", "true" if again else "computed")
-    return Pattern(_name(key, first, again), count, again, len(region.sliced), certain=count is not None)
+    name = "loop that never starts" if count == 0 and always is not None else _name(key, first, again)
+    return Pattern(name, count, again, len(region.sliced), certain=count is not None)
 
 
 def _of_parts(region: LoopRegion) -> Pattern:
@@ -123,6 +125,14 @@ def _constant(debugger: Debugger, program: Program, slot: int | None) -> object 
         return None
     layer, output = layer_of(program, _without_identities(program, slot))
     return debugger.plan.propagated.output(program.address, layer, output).value
+
+
+def _given(debugger: Debugger, program: Program, slot: int | None) -> object | None:
+    """What the run's inputs have for a slot that an input of the model feeds; None for every other, and when it is set by hand."""
+    if slot is None or program.parent is not None or not debugger.plan.changed.isdisjoint(upstream(program, slot)):
+        return None
+    source = _without_identities(program, slot)
+    return debugger.values.get(debugger.timeline, program, 0, source) if source in program.parameter_slots else None
 
 
 def layer_of(program: Program, slot: int) -> tuple[LayerId, int]:

@@ -78,6 +78,11 @@ def because(proof: Sequence[Fact]) -> str:
     return " and ".join(texts[:_MOST_REASONS]) + more
 
 
+def is_constant(proof: Sequence[Fact]) -> bool:
+    """Whether the condition is a Const, so that nothing decided but the model itself."""
+    return len(proof) == 1 and proof[0].operation == "Const"
+
+
 def name_of(fact: Fact) -> str:
     """The name of what a fact is about, as it is quoted in sentences."""
     return _quoted(fact.address)
@@ -125,7 +130,7 @@ class _Prover:
         place = truth.place
         source, role, at = self._source(truth)
         if source is None or role is None:
-            return (None if truth.depth else self._fact(truth, self._shown(place, truth.at), ())), []
+            return (None if truth.depth else self._fact(truth, self._end(truth), ())), []
         if isinstance(self._value(source), tuple):  # an ONNX sequence, whose elements are tensors
             return self._fact(truth, f"{self._shown(place, truth.at)}, a part of {self._named(source)}", (source,)), []
         if role == "back edge" and self._is_handed_on(place, source):
@@ -133,6 +138,12 @@ class _Prover:
             source = Place(place.program, place.row - (iteration or 0), place.slot)
         words = _PASSED_ON.get(role, "{0}").format(self._element(source, at))
         return self._fact(truth, f"{words} is {self._truth(place, truth.at)}", (source,)), [(source, at)]
+
+    def _end(self, truth: _Truth) -> str:
+        """A condition behind which there is nothing."""
+        if self._is_fixed(truth.place):
+            return f"{self._named(truth.place)} is the constant {_text(self._value(truth.place), truth.at)}"
+        return self._shown(truth.place, truth.at)
 
     def _source(self, truth: _Truth) -> tuple[Place | None, Role | None, int]:
         """What an element was handed on from, and its flat index there; None where it was not."""

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.debug.changes import is_changed
 from engine.debug.debugger import Debugger
 from engine.debug.lookup import must_have_begun
 from engine.debug.names import region_number
 from engine.errors import EngineError
+from engine.explain.counting import ran_out, slice_facts, trip_count_name, trip_fact
 from engine.explain.pattern import LARGEST_COUNTS, Pattern, pattern
-from engine.explain.proof import Fact, because, name_of, prove
+from engine.explain.proof import Fact, because, is_constant, name_of, prove
 from engine.ir.address import Address, decode
 from engine.run.plan import IfRegion, Instruction, LastValue, LoopRegion, Program
 from engine.trace.control_flow import ControlFlowRecord
@@ -32,7 +32,8 @@ class Verdict:
     """The trip count that was asked for, -1 for no limit; None for what has none."""
     sentence: str
     proof: tuple[Fact, ...]
-    """From the condition back to the operands that decided; empty when no condition did."""
+    """From the condition back to the operands that decided; else the trip count that was reached, or the inputs that ran out; empty
+    when nothing has decided yet."""
 
 
 def verdict(debugger: Debugger, address: str) -> Verdict:
@@ -75,18 +76,39 @@ def _region(debugger: Debugger, address: str) -> tuple[Program, int, Instruction
 def _of_loop(debugger: Debugger, program: Program, row: int, region: LoopRegion, place: str) -> Verdict:
     record = debugger.control_flow.record_of(region, row, place)
     declared = _declared(debugger, program, row, region)
-    proof: tuple[Fact, ...] = ()
-    if record.ended_by == "condition" and region.condition_result is not None:
-        last = debugger.timeline.executions.rows_of(region, row)[1] - 1
-        proof = prove(debugger, region.program, last, region.condition_result)
-    elif record.ended_by == "initial_condition" and region.condition is not None:
-        proof = prove(debugger, program, row, region.condition)
-    static = Address.parse(place).static
-    by_hand = region.trip_count is not None and is_changed(debugger, program, row, region.trip_count)
-    sentence = _sentence(record, declared, by_hand, proof, _endless(debugger, region) or debugger.failure)
+    proof = _proof(debugger, program, row, region, record)
+    counted = "the trip count"
+    if region.trip_count is not None:
+        counted = trip_count_name(debugger, program, row, region.trip_count)
+    failed = _failed_at(debugger, region) if record.ended_by == "error" else ""
+    sentence = _sentence(record, declared, counted, proof, _endless(debugger, region) or debugger.failure or "", failed)
     if not record.iterations and record.ended_by in _ENDED:
         sentence += _never_computed(region)
-    return Verdict(place, record, pattern(debugger, static), declared, sentence, proof)
+    return Verdict(place, record, pattern(debugger, Address.parse(place).static), declared, sentence, proof)
+
+
+def _proof(debugger: Debugger, program: Program, row: int, region: LoopRegion, record: ControlFlowRecord) -> tuple[Fact, ...]:
+    """What decided that a loop ended: its condition, its trip count, or the inputs that ran out."""
+    match record.ended_by:
+        case "condition" if region.condition_result is not None:
+            last = debugger.timeline.executions.rows_of(region, row)[1] - 1
+            return prove(debugger, region.program, last, region.condition_result)
+        case "initial_condition" if region.condition is not None:
+            return prove(debugger, program, row, region.condition)
+        case "trip_count" | "zero_trip_count" if region.trip_count is not None:
+            return (trip_fact(debugger, program, row, region.trip_count),)
+        case "slices_exhausted":
+            return slice_facts(debugger, program, row, region)
+        case _:
+            return ()
+
+
+def _failed_at(debugger: Debugger, region: LoopRegion) -> str:
+    """Where in its body a loop failed, in words."""
+    frame = debugger.machine.frames[-1]
+    if frame.position < len(frame.program.instructions):
+        return f"at `{decode(frame.program.instructions[frame.position].label)}` in"
+    return "at the end of" if frame.program is region.program else "in"
 
 
 def _endless(debugger: Debugger, region: LoopRegion) -> str:
@@ -101,7 +123,7 @@ def _endless(debugger: Debugger, region: LoopRegion) -> str:
 
 def _told(proof: tuple[Fact, ...], became: str) -> str:
     """What became of a condition, and why."""
-    if proof[0].by_hand:
+    if proof[0].by_hand or is_constant(proof):
         return proof[0].text
     reason = because(proof)
     return f"{name_of(proof[0])} {became}{f' because {reason}' if reason else ''}"
@@ -129,35 +151,37 @@ def _declared(debugger: Debugger, program: Program, row: int, region: LoopRegion
     return int(np.asarray(debugger.values.get(debugger.timeline, program, row, region.trip_count)).reshape(-1)[0])
 
 
-def _sentence(record: ControlFlowRecord, declared: int | None, by_hand: bool, proof: tuple[Fact, ...], failure: str | None) -> str:
-    """``by_hand``: whether the trip count was set so. ``failure``: why the run stopped, or why the loop can never end."""
+def _sentence(record: ControlFlowRecord, declared: int | None, counted: str, proof: tuple[Fact, ...], why: str, failed: str) -> str:
+    """``counted``: what the trip count is called. ``why``: the run stopped, or the loop can never end. ``failed``: where it did."""
     count = record.iterations or 0
     times = f"{count:,} iteration{'' if count == 1 else 's'}"
     most = "" if declared is None else " (no limit)" if is_no_limit(declared) else f" of at most {declared:,}"
+    by_hand = bool(proof) and proof[0].by_hand
     match record.ended_by:
         case "condition":
             return f"Stopped after {times}{most}: {_told(proof, 'became false')}."
         case "trip_count":
             set_to = f", which was set to {declared:,} by hand," if by_hand else ""
-            return f"Ran {'its one iteration' if count == 1 else f'all {times}'}: the trip count{set_to} was reached."
+            return f"Ran {'its one iteration' if count == 1 else f'all {times}'}: {counted}{set_to} was reached."
         case "slices_exhausted":
-            asked = f", though the trip count asked for {declared:,}" if declared is not None and declared > count else ""
-            return f"Ran {times}: the sliced input ran out{asked}."
+            asked = f", though {counted} asked for {declared:,}" if declared is not None and declared > count else ""
+            return f"{f'Ran {times}' if count else 'Never started'}: {ran_out(proof, count)}{asked}."
         case "zero_trip_count":
             if declared is not None and declared < 0:
-                return f"Never started: the trip count is {declared}, which means no iteration in ONNX (and no limit in OpenVINO)."
-            return f"Never started: the trip count {'was set to 0 by hand' if by_hand else 'is 0'}."
+                return f"Never started: {counted} is {declared}, which means no iteration in ONNX (and no limit in OpenVINO)."
+            return f"Never started: {counted} {'was set to 0 by hand' if by_hand else 'is 0'}."
         case "initial_condition":
-            if proof[0].by_hand:
+            if by_hand:
                 return f"Never started: {proof[0].text}."
-            reason = because(proof) or proof[0].text
-            return f"Never started: the initial condition is false because {reason}."
+            reason = because(proof)
+            alone = proof[0].text if is_constant(proof) else f"{name_of(proof[0])} is false"
+            return f"Never started: the initial condition {f'is false because {reason}' if reason else alone}."
         case "limit" if record.endless:
-            return f"Can never end: {failure}. Paused after {times}{most}."
+            return f"Can never end: {why}. Paused after {times}{most}."
         case "limit":
-            return f"Paused after {times}{most}: {failure or 'a limit was reached'}."
+            return f"Paused after {times}{most}: {why or 'a limit was reached'}."
         case "error":
-            return f"Failed in iteration {count + 1:,}{most}, after {times} that finished."
+            return f"Failed {failed} iteration {count + 1:,}{most}, after {times} that finished."
         case "stopped":
             return f"Stopped by hand after {times}{most}."
         case _:

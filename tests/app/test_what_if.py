@@ -124,7 +124,7 @@ def test_a_trip_count_that_is_a_constant_is_a_value_like_others(opened: Visit) -
     assert banner(app).replace("\\", "") == "no_limit = 4"
     assert "while_not_one: 4 instead of 7 iterations" in page_text(app)
     press(app, "run")
-    assert "the trip count, which was set to 4 by hand, was reached" in page_text(app)
+    assert ", which was set to 4 by hand, was reached" in page_text(app)
 
 
 def test_breakpoints_and_watches_stay_in_the_changed_run_and_on_the_way_back(opened: Visit) -> None:

@@ -37,8 +37,8 @@ SENTENCES = [
         "do-while loop",
         "Stopped after 1 iteration (no limit): `keep_going` became false because `next_balance` = 2675 is not < `goal` = 2000.",
     ),
-    ("for_loop", "ten_years", "main/for_each_year", "for loop", "Ran all 10 iterations: the trip count was reached."),
-    ("for_loop", "no_years", "main/for_each_year", "for loop", "Never started: the trip count is 0."),
+    ("for_loop", "ten_years", "main/for_each_year", "for loop", "Ran all 10 iterations: the trip count `years` was reached."),
+    ("for_loop", "no_years", "main/for_each_year", "for loop", "Never started: the trip count `years` is 0."),
     (
         "for_loop_with_condition",
         "goal_first",
@@ -51,15 +51,15 @@ SENTENCES = [
         "years_first",
         "main/for_each_year_below_goal",
         "for loop with a condition",
-        "Ran all 4 iterations: the trip count was reached.",
+        "Ran all 4 iterations: the trip count `years` was reached.",
     ),
-    ("swap", "one_round", "main/swap_each_round", "for loop", "Ran its one iteration: the trip count was reached."),
+    ("swap", "one_round", "main/swap_each_round", "for loop", "Ran its one iteration: the trip count `rounds` was reached."),
     (
         "walking_backwards",
         "three_rewards",
         "main/from_last_to_first",
         "sliced iteration",
-        "Ran 3 iterations: the sliced input ran out.",
+        "Ran 3 iterations: the sliced input `rewards` ran out.",
     ),
 ]
 
@@ -230,7 +230,7 @@ def conditional(trips: object, start: object, again: object) -> engine.Model:
         (5, True, True, "for loop", True),
         (5, None, None, "for loop with a condition", True),
         (5, True, None, "for loop with a condition", True),
-        (None, True, True, "for loop", False),
+        (None, True, True, "for loop", True),
         (5, None, True, "for loop that may not start", True),
         (-1, None, True, "infinite loop that may not start", True),
         (5, False, True, "loop that never starts", True),
@@ -241,6 +241,31 @@ def test_patterns_as_far_as_the_model_tells(trips, start, again, name, certain):
     feeds = {"x": 0.0} | ({"trips": 2} if trips is None else {}) | ({"start": True} if start is None else {})
     found = pattern(engine.Debugger(conditional(trips, start, again), feeds), "main/loop")
     assert (found.name, found.certain) == (name, certain)
+
+
+@pytest.mark.parametrize(
+    ("trips", "again", "name", "count"),
+    [
+        (-1, True, "infinite loop", -1),
+        (2**63 - 1, True, "infinite loop", -1),
+        (0, True, "for loop", 0),
+        (7, True, "for loop", 7),
+        (-1, None, "do-while loop", -1),
+        (7, None, "for loop with a condition", 7),
+    ],
+)
+def test_a_trip_count_that_is_an_input_is_known_before_it_runs(trips, again, name, count):
+    debugger = engine.Debugger(conditional(None, True, again), {"x": 0.0, "trips": trips})
+    found = pattern(debugger, "main/loop")
+    assert (found.name, found.trip_count, found.certain) == (name, count, True)
+
+
+def test_a_trip_count_that_is_computed_is_known_only_after_running():
+    graph = build.Graph("doubled")
+    x, count = graph.parameter("x", "f32", []), graph.parameter("count", "i64", [])
+    (last,) = build.for_loop(count * 2, lambda i, v: [v + 1.0], [x], name="loop")
+    found = pattern(engine.Debugger(graph.model({"last": last}), {"x": 0.0, "count": 2}), "main/loop")
+    assert (found.name, found.trip_count, found.certain) == ("for loop", None, False)
 
 
 ONNX_LOOP = """

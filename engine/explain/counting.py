@@ -1,0 +1,64 @@
+"""Counts that end a loop: its trip count, and the inputs whose parts ran out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from engine.debug.changes import is_changed
+from engine.debug.debugger import Debugger
+from engine.explain.origin import Place, Walk
+from engine.explain.proof import Fact
+from engine.ir.address import decode
+from engine.ir.model import SEQUENCE_MAP
+from engine.run.plan import LoopRegion, Program
+from engine.run.regions import parts
+
+
+def trip_fact(debugger: Debugger, program: Program, row: int, slot: int) -> Fact:
+    """What the trip count of a loop was, and what it was made from."""
+    walk = Walk(debugger)
+    place = Place(program, row, slot)
+    count = f"{int(np.asarray(walk.value(place)).reshape(-1)[0]):,}"
+    by_hand = is_changed(debugger, program, row, slot)
+    operands = () if walk.is_fixed(place) else tuple(walk.address(one) for one, _ in walk.made_of(place))
+    text = f"{_name(walk, place)} was set to {count} by hand" if by_hand else f"the trip count {_name(walk, place)} is {count}"
+    return Fact(walk.address(place), walk.operation(place), text, operands, by_hand)
+
+
+def trip_count_name(debugger: Debugger, program: Program, row: int, slot: int) -> str:
+    """How sentences call a trip count: with its name, unless it is a Const."""
+    walk = Walk(debugger)
+    place = Place(program, row, slot)
+    return "the trip count" if walk.is_fixed(place) else f"the trip count {_name(walk, place)}"
+
+
+def slice_facts(debugger: Debugger, program: Program, row: int, region: LoopRegion) -> tuple[Fact, ...]:
+    """The sliced inputs of a loop that have the fewest parts."""
+    walk = Walk(debugger)
+    found: list[tuple[int, Fact]] = []
+    for sliced in region.sliced:
+        place = Place(program, row, sliced.source)
+        source = walk.value(place)
+        if region.kind == SEQUENCE_MAP and not isinstance(source, tuple):
+            continue
+        count = parts(region, sliced, source)
+        where = "" if isinstance(source, tuple) else f" along axis {sliced.axis}"
+        text = f"{_name(walk, place)} has {count:,} part{'' if count == 1 else 's'}{where}"
+        found.append((count, Fact(walk.address(place), walk.operation(place), text, ())))
+    fewest = min((count for count, _ in found), default=0)
+    return tuple(dict.fromkeys(fact for count, fact in found if count == fewest))
+
+
+def ran_out(facts: Sequence[Fact], count: int) -> str:
+    """What the sliced inputs with the fewest parts mean for the loop, in words."""
+    names = list(dict.fromkeys(f"`{decode(fact.address.rpartition('/')[2])}`" for fact in facts))
+    listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""
+    many = len(names) > 1
+    verb = "ran out" if count else f"{'have' if many else 'has'} no parts"
+    return f"the sliced input{'s' if many else ''}{f' {listed}' if listed else ''} {verb}"
+
+
+def _name(walk: Walk, place: Place) -> str:
+    return f"`{decode(walk.address(place).rpartition('/')[2])}`"
