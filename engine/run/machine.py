@@ -42,6 +42,8 @@ class Frame:
     bound_ending: str = "trip_count"
     collected: tuple[list[Any], ...] = ()
     watch: Watch | None = None
+    is_behind: bool = False
+    """Its last iteration is complete, and what generated code computed in it did not all come into the slots."""
 
 
 class Failure(Exception):

@@ -61,7 +61,8 @@ def _push_frames(machine: Machine, place: Place, found: dict[str, Any]) -> None:
         elif one.region is not None:
             frame.iteration = found[f"i{one.region.table}"]
     if place.kind == "join":
-        frame.iteration -= 1
+        # The back edges have overwritten what the last iteration began with.
+        frame.iteration, frame.is_behind = frame.iteration - 1, True
     frame.position = place.position
 
 

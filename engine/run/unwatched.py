@@ -87,7 +87,7 @@ def _call(machine: Machine, frame: Frame, loop: Loop) -> None:
     machine.control.leave(left, 0)
     if (rows := machine.ledger.rows.get(frame.program.index)) is not None:
         rows.flush()
-    frame.iteration, frame.position = count - 1, len(frame.program.instructions)
+    frame.iteration, frame.position, frame.is_behind = count - 1, len(frame.program.instructions), True
     try:
         machine.finish_loop(frame, count, ending)
     except Exception as error:

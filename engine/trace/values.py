@@ -72,7 +72,7 @@ class Values:
         if program.parent is None:
             return self.machine.values[slot]
         frame = timeline.executions.open.get(program.index)
-        if frame is not None and row == timeline.executions.rows[program.index] - 1:
+        if frame is not None and not frame.is_behind and row == timeline.executions.rows[program.index] - 1:
             number = program.producer.get(slot)
             if number is None or number < frame.position:
                 return self.machine.values[slot]
