@@ -35,3 +35,10 @@ def test_a_loop_that_goes_in_circles_is_told_once_and_from_where_it_does(opened:
     assert re.fullmatch(r"iteration [\d,]+, never ends", head)
     app.segmented_control("lens").set_value("Why").run()
     assert "<td>ended</td><td>not yet, and it never will</td>" in page_text(app)
+
+
+def test_the_lesson_names_the_pattern_that_its_inputs_make(opened: Visit) -> None:
+    app = opened(lesson="infinite")
+    assert 'class="chip live">for loop<' in page_text(app)
+    next(one for one in app.button if one.label == "No guard").click().run()
+    assert 'class="chip live">infinite loop<' in page_text(app)
