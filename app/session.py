@@ -104,6 +104,8 @@ class Session:
     """The canvas steps by itself, as far as it has told."""
     plays: int = 0
     """How often it was asked to begin or to end that."""
+    panels_gone: bool = False
+    """A long run has taken the panels around the picture off the screen."""
     message: Message | None = None
     before: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     """Inputs of the run before this one."""

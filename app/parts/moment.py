@@ -11,8 +11,9 @@ from app.session import Session, current, keep
 
 def show(session: Session, draw: Callable[[Session], None], kept: Sequence[str] = ()) -> None:
     """``draw`` again with every step, and nothing else of the page. ``kept``: keys of widgets that remember across a long run."""
-    if session.running is not None:
-        keep(*kept)
+    if session.running is not None or session.panels_gone:
+        keep(*kept)  # once more when they are back: the browser has forgotten them too
+    session.panels_gone = session.running is not None
     st.fragment(_moment)(draw, _around(session))
 
 

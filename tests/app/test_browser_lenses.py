@@ -50,3 +50,17 @@ def test_a_node_is_found_with_one_key_and_its_line_of_code_is_shown(page: Page, 
     page.locator(".st-key-code .row.live", has_text="is_confident = ").click()
     expect(page.locator(".st-key-code .row.chosen")).to_contain_text("is_confident")
     page.wait_for_url(re.compile("is_confident"))
+
+
+def test_after_a_long_run_the_tabs_and_fields_show_what_they_hold(page: Page, server: str) -> None:
+    """The other runtime takes longer than the page waits, so that the panels go and come back."""
+    open_sample(page, server, "decoder", step="9999")
+    page.get_by_text("Compare", exact=True).click()
+    page.locator(".st-key-compare_with").click()
+    page.get_by_text("the same run in OpenVINO").click()
+    expect(page.get_by_role("combobox", name="Compare with")).to_have_value("the same run in OpenVINO")
+    page.locator(".st-key-compare_run button").click()
+    expect(page.get_by_text("All outputs agree with OpenVINO")).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("combobox", name="Compare with")).to_have_value("the same run in OpenVINO")
+    chosen = page.locator(".st-key-lens button[kind='segmented_controlActive']")
+    expect(chosen).to_have_text("Compare")
