@@ -139,7 +139,8 @@ class Graph:
         with self.frame.all_or_nothing():
             tensors = lifted(self, operation, inputs, called)
             outputs = inferred(operation, tensors, texts, called)
-        return self.frame.add(operation.name, f"opset{operation.opsets[0]}", texts, tensors, outputs, name=name)
+        opset = operation.opset or f"opset{operation.opsets[0]}"
+        return self.frame.add(operation.name, opset, texts, tensors, outputs, name=name)
 
     def model(self, outputs: object) -> Model:
         """The finished model. ``outputs``: a tensor, several, or a mapping from names to tensors.

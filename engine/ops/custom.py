@@ -7,6 +7,7 @@ loaded because a person at this machine named it, never because a model or a bro
 from __future__ import annotations
 
 import importlib.util
+import inspect
 from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 from engine.errors import EngineError
 from engine.ir.element_type import ElementType
 from engine.ops.catalogue import CATALOGUE
-from engine.ops.declare import Array, Kernel, Operation
+from engine.ops.declare import Array, Attribute, Kernel, Operation
 
 ENTRY_POINTS = "loopscope.operations"
 """Group of the package entry points; each names a module with ``OPERATIONS``."""
@@ -31,13 +32,39 @@ def install(operations: Iterable[Operation], *, replace: bool = False) -> tuple[
     for operation in added:
         if not isinstance(operation, Operation):
             raise EngineError(f"OPERATIONS holds {operation!r}, expected engine.ops.declare.Operation")
-        if operation.kernel is None:
-            raise EngineError(f"operation {operation.title} has no kernel")
+        problem = _problem(operation)
+        if problem:
+            raise EngineError(f"operation {operation.title} {problem}")
     try:
         CATALOGUE.install(added, replace=replace)
     except ValueError as error:
         raise EngineError(str(error)) from None
     return added
+
+
+def _problem(operation: Operation) -> str:
+    """What a declaration gets wrong, as the end of a sentence; empty when nothing is."""
+    first, last = operation.opsets
+    if not operation.name.strip() or not operation.name.isprintable():
+        return f"is called {operation.name!r}, expected the type that layers of it have"
+    if not first <= last:
+        return f"is in opset{first} to opset{last}, expected the first one first"
+    kernel: object = operation.kernel
+    if kernel is None:
+        return "has no kernel"
+    if not callable(kernel):
+        return f"has the kernel {kernel!r}, expected a function"
+    attributes: tuple[object, ...] = operation.attributes
+    odd = [one for one in attributes if not isinstance(one, Attribute)]
+    if odd:
+        return f"has the attribute {odd[0]!r}, expected engine.ops.declare.Attribute"
+    try:
+        inspect.signature(kernel).bind_partial(**{one.keyword: one.default for one in operation.attributes})
+    except TypeError as error:
+        return f"has a kernel that does not take its attributes as keywords: {error}"
+    except ValueError:  # functions written in C may not tell what they take
+        return ""
+    return ""
 
 
 def install_file(path: str | Path, *, replace: bool = False) -> tuple[Operation, ...]:

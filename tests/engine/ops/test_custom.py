@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import engine
+from engine import build
 from engine.ir.element_type import ElementType
 from engine.ir.shape import PartialShape
 from engine.ops import custom
@@ -47,12 +49,48 @@ def test_the_example_runs():
         engine.run(zero_out_model(keep="-1"), [np.full((2, 2), 5.0)])
 
 
+def test_the_example_can_be_built_written_and_read_again(tmp_path):
+    custom.install_file(EXAMPLE)
+    x = build.Graph("first ones").parameter("x", "f32", [2, 2])
+    model = x.graph.model({"y": build.ops.zero_out(x, keep=3)})
+    assert engine.run(model, [np.full((2, 2), 5.0)]).outputs[0].tolist() == [[5, 5], [5, 0]]
+    engine.write_model(model, tmp_path / "model.xml")
+    again = engine.read_model(tmp_path / "model.xml")
+    assert engine.run(again, [np.full((2, 2), 5.0)]).outputs[0].tolist() == [[5, 5], [5, 0]]
+    with pytest.raises(engine.BuildError, match="attribute 'keep' is '-1', expected an integer of at least 0"):
+        build.ops.zero_out(x, keep=-1)
+
+
 def test_a_name_that_exists_is_refused_unless_replacing_is_asked_for():
     custom.install_file(EXAMPLE)
     with pytest.raises(engine.EngineError, match="ZeroOut-1 exists already"):
         custom.install_file(EXAMPLE)
     custom.install_file(EXAMPLE, replace=True)
     assert len(CATALOGUE.versions("ZeroOut")) == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"name": ""}, "is called '', expected the type that layers of it have"),
+        ({"name": "Keep\n"}, "is called 'Keep\\n', expected the type that layers of it have"),
+        ({"opsets": (5, 1)}, "is in opset5 to opset1, expected the first one first"),
+        ({"kernel": None}, "has no kernel"),
+        ({"kernel": 3}, "has the kernel 3, expected a function"),
+        ({"attributes": ("keep",)}, "has the attribute 'keep', expected engine.ops.declare.Attribute"),
+        (
+            {"attributes": (Attribute("kept", "int"),)},
+            "not take its attributes as keywords: got an unexpected keyword argument 'kept'",
+        ),
+    ],
+)
+def test_declarations_that_are_refused(wrong, says):
+    right = {"name": "Keep", "version": 1, "opsets": (1, 17), "opset": "extension", "page": "", "kernel": lambda x, /, *, keep: x}
+    with pytest.raises(engine.EngineError, match=re.escape(says)):
+        custom.install([Operation(**{**right, "attributes": (Attribute("keep", "int"),), **wrong})])
+    assert not CATALOGUE.versions("Keep")
+    custom.install([Operation(**right, attributes=(Attribute("keep", "int"),))])
+    assert CATALOGUE.versions("Keep")
 
 
 @pytest.mark.parametrize(
