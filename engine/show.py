@@ -26,13 +26,16 @@ _PATIENCE = 5.0
 """Seconds that the app gets to close."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Shown:
     """The app on a model: where it is, and how to close it."""
 
     url: str
     process: subprocess.Popen[bytes]
     folder: tempfile.TemporaryDirectory[str]
+
+    def __repr__(self) -> str:
+        return f"<Loopscope at {self.url}{'' if self.process.poll() is None else ', closed'}>"
 
     def wait(self) -> None:
         """Until the app is closed, with Ctrl+C for example."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -124,3 +125,12 @@ def test_modules_say_what_they_are_for() -> None:
         if not ast.get_docstring(ast.parse(path.read_text()))
     ]
     assert not silent
+
+
+def test_the_map_names_every_room_and_nothing_that_is_gone() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    there = [f"/{path.relative_to(ROOT).as_posix()}" for path in ROOT.glob("[a-z]*/**/*.*") if "node_modules" not in path.parts]
+    named = set(re.findall(r"`([\w/]+\.(?:py|js|json))`", text))
+    assert sorted(name for name in named if not any(path.endswith(f"/{name}") for path in there)) == []
+    rooms = {f"engine/{room_of(path)}" for path in sources("engine")} - {"engine/__init__", "engine/errors"}
+    assert sorted(room for room in rooms if not re.search(rf"`{room}(\.py)?`", text)) == []

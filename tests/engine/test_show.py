@@ -53,7 +53,9 @@ def test_the_app_gets_the_model_and_its_inputs(started):
         assert engine.run(model, [arrays["0"]]).outputs[0] == np.float32(0.78125)
     assert shown.url.endswith(words[words.index("--port") + 1])
     assert shown.url in shown._repr_html_()
+    assert repr(shown) == f"<Loopscope at {shown.url}>"
     shown.stop()
+    assert repr(shown) == f"<Loopscope at {shown.url}, closed>"
     assert not path.exists()
 
 
