@@ -54,7 +54,13 @@ def as_json(outcome: Outcome, model: Model | None) -> Iterator[str]:
         yield "]"
     if outcome.odd is not None:
         odd = outcome.odd
-        found = {"address": odd.address or None, "step": odd.step, "certain": odd.is_certain, "sentence": odd.sentence}
+        found = {
+            "address": odd.address or None,
+            "step": odd.step,
+            "source": odd.source or None,
+            "certain": odd.is_certain,
+            "sentence": odd.sentence,
+        }
         yield ', "first_nan": ' + json.dumps(found)
     yield "}"
 

@@ -16,6 +16,7 @@ from engine.debug.debugger import Debugger
 from engine.errors import EngineError
 from engine.explain.columns import Columns, Recorded
 from engine.explain.history import finite_rows, is_finite
+from engine.explain.origin import BY_HAND, Walk
 from engine.run.plan import ABSENT, Instruction, LoopRegion, Program
 
 SECONDS = 1.0
@@ -36,6 +37,9 @@ class NotFinite:
     """Of the value."""
     left: tuple[str, ...]
     """What was not looked at though it ran earlier, in words; empty when the answer is certain."""
+    source: str = ""
+    """Address of the input, the constant or the value set by hand that held one before any operation did, and that it came from; the
+    address itself where it was set by hand there. Empty where the operation made it of finite numbers."""
 
     @property
     def is_certain(self) -> bool:
@@ -48,7 +52,10 @@ class NotFinite:
         if self.step is None:
             return f"No NaN or infinity was found in what could be looked at in time{left}." if left else "No NaN or infinity was made."
         first = "The first NaN or infinity is" if self.is_certain else "A NaN or infinity, perhaps not the first, was"
-        return f"{first} made by {self.address}{left}."
+        if self.source == self.address:
+            return f"{first} in {self.address}, where it was set by hand{left}."
+        came = f" from {self.source}, which holds one" if self.source else ""
+        return f"{first} made by {self.address}{came}{left}."
 
 
 def first_not_finite(debugger: Debugger, seconds: float = SECONDS) -> NotFinite:
@@ -80,7 +87,20 @@ class _Search:
             left += self._look_row_by_row(program, slow[program.index], time.monotonic() + remaining / (len(waiting) - number))
         self._look_at_open_rows(programs)
         step, address = self.best or (None, "")
-        return NotFinite(step, address, tuple(left))
+        return NotFinite(step, address, tuple(left), self._source(address) if address else "")
+
+    def _source(self, address: str) -> str:
+        """The address of what was not finite before any operation was, and that an operation got it from; empty for none."""
+        walk = Walk(self.debugger)
+        place = walk.place(address)
+        if walk.operation(place) == BY_HAND:
+            return address
+        for operand, _ in walk.made_of(place):
+            if not is_finite(walk.taken(operand)):
+                while operand.slot not in operand.program.producer and (before := next(walk.made_of(operand), None)) is not None:
+                    operand = before[0]
+                return walk.address(operand) if walk.operation(operand) in ("Parameter", "Const", BY_HAND) else ""
+        return ""
 
     # -- bounds ---------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from engine.debug.changes import is_changed
 from engine.debug.debugger import Debugger
 from engine.debug.names import value_names
@@ -134,6 +136,13 @@ class Walk:
         if place.slot == ABSENT:
             return None
         return self.debugger.values.get(self.timeline, place.program, place.row, place.slot)
+
+    def taken(self, place: Place) -> Any:
+        """The part of a value that a place is about."""
+        value = self.value(place)
+        if place.part is None or value is None:
+            return value
+        return value[slice(*place.part.ranges[0])] if isinstance(value, tuple) else np.asarray(value)[place.part.place]
 
     def links(self, place: Place) -> Iterator[tuple[Place, Role]]:
         """What a value was made from, and what decided how often a loop ran; nothing where it was set by hand."""

@@ -169,5 +169,27 @@ def test_samples() -> None:
     assert debugger.cursor.previous == found.address  # where it was made, not where the next iteration begins with it
 
 
+def test_what_was_there_before_any_operation_is_told() -> None:
+    def build(body: Draft, state: Ref) -> Ref:
+        masked = body.op("Add", state, body.const([np.inf, 0.0], name="mask"), name="masked")
+        return body.op("Gather", masked, body.const([1, 1], I64), body.const(0, I64), opset=8, name="next")
+
+    made = "The first NaN or infinity is made by"
+    debugger = looping(build, 3, start=[0.0, 1.0])
+    assert first_not_finite(debugger).sentence == f"{made} main/loop[0]/body/masked from main/loop[0]/body/mask, which holds one."
+    counting = inverse_of_distance(-1)
+    debugger = looping(counting, 3, start=np.nan)
+    assert first_not_finite(debugger).sentence == f"{made} main/loop[0]/body/Subtract_2 from main/x, which holds one."
+    plain = looping(counting, 3)
+    changed = [
+        ("main/loop[1]/body/next", "The first NaN or infinity is in main/loop[1]/body/next, where it was set by hand."),
+        ("main/loop[1]/body/state", f"{made} main/loop[1]/body/Subtract_2 from main/loop[1]/body/state, which holds one."),
+    ]
+    for address, sentence in changed:
+        debugger = engine.Debugger(plain.model, [np.float32(0)], changes={address: np.nan})
+        debugger.run()
+        assert first_not_finite(debugger).sentence == sentence
+
+
 def test_nothing_has_run_yet() -> None:
     assert first_not_finite(begun("for_loop")).sentence == "No NaN or infinity was made."
