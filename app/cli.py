@@ -40,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FINISHED
     except OSError as error:
         return refuse(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
+    except MemoryError:
+        return refuse("there is not enough memory for this model")
     except KeyboardInterrupt:
         return 130
 

@@ -49,6 +49,7 @@ class Tensor(Valueless):
 
     @property
     def rank(self) -> int | None:
+        """The number of dimensions; None when it is only known at run time."""
         return self._known.shape.rank
 
     @property

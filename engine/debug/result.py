@@ -27,6 +27,7 @@ class Result:
 
     @property
     def model(self) -> Model:
+        """What was run; of a run for some tensors only, the part of the model that they need."""
         return self._machine.plan.model
 
     @property
@@ -36,6 +37,7 @@ class Result:
 
     @property
     def finished(self) -> bool:
+        """Whether the run came to its end, so that there are outputs."""
         return self._machine.state == "finished"
 
     @cached_property

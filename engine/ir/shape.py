@@ -19,6 +19,7 @@ class Dimension:
 
     @property
     def is_static(self) -> bool:
+        """Whether it has one length, which is known."""
         return self.least == self.most
 
     @property
@@ -129,10 +130,12 @@ class PartialShape:
 
     @property
     def rank(self) -> int | None:
+        """The number of dimensions; None when it is unknown."""
         return None if self.dimensions is None else len(self.dimensions)
 
     @property
     def is_static(self) -> bool:
+        """Whether every length is known."""
         return self.dimensions is not None and all(dimension.is_static for dimension in self.dimensions)
 
     @property
