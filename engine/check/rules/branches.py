@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from engine.check.diagnostic import Severity
 from engine.check.rule import Finding, Rule
 from engine.check.subject import Subject
 from engine.ir.element_type import ElementType
-from engine.ir.model import Node
+from engine.ir.model import IF, Node
 from engine.ir.walk import PlacedGraph
 from engine.ops.declare import Known
 
@@ -198,6 +199,32 @@ def _outputs(subject: Subject) -> Iterator[tuple[PlacedGraph, Node, int, list[Kn
             yield place, node, index, found
 
 
+def result_of_two_outputs(subject: Subject) -> Iterator[Finding]:
+    """A port map of an If makes two outputs of one Result.
+
+    What it does:
+        Looks for a Result that several outputs of then_port_map, or of else_port_map, name.
+    Why it matters:
+        OpenVINO refuses such a file (in the port map of a Loop it takes them).
+    Example that fails:
+        two <output> with internal_layer_id="4" in then_port_map
+    Example that passes:
+        a Result of its own for each output
+    """
+    for region in subject.regions if subject.is_openvino else ():
+        if region.node.type != IF:
+            continue
+        for layer, count in Counter(entry.internal for entry in region.body.outer_outputs).items():
+            if count > 1:
+                yield Finding(
+                    subject.where(region.place, region.node, f"{region.body.name} layer {layer}"),
+                    f"{count} outputs of the {region.part} are made of Result {layer}.",
+                    found=f"{count} port map outputs with internal_layer_id {layer}",
+                    expected="a Result of its own for each output",
+                    advice="Correct internal_layer_id, or add a Result that the same layer feeds.",
+                )
+
+
 RULES = (
     Rule("LS601", "branch-without-result", Severity.ERROR, branch_without_result, before_running=True),
     Rule("LS602", "branch-output-counts", Severity.ERROR, branch_output_counts, before_running=True),
@@ -206,4 +233,5 @@ RULES = (
     Rule("LS605", "if-condition-not-boolean", Severity.WARNING, condition_not_boolean),
     Rule("LS606", "if-condition-of-several", Severity.WARNING, condition_of_several),
     Rule("LS607", "branch-output-ranks", Severity.WARNING, branch_output_ranks),
+    Rule("LS608", "result-of-two-outputs", Severity.ERROR, result_of_two_outputs, before_running=True),
 )

@@ -96,6 +96,7 @@ def bad_attribute(subject: Subject) -> Iterator[Finding]:
     Example that passes:
         <data auto_broadcast="numpy"/>
     """
+    bodies = {region.within.address for region in subject.regions if region.node.type in (IF, LOOP)}
     for place, node in subject.nodes():
         operation = subject.operation(node)
         # The value of an ONNX Constant is in the node itself.
@@ -103,8 +104,10 @@ def bad_attribute(subject: Subject) -> Iterator[Finding]:
             continue
         if operation.role in (Role.PARAMETER, Role.CONSTANT) and _is_typed_by_port(node):
             continue
-        if operation.role is Role.PARAMETER and node.attributes.get("element_type") in ("dynamic", "undefined"):
-            continue  # what feeds a body decides; OpenVINO writes it so
+        # What feeds a body decides: OpenVINO writes it so, and in If and Loop it reads a Parameter that says nothing as well.
+        unsaid = "dynamic" if place.address in bodies else None
+        if operation.role is Role.PARAMETER and node.attributes.get("element_type", unsaid) in ("dynamic", "undefined"):
+            continue
         try:
             typed(operation, node.attributes)
         except AttributeProblem as problem:

@@ -85,8 +85,8 @@ def precision(attributes: Attributes, tag: str) -> ElementType | None:
 
 
 def element_type(text: str | None) -> ElementType | None:
-    """What ``element_type="f32"`` names; None when it is missing, dynamic or unknown."""
-    return None if text is None else _ELEMENT_TYPES.get(text)
+    """What ``element_type="f32"`` names, in letters of either case as in OpenVINO; None when it is missing, dynamic or unknown."""
+    return None if text is None else _ELEMENT_TYPES.get(text) or _ELEMENT_TYPES.get(text.lower())
 
 
 def names(text: str) -> tuple[str, ...]:

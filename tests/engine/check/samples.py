@@ -190,6 +190,13 @@ SAMPLES: dict[str, Sample | OnnxSample] = {
         (_THEN_X, ""),
         (_THEN_MAP, "<then_port_map>"),
     ),
+    "LS608": _sample(
+        "branch",
+        (
+            '<output external_port_id="2" internal_layer_id="2"/>',
+            '<output external_port_id="2" internal_layer_id="2"/><output external_port_id="3" internal_layer_id="2"/>',
+        ),
+    ),
     "LS701": _sample("flat", _typed(_X_FLAT, "f32", "i64")),
     "LS702": _sample("flat", _attribute(_X_FLAT, "shape", "2,3", "2,4")),
     "LS703": _sample(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,8 @@ READ = {
     "a back edge twice": (_BACK, _BACK * 2),
     "a part that is also carried": (_BACK, _BACK + _BACK.replace('to-layer="2"', 'to-layer="1"')),
     "a Parameter of unknown length": (_PART, _PART.replace('"1,3"', '"?,3"')),
+    "a Parameter that says nothing of its type": (_PART, _PART.replace(' element_type="f32"', "")),
+    "a constant's type spelled as ports spell it": ('<data element_type="i64" shape=""', '<data element_type="I64" shape=""'),
     "a Parameter of another length that the body is defined for": (_PART, _PART.replace('"1,3"', '"1,1"')),
 }
 REFUSED = {
@@ -73,6 +76,31 @@ def test_what_openvino_refuses_is_refused(edit: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidModel) as caught:
         engine.run(engine.read_model(file), _INPUTS)
     assert code in {one.code for one in caught.value.report.errors}
+
+
+def test_a_result_of_a_branch_makes_one_output(tmp_path: Path) -> None:
+    condition, data = ov.opset15.parameter([], bool), ov.opset15.parameter([3], np.float32)
+    bodies = []
+    for operation in (ov.opset15.relu, ov.opset15.negative):
+        inner = ov.opset15.parameter([3], np.float32)
+        results = [ov.opset15.result(operation(inner)), ov.opset15.result(inner)]
+        bodies.append((ov.Model(results, [inner], "branch"), inner, results))
+    node = ov.opset15.if_op(condition)
+    node.set_then_body(bodies[0][0])
+    node.set_else_body(bodies[1][0])
+    node.set_input(data.output(0), bodies[0][1], bodies[1][1])
+    outputs = [node.set_output(one, other) for one, other in zip(bodies[0][2], bodies[1][2], strict=True)]
+    file = tmp_path / "model.xml"
+    ov.serialize(ov.Model(outputs, [condition, data], "choice"), str(file))
+    inputs = [np.array(True), np.array([-1, 0, 1], np.float32)]
+    np.testing.assert_array_equal(engine.run(engine.read_model(file), inputs).outputs[1], inputs[1])
+    then_map, rest = file.read_text().split("</then_port_map>", 1)
+    layers = re.findall(r'<output external_port_id="\d+" internal_layer_id="(\d+)"', then_map)
+    file.write_text(then_map.replace(f'internal_layer_id="{layers[1]}"', f'internal_layer_id="{layers[0]}"') + "</then_port_map>" + rest)
+    with pytest.raises(RuntimeError, match="already associated"):
+        ov.Core().read_model(file)
+    with pytest.raises(InvalidModel, match=f"2 outputs of the then branch are made of Result {layers[0]}"):
+        engine.run(engine.read_model(file), inputs)
 
 
 def test_axes_are_a_list(tmp_path: Path) -> None:
