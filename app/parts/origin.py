@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+import numpy as np
+import streamlit as st
+
 import engine
 from app import actions, markup
 from app.iterations import preview
 from app.parts import chain
 from app.places import moment_of
-from app.session import current
+from app.session import current, widget
 from app.wording import path_words
 from engine.errors import EngineError
 from engine.explain.origin import Step, genealogy
-from engine.explain.parts import Part
+from engine.explain.parts import Part, index_of
 from engine.ir.address import Address
 from engine.view.preview import value_preview
 
@@ -37,6 +40,11 @@ _KINDS: Mapping[str, Literal["back", "branch"]] = {
 
 def show(debugger: engine.Debugger, address: str) -> None:
     """``address``: of a value that has been computed."""
+    markup.show(markup.section("Where did this come from?"))
+    if np.size(debugger.value(address)) > 1:
+        st.text_input(
+            "Which part", key=_part_key(address), placeholder="all of it, or a part: 2, 0:4", label_visibility="collapsed", max_chars=80
+        )
     try:
         steps = steps_to(debugger, address)
     except EngineError as error:
@@ -46,18 +54,20 @@ def show(debugger: engine.Debugger, address: str) -> None:
     lines = [_line(debugger, *row) for row in rows]
     inputs = [step for step in steps if step.operation == "Parameter" and not step.links]
     told = ", ".join(list(dict.fromkeys(_name(step.address) for step in inputs))[:4])
-    markup.show(
-        f"{markup.section('Where did this come from?')}"
-        + (f'<span class="quiet">In the end from the inputs {markup.text(told, 160)}.</span>' if told and len(steps) < MOST * 2 else "")
-    )
+    if told and len(steps) < MOST * 2:
+        markup.show(f"In the end from the inputs {markup.text(told, 160)}.", "quiet")
     chain.show(lines, key=KEY, on_pick=lambda number: _go(rows[number][3]))
     if len(rows) >= MOST or len(steps) >= MOST * 2 or any(step.left_out for step in steps):
         markup.show("It goes further back: click a line, and look from there.", "quiet")
 
 
 def steps_to(debugger: engine.Debugger, address: str) -> tuple[Step, ...]:
-    """What is told of a value's genealogy, here and on the canvas."""
-    return genealogy(debugger, address, MOST * 2)
+    """What is told of a value's genealogy, or of the part of it that a person asks about, here and on the canvas."""
+    return genealogy(debugger, address, MOST * 2, part=index_of(widget(_part_key(address)) or ""))
+
+
+def _part_key(address: str) -> str:
+    return f"origin_part_{address}"
 
 
 def tree(steps: Sequence[Step]) -> list[Found]:

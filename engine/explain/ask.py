@@ -61,15 +61,16 @@ def ask(debugger: Debugger, address: str, text: str, most: int = MOST_ITERATIONS
     source = _Source(debugger, region.program, first, end)
     source.check(expression)
     values: list[Any] = []
-    reason = ""
+    reasons: list[str] = []
     for iteration in chosen:
         try:
             values.append(expression.value(partial(source.value, iteration)))
         except EngineError as error:
             values.append(None)
-            reason = reason or str(error)
-    if all(value is None for value in values):
-        raise ExpressionError(reason)
+            reasons.append(str(error))
+    if len(reasons) == len(values):
+        raise ExpressionError(reasons[len(reasons) // 2])  # the first and the last may lack only what the others have
+    reason = reasons[0] if reasons else ""
     place = f"{debugger.timeline.address(outer, execution_row)}/{instruction.label}"
     return Answer(place, region.program, first, end - first, tuple(chosen), tuple(values), reason)
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from engine.errors import EngineError
+from engine.errors import EngineError, shorten
 from engine.explain.columns import is_of_each_element
 from engine.ops.values import is_tensor
 from engine.run.plan import Instruction, settle
 
 Range = tuple[int, int]
 Index = Sequence[int | slice]
+_ONE = re.compile(r"(-?\d{1,18}|(?=:))\s*(?:(:)\s*(-?\d{1,18})?)?")
 _MOST_ELEMENTS = 1 << 20
 """Of the tensors that an operation moves; larger ones are taken as a whole."""
 _FIRST, _ALL = (0,), None
@@ -74,6 +76,26 @@ def _range_text(one: Range, length: int) -> str:
     if one == (0, length):
         return ":"
     return str(begin) if end == begin + 1 else f"{begin}:{end}"
+
+
+def index_of(text: str) -> Index:
+    """An index from its text; ``EngineError`` when it is none.
+
+    >>> index_of("2, 0:4"), index_of("[-1]"), index_of(":, 3:"), index_of("")
+    ((2, slice(0, 4, None)), (-1,), (slice(None, None, None), slice(3, None, None)), ())
+    """
+    inside = text.strip().removeprefix("[").removesuffix("]").strip()
+    if not inside:
+        return ()
+    found = [_ONE.fullmatch(one.strip()) for one in inside.split(",")]
+    if not all(found):
+        raise EngineError(f"{shorten(text.strip(), 60)!r} is no part of a value: expected numbers and ranges, such as 2, 0:4")
+    return tuple(_one(match) for match in found if match is not None)
+
+
+def _one(match: re.Match[str]) -> int | slice:
+    begin, colon, end = match.groups()
+    return slice(int(begin) if begin else None, int(end) if end else None) if colon else int(begin)
 
 
 def part_of(value: Any, index: Index) -> Part | None:

@@ -57,6 +57,21 @@ def test_the_inspector_names_and_shows_the_part_that_an_iteration_read(opened: V
     assert read[0] == ("rewards[2]", "[1] 0.0")
 
 
+def test_a_part_can_be_asked_for(opened: Visit) -> None:
+    app = opened(model="sample:walking_backwards", node="main/from_last_to_first", step="99")
+    app.segmented_control("inspector_view").set_value("Origin").run()
+    (asked,) = [one for one in app.text_input if str(one.key).startswith("origin_part_")]
+    asked.set_value("1").run()
+    rows = sent(app, "origin")["rows"]
+    assert [row["title"] for row in rows if row["depth"] == 0] == ["from_last_to_first[1]"]
+    assert [row["detail"] for row in rows if row["role"] == "concatenated"] == ["Add · from_last_to_first · iteration 4"]
+    asked = next(one for one in app.text_input if one.key == asked.key)
+    for text, told in (("9", "there is no element 9 along axis 0 of length 5"), ("x", "is no part of a value")):
+        asked.set_value(text).run()
+        assert told in " ".join(str(one.proto.body) for one in app.get("html"))
+    assert not app.exception
+
+
 def test_the_inspector_tells_the_difference_to_another_iteration(opened: Visit) -> None:
     app = opened(model="sample:decoder", node="main/for_each_word/body/scores_of_next_word", step="60")
     app.toggle("difference").set_value(True).run()

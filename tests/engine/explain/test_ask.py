@@ -66,6 +66,12 @@ def test_what_is_wrong_is_one_sentence(text: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_what_is_wrong_in_nearly_all_iterations_is_told() -> None:
+    with pytest.raises(ExpressionError) as caught:
+        ask(finished("growing_sequence"), GROWING, "sequence[i] - sequence[i-1]")
+    assert "iteration before the first" not in str(caught.value)
+
+
 def test_a_loop_that_never_ran_has_no_answer() -> None:
     debugger = finished("zero_iterations")
     loop = next(one.address for one in debugger.control_flow)

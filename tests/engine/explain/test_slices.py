@@ -14,7 +14,7 @@ import engine
 from engine.errors import EngineError
 from engine.explain.export import computed
 from engine.explain.origin import Step, genealogy
-from engine.explain.parts import Index, part_of
+from engine.explain.parts import Index, index_of, part_of
 from tests.engine.debug.test_two_speeds import bodies, whole
 from tests.engine.drafts import BOOL, F32, I64, Draft, loop, tensor_iterator
 from tests.engine.read.onnx_models import read
@@ -248,6 +248,12 @@ REFUSED: list[tuple[Index, str]] = [
 def test_parts_that_are_not_there_are_refused(index, told):
     with pytest.raises(EngineError, match=told):
         part_of(np.zeros((2, 3)), index)
+
+
+@pytest.mark.parametrize("text", ["x", "1.5", "1:2:3", "1,,2", "--1", "1;2", "…"])
+def test_texts_that_are_no_index_are_refused(text):
+    with pytest.raises(EngineError, match="is no part of a value"):
+        index_of(text)
 
 
 @pytest.mark.parametrize(
