@@ -20,7 +20,7 @@ def fitted(left: Array, right: Array, mode: str) -> Array:
     """
     if mode in ("none", "explicit"):
         if left.shape != right.shape:
-            raise ValueError(f"shapes {left.shape} and {right.shape} differ, and auto_broadcast is '{mode}'")
+            raise ValueError(f"shapes {list(left.shape)} and {list(right.shape)} differ, and auto_broadcast is '{mode}'")
     elif mode == "pdpd":
         lengths = pdpd_lengths(right.shape, left.ndim)
         if len(lengths) > left.ndim or any(one not in (1, other) for one, other in zip(lengths, left.shape, strict=True)):

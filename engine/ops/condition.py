@@ -22,7 +22,8 @@ def select(condition: Array, then: Array, otherwise: Array, /, *, auto_broadcast
     ``numpy``: all three are broadcast together. ``pdpd``: the first and the third to the shape of the second.
     """
     if auto_broadcast in ("none", "explicit") and not condition.shape == then.shape == otherwise.shape:
-        raise ValueError(f"shapes {condition.shape}, {then.shape} and {otherwise.shape} differ, and auto_broadcast is '{auto_broadcast}'")
+        shapes = f"shapes {list(condition.shape)}, {list(then.shape)} and {list(otherwise.shape)}"
+        raise ValueError(f"{shapes} differ, and auto_broadcast is '{auto_broadcast}'")
     if auto_broadcast == "pdpd":
         condition, otherwise = fitted(then, condition, "pdpd"), fitted(then, otherwise, "pdpd")
     if then.dtype.names or then.dtype != otherwise.dtype:

@@ -28,6 +28,9 @@ _CUT = (expat.errors.codes[expat.errors.XML_ERROR_NO_ELEMENTS], expat.errors.cod
 # Tags after which a block may stand that is known.
 _BLOCK = re.compile(rb"<(?:(?:layer|data) [^<>]*|input|output)>")
 
+# What should not stand before the declaration, and does no harm: OpenVINO reads it.
+_BLANK = re.compile(rb"\s+(?=<\?xml)")
+
 
 class MalformedXML(ValueError):
     """The document is no well-formed XML."""
@@ -78,6 +81,8 @@ class Walk:
         self._elements = elements
         self._resume()
         document, parse, search = self.document, self.parser.Parse, _BLOCK.search
+        if blank := _BLANK.match(document):
+            self.leave_out(blank.end(), blank[0].count(b"\n"))
         try:
             while (tag := search(document, self.at)) is not None:
                 begin, self.at = self.at, tag.end()

@@ -39,6 +39,16 @@ def test_a_document_becomes_the_model_that_it_describes() -> None:
     assert [(signature.name, signature.names) for signature in model.outputs] == [("y", ("y",))]
 
 
+@pytest.mark.parametrize("before", ["\n", "  \r\n\n\t"])
+def test_blank_lines_before_the_declaration_do_no_harm(before: str) -> None:
+    lines = before.count("\n")
+    model = read_model((before + ADDITION).encode(), WEIGHTS)
+    assert [node.line for node in model.graph.nodes] == [line + lines for line in (4, 13, 21, 42)]
+    assert model.rt_info == read_model(ADDITION.encode(), WEIGHTS).rt_info
+    with pytest.raises(ReadError, match=f"^line {8 + lines}: .*mismatched tag"):
+        read_model((before + ADDITION.replace("</dim>", "</dam>", 1)).encode(), WEIGHTS)
+
+
 @pytest.mark.parametrize(("text", "wanted"), [("f32", ElementType.F32), ("BIN", ElementType.U1), ("UNSPECIFIED", None), ("dynamic", None)])
 def test_precisions_of_output_ports(text: str, wanted: ElementType | None) -> None:
     document = ADDITION.replace('<port id="2" precision="FP32"', f'<port id="2" precision="{text}"')
