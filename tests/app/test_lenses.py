@@ -57,10 +57,7 @@ def test_the_timeline_can_be_coloured_by_a_value(opened: Visit) -> None:
 
 def test_breakpoints_are_marked(opened: Visit) -> None:
     app = opened(model="sample:decoder", step="45")
-    deadline = time.monotonic() + 20
-    while not app.session_state["loopscope"].onward.over and time.monotonic() < deadline:
-        time.sleep(0.1)  # a breakpoint that is set while the run goes on to its end would end it there
-        app.run()
+    app.session_state["loopscope"].onward.go_on(20)  # a breakpoint that is set while the run goes on to its end would end it there
     app.segmented_control("debugger_panel").set_value("Breakpoints").run()
     app.text_input("breakpoint_place").set_value("main/for_each_word/body/next_word")
     next(one for one in app.button if one.label == "Add").click().run()
