@@ -1,6 +1,6 @@
 """Runs and round-trips a folder of recorded models and says which of them the engine reads, writes or answers differently.
 
-``python tests/conformance.py FOLDER [--openvino] [--show N]``: every folder below it with a ``model.xml`` is a case. Beside it lie
+``python -m tests.conformance FOLDER [--openvino] [--show N]``: every folder below it with a ``model.xml`` is a case. Beside it lie
 ``inputs*.npz`` (i0, i1, ... in the order of the Parameters), ``expected*.npz`` (o0, ... in the order of the Results), and a
 ``case.json`` that may say ``negative``, ``tags``, ``check_rtol``, ``check_atol``, ``output_types``, ``verified``. With ``--openvino``,
 what was written of a verified case is also run by OpenVINO, which must compute the same of it as of the original.
@@ -195,6 +195,8 @@ def main() -> int:
         print(f"  {problem}")
     if len(problems) > arguments.show:
         print(f"  and {len(problems) - arguments.show} more")
+    if not tried:
+        print(f"there are no cases in {arguments.folder}: a case is a folder with a model.xml and its inputs*.npz and expected*.npz")
     return 1 if problems or not tried else 0
 
 
