@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -112,7 +113,7 @@ def _outputs(debugger: Debugger, truth: Truth, tolerance: float) -> Iterator[Dif
 def _difference(debugger: Debugger, probe: Probe, there: np.ndarray, tolerance: float) -> Difference | None:
     """The first row in which a value differs."""
     here, lengths = probe.expected, there.shape[: len(probe.lengths)]
-    rows = there.reshape(-1, *there.shape[len(lengths) :])
+    rows = there.reshape(math.prod(lengths), *there.shape[len(lengths) :])
     if rows.shape[1:] != here.shape[1:]:
         return _at(debugger, probe, 0, f"shape {_shape(here[0])}", f"shape [{','.join(map(str, rows.shape[1:]))}]")
     told = [f"in {' x '.join(f'{length:,}' for length in each)} iterations" for each in (probe.lengths, lengths)]

@@ -122,6 +122,26 @@ def test_onnx_models_are_compared_with_onnx_runtime(make, constant: str, address
     assert report.first.address == address
 
 
+def test_values_without_elements_are_compared(tmp_path: Path):
+    """None of the loop's own values has an element, so that they say nothing about how often it ran."""
+    kind, value = onnx.TensorProto.FLOAT, onnx.helper.make_tensor_value_info
+    body = onnx.helper.make_graph(
+        [onnx.helper.make_node("Add", ["v", "v"], ["twice"]), onnx.helper.make_node("Identity", ["go"], ["again"])],
+        "body",
+        [value("i", onnx.TensorProto.INT64, []), value("go", onnx.TensorProto.BOOL, []), value("v", kind, [0, 2])],
+        [value("again", onnx.TensorProto.BOOL, []), value("twice", kind, [0, 2])],
+    )
+    trips = onnx.helper.make_tensor("trips", onnx.TensorProto.INT64, [], [3])
+    loop = onnx.helper.make_node("Loop", ["trips", "", "x"], ["y"], body=body)
+    graph = onnx.helper.make_graph([loop], "g", [value("x", kind, [0, 2])], [value("y", kind, [0, 2])], [trips])
+    opset = [onnx.helper.make_opsetid("", 17)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=9), str(tmp_path / "empty.onnx"))
+    feed = [np.zeros((0, 2), np.float32)]
+    report = against(finished(engine.read_model(tmp_path / "empty.onnx"), feed), feed)
+    assert report.agrees, report.sentence
+    assert report.values >= 6
+
+
 @pytest.mark.parametrize("folder", ["beam_search", "count_primes", "keras_gru", "records_scan", "walking_backwards"])
 def test_samples_agree(folder: str):
     model = engine.read_model(FOLDER / folder / "model.xml")
