@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 import secrets
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from engine.debug.inputs import Inputs, bind
 from engine.debug.result import Result
-from engine.errors import RunStopped, listed, shorten
+from engine.errors import InputError, RunStopped, listed, shorten
 from engine.ir.model import Model, expect_model
 from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.run.ledger import NOTHING, Record
@@ -77,8 +78,16 @@ def start(
     """A machine at the beginning of a run; one that does not keep values gives outputs and control flow, and nothing else."""
     arrays = bind(plan.model, inputs)
     slots = {plan.main.parameters[layer]: array for layer, array in arrays.items()}
-    entropy = secrets.randbits(62) if seed is None else seed
+    entropy = secrets.randbits(62) if seed is None else _whole(seed)
     return Machine.start(plan, slots, limits=limits, record=record, entropy=entropy, variables=variables, keeps=keeps)
+
+
+def _whole(seed: SupportsIndex) -> int:
+    """A seed as Python's own number, which no arithmetic overflows."""
+    try:
+        return operator.index(seed)
+    except TypeError:
+        raise InputError(f"the seed is {shorten(repr(seed), 60)}, expected a whole number") from None
 
 
 def stopped(machine: Machine, message: str, cause: str) -> RunStopped:

@@ -96,3 +96,20 @@ def test_records_and_raw_bytes_are_no_numbers(given, said):
     x = build.Graph("same").parameter("x", "i64", [])
     with pytest.raises(engine.InputError, match=f"^input 'x' takes i64: {said}$"):
         engine.run(x.graph.model({"same": x + 0}), [given])
+
+
+def random() -> engine.Model:
+    graph = build.Graph("random")
+    return graph.model({"three": build.ops.random_uniform([3], 0.0, 1.0, output_type="f32")})
+
+
+@pytest.mark.parametrize("run", [engine.run, lambda model, seed: engine.Debugger(model, seed=seed)])
+@pytest.mark.parametrize("seed", ["3", 1.5, [3]])
+def test_a_seed_is_a_whole_number(run, seed):
+    with pytest.raises(engine.InputError, match=r"^the seed is .*, expected a whole number$"):
+        run(random(), seed=seed)
+
+
+@pytest.mark.parametrize("seed", [np.int64(3), np.uint8(3)])
+def test_seeds_of_numpy_are_those_of_python(seed):
+    assert engine.run(random(), seed=seed).outputs[0].tolist() == engine.run(random(), seed=3).outputs[0].tolist()
