@@ -1,0 +1,1 @@
+"""Random models with control flow: declared ports, all kinds of element types, shapes, operations, loops, branches and variables."""
