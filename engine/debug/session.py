@@ -8,6 +8,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
+from engine.debug.door import outward
 from engine.debug.inputs import Inputs, bind
 from engine.debug.result import Result
 from engine.errors import InputError, RunStopped, listed, shorten
@@ -39,8 +40,8 @@ class Session:
 
     @property
     def variables(self) -> dict[str, np.ndarray]:
-        """The variables that have a value, by id."""
-        return {name: np.asarray(self._variables[slot]) for name, slot in self._plan.variables.items() if slot in self._variables}
+        """The variables that have a value, by id; read-only."""
+        return {name: outward(self._variables[slot]) for name, slot in self._plan.variables.items() if slot in self._variables}
 
     def run(self, inputs: Inputs = None, *, limits: Limits | None = None, seed: int | None = None) -> Result:
         """As ``engine.run``, with this session's variables."""

@@ -113,3 +113,15 @@ def test_a_seed_is_a_whole_number(run, seed):
 @pytest.mark.parametrize("seed", [np.int64(3), np.uint8(3)])
 def test_seeds_of_numpy_are_those_of_python(seed):
     assert engine.run(random(), seed=seed).outputs[0].tolist() == engine.run(random(), seed=3).outputs[0].tolist()
+
+
+def test_variables_are_looked_at_and_not_written_to():
+    x = build.Graph("sum").parameter("x", "f32", [2])
+    total = build.ops.read_value(x * 0, variable_id="total", variable_type="f32", variable_shape="2") + x
+    build.ops.assign(total, variable_id="total")
+    session = engine.Session(x.graph.model({"total": total}))
+    session.run([[1, 2]])
+    with pytest.raises(ValueError, match="read-only"):
+        session.variables["total"][...] = 50
+    assert repr(session) == "<Session of 'sum', variables that have a value: 'total'>"
+    assert session.run([[1, 2]]).outputs[0].tolist() == [2, 4]
