@@ -274,3 +274,25 @@ def test_the_way_there_and_back_in_a_browser(page: Page, server: str) -> None:
     line.get_by_role("button").click()
     expect(line).to_have_count(0, timeout=LONG)
     page.wait_for_function("() => !location.search.includes('whatif')")
+
+
+@pytest.mark.browser
+def test_a_table_is_edited_in_a_browser_and_nothing_lies_on_its_sentence(page: Page, server: str) -> None:
+    scores = "main/for_each_word[0]/body/scores_of_next_word"
+    page.goto(f"{server}/?model=sample:decoder&step=25&node={scores}")
+    page.get_by_role("button", name="What if …").first.click(timeout=LONG)
+    editor = page.get_by_test_id("stPopoverBody")
+    table = editor.get_by_test_id("stDataFrame")
+    expect(table).to_be_visible(timeout=LONG)
+    table.hover()
+    expect(editor.get_by_test_id("stElementToolbar")).to_be_hidden()
+    box = table.bounding_box()
+    assert box is not None
+    page.wait_for_timeout(600)  # the table draws itself once it has its size
+    page.mouse.click(box["x"] + 100, box["y"] + box["height"] - 17)
+    page.keyboard.type("9", delay=80)
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(500)  # what is typed is told after a moment
+    editor.get_by_role("button", name="Run from here with it").click()
+    expect(page.locator(".st-key-what_if")).to_contain_text("6 instead of 5 iterations", timeout=LONG)
+    expect(page.locator(".st-key-side .stats")).to_contain_text("9")
