@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -105,7 +106,10 @@ class Walk:
         self.debugger = debugger
         self.timeline = debugger.timeline
         self._names: dict[int, Mapping[int, str]] = {}
-        self._writers = Writers(debugger)
+
+    @cached_property
+    def _writers(self) -> Writers:
+        return Writers(self.debugger)
 
     def place(self, address: str) -> Place:
         debugger = self.debugger

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import engine
 from engine.errors import EngineError
-from engine.explain.export import computed
 from engine.explain.origin import Step, genealogy
 from engine.explain.parts import Index, index_of, part_of
+from tests.engine.debug.replay import Replay
 from tests.engine.debug.test_two_speeds import bodies, whole
 from tests.engine.drafts import BOOL, F32, I64, Draft, loop, tensor_iterator
 from tests.engine.read.onnx_models import read
@@ -34,23 +34,47 @@ def ran(model: engine.Model, *inputs: object, **options: object) -> engine.Debug
 @given(draft=bodies(), inputs=FEEDS, data=st.data())
 def test_what_changes_a_value_is_behind_it(draft, inputs, data):
     model, feeds = whole(draft), [np.float32(value) for value in inputs]
-    debugger = ran(model, *feeds)
-    places = list(computed(debugger))
-    if not places:
+    debugger, plain = ran(model, *feeds), Replay({})
+    plain.run(model, feeds)
+    # A condition that is a Const is not told.
+    free = [one for one, value in plain.values.items() if one not in ("main/p", "main/q") and not (value.dtype == bool and "const" in one)]
+    if not free:
         return
-    asked = data.draw(st.sampled_from(places[:1] + places))
-    behind = {step.address for step in genealogy(debugger, asked, 100_000)}
-    for address in data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=8)):
+    loops = [one.address for one in debugger.control_flow]  # and what comes of them
+    asked = {*loops[:2], *free[-3:], data.draw(st.sampled_from(free))} & {*free}
+    behind = {one: {step.address for step in genealogy(debugger, one, 100_000)} for one in asked}
+    for address in data.draw(st.lists(st.sampled_from(free), min_size=1, max_size=12, unique=True)):
         was = debugger.value(address)
+        if was.ndim:
+            continue
         changed = ~was if was.dtype == bool else was + data.draw(st.sampled_from([1, -1, 5]))
         other = engine.Debugger(model, feeds, changes={address: changed}, limits=engine.Limits(iterations=500))
         other.run()
-        try:
-            now = other.value(asked)
-        except EngineError:  # it is not there any more: what is about its being there is not about its value
-            continue
-        if not np.array_equal(debugger.value(asked), now, equal_nan=True):
-            assert address in behind
+        for one in asked - {address}:
+            try:
+                now = other.value(one)
+            except EngineError:  # it is not there any more: what is about its being there is not about its value
+                continue
+            if not np.array_equal(debugger.value(one), now, equal_nan=True):
+                assert address in behind[one]
+
+
+@pytest.mark.parametrize(("trips", "ran_for"), [(-1, 4), (9, 4), (3, 3), (0, 0)])
+def test_what_decided_how_often_a_loop_ran_is_behind_what_it_gave(trips, ran_for):
+    """``state`` grows by 1; whether the loop goes on is read from ``flags``, which is no part of any value."""
+    main, body = Draft(), Draft()
+    x, flags, first = main.parameter("x", F32, ()), main.parameter("flags", BOOL, (6,)), main.parameter("first", BOOL, ())
+    n, state, flag = main.parameter("n", I64, ()), body.parameter("state", F32, ()), body.parameter("flag", BOOL, (1,))
+    out, go = body.result(body.op("Add", state, body.const(1.0))), body.result(body.op("Squeeze", flag, name="go"))
+    made = loop(main, body, n, first, again=go, carried=[(x, state, out)], sliced=[(flags, flag, {"axis": 0})], last=[out], name="loop")
+    main.result(main.op("Negative", made, name="y"))
+    on = np.array([True, True, True, False, True, True])
+    debugger = ran(main.model(), np.float32(0), on, np.True_, np.int64(trips))
+    assert debugger.record("main/loop").iterations == ran_for
+    steps = genealogy(debugger, "main/y")
+    asked = ran_for if trips in (-1, 9) else max(0, ran_for - 1)  # after the last that the trip count allows, nothing is asked
+    assert {str(step.part) for step in steps if step.address == "main/flags"} == {f"[{number}]" for number in range(asked)}
+    assert {"main/n", "main/first", "main/x"} <= {step.address for step in steps}
 
 
 # -- parts --------------------------------------------------------------------------------------------------------
