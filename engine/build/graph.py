@@ -43,7 +43,10 @@ class Graph:
     """
 
     def __init__(self, name: str = "model", *, catalogue: Catalogue = CATALOGUE) -> None:
-        self.name = checked_name(name, "the name of a graph") if name != "" else name
+        given: object = name
+        if not isinstance(given, str):
+            raise BuildError(f"the name of a graph is {shorten(repr(given), 60)}, expected text")
+        self.name = name
         self.catalogue = catalogue
         self._frames = [Frame(self, None, f"graph {name!r}")]
         self.calls: dict[FinishedGraph, tuple[str, ...]] = {}

@@ -188,7 +188,7 @@ def test_numpys_own_spelling_of_operators():
 
 
 def test_a_name_of_a_graph_is_text():
-    with pytest.raises(BuildError, match=r"^the name of a graph is 3, expected text"):
+    with pytest.raises(BuildError, match=r"^the name of a graph is 3, expected text$"):
         build.Graph(3)
 
 
