@@ -104,14 +104,14 @@ def _reached(session: Session) -> set[str]:
 
 
 def _place(address: str) -> str:
-    """As a person says it, the innermost graph first.
+    """As a person says it; in a nest the iterations from the outermost loop on, as the place line has them.
 
-    >>> _place("main/while_3[2]/body/keep")
-    'keep at iteration 3'
+    >>> _place("main/while_3[2]/body/keep"), _place("main/while_3[2]/body/loop_7[0]/body/keep")
+    ('keep at iteration 3', 'keep at iterations 3 › 1')
     """
     name, around = path_words(address)[-1], path_words(address)[1:-1]
-    iterations = [word.partition(" · ")[2] for word in around if " · iteration " in word]
-    return f"{name} at {', '.join(reversed(iterations))}" if iterations else name
+    iterations = [word.partition(" · iteration ")[2] for word in around if " · iteration " in word]
+    return f"{name} at iteration{'s' if len(iterations) > 1 else ''} {' › '.join(iterations)}" if iterations else name
 
 
 def outcome(compared: Compared) -> str:

@@ -145,3 +145,17 @@ def test_a_lesson_and_all_that_it_speaks_of_are_in_sight(page: Page, server: str
     code = page.locator(".st-key-lesson [data-testid=stCode] pre")
     assert code.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
     assert page.evaluate(HIDDEN_BELOW) <= 2
+
+
+@pytest.mark.parametrize("width", [900, 1280])
+def test_the_finder_fits_into_its_place(page: Page, server: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    open_sample(page, server, "decoder")
+    column, pill = page.locator(".st-key-find").bounding_box(), page.locator(".st-key-find .pill")
+    assert column is not None
+    assert pill.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+    box = pill.bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] <= column["x"] + column["width"] + 1
+    pill.click()
+    expect(page.locator(".st-key-find .field")).to_be_visible()
