@@ -96,7 +96,9 @@ def _access_variable(instruction: Instruction, values: list[Any]) -> None:
             values[slot] = values[variable]
     else:
         kept = values[variable]
-        values[instruction.outputs[0]] = values[instruction.inputs[0]] if kept is None else kept
+        if kept is None:
+            kept = settle(instruction.call()) if instruction.call is not None else values[instruction.inputs[0]]
+        values[instruction.outputs[0]] = kept
 
 
 def describe(instruction: Instruction, values: list[Any], error: BaseException) -> str:

@@ -154,7 +154,7 @@ class _Planner:
                 return Instruction(node, label, title, inputs, outputs, region=region)
             case Role.READ_VALUE | Role.ASSIGN:
                 variable = self._variable(str(node.attributes.get("variable_id", "")))
-                return Instruction(node, label, title, inputs, outputs, variable=variable)
+                return Instruction(node, label, title, inputs, outputs, _initial(operation, node), variable=variable)
         keywords = typed(operation, node.attributes)
         holds = all(keywords.get(name) == value for name, value in operation.symbol_when.items()) and _takes(operation, len(inputs))
         symbol, of_floats = (operation.symbol, operation.float_symbol) if holds else ("", "")
@@ -355,3 +355,11 @@ def _counter(node: Node, slot: int) -> Counter:
     port = node.outputs[0]
     shape = port.shape.lengths if port.shape.is_static else ()
     return Counter(slot, port.element_type or ElementType.I64, shape, node.id)
+
+
+def _initial(operation: Operation, node: Node) -> Callable[[], np.ndarray] | None:
+    """What a variable without an initial value begins with: zeros of its declared type and shape, dynamic dimensions counted as 0."""
+    if operation.role != Role.READ_VALUE or node.inputs or operation.infer is None:
+        return None
+    (own,) = operation.infer((), typed(operation, node.attributes))
+    return partial(np.zeros, own.shape.lengths_or_zeros(), (own.element_type or ElementType.F32).dtype)

@@ -54,6 +54,20 @@ def test_variables_are_kept_between_runs_until_reset(trips):
     assert engine.run(accumulating(trips), [x]).outputs[0].tolist() == [100 + 2 * steps]
 
 
+def test_a_variable_without_an_initial_value_begins_with_zeros(tmp_path):
+    """As in OpenVINO."""
+    draft = Draft()
+    x = draft.parameter("x", F32, (2,))
+    kept = draft.op("ReadValue", opset=6, variable_id="total", variable_type="f32", variable_shape="2")
+    total = draft.op("Add", kept, x)
+    draft.op("Assign", total, opset=6, variable_id="total")
+    draft.result(total)
+    engine.write_model(draft.model(), tmp_path / "m.xml")
+    session, feed = engine.Session(engine.read_model(tmp_path / "m.xml")), np.float32([1, 2])
+    assert session.run([feed]).outputs[0].tolist() == [1, 2]
+    assert session.run([feed]).outputs[0].tolist() == [2, 4]
+
+
 @pytest.mark.parametrize("record", [engine.Record(), engine.Record(everything=True), engine.Record(budget_bytes=40)])
 def test_the_debugger_shows_what_a_variable_held_in_any_iteration(record):
     debugger = engine.Debugger(accumulating(40), [np.float32([1])], record=record)
