@@ -9,7 +9,7 @@ from typing import Literal
 from engine.debug.expression import Expression, parse
 from engine.debug.names import body_of, near, slot_of
 from engine.errors import AddressError, ExpressionError, shorten
-from engine.ir.address import ANY_ITERATION, Address
+from engine.ir.address import ANY_ITERATION, Address, must_be_text
 from engine.run.plan import LoopRegion, Plan, Program
 
 ITERATION = "iteration"
@@ -59,6 +59,7 @@ class Breakpoints:
 
     def add(self, pattern: str = "", condition: str = "", kind: BreakpointKind = "address", *, on: bool = True) -> Breakpoint:
         """A new breakpoint; ``AddressError`` or ``ExpressionError`` when it can never hold."""
+        must_be_text(pattern)
         if not pattern and not condition and kind == "address":
             raise AddressError("a breakpoint needs a place or a condition")
         made = replace(make(self.plan, self._next, pattern, condition, kind), on=on)
@@ -99,6 +100,7 @@ class Breakpoints:
 
 def goal(plan: Plan, place: str) -> Breakpoint:
     """Where a run is to go: a breakpoint without a condition; ``AddressError`` for an address that names no place."""
+    must_be_text(place)
     if not place.strip():
         raise AddressError("no place is named: an address such as main/while_3[2]/body/Add_1 is expected")
     return make(plan, 0, place, "", "address")

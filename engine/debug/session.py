@@ -77,6 +77,9 @@ def start(
     keeps: bool = True,
 ) -> Machine:
     """A machine at the beginning of a run; one that does not keep values gives outputs and control flow, and nothing else."""
+    for given, kind in ((limits, Limits), (record, Record)):
+        if not isinstance(given, kind):
+            raise InputError(f"{shorten(repr(given))} is given where an engine.{kind.__name__} is expected")
     arrays = bind(plan.model, inputs)
     slots = {plan.main.parameters[layer]: array for layer, array in arrays.items()}
     entropy = secrets.randbits(62) if seed is None else _whole(seed)

@@ -45,6 +45,12 @@ def is_within(address: str, around: str) -> bool:
     return f"{address}/".startswith(f"{around}/")
 
 
+def must_be_text(place: object) -> None:
+    """``AddressError`` for what cannot be an address."""
+    if not isinstance(place, str):
+        raise AddressError(f"{shorten(repr(place))} is no address: text such as main/while_3[2]/body/Add_1 is expected")
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """One step of an address: the label of a node or body, and the iteration where one is given."""
@@ -75,6 +81,7 @@ class Address:
         >>> Address.parse("while_3[5]").static
         'main/while_3'
         """
+        must_be_text(text)
         path, colon, output = text.strip("\r\n").rpartition(":")  # a name may begin and end with blanks
         if not colon:
             path, output = output, "0"

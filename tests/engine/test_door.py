@@ -98,6 +98,30 @@ def test_records_and_raw_bytes_are_no_numbers(given, said):
         engine.run(x.graph.model({"same": x + 0}), [given])
 
 
+def same() -> engine.Model:
+    x = build.Graph("same").parameter("x", "i64", [])
+    return x.graph.model({"same": x + 0})
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda model: engine.run(model, [1], limits=5), "5 is given where an engine.Limits is expected"),
+        (
+            lambda model: engine.Session(model).run([1], limits={"iterations": 3}),
+            r"\{'iterations': 3\} is given where an engine.Limits is expected",
+        ),
+        (lambda model: engine.Debugger(model, [1], record=True), "True is given where an engine.Record is expected"),
+        (lambda model: engine.Debugger(model, [1]).value(5), "5 is no address: text such as main/"),
+        (lambda model: engine.Debugger(model, [1]).breakpoints.add(5), "5 is no address: text such as main/"),
+        (lambda model: engine.Debugger(model, [1]).run_to(None), "None is no address: text such as main/"),
+    ],
+)
+def test_what_is_of_another_kind_is_told(call, said):
+    with pytest.raises(engine.EngineError, match=f"^{said}"):
+        call(same())
+
+
 def random() -> engine.Model:
     graph = build.Graph("random")
     return graph.model({"three": build.ops.random_uniform([3], 0.0, 1.0, output_type="f32")})
