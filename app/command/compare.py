@@ -9,28 +9,39 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 import engine
-from app.command.run import FAILED, FINISHED, read_inputs
+from app.command.run import FAILED, FINISHED, REFUSED, read_inputs
 from engine.debug.session import stopped
+from engine.errors import EngineError
 from engine.peers import TOLERANCE, Report, against
 from engine.view.escape import neutral
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit code: 0 all agrees, 1 something differs or the run did not finish; ``EngineError`` when there is nothing to compare."""
+    """The exit code: 0 all agrees, 1 something differs, 2 there is nothing to compare, such as a run that did not finish."""
     options = _options(words)
-    model = engine.read_model(options.model)
-    inputs = read_inputs(options.inputs, model)
-    debugger = engine.Debugger(model, inputs, limits=engine.Limits(seconds=options.seconds))
-    debugger.run()
-    if debugger.state != "finished":
-        raise stopped(debugger.machine, debugger.failure or "the run did not finish", "error")
-    report = against(debugger, inputs, tolerance=options.tolerance, seconds=options.seconds)
+    try:
+        report = _compared(options)
+    except EngineError as error:
+        if not options.json:
+            raise
+        print(json.dumps({"agrees": None, "sentence": str(error)}))
+        return REFUSED
     if options.json:
         print(json.dumps({"agrees": report.agrees, "sentence": report.sentence, **asdict(report)}))
     else:
         for line in _lines(report):
             print(neutral(line))
     return FINISHED if report.agrees else FAILED
+
+
+def _compared(options: argparse.Namespace) -> Report:
+    model = engine.read_model(options.model)
+    inputs = read_inputs(options.inputs, model)
+    debugger = engine.Debugger(model, inputs, limits=engine.Limits(seconds=options.seconds))
+    debugger.run()
+    if debugger.state != "finished":
+        raise stopped(debugger.machine, debugger.failure or "the run did not finish", "error")
+    return against(debugger, inputs, tolerance=options.tolerance, seconds=options.seconds)
 
 
 def _lines(report: Report) -> Iterator[str]:

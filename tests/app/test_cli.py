@@ -255,6 +255,10 @@ def test_compare_names_the_first_value_that_differs(monkeypatch: pytest.MonkeyPa
     assert told["first"] is None
     assert main(["compare", str(COLLATZ / "model.xml")]) == 2
     assert "no value is given for 'number'" in capsys.readouterr().err
+    assert main(["compare", str(COLLATZ / "model.xml"), "--json"]) == 2
+    told = strictly(capsys.readouterr().out)
+    assert told["agrees"] is None
+    assert "no value is given for 'number'" in str(told["sentence"])
     found = Difference("main/loop[1]/body/Add", 7, "1", "2")
     report = Report("OpenVINO 1", (replace(found, address="y"),), found, 12, 3, {"never ran": 2})
     monkeypatch.setattr("app.command.compare.against", lambda *_, **__: report)
