@@ -40,8 +40,7 @@ class _Writing:
     def let_out(self, probe: Probe, name: str) -> None:
         """Hands one value out of its graph, and out of every loop and branch around."""
         program, shape = probe.program, probe.expected.shape[1:]
-        node = next((one.node for one in program.instructions if one.node.id == probe.layer), None)
-        value = node.outputs[probe.output].names[0] if node is not None else self._parameter(probe)
+        value = self._name(probe)
         kind = helper.np_dtype_to_tensor_dtype(probe.expected.dtype)
         while program.parent is not None:
             out = f"{name}/{program.index}"
@@ -65,8 +64,10 @@ class _Writing:
         graph.node.append(helper.make_node("Identity", [value], [name]))
         graph.output.append(helper.make_tensor_value_info(name, kind, None))
 
-    def _parameter(self, probe: Probe) -> str:
-        """The name of a body's input."""
+    def _name(self, probe: Probe) -> str:
+        """What a value is called in its graph: the output of a node, or a body's input."""
+        if probe.position >= 0:
+            return probe.program.instructions[probe.position].node.outputs[probe.output].names[0]
         name: str = self.graphs[probe.program.index].input[list(probe.program.parameters).index(probe.layer)].name
         return name
 

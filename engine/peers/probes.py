@@ -134,7 +134,7 @@ class _Choosing:
         loops = [loop for one in program.around() if isinstance(loop := owner(one), LoopRegion)]
         lengths, places = tuple(times(self.debugger, loop) for loop in reversed(loops)), self._places(program)
         for layer, output, slot, position in _values_of(program):
-            if self._is_nameless(program, layer, output):
+            if self._is_nameless(program, position, output):
                 continue
             first = self._value(program, 0, slot)
             if not is_tensor(first) or np.asarray(first).dtype.kind not in "biuf":
@@ -145,10 +145,11 @@ class _Choosing:
                 self.left -= expected.nbytes
                 yield Probe(program, layer, output, slot, position, expected, lengths, places)
 
-    def _is_nameless(self, program: Program, layer: LayerId, output: int) -> bool:
+    def _is_nameless(self, program: Program, position: int, output: int) -> bool:
         """An output that an ONNX file leaves out."""
-        node = next((one.node for one in program.instructions if one.node.id == layer), None)
-        return self.debugger.model.dialect == "onnx" and node is not None and not node.outputs[output].names
+        if self.debugger.model.dialect != "onnx" or position < 0:
+            return False
+        return not any(program.instructions[position].node.outputs[output].names)
 
     def _whole(self, columns: Columns, program: Program, rows: int, slot: int) -> np.ndarray | None:
         column = columns.column(slot) if program.parent is not None else None

@@ -90,7 +90,9 @@ def test_a_scout_tells_each_moment_as_it_is_when_it_is_new() -> None:
     assert scout.cursor.address == f"{COLLATZ}[1]/body/equal"
     assert sent["stop"] == scout.steps
     full: dict[str, object] = {}
-    for step, change in enumerate(sent["frames"], 5):  # type: ignore[arg-type, var-annotated]
+    frames = sent["frames"]
+    assert isinstance(frames, list)
+    for step, change in enumerate(frames, 5):
         full = applied(full, change)
         debugger.seek(step)
         assert full == overlay_at(debugger, view).as_data()
