@@ -155,7 +155,7 @@ def test_a_run_is_compared_with_the_runtime_itself(opened: Visit) -> None:
     assert "All outputs agree with OpenVINO" in page_text(app)
 
 
-def test_the_first_value_that_differs_is_gone_to(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_value_that_differs_is_shown(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
     first = Difference("main/for_each_word[2]/body/is_confident", 40, "1 <b>", "2")
     report = Report("OpenVINO 1", (Difference("words", -1, "3", "4"),), first, 12, 3, {"never ran": 2})
     monkeypatch.setattr("app.comparing.against", lambda *_, **__: report)
