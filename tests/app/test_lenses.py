@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -140,7 +141,7 @@ def compared(app: AppTest) -> None:
     """Presses Compare, and waits for what it takes longer than a page does."""
     app.button("compare_run").click().run()
     for _ in range(100):
-        if "Running" not in page_text(app):
+        if re.search(r'class="chip (good|bad)">(equal|differs)<', page_text(app)):
             break
         time.sleep(0.3)
         app.run()
@@ -159,6 +160,7 @@ def test_the_first_value_that_differs_is_shown(opened: Visit, monkeypatch: pytes
     first = Difference("main/for_each_word[2]/body/is_confident", 40, "1 <b>", "2")
     report = Report("OpenVINO 1", (Difference("words", -1, "3", "4"),), first, 12, 3, {"never ran": 2})
     monkeypatch.setattr("app.comparing.against", lambda *_, **__: report)
+    monkeypatch.setattr("app.comparing.PATIENCE", 30.0)
     app = looked(opened, "Compare", "decoder")
     app.selectbox("compare_with").select(RUNTIME).run()
     compared(app)
