@@ -153,8 +153,8 @@ class Debugger:
     def _address_before(self, step: int) -> str:
         if step == 0:
             return ""
-        if self._past is None and self._progress.last_address:
-            return self._progress.last_address
+        if self._past is None:
+            return self._progress.last_address or self.timeline.latest
         return next_of(levels_of(self.timeline.moment(step - 1)))[0]
 
     def frames(self) -> tuple[OpenGraph, ...]:

@@ -168,7 +168,7 @@ class Walk:
             case LoopRegion() as region:
                 yield from self._loop_links(place, region)
             case IfRegion() as region:
-                program, row = self.timeline.steps.branch(region, place.row)
+                program, row = self.timeline.executions.branch(region, place.row)
                 branch = region.then if program is region.then.program else region.otherwise
                 yield Place(program, row, branch.results[region.outputs.index(place.slot)], place.part), "branch"
                 yield Place(place.program, place.row, region.condition), "condition"

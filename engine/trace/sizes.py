@@ -132,14 +132,16 @@ class Executions:
             self._taken[region.table] = np.frombuffer(bytes(table.branches), np.uint8)
         return self._taken[region.table]
 
-    def branch(self, region: IfRegion, execution: int) -> tuple[bool, int]:
-        """Of one execution of an If: its branch (True for then), and its row in that branch."""
+    def branch(self, region: IfRegion, execution: int) -> tuple[Program, int]:
+        """The branch program that ran at an execution of an If, and its row there."""
         taken = self.taken(region)
         self._asked[region.table] += 1
         if self._asked[region.table] > _WORTH_AN_INDEX:
-            return bool(taken[execution]), int(self.branch_rows(region)[1][execution])
-        thens = int(np.count_nonzero(taken[:execution]))
-        return (True, thens) if taken[execution] else (False, execution - thens)
+            row = int(self.branch_rows(region)[1][execution])
+        else:
+            thens = int(np.count_nonzero(taken[:execution]))
+            row = thens if taken[execution] else execution - thens
+        return (region.then if taken[execution] else region.otherwise).program, row
 
     def branch_rows(self, region: IfRegion) -> tuple[np.ndarray, np.ndarray]:
         """For each execution of an If: its branch (1 then), and its row in that branch."""
@@ -282,15 +284,10 @@ class Sizes:
                 sizes = self.by_program[region.program.index]
                 return sizes.before(end) - sizes.before(first)
             case IfRegion() as region:
-                inner, at = self.branch(region, row)
+                inner, at = self.executions.branch(region, row)
                 sizes = self.by_program[inner.index]
                 return sizes.before(at + 1) - sizes.before(at)
             case _ as region:
                 assert region is not None
                 sizes = self.by_program[region.programs[0].index]
                 return sizes.before(row + 1) - sizes.before(row)
-
-    def branch(self, region: IfRegion, execution: int) -> tuple[Program, int]:
-        """The branch program that ran at an execution of an If, and its row there."""
-        taken, row = self.executions.branch(region, execution)
-        return (region.then if taken else region.otherwise).program, row

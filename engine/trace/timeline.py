@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from engine.run.machine import Machine
+from engine.run.machine import Frame, Machine
 from engine.run.plan import IfRegion, Instruction, LoopRegion, Program
 from engine.trace.sizes import RECORDS, STEPS, Executions, Sizes
 
@@ -41,10 +41,45 @@ class Timeline:
     def records(self) -> Sizes:
         return Sizes(self.executions, RECORDS)
 
-    @property
+    @cached_property
     def length(self) -> int:
-        """Steps that have run."""
-        return self.steps.total
+        """Steps that have run: those of whole rows, but for what the open ones have left."""
+        whole = [len(program.instructions) + (program.parent is not None) for program in self.machine.plan.programs]
+        left = sum(whole[index] - self._begun(frame) for index, frame in self.executions.open.items())
+        return sum(rows * each for rows, each in zip(self.executions.rows, whole, strict=True)) - left
+
+    def _begun(self, frame: Frame) -> int:
+        """Instructions of an open row that have begun."""
+        return frame.position + (frame is not self.machine.frames[-1])
+
+    @cached_property
+    def latest(self) -> str:
+        """The address of what ran last; empty at the start."""
+        frame = self.machine.frames[-1]
+        program, row = frame.program, self.executions.rows[frame.program.index] - 1
+        if frame.position:
+            return self._last_of(program, row, frame.position - 1)
+        if program.parent is None:
+            return ""
+        outer_row, iteration = self.executions.parent_row(program, row)
+        if iteration:
+            return self.address(program, row - 1)
+        return f"{self.address(program.parent, outer_row)}/{program.parent.instructions[program.owner].label}"
+
+    def _last_of(self, program: Program, row: int, number: int) -> str:
+        """The address of the last step of an instruction that has run: of a region, the end of its last body."""
+        match program.instructions[number].region:
+            case None:
+                pass
+            case LoopRegion() as region:
+                first, end = self.executions.rows_of(region, row)
+                if end > first:
+                    return self.address(region.program, end - 1)
+            case IfRegion() as region:
+                return self.address(*self.executions.branch(region, row))
+            case _ as region:
+                return self.address(region.programs[0], row)
+        return f"{self.address(program, row)}/{program.instructions[number].label}"
 
     def moment(self, step: int) -> Moment:
         """What stood where before step number ``step`` (0-based) ran."""
@@ -84,7 +119,7 @@ class Timeline:
                 at = sizes.find(sizes.before(first) + within)
                 return region.program, at, at - first, within - (sizes.before(at) - sizes.before(first))
             case IfRegion() as region:
-                inner, at = self.steps.branch(region, row)
+                inner, at = self.executions.branch(region, row)
                 return inner, at, None, within
             case _ as region:
                 assert region is not None
@@ -151,7 +186,7 @@ class Timeline:
                     for at in range(*self.executions.rows_of(region, row)):
                         yield from self._regions_of(region.program, at)
             case IfRegion() as region:
-                yield from self._regions_of(*self.steps.branch(region, row))
+                yield from self._regions_of(*self.executions.branch(region, row))
             case _ as region:
                 assert region is not None
                 yield from self._regions_of(region.programs[0], row)
@@ -182,7 +217,7 @@ class Timeline:
                 at = sizes.find(sizes.before(first) + left)
                 return region.program, at, left - (sizes.before(at) - sizes.before(first))
             case IfRegion() as region:
-                inner, at = self.records.branch(region, row)
+                inner, at = self.executions.branch(region, row)
                 return inner, at, left
             case _ as region:
                 assert region is not None
