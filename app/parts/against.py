@@ -33,7 +33,7 @@ def show(report: Report | None, runtime: str) -> None:
 
 
 def _line(one: Difference, report: Report) -> chain.Line:
-    return chain.Line(one.address, "first other value", "", f"{one.here}  \u2260  {one.there}", 0, "bad", report.sentence, True)
+    return chain.Line(one.address, "first other value", "", f"{one.here} here  \u2260  {one.there} there", 0, "bad", report.sentence, True)
 
 
 def _go(one: Difference) -> None:

@@ -159,3 +159,18 @@ def test_the_finder_fits_into_its_place(page: Page, server: str, width: int) -> 
     assert box["x"] + box["width"] <= column["x"] + column["width"] + 1
     pill.click()
     expect(page.locator(".st-key-find .field")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [800, 900, 1024, 1280])
+def test_the_tabs_of_the_panel_stand_in_one_row_beside_the_canvas(page: Page, server: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    canvas = open_sample(page, server, "swap")
+    tabs = page.locator(".st-key-debugger_panel button")
+    expect(tabs).to_have_count(6)
+    tops = tabs.evaluate_all("all => all.map(e => Math.round(e.getBoundingClientRect().top))")
+    assert len(set(tops)) == 1
+    assert all(tabs.evaluate_all("all => all.map(e => e.scrollWidth <= e.clientWidth + 1)"))
+    first, picture = tabs.first.bounding_box(), canvas.bounding_box()
+    assert first is not None
+    assert picture is not None
+    assert first["x"] >= picture["x"] + picture["width"]

@@ -165,7 +165,7 @@ def test_the_first_value_that_differs_is_shown(opened: Visit, monkeypatch: pytes
     app.selectbox("compare_with").select(RUNTIME).run()
     compared(app)
     (row,) = sent(app, "against")["rows"]
-    assert (row["title"], row["value"]) == (first.address, "1 <b>  ≠  2")
+    assert (row["title"], row["value"]) == (first.address, "1 <b> here  ≠  2 there")
     assert "Output words: 3 here, 4 there" in page_text(app)
     assert "Not compared: 2 never ran." in page_text(app)
 
