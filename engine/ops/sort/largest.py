@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -28,8 +28,8 @@ _BLOCK = 1 << 15
 """So many of these numbers stay in a processor's cache."""
 _FEW_ROUNDS = 5
 """So few elements along a short axis, when it is not the last one, are found one after the other."""
-_NARROW = 256
-"""So few numbers side by side are too few for one of numpy's inner loops: the axis is laid out first."""
+_TOGETHER = 1 << 19
+"""So many elements at a time are searched for them."""
 
 
 def top_k(
@@ -51,10 +51,16 @@ def top_k(
     count, length = whole_number(k), data.shape[along]
     if not 0 <= count <= length:
         raise ValueError(f"k is {count}, the axis has {length} elements")
-    places = _places(comparable(data), along, count, mode == "max")
+    keys, largest = comparable(data), mode == "max"
+    shape = (*data.shape[:along], count, *data.shape[along + 1 :])
+    if not prod(shape):
+        return np.empty(shape, data.dtype), np.empty(shape, index_element_type.dtype)
+    few = along < data.ndim - 1 and 0 < count <= _FEW_ROUNDS and length <= _SHORT
+    found = _in_rounds(keys, along, count, largest) if few else None
+    values, places = (None, _places(keys, along, count, largest)) if found is None else found
     if sort == "index":
-        places = np.sort(places, along)
-    return _taken(data, places, along), places.astype(index_element_type.dtype)
+        values, places = None, np.sort(places, along).astype(np.int64)
+    return _taken(data, places, along) if values is None else values.astype(data.dtype), places.astype(index_element_type.dtype)
 
 
 def comparable(data: Array) -> np.ndarray:
@@ -71,13 +77,7 @@ def _places(keys: np.ndarray, along: int, count: int, largest: bool) -> np.ndarr
     """Positions along an axis of the best ``count`` elements, the best first."""
     if along == keys.ndim - 1:
         return _best(keys, count, largest)
-    few = 0 < count <= _FEW_ROUNDS and keys.shape[along] <= _SHORT
-    if few and along > 0 and prod(keys.shape[along + 1 :]) <= _NARROW:
-        return np.moveaxis(_places(np.moveaxis(keys, along, 0).copy(order="C"), 0, count, largest), 0, along)
-    found = _in_rounds(keys, along, count, largest) if few else None
-    if found is None:
-        found = np.moveaxis(_best(np.moveaxis(keys, along, -1).copy(order="C"), count, largest), -1, along)
-    return found
+    return np.moveaxis(_best(np.moveaxis(keys, along, -1).copy(order="C"), count, largest), -1, along)
 
 
 def _taken(data: Array, places: np.ndarray, along: int) -> np.ndarray:
@@ -90,28 +90,44 @@ def _taken(data: Array, places: np.ndarray, along: int) -> np.ndarray:
     return data.reshape(-1).take(flat.reshape(places.shape))
 
 
-def _in_rounds(keys: np.ndarray, along: int, count: int, largest: bool) -> np.ndarray | None:
-    """The best of all, then the best of the others, and so on, at all places of the other axes at once; None where they run out."""
-    length = keys.shape[along]
-    worst = _worst(keys.dtype, largest)
-    best_of = np.maximum if largest else np.minimum
-    shape, inner = keys.shape, prod(keys.shape[along + 1 :])
-    keys = keys.reshape(-1, length, inner).copy() if count > 1 else keys.reshape(-1, length, inner)
-    # Greatest for the first element, so that of equal ones the first is found.
+def _in_rounds(keys: np.ndarray, along: int, count: int, largest: bool) -> tuple[np.ndarray, np.ndarray] | None:
+    """Values and positions: the best of all, then the best of the others, and so on.
+
+    None where no other can be told from what was found before: it is as bad as an element can be, or NaN.
+    """
+    length, inner = keys.shape[along], prod(keys.shape[along + 1 :])
+    shape, parts = (*keys.shape[:along], count, *keys.shape[along + 1 :]), keys.reshape(-1, length, inner)
+    values, places = np.empty((len(parts), count, inner), keys.dtype), np.empty((len(parts), count, inner), np.uint8)
+    together = max(1, _TOGETHER // (length * inner))
+    for start in range(0, len(parts), together):
+        # The axis first, so that numpy goes along long rows; a copy, in which what was found is made the worst.
+        rows = parts[start : start + together].transpose(1, 0, 2).copy(order="C").reshape(length, -1)
+        for number, found in enumerate(_rounds(rows, count, largest)):
+            if found is None:
+                return None
+            values[start : start + together, number] = found[0].reshape(-1, inner)
+            places[start : start + together, number] = found[1].reshape(-1, inner)
+    return values.reshape(shape), places.reshape(shape)
+
+
+def _rounds(rows: np.ndarray, count: int, largest: bool) -> Iterator[tuple[np.ndarray, np.ndarray] | None]:
+    """The best elements of the columns and their rows, then the next best ones. Writes to ``rows``."""
+    length, width = rows.shape
+    worst, best_of = _worst(rows.dtype, largest), np.maximum if largest else np.minimum
+    # Greatest for the first row, so that of equal elements the first is found.
     remaining = np.arange(length, 0, -1).astype(np.uint8).reshape(-1, 1)
-    flat, ends = keys.reshape(-1), (np.arange(1, len(keys) + 1).reshape(-1, 1) * length) * inner + np.arange(inner)
-    found = np.empty((len(keys), count, inner), np.int64)
-    for number in range(count):
-        best = best_of.reduce(keys, 1, keepdims=True)
+    flat, ends = rows.reshape(-1), np.arange(length * width, (length + 1) * width)
+    for _ in range(count):
+        best = best_of.reduce(rows, 0)
         if not (best > worst if largest else best < worst).all():
-            return None
-        equal = (keys == best).view(np.uint8)
+            yield None
+            return
+        equal = (rows == best).view(np.uint8)
         equal *= remaining
-        before_end = equal.max(1).astype(np.int64)
-        found[:, number] = length - before_end
-        if number + 1 < count:
-            flat[ends - before_end * inner] = worst
-    return found.reshape(*shape[:along], count, *shape[along + 1 :])
+        before_end = equal.max(0)
+        place = ends - before_end.astype(np.int64) * width
+        yield flat[place], length - before_end  # zeros of both signs are equal: the value is the one that is there
+        flat[place] = worst
 
 
 def _worst(dtype: np.dtype, largest: bool) -> float | int:

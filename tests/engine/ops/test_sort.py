@@ -46,10 +46,11 @@ def test_top_k(data: np.ndarray, mode: str, sort: str) -> None:
     agree("TopK", 11, [data, whole(3)], attributes, constant=(1,))
 
 
+@pytest.mark.parametrize("sort", ["value", "index"])
 @pytest.mark.parametrize("version", [1, 3, 11])
 @pytest.mark.parametrize("axis", [0, 1, -2])
-def test_top_k_axes(version: int, axis: int) -> None:
-    agree("TopK", version, [DATA, whole(2)], {"axis": axis, "mode": "max", "sort": "value"}, constant=(1,))
+def test_top_k_axes(version: int, axis: int, sort: str) -> None:
+    agree("TopK", version, [DATA, whole(2)], {"axis": axis, "mode": "max", "sort": sort}, constant=(1,))
 
 
 @settings(max_examples=60, deadline=None)
@@ -81,6 +82,7 @@ SPECIAL = [math.nan, math.inf, -math.inf]
         ((3, 6, 400), 1, 3),
         ((20, 300), 0, 8),
         ((3, 300, 40), 1, 5),
+        ((9, 250, 300), 1, 2),
         ((2, 9), 0, 2),
         ((500, 40), 1, 30),
         ((60, 70), 0, 6),
@@ -127,6 +129,26 @@ def test_top_k_of_extremes(values: np.ndarray, length: int, mode: str) -> None:
     order = (-ranks if mode == "max" else ranks).argsort(1, kind="stable")[:, : length // 2]
     np.testing.assert_array_equal(places, order)
     np.testing.assert_array_equal(best, np.take_along_axis(data, order, 1))
+
+
+@pytest.mark.parametrize("mode", ["max", "min"])
+@pytest.mark.parametrize("values", [one[np.isfinite(one)] for one in EXTREMES.values()], ids=EXTREMES.keys())
+def test_top_k_of_few_along_an_axis_that_is_not_the_last(values: np.ndarray, mode: str) -> None:
+    """Bit for bit what is there: of zeros of both signs the first one."""
+    data = np.random.default_rng(3).choice(values, (5, 20, 30))
+    inner = {"axis": "1", "mode": mode, "sort": "value", "index_element_type": "i64"}
+    best, places = ours("TopK", 11, [data, whole(3)], inner)
+    moved, at = ours("TopK", 11, [np.moveaxis(data, 1, 2).copy(), whole(3)], inner | {"axis": "2"})
+    np.testing.assert_array_equal(places, np.moveaxis(at, 2, 1))
+    assert best.tobytes() == np.moveaxis(moved, 2, 1).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "count"), [((2, 3, 0), 1, 2), ((0, 3, 2), 1, 1), ((0, 3, 2), 1, 0), ((3, 0), 0, 0), ((2, 0), 1, 0)]
+)
+def test_top_k_without_elements(shape: tuple[int, ...], axis: int, count: int) -> None:
+    values, places = ours("TopK", 11, [np.ones(shape, np.float32), whole(count)], {"axis": str(axis), "mode": "max", "sort": "index"})
+    assert values.shape == places.shape == (*shape[:axis], count, *shape[axis + 1 :])
 
 
 @pytest.mark.parametrize("element_type", [t for t in ElementType if (t.is_float or t.is_integer) and not t.dtype.names], ids=str)
