@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache, partial
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import onnx
 from onnx import AttributeProto, helper
 
+from engine.ir.element_type import ANY_TYPE, ElementType
 from engine.ops.catalogue import Catalogue
 from engine.ops.declare import REQUIRED, Attribute, AttributeKind, Operation, Role
 from engine.ops.onnx.direct import DIRECT, DRAWN, cast_like, cast_to
@@ -35,6 +37,23 @@ _KINDS: Mapping[int, AttributeKind] = {
     AttributeProto.INTS: "ints",
     AttributeProto.FLOATS: "floats",
     AttributeProto.STRINGS: "strs",
+}
+
+_TENSOR = re.compile(r"tensor\((\w+)\)")
+_ELEMENT_TYPES: Mapping[str, ElementType] = {
+    # As ONNX spells them; those without an ElementType are left out.
+    "float": ElementType.F32,
+    "double": ElementType.F64,
+    "float16": ElementType.F16,
+    "bfloat16": ElementType.BF16,
+    "float8e4m3fn": ElementType.F8E4M3,
+    "float8e5m2": ElementType.F8E5M2,
+    "float8e8m0": ElementType.F8E8M0,
+    "float4e2m1": ElementType.F4E2M1,
+    "bool": ElementType.BOOLEAN,
+    "string": ElementType.STRING,
+    **{f"int{bits}": ElementType(f"i{bits}") for bits in (4, 8, 16, 32, 64)},
+    **{f"uint{bits}": ElementType(f"u{bits}") for bits in (2, 4, 8, 16, 32, 64)},
 }
 
 
@@ -95,7 +114,7 @@ def _operation(schema: Schema) -> Operation | None:
     declared: dict[str, Any] = {"name": name, "version": version, "opsets": (version, LAST), "page": page, "outputs": outputs}
     if not schema.domain and name in REGIONS:
         return Operation(**{**declared, "outputs": None}, inputs=(0, None), role=Role.REGION)
-    declared |= {"inputs": (int(schema.min_input), most), "attributes": tuple(_attributes(schema))}
+    declared |= {"inputs": (int(schema.min_input), most), "attributes": tuple(_attributes(schema)), "types": _types(schema)}
     direct = DIRECT.get(name) if not schema.domain else None
     if direct is not None and direct.first <= version <= direct.last:
         one_of_any_form = None if direct.always_tensor else partial(_in_a_tuple, direct.kernel)
@@ -168,6 +187,12 @@ def _attributes(schema: Schema) -> Iterable[Attribute]:
         if declared.default_value.type:
             default = helper.get_attribute_value(declared.default_value)
         yield Attribute(name, _KINDS.get(int(declared.type), "str"), _decoded(default))
+
+
+def _types(schema: Schema) -> tuple[frozenset[ElementType], ...]:
+    """The element types that each input may have; of a sequence or an optional, those of the tensors in it."""
+    named = [_TENSOR.findall(" ".join(one.types)) for one in schema.inputs]
+    return tuple(frozenset(_ELEMENT_TYPES[name] for name in names if name in _ELEMENT_TYPES) or ANY_TYPE for names in named) or (ANY_TYPE,)
 
 
 def _decoded(default: object) -> object:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from onnx import parser
 
 from engine.check.check import check, checked
 from engine.check.rule import HEADINGS, Rule
@@ -68,3 +69,24 @@ def test_only_errors_are_asked_before_running() -> None:
 
 def test_no_golden_report_is_left_over() -> None:
     assert {path.stem for path in GOLDEN.glob("*.txt")} == {f"{rule.code}_{rule.name}" for rule in RULES}
+
+
+@pytest.mark.parametrize(
+    ("declared", "call", "told"),
+    [
+        ("int32[2] x", "HardSwish(x)", "Input 0 of HardSwish-22 is i32, which its specification does not name."),
+        ("float[2] x, float[2] c", "Where(c, x, x)", "Input 0 of Where-16 is f32, which its specification does not name."),
+        ("int64[2] x, bool[2] c", "And(c, x)", "Input 1 of And-7 is i64, which its specification does not name."),
+        ("seq(uint16[2]) x, float i", "SequenceAt(x, i)", "Input 1 of SequenceAt-11 is f32, which its specification does not name."),
+        ("float[2] x", "HardSwish(x)", ""),
+        ("uint4[2] x", "Identity(x)", ""),
+        ("bfloat16[2] x, float8e4m3fn[2] y", "CastLike(x, y)", ""),
+        ("float16[2] x", "Optional(x)", ""),
+    ],
+)
+def test_onnx_types(declared: str, call: str, told: str) -> None:
+    text = f'<ir_version: 10, opset_import: ["" : 22]> one ({declared}) => (z) {{ z = {call} }}'
+    report = check(read_model(parser.parse_model(text).SerializeToString()), CATALOGUE)
+    found = [one.message for one in report.diagnostics if one.code == "LS704"]
+    assert [one for one in found if told not in one] == []
+    assert bool(found) is bool(told)
