@@ -22,7 +22,13 @@ def concat(*tensors: Array, axis: int) -> Array:
     """The tensors one after another along ``axis``; all other lengths are equal."""
     if len(tensors) > 1:
         check_elements(sum(tensor.size for tensor in tensors), "the joined tensor")
-    return np.concatenate(tensors, axis)
+    try:
+        return np.concatenate(tensors, axis)
+    except ValueError:
+        ranks = [tensor.ndim for tensor in tensors]
+        if min(ranks) == max(ranks) > 0:
+            raise
+        raise ValueError(f"the inputs have ranks {', '.join(map(str, ranks[:8]))}, expected equal ones of at least 1") from None
 
 
 def _infer_concat(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:

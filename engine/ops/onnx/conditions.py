@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 Arguments = Sequence[Any]
 Attributes = Mapping[str, Any]
@@ -150,11 +153,60 @@ def _cuts(arguments: Arguments, attributes: Attributes) -> None:
         raise ValueError(f"axis {outside[0]} is out of range for rank {rank}")
 
 
+def _columns(arguments: Arguments, attributes: Attributes) -> None:
+    """Col2Im: so many columns as windows of the block fit into the image, of as many rows as blocks have elements."""
+    data, image, block = arguments[:3]
+    axes = image.size
+    if data.ndim != 3 or image.ndim != 1 or block.shape != image.shape or (block < 1).any():
+        shapes = f"data of shape {list(data.shape)}, the image {np.ravel(image)[:8].tolist()} and the block {np.ravel(block)[:8].tolist()}"
+        raise ValueError(f"{shapes}, expected [N, C * elements of a block, L] and a length for each axis of both")
+    strides, dilations = (np.array(attributes.get(name) or [1] * axes) for name in ("strides", "dilations"))
+    pads = np.array(attributes.get("pads") or [0] * (2 * axes))
+    if strides.size != axes or dilations.size != axes or pads.size != 2 * axes or min(strides) < 1:
+        given = f"strides {strides.tolist()}, dilations {dilations.tolist()} and pads {pads.tolist()}"
+        raise ValueError(f"{given}, expected {axes}, {axes} and {2 * axes} numbers")
+    windows = (image + pads[:axes] + pads[axes:] - dilations * (block - 1) - 1) // strides + 1
+    rows, columns = math.prod(block.tolist()), math.prod(max(one, 0) for one in windows.tolist())
+    if data.shape[1] % rows or data.shape[2] != columns:
+        raise ValueError(f"the data has shape {list(data.shape)}, expected [N, a multiple of {rows}, {columns}] for these blocks")
+
+
+def _attention(arguments: Arguments, attributes: Attributes) -> None:
+    shapes = [tuple(one.shape) for one in arguments[:3]]
+    told = f"Q, K and V have shapes {', '.join(str(list(one)) for one in shapes)}"
+    if {len(one) for one in shapes} not in ({3}, {4}):
+        raise ValueError(f"{told}, expected [batch, heads, length, size] or [batch, length, heads * size] each")
+    if len(shapes[0]) == 3:
+        heads = [int(attributes.get(f"{name}_num_heads") or 0) for name in ("q", "kv", "kv")]
+        if min(heads) < 1 or any(one[2] % count for one, count in zip(shapes, heads, strict=True)):
+            raise ValueError(f"{told}, q_num_heads is {heads[0]} and kv_num_heads {heads[1]}, expected divisors of the last lengths")
+        shapes = [(one[0], count, one[1], one[2] // count) for one, count in zip(shapes, heads, strict=True)]
+    query, key, value = shapes
+    if query[0] != key[0] or key[:3] != value[:3] or query[3] != key[3] or not key[1] or query[1] % key[1]:
+        expected = "equal batches, K and V of equal heads and lengths, Q and K of equal size, and the heads of K dividing those of Q"
+        raise ValueError(f"{told}, expected {expected}")
+    past = [None if one is None else tuple(one.shape) for one in (*arguments[4:6], None, None)[:2]]
+    for name, before, now in (("past_key", past[0], key), ("past_value", past[1], value)):
+        if before is not None and (len(before) != 4 or (*before[:2], before[3]) != (*now[:2], now[3])):
+            raise ValueError(f"{name} has shape {list(before)}, expected [{now[0]}, {now[1]}, length, {now[3]}]")
+    if (past[0] is None) is not (past[1] is None) or (past[0] is not None and past[1] is not None and past[0][2] != past[1][2]):
+        raise ValueError("past_key and past_value are of different lengths, expected both of the same, or neither")
+
+
+def _squares(arguments: Arguments, attributes: Attributes) -> None:
+    if arguments[0].ndim < 2 or arguments[0].shape[-1] != arguments[0].shape[-2]:
+        raise ValueError(f"the input has shape {list(arguments[0].shape)}, expected square matrices")
+
+
 _CONDITIONS: Mapping[str, Callable[[Arguments, Attributes], None]] = {
+    "Attention": _attention,
     "BatchNormalization": _of_channels,
     "BitShift": _direction,
+    "Col2Im": _columns,
+    "CumProd": _one_axis,
     "CumSum": _one_axis,
     "DepthToSpace": _blocks,
+    "Det": _squares,
     "EyeLike": _matrix,
     "GatherND": _by_coordinates,
     "GridSample": _sampled,

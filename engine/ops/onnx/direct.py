@@ -10,6 +10,7 @@ import numpy as np
 import re2
 
 from engine.errors import shorten
+from engine.ops.onnx.conditions import check_inputs
 from engine.ops.onnx.folding import FOLDING
 from engine.ops.onnx.numbers import NUMBERS
 from engine.ops.onnx.places import PLACES
@@ -103,6 +104,7 @@ def global_lp_pool(tensor: np.ndarray, /, *, p: float = 2) -> np.ndarray:
 
 def scatter(tensor: np.ndarray, indices: np.ndarray, updates: np.ndarray, /, *, axis: int = 0) -> np.ndarray:
     """Updates written at the indices along an axis (ScatterElements before it had its name)."""
+    check_inputs("ScatterElements", (tensor, indices, updates), {})
     made = np.array(tensor)
     length = tensor.shape[axis]
     np.put_along_axis(made, np.where(indices < 0, indices + length, indices), updates, axis)

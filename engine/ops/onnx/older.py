@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from engine.ops.bounds import check_elements
+from engine.ops.movement.joining import concat
 from engine.ops.onnx.numbers import divide
 from engine.ops.precision import computable
 
@@ -122,7 +123,7 @@ _DTYPES: Mapping[str, str] = {
 
 
 def _concat(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    return (np.concatenate(list(arguments), attributes.get("axis", 1)),)
+    return (concat(*arguments, axis=attributes.get("axis", 1)),)
 
 
 def _tile(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:

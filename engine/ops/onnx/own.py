@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from PIL import Image, UnidentifiedImageError
 
 from engine.ir.element_type import ElementType
 from engine.ops.activation.formulas import gelu
 from engine.ops.bounds import check_elements
+from engine.ops.einsum import einsum
 from engine.ops.image.grid import grid_sample
 from engine.ops.index import axis_within
 from engine.ops.movement.distinct import unique
@@ -135,6 +138,25 @@ def _non_max_suppression(arguments: Arguments, attributes: Attributes, outputs: 
     return (suppress_indices(boxes, scores, *limits, box_encoding=encoding, sort_result_descending=False),)
 
 
+def _einsum(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    return (einsum(*arguments, equation=attributes["equation"]),)
+
+
+def _image_decoder(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    """The pixels of an image file, [H, W, 3] or [H, W, 1], whatever colours the file itself has."""
+    (encoded,) = arguments
+    layout = attributes.get("pixel_format", "RGB")
+    if layout not in ("RGB", "BGR", "Grayscale"):
+        raise ValueError(f"pixel_format is {str(layout)[:40]!r}, expected RGB, BGR or Grayscale")
+    try:
+        with Image.open(io.BytesIO(encoded.tobytes())) as opened:
+            check_elements(opened.width * opened.height * 3, "the output of ImageDecoder")
+            pixels = np.array(opened.convert("L" if layout == "Grayscale" else "RGB"))
+    except (UnidentifiedImageError, OSError, SyntaxError, Image.DecompressionBombError):
+        raise ValueError(f"the {encoded.size} bytes are no image, expected a file such as PNG or JPEG as u8") from None
+    return (pixels[..., ::-1] if layout == "BGR" else pixels.reshape(*pixels.shape[:2], -1),)
+
+
 def images_sampled(slow: Callable[..., Any], attributes: Attributes, outputs: int) -> Callable[..., Any]:
     """GridSample of images; ``slow`` samples volumes."""
     written = attributes.get("mode") or "linear"
@@ -156,8 +178,10 @@ def images_sampled(slow: Callable[..., Any], attributes: Attributes, outputs: in
 OWN: Mapping[str, tuple[int, Older]] = {
     # type: first version with this meaning, and how it is computed
     **{name: (1, computed) for name, computed in (*WINDOWS.items(), *RECURRENT.items())},
+    "Einsum": (12, _einsum),
     "GatherElements": (11, _gather_elements),
     "Gelu": (20, _gelu),
+    "ImageDecoder": (20, _image_decoder),
     "LRN": (1, _lrn),
     "LpNormalization": (1, _lp_normalization),
     "Mean": (6, _mean),

@@ -97,7 +97,14 @@ class _Drawn:
         following = int(np.random.RandomState(seed).randint(2**31))
         chosen = {"seed": seed % 2**24, **self.attributes}
         operation = _operation(self.schema, self.version, chosen, len(arguments), self.outputs)
-        return _called(operation, arguments, self.outputs), following
+        scalar = bool(arguments) and arguments[0].ndim == 0
+        if scalar:
+            # Their kernels draw a Python number for a scalar, and then ask it for its type.
+            arguments[0] = arguments[0].reshape(1)
+        made = _called(operation, arguments, self.outputs)
+        if scalar:
+            made = tuple(given(one.reshape(())) if isinstance(one, np.ndarray) else one for one in made)
+        return made, following
 
 
 @dataclass(eq=False)

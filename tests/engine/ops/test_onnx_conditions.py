@@ -19,6 +19,10 @@ def _f(*lengths: int) -> np.ndarray:
     return np.ones(lengths, np.float32)
 
 
+def _b(*lengths: int) -> np.ndarray:
+    return np.ones(lengths, np.uint8)
+
+
 def _i(*numbers: Any) -> np.ndarray:
     return np.array(numbers, np.int64)
 
@@ -82,6 +86,27 @@ REFUSED = [
     ("MatMul", 18, [_f(2, 3), _f(2, 3)], {}, "a matrix product over lengths 3 and 2, expected equal ones"),
     ("Concat", 18, [_f(2, 3), _f(3, 2)], {"axis": 0}, "inputs 0 and 1 have lengths 3 and 2 along axis 1, expected equal ones"),
     ("LayerNormalization", 17, [_f(2, 3), _f(2)], {}, r"shapes \[2,3\] and \[2\] cannot be broadcast together"),
+    ("Concat", 18, [_f(2), _f()], {"axis": 0}, "the inputs have ranks 1, 0, expected equal ones of at least 1"),
+    ("Concat", 3, [_f(2), _f()], {"axis": 0}, "the inputs have ranks 1, 0, expected equal ones of at least 1"),
+    ("Scatter", 9, [_f(2, 3), _i([0]), _f(1, 2)], {}, "expected equal ones of its rank"),
+    ("Det", 22, [_f(2, 3)], {}, r"shape \[2, 3\], expected square matrices"),
+    ("CumProd", 26, [_f(2, 3), _i(0, 1)], {}, r"an axis of shape \[2\]"),
+    ("Einsum", 12, [_f(2, 3), _f(4, 2)], {"equation": "ij,jk->ik"}, "label 'j' stands for lengths 3 and 4"),
+    ("Einsum", 12, [_f(2, 3)], {"equation": "ij,jk->ik"}, "is for 2 inputs, there are 1"),
+    ("Einsum", 12, [_f(2)], {"equation": "ij->i"}, "'ij' does not fit an input of rank 1"),
+    ("ImageDecoder", 20, [_BYTES], {}, "the 2 bytes are no image, expected a file such as PNG or JPEG as u8"),
+    ("ImageDecoder", 20, [_BYTES], {"pixel_format": "CMYK"}, "pixel_format is 'CMYK', expected RGB, BGR or Grayscale"),
+    ("ConvInteger", 10, [_b(2, 3), _b(2, 3)], {}, r"data of shape \[2, 3\] and filters of shape \[2, 3\]: expected \[N, C"),
+    ("ConvInteger", 10, [_b(1, 2, 4), _b(3, 2, 2), _b(), _b(2)], {}, r"of the filters have shape \[2\], expected one number or 3"),
+    ("ConvInteger", 10, [_b(1, 3, 4), _b(3, 2, 2)], {}, "the data has 3 channels, the filters expect 2"),
+    ("Col2Im", 18, [_f(1, 6, 5), _i(5, 5), _i(1, 5)], {}, r"\[1, 6, 5\], expected \[N, a multiple of 5, 5\] for these blocks"),
+    ("Col2Im", 18, [_f(1, 5, 7), _i(5, 5), _i(1, 5)], {}, r"\[1, 5, 7\], expected \[N, a multiple of 5, 5\] for these blocks"),
+    ("Col2Im", 18, [_f(5, 5), _i(5, 5), _i(1, 5)], {}, r"data of shape \[5, 5\], the image \[5, 5\] and the block \[1, 5\], expected"),
+    ("Col2Im", 18, [_f(1, 5, 5), _i(5, 5), _i(1, 5)], {"strides": [1]}, r"strides \[1\], .* expected 2, 2 and 4 numbers"),
+    ("Attention", 23, [_f(1, 2, 4, 8), _f(2, 6, 8), _f(1, 2, 6, 8)], {}, "Q, K and V have shapes .* expected .batch, heads, length"),
+    ("Attention", 23, [_f(1, 3, 4, 8), _f(1, 2, 6, 8), _f(1, 2, 6, 8)], {}, "the heads of K dividing those of Q"),
+    ("Attention", 23, [_f(1, 2, 4, 8), _f(1, 2, 6, 7), _f(1, 2, 6, 8)], {}, "Q and K of equal size"),
+    ("Attention", 23, [_f(1, 4, 8), _f(1, 6, 8), _f(1, 6, 8)], {}, "q_num_heads is 0 and kv_num_heads 0, expected divisors"),
     ("GroupNormalization", 18, [_f(2, 3, 4), _f(2), _f(2)], {"num_groups": 2}, r"24 elements cannot take the shape \[2,2,1,4\]"),
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import warnings
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from onnx import ValueInfoProto, helper
+from PIL import Image
 
 import engine
 from engine.errors import EngineError
@@ -67,7 +69,14 @@ def _layer(gates: int, directions: int = 1, steps: int = 4, batch: int = 3, size
     return [reals(steps, batch, 3), *weights, np.array([2, 4, 1], np.int32)]
 
 
+BYTES = _DICE.integers(0, 256, (1, 4, 9), np.uint8)
+
 CASES: dict[str, Case] = {
+    "integers of a line": ("ConvInteger", 10, [BYTES, BYTES.reshape(3, 4, 3), np.array(7, np.uint8)], {"strides": [2], "pads": [1, 2]}, 1),
+    "integers in groups": ("ConvInteger", 10, [BYTES, BYTES.reshape(6, 2, 3)], {"group": 2, "dilations": [2]}, 1),
+    "batches of matrices by letters": ("Einsum", 12, [reals(3, 2, 4), reals(3, 4, 5)], {"equation": "bij, bjk -> bik"}, 1),
+    "the trace by letters": ("Einsum", 12, [_DICE.integers(-9, 9, (2, 4, 4))], {"equation": "...ii->..."}, 1),
+    "letters without a result": ("Einsum", 12, [reals(4, 3), reals(4)], {"equation": "zx,z"}, 1),
     "convolution of a line": ("Conv", 11, [LINE, reals(6, 2, 3), reals(6)], {"group": 2, "strides": [2], "dilations": [2]}, 1),
     "convolution, same length": ("Conv", 11, [IMAGE, reals(3, 4, 2, 3)], {"auto_pad": "SAME_LOWER", "strides": [2, 1]}, 1),
     "convolution of a volume": ("Conv", 11, [VOLUME, reals(4, 1, 2, 2, 3)], {"group": 2, "pads": [1, 0, 1, 0, 2, 0]}, 1),
@@ -204,6 +213,34 @@ def test_transposed_to_the_same_length_by_a_small_window() -> None:
         )
     )
     assert mine.tolist() == [[[1, 0, 0, 1, 0, 0, 1, 0, 0]]]
+
+
+@pytest.mark.parametrize("zeros", [np.array([3, 0, 255], np.uint8), np.array(9, np.uint8), None])
+def test_integers_with_a_zero_point_for_each_filter(zeros: np.ndarray | None) -> None:
+    filters = BYTES.reshape(3, 4, 3)
+    (made,) = ran(("ConvInteger", 10, [BYTES, filters, None, zeros], {}, 1))
+    below = np.zeros(1) if zeros is None else zeros.reshape(-1).astype(np.float64)
+    (expected,) = ran(("Conv", 11, [BYTES.astype(np.float64), filters - below.reshape(-1, 1, 1)], {}, 1))
+    assert made.dtype == np.int32
+    np.testing.assert_array_equal(made, expected)
+
+
+@pytest.mark.parametrize("mode", ["L", "P", "RGBA", "1"])
+@pytest.mark.parametrize(("layout", "expected"), [("RGB", [255, 0, 0]), ("BGR", [0, 0, 255]), ("Grayscale", [76])])
+def test_images_of_any_colours(mode: str, layout: str, expected: list[int]) -> None:
+    """An image file without three colours has three of them all the same."""
+    file = io.BytesIO()
+    Image.new("RGB", (3, 2), (255, 0, 0)).convert(mode, dither=Image.Dither.NONE).save(file, "PNG")
+    (made,) = ran(("ImageDecoder", 20, [np.frombuffer(file.getvalue(), np.uint8)], {"pixel_format": layout}, 1))
+    assert made.shape == (2, 3, len(expected))
+    assert made[1, 2].tolist() == (expected if mode in ("P", "RGBA") else [76 if mode == "L" else 0] * len(expected))
+
+
+@pytest.mark.parametrize("type", ["Bernoulli", "RandomUniformLike", "RandomNormalLike"])
+def test_a_scalar_drawn_by_chance(type: str) -> None:
+    (made,) = ran((type, 15, [np.array(1, np.float32)], {}, 1))
+    assert made.shape == ()
+    assert made.dtype == np.float32
 
 
 def test_a_reduction_of_nothing() -> None:
