@@ -51,6 +51,7 @@ def _compare_with_runtime(session: Session, opened: Opened, seconds: float) -> N
         run.run()
         session.truth = against(run, inputs, seconds=seconds, document=opened.document)
 
-    session.truth, session.running = None, Running(run, work)
+    session.truth = None
+    session.running = Running(run, work)
     session.running.done(PATIENCE)
     settled(session)
