@@ -94,6 +94,8 @@ class Session:
     """The choice in the finder, by number, that was heard last."""
     moved: int = 0
     """Number of the last move by key or button that was made."""
+    acted: int = 0
+    """Number of the last act on the canvas that was heard."""
     batch: dict[str, object] | None = None
     """What was sent ahead last."""
     boxes: int = VISIBLE_NODES

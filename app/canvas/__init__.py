@@ -2,8 +2,8 @@
 
     # At the top of the page, once: the layout library.
     prepare()
-    # Where the canvas is to be; handle(event) runs before the script, so that one run shows its effect.
-    show(view, overlay, key="canvas", height=640, on_event=handle)
+    # Where the canvas is to be; handle(acts) runs before the script, so that one run shows their effect.
+    show(view, overlay, key="canvas", height=640, on_acts=handle, acted=number_of_the_last_one_handled)
 
 ``view`` comes from ``engine.view.build.graph_view``, ``overlay`` from ``engine.view.overlay.overlay_at`` for the same view: keep the view
 object as long as model, folding and root stay, since an equal view made anew is laid out once but described again.
@@ -14,6 +14,6 @@ While there is a run the canvas takes the keys and buttons of the transport bar:
 from __future__ import annotations
 
 from app.canvas.component import Run, prepare, show
-from app.canvas.event import CanvasEvent, Move, Report
+from app.canvas.event import Act, CanvasEvent, Move, Report
 
-__all__ = ["CanvasEvent", "Move", "Report", "Run", "prepare", "show"]
+__all__ = ["Act", "CanvasEvent", "Move", "Report", "Run", "prepare", "show"]

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import streamlit as st
 
-from app.canvas.event import CanvasEvent, Move, Report, read_ask, read_event, read_moves, read_report
+from app.canvas.event import Act, Move, Report, read_acts, read_ask, read_moves, read_report
 from app.components import component
 from app.session import widget
 from app.vendor import LIBRARY
@@ -38,6 +38,7 @@ _PARTS = (
     "bar.js",
     "words.js",
     "pace.js",
+    "telling.js",
     "play.js",
     "canvas.js",
 )
@@ -103,14 +104,16 @@ def show(
     *,
     key: str,
     height: int,
-    on_event: Callable[[CanvasEvent], None],
+    on_acts: Callable[[tuple[Act, ...]], None],
+    acted: int = 0,
     focus: str = "",
     subject: str = "",
     file: str = "picture",
     traced: str = "",
     run: Run | None = None,
 ) -> None:
-    """Draw a view at a moment, on a page that ``prepare`` began; ``on_event`` is told what is done on the canvas.
+    """Draw a view at a moment, on a page that ``prepare`` began; ``on_acts`` is told what is done on the canvas, again and again until
+    ``acted``, the number of the last act that was heard, confirms it.
 
     ``focus``: address to bring into sight, once per change; static, or with iterations of unrolled loops.
     Zoom and place are kept for each ``subject``, such as a model. ``file``: what a picture of it is called on disk.
@@ -120,7 +123,7 @@ def show(
     if data is None:
         data = _structures[view] = structure(view)
     belonging = {"key": key, "hash": data["hash"]}
-    moment = overlay.as_data() | belonging | {"focus": _id_of(view, focus), "traced": traced}
+    moment = overlay.as_data() | belonging | {"focus": _id_of(view, focus), "traced": traced, "acted": acted}
     missing = "" if LIBRARY.is_file() else _MISSING
     with st.container(gap=None, key=f"{key}_parts"):
         _overlay(key=f"{key}_overlay", data=moment if run is None else moment | run.as_data())
@@ -128,7 +131,7 @@ def show(
             key=key,
             data={"key": key, "height": height, "structure": data, "missing": missing, "subject": subject, "file": file},
             height=height,
-            on_event_change=partial(_tell_event, key, view, on_event),
+            on_acts_change=partial(_tell_acts, key, view, on_acts),
             on_step_change=partial(_tell_step, key, run),
             on_moves_change=partial(_tell_moves, key, run),
         )
@@ -142,10 +145,10 @@ def _id_of(view: GraphView, address: str) -> str:
     return shown.id if shown is not None else ""
 
 
-def _tell_event(key: str, view: GraphView, on_event: Callable[[CanvasEvent], None]) -> None:
-    event = read_event(getattr(widget(key), "event", None), view)
-    if event is not None:
-        on_event(event)
+def _tell_acts(key: str, view: GraphView, on_acts: Callable[[tuple[Act, ...]], None]) -> None:
+    acts = read_acts(getattr(widget(key), "acts", None), view)
+    if acts:
+        on_acts(acts)
 
 
 def _tell_step(key: str, run: Run | None) -> None:

@@ -9,7 +9,7 @@ from typing import Literal, TypeGuard, get_args
 from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
 
 EventKind = Literal[
-    "select", "clear", "open", "fold", "unroll", "earlier", "later", "fewer", "wider", "key", "too_dense", "untrace", "breakpoint"
+    "select", "clear", "open", "fold", "unroll", "earlier", "later", "fewer", "wider", "key", "too_dense", "untrace", "breakpoint", "look"
 ]
 
 
@@ -22,7 +22,8 @@ class CanvasEvent:
     ``unroll``: draw the loop as copies, or once again; ``earlier`` and ``later``: other iterations of an unrolled loop, ``fewer`` and
     ``wider``: fewer or more of them at a time.
     ``breakpoint``: the dot of a box was clicked, which stands for the breakpoints there.
-    ``too_dense``: no layout was found in time: fold more. ``untrace``: show no longer where a value came from.
+    ``too_dense``: no layout was found in time: fold more. ``untrace``: show no longer where a value came from. ``look``: nothing was
+    done; the moment is to be shown anew.
     """
 
     kind: EventKind
@@ -33,23 +34,50 @@ class CanvasEvent:
     key: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What was done, and when."""
+
+    number: int
+    """Later ones have greater numbers."""
+    event: CanvasEvent | None
+    """None when it does not belong to the view that is shown."""
+
+
+MOST_WORDS = 256
+
+
+def read_acts(data: object, view: GraphView) -> tuple[Act, ...]:
+    """Those that the browser has not seen confirmed, in their order, from what it sent."""
+    given = data[:MOST_WORDS] if isinstance(data, list) else []
+    return tuple(Act(one["count"], read_event(one, view)) for one in given if isinstance(one, Mapping) and is_step(one.get("count")))
+
+
 def read_event(data: object, view: GraphView) -> CanvasEvent | None:
-    """From what the browser sent; None when it does not belong to this view. The browser is not trusted: ids must be the view's."""
+    """From what the browser sent; None when it does not belong to this view. What it names must be the view's: no browser is trusted."""
     if not isinstance(data, Mapping) or data.get("root") != view.root or data.get("kind") not in get_args(EventKind):
         return None
     kind: EventKind = data["kind"]
     if kind == "key":
         key = data.get("key")
         return CanvasEvent(kind, key=key) if key in ("Backspace", "?") else None
-    if kind in ("clear", "too_dense", "untrace"):
+    if kind in ("clear", "too_dense", "untrace", "look"):
         return CanvasEvent(kind)
-    part = view.by_id.get(str(data.get("id", "")))
+    part = _part(view, str(data.get("id", "")), data.get("address"))
     match part:
         case ViewNode() | ViewCluster():
             # Where there is nothing to open, a double click unfolds.
             return CanvasEvent("fold" if kind == "open" and not part.body else kind, part.address, without_iterations(part.body))
         case ViewEdge() | None:
             return None
+
+
+def _part(view: GraphView, id: str, address: object) -> ViewNode | ViewCluster | ViewEdge | None:
+    """What an id names; where the picture has changed since, and the id is another part's, what shows the same address now."""
+    part = view.by_id.get(id)
+    if isinstance(address, str) and (part is None or isinstance(part, ViewEdge) or part.address != address):
+        return view.node_of.get(address)
+    return part
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +110,12 @@ class Move:
     """Step that it goes on from; None for where the one before has led."""
 
 
-MOST_MOVES = 256
-
-
 def read_moves(data: object, run: str) -> tuple[Move, ...]:
     """Those that the browser has not seen confirmed, in their order, from what it sent; none when they are of another run."""
     moves = data.get("moves") if isinstance(data, Mapping) and data.get("run") == run else None
     if not isinstance(moves, list):
         return ()
-    found = [_read_move(one) for one in moves[:MOST_MOVES]]
+    found = [_read_move(one) for one in moves[:MOST_WORDS]]
     return tuple(one for one in found if one is not None)
 
 

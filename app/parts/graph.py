@@ -8,7 +8,7 @@ import engine
 from app import actions, canvas, pausing, playing, unrolled
 from app.looks import PANEL, VIEW
 from app.parts import inspector, origin
-from app.session import Session, widget
+from app.session import Session, current, widget
 from app.wording import path_words, times
 from engine.errors import EngineError
 from engine.explain.origin import Step
@@ -41,7 +41,8 @@ def show(session: Session) -> None:
         overlay,
         key=KEY,
         height=HEIGHT,
-        on_event=partial(_on_event, view),
+        on_acts=partial(_on_acts, view),
+        acted=session.acted,
         traced=" · ".join(path_words(steps[0].address)[1:]) if steps else "",
         focus=session.selected,
         subject=_subject(session),
@@ -78,6 +79,16 @@ def _traced(session: Session, debugger: engine.Debugger | None) -> tuple[Step, .
         return origin.steps_to(debugger, address) if debugger is not None and address else ()
     except EngineError:
         return ()
+
+
+def _on_acts(view: GraphView, acts: tuple[canvas.Act, ...]) -> None:
+    """Those that were not heard before."""
+    session = current()
+    for act in acts:
+        if act.number > session.acted:
+            session.acted = act.number
+            if act.event is not None:
+                _on_event(view, act.event)
 
 
 def _on_event(view: GraphView, event: canvas.CanvasEvent) -> None:

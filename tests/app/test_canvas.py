@@ -9,7 +9,7 @@ from xml.sax.saxutils import quoteattr
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.canvas.event import CanvasEvent, read_event
+from app.canvas.event import Act, CanvasEvent, read_acts, read_event
 from engine.view.build import graph_view
 from engine.view.folding import Folding
 from engine.write import write_model
@@ -104,6 +104,19 @@ def test_events_of_the_browser_are_not_trusted() -> None:
         {"kind": "key", "key": "F1", "root": "main"},
     ]
     assert [read_event(data, view) for data in bad] == [None] * len(bad)
+
+
+def test_what_was_done_on_an_older_picture_means_the_same_place() -> None:
+    before, now = graph_view(branches(), Folding()), graph_view(branches(), Folding(frozenset({"main/choose"})))
+    told = [
+        {"kind": "select", "id": part.id, "address": part.address, "root": "main", "count": 7}
+        for part in before.nodes
+        if part.address in now.node_of
+    ]
+    assert [act.event for act in read_acts(told, now)] == [CanvasEvent("select", str(one["address"])) for one in told]
+    gone = {"kind": "select", "id": "n1", "address": "main/choose/then/nowhere", "root": "main", "count": 8}
+    assert read_acts([gone, {**gone, "count": -1}, {**gone, "count": True}, {}, 7], now) == (Act(8, None),)
+    assert read_acts({"count": 1}, now) == ()
 
 
 def test_opening_what_has_no_single_body_unfolds_it() -> None:

@@ -36,6 +36,7 @@ class Canvas {
     this.tooltip = new Tooltip(find(".tooltip"));
     this.following = true;
     this.playback = new Playback(this);
+    this.acts = new Telling((acts) => this.root.isConnected && this.setState?.("acts", acts));
     this.listen();
     // Streamlit shows the component at its final size only after a moment.
     new ResizeObserver(() => this.resized()).observe(this.stage);
@@ -92,9 +93,11 @@ class Canvas {
     event.stopPropagation();
   }
 
+  /** Tells Python what was done, by the address too: when it is heard there may be another picture, whose ids mean something else. */
   send(event) {
-    this.count = (this.count ?? 0) + 1;
-    this.trigger?.("event", { root: this.structure?.root ?? "", ...event, count: this.count });
+    const { address } = this.structure?.nodes[event.id] ?? this.structure?.clusters[event.id] ?? {};
+    this.count = numberAfter(this.count);
+    this.acts.add({ root: this.structure?.root ?? "", address, ...event, count: this.count });
   }
 
   /** The loop round what is selected or runs next; else the first one of the picture. */
@@ -271,6 +274,7 @@ class Canvas {
 
   /** A new moment of the run; one that belongs to another structure waits until that is laid out. */
   receive(overlay) {
+    if (overlay) this.acts.confirm(overlay.acted);
     if (!overlay || !this.structure || overlay.hash !== this.structure.hash) return;
     const begins = this.tell(overlay.traced ?? "");
     if (this.playback.take(overlay)) this.paint(overlay);
@@ -352,7 +356,7 @@ class Canvas {
 const mounted = new WeakMap();
 
 /** Streamlit may end a call and begin the next one on the same element, in either order; only the last call's end takes the canvas away. */
-export default function ({ data, parentElement, setTriggerValue, setStateValue }) {
+export default function ({ data, parentElement, setStateValue }) {
   if (!data) return;
   let canvas = mounted.get(parentElement);
   if (!canvas) mounted.set(parentElement, (canvas = new Canvas(parentElement, data.key)));
@@ -361,7 +365,6 @@ export default function ({ data, parentElement, setTriggerValue, setStateValue }
   canvas.gone?.abort();
   const gone = (canvas.gone = new AbortController());
   canvas.playback.listen(gone.signal);
-  canvas.trigger = setTriggerValue;
   canvas.setState = setStateValue;
   canvas.file = data.file;
   canvas.root.style.height = `var(--canvas-height, ${data.height}px)`; // the page may know better, from its viewport

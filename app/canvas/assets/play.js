@@ -8,22 +8,25 @@ const AROUND = 16; // of them before a step that somebody slides to
 const SHORT_RUN = 3000; // runs up to here are fetched along the way while somebody slides
 const IDLE = 350; // milliseconds of rest after which the steps around are fetched
 const LIGHT = 24; // steps that a stretch must hold at least for that: fewer cost more than they give
-const AGAIN = 1000; // milliseconds after which a word that nobody has confirmed is told again
+const TOGETHER = 50; // milliseconds within which Streamlit may make one word of two
 const ECHO = 3000; // milliseconds after which Python's word counts again, whatever it says
 const KEYS = { Home: "restart", ArrowLeft: "back", ArrowRight: "step", o: "over", O: "over", ArrowDown: "into", ArrowUp: "out", "Shift+ArrowLeft": "previous", "Shift+ArrowRight": "next", End: "run" };
+const ACTS = ["click", "keydown", "change", "focusout"]; // by which a person may tell Python something
 const STEPS = { restart: -Infinity, back: -1, step: 1 }; // moves whose end is known without Python
 
 class Playback {
   constructor(canvas) {
-    Object.assign(this, { canvas, frames: new Map(), stops: new Set(), marks: {}, step: 0, steps: 0, over: false, tracks: [], moves: [], speed: 1 });
+    Object.assign(this, { canvas, frames: new Map(), stops: new Set(), marks: {}, step: 0, steps: 0, over: false, tracks: [], speed: 1 });
+    this.moves = new Telling((moves) => canvas.setState?.("moves", { run: this.run, moves }));
     this.bar = new Bar(this, canvas.root);
     this.pace = new Pace(() => this.playing || this.dragging);
   }
 
-  /** To the keys of the page, wherever its focus is, and to the buttons that do the same. */
+  /** To the keys of the page, wherever its focus is, and to the buttons that do the same; of all else that is done, only that it was. */
   listen(signal) {
     document.addEventListener("click", (event) => this.clicked(event), { capture: true, signal });
     document.addEventListener("keydown", (event) => this.pressed(event), { capture: true, signal });
+    for (const act of ACTS) document.addEventListener(act, () => (this.touched = true), { capture: true, signal });
   }
 
   /** Whether a hand moves the picture, so that it also shows what Python comes past on its way there. */
@@ -109,34 +112,24 @@ class Playback {
   /** What a key or a button asks for: painted at once where it is a step, else made by Python, and after it whatever is asked for meanwhile. */
   go(name) {
     this.pause();
-    const by = this.moves.length ? undefined : STEPS[name];
+    const by = this.moves.words.length ? undefined : STEPS[name];
     if (by && (this.walk(by) || (by < 0 && this.step === 0))) return;
     clearTimeout(this.late);
-    // All that is not confirmed goes again with the next one: of words that come too fast, Python hears only the last.
-    this.moves.push({ name, count: this.number(), start: this.ahead && !this.moves.length ? this.step : null });
+    const start = this.ahead && !this.moves.words.length ? this.step : null;
     this.walking = false;
     this.await(Infinity);
-    this.tell();
-  }
-
-  /** Tells Python the moves, and again while they are not confirmed: in the moment in which a page opens, a word may be lost. */
-  tell() {
-    clearTimeout(this.again);
-    if (!this.moves.length) return;
-    this.canvas.setState?.("moves", { run: this.run, moves: this.moves });
-    this.again = setTimeout(() => this.tell(), AGAIN);
+    this.moves.add({ name, count: this.number(), start });
   }
 
   /** Python has made the moves up to this one. */
   confirm(count) {
-    if (!this.moves.length) return;
-    this.moves = this.moves.filter((one) => one.count > count);
-    if (!this.moves.length) this.settle();
+    if (!this.moves.words.length) return;
+    this.moves.confirm(count);
+    if (!this.moves.words.length) this.settle();
   }
 
-  /** Of a word to Python: greater than that of any before, also on an earlier visit. */
   number() {
-    return (this.count = Math.max((this.count ?? 0) + 1, Date.now()));
+    return (this.count = numberAfter(this.count));
   }
 
   ask(first) {
@@ -145,6 +138,9 @@ class Playback {
     this.asked = now;
     // Not an event: two of those at once would be one to Python, and what a person did would be lost.
     shared.askers.get(this.canvas.key)?.("ask", { step: first, run: this.run, count: (this.asks = (this.asks ?? Date.now()) + 1) });
+    // What a person does in the same moment is then heard, but the answer is drawn only where the ask came from.
+    this.touched = false;
+    setTimeout(() => this.touched && this.canvas.send({ kind: "look" }), TOGETHER);
   }
 
   report(step, last = false) {
@@ -189,7 +185,7 @@ class Playback {
 
   settle() {
     this.awaited = undefined;
-    this.moves = [];
+    this.moves.forget();
     this.walking = false;
     clearTimeout(this.patience);
   }
@@ -310,7 +306,7 @@ class Playback {
     else if (name && this.run !== undefined) this.go(name);
     else return;
     event.preventDefault();
-    event.stopPropagation();
+    event.stopImmediatePropagation();
   }
 
   clicked(event) {
@@ -320,7 +316,7 @@ class Playback {
     const name = /st-key-transport_(\w+)/.exec(button?.className ?? "")?.[1];
     if (!Object.values(KEYS).includes(name) || this.run === undefined || !this.canvas.root.isConnected) return;
     event.preventDefault();
-    event.stopPropagation();
+    event.stopImmediatePropagation();
     this.go(name);
   }
 }
