@@ -18,10 +18,10 @@ KEY = "export_format"
 MOST_VALUES, MOST_BYTES = 50_000, 256 * 2**20
 
 _MEANING = {
-    ".npz": "every value in full, for numpy: the key is its address",
-    ".csv": "a row for each value: address, type, shape, summary, and the value of single elements",
-    ".parquet": "the same rows, typed and compressed, for pandas, DuckDB, Spark",
-    ".json": "the same rows, and what every loop and branch did",
+    ".npz": "Every value in full, for numpy: the key is its address",
+    ".csv": "A row for each value: address, type, shape, summary, and the value of single elements",
+    ".parquet": "The same rows, typed and compressed, for pandas, DuckDB, Spark",
+    ".json": "The same rows, and what every loop and branch did",
 }
 
 

@@ -28,8 +28,9 @@ def export(debugger: Debugger, path: str | Path, *, most_values: int = 100_000, 
     """Writes every value that has been computed so far, in the format that the file's ending names; gives how many.
 
     ``.npz`` holds whole arrays (of types that numpy lacks as the next wider one, texts without trailing NULs, as numpy has them),
-    the others a row for each value with its summary and, for single elements, the value itself. Whole numbers are written exactly; in
-    Parquet, whose columns have one type, ``min`` and ``max`` are f64, and ``min_exact`` and ``max_exact`` have whole numbers as texts.
+    the others a row for each value with its summary and, for single elements, the value itself. Whole numbers are written exactly, a
+    float as the shortest text that its own type reads as the same value: 0.1, not 0.10000000149011612. In Parquet, whose columns have
+    one type, ``min`` and ``max`` are f64, and ``min_exact`` and ``max_exact`` have whole numbers as texts.
     ``EngineError`` when the ending is another or there are more values or bytes than allowed.
     """
     target = Path(path)
@@ -40,7 +41,7 @@ def export(debugger: Debugger, path: str | Path, *, most_values: int = 100_000, 
     if ending == ".npz":
         _write_npz(target, {one.address: one.array for one in values})
         return len(values)
-    rows = [_row(one) for one in values]
+    rows = [_row(one, in_text=ending != ".parquet") for one in values]
     if ending == ".json":
         changes = [{"address": one.address, "reached": one.reached} for one in debugger.changes]
         told = {"values": rows, "control_flow": _control_flow(debugger), "changes": changes}
@@ -144,11 +145,21 @@ def _size(value: np.ndarray) -> int:
     return value.size * max(value.dtype.itemsize, 4)
 
 
-def _row(stored: _Stored) -> dict[str, Any]:
-    summary = summarise(stored.array)
-    single = stored.array.reshape(-1).tolist()[0] if stored.array.size == 1 else None
-    found = (stored.element_type, list(stored.array.shape), single, summary.least, summary.most, summary.mean, summary.not_finite)
+def _row(stored: _Stored, *, in_text: bool) -> dict[str, Any]:
+    array, summary = stored.array, summarise(stored.array)
+    single = _shortest(array.reshape(-1).tolist()[0], array.dtype) if array.size == 1 else None
+    extremes = [_shortest(one, array.dtype) if in_text else one for one in (summary.least, summary.most)]
+    found = (stored.element_type, list(array.shape), single, *extremes, summary.mean, summary.not_finite)
     return dict(zip(_COLUMNS, (stored.address, *map(_plain, found)), strict=True))
+
+
+def _shortest(value: Any, kind: np.dtype) -> Any:
+    """An element of a type as the number that has the shortest text, of those which the type reads as the same value.
+
+    >>> _shortest(0.10000000149011612, np.dtype("f4")), _shortest(0.1, np.dtype("f8")), _shortest(7, np.dtype("i8"))
+    (0.1, 0.1, 7)
+    """
+    return float(str(kind.type(value))) if isinstance(value, float) and kind.kind == "f" else value
 
 
 def _plain(value: Any) -> Any:

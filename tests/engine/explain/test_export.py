@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import engine
+from engine import build
 from engine.errors import EngineError
 from engine.explain.export import computed, export
 from engine.ir.element_type import ElementType
@@ -51,6 +52,27 @@ def test_tables(debugger, tmp_path, ending):
     row = table.set_index("address").loc["main/outer[2]/body/inner[1]/body/grow"]
     assert float(row["value"]) == 8.0
     assert (row["type"], row["max"]) == ("f32", 8.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "text"), [("f32", 0.1, "0.1"), ("f16", 0.1, "0.1"), ("f64", 0.1, "0.1"), ("f32", 1 / 3, "0.33333334")]
+)
+def test_a_float_is_the_shortest_text_that_its_type_reads_as_the_same(tmp_path, kind, given, text):
+    graph = build.Graph("third")
+    x = graph.parameter("x", kind, [])
+    model = graph.model({"one": build.ops.abs(x), "two": build.ops.broadcast(x, [2])})
+    debugger = engine.Debugger(model, [np.asarray(given, ElementType(kind).dtype)])
+    debugger.run()
+    for ending in (".csv", ".json", ".parquet"):
+        export(debugger, tmp_path / f"trace{ending}")
+    table = pd.read_csv(tmp_path / "trace.csv", dtype=str).set_index("address")
+    assert table.loc["main/Abs", "value"] == text
+    (pair,) = [row for address, row in table.iterrows() if row["shape"] == "[2]"]
+    assert (pair["min"], pair["max"]) == (text, text)
+    assert f'"value": {text}, "min": {text}, "max": {text}' in (tmp_path / "trace.json").read_text()
+    columns = pd.read_parquet(tmp_path / "trace.parquet").set_index("address")
+    assert columns.loc["main/Abs", "value"] == text
+    assert columns.loc["main/Abs", "min"] == float(debugger.value("main/Abs"))  # a number keeps all its digits
 
 
 def test_json_is_strict_and_tells_the_control_flow(debugger, tmp_path):
@@ -128,7 +150,8 @@ def test_every_element_type_is_read_back(element_type, tmp_path):
     for ending in (".csv", ".parquet", ".json"):
         row = read_back(debugger, tmp_path / f"trace{ending}")["main/made"]
         assert (row["type"], str(row["shape"])) == (element_type.value, "[2]")
-        assert (float(row["min"]), float(row["max"])) == (value.astype(np.float64).min(), value.astype(np.float64).max())
+        extremes = np.asarray([float(row["min"]), float(row["max"])], value.dtype).astype(np.float64)
+        assert extremes.tolist() == [value.astype(np.float64).min(), value.astype(np.float64).max()]
 
 
 LONG = [
