@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from engine.run.derived import SMALL, Derived
 
 if TYPE_CHECKING:
+    from engine.run.brief import Brief
     from engine.run.rings import Ring
     from engine.run.tapes import IfTable
 
@@ -124,6 +125,8 @@ class Rows:
     """The tables of Ifs, by number, whose branches are derived from these."""
     ring: Ring | None = None
     """Where generated code, while it runs, writes what is appended here."""
+    brief: Brief | None = None
+    """What the rows after the packed ones follow from; set when they are not recorded."""
     judged: bool = False
     """Whether somebody has looked at what can be derived."""
     recorded: Mapping[int, Column] = field(init=False)
@@ -131,6 +134,11 @@ class Rows:
 
     def __post_init__(self) -> None:
         self.recorded = self.columns
+
+    @staticmethod
+    def of(slots: Iterable[int]) -> Rows:
+        """Nothing so far."""
+        return Rows({slot: Column() for slot in slots})
 
     @property
     def begun(self) -> int:
@@ -140,10 +148,14 @@ class Rows:
     @property
     def is_light(self) -> bool:
         """Whether what is pending is little: few numbers."""
+        if self.brief is not None:
+            return self.brief.entering.begun - self.brief.entering.packed_rows < _FEW
         return all(column.scalar is not None and len(column.pending) < _FEW for column in self.recorded.values())
 
     def pack(self, complete: int) -> None:
         """Packs what is pending of the first ``complete`` rows."""
+        if self.brief is not None:
+            self.brief.entering.pack(self.brief.entering.begun)
         pending = min((len(column.pending) for column in self.recorded.values()), default=0)
         rows = range(self.packed_rows, min(self.packed_rows + pending, complete))
         if not rows:
@@ -216,18 +228,29 @@ class Rows:
 
     @property
     def bytes(self) -> int:
-        return sum(column.bytes for column in self.columns.values())
+        return sum(column.bytes for column in self.columns.values()) + (self.brief.entering.bytes if self.brief else 0)
+
+    @property
+    def packed(self) -> int:
+        """Rows that are kept, or what rows follow from."""
+        own = max((column.packed for column in self.columns.values()), default=0)
+        return max(own, self.brief.entering.packed) if self.brief else own
 
     def thin(self) -> None:
+        """Keeps every other row."""
         for column in self.columns.values():
             column.thin()
         self.stride *= 2
+        if self.brief is not None:
+            self.brief.entering.thin()
 
     def whole(self, slot: int) -> np.ndarray | None:
         """All kept values of a slot as one array, when they have one shape and type."""
         column = self.columns[slot]
         pending = [_packed(list(column.pending), None)] if self.stride == 1 and column.pending else []
         stacked = [_stacked(chunk, chunk[0]) if isinstance(chunk, list) else chunk for chunk in (*column.chunks, *pending)]
+        if self.brief is not None:
+            stacked.append(self.brief.whole(slot))
         chunks = [chunk for chunk in stacked if isinstance(chunk, np.ndarray)]
         if not chunks or len(chunks) < len(stacked):
             return None
@@ -241,14 +264,18 @@ class Rows:
         column = self.columns.get(slot)
         if column is None:
             return False
-        return row - self.packed_rows < len(column.pending) if row >= self.packed_rows else row % self.stride == 0
+        if row < self.packed_rows:
+            return row % self.stride == 0
+        return self.brief.has(row) if self.brief is not None else row - self.packed_rows < len(column.pending)
 
     def kept(self, row: int, slot: int) -> Any | None:
         """The recorded value of a slot at a row; None when that row or slot was not kept."""
         column = self.columns.get(slot)
         if column is None:
             return None
-        if row >= self.packed_rows:
-            pending = row - self.packed_rows
-            return column.pending[pending] if pending < len(column.pending) else None
-        return column[row // self.stride] if row % self.stride == 0 else None
+        if row < self.packed_rows:
+            return column[row // self.stride] if row % self.stride == 0 else None
+        if self.brief is not None:
+            return self.brief.value(row, slot)
+        pending = row - self.packed_rows
+        return column.pending[pending] if pending < len(column.pending) else None

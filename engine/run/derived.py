@@ -5,7 +5,7 @@ That holds for values, and for an If, its branch and all that is computed there,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -149,8 +149,18 @@ def derived(region: LoopRegion, values: list[Any], scalars: Mapping[int, np.dtyp
     return _Deriving(region, values, scalars, kept).derived()
 
 
+def next_state(region: LoopRegion, values: list[Any], scalars: Mapping[int, np.dtype]) -> Derived | None:
+    """What makes the carried state of the next iteration from that of an iteration, its number and invariant numbers, exactly on any
+    machine; None where that takes more than Python's operators on numbers."""
+    inner = (region.program.instructions[number].region for number in region.program.regions)
+    programs = [region.program, *(program for one in inner if one for program in one.programs)]
+    made = {program.index: frozenset(program.producer) for program in programs}
+    return _NextState(region, values, scalars, made).next_state()
+
+
 class _Deriving:
     def __init__(self, region: LoopRegion, values: list[Any], scalars: Mapping[int, np.dtype], kept: Mapping[int, frozenset[int]]) -> None:
+        self.region = region
         self.program = program = region.program
         self.values = values
         self.scalars = scalars
@@ -167,16 +177,8 @@ class _Deriving:
         self.steps: list[Instruction | Choice] = []
 
     def derived(self) -> Derived | None:
-        for number, instruction in enumerate(self.program.instructions):
-            if isinstance(instruction.region, IfRegion):
-                self._choice(number, instruction.region)
-            elif self._may_derive(self.program, instruction):
-                self._add(instruction)
-            else:
-                recorded = {slot for slot in instruction.outputs if slot in self.mine and self._is_small(slot)}
-                self.known |= recorded
-                self.exact |= recorded
-        steps = self._worth_it()
+        self._walk()
+        steps = self._worth_it(self.mine)
         if not steps:
             return None
         made = frozenset(slot for step in steps for slot in _outputs(step))
@@ -184,8 +186,24 @@ class _Deriving:
         # Something must be recorded: it tells how many rows there are.
         if not self.mine - slots - self.program.producer.keys():
             return None
-        used = frozenset(slot for step in steps for slot in _inputs(step))
+        used = frozenset(slot for step in steps for slot in inputs_of(step))
         return Derived(steps, self.counters, self.outer, slots, used & self.mine - slots)
+
+    def _walk(self) -> None:
+        """Finds all that can be derived."""
+        for number, instruction in enumerate(self.program.instructions):
+            if isinstance(instruction.region, IfRegion):
+                self._choice(number, instruction.region)
+            elif self._may_derive(self.program, instruction):
+                self._add(instruction)
+            else:
+                self._recorded(instruction.outputs)
+
+    def _recorded(self, outputs: Sequence[int]) -> None:
+        """What cannot be derived is known all the same where it is recorded."""
+        recorded = {slot for slot in outputs if slot in self.mine and self._is_small(slot)}
+        self.known |= recorded
+        self.exact |= recorded
 
     def _add(self, instruction: Instruction) -> None:
         self.steps.append(instruction)
@@ -202,9 +220,7 @@ class _Deriving:
             self.known |= set(region.outputs)
             return
         self.outer = before
-        recorded = {slot for slot in region.outputs if slot in self.mine and self._is_small(slot)}
-        self.known |= recorded
-        self.exact |= recorded
+        self._recorded(region.outputs)
 
     def _is_whole(self, region: IfRegion) -> bool:
         """Whether all that an If does can be derived."""
@@ -245,22 +261,44 @@ class _Deriving:
     def _is_small(self, slot: int) -> bool:
         return slot in self.scalars or _is_small(self.values[slot])
 
-    def _worth_it(self) -> tuple[Instruction | Choice, ...]:
+    def _worth_it(self, kept: Iterable[int]) -> tuple[Instruction | Choice, ...]:
         """The steps that give what is kept."""
-        wanted = set(self.mine)
+        wanted = set(kept)
         steps: list[Instruction | Choice] = []
         for step in reversed(self.steps):
             if isinstance(step, Choice) or not wanted.isdisjoint(step.outputs):
-                wanted.update(_inputs(step))
+                wanted.update(inputs_of(step))
                 steps.append(step)
         return tuple(reversed(steps))
+
+
+class _NextState(_Deriving):
+    """Where nothing is recorded but what an execution of the loop begins with."""
+
+    def next_state(self) -> Derived | None:
+        given = [one.parameter for one in self.region.carried]
+        given += [parameter for parameter, _ in self.region.invariants]
+        self.known = {slot for slot in given if slot in self.scalars} | {one.parameter for one in self.region.counters if not one.shape}
+        self.exact = set(self.known)
+        self._walk()
+        results = {one.result for one in self.region.carried}
+        if not results <= self.known or not all(one.parameter in self.scalars for one in self.region.carried):
+            return None
+        return Derived(self._worth_it(results), (), self.outer, frozenset(), frozenset())
+
+    def _recorded(self, outputs: Sequence[int]) -> None:
+        pass
+
+    def _may_derive(self, program: Program, instruction: Instruction) -> bool:
+        return super()._may_derive(program, instruction) and "np." not in expression(instruction, self.values)
 
 
 def _outputs(step: Instruction | Choice) -> Sequence[int]:
     return step.outputs if isinstance(step, Instruction) else step.region.outputs
 
 
-def _inputs(step: Instruction | Choice) -> list[int]:
+def inputs_of(step: Instruction | Choice) -> list[int]:
+    """The slots of the body that a step reads."""
     if isinstance(step, Instruction):
         return list(step.inputs)
     return [step.region.condition, *(source for branch in (step.region.then, step.region.otherwise) for _, source in branch.bindings)]

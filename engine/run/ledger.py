@@ -7,7 +7,7 @@ program that holds it, since every row runs each of its regions once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,9 +15,11 @@ import numpy as np
 
 from engine.errors import InputError
 from engine.ir.model import LOOP
+from engine.run.brief import Brief, is_brief
 from engine.run.columns import Column, Rows
-from engine.run.derived import derived
+from engine.run.derived import derived, inputs_of, next_state
 from engine.run.plan import IfRegion, LoopRegion, Plan, Program, Region
+from engine.run.regions import fixed_bound
 from engine.run.tapes import IfTable
 
 ENDINGS = ("trip_count", "condition", "zero_trip_count", "initial_condition", "slices_exhausted", "limit", "error", "stopped")
@@ -33,7 +35,8 @@ class LoopTable:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a run records: for each loop its carried state, or the value of every operation; within a budget of bytes."""
+    """What a run records: for each loop its carried state, or what that follows from; or the value of every operation; within a budget
+    of bytes."""
 
     everything: bool = False
     state: bool = True
@@ -45,6 +48,8 @@ class Record:
 
 
 NOTHING = Record(state=False)
+Scalars = Callable[[LoopRegion], Mapping[int, np.dtype]]
+"""Of a nest of loops, the slots that hold numbers of one type in every row, if what enters it has the types that it has now."""
 
 
 @dataclass(eq=False)
@@ -74,7 +79,7 @@ class Ledger:
         for program in self.plan.programs:
             slots = recorded_slots(program, self.record)
             if slots:
-                self.rows[program.index] = Rows({slot: Column() for slot in slots})
+                self.rows[program.index] = Rows.of(slots)
 
     def iterations(self) -> int:
         """Iterations of all loop executions that have ended; counts only what is new since it was last asked."""
@@ -84,10 +89,10 @@ class Ledger:
                 self._counted[number] = len(table.counts)
         return sum(self._ended)
 
-    def derive(self, region: LoopRegion, values: list[Any], scalars: Mapping[int, np.dtype]) -> None:
+    def derive(self, region: LoopRegion, values: list[Any], scalars: Scalars, executions: int) -> None:
         """From now on, what follows elementwise from recorded values of a loop nest is computed in whole columns instead of recorded.
 
-        ``scalars`` has the slots that hold numbers of one type in every row.
+        ``executions`` are the iterations that the outermost loop of the nest may have.
         """
         waiting: list[Region] = [region]
         while waiting:
@@ -96,8 +101,27 @@ class Ledger:
                 waiting.extend(inner for number in program.regions if (inner := program.instructions[number].region))
             rows = self.rows.get(one.programs[0].index)
             follows = one.programs[0].index not in self.plan.changed_nests
-            if isinstance(one, LoopRegion) and rows is not None and follows and not rows.judged and not rows.forget:
-                self._derive(one, rows, values, scalars)
+            if not isinstance(one, LoopRegion) or rows is None or not follows or rows.forget:
+                continue
+            if one is not region and rows.brief is None and not self.record.everything:
+                rows.brief = self._brief(one, rows, values, scalars(one), executions)
+            if rows.brief is None and not rows.judged:
+                self._derive(one, rows, values, scalars(region))
+
+    def _brief(self, region: LoopRegion, rows: Rows, values: list[Any], scalars: Mapping[int, np.dtype], executions: int) -> Brief | None:
+        """What is written down of a loop in another instead of its rows, none of which is under way; None where that is not enough."""
+        bound, table = fixed_bound(self.plan, region), self.tables[region.table]
+        if bound is None or not is_brief(bound, executions) or not region.carried or region.program.hidden:
+            return None
+        assert isinstance(table, LoopTable)
+        step = next_state(region, values, scalars)
+        if step is None:
+            return None
+        used = {slot for one in step.steps for slot in inputs_of(one)} | {one.result for one in region.carried}
+        needed = [one.parameter for one in region.carried] + [slot for slot, _ in region.invariants if slot in used]
+        rows.pack(rows.begun)
+        rows.recorded, rows.derived = {}, None
+        return Brief(region, step, {slot: scalars[slot] for slot in needed}, table.counts, bound, rows.packed_rows)
 
     def _derive(self, region: LoopRegion, rows: Rows, values: list[Any], scalars: Mapping[int, np.dtype]) -> None:
         rows.judged = True
@@ -171,7 +195,7 @@ class Ledger:
         self.bytes = sum(rows.bytes for rows in self.rows.values())
         while self.bytes > self.record.budget_bytes:
             largest = max(self.rows.values(), key=lambda rows: rows.bytes)
-            if max((column.packed for column in largest.columns.values()), default=0) < 2:
+            if largest.packed < 2:
                 break
             self.bytes -= largest.bytes
             largest.thin()

@@ -11,9 +11,20 @@ from engine.ir.model import LOOP, SEQUENCE_MAP, TENSOR_ITERATOR
 from engine.ir.shape import PartialShape
 from engine.ops.bounds import check_elements
 from engine.ops.casting import cast
-from engine.run.plan import Concatenated, LoopRegion, Program, Sliced, settle
+from engine.run.fixed import constant_of
+from engine.run.plan import Concatenated, LoopRegion, Plan, Program, Sliced, settle
 
 UNLIMITED = -1
+
+
+def fixed_bound(plan: Plan, region: LoopRegion) -> int | None:
+    """The trip count of a Loop where a constant gives it, and no slice may run out before."""
+    program = region.program
+    if region.kind != LOOP or region.sliced or region.trip_count is None or program.parent is None:
+        return None
+    trips = constant_of(plan, program.parent, region.trip_count)
+    bound, ending = (0, "") if trips is None else iteration_bound(region, trips, ())
+    return bound if ending == "trip_count" else None
 
 
 def holds_loops(program: Program) -> bool:

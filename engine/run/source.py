@@ -53,7 +53,8 @@ def loop(plan: Plan, region: LoopRegion, ledger: Ledger, values: list[Any], zero
     at what is worth a line. ``pulse`` is what it calls between two iterations.
     """
     recorded = tuple((index, tuple(rows.recorded), tuple(rows.tapes)) for index, rows in ledger.rows.items())
-    key = (region.table, recorded, _entering(region, values), _shapes(plan, region, values), grows(region, values))
+    brief = tuple((index, tuple(rows.brief.types)) for index, rows in ledger.rows.items() if rows.brief is not None)
+    key = (region.table, recorded, brief, _entering(region, values), _shapes(plan, region, values), grows(region, values))
     made = plan.generated.get(key)
     if made is None:
         if len(plan.generated) > _MOST_GENERATED:
@@ -66,7 +67,8 @@ def loop(plan: Plan, region: LoopRegion, ledger: Ledger, values: list[Any], zero
 
 
 def scalars(plan: Plan, region: LoopRegion, values: list[Any]) -> Mapping[int, np.dtype]:
-    """The slots of a nest that hold numbers of one type in every row; proved once for each plan and types of what enters the body."""
+    """The slots of a nest that hold numbers of one type in every row, if what enters its body has the types of these values; proved once
+    for each plan and such types."""
     key = (region.table, _entering(region, values))
     proved = plan.generated.get(key)
     if proved is None:

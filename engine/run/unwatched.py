@@ -43,7 +43,7 @@ def run(machine: Machine, frame: Frame, region: LoopRegion) -> None:
     undo_constants(machine.plan, region.program, machine.values)
     _unrecord_row(machine, region.program)
     if ledger.rows:
-        ledger.derive(region, machine.values, source.scalars(machine.plan, region, machine.values))
+        ledger.derive(region, machine.values, lambda one: source.scalars(machine.plan, one, machine.values), frame.bound)
     loop = source.loop(machine.plan, region, ledger, machine.values, machine.zeros, pulse)
     ledger.prove(loop.scalars, holds=True)
     for noted in loop.noted:
@@ -98,7 +98,7 @@ def _unrecord_row(machine: Machine, program: Program) -> None:
     """The generated code begins its first iteration anew, and so writes its row again."""
     rows = machine.ledger.rows.get(program.index)
     if rows is not None:
-        for slot in rows.columns.keys() - program.producer.keys():
+        for slot in rows.recorded.keys() - program.producer.keys():
             rows.columns[slot].pending.pop()
 
 

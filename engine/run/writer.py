@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from engine.ir.model import LOOP
 from engine.run.computing import Computing
 from engine.run.fixed import constant_of, fits
 from engine.run.ledger import ENDINGS, Ledger
@@ -18,7 +17,7 @@ from engine.run.lines import Lines
 from engine.run.places import Context, Loop, Noted, Place
 from engine.run.plan import Branch, Concatenated, IfRegion, LastValue, LoopRegion, Program
 from engine.run.questions import asked_once
-from engine.run.regions import entering, holds_loops, iteration_bound, join, part, truth
+from engine.run.regions import entering, fixed_bound, holds_loops, iteration_bound, join, part, truth
 from engine.run.rings import opened
 
 _MOST_PENDING = 4096
@@ -215,7 +214,7 @@ class Writer(Lines):
         trips = "None" if region.trip_count is None else self.value(region.trip_count)
         sources = "".join(f"{self.value(sliced.source)}, " for sliced in region.sliced)
         self.head += [f"s{t} = 1", f"C{t} = T[{t}].counts.append", f"D{t} = T[{t}].endings.append"]
-        fixed = self._fixed_bound(region, outer.program)
+        fixed = fixed_bound(self.computing.plan, region)
         if fixed is not None:
             self.emit(f"n{t} = {fixed}; w{t} = 'trip_count'; e{t} = {ENDINGS.index('trip_count')}; i{t} = 0")
         else:
@@ -240,14 +239,6 @@ class Writer(Lines):
         self.emit(f" {f'{targets} = ' if targets else ''}M.zero_outputs(K{t})")
         self.emit(f"C{t}(i{t}); D{t}(e{t})")
 
-    def _fixed_bound(self, region: LoopRegion, outer: Program) -> int | None:
-        """The trip count of an inner loop where a constant gives it, and no slice may run out before."""
-        if region.kind != LOOP or region.sliced or region.trip_count is None:
-            return None
-        trips = constant_of(self.computing.plan, outer, region.trip_count)
-        bound, ending = (0, "") if trips is None else iteration_bound(region, trips, ())
-        return bound if ending == "trip_count" else None
-
     def _enter_loop(self, region: LoopRegion) -> None:
         t = region.table
         for parameter, source in region.invariants:
@@ -269,6 +260,12 @@ class Writer(Lines):
             if isinstance(output, Concatenated):
                 self.emit(f"c{t}_{number} = []; a{t}_{number} = c{t}_{number}.append")
                 number += 1
+        rows = self.ledger.rows.get(region.program.index)
+        if rows is not None and rows.brief is not None:
+            for slot in rows.brief.entering.columns:
+                name = f"x{region.program.index}_{slot}"
+                self.head.append(f"{name} = R[{region.program.index}].brief.entering.columns[{slot}].pending")
+                self.emit(f"{name}.append({self.value(slot)})")
 
     def _leave_loop(self, region: LoopRegion) -> None:
         t = region.table

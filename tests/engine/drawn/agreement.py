@@ -62,11 +62,11 @@ class Stepped:
 class Agreement:
     """One drawn model, run in many ways."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, numbers: bool = False) -> None:
         self.c = Choices(seed + 1)
-        self.model, feeds = drawn_model(seed)
+        self.model, feeds = drawn_model(seed, numbers=numbers)
         # Plans belong to models: what is compared with has one of its own.
-        self.twin, _ = drawn_model(seed)
+        self.twin, _ = drawn_model(seed, numbers=numbers)
         self.stepped = [(one, Stepped(self.twin, one)) for one in feeds]
 
     @property

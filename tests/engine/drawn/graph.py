@@ -66,6 +66,8 @@ class Options:
     exotic: bool = True
     """Operations without a Python expression for all types, and functions such as Exp."""
     depth: int = 3
+    numbers: bool = False
+    """Numbers and little arithmetic, in loops whose trip counts are constant: what an execution begins with says all of it."""
 
 
 @dataclass
@@ -129,9 +131,13 @@ class Growing(Draft):
 
     def any_type(self) -> ElementType:
         c = self.c
+        if self.options.numbers:
+            return c.pick([F32, F32, I64, BOOLEAN])
         return c.pick([c.pick(self.options.floats), c.pick(self.options.floats), c.pick((I64, I32, U8)), BOOLEAN])
 
     def any_shape(self) -> tuple[int, ...]:
+        if self.options.numbers:
+            return ()
         return self.c.pick(SMALL_SHAPES + LARGE_SHAPES if self.options.large else SMALL_SHAPES)
 
     def convert(self, v: Value, type: ElementType) -> Value:
@@ -187,7 +193,7 @@ class Growing(Draft):
 
     def clamped(self, v: Value) -> Value:
         """The value within bounds, so that loops do not only compare infinities."""
-        if v.type not in FLOATS:
+        if v.type not in FLOATS or self.options.numbers:
             return v
         return self.put(self.op("Clamp", v.ref, min="-3", max="3"), v.type, v.shape)
 

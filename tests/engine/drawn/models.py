@@ -15,12 +15,14 @@ from tests.engine.drawn.graph import BOOLEAN, F32, INTEGERS, Choices, Growing, O
 from tests.engine.drawn.regions import fill, region
 
 
-def drawn_model(seed: int) -> tuple[engine.Model, list[list[np.ndarray]]]:
-    """The model of a seed, the same each time but another object, and two sets of inputs for it."""
+def drawn_model(seed: int, *, numbers: bool = False) -> tuple[engine.Model, list[list[np.ndarray]]]:
+    """The model of a seed, the same each time but another object, and two sets of inputs for it; on wish one of numbers."""
     c = Choices(seed)
     options = Options(large=c.chance(75), exotic=c.chance(60), depth=c.pick([1, 2, 3, 4]))
     if c.chance(40):
         options.floats = (F32,)
+    if c.chance(15) or numbers:
+        options.numbers, options.depth = True, c.pick([2, 3])
     graph = Growing(c=c, options=options)
     feeds = [_input(graph, f"p{number}") for number in range(1 + c.integer(3))]
     fill(graph, 6)

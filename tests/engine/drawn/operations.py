@@ -32,6 +32,14 @@ def binary(g: Growing) -> Any:
     g.put(ref, v.type, np.broadcast_shapes(v.shape, w.shape) if v.static else v.shape)
 
 
+def arithmetic(g: Growing) -> Any:
+    """What Python has an operator for."""
+    v = g.some(lambda v: v.type is not BOOLEAN) or g.want(F32, ())
+    w = g.partner(v)
+    shape = np.broadcast_shapes(v.shape, w.shape) if v.static and w.static else v.shape
+    return g.put(g.op(g.c.pick(["Add", "Subtract", "Multiply"]), v.ref, w.ref), v.type, shape)
+
+
 def unary(g: Growing) -> Any:
     c = g.c
     v = g.some(lambda v: v.type is not BOOLEAN) or g.want(c.pick(g.options.floats), ())

@@ -9,7 +9,7 @@ import numpy as np
 from engine.ir.model import BackEdge, Body, InputMap, LayerId, OutputMap
 from tests.engine.drafts import Ref, branch
 from tests.engine.drawn.graph import BOOLEAN, F32, I32, I64, Growing, Value
-from tests.engine.drawn.operations import SIMPLE, binary, compare, random_numbers, select, unary, variable
+from tests.engine.drawn.operations import SIMPLE, arithmetic, binary, compare, random_numbers, select, unary, variable
 
 Attributes = dict[str, int]
 
@@ -19,14 +19,16 @@ def region(g: Growing) -> None:
     if g.depth >= g.options.depth:
         binary(g)
     else:
-        g.c.pick([add_loop, add_if, add_loop, add_if, add_iterator])(g)
+        g.c.pick([add_loop, add_loop, add_if] if g.options.numbers else [add_loop, add_if, add_loop, add_if, add_iterator])(g)
 
 
 def fill(g: Growing, most: int) -> None:
     """Some operations more."""
     for _ in range(1 + g.c.integer(most)):
         kind = g.c.integer(20)
-        if kind < 8:
+        if g.options.numbers and g.c.chance(97):
+            g.c.pick([arithmetic, arithmetic, arithmetic, compare, region])(g)
+        elif kind < 8:
             g.c.pick([binary, binary, unary, compare, select])(g)
         elif kind < 13:
             g.c.pick(SIMPLE)(g)
@@ -162,7 +164,7 @@ def direction(size: int, *, backwards: bool) -> Attributes:
 def add_loop(g: Growing) -> None:
     """A Loop whose trip count is constant, computed or none, with a condition of any kind."""
     c, inner = g.c, g.inner()
-    way = c.pick(["constant", "constant", "computed", "none"])
+    way = "constant" if g.options.numbers and c.chance(85) else c.pick(["constant", "constant", "computed", "none"])
     loop = Drawing(g, inner, [_trips(g, way), _start(g)])
     counter = None
     if way == "none" or c.chance(60):
@@ -184,6 +186,8 @@ def add_loop(g: Growing) -> None:
     if not inner.pool:
         inner.constant(F32, ())
     fill(inner, 6)
+    if g.options.numbers:
+        region(inner)
     loop.send_back()
     again = _again(inner, counter if way == "none" else None)
     again_result = loop.results[again] if again in loop.results and c.chance(50) else inner.result(again)

@@ -1,0 +1,172 @@
+"""Brief loops inside others: of each execution what it begins with is recorded, and every value in it is that of stepping."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import engine
+from engine.explain.history import history
+from engine.run import brief
+from tests.engine.debug.test_many_models import WITHOUT_SHRINKING
+from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
+from tests.engine.drawn.agreement import Agreement
+from tests.engine.drawn.models import same_bits
+
+Step = Callable[[Draft, Ref, Ref, Ref], Ref]
+"""Makes the next value in the inner loop's body, of the value, the iteration number and a number that the outer loop carries."""
+
+
+def grown(body: Draft, value: Ref, number: Ref, pace: Ref) -> Ref:
+    return body.op("Add", body.op("Multiply", value, body.const(np.float32(0.75))), pace, name="new")
+
+
+def chosen(body: Draft, value: Ref, number: Ref, pace: Ref) -> Ref:
+    early = body.op("Less", number, body.const(4, I64))
+    then, otherwise = Draft(), Draft()
+    p, q = then.parameter("p", F32, ()), otherwise.parameter("q", F32, ())
+    less, turned = then.op("Subtract", p, then.const(np.float32(1.5))), otherwise.op("Multiply", q, otherwise.const(np.float32(-1)))
+    bodies = [branch("then", then, [(1, p)], [then.result(less)]), branch("else", otherwise, [(1, q)], [otherwise.result(turned)])]
+    return grown(body, body.region("If", [early, value], bodies, 1, name="if", opset=8), number, pace)
+
+
+def curved(body: Draft, value: Ref, number: Ref, pace: Ref) -> Ref:
+    return body.op("Tanh", body.op("Add", value, pace), name="new")
+
+
+def nest(step: Step, trips: int = 9, outer_trips: int = 40, *, until: float | None = None, given: bool = True) -> engine.Model:
+    """``outer`` times: a value and a pace; ``inner`` times: a step, until the value is above a bound. Last values."""
+    inner = Draft()
+    value, pace, number = inner.parameter("value", F32, ()), inner.parameter("pace", F32, ()), inner.parameter("number", I64, ())
+    new = step(inner, value, number, pace)
+    again = inner.const(True, BOOL) if until is None else inner.op("Less", new, inner.const(np.float32(until)))
+    made = inner.result(new)
+    body = Draft()
+    first, speed = body.parameter("first", F32, ()), body.parameter("speed", F32, ())
+    many = body.const(trips, I64) if given else body.op("Add", body.op("ShapeOf", body.const(np.zeros(trips)), opset=3), body.const(0, I64))
+    start = body.op("Multiply", first, body.const(np.float32(0.5)))
+    end = loop(
+        body,
+        inner,
+        many,
+        body.const(True, BOOL),
+        again=inner.result(again),
+        carried=[(start, value, made)],
+        invariants=[(speed, pace)],
+        iteration=number,
+        last=[made],
+        name="inner",
+    )
+    out, faster = body.result(end), body.result(body.op("Add", speed, body.const(np.float32(0.25))))
+    main = Draft()
+    x = main.parameter("x", F32, ())
+    last = loop(
+        main,
+        body,
+        main.const(outer_trips, I64),
+        main.const(True, BOOL),
+        again=body.result(body.const(True, BOOL)),
+        carried=[(x, first, out), (x, speed, faster)],
+        last=[out],
+        name="outer",
+    )
+    main.result(last)
+    return main.model()
+
+
+def kept(debugger: engine.Debugger) -> brief.Brief | None:
+    """What is recorded of the inner loop instead of its rows."""
+    (rows,) = (debugger.machine.ledger.rows[program.index] for program in debugger.plan.programs if program.address.endswith("inner/body"))
+    return rows.brief
+
+
+def run(model: engine.Model, **options: object) -> engine.Debugger:
+    debugger = engine.Debugger(model, {"x": np.float32(1)}, **options)
+    debugger.run()
+    return debugger
+
+
+@pytest.mark.parametrize("until", [None, 6.0])
+@pytest.mark.parametrize("step", [grown, chosen])
+@pytest.mark.parametrize("at_once", [1 << 18, 20])
+def test_every_value_is_that_of_a_run_that_records_everything(monkeypatch, step, until, at_once):
+    monkeypatch.setattr(brief, "_ROWS_AT_ONCE", at_once)
+    model = nest(step, until=until)
+    mine, whole = run(model), run(model, record=engine.Record(everything=True))
+    assert kept(mine) is not None
+    assert kept(whole) is None
+    counts = [record.iterations for record in whole.control_flow if record.address.endswith("inner")]
+    assert (min(counts) < max(counts)) == (until is not None)
+    for outer, name in product(range(40), ("value", "new")):
+        for number in range(counts[outer]):
+            place = f"main/outer[{outer}]/body/inner[{number}]/body/{name}"
+            assert same_bits(mine.value(place), whole.value(place)), place
+        one, other = (history(debugger, f"main/outer[{outer}]/body/inner[*]/body/{name}") for debugger in (mine, whole))
+        assert same_bits(one.column, other.column)
+
+
+def test_it_takes_less_memory_than_a_value_for_each_iteration():
+    debugger = run(nest(grown, 300, 300))
+    assert debugger.machine.ledger.bytes < 300 * 300
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(nest(curved), id="what numpy's functions give may differ in whole columns"),
+        pytest.param(nest(grown, brief._MOST_ITERATIONS + 1), id="too long to compute again while it is open"),
+        pytest.param(nest(grown, outer_trips=8), id="few executions"),
+        pytest.param(nest(grown, given=False), id="a trip count that is computed"),
+    ],
+)
+def test_other_loops_record_a_value_for_each_iteration(model):
+    debugger = run(model)
+    assert kept(debugger) is None
+    last = len(debugger.control_flow) - 1
+    assert debugger.control_flow[last].address.endswith("/inner")
+
+
+def test_a_pause_in_the_midst_of_an_execution_shows_its_values_and_goes_on():
+    model = nest(chosen, 100, 40)
+    debugger, whole = engine.Debugger(model, {"x": np.float32(1)}, limits=engine.Limits(iterations=1777)), run(model)
+    for _ in range(2):
+        debugger.run()
+        assert debugger.state == "limit"
+        (outer, inner) = (graph.iteration for graph in debugger.frames() if graph.iteration is not None)
+        assert inner > 10
+        assert kept(debugger) is not None
+        for number in (0, 1, inner // 2, inner - 1):
+            place = f"main/outer[{outer}]/body/inner[{number}]/body/new"
+            assert same_bits(debugger.value(place), whole.value(place)), place
+        before = debugger.cursor
+        debugger.step_back()
+        assert debugger.step() == before
+    debugger.machine.control.limits = engine.Limits()
+    debugger.run()
+    assert debugger.state == "finished"
+    assert same_bits(debugger.result.outputs[0], whole.result.outputs[0])
+
+
+def test_a_small_budget_keeps_what_some_executions_begin_with():
+    model = nest(grown, 50, 400)
+    debugger, whole = run(model, record=engine.Record(budget_bytes=600)), run(model)
+    debugger.machine.ledger.pack()
+    assert debugger.machine.ledger.bytes <= 600
+    for outer in (0, 1, 7, 200, 399):
+        place = f"main/outer[{outer}]/body/inner[31]/body/new"
+        assert same_bits(debugger.value(place), whole.value(place)), place
+
+
+@settings(max_examples=40, deadline=None, phases=WITHOUT_SHRINKING, suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 2**40), at_once=st.sampled_from([1, 4, 1 << 18]))
+def test_all_ways_through_nests_of_numbers_agree(monkeypatch, seed, at_once):
+    monkeypatch.setattr(brief, "_FEWEST_EXECUTIONS", 1)
+    monkeypatch.setattr(brief, "_ROWS_AT_ONCE", at_once)
+    agreement = Agreement(seed, numbers=True)
+    if agreement.is_short:
+        agreement.check(6)
