@@ -21,8 +21,8 @@ _MOST_ITERATIONS = 1024
 """Of a loop that is brief: so many are soon computed again where an execution has not ended."""
 _FEWEST_EXECUTIONS = 16
 """Of fewer, computing one iteration of all takes as long as recording them would have taken."""
-_ROWS_AT_ONCE = 1 << 18
-_MOST_BLOCKS = 16
+_ROWS_AT_ONCE = 1 << 20
+_MOST_BLOCKS = 8
 _MOST_IN_ONE = 1 << 24
 """Rows of which there is one column."""
 
