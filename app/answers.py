@@ -54,7 +54,10 @@ def answer(debugger: engine.Debugger, question: Question, about: str) -> Answer 
             case "value" | "length":
                 return _of_tensor(debugger, question, about)
     except EngineError as error:
-        return Answer(None, "there is none", str(error)) if debugger.state in ("finished", "limit") else None
+        if debugger.state not in ("finished", "limit"):
+            return None
+        why = str(error) if debugger.state == "finished" else f"The run ended before `{name_of(question.address)}` was computed."
+        return Answer(None, "there is none", why)
 
 
 def _of_loop(found: Verdict, question: Question) -> Answer:
@@ -114,6 +117,11 @@ def is_right(guess: str, right: Answer) -> bool:
         return guess.strip().lower() in NEVER
     number = read_number(guess)
     return number is not None and math.isclose(number, right.value, rel_tol=CLOSE if right.value % 1 else 0, abs_tol=1e-9)
+
+
+def is_number(guess: str) -> bool:
+    """Whether a guess can be a number's prediction: a number, or a word for that there is none."""
+    return read_number(guess) is not None or guess.strip().lower() in NEVER
 
 
 def read_number(text: str) -> float | None:

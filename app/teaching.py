@@ -9,7 +9,9 @@ import numpy as np
 import engine
 from app import actions, lessons
 from app import opened as opening
+from app.answers import is_number
 from app.inputs import parse_scalar, signatures
+from app.learning import Learning
 from app.lessons import Lesson, Trial
 from app.session import Session, current, widget
 from engine.errors import InputError, ReadError, shorten
@@ -56,11 +58,22 @@ def check(keys: Sequence[str]) -> None:
     """Runs to the end and compares with what the widgets hold."""
     learning = current().learning
     learning.guesses = tuple(str(widget(key) or "").strip() for key in keys)
-    if not all(learning.guesses):
-        learning.hint = "Say what you expect first, if only roughly: a guess that turns out wrong is what one remembers."
+    learning.hint = _missing(learning)
+    if learning.hint:
         return
     learning.done.add(learning.lesson)
     _reveal()
+
+
+def _missing(learning: Learning) -> str:
+    """What keeps the predictions from being checked; empty when they can be."""
+    if not all(learning.guesses):
+        return "Say what you expect first, if only roughly: a guess that turns out wrong is what one remembers."
+    found = lessons.lesson(learning.lesson)
+    for question, guess in zip(found.questions if found else (), learning.guesses, strict=False):
+        if not question.options and not is_number(guess):
+            return f"{shorten(repr(guess), 40)} is no number: write one such as 7 or 0.5, or 'never' for what does not come."
+    return ""
 
 
 def show_me() -> None:

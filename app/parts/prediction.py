@@ -9,11 +9,14 @@ import streamlit as st
 from app import actions, lessons, markup, teaching
 from app.answers import Answer, answer, is_right, miss
 from app.lessons import Lesson, Question
-from app.session import Session
+from app.parts import origin
+from app.session import Session, current
 from app.wording import name_of, reason
 from engine.explain.proof import Fact
 from engine.view.preview import value_preview
 
+STANDING = frozenset({"Parameter", "Constant"})
+"""What decides without running: its value is there when its graph begins."""
 _WORDS = {"then": "the then branch", "else": "the else branch", "limit": "nothing in the model: only a limit from outside"}
 
 
@@ -83,10 +86,12 @@ def _words(right: Answer) -> str:
 def _compare(questions: Sequence[Question], found: Sequence[Answer], guesses: Sequence[str]) -> None:
     """Every question with its answer; what became of the loop is told once, with its proof."""
     told: set[str] = set()
+    proved: set[str] = set()
     for position, (question, right) in enumerate(zip(questions, found, strict=True)):
         why = f"{right.because} {'' if right.verdict in told else right.verdict}".strip()
         _tell(question, right, guesses[position] if guesses else "", why)
-        if right.proof and right.verdict not in told:
+        if right.proof and right.verdict not in proved:
+            proved.add(right.verdict)
             with st.container(key=f"proof_{position}", gap="xsmall"):
                 for link, fact in enumerate(right.proof):
                     _fact(position, link, fact)
@@ -109,15 +114,23 @@ def _tell(question: Question, right: Answer, guess: str, why: str) -> None:
 
 
 def _fact(position: int, link: int, fact: Fact) -> None:
+    name, runs = name_of(fact.address), fact.operation not in STANDING
     st.button(
-        f"See {name_of(fact.address)} decide" if link == 0 else f"and {name_of(fact.address)} before it",
+        f"and {name} before it" if link else f"See {name} decide" if runs else f"Show {name}",
         key=f"proof_{position}_{link}",
         type="tertiary",
         icon=":material/my_location:",
         help=fact.text.replace("`", "") if link else None,  # the first one has just been told
-        on_click=actions.seek,
+        on_click=actions.seek if runs else _show,
         args=(fact.address,),
     )
+
+
+def _show(address: str) -> None:
+    """A value that no operation computes: where it stands, at the moment from which on it is there."""
+    debugger = current().debugger
+    if debugger is not None:
+        origin.go_to_value(debugger, address)
 
 
 def _onward(lesson: Lesson) -> None:
@@ -132,6 +145,8 @@ def _onward(lesson: Lesson) -> None:
                 on_click=teaching.open_lesson,
                 args=(following.name,),
             )
+        else:
+            st.button("To models of your own", key="onward_leave", type="primary", icon=":material/upload:", on_click=teaching.leave)
         st.button("Predict again", key="onward_again", icon=":material/replay:", on_click=teaching.again)
         st.button(
             "Open in the debugger", key="onward_debugger", icon=":material/bug_report:", type="tertiary", on_click=teaching.to_debugger
