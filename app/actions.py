@@ -73,7 +73,7 @@ def open_path(key: str) -> None:
 @afresh
 def open_upload(key: str) -> None:
     """The files of an uploader, once a model is among them."""
-    files = [(file.name, file.getvalue()) for file in widget(key) or []]
+    files = current().uploads.latest(widget(key) or [])
     if has_model(files):
         show_model(opening.open_upload(files))
     elif files:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from app.inputs import default_shape, named, parse_scalar, parse_shape, random_i
 from app.session import current, widget
 from engine.debug.inputs import convert
 from engine.errors import InputError, shorten
-from engine.ir.model import Signature
+from engine.ir.model import Model, Signature
 
 LONGEST_NAME = 40
 
@@ -37,6 +38,7 @@ def make_up(seed_key: str) -> None:
     session = current()
     if session.opened is None:
         return
+    session.refused.clear()
     seed = int(widget(seed_key) or 0)
     for position, (key, one) in enumerate(signatures(session.opened.model).items()):
         shape = session.draft[key].shape if key in session.draft else default_shape(one.shape)
@@ -53,9 +55,25 @@ def upload_inputs(key: str) -> None:
     model = session.opened.model
     arrays = read_arrays(file.name, file.getvalue())
     if "" in arrays:
-        arrays = {next(iter(signatures(model)), ""): arrays[""]}
-    session.draft |= {name: convert(array, signatures(model)[name]) for name, array in named(model, arrays).items()}
+        arrays = {_meant(file.name, model): arrays[""]}
+    taken = {name: convert(array, signatures(model)[name]) for name, array in named(model, arrays).items()}
+    session.draft |= taken
+    for name in taken:
+        session.refused.pop(name, None)
     session.generation += 1
+
+
+def _meant(file: str, model: Model) -> str:
+    """The input that a file with a single array is for: the only one, or the one that it is named after."""
+    names = list(signatures(model))
+    named_after = next((name for name in names if name == Path(file).stem), "")
+    if len(names) == 1 or named_after:
+        return named_after or names[0]
+    example = shorten(f"{names[0]}.npy", 60)
+    raise InputError(
+        f"{shorten(file, 60)} is a single array, and the model has {len(names)} inputs: "
+        f"name the file after one of them, such as {example}, or save all of them with numpy.savez"
+    )
 
 
 @actions.afresh

@@ -16,7 +16,7 @@ from app.uploaded import Files, model_among
 from engine.check.check import check
 from engine.check.diagnostic import Report
 from engine.debug.inputs import convert
-from engine.errors import EngineError, ReadError
+from engine.errors import EngineError, ReadError, shorten
 from engine.ir.address import ROOT
 from engine.ir.model import Model
 from engine.ops.catalogue import CATALOGUE
@@ -25,6 +25,7 @@ from sample_models import Sample, sample
 InputSet = Mapping[str, np.ndarray]
 MADE_UP = "random_seed_0"
 MODELS_KEPT = 12
+_LONGEST_NAME = 60
 _NEEDS_WEIGHTS = "as 'weights'"
 """What the engine tells who reads a model in Python."""
 
@@ -81,10 +82,11 @@ def open_upload(files: Files) -> Opened:
     try:
         model = engine.read_model(data, weights=weights)
     except ReadError as error:
+        short = shorten(name, _LONGEST_NAME)
         if weights is None and _NEEDS_WEIGHTS in str(error):
-            what = f"{Path(name).stem}.bin" if name.lower().endswith(".xml") else "the file of its data"
-            raise ReadError(f"{name} keeps its constants in a file of weights: choose it and {what} together") from error
-        raise
+            what = shorten(f"{Path(name).stem}.bin", _LONGEST_NAME) if name.lower().endswith(".xml") else "the file of its data"
+            raise ReadError(f"{short} keeps its constants in a file of weights: choose it and {what} together") from error
+        raise ReadError(f"{short}{', ' if error.where.line else ': '}{error}") from error
     document = data if model.dialect == "onnx" and weights is None else b""
     return Opened("", name, model, check(model, CATALOGUE), _made_up(model), document=document)
 

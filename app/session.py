@@ -13,6 +13,7 @@ import engine
 from app.learning import Learning
 from app.opened import Opened
 from app.running import Onward, Running
+from app.uploaded import Uploads
 from engine.ir.address import ROOT
 from engine.peers import Report
 from engine.view.folding import VISIBLE_NODES, Folding
@@ -109,6 +110,7 @@ class Session:
     panels_gone: bool = False
     """A long run has taken the panels around the picture off the screen."""
     message: Message | None = None
+    uploads: Uploads = field(default_factory=Uploads)
     before: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     """Inputs of the run before this one."""
     compared: Compared | None = None

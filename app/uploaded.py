@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Protocol
 
 from engine.errors import ReadError, listed
 from engine.read.archive import open_archive
@@ -21,16 +23,54 @@ MOST_UNPACKED = 1 << 30
 _CHUNK = 1 << 20
 
 
+class File(Protocol):
+    """A file in an uploader."""
+
+    @property
+    def file_id(self) -> str:
+        """Its own, also where another has its name."""
+
+    @property
+    def name(self) -> str: ...
+
+    def getvalue(self) -> bytes: ...
+
+
+@dataclass(slots=True)
+class Uploads:
+    """What lies in an uploader, where a file stays until somebody takes it out: what comes later counts instead of its like."""
+
+    seen: frozenset[str] = frozenset()
+    aside: frozenset[str] = frozenset()
+    """Files that others have come for: whatever was there when a model came, and weights when weights came."""
+
+    def latest(self, files: Sequence[File]) -> Files:
+        """Those that count."""
+        before = [file for file in files if file.file_id in self.seen - self.aside]
+        come = [file for file in files if file.file_id not in self.seen]
+        if any(not is_weights(file.name) for file in come):
+            left = before if any(not is_weights(file.name) for file in before) else []
+        else:
+            left = [file for file in before if is_weights(file.name)] if come else []
+        self.aside |= {file.file_id for file in left}
+        self.seen = frozenset(file.file_id for file in files)
+        return [(file.name, file.getvalue()) for file in files if file.file_id not in self.aside]
+
+
+def is_weights(name: str) -> bool:
+    return name.lower().endswith(WEIGHTS)
+
+
 def has_model(files: Files) -> bool:
     """Whether there is more than weights."""
-    return any(not name.lower().endswith(WEIGHTS) for name, _ in files)
+    return any(not is_weights(name) for name, _ in files)
 
 
 def model_among(files: Files) -> tuple[str, bytes, bytes | None]:
     """Name and content of the one model, and its weights where they are there; ``ReadError`` says what to upload instead."""
     found = [part for name, data in files for part in (_unpacked(name, data) if name.lower().endswith(".zip") else [(name, data)])]
-    models = [(name, data) for name, data in found if not name.lower().endswith(WEIGHTS)]
-    weights = [data for name, data in found if name.lower().endswith(WEIGHTS)]
+    models = [(name, data) for name, data in found if not is_weights(name)]
+    weights = [data for name, data in found if is_weights(name)]
     if len(models) != 1:
         raise ReadError(f"these are {len(models)} models, {listed([name for name, _ in models])}: upload one, with its weights")
     if len(weights) > 1:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from app import actions, markup
-from app.opened import Opened
+from app.looks import PANEL
+from app.opened import MADE_UP, Opened
 from app.parts import find, keys
 from app.places import places
 from app.session import Session
@@ -53,6 +54,8 @@ def _choose(session: Session, opened: Opened) -> None:
     names = list(opened.sets)
     options = names if session.input_set in names else [EDITED, *names]
     if len(options) < 2:
+        if options == [MADE_UP] and opened.report.ok and opened.model.inputs:
+            _made_up()
         return
     key = f"header_set_{session.generation}"
     st.selectbox(
@@ -64,6 +67,19 @@ def _choose(session: Session, opened: Opened) -> None:
         on_change=actions.choose_set,
         args=(key,),
         label_visibility="collapsed",
+    )
+
+
+def _made_up() -> None:
+    """Says that nobody has given these inputs, and leads to where one can."""
+    st.button(
+        "Inputs are made up",
+        key="header_made_up",
+        icon=":material/casino:",
+        type="tertiary",
+        help="Random values, the same each time: give your own ones in the inputs panel",
+        on_click=PANEL.show,
+        args=("Inputs",),
     )
 
 

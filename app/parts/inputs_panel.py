@@ -41,6 +41,8 @@ def show(session: Session) -> None:
             width=180,
             help="A set of inputs to come back to, and to compare with, until you leave this page",
         )
+    if session.debugger is not None and any(session.draft[key] is not session.inputs.get(key) for key in session.draft):
+        markup.show("Not run yet: the graph shows the run with the inputs from before.", "quiet")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.button(
             "Make up",
@@ -52,7 +54,7 @@ def show(session: Session) -> None:
         )
         st.number_input("Seed", 0, 2**31 - 1, 0, key=seed, width=110)
     st.file_uploader(
-        "Values from a file: .npz by name or position, .npy for a single input",
+        "Values from a file: .npz by name or position, or an .npy that is named after its input",
         type=["npz", "npy"],
         key=files,
         on_change=draft.upload_inputs,

@@ -19,12 +19,13 @@ def show(opened: Opened) -> None:
         return
     markup.show(markup.text(report.summary().partition("\n")[0]))
     for number, one in enumerate(report.diagnostics[:MOST]):
-        _show_one(number, one)
+        _show_one(number, one, opened.title)
     if len(report.diagnostics) > MOST:
         markup.show(f"… and {len(report.diagnostics) - MOST} more: see <span class='mono'>loopscope check</span>", "quiet")
 
 
-def _show_one(number: int, one: Diagnostic) -> None:
+def _show_one(number: int, one: Diagnostic, title: str) -> None:
+    """``title``: what the model is called, where the file of an upload has no name of its own."""
     with st.container(border=True, key=f"problem_{number}", gap="xsmall"):
         markup.show(
             f"{markup.chip(one.severity.value, _KIND[one.severity])} <b>{markup.text(one.code)}</b> {markup.text(one.message, 600)}"
@@ -34,7 +35,7 @@ def _show_one(number: int, one: Diagnostic) -> None:
             for name, words in (("found", one.found), ("expected", one.expected), ("what to do", one.advice))
             if words
         ]
-        line = f"{one.where.file.rpartition('/')[2]}:{one.where.line}" if one.where.line else ""
+        line = f"{one.where.file.rpartition('/')[2] or title}:{one.where.line}" if one.where.line else ""
         if rows or line:
             markup.show(markup.facts([*rows, *([("in", markup.text(line))] if line else [])]))
         if one.where.address:

@@ -25,7 +25,7 @@ def _moment(session: Session) -> None:
 def _panel(session: Session) -> None:
     if session.opened is None:
         return
-    found = len(session.opened.report.diagnostics)
+    found = len(session.opened.report.errors) + len(session.opened.report.warnings)
     titles = {"Problems": f"Problems {found}" if found else "Problems"}
     offered = [name for name in PANEL.options if name != "Lesson" or session.opened.sample]
     PANEL.begin(PANEL.options[0] if session.opened.report.ok else "Problems", offered)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -89,12 +90,86 @@ def test_a_broken_upload_is_a_sentence(opened: Visit, files: dict[str, bytes], t
     assert "\n" not in app.error[0].value
 
 
+def test_a_problem_names_the_file_that_was_uploaded(opened: Visit) -> None:
+    app = upload(opened(), {"mine.xml": XML.replace(b'type="TopK"', b'type="TopQ"'), "mine.bin": BIN})
+    line = next(number for number, text in enumerate(XML.splitlines(), 1) if b'type="TopK"' in text)
+    assert any(f"mine.xml:{line}" in text for text in _texts(app))
+    assert "Problems 1" in app.segmented_control("debugger_panel").options
+    assert not any(button.key == "header_made_up" for button in app.button)
+
+
+def test_remarks_are_no_problems_to_be_counted(opened: Visit) -> None:
+    app = upload(opened(), IR)
+    assert app.session_state["loopscope"].opened.report.infos
+    assert "Problems" in app.segmented_control("debugger_panel").options
+
+
+def test_inputs_that_nobody_has_given_are_said_to_be_made_up(opened: Visit) -> None:
+    app = upload(opened(), IR)
+    app.button("header_made_up").click().run()
+    assert app.segmented_control("debugger_panel").value == "Inputs"
+    app.button("inputs_run").click().run()
+    assert not any(button.key == "header_made_up" for button in app.button)
+
+
 def test_weights_alone_ask_for_their_model(opened: Visit) -> None:
     app = upload(opened(), {"model.bin": BIN})
     assert "add the .xml" in app.info[0].value.replace("\\", "")
     app = upload(app, IR)
     assert not app.error
     assert not app.info
+
+
+@pytest.mark.parametrize("name", ["empty.xml", "noise.onnx", "broken.xml", "n" * 300 + ".xml"])
+@pytest.mark.parametrize("data", [b"", b"\0\1noise", XML[:900], XML])
+def test_a_refusal_names_the_file_in_a_bearable_length(opened: Visit, name: str, data: bytes) -> None:
+    told = upload(opened(), {name: data}).error[0].value.replace("\\", "")
+    assert told.startswith(name if len(name) < 60 else name[:57] + "...")
+    assert len(told) < 400
+
+
+@dataclass(frozen=True)
+class Given:
+    """A file in an uploader."""
+
+    name: str
+    number: int = 0
+
+    @property
+    def file_id(self) -> str:
+        return f"{self.name} {self.number}"
+
+    def getvalue(self) -> bytes:
+        return self.name.encode()
+
+
+@pytest.mark.parametrize(
+    ("moments", "counts"),
+    [
+        ("a.xml | a.xml a.bin", "a.xml a.bin"),
+        ("a.bin | a.bin a.xml", "a.bin a.xml"),
+        ("broken.xml | broken.xml a.xml a.bin", "a.xml a.bin"),
+        ("broken.xml broken.bin | broken.xml broken.bin a.onnx", "a.onnx"),
+        ("a.xml | a.xml b.xml | a.xml b.xml b.bin", "b.xml b.bin"),
+        ("a.xml wrong.bin | a.xml wrong.bin a.bin", "a.xml a.bin"),
+        ("a.xml b.xml", "a.xml b.xml"),
+        ("a.xml a.bin | a.xml", "a.xml"),
+        ("a.xml | a.xml b.onnx | a.xml", ""),
+        ("a.xml | a.xml b.onnx | b.onnx", "b.onnx"),
+    ],
+)
+def test_what_comes_later_counts(moments: str, counts: str) -> None:
+    uploads, found = uploaded.Uploads(), ""
+    for moment in moments.split(" | "):
+        found = " ".join(name for name, _ in uploads.latest([Given(name) for name in moment.split()]))
+    assert found == counts
+
+
+def test_a_file_that_comes_again_counts_again() -> None:
+    uploads = uploaded.Uploads()
+    uploads.latest([Given("a.xml")])
+    uploads.latest([Given("a.xml"), Given("b.xml")])
+    assert uploads.latest([Given("b.xml"), Given("a.xml", 1)]) == [("a.xml", b"a.xml")]
 
 
 def test_an_archive_that_grows_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
