@@ -292,6 +292,7 @@ class Writer(Lines):
             self.place = Place(outer, position, "operation")
             self.emit(test)
             self.indent += 1
+            first = len(self.lines)
             if taken in tape:
                 self.emit(tape[taken])
             self.place = Place(context, 0, "begin")
@@ -308,6 +309,8 @@ class Writer(Lines):
             for slot, result in zip(region.outputs, branch.results, strict=False):
                 if self.assigned(slot) != self.value(result):
                     self.emit(f"{self.assigned(slot)} = {self.value(result)}")
+            if len(self.lines) == first:
+                self.emit("pass")
             self.indent -= 1
 
     def _tape(self, region: IfRegion, outer: Context, position: int) -> Mapping[int, str]:

@@ -11,6 +11,7 @@ import engine
 from engine import build
 from engine.run.ledger import NOTHING
 from engine.run.tapes import IfTable
+from tests.engine.drafts import BOOL, F32, I64, Draft, branch, loop
 
 
 @st.composite
@@ -89,3 +90,30 @@ def test_a_long_loop_packs_its_notes_while_it_runs(limit):
         (tape,) = [table for table in debugger.machine.ledger.tables if isinstance(table, IfTable)]
         assert len(tape.notes) <= 2**14
     assert tapes(debugger.result) == [[1, 0] * 50_000]
+
+
+@pytest.mark.parametrize("keeps_mostly", [True, False])
+@pytest.mark.parametrize("kept_in", ["then", "else"])
+def test_a_branch_that_only_hands_on_what_the_loop_carries(kept_in, keeps_mostly):
+    """In generated code it has nothing to do, and where it is the more frequent one, nothing to note."""
+    bound = 3.0 if (kept_in == "then") == keeps_mostly else 300.0
+    draft, bodies = Draft(), []
+    value, number = draft.parameter("value", F32, ()), draft.parameter("number", I64, ())
+    large = draft.op("Greater", draft.op("Convert", number, destination_type="f32"), draft.const(np.float32(bound)))
+    for name in ("then", "else"):
+        one = Draft()
+        given = one.parameter("given", F32, ())
+        made = given if name == kept_in else one.op("Add", given, one.const(np.float32(0.5)))
+        bodies.append(branch(name, one, [(1, given)], [one.result(made)]))
+    out = draft.result(draft.region("If", [large, value], bodies, 1, name="if", opset=8))
+    main = Draft()
+    x = main.parameter("x", F32, ())
+    trips, go = main.const(400, I64), main.const(True, BOOL)
+    again = draft.result(draft.const(True, BOOL))
+    main.result(loop(main, draft, trips, go, again=again, carried=[(x, value, out)], iteration=number, last=[out], name="loop"))
+    model = main.model()
+    result = engine.run(model, {"x": np.float32(1)})
+    taken = sum(record.branch == "then" for record in result.control_flow if record.kind == "If")
+    assert taken == 399 - bound
+    changes = 400 - taken if kept_in == "then" else taken
+    assert result.outputs[0] == 1 + changes * 0.5
