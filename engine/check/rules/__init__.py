@@ -8,6 +8,7 @@ from engine.check.rule import Rule
 from engine.check.rules import (
     back_edges,
     branches,
+    handed_through,
     loops,
     operations,
     port_maps,
@@ -31,7 +32,7 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
     "branches": branches.RULES,
     "types and shapes": types.RULES,
     "suspicious": suspicious.RULES,
-    "runtimes": (*runtimes.RULES, *zero_iterations.RULES),
+    "runtimes": (*runtimes.RULES, *zero_iterations.RULES, *handed_through.RULES),
 }
 
 RULES: tuple[Rule, ...] = tuple(rule for group in GROUPS.values() for rule in group)

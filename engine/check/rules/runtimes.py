@@ -13,9 +13,10 @@ from engine.check.rule import Finding, Rule
 from engine.check.rules.port_maps import spelled
 from engine.check.rules.suspicious import execution_condition, trip_count
 from engine.check.subject import Region, Subject
-from engine.ir.model import TENSOR_ITERATOR, BackEdge, LayerId
+from engine.ir.model import TENSOR_ITERATOR, BackEdge, LayerId, Source
 
 _LARGEST_COUNT = 2**31 - 1
+_SAME_ELEMENTS = frozenset({"Reshape", "Squeeze", "Unsqueeze"})
 
 
 def slices_run_out(subject: Subject) -> Iterator[Finding]:
@@ -144,16 +145,18 @@ def negative_axis(subject: Subject) -> Iterator[Finding]:
 
 
 def overwritten_states(subject: Subject) -> Iterator[Finding]:
-    """A carried value takes over another one that is overwritten first.
+    """A carried value takes over another value that is overwritten first.
 
     What it does:
-        Looks for back edges whose Result is the Parameter of another carried value, where that one comes first in the port map and is
-        computed, directly or by way of others, from the value that takes it over.
+        Looks for back edges whose Result is another Parameter, as it is or in another shape: of a sliced input, of the iteration number,
+        or of a carried value that comes first in the port map and is computed, directly or by way of others, from the value that takes
+        it over.
     Why it matters:
-        All back edges fire together. OpenVINO's CPU copies one after the other, in the order of the port map: the second gets the new
-        value instead of the old one, wrong from iteration 2 on.
+        All back edges fire together, before the next parts are taken. OpenVINO's CPU takes the parts and the iteration number, then
+        copies along the back edges in the order of the port map: what is taken over is the new value instead of the old one, wrong
+        from iteration 2 on.
     Example that fails:
-        Fibonacci's numbers: a + b goes back to a, a goes back to b
+        Fibonacci's numbers: a + b goes back to a, a goes back to b; or the part of this iteration as the part before in the next one
     Example that passes:
         the same with b before a in the port map, or with 0 added to what goes back to b
     """
@@ -163,7 +166,7 @@ def overwritten_states(subject: Subject) -> Iterator[Finding]:
             continue
         place = {entry.internal: number for number, entry in enumerate(region.body.inputs)}
         reads = {edge.to_layer: upstream(region.body.graph, edge.from_layer) for edge in region.body.back_edges}
-        late = [layer for layer, source in handed.items() if _is_first(place, source, layer) and layer in _all_read(reads, source)]
+        late = [layer for layer, source in handed.items() if _is_overwritten(region, layer, source, place, reads)]
         if late:
             named = region.body.graph.by_id
             yield Finding(
@@ -176,10 +179,33 @@ def overwritten_states(subject: Subject) -> Iterator[Finding]:
 
 
 def _handed_on(region: Region, edge: BackEdge) -> LayerId | None:
-    sources = region.body.graph.sources.get(edge.from_layer, ())
-    source = sources[0].layer if sources and sources[0] else None
-    carried = {one.to_layer for one in region.body.back_edges}
-    return source if source in carried and source != edge.to_layer else None
+    """The Parameter that is the Result of a back edge, as it is or in another shape, for which OpenVINO's CPU copies nothing."""
+    graph = region.body.graph
+    layer, seen = edge.from_layer, set[LayerId]()
+    while layer not in seen:
+        seen.add(layer)
+        source = (graph.sources.get(layer) or (None,))[0]
+        if source is None or source.layer not in graph.by_id:
+            return None
+        layer = source.layer
+        if graph.by_id[layer].type not in _SAME_ELEMENTS:
+            break
+    others = _given_anew(region).union(one.to_layer for one in region.body.back_edges) - {edge.to_layer}
+    return layer if layer in others else None
+
+
+def _is_overwritten(
+    region: Region, layer: LayerId, source: LayerId, place: Mapping[LayerId, int], reads: Mapping[LayerId, frozenset[LayerId]]
+) -> bool:
+    """Whether what a Parameter takes over is the new value already: that of a part always is, where anything reads it."""
+    if source in _given_anew(region):
+        return Source(layer, 0) in region.body.graph.consumers
+    return _is_first(place, source, layer) and layer in _all_read(reads, source)
+
+
+def _given_anew(region: Region) -> set[LayerId]:
+    """The Parameters that get a part or the iteration number in every iteration."""
+    return {entry.internal for entry in region.body.inputs if entry.axis is not None or entry.is_iteration_number}
 
 
 def _is_first(place: Mapping[LayerId, int], one: LayerId, other: LayerId) -> bool:

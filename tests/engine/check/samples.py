@@ -258,4 +258,8 @@ SAMPLES: dict[str, Sample | OnnxSample] = {
     "LS912": _sample("loop", (_TRIPS, parameter(2, "trips", "", I64, "i64"))),
     "LS913": _sample("loop", (_START, constant(3, "start", "boolean", 9, BOOL))),
     "LS914": _sample("loop", (_TRIPS, parameter(2, "trips", "", I64, "i64")), (_edge(2, 0, 4, 1), _edge(1, 0, 4, 1))),
+    "LS915": _sample("iterator", (_edge(0, 0, 2, 0), _edge(1, 0, 2, 0))),
+    "LS916": _sample(
+        "loop", (_LAST, _LAST.replace('"4"', '"5"')), (_JOIN, _JOIN.replace('port_id="5"', 'port_id="4"')), (_LAST_EDGE, _edge(2, 0, 8, 0))
+    ),
 }

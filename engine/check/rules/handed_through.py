@@ -1,0 +1,87 @@
+"""Rules about what a body hands through or does not use, which OpenVINO 2026.4's CPU does differently."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.check.diagnostic import Severity
+from engine.check.order import upstream
+from engine.check.rule import Finding, Rule
+from engine.check.subject import Region, Subject
+from engine.errors import listed
+from engine.ir.model import LayerId, OutputMap
+from engine.ir.shape import static
+
+
+def idle_slices(subject: Subject) -> Iterator[Finding]:
+    """Nothing that a TensorIterator's body gives is computed from its sliced inputs.
+
+    What it does:
+        Looks for TensorIterators none of whose sliced inputs reaches a Result of the body, directly or by way of other layers.
+    Why it matters:
+        The number of iterations is that of the parts. OpenVINO's CPU drops inputs that nothing uses, and runs one iteration.
+    Example that fails:
+        a body that adds 1 to a state, with a sliced input only to count
+    Example that passes:
+        the same as a Loop with a trip count
+    """
+    for region in subject.tensor_iterators:
+        graph = region.body.graph
+        parts = {entry.internal for entry in region.body.inputs if entry.axis is not None}
+        if not parts or subject.trips(region) == static(1):
+            continue
+        if not any(parts & upstream(graph, result.id) for result in graph.results):
+            names = listed([graph.by_id[layer].name for layer in sorted(parts) if layer in graph.by_id])
+            yield Finding(
+                subject.where(region.place, region.node),
+                f"No Result of the body is computed from {names}: OpenVINO's CPU drops the slices, and runs one iteration.",
+                found=f"no way from {names} to a Result",
+                expected="a Result that a sliced input reaches, or a Loop with a trip count",
+                advice="Here it runs an iteration for each part.",
+            )
+
+
+def unchanged_last_value(subject: Subject) -> Iterator[Finding]:
+    """The last value of something that a body does not change is the last of several outputs of its Result.
+
+    What it does:
+        Looks for Results that are a Parameter of the body as it came (an input that is not sliced, and goes back only to itself) and
+        that make several outputs, of which the one with the greatest port number is the last value.
+    Why it matters:
+        OpenVINO replaces the output by what entered, and forgets that others need its Result: its CPU dies when it compiles the model.
+    Example that fails:
+        output 4 joins what Result 8 gives, output 5 is its last value, and Result 8 is Parameter 2
+    Example that passes:
+        the same with output 4 as the last value and output 5 joined, or with 0 added to Parameter 2
+    """
+    for region in subject.iterating:
+        outputs: dict[LayerId, list[OutputMap]] = {}
+        for entry in sorted(region.body.outputs, key=lambda one: one.external):
+            if entry.external != -1:
+                outputs.setdefault(entry.internal, []).append(entry)
+        for result, entries in outputs.items():
+            if len(entries) > 1 and entries[-1].axis is None and _is_unchanged(region, result):
+                name = region.body.graph.by_id[result].name
+                yield Finding(
+                    subject.where(region.place, region.node, f"output {entries[-1].external}"),
+                    f"{name} is what entered, and its last value comes after its other outputs: OpenVINO's CPU dies of it.",
+                    found=f"outputs {', '.join(str(entry.external) for entry in entries)} from {name}, which nothing changes",
+                    expected="the last value before the others, a Result of its own for it, or a computation in between",
+                    advice="It runs here; for OpenVINO take the value that entered the loop in place of its last value.",
+                )
+
+
+def _is_unchanged(region: Region, result: LayerId) -> bool:
+    """Whether a Result is a Parameter that has the same value in every iteration."""
+    source = (region.body.graph.sources.get(result) or (None,))[0]
+    if source is None:
+        return False
+    fed = [entry for entry in region.body.inputs if entry.internal == source.layer]
+    back = [edge.from_layer for edge in region.body.back_edges if edge.to_layer == source.layer]
+    return bool(fed) and all(entry.axis is None and not entry.is_iteration_number for entry in fed) and set(back) <= {result}
+
+
+RULES = (
+    Rule("LS915", "idle-slices", Severity.WARNING, idle_slices),
+    Rule("LS916", "unchanged-last-value", Severity.WARNING, unchanged_last_value),
+)

@@ -1,0 +1,130 @@
+"""Where a rule warns of OpenVINO's CPU, it does differ; where the rule is silent beside it, it does not."""
+
+from __future__ import annotations
+
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+import pytest
+
+import engine
+from engine import build
+from engine.check.check import check
+from engine.ops.catalogue import CATALOGUE
+from tests.engine.check.documents import BASES, F32, I64, WEIGHTS, constant, f32, layer, result
+
+_INPUTS = [np.arange(1, 13, dtype=np.float32).reshape(4, 3), np.full((1, 3), 0.5, np.float32)]
+_FROM_NEXT = '<edge from-layer="2" from-port="2" to-layer="3" to-port="0"/>'
+_JOIN = '<output axis="0" external_port_id="3" internal_layer_id="3" start="0" end="-1" stride="1" part_size="1"/>'
+_CARRIED = result(3, "carried", f32(1, 3))
+_BOTH_READ = """<edge from-layer="0" from-port="0" to-layer="2" to-port="0"/>
+<edge from-layer="1" from-port="0" to-layer="2" to-port="1"/>"""
+_LOOP_LAST = '<output external_port_id="4" internal_layer_id="8"/>'
+_LOOP_JOIN = '<output axis="0" external_port_id="5" internal_layer_id="8" start="0" end="-1" stride="1" part_size="1"/>'
+_LOOP_NEXT = '<edge from-layer="5" from-port="2" to-layer="8" to-port="0"/>'
+Edits = tuple[tuple[str, str], ...]
+
+
+def _edge(a: int, b: int, c: int, d: int) -> str:
+    return f'<edge from-layer="{a}" from-port="{b}" to-layer="{c}" to-port="{d}"/>'
+
+
+def _delayed(layers: list[str], *ends: tuple[int, int, int, int]) -> Edits:
+    """What is joined is ``part + h``; what goes back to ``h`` is computed from ``part`` by the layers given."""
+    return (
+        (_JOIN, _JOIN.replace('internal_layer_id="3"', 'internal_layer_id="9"')),
+        (_CARRIED, "\n".join([_CARRIED, result(9, "joined", f32(1, 3)), *layers])),
+        (_FROM_NEXT, "\n".join([_edge(2, 2, 9, 0), *(_edge(*one) for one in ends)])),
+    )
+
+
+_AXIS = constant(7, "axis", "i64", 28, I64)
+_APART = layer(5, "apart", "Unsqueeze", "", (f32(1, 3), I64), (f32(1, 1, 3),))
+_AGAIN = layer(6, "again", "Squeeze", "", (f32(1, 1, 3), I64), (f32(1, 3),))
+_VIEW = ([_AXIS, _APART, _AGAIN], (0, 0, 5, 0), (7, 0, 5, 1), (5, 2, 6, 0), (7, 0, 6, 1), (6, 2, 3, 0))
+_ONE = constant(7, "one", "f32", 12, F32)
+_TIMES = layer(5, "times", "Multiply", "", (f32(1, 3), F32), (f32(1, 3),))
+_SWAPPED = ((_LOOP_LAST, _LOOP_LAST.replace('"4"', '"5"')), (_LOOP_JOIN, _LOOP_JOIN.replace('port_id="5"', 'port_id="4"')))
+_UNCHANGED = ((_LOOP_NEXT, _edge(2, 0, 8, 0)),)
+
+DIFFERS: dict[str, tuple[str, Edits, str]] = {
+    "the part before": ("iterator", _delayed([], (0, 0, 3, 0)), "LS906"),
+    "the part before, by way of other shapes": ("iterator", _delayed(_VIEW[0], *_VIEW[1:]), "LS906"),
+    "parts that are only counted": ("iterator", ((_BOTH_READ, _edge(1, 0, 2, 0) + _edge(1, 0, 2, 1)),), "LS915"),
+    "parts that nothing needs": ("iterator", ((_FROM_NEXT, _edge(1, 0, 3, 0)),), "LS915"),
+    "joined, then the last value of what does not change": ("loop", (*_SWAPPED, *_UNCHANGED), "LS916"),
+}
+AGREES: dict[str, tuple[str, Edits]] = {
+    "the part before, times one": ("iterator", _delayed([_ONE, _TIMES], (0, 0, 5, 0), (7, 0, 5, 1), (5, 2, 3, 0))),
+    "the part before, which nothing reads": (
+        "iterator",
+        (*_delayed([], (0, 0, 3, 0)), (_edge(1, 0, 2, 1), _edge(0, 0, 2, 1))),
+    ),
+    "the last value of what does not change, then joined": ("loop", _UNCHANGED),
+    "joined, then the last value of what changes": ("loop", _SWAPPED),
+}
+
+
+def _written(folder: Path, base: str, edits: Edits) -> Path:
+    text = BASES[base]
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new, 1)  # the first one is the body's
+    (folder / "model.bin").write_bytes(WEIGHTS)
+    file = folder / "model.xml"
+    file.write_text(text)
+    return file
+
+
+def _openvinos(file: str) -> list[np.ndarray]:
+    request = ov.Core().compile_model(file, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}).create_infer_request()
+    request.infer(_INPUTS)
+    return [np.array(tensor.data) for tensor in request.output_tensors]
+
+
+def _outcome(file: Path) -> list[np.ndarray] | None:
+    """OpenVINO's outputs, from a process of its own: None where that dies."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        try:
+            return pool.submit(_openvinos, str(file)).result()
+        except BrokenProcessPool:
+            return None
+
+
+def _ours_and_theirs(file: Path) -> tuple[list[str], list[list], list[list] | None]:
+    model = engine.read_model(file)
+    codes = [one.code for one in check(model, CATALOGUE).diagnostics if one.code.startswith("LS9")]
+    theirs = _outcome(file) if "LS916" in codes else _openvinos(str(file))
+    return codes, [one.tolist() for one in engine.run(model, _INPUTS).outputs], theirs and [one.tolist() for one in theirs]
+
+
+@pytest.mark.parametrize("case", DIFFERS)
+def test_a_warning_is_true(case: str, tmp_path: Path) -> None:
+    base, edits, code = DIFFERS[case]
+    codes, ours, theirs = _ours_and_theirs(_written(tmp_path, base, edits))
+    assert codes == [code]
+    assert ours != theirs
+
+
+@pytest.mark.parametrize("case", AGREES)
+def test_no_warning_beside_it(case: str, tmp_path: Path) -> None:
+    codes, ours, theirs = _ours_and_theirs(_written(tmp_path, *AGREES[case]))
+    assert codes == []
+    assert ours == theirs
+
+
+def test_the_iteration_number_as_a_state(tmp_path: Path) -> None:
+    """The number of the iteration before."""
+    x = build.Graph("before").parameter("x", "i64", [])
+    _, total = build.for_loop(4, lambda i, before, total: (i, total * 10 + before), [x, 0])
+    model = x.graph.model({"total": total})
+    engine.write_model(model, tmp_path / "model.xml")
+    assert [one.code for one in check(model, CATALOGUE).diagnostics if one.code.startswith("LS9")] == ["LS906"]
+    assert engine.run(model, [7]).outputs[0] == 7012
+    request = ov.Core().compile_model(tmp_path / "model.xml", "CPU").create_infer_request()
+    request.infer([np.array(7, np.int64)])
+    assert request.get_output_tensor(0).data != 7012
