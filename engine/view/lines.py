@@ -20,6 +20,16 @@ _NO_LIMIT = frozenset({"-1", *map(str, LARGEST_COUNTS)})
 _PREFIX: Mapping[str, str] = {"trip_count": "≤ ", "start": "starts if ", "condition": "if "}
 
 
+def _words(meaning: EdgeKind, constant: str) -> str:
+    """A constant in a box, with what it means there; nothing for a loop that simply starts."""
+    bare = constant.strip("[]")
+    if meaning == "start" and bare in ("true", "false"):
+        return "" if bare == "true" else "never starts"
+    if meaning == "trip_count" and bare in _NO_LIMIT:
+        return "no limit"
+    return _PREFIX.get(meaning, "") + constant
+
+
 class Lines:
     """Edges so far, and the constants that are written into boxes instead of being drawn."""
 
@@ -54,9 +64,9 @@ class Lines:
         """A line from what makes a tensor to the edge's target; a constant is written into the target instead, with what it means there."""
         node = place.graph.by_id[source.layer]
         if node.constant is not None and not self._constants_shown:
-            text, meaning = constant_text(node.constant), meaning or edge.kind
-            unlimited = meaning == "trip_count" and text.strip("[]") in _NO_LIMIT
-            self.constants.setdefault(edge.target, []).append("no limit" if unlimited else _PREFIX.get(meaning, "") + text)
+            words = _words(meaning or edge.kind, constant_text(node.constant))
+            if words:
+                self.constants.setdefault(edge.target, []).append(words)
             return
         region = place.region.get(source.layer)
         box = region.outputs[source.output] if region else place.box[source.layer]

@@ -128,3 +128,14 @@ def test_what_is_set_by_hand_is_said_without_moving_the_picture(page: Page, serv
     said.get_by_role("button").click()
     expect(said).to_have_count(0)
     assert canvas.bounding_box() == before
+
+
+@pytest.mark.parametrize("sample", ["keras_gru", "for_loop_with_condition", "gcd", "diverging_training"])
+def test_no_box_is_under_the_tools_at_first(page: Page, server: str, sample: str) -> None:
+    page.set_viewport_size({"width": 1440, "height": 900})
+    canvas = open_sample(page, server, sample)
+    page.wait_for_timeout(600)  # what follows the current operation has come to rest
+    tools = canvas.locator(".tools").first.bounding_box()
+    assert tools is not None
+    for left, top, right, bottom in boxes(canvas.locator(".box")):
+        assert right < tools["x"] or left > tools["x"] + tools["width"] or top > tools["y"] + tools["height"] or bottom < tools["y"]

@@ -89,7 +89,8 @@ class Bar {
     const now = ticks.length === track.count ? ticks.filter((tick) => tick <= playback.step).length : track.iteration === undefined ? 0 : track.iteration + 1;
     const inside = playback.step < reach || track.iteration !== undefined;
     const iteration = track.title && now && inside ? `${track.title} ${now.toLocaleString("en")}/${track.count.toLocaleString("en")}` : "";
-    const words = k ? iteration : `step ${playback.step.toLocaleString("en")}/${reach.toLocaleString("en")}${playback.over ? "" : "+"}${iteration ? ` · ${iteration}` : ""}`;
+    const of = playback.over || reach > playback.step ? `/${reach.toLocaleString("en")}${playback.over ? "" : "+"}` : "";
+    const words = k ? iteration : `step ${playback.step.toLocaleString("en")}${of}${iteration ? ` · ${iteration}` : ""}`;
     if (row.shown !== words) row.words.textContent = row.shown = words;
     this.drawTicks(row, first, reach, ticks);
   }

@@ -7,7 +7,7 @@ const REST = 160; // milliseconds without a movement
 
 class Camera {
   constructor(stage, wrapper, overview) {
-    Object.assign(this, { stage, wrapper, overview, glass: overview.querySelector(".glass"), x: 0, y: 0, k: 1, width: 1, height: 1, view: { width: 0, height: 0 }, tools: { width: 0, height: 0 }, pointers: new Map(), moved: 0, onChange: () => {} });
+    Object.assign(this, { stage, wrapper, overview, glass: overview.querySelector(".glass"), x: 0, y: 0, k: 1, width: 1, height: 1, view: { width: 0, height: 0 }, tools: { width: 0, height: 0 }, boxes: [], pointers: new Map(), moved: 0, onChange: () => {} });
     this.heads = new Heads(stage);
     stage.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     stage.addEventListener("pointerdown", (event) => this.down(event));
@@ -24,7 +24,9 @@ class Camera {
     this.tools = { width: tools.offsetWidth, height: tools.offsetHeight };
   }
 
-  show(picture) {
+  /** Another picture, and where its boxes are. */
+  show(picture, boxes) {
+    this.boxes = boxes;
     this.width = picture.width.baseVal.value;
     this.height = picture.height.baseVal.value;
     this.measure();
@@ -83,8 +85,23 @@ class Camera {
     const fitted = this.fitted();
     const readable = Number(getComputedStyle(this.stage).getPropertyValue("--canvas-readable")) || ZOOM.readable; // a page in large type asks for more
     const k = Math.max(fitted, readable);
-    this.set((width - this.width * k) / 2, fitted >= readable ? (height - this.height * k) / 2 : 4, k);
+    this.set(...this.beside((width - this.width * k) / 2, fitted >= readable ? (height - this.height * k) / 2 : 4, k), k);
     this.rest();
+  }
+
+  /** Where a picture goes instead, so that no box of its first row is under the tools: further left if there is room, else further down. */
+  beside(x, y, k = this.k) {
+    if (y < -MARGIN * k) return [x, y]; // its first row is out of sight
+    const { width, height } = this.view;
+    const [left, below] = [width - this.tools.width - 24, this.tools.height + 24];
+    const placed = this.boxes.map((box) => ({ left: x + box.left * k, right: x + (box.left + box.width) * k, top: y + box.top * k }));
+    const covered = placed.filter((box) => box.right > left && box.left < width && box.top < below);
+    if (!covered.length) return [x, y];
+    const aside = Math.max(...covered.map((box) => box.right)) - left;
+    if (x - aside >= 8) return [x - aside, y];
+    const down = below - Math.min(...covered.map((box) => box.top));
+    const [bottom, all] = [y + this.height * k, y + this.height * k <= height];
+    return [x, all && bottom + down > height ? y : y + down];
   }
 
   glide(x, y, k = this.k) {
@@ -110,10 +127,10 @@ class Camera {
     const margin = 24;
     const head = right > width - this.tools.width - margin ? this.tools.height + margin : margin;
     if (left >= margin && top >= head && right <= width - margin && bottom <= height - margin) return;
-    // As little empty paper as there can be: a picture larger than the view fills it.
-    const within = (at, size, view) => (size * this.k > view ? Math.min(head, Math.max(view - size * this.k - 8, at)) : at);
+    // As little empty paper as there can be: a picture larger than the view fills it, any other lies in its middle.
+    const within = (at, size, view) => (size * this.k > view ? Math.min(head, Math.max(view - size * this.k - 8, at)) : (view - size * this.k) / 2);
     const x = within(width / 2 - (box.left + box.width / 2) * this.k, this.width, width);
-    this.glide(x, within(height * 0.45 - (box.top + box.height / 2) * this.k, this.height, height));
+    this.glide(...this.beside(x, within(height * 0.45 - (box.top + box.height / 2) * this.k, this.height, height)));
   }
 
   /** To the head of a frame. */

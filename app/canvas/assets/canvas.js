@@ -238,7 +238,7 @@ class Canvas {
     this.wrapper.replaceChildren(svg, this.ring.element);
     this.root.dataset.hash = structure.hash;
     this.root.dataset.milliseconds = Math.round(geometry.milliseconds);
-    this.camera.show(svg);
+    this.camera.show(svg, Object.keys(structure.nodes).filter((id) => parts.has(id)).map((id) => this.sight(parts.get(id))));
     this.camera.heads.show(structure, parts);
     this.prepareOverview();
     this.legend.replaceChildren(...legendOf(structure));

@@ -36,7 +36,7 @@ def graph(nodes: Sequence[Node], wires: Sequence[tuple[int, int, int]]) -> Graph
     return Graph(tuple(nodes), tuple(edges))
 
 
-def summing_loop() -> Model:
+def summing_loop(*, starts: bool = True) -> Model:
     """A Loop that adds slices of x to a carried sum until the sum is large."""
     inside = graph(
         [
@@ -65,7 +65,7 @@ def summing_loop() -> Model:
     outer = graph(
         [
             constant(0, "trips", np.int64(12)),
-            constant(1, "start", np.bool_(True)),
+            constant(1, "start", np.bool_(starts)),
             node(2, "zero", "Parameter"),
             node(3, "x", "Parameter", shape=(6, 3)),
             node(4, "loop", "Loop", 4, 2, (body,)),

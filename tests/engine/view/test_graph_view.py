@@ -54,12 +54,16 @@ def test_constants_are_written_into_their_consumers() -> None:
     view = graph_view(summing_loop(), Folding())
     boxes = view.node_of
     assert boxes["main/loop"].kind == "control"
-    assert boxes["main/loop"].constants == ("≤ 12", "starts if true")
+    assert boxes["main/loop"].constants == ("≤ 12",)
     assert boxes["main/loop/body/less"].constants == ("10.0",)
     assert boxes["main/loop/body/i"].badge == "iteration"
     shown = graph_view(summing_loop(), Folding(constants=True))
     assert {node.address for node in shown.nodes if node.kind == "constant"} == {"main/trips", "main/start", "main/loop/body/large"}
     assert ("trip_count", "main/trips", "main/loop", "trip count") in lines(shown)
+
+
+def test_a_loop_that_never_starts_is_told_so_in_its_head() -> None:
+    assert graph_view(summing_loop(starts=False), Folding()).node_of["main/loop"].constants == ("≤ 12", "never starts")
 
 
 def test_an_if_is_two_frames_side_by_side_that_merge() -> None:
