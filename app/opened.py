@@ -97,7 +97,7 @@ def _age(file: Path) -> tuple[int, ...]:
     return tuple(one.stat().st_mtime_ns for one in (file, beside, file / "saved_model.pb") if one.exists())
 
 
-@st.cache_resource(max_entries=MODELS_KEPT, show_spinner="Reading the model …")
+@st.cache_resource(max_entries=MODELS_KEPT, show_spinner=False)
 def _read(path: str, age: tuple[int, ...]) -> tuple[Model, Report]:
     model = engine.read_model(path)
     return model, check(model, CATALOGUE)

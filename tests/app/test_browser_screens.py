@@ -174,3 +174,16 @@ def test_the_tabs_of_the_panel_stand_in_one_row_beside_the_canvas(page: Page, se
     assert first is not None
     assert picture is not None
     assert first["x"] >= picture["x"] + picture["width"]
+
+
+def test_what_takes_long_says_so_and_leaves_the_screen_as_it_is(page: Page, server: str) -> None:
+    page.goto(server)
+    expect(page.locator(".st-key-open_decoder button")).to_be_attached(timeout=LONG)
+    sign = "getComputedStyle(document.querySelector('[data-test-script-state]'), '::after').opacity"
+    page.wait_for_function("document.querySelector('[data-test-script-state=notRunning]')")
+    page.evaluate("document.querySelector('[data-test-script-state]').dataset.testScriptState = 'running'")
+    assert page.evaluate(sign) == "0"  # a moment is no wait
+    page.wait_for_function(f"{sign} === '1'")
+    page.evaluate("document.querySelectorAll('.stElementContainer').forEach((one) => { one.dataset.stale = 'true'; })")
+    seen = "[e, e.parentElement, e.closest('.stElementContainer')].map((one) => Number(getComputedStyle(one).opacity)).reduce((a, b) => a * b)"
+    assert page.locator(".st-key-open_decoder button").evaluate(f"(e) => {seen}") == 0
