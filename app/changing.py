@@ -66,7 +66,7 @@ def set_value(address: str, key: str) -> None:
     _run_with(session, {**session.changes, address: value})
     step = moment_of(debugger, address)
     actions.go(lambda changed: changed.seek(step))
-    _compare(session)
+    show_outcome(session)
 
 
 def edited(was: np.ndarray, given: Any, name: str) -> np.ndarray:
@@ -90,20 +90,22 @@ def as_table(array: np.ndarray) -> np.ndarray:
 
 @actions.afresh
 def undo(address: str) -> None:
-    """The run without one of the changes; without the last of them it is the original one, where it was left."""
+    """The run without one of the changes; without the last of them it is the original one, where it was left; if it never began, here."""
     session = current()
     if session.debugger is None or not actions.settled(session):
         return
     left = {one: value for one, value in session.changes.items() if one != address}
+    step = session.debugger.cursor.step
     if not left:
         assert session.original is not None
         actions.put(session, session.original)
         session.changes, session.original = {}, None
+        if not session.debugger.steps:  # a link has brought the changes
+            actions.go(lambda original: original.seek(step))
         return
-    step = session.debugger.cursor.step
     _run_with(session, left)
     actions.go(lambda changed: changed.seek(step))
-    _compare(session)
+    show_outcome(session)
 
 
 def _run_with(session: Session, changes: Mapping[str, Any]) -> None:
@@ -119,8 +121,8 @@ def _run_with(session: Session, changes: Mapping[str, Any]) -> None:
     actions.put(session, changed)
 
 
-def _compare(session: Session) -> None:
-    """Shows what came of it, unless the run itself takes long."""
+def show_outcome(session: Session) -> None:
+    """What came of the changes, compared with the run without them, unless the run itself takes long."""
     place(CHOICE, UNCHANGED)
     LENS.show("Compare")
     if actions.settled(session):

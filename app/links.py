@@ -10,7 +10,7 @@ from app import actions, changing, looks, pausing, teaching, unrolled
 from app.launched import LAUNCH, must_be_local
 from app.opened import Opened, open_path, open_sample, with_inputs
 from app.parts import address
-from app.session import Message, Session
+from app.session import Message, Session, widget
 from engine.errors import EngineError, shorten
 from engine.ir.address import ROOT
 
@@ -37,6 +37,8 @@ def arrive(session: Session) -> None:
             changing.restore(session, changes)
         _restore(session, wanted)
         looks.choose(st.query_params.to_dict())
+        if session.changes and widget(looks.LENS.key) == "Compare":
+            changing.show_outcome(session)
         session.asked = st.query_params.get("ask", "")[:LONGEST_QUESTION]
         _say_other_set(session, wanted["set"])
 

@@ -67,3 +67,23 @@ def test_a_click_in_the_moment_in_which_the_canvas_asks_for_more_is_shown(page: 
         clicked,
     )
     expect(page.locator(shown).first).to_be_visible(timeout=LONG)
+
+
+def test_in_a_pause_the_canvas_asks_only_when_nothing_is_being_drawn(page: Page, server: str) -> None:
+    """Streamlit forgets to take away what was on the page when another part of it is asked for in the meantime."""
+    canvas = open_sample(page, server, "collatz", step="30")
+    expect(canvas).to_have_attribute("data-step", "30", timeout=LONG)
+    page.wait_for_timeout(1500)
+    state = page.locator("[data-test-script-state]")
+    expect(state).to_have_attribute("data-test-script-state", "notRunning")
+    state.evaluate("e => e.setAttribute('data-test-script-state', 'running')")
+    page.evaluate(f"""() => {{
+      {CANVAS}
+      Object.assign(canvas.playback, {{ asked: undefined, ask: (step) => (window.asked = step) }});
+      canvas.playback.frames.clear();
+      canvas.playback.rest();
+    }}""")
+    page.wait_for_timeout(1200)
+    assert page.evaluate("window.asked") is None
+    state.evaluate("e => e.setAttribute('data-test-script-state', 'notRunning')")
+    page.wait_for_function("window.asked === 31")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
@@ -20,6 +21,7 @@ from app.playing import run_of
 from app.session import Compared, Session
 from engine.errors import InputError
 from engine.view.build import graph_view
+from tests.app import browsing
 from tests.app.components import sent
 from tests.app.test_debugger import page_text, press, step_of
 from tests.engine.debug import walks
@@ -139,6 +141,15 @@ def test_breakpoints_and_watches_stay_in_the_changed_run_and_on_the_way_back(ope
     app.button("what_if_undo_0").click().run()
     press(app, "restart", "run")
     assert "iteration 2" in page_text(app)
+
+
+def test_a_link_brings_the_outcome_back_and_the_way_out_of_it_leads_to_the_same_moment(opened: Visit) -> None:
+    app = opened(model="sample:collatz", whatif=json.dumps({KEEP: False}), step="24", lens="compare")
+    assert "while_not_one: 3 instead of 7 iterations" in page_text(app)
+    assert "3 iterations  ≠  7 iterations" in json.dumps(sent(app, "compare"), ensure_ascii=False)
+    assert step_of(app) == 24
+    app.button("what_if_undo_0").click().run()
+    assert (banner(app), step_of(app)) == ("", 24)
 
 
 def test_what_the_link_has_no_room_for_is_said(opened: Visit) -> None:
@@ -288,11 +299,37 @@ def test_a_table_is_edited_in_a_browser_and_nothing_lies_on_its_sentence(page: P
     expect(editor.get_by_test_id("stElementToolbar")).to_be_hidden()
     box = table.bounding_box()
     assert box is not None
-    page.wait_for_timeout(600)  # the table draws itself once it has its size
+    page.wait_for_timeout(1500)  # the table draws itself once it has its size
     page.mouse.click(box["x"] + 100, box["y"] + box["height"] - 17)
     page.keyboard.type("9", delay=80)
     page.keyboard.press("Enter")
-    page.wait_for_timeout(500)  # what is typed is told after a moment
+    page.wait_for_timeout(1500)  # what is typed is told after a moment
     editor.get_by_role("button", name="Run from here with it").click()
     expect(page.locator(".st-key-what_if")).to_contain_text("6 instead of 5 iterations", timeout=LONG)
     expect(page.locator(".st-key-side .stats")).to_contain_text("9")
+
+
+@pytest.mark.browser
+def test_a_value_in_one_iteration_of_an_inner_loop_is_set_by_clicks_and_taken_back(page: Page, server: str) -> None:
+    place_of = "main/for_each_candidate{}/body/try_each_divisor{}/body/{}"
+    canvas = browsing.open_sample(page, server, "count_primes", set="up_to_30", step="400")
+    canvas.locator(f'.box[data-address="{place_of.format("", "", "equal")}"]').dispatch_event("click")
+    page.get_by_role("button", name="What if …").click()
+    expect(page.get_by_text("equal at iterations 20 › 2")).to_be_visible(timeout=LONG)
+    page.get_by_role("button", name="Run from here with it").click()
+    strip, side = page.locator(".st-key-what_if"), page.locator(".st-key-side")
+    expect(strip).to_contain_text("equal at iterations 20 › 2 = false", timeout=LONG)
+    expect(strip).to_contain_text("if_divides at iterations 20 › 2: else instead of then")
+    expect(side).to_contain_text("set by hand")
+    expect(canvas.locator(".chip.by-hand")).to_have_text("✎ false")
+    page.locator(".st-key-compare .line", has_text=place_of.format("[19]", "[1]", "if_divides")).click()
+    expect(side).to_contain_text(place_of.format("[19]", "[1]", "if_divides"), timeout=LONG)
+    expect(page.locator(".crumbs")).to_contain_text("iteration 20")
+    page.goto(page.url)
+    expect(strip).to_contain_text("else instead of then", timeout=LONG)
+    strip.get_by_role("button").click()
+    expect(strip).to_be_hidden(timeout=LONG)
+    expect(canvas.locator(".chip.by-hand")).to_have_count(0)
+    expect(page.locator(".crumbs")).to_contain_text("step 398")
+    expect(page.locator(".st-key-compare_lanes")).to_have_count(0)
+    expect(page).not_to_have_url(re.compile("whatif"))

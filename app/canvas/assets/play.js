@@ -16,7 +16,7 @@ const STEPS = { restart: -Infinity, back: -1, step: 1 }; // moves whose end is k
 
 class Playback {
   constructor(canvas) {
-    Object.assign(this, { canvas, frames: new Map(), stops: new Set(), marks: {}, step: 0, steps: 0, over: false, tracks: [], speed: 1 });
+    Object.assign(this, { canvas, frames: new Map(), stops: new Set(), marks: {}, step: 0, steps: 0, over: false, tracks: [], speed: 1, touched: -Infinity });
     this.moves = new Telling((moves) => canvas.setState?.("moves", { run: this.run, moves }));
     this.bar = new Bar(this, canvas.root);
     this.pace = new Pace(() => this.playing || this.dragging);
@@ -26,7 +26,7 @@ class Playback {
   listen(signal) {
     document.addEventListener("click", (event) => this.clicked(event), { capture: true, signal });
     document.addEventListener("keydown", (event) => this.pressed(event), { capture: true, signal });
-    for (const act of ACTS) document.addEventListener(act, () => (this.touched = true), { capture: true, signal });
+    for (const act of ACTS) document.addEventListener(act, () => (this.touched = performance.now()), { capture: true, signal });
   }
 
   /** Whether a hand moves the picture, so that it also shows what Python comes past on its way there. */
@@ -87,11 +87,18 @@ class Playback {
     return this.over ? this.steps : (this.end ?? Infinity);
   }
 
+  /** Whether Python draws the page: what was on it before is only taken away where no ask comes in between. */
+  get answering() {
+    const state = document.querySelector("[data-test-script-state]")?.dataset.testScriptState ?? "notRunning";
+    return state !== "notRunning" || performance.now() - this.touched < IDLE;
+  }
+
   /** In a pause the steps around are fetched, so that the next key finds its picture here. */
   rest() {
     clearTimeout(this.idle);
     this.idle = setTimeout(() => {
       if (this.ahead || this.light === false || document.hidden || !this.canvas.root.isConnected) return;
+      if (this.answering) return this.rest();
       if (!this.frames.has(this.step + 1) && this.step < this.last) this.ask(this.step + 1);
       else if (this.step && !this.frames.has(this.step - 1)) this.ask(Math.max(0, this.step - 32));
     }, IDLE);
@@ -139,8 +146,7 @@ class Playback {
     // Not an event: two of those at once would be one to Python, and what a person did would be lost.
     shared.askers.get(this.canvas.key)?.("ask", { step: first, run: this.run, count: (this.asks = (this.asks ?? Date.now()) + 1) });
     // What a person does in the same moment is then heard, but the answer is drawn only where the ask came from.
-    this.touched = false;
-    setTimeout(() => this.touched && this.canvas.send({ kind: "look" }), TOGETHER);
+    setTimeout(() => this.touched >= now && this.canvas.send({ kind: "look" }), TOGETHER);
   }
 
   report(step, last = false) {
