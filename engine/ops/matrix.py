@@ -41,7 +41,7 @@ def matmul(first: Array, second: Array, /, *, transpose_a: bool, transpose_b: bo
     if not first.ndim or not second.ndim:
         raise ValueError(f"shapes {list(first.shape)} and {list(second.shape)}: a scalar has no matrix product")
     inner = first.shape[-2 if transpose_a and first.ndim > 1 else -1]
-    if first.size * second.size > _SMALL_RESULT * inner * inner:
+    if not inner or first.size * second.size > _SMALL_RESULT * inner * inner:
         _check_size(first.shape, second.shape, transpose_a, transpose_b)
     dtype = first.dtype
     if dtype.char not in "fd":
@@ -113,7 +113,7 @@ def _product(first: Array, second: Array, transpose_a: bool, transpose_b: bool) 
     if second.ndim == 2:
         if first.ndim > 2:
             # One product of many rows instead of one for each batch.
-            flat = first.reshape(-1, first.shape[-1])
+            flat = first.reshape(math.prod(first.shape[:-1]), first.shape[-1])
             return _product(flat, second, False, transpose_b).reshape(*first.shape[:-1], second.shape[0 if transpose_b else 1])
         if first.ndim == 2 and 1 < len(first) <= _FEW_ROWS and len(first) * second.size > SMALL_PRODUCT:
             return _few_rows(first, second, transpose_b)

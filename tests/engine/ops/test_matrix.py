@@ -109,12 +109,19 @@ def test_matmul_of_vectors_ignores_their_transposition(shapes: tuple[tuple[int, 
     agree("MatMul", 1, [first, second], {"transpose_a": first.ndim == 1, "transpose_b": second.ndim == 1}, atol=1e-5)
 
 
-@pytest.mark.parametrize("shapes", [((0, 4), (4, 3)), ((2, 0), (0, 3)), ((2, 0, 4), (4, 3)), ((2, 4), (4, 0))], ids=str)
+@pytest.mark.parametrize(
+    "shapes", [((0, 4), (4, 3)), ((2, 0), (0, 3)), ((2, 0, 4), (4, 3)), ((2, 3, 0), (0, 5)), ((2, 4), (4, 0))], ids=str
+)
 def test_matmul_of_nothing(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     first, second = (numbers(*shape) for shape in shapes)
     np.testing.assert_array_equal(ours("MatMul", 1, [first, second])[0], first @ second)
     turned = [np.ascontiguousarray(one.swapaxes(-1, -2)) for one in (first, second)]
     np.testing.assert_array_equal(ours("MatMul", 1, turned, {"transpose_a": "true", "transpose_b": "true"})[0], first @ second)
+
+
+def test_much_made_of_nothing_is_refused() -> None:
+    with at_most(1000), pytest.raises(ValueError, match="the product would have 1600 elements"):
+        ours("MatMul", 1, [numbers(40, 0), numbers(0, 40)], {})
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8, np.int8])
