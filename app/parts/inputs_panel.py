@@ -54,8 +54,9 @@ def show(session: Session) -> None:
         )
         st.number_input("Seed", 0, 2**31 - 1, 0, key=seed, width=110)
     st.file_uploader(
-        "Values from a file: .npz by name or position, or an .npy that is named after its input",
+        "Values from a file",
         type=["npz", "npy"],
+        help="An .npz with arrays by the inputs' names or positions, or an .npy that is named after its input",
         key=files,
         on_change=draft.upload_inputs,
         args=(files,),
