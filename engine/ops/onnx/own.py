@@ -17,7 +17,7 @@ from engine.ops.einsum import einsum
 from engine.ops.image.grid import grid_sample
 from engine.ops.index import axis_within
 from engine.ops.movement.distinct import unique
-from engine.ops.movement.gathering import gather_elements
+from engine.ops.movement.gathering import gather_elements, gather_nd
 from engine.ops.onnx.conditions import check_inputs
 from engine.ops.onnx.older import Arguments, Attributes, Older
 from engine.ops.onnx.recurrent import RECURRENT
@@ -128,6 +128,11 @@ def _gather_elements(arguments: Arguments, attributes: Attributes, outputs: int)
     return (gather_elements(data, indices, axis=along),)
 
 
+def _gather_nd(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    check_inputs("GatherND", arguments, attributes)
+    return (gather_nd(*arguments, batch_dims=int(attributes.get("batch_dims") or 0)),)
+
+
 def _non_max_suppression(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
     """Without a threshold of scores all boxes are candidates."""
     boxes, scores, most, overlap, least = (*arguments, None, None, None)[:5]
@@ -170,9 +175,26 @@ def images_sampled(slow: Callable[..., Any], attributes: Attributes, outputs: in
 
     def sampled(data: Any, grid: Any) -> Any:
         check_inputs("GridSample", (data, grid), attributes)
-        return (grid_sample(data, grid, **settings),) if data.ndim == 4 and data.dtype.kind == "f" else otherwise(data, grid)
+        if data.ndim == 4 and data.dtype.kind == "f":
+            return (grid_sample(data, grid, **settings),)
+        return _sampled_anywhere(otherwise, data, grid)
 
     return sampled
+
+
+def _sampled_anywhere(sampled: Callable[..., Any], data: np.ndarray, grid: np.ndarray) -> tuple[Any, ...]:
+    """By what takes finite coordinates of at least one point: infinite ones lie far outside, and those that are no number give none."""
+    shape = (*data.shape[:2], *grid.shape[1:-1])
+    if not math.prod(shape):
+        return (np.empty(shape, data.dtype),)
+    if np.isfinite(grid).all():
+        return sampled(data, grid)
+    (values,) = sampled(data, np.nan_to_num(grid, nan=0, posinf=_FAR, neginf=-_FAR))
+    unknown = np.isnan(grid).any(-1)[:, None]
+    return (np.where(unknown, np.nan, values).astype(data.dtype) if data.dtype.kind == "f" else values,)
+
+
+_FAR = 1e6
 
 
 OWN: Mapping[str, tuple[int, Older]] = {
@@ -180,6 +202,7 @@ OWN: Mapping[str, tuple[int, Older]] = {
     **{name: (1, computed) for name, computed in (*WINDOWS.items(), *RECURRENT.items())},
     "Einsum": (12, _einsum),
     "GatherElements": (11, _gather_elements),
+    "GatherND": (11, _gather_nd),
     "Gelu": (20, _gelu),
     "ImageDecoder": (20, _image_decoder),
     "LRN": (1, _lrn),

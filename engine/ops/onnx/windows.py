@@ -11,6 +11,7 @@ import numpy as np
 
 from engine.ir.element_type import ElementType
 from engine.ops.bounds import check_elements
+from engine.ops.convolution.deformable import deformable_convolution
 from engine.ops.convolution.dense import group_convolution
 from engine.ops.convolution.transposed import group_convolution_backprop_data
 from engine.ops.onnx.older import Arguments, Attributes, Older
@@ -79,6 +80,22 @@ def _zero_points(given: np.ndarray | None, most: int, of: str) -> np.ndarray:
     if given is not None and given.size not in (1, most):
         raise ValueError(f"the zero points of {of} have shape {list(given.shape)}, expected one number{f' or {most}' if most > 1 else ''}")
     return np.zeros(1) if given is None else np.asarray(given).astype(np.float64)
+
+
+def _deformed(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    """The image goes on with zeros outside, between which and its border is interpolated as within."""
+    data, filters, offsets, bias, mask = (*arguments, None, None)[:5]
+    result = deformable_convolution(
+        data,
+        offsets,
+        filters,
+        mask,
+        **_window(attributes, 2),
+        group=int(attributes.get("group", 1)),
+        deformable_group=int(attributes.get("offset_group", 1)),
+        bilinear_interpolation_pad=True,
+    )
+    return _biased(result, bias)
 
 
 def _transposed(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
@@ -195,6 +212,7 @@ def _mean(data: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarray
 WINDOWS: Mapping[str, Older] = {
     "Conv": _convolution,
     "ConvInteger": _convolution_of_integers,
+    "DeformConv": _deformed,
     "ConvTranspose": _transposed,
     "AveragePool": _average_pool,
     "MaxPool": _max_pool,

@@ -71,7 +71,19 @@ def _layer(gates: int, directions: int = 1, steps: int = 4, batch: int = 3, size
 
 BYTES = _DICE.integers(0, 256, (1, 4, 9), np.uint8)
 
+_DEFORMED = [reals(2, 4, 6, 5), reals(6, 2, 3, 2), reals(2, 24, 3, 6, scale=2), reals(6), reals(2, 12, 3, 6)]
+_DEFORMED[2][0, 0, 0, :4] = [np.inf, -np.inf, np.nan, 1e30]
 CASES: dict[str, Case] = {
+    "a deformed convolution": (
+        "DeformConv",
+        19,
+        list(_DEFORMED),
+        {"group": 2, "offset_group": 2, "strides": [2, 1], "pads": [1, 1, 0, 2], "dilations": [1, 2]},
+        1,
+    ),
+    "elements by coordinates, no batch": ("GatherND", 13, [reals(0, 3, 2), whole().reshape(0, 1)], {"batch_dims": 1}, 1),
+    "elements by coordinates, in batches": ("GatherND", 13, [reals(2, 3, 4), whole(0, 2, 1, -1).reshape(2, 2, 1)], {"batch_dims": 1}, 1),
+    "no points of a volume": ("GridSample", 20, [VOLUME[:1], reals(1, 3, 0, 2, 3)], {}, 1),
     "integers of a line": ("ConvInteger", 10, [BYTES, BYTES.reshape(3, 4, 3), np.array(7, np.uint8)], {"strides": [2], "pads": [1, 2]}, 1),
     "integers in groups": ("ConvInteger", 10, [BYTES, BYTES.reshape(6, 2, 3)], {"group": 2, "dilations": [2]}, 1),
     "batches of matrices by letters": ("Einsum", 12, [reals(3, 2, 4), reals(3, 4, 5)], {"equation": "bij, bjk -> bik"}, 1),
@@ -234,6 +246,16 @@ def test_images_of_any_colours(mode: str, layout: str, expected: list[int]) -> N
     (made,) = ran(("ImageDecoder", 20, [np.frombuffer(file.getvalue(), np.uint8)], {"pixel_format": layout}, 1))
     assert made.shape == (2, 3, len(expected))
     assert made[1, 2].tolist() == (expected if mode in ("P", "RGBA") else [76 if mode == "L" else 0] * len(expected))
+
+
+def test_points_of_a_volume_that_are_no_finite_numbers() -> None:
+    """What is infinitely far is outside, and what is not known gives nothing that is known."""
+    grid = reals(1, 3, 2, 2, 3, scale=0.5)
+    far, infinite, unknown = grid.copy(), grid.copy(), grid.copy()
+    far[0, 0, 1, 0, 2], infinite[0, 0, 1, 0, 2], unknown[0, 0, 1, 0, 2] = -1e5, -np.inf, np.nan
+    wanted, found, lost = (ran(("GridSample", 20, [VOLUME, one], {}, 1))[0] for one in (far, infinite, unknown))
+    np.testing.assert_array_equal(found, wanted)
+    assert np.argwhere(np.isnan(lost)).tolist() == [[0, channel, 0, 1, 0] for channel in range(VOLUME.shape[1])]
 
 
 @pytest.mark.parametrize("type", ["Bernoulli", "RandomUniformLike", "RandomNormalLike"])
