@@ -222,7 +222,7 @@ def stop() -> None:
     """Stops what runs in the background at the next iteration; what it did is kept."""
     session = current()
     if session.running is not None:
-        session.running.debugger.stop()
+        session.running.stop()
 
 
 def _stop(session: Session) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import engine
@@ -9,7 +10,7 @@ from app.actions import settled, told
 from app.inputs import bindings
 from app.launched import limits
 from app.opened import Opened
-from app.running import Running
+from app.running import Comparing
 from app.session import PATIENCE, Compared, Session, current
 from engine.peers import against
 
@@ -36,8 +37,13 @@ def compare_with(name: str, seconds: float = MOST_SECONDS) -> None:
         engine.Debugger(model, bindings(model, inputs), limits=bounds, changes=changes)
         for inputs, changes in ((session.inputs, session.changes), (sets[name], None))
     ]
-    session.compared = Compared(name, *runs)
-    session.running = Running(runs[1], lambda: [one.run() for one in runs])
+    one, other = runs
+
+    def work(_: Callable[[], bool]) -> None:
+        session.compared = Compared(name, one, other)
+
+    session.compared = None
+    session.running = Comparing(runs, work)
     session.running.done(PATIENCE)
     settled(session)
 
@@ -47,11 +53,10 @@ def _compare_with_runtime(session: Session, opened: Opened, seconds: float) -> N
     inputs = bindings(opened.model, session.inputs)
     run = engine.Debugger(opened.model, inputs, limits=replace(limits(), seconds=seconds))
 
-    def work() -> None:
-        run.run()
-        session.truth = against(run, inputs, seconds=seconds, document=opened.document)
+    def work(stopped: Callable[[], bool]) -> None:
+        session.truth = against(run, inputs, seconds=seconds, document=opened.document, stopped=stopped)
 
     session.truth = None
-    session.running = Running(run, work)
+    session.running = Comparing([run], work)
     session.running.done(PATIENCE)
     settled(session)

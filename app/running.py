@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import engine
+from engine.errors import EngineError
 
 MOST_SECONDS = 60.0
 """Time that a run takes to its end when nobody has asked for it."""
@@ -17,8 +18,8 @@ _AGAIN = 0.05
 class Running:
     """A run in a thread of its own, so that a long one neither blocks nor outlives the page."""
 
-    def __init__(self, debugger: engine.Debugger, work: Callable[[], object]) -> None:
-        self.debugger = debugger
+    def __init__(self, debuggers: engine.Debugger | Sequence[engine.Debugger], work: Callable[[], object]) -> None:
+        self.debuggers = (debuggers,) if isinstance(debuggers, engine.Debugger) else tuple(debuggers)
         self.since = time.monotonic()
         self.error: Exception | None = None
         self._work = work
@@ -34,6 +35,40 @@ class Running:
     def done(self, patience: float = 0) -> bool:
         self._thread.join(patience)
         return not self._thread.is_alive()
+
+    def stop(self) -> None:
+        for one in self.debuggers:
+            one.stop()
+
+    @property
+    def iterations(self) -> int:
+        """That have been run."""
+        return sum(one.machine.control.reached for one in self.debuggers)
+
+
+class Comparing(Running):
+    """Runs to their ends, one after the other, and what is then made of them; all of it in vain once it is stopped."""
+
+    def __init__(self, debuggers: Sequence[engine.Debugger], then: Callable[[Callable[[], bool]], None]) -> None:
+        """``then`` is given what tells whether it has been stopped meanwhile."""
+        self._stopped = threading.Event()
+        self._then = then
+        super().__init__(debuggers, self._compare)
+
+    def stop(self) -> None:
+        self._stopped.set()
+        super().stop()
+
+    def _compare(self) -> None:
+        for one in self.debuggers:
+            if not self._stopped.is_set():
+                one.run()
+        try:
+            if not self._stopped.is_set():
+                self._then(self._stopped.is_set)
+        except EngineError:
+            if not self._stopped.is_set():
+                raise
 
 
 class Onward:

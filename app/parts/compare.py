@@ -62,6 +62,7 @@ def show(session: Session) -> None:
     _show(opened.model, compared, session)
 
 
+@actions.afresh
 def _run() -> None:
     comparing.compare_with(str(widget(CHOICE)))
 

@@ -6,9 +6,9 @@ import time
 
 import streamlit as st
 
-import engine
 from app import actions, markup
-from app.session import Session, current
+from app.running import Comparing
+from app.session import Message, Session, current
 from app.wording import times
 
 EVERY = 0.3
@@ -23,10 +23,18 @@ def show() -> None:
         st.rerun()
     seconds = time.monotonic() - session.running.since
     with st.container(key="progress", horizontal=True, vertical_alignment="center"):
-        st.button("Stop", key="progress_stop", icon=":material/stop:", on_click=actions.stop, type="primary", shortcut="Escape")
-        done = _done(session.running.debugger)
+        st.button("Stop", key="progress_stop", icon=":material/stop:", on_click=_stop, type="primary", shortcut="Escape")
+        done = session.running.iterations
         rate = f" · {done / seconds:,.0f} per second" if done and seconds > 1 else ""
-        markup.show(f"<b>Running</b> &ensp;{times(done) if done else 'first iterations'}{rate} · {seconds:.0f} s")
+        doing = "Comparing" if isinstance(session.running, Comparing) else "Running"
+        markup.show(f"<b>{doing}</b> &ensp;{times(done) if done else 'first iterations'}{rate} · {seconds:.0f} s")
+
+
+def _stop() -> None:
+    session = current()
+    if isinstance(session.running, Comparing):
+        session.message = Message("The comparison was stopped", "info")
+    actions.stop()
 
 
 def onward(session: Session) -> None:
@@ -43,8 +51,4 @@ def _onward() -> None:
         going.go_on()
     if going is None or going.over:
         st.rerun()
-    markup.show(markup.chip(f"running on · {times(_done(going.debugger))}"))
-
-
-def _done(debugger: engine.Debugger) -> int:
-    return debugger.machine.control.reached
+    markup.show(markup.chip(f"running on · {times(going.debugger.machine.control.reached)}"))

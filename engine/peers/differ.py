@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,7 +13,7 @@ from engine.debug.inputs import Inputs, bind
 from engine.debug.names import value_names
 from engine.errors import EngineError
 from engine.peers.probes import Probe, probes
-from engine.peers.running import Truth, ask
+from engine.peers.running import Patience, Truth, ask, never
 
 TOLERANCE = 1e-3
 """Of the largest magnitude in a tensor: what sums in another order and vector instructions may add up to over many iterations."""
@@ -75,12 +75,20 @@ class Report:
         return f"{told} Where it begins cannot be said: {agree}."
 
 
-def against(debugger: Debugger, inputs: Inputs, *, tolerance: float = TOLERANCE, seconds: float = 120.0, document: bytes = b"") -> Report:
+def against(
+    debugger: Debugger,
+    inputs: Inputs,
+    *,
+    tolerance: float = TOLERANCE,
+    seconds: float = 120.0,
+    document: bytes = b"",
+    stopped: Callable[[], bool] = never,
+) -> Report:
     """Compares a finished run with the runtime of its model: OpenVINO for IR, ONNX Runtime for ONNX.
 
     Values agree that differ by at most ``tolerance`` times the largest magnitude in the tensor; integers and truth values must be
     equal. ``document`` is the content of an ONNX file, for a model that was read from its bytes. ``EngineError`` when the run has
-    not finished, or the runtime cannot run the model within ``seconds``.
+    not finished, the runtime cannot run the model within ``seconds``, or ``stopped`` says yes before it has.
     """
     if debugger.state != "finished":
         raise EngineError("only a run that has finished can be compared with another runtime")
@@ -91,7 +99,7 @@ def against(debugger: Debugger, inputs: Inputs, *, tolerance: float = TOLERANCE,
     if any(array.dtype.isbuiltin != 1 for array in fed):
         raise EngineError("other runtimes are given inputs of numpy's own types only, and this model takes others")
     found = probes(debugger)
-    truth = ask(debugger, fed, found.asked, seconds, document)
+    truth = ask(debugger, fed, found.asked, Patience(seconds, stopped), document)
     outputs = tuple(_outputs(debugger, truth, tolerance))
     differing = [_difference(debugger, probe, truth.values[probe], tolerance) for probe in truth.values]
     first = min((one for one in differing if one is not None), key=lambda one: one.step, default=None)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +24,8 @@ from engine.write import write_model
 _PREFIX = "loopscope probe "
 _PACKAGES = {"openvino": "openvino", "onnx": "onnxruntime"}
 """The runtime of each dialect."""
+_LOOK_AGAIN = 0.1
+"""Seconds after which it is asked again whether a runtime is still waited for."""
 _CALLED = {"openvino": "OpenVINO", "onnx": "ONNX Runtime"}
 
 
@@ -39,15 +43,29 @@ class Truth:
     """Why the runtime does not give those; empty where it does."""
 
 
+def never() -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long another runtime is waited for."""
+
+    seconds: float
+    """Each time that it runs."""
+    stopped: Callable[[], bool] = never
+    """Nobody waits for it any more."""
+
+
 def runtime_of(model: Model) -> str:
     """The name of the runtime that a model belongs to; empty where it is not installed."""
     return _CALLED[model.dialect] if importlib.util.find_spec(_PACKAGES[model.dialect]) is not None else ""
 
 
-def ask(debugger: Debugger, inputs: Sequence[np.ndarray], probes: Sequence[Probe], seconds: float, document: bytes) -> Truth:
-    """Runs the model of a debugger as it is, then with its insides as outputs, each within so many seconds.
+def ask(debugger: Debugger, inputs: Sequence[np.ndarray], probes: Sequence[Probe], patience: Patience, document: bytes) -> Truth:
+    """Runs the model of a debugger as it is, then with its insides as outputs.
 
-    ``EngineError`` when the runtime is not installed, cannot run the model, or takes longer.
+    ``EngineError`` when the runtime is not installed, cannot run the model, or is no longer waited for.
     """
     model = debugger.model
     package = _PACKAGES[model.dialect]
@@ -58,15 +76,17 @@ def ask(debugger: Debugger, inputs: Sequence[np.ndarray], probes: Sequence[Probe
         arrays = {str(number): array for number, array in enumerate(inputs)}
         np.savez(folder / "inputs.npz", allow_pickle=False, **arrays)
         plain = _plain(model, folder, document)
-        runtime, given = _run(model, folder, plain, seconds)
+        runtime, given = _run(model, folder, plain, patience)
         named = list(given.values())
         if not probes:
             return Truth(runtime, tuple(named), {}, "")
         insides = folder / f"insides{plain.suffix}"
         order = _probed(debugger, probes, plain, insides)
         try:
-            _, given = _run(model, folder, insides, seconds)
+            _, given = _run(model, folder, insides, patience)
         except EngineError as error:
+            if patience.stopped():
+                raise
             return Truth(runtime, tuple(named), {}, str(error))
         values = {probe: given[f"{_PREFIX}{number}"] for number, probe in enumerate(order) if f"{_PREFIX}{number}" in given}
         return Truth(runtime, tuple(named), values, "")
@@ -93,21 +113,35 @@ def _probed(debugger: Debugger, probes: Sequence[Probe], plain: Path, target: Pa
     return order
 
 
-def _run(model: Model, folder: Path, file: Path, seconds: float) -> tuple[str, dict[str, np.ndarray]]:
+def _run(model: Model, folder: Path, file: Path, patience: Patience) -> tuple[str, dict[str, np.ndarray]]:
     """Name and version of the runtime, and its outputs by name, in their order."""
     called, outputs = _CALLED[model.dialect], folder / "outputs.npz"
     outputs.unlink(missing_ok=True)
     process = Path(__file__).with_name(f"{_PACKAGES[model.dialect]}_process.py")
     # -P: the folder of the process's file holds modules that are called like the packages it needs.
     command = [sys.executable, "-P", str(process), str(folder / "inputs.npz"), str(file), str(outputs)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=seconds, stdin=subprocess.DEVNULL)
-    except subprocess.TimeoutExpired:
-        raise EngineError(f"{called} did not run the model within {seconds:g} seconds") from None
-    if done.returncode != 0 or not outputs.exists():
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
-        reason = shorten(without_places(lines[-1]), 400) if done.returncode > 0 and lines else "it crashed"
+    code, said, complained = _waited(command, patience, called)
+    if code != 0 or not outputs.exists():
+        lines = [line for line in complained.splitlines() if line.strip()]
+        reason = shorten(without_places(lines[-1]), 400) if code > 0 and lines else "it crashed"
         raise EngineError(f"{called} does not run the model: {reason}")
     with np.load(outputs, allow_pickle=False) as stored:
         given = {str(name): stored[str(number)] for number, name in enumerate(stored["names"])}
-    return done.stdout.splitlines()[-1], given
+    return said.splitlines()[-1], given
+
+
+def _waited(command: Sequence[str], patience: Patience, called: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a process; one that nobody waits for any more is ended."""
+    until, given, asked = time.monotonic() + patience.seconds, subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(command, text=True, errors="replace", stdin=asked, stdout=given, stderr=given) as process:
+        try:
+            while True:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    said, complained = process.communicate(timeout=_LOOK_AGAIN)
+                    return process.returncode, said, complained
+                if patience.stopped():
+                    raise EngineError(f"{called} was stopped before it had run the model")
+                if time.monotonic() > until:
+                    raise EngineError(f"{called} did not run the model within {patience.seconds:g} seconds")
+        finally:
+            process.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -181,3 +182,16 @@ def test_what_cannot_be_compared_says_why(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(engine.EngineError, match="install openvino: pip install openvino"):
         against(debugger, feed)
+
+
+def test_nobody_has_to_wait_for_another_runtime() -> None:
+    debugger = finished(nest(), [np.float32([1, 2])])
+    looks: list[float] = []
+
+    def stopped() -> bool:
+        looks.append(time.monotonic())
+        return len(looks) > 1
+
+    with pytest.raises(engine.EngineError, match="OpenVINO was stopped before it had run the model"):
+        against(debugger, [np.float32([1, 2])], stopped=stopped)
+    assert looks[1] - looks[0] < 5
