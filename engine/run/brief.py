@@ -33,15 +33,15 @@ _Key = tuple[bool, int, int]
 
 def is_brief(iterations: int, executions: int) -> bool:
     """Whether a loop of so many iterations at most, in one that has so many at most, is worth while."""
-    return iterations <= _MOST_ITERATIONS and executions >= _FEWEST_EXECUTIONS
+    return 0 < iterations <= _MOST_ITERATIONS and executions >= _FEWEST_EXECUTIONS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Known:
     """The executions that had an iteration so far."""
 
-    of: tuple[int, int]
-    """How many have ended, those without an iteration too, and how many have begun."""
+    of: tuple[int, int, int]
+    """How many have ended, those without an iteration too; how many have begun; and every how many one is kept."""
     starts: np.ndarray
     """The first row of each that has ended, and of the one after."""
     given: Mapping[int, np.ndarray] | None
@@ -113,7 +113,7 @@ class Brief:
 
     @property
     def _known(self) -> _Known:
-        now = len(self.counts), self.entering.begun
+        now = len(self.counts), self.entering.begun, self.entering.stride
         if self._seen is None or self._seen.of != now:
             counts = np.array(self.counts[self.first_execution :], np.int64)
             starts = self.first_row + np.concatenate([[0], np.cumsum(counts[counts > 0])])

@@ -18,7 +18,7 @@ def asked_once(program: Program, loop: LoopRegion | None) -> set[int]:
         read.update(one.result for one in (*loop.carried, *loop.outputs))
     once: set[int] = set()
     for slot in questions:
-        while read[slot] == 1 and (number := program.producer.get(slot)) is not None:
+        while read[slot] == 1 and (number := program.producer.get(slot)) is not None and program.instructions[number].region is None:
             once.add(slot)
             if program.instructions[number].symbol != "{0}":
                 break

@@ -122,6 +122,7 @@ def test_it_takes_less_memory_than_a_value_for_each_iteration():
         pytest.param(nest(grown, brief._MOST_ITERATIONS + 1), id="too long to compute again while it is open"),
         pytest.param(nest(grown, outer_trips=8), id="few executions"),
         pytest.param(nest(grown, given=False), id="a trip count that is computed"),
+        pytest.param(nest(grown, -1, until=6.0), id="no trip count"),
     ],
 )
 def test_other_loops_record_a_value_for_each_iteration(model):
@@ -160,6 +161,19 @@ def test_a_small_budget_keeps_what_some_executions_begin_with():
     for outer in (0, 1, 7, 200, 399):
         place = f"main/outer[{outer}]/body/inner[31]/body/new"
         assert same_bits(debugger.value(place), whole.value(place)), place
+
+
+def test_what_is_dropped_after_somebody_has_looked_is_computed_again():
+    model = nest(grown, 50, 400)
+    debugger, whole = run(model), run(model)
+    places = [f"main/outer[{outer}]/body/inner[{inner}]/body/value" for outer in (0, 1, 5, 17, 20, 33, 129, 399) for inner in (0, 9, 49)]
+    ledger = debugger.machine.ledger
+    for most in (ledger.bytes, ledger.bytes // 2, ledger.bytes // 8):
+        ledger.record = engine.Record(budget_bytes=most)
+        ledger.pack()
+        assert ledger.bytes <= most
+        for place in places:
+            assert same_bits(debugger.value(place), whole.value(place)), place
 
 
 @settings(max_examples=40, deadline=None, phases=WITHOUT_SHRINKING, suppress_health_check=list(HealthCheck))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import engine
+from engine import build
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
 
 RECORDS = [engine.Record(), engine.Record(everything=True), engine.Record(everything=True, budget_bytes=400)]
@@ -201,3 +202,25 @@ def test_an_iteration_number_that_nothing_reads_is_known_wherever_a_run_stops(st
     if stop == "at a limit":
         debugger.run()
         assert debugger.value("main/loop[39]/body/number") == 39
+
+
+@pytest.mark.parametrize("stop", ["at a limit", "at a failure"])
+def test_a_run_stops_after_an_if_that_only_another_asks(stop):
+    """What the one gives has a local variable of its own."""
+    graph = build.Graph("asked once")
+    x = graph.parameter("x", "i64", [])
+
+    def body(number, value):
+        asked = build.cond(value < 50, lambda: number < 100, lambda: number < 60)
+        _, more = build.while_loop(lambda i, v: i < 5, lambda i, v: (i + 1, v + 1), [graph.constant(0), value])
+        return number + 1, build.cond(asked, lambda: 1000 // (30 - number) + more, lambda: value)
+
+    _, last = build.while_loop(lambda number, value: number < 40, body, [graph.constant(0), x])
+    limits = engine.Limits(iterations=99) if stop == "at a limit" else engine.Limits()
+    debugger, stepped = (engine.Debugger(graph.model(last), [np.int64(0)], limits=limits) for _ in range(2))
+    debugger.run()
+    assert debugger.state == {"at a limit": "limit", "at a failure": "failed"}[stop]
+    while stepped.state == "paused":
+        stepped.step()
+    assert debugger.cursor.address == stepped.cursor.address
+    assert list(debugger.control_flow) == list(stepped.control_flow)
