@@ -9,7 +9,7 @@ from engine.check.order import upstream
 from engine.check.rule import Finding, Rule
 from engine.check.subject import Region, Subject
 from engine.errors import listed
-from engine.ir.model import LayerId, OutputMap
+from engine.ir.model import LayerId, OutputMap, Source
 from engine.ir.shape import static
 
 
@@ -55,11 +55,8 @@ def unchanged_last_value(subject: Subject) -> Iterator[Finding]:
         the same with output 4 as the last value and output 5 joined, or with 0 added to Parameter 2
     """
     for region in subject.iterating:
-        outputs: dict[LayerId, list[OutputMap]] = {}
-        for entry in sorted(region.body.outputs, key=lambda one: one.external):
-            if entry.external != -1:
-                outputs.setdefault(entry.internal, []).append(entry)
-        for result, entries in outputs.items():
+        for result, made in _outputs(region).items():
+            entries = [entry for _, entry in made]
             if len(entries) > 1 and entries[-1].axis is None and _is_unchanged(region, result):
                 name = region.body.graph.by_id[result].name
                 yield Finding(
@@ -69,6 +66,44 @@ def unchanged_last_value(subject: Subject) -> Iterator[Finding]:
                     expected="the last value before the others, a Result of its own for it, or a computation in between",
                     advice="It runs here; for OpenVINO take the value that entered the loop in place of its last value.",
                 )
+
+
+def half_used_result(subject: Subject) -> Iterator[Finding]:
+    """Of several outputs that a Loop or TensorIterator makes of one Result, some are used and others are not.
+
+    What it does:
+        Looks for Results of bodies that make several outputs, of which some have edges and others have none, and that do not go back.
+    Why it matters:
+        OpenVINO drops an output that nobody uses together with its Result: it refuses the model, dies, or gives other outputs in place
+        of those that are used.
+    Example that fails:
+        outputs 4 (the last value) and 5 (joined) of Result 8, and edges from output 5 only
+    Example that passes:
+        edges from both outputs, or a Result of its own for each
+    """
+    for region in subject.iterating if subject.is_openvino else ():
+        consumers, back = region.place.graph.consumers, {edge.from_layer for edge in region.body.back_edges}
+        for result, made in _outputs(region).items():
+            unused = [entry.external for index, entry in made if Source(region.node.id, index) not in consumers]
+            if 0 < len(unused) < len(made) and result not in back:
+                name, numbers = region.body.graph.by_id[result].name, ", ".join(map(str, unused))
+                yield Finding(
+                    subject.where(region.place, region.node, f"output {unused[0]}"),
+                    f"Nobody uses output {numbers}, but others of the same Result {name}: OpenVINO's CPU drops it, and fails or errs.",
+                    found=f"outputs {', '.join(str(entry.external) for _, entry in made)} from {name}, and no edge from {numbers}",
+                    expected="edges from all of them, or a Result of its own for each",
+                    advice="It does no harm here; remove the output that nobody uses.",
+                )
+
+
+def _outputs(region: Region) -> dict[LayerId, list[tuple[int, OutputMap]]]:
+    """By Result the outputs that it makes, in order, each with its place among the node's outputs; those without a port are left out."""
+    made: dict[LayerId, list[tuple[int, OutputMap]]] = {}
+    entries = sorted((entry for entry in region.body.outputs if entry.external != -1), key=lambda one: one.external)
+    for index, entry in enumerate(entries):
+        if entry.internal in region.body.graph.by_id and index < len(region.node.outputs):
+            made.setdefault(entry.internal, []).append((index, entry))
+    return made
 
 
 def _is_unchanged(region: Region, result: LayerId) -> bool:
@@ -84,4 +119,5 @@ def _is_unchanged(region: Region, result: LayerId) -> bool:
 RULES = (
     Rule("LS915", "idle-slices", Severity.WARNING, idle_slices),
     Rule("LS916", "unchanged-last-value", Severity.WARNING, unchanged_last_value),
+    Rule("LS917", "half-used-result", Severity.WARNING, half_used_result),
 )

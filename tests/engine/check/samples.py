@@ -262,4 +262,5 @@ SAMPLES: dict[str, Sample | OnnxSample] = {
     "LS916": _sample(
         "loop", (_LAST, _LAST.replace('"4"', '"5"')), (_JOIN, _JOIN.replace('port_id="5"', 'port_id="4"')), (_LAST_EDGE, _edge(2, 0, 8, 0))
     ),
+    "LS917": _sample("loop", (_BACK, ""), (result(5, "last", f32(1, 3)), ""), (_edge(4, 4, 5, 0), "")),
 }

@@ -50,12 +50,15 @@ _ONE = constant(7, "one", "f32", 12, F32)
 _TIMES = layer(5, "times", "Multiply", "", (f32(1, 3), F32), (f32(1, 3),))
 _SWAPPED = ((_LOOP_LAST, _LOOP_LAST.replace('"4"', '"5"')), (_LOOP_JOIN, _LOOP_JOIN.replace('port_id="5"', 'port_id="4"')))
 _UNCHANGED = ((_LOOP_NEXT, _edge(2, 0, 8, 0)),)
+_WITHOUT_LAST = ((result(5, "last", f32(1, 3)), ""), (_edge(4, 4, 5, 0), ""))
+_NO_WAY_BACK = ('<edge from-layer="8" to-layer="2"/>', "")
 
 DIFFERS: dict[str, tuple[str, Edits, str]] = {
     "the part before": ("iterator", _delayed([], (0, 0, 3, 0)), "LS906"),
     "the part before, by way of other shapes": ("iterator", _delayed(_VIEW[0], *_VIEW[1:]), "LS906"),
     "parts that are only counted": ("iterator", ((_BOTH_READ, _edge(1, 0, 2, 0) + _edge(1, 0, 2, 1)),), "LS915"),
     "parts that nothing needs": ("iterator", ((_FROM_NEXT, _edge(1, 0, 3, 0)),), "LS915"),
+    "the last value, which nobody uses, and all joined": ("loop", (_NO_WAY_BACK, *_WITHOUT_LAST), "LS917"),
     "joined, then the last value of what does not change": ("loop", (*_SWAPPED, *_UNCHANGED), "LS916"),
 }
 AGREES: dict[str, tuple[str, Edits]] = {
@@ -64,6 +67,8 @@ AGREES: dict[str, tuple[str, Edits]] = {
         "iterator",
         (*_delayed([], (0, 0, 3, 0)), (_edge(1, 0, 2, 1), _edge(0, 0, 2, 1))),
     ),
+    "the last value, which nobody uses, all joined, and the next iteration": ("loop", _WITHOUT_LAST),
+    "the last value, and all joined": ("loop", (_NO_WAY_BACK,)),
     "the last value of what does not change, then joined": ("loop", _UNCHANGED),
     "joined, then the last value of what changes": ("loop", _SWAPPED),
 }
@@ -87,18 +92,18 @@ def _openvinos(file: str) -> list[np.ndarray]:
 
 
 def _outcome(file: Path) -> list[np.ndarray] | None:
-    """OpenVINO's outputs, from a process of its own: None where that dies."""
+    """OpenVINO's outputs, from a process of its own: None where that dies, or OpenVINO refuses the model."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         try:
             return pool.submit(_openvinos, str(file)).result()
-        except BrokenProcessPool:
+        except (BrokenProcessPool, RuntimeError):
             return None
 
 
 def _ours_and_theirs(file: Path) -> tuple[list[str], list[list], list[list] | None]:
     model = engine.read_model(file)
     codes = [one.code for one in check(model, CATALOGUE).diagnostics if one.code.startswith("LS9")]
-    theirs = _outcome(file) if "LS916" in codes else _openvinos(str(file))
+    theirs = _outcome(file) if {"LS916", "LS917"} & set(codes) else _openvinos(str(file))
     return codes, [one.tolist() for one in engine.run(model, _INPUTS).outputs], theirs and [one.tolist() for one in theirs]
 
 
