@@ -57,7 +57,7 @@ def show(session: Session) -> None:
     values = debugger.watches.values()
     for number, expression in debugger.watches.items():
         found = values[number]
-        detail = found if isinstance(found, str) else f"= {value_preview(found)}"
+        detail = markup.text(f"· {found}") if isinstance(found, str) else f'<span class="mono">= {markup.text(value_preview(found))}</span>'
         _row(expression, detail, f"watch_remove_{number}", pausing.remove_watch, number, _change_watch)
     _tell(pausing.beyond_watches(debugger))
     with st.form("watch_form", border=False):
@@ -90,7 +90,7 @@ def _switch(session: Session, one: Breakpoint) -> None:
 def _row(words: str, detail: str, key: str, remove: Callable[[int], None], number: int, change: Callable[[int], None] | None) -> None:
     text, pen, cross = st.columns([7, 0.8, 0.8], vertical_alignment="center", gap="small")
     with text:
-        markup.show(f'<span class="mono">{markup.text(words)}</span> <span class="quiet mono">{markup.text(detail or "")}</span>')
+        markup.show(f'<span class="mono">{markup.text(words)}</span> <span class="quiet">{detail}</span>')
     if change is not None:
         pen.button("​", key=f"{key}_change", icon=":material/edit:", type="tertiary", on_click=change, args=(number,), help="Change")
     cross.button("​", key=key, icon=":material/close:", type="tertiary", on_click=remove, args=(number,), help="Remove")
