@@ -53,6 +53,8 @@ def main() -> int:
             readme(browser, url)
         if not wanted or "what-if" in wanted:
             what_if(browser, url)
+        if not wanted or "compare" in wanted:
+            compare(browser, url)
         browser.close()
     return 0
 
@@ -125,6 +127,21 @@ def what_if(browser: Browser, url: str) -> None:
     page.wait_for_timeout(1500)
     picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
     save(picture.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE), PICTURES / "what-if-light.png")
+    page.close()
+
+
+def compare(browser: Browser, url: str) -> None:
+    """The first value that is another one in OpenVINO, and the moment at which it is there."""
+    page = opened(browser, url, "model=sample:swap&step=9999&lens=compare", "light", (1440, 860))
+    page.locator(".st-key-compare_with").click()
+    page.get_by_text("the same run in OpenVINO").click()
+    page.locator(".st-key-compare_run button").click()
+    page.locator(".st-key-against .line").click(timeout=60_000)
+    page.locator(".crumbs").get_by_text("iteration 2 of 3").wait_for()
+    page.mouse.move(5, 5)
+    page.wait_for_timeout(1500)
+    picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    save(picture.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE), PICTURES / "compare-light.png")
     page.close()
 
 
