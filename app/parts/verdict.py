@@ -89,6 +89,8 @@ def _of_run(model: Model, debugger: engine.Debugger) -> list[str]:
         return [f"<b>It stopped{markup.text(place)}:</b> {markup.text(debugger.failure, _LONGEST)}"]
     if debugger.cursor.kind != "finished":
         return []
+    if not model.outputs:
+        return ["The model has no outputs."]
     outputs = zip(model.outputs, debugger.result.outputs, strict=True)
     told = " · ".join(f"{short_name(next(iter(one.names), one.name))} = {value_preview(array)}" for one, array in outputs)
     return [f'<b>Result</b> <span class="mono">{markup.text(told, 400)}</span>']

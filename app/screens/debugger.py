@@ -28,7 +28,8 @@ def _panel(session: Session) -> None:
     found = len(session.opened.report.errors) + len(session.opened.report.warnings)
     titles = {"Problems": f"Problems {found}" if found else "Problems"}
     offered = [name for name in PANEL.options if name != "Lesson" or session.opened.sample]
-    PANEL.begin(PANEL.options[0] if session.opened.report.ok else "Problems", offered)
+    to_look_at = session.opened.report.ok and session.opened.model.graph.nodes
+    PANEL.begin(PANEL.options[0] if to_look_at else "Problems", offered)
     panel = st.segmented_control(
         "Panel",
         offered,

@@ -98,6 +98,12 @@ def test_a_problem_names_the_file_that_was_uploaded(opened: Visit) -> None:
     assert not any(button.key == "header_made_up" for button in app.button)
 
 
+def test_a_model_without_anything_in_it_says_so(opened: Visit) -> None:
+    app = upload(opened(), {"hollow.xml": b'<net name="hollow" version="11"><layers/></net>'})
+    assert app.segmented_control("debugger_panel").value == "Problems"
+    assert any("The model has no outputs." in text for text in _texts(app))
+
+
 def test_remarks_are_no_problems_to_be_counted(opened: Visit) -> None:
     app = upload(opened(), IR)
     assert app.session_state["loopscope"].opened.report.infos
