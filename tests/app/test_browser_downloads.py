@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from math import ceil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from lxml import etree
 from playwright.sync_api import Page, expect
@@ -14,6 +16,14 @@ from playwright.sync_api import Page, expect
 from tests.app.browsing import LONG, open_sample, place
 
 pytestmark = pytest.mark.browser
+READ: dict[str, Callable[[Path], str]] = {
+    ".csv": lambda file: str(pd.read_csv(file, dtype=str).set_index("address").loc["main/while_not_one", "value"]),
+    ".parquet": lambda file: str(pd.read_parquet(file).set_index("address").loc["main/while_not_one", "value"]),
+    ".json": lambda file: str(
+        next(one["value"] for one in json.loads(file.read_text())["values"] if one["address"] == "main/while_not_one")
+    ),
+}
+"""How often the loop ran, as each format tells it."""
 LIGHT, DARK = "#fbfcfe", "#101217"
 PRINTED = """() => {
   const sheet = document.querySelector("iframe[data-print]").contentDocument;
@@ -77,6 +87,10 @@ def test_values_code_and_traces_are_files_called_after_the_model(page: Page, ser
     assert trace.name == "collatz.npz"
     with np.load(trace) as values:
         assert values["main/while_not_one"] == 7
+    for ending, steps in READ.items():
+        page.get_by_role("radio", name=ending).click()
+        table = saved(page, page.get_by_role("button", name=f"Download {ending}").click, tmp_path)
+        assert (table.name, steps(table)) == (f"collatz{ending}", "7")
     page.get_by_role("radio", name="Inspect").click()
     page.get_by_role("button", name="Take away").click()
     value = saved(page, lambda: page.get_by_role("button", name="Download .npy").click(), tmp_path)
