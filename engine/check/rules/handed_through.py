@@ -17,7 +17,8 @@ def idle_slices(subject: Subject) -> Iterator[Finding]:
     """Nothing that a TensorIterator's body gives is computed from its sliced inputs.
 
     What it does:
-        Looks for TensorIterators none of whose sliced inputs reaches a Result of the body, directly or by way of other layers.
+        Looks for TensorIterators none of whose sliced inputs reaches a Result of the body, directly or by way of other layers. Results
+        do not count that only make outputs that nobody uses.
     Why it matters:
         The number of iterations is that of the parts. OpenVINO's CPU drops inputs that nothing uses, and runs one iteration.
     Example that fails:
@@ -30,7 +31,7 @@ def idle_slices(subject: Subject) -> Iterator[Finding]:
         parts = {entry.internal for entry in region.body.inputs if entry.axis is not None}
         if not parts or subject.trips(region) == static(1):
             continue
-        if not any(parts & upstream(graph, result.id) for result in graph.results):
+        if not any(parts & upstream(graph, result) for result in _needed(region)):
             names = listed([graph.by_id[layer].name for layer in sorted(parts) if layer in graph.by_id])
             yield Finding(
                 subject.where(region.place, region.node),
@@ -39,6 +40,15 @@ def idle_slices(subject: Subject) -> Iterator[Finding]:
                 expected="a Result that a sliced input reaches, or a Loop with a trip count",
                 advice="Here it runs an iteration for each part.",
             )
+
+
+def _needed(region: Region) -> Iterator[LayerId]:
+    """The Results of a body without those that only make outputs that nobody uses."""
+    made, back = _outputs(region), {edge.from_layer for edge in region.body.back_edges}
+    for result in region.body.graph.results:
+        sources = [Source(region.node.id, index) for index, _ in made.get(result.id, ())]
+        if result.id in back or not sources or any(source in region.place.graph.consumers for source in sources):
+            yield result.id
 
 
 def unchanged_last_value(subject: Subject) -> Iterator[Finding]:

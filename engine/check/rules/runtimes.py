@@ -247,28 +247,28 @@ def nested_tensor_iterator(subject: Subject) -> Iterator[Finding]:
 
 
 def input_used_twice(subject: Subject) -> Iterator[Finding]:
-    """One input of an If feeds two Parameters of a branch.
+    """One input of a Loop, TensorIterator or If feeds two Parameters of a body.
 
     What it does:
-        Counts how often each input is taken by the port map of each branch.
+        Counts how often each input is taken by the port map of each body.
     Why it matters:
-        OpenVINO's CPU gives garbage to the second Parameter.
+        OpenVINO's CPU gives garbage to the second Parameter, or to what is sliced from the input.
     Example that fails:
         two <input external_port_id="1" .../> in then_port_map
     Example that passes:
-        one <input external_port_id="1" .../> and two edges inside the branch
+        one <input external_port_id="1" .../> and two edges inside the branch; or two ports, with an edge to each
     """
-    for place, node in subject.ifs:
-        for body in node.bodies:
-            for external, count in Counter(entry.external for entry in body.inputs if entry.external != -1).items():
-                if count > 1:
-                    yield Finding(
-                        subject.where(place, node, f"input {external}"),
-                        f"Input {external} feeds {count} Parameters of the {body.name} branch: OpenVINO's CPU gets the second one wrong.",
-                        found=f"{count} entries with external_port_id {external}",
-                        expected="one Parameter",
-                        advice="Here each of them gets the value; use one Parameter for OpenVINO.",
-                    )
+    for region in subject.regions if subject.is_openvino else ():
+        fed = {(entry.external, entry.internal) for entry in region.body.inputs if entry.external != -1}
+        for external, count in sorted(Counter(external for external, _ in fed).items()):
+            if count > 1:
+                yield Finding(
+                    subject.where(region.place, region.node, f"input {external}"),
+                    f"Input {external} feeds {count} Parameters of the {region.part}: OpenVINO's CPU gets the second one wrong.",
+                    found=f"{count} Parameters with external_port_id {external}",
+                    expected="one Parameter, or a port for each",
+                    advice="Here each of them gets the value; use one Parameter or another port for OpenVINO.",
+                )
 
 
 def stops_early(subject: Subject) -> Iterator[Finding]:

@@ -15,11 +15,12 @@ import engine
 from engine import build
 from engine.check.check import check
 from engine.ops.catalogue import CATALOGUE
-from tests.engine.check.documents import BASES, F32, I64, WEIGHTS, constant, f32, layer, result
+from tests.engine.check.documents import BASES, F32, I64, WEIGHTS, constant, f32, layer, parameter, result
 
 _INPUTS = [np.arange(1, 13, dtype=np.float32).reshape(4, 3), np.full((1, 3), 0.5, np.float32)]
 _FROM_NEXT = '<edge from-layer="2" from-port="2" to-layer="3" to-port="0"/>'
 _JOIN = '<output axis="0" external_port_id="3" internal_layer_id="3" start="0" end="-1" stride="1" part_size="1"/>'
+_PORT = '<port id="3" precision="FP32"><dim>4</dim><dim>3</dim></port>'
 _CARRIED = result(3, "carried", f32(1, 3))
 _BOTH_READ = """<edge from-layer="0" from-port="0" to-layer="2" to-port="0"/>
 <edge from-layer="1" from-port="0" to-layer="2" to-port="1"/>"""
@@ -57,6 +58,25 @@ DIFFERS: dict[str, tuple[str, Edits, str]] = {
     "the part before": ("iterator", _delayed([], (0, 0, 3, 0)), "LS906"),
     "the part before, by way of other shapes": ("iterator", _delayed(_VIEW[0], *_VIEW[1:]), "LS906"),
     "parts that are only counted": ("iterator", ((_BOTH_READ, _edge(1, 0, 2, 0) + _edge(1, 0, 2, 1)),), "LS915"),
+    "parts that only an unused output needs": (
+        "iterator",
+        (
+            (_FROM_NEXT, _edge(1, 0, 3, 0) + _edge(2, 2, 9, 0)),
+            (_CARRIED, _CARRIED + result(9, "unused", f32(1, 3))),
+            (_JOIN, _JOIN + _JOIN.replace('port_id="3"', 'port_id="4"').replace('layer_id="3"', 'layer_id="9"')),
+            (_PORT, _PORT + _PORT.replace('id="3"', 'id="4"')),
+        ),
+        "LS915",
+    ),
+    "one input for two Parameters": (
+        "iterator",
+        (
+            (_CARRIED, _CARRIED + parameter(9, "again", "1,3", f32(1, 3))),
+            (_JOIN, _JOIN + '<input external_port_id="1" internal_layer_id="9"/>'),
+            (_edge(1, 0, 2, 1), _edge(9, 0, 2, 1)),
+        ),
+        "LS908",
+    ),
     "parts that nothing needs": ("iterator", ((_FROM_NEXT, _edge(1, 0, 3, 0)),), "LS915"),
     "the last value, which nobody uses, and all joined": ("loop", (_NO_WAY_BACK, *_WITHOUT_LAST), "LS917"),
     "joined, then the last value of what does not change": ("loop", (*_SWAPPED, *_UNCHANGED), "LS916"),
