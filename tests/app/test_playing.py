@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import engine
-from app.canvas.event import MOST_MOVES, Move, Report, read_moves, read_report
+from app.canvas.event import MOST_WORDS, Move, Report, read_moves, read_report
 from app.opened import open_sample
 from app.playing import LONGEST_SCOUT, run_of
 from app.session import Session
@@ -40,7 +40,7 @@ GOOD = {"name": "over", "count": 7, "start": 3}
         ([GOOD | {"start": None}, GOOD | {"count": 8}], (Move("over", 7, None), Move("over", 8, 3))),
         ([GOOD | {"start": -1}], (Move("over", 7, None),)),
         ([GOOD | {"count": "7"}, GOOD | {"count": True}, GOOD | {"name": 1}, None, 3], ()),
-        ([GOOD] * 10_000, (Move("over", 7, 3),) * MOST_MOVES),
+        ([GOOD] * 10_000, (Move("over", 7, 3),) * MOST_WORDS),
         ("over", ()),
         (None, ()),
     ],
