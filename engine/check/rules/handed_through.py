@@ -106,6 +106,31 @@ def half_used_result(subject: Subject) -> Iterator[Finding]:
                 )
 
 
+def condition_that_nobody_reads(subject: Subject) -> Iterator[Finding]:
+    """The condition of an If is handed to Parameters of its branches, and nothing reads them.
+
+    What it does:
+        Looks for port map entries of branches that take input 0, the condition, to Parameters without edges.
+    Why it matters:
+        OpenVINO drops what nobody reads, here with the condition itself: its CPU always runs the else branch.
+    Example that fails:
+        <input external_port_id="0" internal_layer_id="5"/> in then_port_map, and no edge from layer 5 of the branch
+    Example that passes:
+        the same without the entry, or with an edge from layer 5
+    """
+    for place, node in subject.ifs if subject.is_openvino else ():
+        taken = [(body, entry.internal) for body in node.bodies for entry in body.inputs if entry.external == 0]
+        if taken and not any(Source(layer, 0) in body.graph.consumers for body, layer in taken):
+            names = listed([body.graph.by_id[layer].name for body, layer in taken if layer in body.graph.by_id])
+            yield Finding(
+                subject.where(place, node, "input 0"),
+                f"The condition is also handed to {names}, which nothing reads: OpenVINO's CPU drops it, and always runs the else branch.",
+                found=f"an entry with external_port_id 0, and no edge from {names}",
+                expected="no such entry, or a branch that reads it",
+                advice="It does no harm here; remove the entry and the Parameter.",
+            )
+
+
 def _outputs(region: Region) -> dict[LayerId, list[tuple[int, OutputMap]]]:
     """By Result the outputs that it makes, in order, each with its place among the node's outputs; those without a port are left out."""
     made: dict[LayerId, list[tuple[int, OutputMap]]] = {}
@@ -130,4 +155,5 @@ RULES = (
     Rule("LS915", "idle-slices", Severity.WARNING, idle_slices),
     Rule("LS916", "unchanged-last-value", Severity.WARNING, unchanged_last_value),
     Rule("LS917", "half-used-result", Severity.WARNING, half_used_result),
+    Rule("LS918", "condition-that-nobody-reads", Severity.WARNING, condition_that_nobody_reads),
 )

@@ -263,4 +263,9 @@ SAMPLES: dict[str, Sample | OnnxSample] = {
         "loop", (_LAST, _LAST.replace('"4"', '"5"')), (_JOIN, _JOIN.replace('port_id="5"', 'port_id="4"')), (_LAST_EDGE, _edge(2, 0, 8, 0))
     ),
     "LS917": _sample("loop", (_BACK, ""), (result(5, "last", f32(1, 3)), ""), (_edge(4, 4, 5, 0), "")),
+    "LS918": _sample(
+        "branch",
+        (_THEN_MAP, _THEN_MAP + '\n<input external_port_id="0" internal_layer_id="7"/>'),
+        _after(_THEN_X, parameter(7, "condition", "", BOOL, "boolean")),
+    ),
 }

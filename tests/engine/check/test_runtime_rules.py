@@ -15,7 +15,7 @@ import engine
 from engine import build
 from engine.check.check import check
 from engine.ops.catalogue import CATALOGUE
-from tests.engine.check.documents import BASES, F32, I64, WEIGHTS, constant, f32, layer, parameter, result
+from tests.engine.check.documents import BASES, BOOL, F32, I64, WEIGHTS, constant, f32, layer, parameter, result
 
 _INPUTS = [np.arange(1, 13, dtype=np.float32).reshape(4, 3), np.full((1, 3), 0.5, np.float32)]
 _FROM_NEXT = '<edge from-layer="2" from-port="2" to-layer="3" to-port="0"/>'
@@ -153,3 +153,31 @@ def test_the_iteration_number_as_a_state(tmp_path: Path) -> None:
     request = ov.Core().compile_model(tmp_path / "model.xml", "CPU").create_infer_request()
     request.infer([np.array(7, np.int64)])
     assert request.get_output_tensor(0).data != 7012
+
+
+_THEN_X = parameter(0, "then_x", "3", f32(3))
+_THEN_MAP = """<then_port_map>
+<input external_port_id="1" internal_layer_id="0"/>"""
+_TAKEN = (
+    (_THEN_MAP, _THEN_MAP + '<input external_port_id="0" internal_layer_id="7"/>'),
+    (_THEN_X, _THEN_X + parameter(7, "condition", "", BOOL, "boolean")),
+)
+_READ = (
+    (result(2, "then_y", f32(3)), result(2, "then_y", f32(3)) + layer(8, "chosen", "Select", "", (BOOL, f32(3), f32(3)), (f32(3),))),
+    (_edge(1, 2, 2, 0), "".join([_edge(7, 0, 8, 0), _edge(1, 2, 8, 1), _edge(0, 0, 8, 2), _edge(8, 3, 2, 0)])),
+)
+
+
+@pytest.mark.parametrize(("edits", "code"), [((), ""), (_TAKEN, "LS918"), ((*_TAKEN, *_READ), "")], ids=["not taken", "unread", "read"])
+def test_a_condition_that_a_branch_takes(edits: Edits, code: str, tmp_path: Path) -> None:
+    file = _written(tmp_path, "branch", edits)
+    model = engine.read_model(file)
+    assert [one.code for one in check(model, CATALOGUE).diagnostics if one.code.startswith("LS9")] == ([code] if code else [])
+    compiled = ov.Core().compile_model(file, "CPU")
+    alike = []
+    for condition in (True, False):
+        inputs = [np.array(condition), np.array([1, 2, 3], np.float32)]
+        request = compiled.create_infer_request()
+        request.infer(inputs)
+        alike.append(request.get_output_tensor(0).data.tolist() == engine.run(model, inputs).outputs[0].tolist())
+    assert all(alike) is not bool(code)
