@@ -169,35 +169,53 @@ class _Planner:
         call = self._keeping(program, graph, node, operation, keywords) or kernel
         several, broadcasts = operation.outputs != 1, len(inputs) > 1 and _broadcasts(operation)
         into = None if operation.into is None else partial(operation.into, **keywords)
-        made = Instruction(node, label, title, inputs, outputs, call, several, symbol, broadcasts, state, float_symbol=of_floats)
-        return replace(made, into=into, moves=operation.moves, kernel=kernel)
+        return Instruction(
+            node,
+            label,
+            title,
+            inputs,
+            outputs,
+            call,
+            several,
+            symbol,
+            broadcasts,
+            state,
+            float_symbol=of_floats,
+            into=into,
+            moves=operation.moves,
+            kernel=kernel,
+        )
 
     def _keeping(
         self, program: Program, graph: Graph, node: Node, operation: Operation, keywords: Mapping[str, Any]
     ) -> Callable[..., Any] | None:
         """For inputs that are constants, a kernel that keeps what it makes of them, within a bound for all; None for others."""
-        inputs = [self._constant(program, graph, source) for source in graph.sources[node.id]]
+        sources = graph.sources[node.id]
         of_ours = not operation.opset and not operation.stateful
-        if operation.kernel is not None and of_ours and inputs and all(known is not None for known in inputs):
+        if operation.kernel is not None and of_ours and sources and all(self._is_constant(program, graph, source) for source in sources):
             size = _bytes([Known(port.element_type, port.shape) for port in node.outputs])
             if self._keeps(size):
                 self.once.add((program.index, node.id))
                 return Once(bound(operation.kernel, keywords), size)
-        elif operation.by_constant is not None and len(inputs) > 1 and inputs[1] is not None:
-            made = operation.by_constant(inputs[1], **keywords)
-            if made is not None and self._keeps(_bytes([inputs[1]])):
+        elif operation.by_constant is not None and len(sources) > 1 and self._is_constant(program, graph, sources[1]):
+            known = self._constant(graph, sources[1])
+            made = operation.by_constant(known, **keywords)
+            if made is not None and self._keeps(_bytes([known])):
                 return made
         return None
 
-    def _constant(self, program: Program, graph: Graph, source: Source | None) -> Known | None:
-        """Type and shape of a tensor that is the same in all runs: a Const, or what is computed from such; None for others."""
-        if source is None:
-            return None
+    def _is_constant(self, program: Program, graph: Graph, source: Source | None) -> bool:
+        """Whether a tensor is the same in all runs: a Const, or what is computed from such."""
+        return source is not None and (graph.by_id[source.layer].constant is not None or (program.index, source.layer) in self.once)
+
+    def _constant(self, graph: Graph, source: Source | None) -> Known:
+        """Type and shape of such a tensor."""
+        assert source is not None
         node = graph.by_id[source.layer]
         if node.constant is not None:
             return Known(node.constant.element_type, PartialShape.of(node.constant.shape))
         port = node.outputs[source.output]
-        return Known(port.element_type, port.shape) if (program.index, node.id) in self.once else None
+        return Known(port.element_type, port.shape)
 
     def _keeps(self, size: int) -> bool:
         """Whether so many bytes more may be kept; then they count."""
