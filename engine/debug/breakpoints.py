@@ -8,7 +8,7 @@ from typing import Literal
 
 from engine.debug.expression import Expression, parse
 from engine.debug.names import body_of, near, slot_of
-from engine.errors import AddressError, ExpressionError, shorten
+from engine.errors import AddressError, ExpressionError, listed, shorten
 from engine.ir.address import ANY_ITERATION, Address, must_be_text
 from engine.run.plan import LoopRegion, Plan, Program
 
@@ -149,7 +149,7 @@ def find(plan: Plan, address: Address) -> tuple[Program, int | None, tuple[int |
     place = 0
     while place < len(segments):
         segment = segments[place]
-        number = _instruction(program, segment.label)
+        number = _instruction(plan, program, segment.label)
         region = program.instructions[number].region
         wanted = None if segment.iteration in (None, ANY_ITERATION) else segment.iteration
         if place + 1 == len(segments):
@@ -169,10 +169,22 @@ def find(plan: Plan, address: Address) -> tuple[Program, int | None, tuple[int |
     return program, (None if program.parent is None else len(program.instructions)), tuple(iterations)
 
 
-def _instruction(program: Program, label: str) -> int:
+def _instruction(plan: Plan, program: Program, label: str) -> int:
     for number, instruction in enumerate(program.instructions):
         if instruction.label == label:
             return number
     if label in program.layer_of_label:
-        raise AddressError(f"{label!r} in {program.address} is no operation that runs: its value is there when its graph begins")
+        raise AddressError(f"{label!r} in {program.address} is no operation that runs: {_when(program, label)}")
+    elsewhere = [f"{one.address}/{label}" for one in plan.programs if any(inner.label == label for inner in one.instructions)]
+    if elsewhere:
+        raise AddressError(f"there is no {label!r} in {program.address}; there is {listed(elsewhere, 3)}")
     raise AddressError(f"there is no {label!r} in {program.address}; it has {near(label, [one.label for one in program.instructions])}")
+
+
+def _when(program: Program, label: str) -> str:
+    """When the value of a node that does not run is there."""
+    slot = program.results.get(program.layer_of_label[label])
+    number = None if slot is None else program.producer.get(slot)
+    if number is None:
+        return "its value is there when its graph begins"
+    return f"it is the value of {program.instructions[number].label!r}, which does"
