@@ -16,6 +16,7 @@ from engine.debug.result import Result
 from engine.explain.not_finite import NotFinite
 from engine.ir.element_type import ElementType
 from engine.ir.model import Model, Signature
+from engine.ops.values import shortest
 from engine.view.escape import neutral
 
 SHORT = 64
@@ -97,9 +98,14 @@ def describe(signature: Signature, array: np.ndarray) -> dict[str, Any]:
         "shape": list(array.shape),
     }
     if array.size <= SHORT and max(array.shape, default=0) <= SHORT:
-        return {**described, "value": strict(values(array).tolist())}
+        return {**described, "value": _numbers(array)}
     flat = array.reshape(-1)
-    return {**described, "summary": _summary(flat), "first": strict(values(flat[:8]).tolist()), "last": strict(values(flat[-8:]).tolist())}
+    return {**described, "summary": _summary(flat), "first": _numbers(flat[:8]), "last": _numbers(flat[-8:])}
+
+
+def _numbers(array: np.ndarray) -> Any:
+    """The elements as JSON has them, floats with the shortest texts that their type reads as the same values."""
+    return strict(values(shortest(array)).tolist())
 
 
 def _summary(flat: np.ndarray) -> dict[str, Any]:

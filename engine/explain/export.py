@@ -17,7 +17,7 @@ from engine.debug.door import outward, plain
 from engine.errors import EngineError
 from engine.explain.history import summarise
 from engine.ir.element_type import ElementType
-from engine.ops.values import is_tensor
+from engine.ops.values import is_tensor, shortest
 from engine.run.plan import ABSENT, Program
 
 _COLUMNS = ("address", "type", "shape", "value", "min", "max", "mean", "not_finite")
@@ -154,12 +154,8 @@ def _row(stored: _Stored, *, in_text: bool) -> dict[str, Any]:
 
 
 def _shortest(value: Any, kind: np.dtype) -> Any:
-    """An element of a type as the number that has the shortest text, of those which the type reads as the same value.
-
-    >>> _shortest(0.10000000149011612, np.dtype("f4")), _shortest(0.1, np.dtype("f8")), _shortest(7, np.dtype("i8"))
-    (0.1, 0.1, 7)
-    """
-    return float(str(kind.type(value))) if isinstance(value, float) and kind.kind == "f" else value
+    """An element of a type as the number that has the shortest text, of those which the type reads as the same value."""
+    return shortest(np.array(value, kind)).item() if isinstance(value, float) and kind.kind == "f" else value
 
 
 def _plain(value: Any) -> Any:

@@ -20,6 +20,7 @@ import pytest
 import engine
 from app.cli import COMMANDS, main
 from app.command.launch import free_port, settings
+from app.command.report import describe
 from app.command.run import write_outputs
 from engine import build
 from engine.check.rules import BY_CODE
@@ -60,7 +61,16 @@ def test_run_writes_outputs_and_json(inputs: Path, tmp_path: Path, capsys: pytes
             array = stored[(output["names"] or [output["name"]])[0]]
             assert list(array.shape) == output["shape"]
             if "value" in output:
-                assert array.tolist() == output["value"]
+                assert np.array_equal(np.array(output["value"], array.dtype), array)
+
+
+@pytest.mark.parametrize("kind", ["f2", "f4", "f8"])
+def test_floats_are_told_with_the_shortest_text_that_their_type_reads(kind: str) -> None:
+    output = engine.read_model(COLLATZ / "model.xml").outputs[0]
+    assert describe(output, np.array([0.1, np.nan, -0.0], kind))["value"] == [0.1, "NaN", -0.0]
+    long = describe(output, np.full(1000, 0.1, kind))
+    assert long["first"] == long["last"] == [0.1] * 8
+    assert long["summary"]["max"] == float(np.array(0.1, kind))
 
 
 def test_run_for_people(inputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
