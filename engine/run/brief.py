@@ -25,8 +25,6 @@ _ROWS_AT_ONCE = 1 << 20
 _MOST_BLOCKS = 8
 _MOST_IN_ONE = 1 << 24
 """Rows of which there is one column."""
-
-
 _Key = tuple[bool, int, int]
 """Of a block: whether its executions have ended, every how many one is kept, and its number."""
 
