@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -87,6 +87,17 @@ class Subject:
             for place in self.places
             if place.owner is not None and place.body is not None and self._is_control_flow(place.owner)
         )
+
+    def regions_of(self, node: Node) -> tuple[Region, ...]:
+        """The bodies of one control-flow node."""
+        return self._regions_of.get(id(node), ())
+
+    @cached_property
+    def _regions_of(self) -> Mapping[int, tuple[Region, ...]]:
+        found: dict[int, tuple[Region, ...]] = {}
+        for region in self.regions:
+            found[id(region.node)] = (*found.get(id(region.node), ()), region)
+        return found
 
     def _is_control_flow(self, node: Node) -> bool:
         operation = self.operation(node)

@@ -191,7 +191,7 @@ def branch_output_ranks(subject: Subject) -> Iterator[Finding]:
 def _outputs(subject: Subject) -> Iterator[tuple[PlacedGraph, Node, int, list[Known]]]:
     """Each output of each If whose condition is not constant, with what is known of it in each branch."""
     for place, node in subject.ifs:
-        regions = [region for region in subject.regions if region.node is node]
+        regions = subject.regions_of(node)
         if any(region.within.address in subject.never_run for region in regions):
             continue
         for index in range(min(len(body.outer_outputs) for body in node.bodies)):

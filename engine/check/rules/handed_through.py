@@ -107,21 +107,31 @@ def half_used_result(subject: Subject) -> Iterator[Finding]:
 
 
 def condition_that_nobody_reads(subject: Subject) -> Iterator[Finding]:
-    """The condition of an If is handed to Parameters of its branches, and nothing reads them.
+    """The condition of an If is handed to Parameters of its branches, and nothing reads them or it is a constant.
 
     What it does:
-        Looks for port map entries of branches that take input 0, the condition, to Parameters without edges.
+        Looks for port map entries of branches that take input 0, the condition, to Parameters without edges, or of an If of which one
+        branch never runs.
     Why it matters:
-        OpenVINO drops what nobody reads, here with the condition itself: its CPU always runs the else branch.
+        OpenVINO drops what nobody reads, and constants that branches compute with, here the condition itself: its CPU then runs the wrong
+        branch, or refuses the model.
     Example that fails:
         <input external_port_id="0" internal_layer_id="5"/> in then_port_map, and no edge from layer 5 of the branch
     Example that passes:
-        the same without the entry, or with an edge from layer 5
+        the same without the entry, or with an edge from layer 5 and a computed condition
     """
     for place, node in subject.ifs if subject.is_openvino else ():
         taken = [(body, entry.internal) for body in node.bodies for entry in body.inputs if entry.external == 0]
-        if taken and not any(Source(layer, 0) in body.graph.consumers for body, layer in taken):
-            names = listed([body.graph.by_id[layer].name for body, layer in taken if layer in body.graph.by_id])
+        names = listed([body.graph.by_id[layer].name for body, layer in taken if layer in body.graph.by_id])
+        if taken and any(region.within.address in subject.never_run for region in subject.regions_of(node)):
+            yield Finding(
+                subject.where(place, node, "input 0"),
+                f"The condition is a constant and also handed to {names}: OpenVINO's CPU may drop it, and run the wrong branch or fail.",
+                found="an entry with external_port_id 0, and a constant condition",
+                expected="no such entry, or a computed condition",
+                advice="It does no harm here; feed the Parameter from an input of its own.",
+            )
+        elif taken and not any(Source(layer, 0) in body.graph.consumers for body, layer in taken):
             yield Finding(
                 subject.where(place, node, "input 0"),
                 f"The condition is also handed to {names}, which nothing reads: OpenVINO's CPU drops it, and always runs the else branch.",

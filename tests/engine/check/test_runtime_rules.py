@@ -14,8 +14,10 @@ import pytest
 import engine
 from engine import build
 from engine.check.check import check
+from engine.ir.element_type import ElementType
 from engine.ops.catalogue import CATALOGUE
 from tests.engine.check.documents import BASES, BOOL, F32, I64, WEIGHTS, constant, f32, layer, parameter, result
+from tests.engine.drafts import Draft, branch
 
 _INPUTS = [np.arange(1, 13, dtype=np.float32).reshape(4, 3), np.full((1, 3), 0.5, np.float32)]
 _FROM_NEXT = '<edge from-layer="2" from-port="2" to-layer="3" to-port="0"/>'
@@ -181,3 +183,31 @@ def test_a_condition_that_a_branch_takes(edits: Edits, code: str, tmp_path: Path
         request.infer(inputs)
         alike.append(request.get_output_tensor(0).data.tolist() == engine.run(model, inputs).outputs[0].tolist())
     assert all(alike) is not bool(code)
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_constant_condition_that_a_branch_takes(taken: bool, tmp_path: Path) -> None:
+    """What OpenVINO asks instead is the first byte of the next input."""
+    x = np.float32(0.1)
+    then, otherwise, main = Draft(), Draft(), Draft()
+    value, condition = main.parameter("x", ElementType.F32, ()), main.const(False, ElementType.BOOLEAN)
+    asked = then.parameter("asked", ElementType.BOOLEAN, ())
+    made = then.result(then.op("Add", then.op("Convert", asked, destination_type="f32"), then.const(5.0)))
+    given = otherwise.parameter("given", ElementType.F32, ())
+    sources = [condition, value] if taken else [condition, value, condition]
+    bodies = [
+        branch("then", then, [(0 if taken else 2, asked)], [made]),
+        branch("else", otherwise, [(1, given)], [otherwise.result(given)]),
+    ]
+    main.result(main.region("If", sources, bodies, 1, name="if", opset=8))
+    model = main.model()
+    engine.write_model(model, tmp_path / "model.xml")
+    assert [one.code for one in check(model, CATALOGUE).diagnostics if one.code.startswith("LS9")] == (["LS918"] if taken else [])
+    assert engine.run(model, [x]).outputs[0] == x
+    try:
+        request = ov.Core().compile_model(tmp_path / "model.xml", "CPU").create_infer_request()
+        request.infer([x])
+        theirs = request.get_output_tensor(0).data[()]
+    except RuntimeError:
+        theirs = None
+    assert (theirs == x) is not taken
