@@ -66,6 +66,8 @@ class Ledger:
     _counted: list[int] = field(default_factory=list[int])
     _ended: list[int] = field(default_factory=list[int])
     """By table number: iterations of the executions of a loop that have ended."""
+    _not_brief: set[int] = field(default_factory=set[int])
+    """Tables of loops of which it has turned out that what an execution begins with does not say all."""
     _loops: dict[int, int] = field(default_factory=dict[int, int])
     """Table of the loop of each body, by program number."""
 
@@ -103,20 +105,24 @@ class Ledger:
             follows = one.programs[0].index not in self.plan.changed_nests
             if not isinstance(one, LoopRegion) or rows is None or not follows or rows.forget:
                 continue
-            if one is not region and rows.brief is None and not self.record.everything:
-                rows.brief = self._brief(one, rows, values, scalars(one), executions)
+            if one is not region and rows.brief is None and self._may_be_brief(one, executions):
+                rows.brief = self._brief(one, rows, values, scalars(one))
             if rows.brief is None and not rows.judged:
                 self._derive(one, rows, values, scalars(region))
 
-    def _brief(self, region: LoopRegion, rows: Rows, values: list[Any], scalars: Mapping[int, np.dtype], executions: int) -> Brief | None:
+    def _may_be_brief(self, region: LoopRegion, executions: int) -> bool:
+        if self.record.everything or region.table in self._not_brief or not region.carried or region.program.hidden:
+            return False
+        return is_brief(fixed_bound(self.plan, region) or 0, executions)
+
+    def _brief(self, region: LoopRegion, rows: Rows, values: list[Any], scalars: Mapping[int, np.dtype]) -> Brief | None:
         """What is written down of a loop in another instead of its rows, none of which is under way; None where that is not enough."""
         bound, table = fixed_bound(self.plan, region), self.tables[region.table]
-        if bound is None or not is_brief(bound, executions) or not region.carried or region.program.hidden:
+        step = next_state(region, values, scalars)
+        if step is None or bound is None:
+            self._not_brief.add(region.table)
             return None
         assert isinstance(table, LoopTable)
-        step = next_state(region, values, scalars)
-        if step is None:
-            return None
         used = {slot for one in step.steps for slot in inputs_of(one)} | {one.result for one in region.carried}
         needed = [one.parameter for one in region.carried] + [slot for slot, _ in region.invariants if slot in used]
         rows.pack(rows.begun)
