@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,9 @@ def restore(machine: Machine, loop: Loop, error: BaseException) -> Instruction |
             machine.values[slot] = found[name]
     if place is None:
         return None
+    outside = len(machine.frames) - 1
     _push_frames(machine, place, found)
-    _count_again(machine)
+    _count_again(machine, machine.frames[outside:])
     _count(machine, place, found)
     _ask_again(machine, loop)
     frame = machine.frames[-1]
@@ -66,9 +68,9 @@ def _push_frames(machine: Machine, place: Place, found: dict[str, Any]) -> None:
     frame.position = place.position
 
 
-def _count_again(machine: Machine) -> None:
-    """The iteration numbers that nothing reads have no local variable."""
-    for frame in machine.frames:
+def _count_again(machine: Machine, frames: Sequence[Frame]) -> None:
+    """The iteration numbers that nothing reads have no local variable; those outside the function may be set by hand."""
+    for frame in frames:
         for counter in frame.region.counters if frame.region else ():
             machine.values[counter.parameter] = counter.number(frame.iteration)
 

@@ -240,3 +240,24 @@ def test_the_callers_array_is_not_the_runs():
     debugger.restart()
     debugger.run()
     assert debugger.result.outputs[1].tolist() == [5, 10, 18, 29]
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_an_iteration_number_stays_set_while_a_loop_inside_runs_up_to_another_change(record):
+    inner, body, main = Draft(), Draft(), Draft()
+    value = inner.parameter("value", I64, ())
+    grown = inner.result(inner.op("Add", value, inner.const(1, I64), name="grown"))
+    number, total, x = body.parameter("number", I64, ()), body.parameter("total", I64, ()), main.parameter("x", I64, ())
+    always = [one.result(one.const(True, BOOL)) for one in (inner, body)]
+    trips = [one.const(9, I64) for one in (body, main)]
+    go = [one.const(True, BOOL) for one in (body, main)]
+    counted = loop(body, inner, trips[0], go[0], again=always[0], carried=[(total, value, grown)], last=[grown], name="inner")
+    out = body.result(body.op("Add", counted, number, name="sum"))
+    end = loop(main, body, trips[1], go[1], again=always[1], carried=[(x, total, out)], iteration=number, last=[out], name="outer")
+    main.result(end)
+    changes = {"main/outer[3]/body/number": 1000, "main/outer[3]/body/inner[6]/body/grown": 0}
+    debugger = engine.Debugger(main.model(), [np.int64(0)], record=record, changes=changes)
+    debugger.run()
+    # Zero after iteration 6 of 9, two more in that execution, the number that is set; then five times nine, and 4 to 8.
+    assert debugger.result.outputs[0] == 0 + 2 + 1000 + 5 * 9 + (4 + 5 + 6 + 7 + 8)
+    assert debugger.value("main/outer[3]/body/sum") == 1002
