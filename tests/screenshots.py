@@ -94,7 +94,7 @@ def card(browser: Browser, url: str, one: Sample, scheme: str) -> None:
     page.wait_for_timeout(500)
     picture = Image.open(io.BytesIO(canvas.screenshot())).convert("RGB")
     whole = picture.crop((2, 2, picture.width - 2, picture.height - 2)).resize(CARD, Image.Resampling.LANCZOS)
-    save(whole.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE), FOLDER / "pictures" / f"{one.name}-{scheme}.png")
+    save(whole, FOLDER / "pictures" / f"{one.name}-{scheme}.png")
     page.close()
     print(one.name, scheme)
 
@@ -111,10 +111,7 @@ def readme(browser: Browser, url: str) -> None:
     page = browser.new_page(viewport={"width": 1600, "height": 1000})
     page.goto(url)
     page.get_by_text("Samples").first.wait_for(timeout=60_000)
-    page.wait_for_timeout(1500)
-    picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-    save(picture.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE), PICTURES / "gallery-light.png")
-    page.close()
+    photograph(page, "gallery-light")
 
 
 def what_if(browser: Browser, url: str) -> None:
@@ -123,11 +120,7 @@ def what_if(browser: Browser, url: str) -> None:
     page.get_by_role("button", name="What if …").click()
     page.get_by_role("button", name="Run from here with it").click()
     page.locator(".st-key-what_if").get_by_text("instead of").wait_for()
-    page.mouse.move(5, 5)
-    page.wait_for_timeout(1500)
-    picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-    save(picture.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE), PICTURES / "what-if-light.png")
-    page.close()
+    photograph(page, "what-if-light")
 
 
 def compare(browser: Browser, url: str) -> None:
@@ -138,11 +131,7 @@ def compare(browser: Browser, url: str) -> None:
     page.locator(".st-key-compare_run button").click()
     page.locator(".st-key-against .line").click(timeout=60_000)
     page.locator(".crumbs").get_by_text("iteration 2 of 3").wait_for()
-    page.mouse.move(5, 5)
-    page.wait_for_timeout(1500)
-    picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-    save(picture.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE), PICTURES / "compare-light.png")
-    page.close()
+    photograph(page, "compare-light")
 
 
 def learn(browser: Browser, url: str) -> None:
@@ -153,16 +142,21 @@ def learn(browser: Browser, url: str) -> None:
     card.get_by_role("textbox").fill("5")
     page.keyboard.press("Enter")
     page.get_by_role("button", name="See keep_going decide").click()
+    photograph(page, "learn-light")
+
+
+def photograph(page: Page, name: str) -> None:
+    """The whole page, at rest and with the mouse out of the way, for the README."""
     page.mouse.move(5, 5)
     page.wait_for_timeout(1500)
-    picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-    save(picture.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE), PICTURES / "learn-light.png")
+    save(Image.open(io.BytesIO(page.screenshot())).convert("RGB"), PICTURES / f"{name}.png")
     page.close()
 
 
 def save(picture: Image.Image, path: Path) -> None:
+    """As a small file: 256 colours are enough for drawings."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    picture.save(path, optimize=True)
+    picture.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 if __name__ == "__main__":
