@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from engine.errors import WriteError
 from engine.ir.model import Model, expect_model
-from engine.write.document import document
+from engine.write.document import write_document
 from engine.write.weights import WeightsWriter
 
 __all__ = ["write_model"]
@@ -30,8 +30,8 @@ def write_model(model: Model, path: str | os.PathLike[str]) -> None:
         raise WriteError("an ONNX model cannot be written as OpenVINO IR: its operations are other ones; convert it with OpenVINO first")
     # The model may read its constants from the very file that is replaced: that one lives on, unnamed, until nobody needs it.
     try:
-        with _replaced(target) as lines, _replaced(target.with_suffix(".bin")) as weights:
-            lines.writelines(line.encode() for line in document(model, WeightsWriter(weights)))
+        with _replaced(target) as document, _replaced(target.with_suffix(".bin")) as weights:
+            write_document(model, WeightsWriter(weights), document)
     except OSError as error:
         raise WriteError(f"{str(target)!r} cannot be written: {error.strerror}") from error
 

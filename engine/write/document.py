@@ -1,81 +1,80 @@
-"""The XML of an IR document, line by line; bodies inside bodies are a stack of half-written graphs."""
+"""The XML of an IR document, element by element; bodies inside bodies are a stack of half-written graphs."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import BinaryIO
+
+from lxml import etree
 
 from engine.errors import WriteError, listed
 from engine.ir.model import Graph, Model, Node
+from engine.write.elements import DocumentWriter, child, element
 from engine.write.information import information
 from engine.write.ports import joined_names, port_blocks, port_maps
 from engine.write.weights import WeightsWriter
-from engine.write.xml import attributes, escape, line
 
 _BODY_TAGS = {"body": "body", "then": "then_body", "else": "else_body"}
 
 
-class _Nested:
-    """Stands in the lines of a graph for all lines of a graph inside it."""
-
-    def __init__(self, graph: Graph, level: int) -> None:
-        self.graph = graph
-        self.level = level
-
-
-def document(model: Model, weights: WeightsWriter) -> Iterator[str]:
-    """The lines of the whole document; constants go to ``weights`` on the way."""
-    yield '<?xml version="1.0"?>\n'
-    yield line(0, f'<net name="{escape(model.name)}" version="11">')
-    waiting = [_graph(model.graph, 1, weights)]
-    while waiting:
-        for item in waiting[-1]:
-            if isinstance(item, _Nested):
-                waiting.append(_graph(item.graph, item.level, weights))
-                break
-            yield item
-        else:
-            waiting.pop()
-    yield from information(1, "rt_info", model.rt_info)
-    if model.meta_data:
-        yield from information(1, "meta_data", model.meta_data)
-    yield line(0, "</net>")
+def write_document(model: Model, weights: WeightsWriter, file: BinaryIO) -> None:
+    """Writes the whole document in UTF-8; constants go to ``weights`` on the way."""
+    with etree.xmlfile(file, encoding="utf-8") as xml:
+        xml.write_declaration()
+        writer = DocumentWriter(xml)
+        writer.begin(element("net", {"name": model.name, "version": 11}))
+        waiting = [_graph(writer, model.graph, weights)]
+        while waiting:
+            body = next(waiting[-1], None)
+            if body is None:
+                waiting.pop()
+            else:
+                waiting.append(_graph(writer, body, weights))
+        writer.write(information("rt_info", model.rt_info))
+        if model.meta_data:
+            writer.write(information("meta_data", model.meta_data))
+        writer.end()
 
 
-def _graph(graph: Graph, level: int, weights: WeightsWriter) -> Iterator[str | _Nested]:
+def _graph(writer: DocumentWriter, graph: Graph, weights: WeightsWriter) -> Iterator[Graph]:
+    """Writes a graph; yields each body where its elements have to be written before the rest is."""
     repeated = [str(layer) for layer, count in Counter(node.id for node in graph.nodes).items() if count > 1]
     if repeated:
         raise WriteError(f"several layers of one graph have the ids {listed(repeated)}, and edges could mean either: give each its own")
-    yield line(level, "<layers>")
+    writer.begin(element("layers"))
     for node in graph.nodes:
-        yield from _layer(node, level + 1, weights)
-    yield line(level, "</layers>")
-    yield line(level, "<edges>")
-    yield from _edges(graph, level + 1)
-    yield line(level, "</edges>")
-    # That of the outermost graph is the model's.
-    if level > 1:
-        yield from information(level, "rt_info", graph.rt_info)
+        layer = _layer(node, weights)
+        if not node.bodies:
+            writer.write(layer)
+            continue
+        writer.begin(layer)
+        for part in layer:
+            writer.write(part)
+        for body in node.bodies:
+            writer.begin(element(_BODY_TAGS[body.name]))
+            yield body.graph
+            writer.write(information("rt_info", body.graph.rt_info))
+            writer.end()
+        writer.end()
+    writer.end()
+    writer.write(_edges(graph))
 
 
-def _layer(node: Node, level: int, weights: WeightsWriter) -> Iterator[str | _Nested]:
+def _layer(node: Node, weights: WeightsWriter) -> etree._Element:
+    """A layer without its bodies."""
     head: dict[str, object] = {"id": node.id, "name": node.name, "type": node.type, "version": node.opset}
     if node.output_names:
         head["output_names"] = joined_names(node.output_names)
-    yield line(level, f"<layer{attributes(head)}>")
+    layer = element("layer", head)
     data = _data(node, weights)
     if data:
-        yield line(level + 1, f"<data{attributes(data)} />")
+        child(layer, "data", data)
     if node.rt_info:
-        yield from information(level + 1, "rt_info", node.rt_info, of_layer=True)
-    yield from port_maps(level + 1, node)
-    yield from port_blocks(level + 1, node)
-    for body in node.bodies:
-        tag = _BODY_TAGS[body.name]
-        yield line(level + 1, f"<{tag}>")
-        yield _Nested(body.graph, level + 2)
-        yield line(level + 1, f"</{tag}>")
-    yield line(level, "</layer>")
+        layer.append(information("rt_info", node.rt_info, of_layer=True))
+    port_maps(layer, node)
+    port_blocks(layer, node)
+    return layer
 
 
 def _data(node: Node, weights: WeightsWriter) -> dict[str, object]:
@@ -95,14 +94,17 @@ def _data(node: Node, weights: WeightsWriter) -> dict[str, object]:
     return data
 
 
-def _edges(graph: Graph, level: int) -> Iterator[str]:
+def _edges(graph: Graph) -> etree._Element:
     """By the position of ports: an input is numbered by it, an output after all inputs."""
-    written = 0
+    edges = element("edges")
     for node in graph.nodes:
         for index, source in enumerate(graph.sources[node.id]):
             if source is not None:
                 output = len(graph.by_id[source.layer].inputs) + source.output
-                yield line(level, f'<edge from-layer="{source.layer}" from-port="{output}" to-layer="{node.id}" to-port="{index}" />')
-                written += 1
-    if written != len(graph.edges):
-        raise WriteError(f"{len(graph.edges) - written} edges lead nowhere or to an input that another edge feeds: see what the checks say")
+                ends = {"from-layer": source.layer, "from-port": output, "to-layer": node.id, "to-port": index}
+                child(edges, "edge", ends)
+    if len(edges) != len(graph.edges):
+        raise WriteError(
+            f"{len(graph.edges) - len(edges)} edges lead nowhere or to an input that another edge feeds: see what the checks say"
+        )
+    return edges

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from lxml import etree
 
 from engine.errors import WriteError, shorten
 from engine.ir.element_type import ElementType
 from engine.ir.model import Body, InputMap, Node, OutputMap, Port
+from engine.write.elements import child
 from engine.write.information import information
-from engine.write.xml import attributes, escape, line
 
 _PRECISIONS = {
     None: "UNSPECIFIED",
@@ -21,31 +21,23 @@ _PRECISIONS = {
 _PREFIXES = {"body": "", "then": "then_", "else": "else_"}
 
 
-def port_blocks(level: int, node: Node) -> Iterator[str]:
-    """The ``<input>`` and ``<output>`` of a layer."""
+def port_blocks(layer: etree._Element, node: Node) -> None:
+    """Adds the ``<input>`` and ``<output>`` of a layer."""
     for tag, first, ports in (("input", 0, node.inputs), ("output", len(node.inputs), node.outputs)):
         if ports:
-            yield line(level, f"<{tag}>")
+            block = child(layer, tag)
             for index, port in enumerate(ports, first):
-                yield from _port(level + 1, index, port)
-            yield line(level, f"</{tag}>")
+                _port(block, index, port)
 
 
-def _port(level: int, index: int, port: Port) -> Iterator[str]:
+def _port(block: etree._Element, index: int, port: Port) -> None:
     precision = _PRECISIONS.get(port.element_type) or str(port.element_type).upper()
-    opening = f'port id="{index}" precision="{precision}"'
-    if port.names:
-        opening += f' names="{escape(joined_names(port.names))}"'
-    dimensions = port.shape.dimensions or ()
-    if not dimensions and not port.rt_info:
-        yield line(level, f"<{opening} />")
-        return
-    yield line(level, f"<{opening}>")
-    for dimension in dimensions:
-        yield line(level + 1, f"<dim>{dimension.length if dimension.is_static else -1}</dim>")
+    names = {"names": joined_names(port.names)} if port.names else {}
+    made = child(block, "port", {"id": index, "precision": precision, **names})
+    for dimension in port.shape.dimensions or ():
+        child(made, "dim").text = str(dimension.length if dimension.is_static else -1)
     if port.rt_info:
-        yield from information(level + 1, "rt_info", port.rt_info, of_layer=True)
-    yield line(level, "</port>")
+        made.append(information("rt_info", port.rt_info, of_layer=True))
 
 
 def joined_names(names: tuple[str, ...]) -> str:
@@ -60,31 +52,27 @@ def joined_names(names: tuple[str, ...]) -> str:
     return ",".join(name.replace(",", "\\,") for name in names)
 
 
-def port_maps(level: int, node: Node) -> Iterator[str]:
-    """The port map of each body, in OpenVINO's order (else before then), and the back edges."""
+def port_maps(layer: etree._Element, node: Node) -> None:
+    """Adds the port map of each body, in OpenVINO's order (else before then), and the back edges."""
     for body in reversed(node.bodies):
-        tag = f"{_PREFIXES[body.name]}port_map"
-        yield line(level, f"<{tag}>")
-        yield from _entries(level + 1, node, body)
-        yield line(level, f"</{tag}>")
+        _entries(child(layer, f"{_PREFIXES[body.name]}port_map"), node, body)
         if body.back_edges:
-            yield line(level, "<back_edges>")
+            edges = child(layer, "back_edges")
             for edge in body.back_edges:
-                yield line(level + 1, f'<edge from-layer="{edge.from_layer}" to-layer="{edge.to_layer}" />')
-            yield line(level, "</back_edges>")
+                child(edges, "edge", {"from-layer": edge.from_layer, "to-layer": edge.to_layer})
 
 
-def _entries(level: int, node: Node, body: Body) -> Iterator[str]:
+def _entries(port_map: etree._Element, node: Node, body: Body) -> None:
     for entry in body.inputs:
-        yield line(level, f"<input{_entry(entry, entry.external)} />")
+        child(port_map, "input", _entry(entry, entry.external))
     for index, output in enumerate(body.outer_outputs, len(node.inputs)):
-        yield line(level, f"<output{_entry(output, index)} />")
+        child(port_map, "output", _entry(output, index))
     for output in body.outputs:
         if output.external == -1:
-            yield line(level, f"<output{_entry(output, -1)} />")
+            child(port_map, "output", _entry(output, -1))
 
 
-def _entry(entry: InputMap | OutputMap, external: int) -> str:
+def _entry(entry: InputMap | OutputMap, external: int) -> dict[str, object]:
     if isinstance(entry, OutputMap) and entry.stacked:
         raise WriteError("an output that stacks its parts along a new axis cannot be written as an IR, which only concatenates")
     fields: dict[str, object] = {} if entry.axis is None else {"axis": entry.axis}
@@ -94,4 +82,4 @@ def _entry(entry: InputMap | OutputMap, external: int) -> str:
             fields[name] = getattr(entry, name)
     if entry.purpose:
         fields["purpose"] = entry.purpose
-    return attributes(fields)
+    return fields
