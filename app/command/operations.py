@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from engine.errors import EngineError
 from engine.ir.element_type import ANY_TYPE, FLOATS, INDEX_TYPES, INTEGERS, NUMERIC, REAL_FLOATS, SIGNED, UNSIGNED, ElementType
 from engine.ops.catalogue import CATALOGUE
 from engine.ops.declare import Operation
+from engine.ops.microsoft.catalogue import DOMAIN, MICROSOFT
 
 _GROUPS = (
     (ANY_TYPE, "any"),
@@ -23,7 +24,10 @@ _GROUPS = (
 
 
 def main(words: Sequence[str]) -> int:
-    """Prints the operations whose name or category contains the word given; ``EngineError`` when there is none."""
+    """Prints the operations whose name or category contains the word given; ``EngineError`` when there is none.
+
+    OpenVINO's, and those that ONNX Runtime adds to ONNX.
+    """
     parser = argparse.ArgumentParser(
         prog="loopscope ops",
         description="List the operations that can be run: versions, category, types of the first input.",
@@ -31,7 +35,8 @@ def main(words: Sequence[str]) -> int:
     )
     parser.add_argument("word", nargs="?", default="", metavar="WORD", help="part of a name or category")
     word = parser.parse_args(words).word.lower()
-    rows = [row for row in table(CATALOGUE) if word in row[0].lower() or word in row[2]]
+    everything = [*table(CATALOGUE, CATALOGUE.category_of), *table(MICROSOFT.values(), lambda operation: DOMAIN)]
+    rows = [row for row in everything if word in row[0].lower() or word in row[2]]
     if not rows:
         raise EngineError(f"no operation that can be run has {word!r} in its name or category")
     widths = [max(len(row[column]) for row in [*rows, HEADER]) for column in range(3)]
@@ -45,7 +50,7 @@ def main(words: Sequence[str]) -> int:
 HEADER = ("operation", "versions", "category", "types")
 
 
-def table(operations: Iterable[Operation]) -> list[tuple[str, str, str, str]]:
+def table(operations: Iterable[Operation], category_of: Callable[[Operation], str]) -> list[tuple[str, str, str, str]]:
     """A row per operation type: name, versions, category, element types of the first input."""
     by_name: dict[str, list[Operation]] = {}
     for operation in operations:
@@ -54,7 +59,7 @@ def table(operations: Iterable[Operation]) -> list[tuple[str, str, str, str]]:
         (
             name,
             ", ".join(str(one.version) for one in rows),
-            CATALOGUE.category_of(rows[0]),
+            category_of(rows[0]),
             type_words(rows[-1].types[0] if rows[-1].types else ANY_TYPE),
         )
         for name, rows in sorted(by_name.items(), key=lambda item: item[0].lower())

@@ -59,6 +59,7 @@ def _meaning(attribute: Attribute | None) -> str:
 
 _PAGES = "https://docs.openvino.ai/2025/documentation/openvino-ir-format/operation-sets/operation-specs/"
 _ONNX_PAGES = "https://onnx.ai/onnx/operators/"
+_MICROSOFT_PAGE = "https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md"
 
 
 def _page(operation: Operation) -> str:
@@ -66,6 +67,8 @@ def _page(operation: Operation) -> str:
     name = markup.text(operation.page)
     if re.fullmatch(r"onnx_[a-z]*_[A-Za-z0-9]+", operation.page):
         return f'<a class="mono" href="{_ONNX_PAGES}{name}.html" target="_blank" rel="noopener">{name}</a>'
+    if re.fullmatch(r"com\.microsoft\.[A-Za-z0-9]+", operation.page):
+        return f'<a class="mono" href="{_MICROSOFT_PAGE}#{name}" target="_blank" rel="noopener">{name}</a>'
     if not re.fullmatch(r"[a-z0-9_-]+/[A-Za-z0-9_-]+", operation.page):
         return f'<span class="mono">{name}</span>'
     return f'<a class="mono" href="{_PAGES}{name}.html" target="_blank" rel="noopener">{name}</a>'

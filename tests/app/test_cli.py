@@ -212,6 +212,13 @@ def test_ops_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
     assert "arithmetic" in table
 
 
+def test_ops_lists_what_onnx_runtime_adds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ops", "com.microsoft"]) == 0
+    table = capsys.readouterr().out
+    assert "QuickGelu" in table
+    assert "arithmetic" not in table
+
+
 def test_running_does_not_load_the_app() -> None:
     code = "import sys, app.cli, app.command.run; sys.exit('streamlit' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -49,8 +49,8 @@ def unknown_operation(subject: Subject) -> Iterator[Finding]:
 
 
 _FUSED = (
-    "It is ONNX Runtime's own: open the model as it was before ONNX Runtime optimized it, "
-    "or add it as an operation of your own with --ops FILE.py."
+    "It is ONNX Runtime's own, and not among those that are computed here (loopscope ops com.microsoft lists them): open the model as it "
+    "was before ONNX Runtime changed it, where you have that, or add it as an operation of your own with --ops FILE.py."
 )
 
 

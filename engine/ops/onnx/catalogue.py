@@ -13,6 +13,8 @@ from onnx import AttributeProto, helper
 from engine.ir.element_type import ANY_TYPE, ElementType
 from engine.ops.catalogue import Catalogue
 from engine.ops.declare import REQUIRED, Attribute, AttributeKind, Operation, Role
+from engine.ops.microsoft.catalogue import DOMAIN as MICROSOFT_DOMAIN
+from engine.ops.microsoft.catalogue import MICROSOFT
 from engine.ops.onnx.direct import DIRECT, DRAWN, cast_like, cast_to
 from engine.ops.onnx.maps import MAPS
 from engine.ops.onnx.older import Older, older
@@ -88,12 +90,16 @@ def _find(type: str, opset: str) -> Operation | None:
         return Operation(name=type, version=1, opsets=(1, LAST), page="", inputs=(0, None), outputs=None, role=Role.REGION)
     if not version.isdigit() or len(version) > 6:
         return None
+    if domain == MICROSOFT_DOMAIN:
+        return MICROSOFT.get(type) if int(version) else None
     schema = since("" if domain == "ai.onnx" else domain, type, int(version))
     return None if schema is None else _operation(schema)
 
 
 @lru_cache(maxsize=8192)
 def _versions(type: str, domain: str) -> tuple[Operation, ...]:
+    if domain == MICROSOFT_DOMAIN:
+        return (MICROSOFT[type],) if type in MICROSOFT else ()
     alike = (schema for schema in _all_schemas() if schema.name == type and (schema.domain or "ai.onnx") == domain)
     schemas = sorted(alike, key=lambda schema: int(schema.since_version))
     found = (_operation(schema) for schema in schemas)

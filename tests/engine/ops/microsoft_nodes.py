@@ -1,0 +1,75 @@
+"""One-node models of the domain com.microsoft, run here and by ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnxruntime
+from onnx import TensorProto, ValueInfoProto, helper
+
+import engine
+
+Inputs = Sequence[np.ndarray | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A node: type, inputs (None: left out), attributes, and for each output whether it is there."""
+
+    type: str
+    inputs: Inputs
+    attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    outputs: tuple[bool, ...] = (True,)
+    domain: str = "com.microsoft"
+    rtol: float = 2e-5
+    """Single precision, summed in another order."""
+    atol: float = 2e-6
+
+    @property
+    def feeds(self) -> dict[str, np.ndarray]:
+        return {f"x{number}": one for number, one in enumerate(self.inputs) if one is not None}
+
+    @property
+    def model(self) -> bytes:
+        """Of dynamic shapes, so that nothing is computed from them alone."""
+        names = ["" if one is None else f"x{number}" for number, one in enumerate(self.inputs)]
+        made = [f"y{number}" if there else "" for number, there in enumerate(self.outputs)]
+        kinds = {name: _kind(one) for name, one in self.feeds.items()}
+        graph = helper.make_graph(
+            [helper.make_node(self.type, names, made, domain=self.domain, **self.attributes)],
+            "one",
+            [helper.make_tensor_value_info(name, kind, [None] * self.feeds[name].ndim) for name, kind in kinds.items()],
+            [ValueInfoProto(name=name) for name in made if name],
+        )
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+        data: bytes = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+        return data
+
+    def here(self) -> tuple[Any, ...]:
+        return engine.run(engine.read_model(self.model), self.feeds).outputs
+
+    def there(self) -> list[Any]:
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.intra_op_num_threads = 1
+        options.log_severity_level = 4
+        return onnxruntime.InferenceSession(self.model, options, providers=["CPUExecutionProvider"]).run(None, self.feeds)
+
+    def agree(self) -> None:
+        """``AssertionError`` where an output differs in type, shape or, beyond the tolerance, in a number."""
+        here, there = self.here(), self.there()
+        assert len(here) == len(there)
+        for mine, theirs in zip(here, there, strict=True):
+            assert mine.dtype == theirs.dtype
+            assert mine.shape == theirs.shape
+            if theirs.dtype.kind == "f":
+                np.testing.assert_allclose(mine, theirs, rtol=self.rtol, atol=self.atol)
+            else:
+                np.testing.assert_array_equal(mine, theirs)
+
+
+def _kind(array: np.ndarray) -> int:
+    return int(TensorProto.STRING if array.dtype == object else helper.np_dtype_to_tensor_dtype(array.dtype))

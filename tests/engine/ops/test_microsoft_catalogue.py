@@ -1,0 +1,51 @@
+"""The rows of the domain com.microsoft say what ONNX Runtime's own schemas say."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import AttributeProto, helper
+from onnxruntime.capi import onnxruntime_pybind11_state as runtime
+
+from engine.ops.declare import REQUIRED, Operation, Role
+from engine.ops.microsoft.catalogue import DOMAIN, MICROSOFT
+
+SCHEMAS: dict[str, Any] = {one.name: one for one in runtime.get_all_operator_schema() if one.domain == DOMAIN}
+ROWS = pytest.mark.parametrize("row", MICROSOFT.values(), ids=MICROSOFT.keys())
+GRAPHS = "AttrType.GRAPH"
+MANY = 2**31 - 1
+
+
+@ROWS
+def test_as_many_inputs_and_outputs(row: Operation) -> None:
+    schema = SCHEMAS[row.name]
+    assert row.inputs == (schema.min_input, None if schema.max_input == MANY else schema.max_input)
+    assert row.outputs == (None if schema.max_output == MANY else schema.max_output)
+
+
+@ROWS
+def test_the_same_attributes(row: Operation) -> None:
+    schema = SCHEMAS[row.name]
+    assert {one.name for one in row.attributes} == {name for name, one in schema.attributes.items() if str(one.type) != GRAPHS}
+    for one in row.attributes:
+        theirs = schema.attributes[one.name]
+        assert (one.default is REQUIRED) == theirs.required, one.name
+        if theirs._default_value:
+            default = helper.get_attribute_value(AttributeProto.FromString(theirs._default_value))
+            # Schemas hold f32.
+            mine = float(np.float32(one.default)) if isinstance(one.default, float) else one.default
+            assert mine == (default.decode() if isinstance(default, bytes) else default), one.name
+
+
+@ROWS
+def test_a_kernel_takes_what_the_row_declares(row: Operation) -> None:
+    if row.role is not Role.COMPUTE:
+        return
+    assert row.kernel is not None
+    parameters = inspect.signature(row.kernel).parameters.values()
+    keywords = {one.name for one in parameters if one.kind is one.KEYWORD_ONLY}
+    assert {one.keyword for one in row.attributes} | ({"outputs"} if row.counts_outputs else set()) <= keywords
+    assert row.summary
