@@ -153,6 +153,8 @@ class Operation:
     inputs; None for shapes for which there is nothing like that. For f32 and f64."""
     moves: bool = False
     """Which elements of its first input the outputs hold, and where, follows from the shapes and the other inputs alone."""
+    only_tensors: bool = True
+    """Whether all its inputs and outputs are tensors; some of ONNX's are sequences, maps or optionals."""
     role: Role = Role.COMPUTE
     prepare: Callable[[Mapping[str, Any], int], Kernel] | None = None
     """ONNX: makes the kernel of one node, once, from its attributes and its number of outputs. What it makes always gives a tuple,

@@ -15,6 +15,7 @@ from engine.ops.bounds import check_elements
 from engine.ops.values import is_tensor
 from engine.run.once import Once
 from engine.run.plan import Instruction, settle
+from engine.run.returned import all_returned, check_tensors, returned
 from engine.run.wording import in_plain_words
 
 SMALL = 1 << 24
@@ -52,6 +53,8 @@ def execute(instruction: Instruction, values: list[Any], *, anew: bool = False) 
     call = instruction.kernel if anew and isinstance(instruction.call, Once) else instruction.call
     assert call is not None
     arguments = [values[slot] for slot in instruction.inputs]
+    if instruction.checked:
+        check_tensors(instruction, arguments)
     if instruction.broadcasts:
         check_broadcast(arguments)
     if instruction.state is not None:
@@ -59,10 +62,10 @@ def execute(instruction: Instruction, values: list[Any], *, anew: bool = False) 
     else:
         made = call(*arguments)
     if instruction.several:
-        for slot, value in zip(instruction.outputs, made, strict=False):
-            values[slot] = settle(value)
+        for slot, value in zip(instruction.outputs, all_returned(instruction, made), strict=True):
+            values[slot] = value
     else:
-        values[instruction.outputs[0]] = settle(made)
+        values[instruction.outputs[0]] = returned(instruction, made)
 
 
 def check_broadcast(arguments: Sequence[Any]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from engine.run.execute import SMALL, check_broadcast
 from engine.run.plan import ABSENT, CallRegion, IfRegion, Instruction, LoopRegion, Plan, Program
+from engine.run.returned import all_returned, check_tensors, returned
 
 _FLOATS = "fd"
 _MOST_DIMENSIONS = 64
@@ -100,13 +101,22 @@ def fits(*arguments: Any) -> bool:
 
 
 def bounded(instruction: Instruction) -> Callable[..., Any] | None:
-    """The kernel of an instruction, with a look at the size of its result where that may exceed its inputs."""
+    """The kernel of an instruction, with a look at the size of its result where that may exceed its inputs, and at what else is asked of
+    an instruction that is ``checked``."""
     call = instruction.call
-    if call is None or not instruction.broadcasts:
+    if call is None or not (instruction.broadcasts or instruction.checked):
         return call
 
     def checked(*arguments: Any) -> Any:
         check_broadcast(arguments)
         return call(*arguments)
 
-    return checked
+    def looked_at(*arguments: Any, **state: Any) -> Any:
+        check_tensors(instruction, arguments)
+        if instruction.broadcasts:
+            check_broadcast(arguments)
+        made = call(*arguments, **state)
+        look = all_returned if instruction.several else returned
+        return (look(instruction, made[0]), made[1]) if state else look(instruction, made)
+
+    return looked_at if instruction.checked else checked

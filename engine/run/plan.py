@@ -211,6 +211,10 @@ class Instruction:
     region: Region | None = None
     settled: bool = False
     """What the call gives needs no settling, and may be no tensor."""
+    only_tensors: bool = True
+    """As the operation's."""
+    checked: bool = False
+    """Whether its inputs are looked at, and in generated code what it returns: its kernel is a user's, or the model holds sequences."""
     kernel: Callable[..., Any] | None = None
     """The kernel with its attributes bound; ``call`` gives the same, and may keep what it makes of constants."""
 

@@ -6,7 +6,7 @@ import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ from engine.run.plan import (
     Sliced,
     bound,
 )
+from engine.run.returned import holds_sequences
 
 
 def plan_of(model: Model, catalogue: Catalogue = CATALOGUE) -> Plan:
@@ -157,34 +158,26 @@ class _Planner:
                 return Instruction(node, label, title, inputs, outputs, _initial(operation, node), variable=variable)
         keywords = typed(operation, node.attributes)
         holds = all(keywords.get(name) == value for name, value in operation.symbol_when.items()) and _takes(operation, len(inputs))
-        symbol, of_floats = (operation.symbol, operation.float_symbol) if holds else ("", "")
+        checked = operation in self.catalogue.categories.get("custom", ()) or self._holds_sequences
+        tensors = operation.only_tensors
+        symbol, of_floats = (operation.symbol, operation.float_symbol) if holds and not (checked and tensors) else ("", "")
         if operation.counts_outputs:
             keywords["outputs"] = len(outputs)
         state = self._state() if operation.stateful else None
+        made = partial(Instruction, node, label, title, inputs, outputs, state=state, only_tensors=tensors, checked=checked)
         if operation.prepare is not None:
             call = operation.prepare(keywords, len(outputs))
-            return Instruction(node, label, title, inputs, outputs, call, several=True, state=state, settled=True, kernel=call)
+            return made(call, several=True, settled=True, kernel=call)
         assert operation.kernel is not None
         kernel = bound(operation.kernel, keywords)
         call = self._keeping(program, graph, node, operation, keywords) or kernel
         several, broadcasts = operation.outputs != 1, len(inputs) > 1 and _broadcasts(operation)
         into = None if operation.into is None else partial(operation.into, **keywords)
-        return Instruction(
-            node,
-            label,
-            title,
-            inputs,
-            outputs,
-            call,
-            several,
-            symbol,
-            broadcasts,
-            state,
-            float_symbol=of_floats,
-            into=into,
-            moves=operation.moves,
-            kernel=kernel,
-        )
+        return made(call, several, symbol, broadcasts, float_symbol=of_floats, into=into, moves=operation.moves, kernel=kernel)
+
+    @cached_property
+    def _holds_sequences(self) -> bool:
+        return holds_sequences(self.model, self.catalogue)
 
     def _keeping(
         self, program: Program, graph: Graph, node: Node, operation: Operation, keywords: Mapping[str, Any]

@@ -12,6 +12,7 @@ from engine.check.subject import Subject
 from engine.errors import Where, listed, shorten
 from engine.ir.model import Edge, Node
 from engine.ir.walk import PlacedGraph
+from engine.ops.declare import Role
 
 
 def duplicate_layer_id(subject: Subject) -> Iterator[Finding]:
@@ -117,6 +118,8 @@ def _spelled(edge: Edge) -> str:
 def _names_without_origin(subject: Subject) -> Iterator[Finding]:
     for place in subject.places:
         for node in place.graph.nodes:
+            operation = subject.operation(node)
+            required = operation.inputs[0] if operation is not None and operation.role is Role.COMPUTE else 0
             for index, source in enumerate(place.graph.sources[node.id]):
                 names = node.inputs[index].names
                 if source is None and names:
@@ -127,13 +130,22 @@ def _names_without_origin(subject: Subject) -> Iterator[Finding]:
                         expected="an output of a node, an input of the graph, or an initializer, here or in a graph around it",
                         advice="Correct the name, or leave it empty if the input is optional.",
                     )
+                elif source is None and index < required:
+                    yield Finding(
+                        subject.where(place, node, f"input {index}"),
+                        f"Input {index} is left out, and {node.type} needs it.",
+                        found="an empty name",
+                        expected="an output of a node, an input of the graph, or an initializer, here or in a graph around it",
+                        advice="Name the tensor that it takes.",
+                    )
 
 
 def input_without_edge(subject: Subject) -> Iterator[Finding]:
     """An input port of a layer is fed by nothing.
 
     What it does:
-        Looks for input ports that no edge arrives at; in ONNX for names that no node, input or initializer makes.
+        Looks for input ports that no edge arrives at; in ONNX for names that no node, input or initializer makes,
+        and for empty names where the operation needs an input.
     Why it matters:
         The operation has no value to compute with. (ONNX leaves optional inputs open; the IR leaves them out.)
     Example that fails:

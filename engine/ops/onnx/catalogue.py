@@ -121,6 +121,7 @@ def _operation(schema: Schema) -> Operation | None:
     if not schema.domain and name in REGIONS:
         return Operation(**{**declared, "outputs": None}, inputs=(0, None), role=Role.REGION)
     declared |= {"inputs": (int(schema.min_input), most), "attributes": tuple(_attributes(schema)), "types": _types(schema)}
+    declared["only_tensors"] = all(kind.startswith("tensor(") for one in (*schema.inputs, *schema.outputs) for kind in one.types)
     direct = DIRECT.get(name) if not schema.domain else None
     if direct is not None and direct.first <= version <= direct.last:
         one_of_any_form = None if direct.always_tensor else partial(_in_a_tuple, direct.kernel)

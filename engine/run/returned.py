@@ -1,0 +1,73 @@
+"""What a kernel takes and returns, checked at the one place where the machine calls kernels: tensors, and one value for each output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.ir.model import Model
+from engine.ir.walk import graphs
+from engine.ops.catalogue import Catalogue
+from engine.ops.values import NO_VALUE, is_tensor
+
+if TYPE_CHECKING:
+    from engine.run.plan import Instruction
+
+
+def returned(instruction: Instruction, value: Any) -> Any:
+    """One value that a kernel returned, as the machine holds it; ``ValueError`` when it is none."""
+    if isinstance(value, np.ndarray):
+        # Rank-0 numbers as numpy scalars, which compute ten times faster than 0-d arrays.
+        return value[()] if value.ndim == 0 and value.dtype.names is None and value.dtype != object else value
+    if isinstance(value, np.generic) or (not instruction.only_tensors and _is_held(value)):
+        return value
+    raise ValueError(f"its kernel returned {_described(value)}, expected an array")
+
+
+def all_returned(instruction: Instruction, made: Any) -> list[Any]:
+    """The same for a kernel that returns a tuple with a value for each output; what it returns beyond them is left out."""
+    count = len(instruction.outputs)
+    if not isinstance(made, (tuple, list)) or len(made) < count:
+        found = f"a tuple of {len(made)}" if isinstance(made, tuple) else _described(made)
+        raise ValueError(f"its kernel returned {found}, expected a tuple of {count}")
+    return [returned(instruction, one) for one in made[:count]]
+
+
+def holds_sequences(model: Model, catalogue: Catalogue) -> bool:
+    """Whether anything in a model makes or takes other values than tensors. What makes them is prepared; Identity hands them on."""
+    for node in (node for place in graphs(model) for node in place.graph.nodes) if model.dialect == "onnx" else ():
+        operation = catalogue.find(node.type, node.opset)
+        if any(port.form != "tensor" for port in node.outputs):
+            return True
+        if operation is not None and not operation.only_tensors and operation.prepare is not None:
+            return True
+    return False
+
+
+def _is_held(value: Any) -> bool:
+    """Whether it is what ONNX has beside tensors, as the machine holds it: a sequence, a map, an optional without a value."""
+    if isinstance(value, tuple):
+        return all(isinstance(one, (np.ndarray, np.generic)) or _is_held(one) for one in value)
+    return value is NO_VALUE or isinstance(value, Mapping)
+
+
+def check_tensors(instruction: Instruction, arguments: Sequence[Any]) -> None:
+    """``ValueError`` when an operation of tensors gets anything else, which numpy might take for an array."""
+    if instruction.only_tensors:
+        for number, value in enumerate(arguments):
+            if not is_tensor(value):
+                raise ValueError(f"input {number} is {_described(value)}, expected a tensor")
+
+
+def _described(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    if value is NO_VALUE:
+        return "an optional without a value"
+    if isinstance(value, (tuple, list)):
+        return f"a sequence of {len(value):,}"
+    if isinstance(value, np.ndarray):
+        return "an array"
+    return "a map" if isinstance(value, Mapping) else f"a Python {type(value).__name__}"
