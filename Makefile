@@ -24,11 +24,7 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-$(VENV)/.vendored: app/vendor.py app/frontend/package-lock.json $(VENV)/.installed
-	$(BIN)/python -m app.vendor
-	@touch $@
-
-install: $(VENV)/.installed $(VENV)/.vendored ## make .venv, install Loopscope and fetch the layout engine
+install: $(VENV)/.installed ## make .venv and install Loopscope
 
 run: install ## open the app in the browser on a sample (MODEL=path opens it on that model, ARGS=... are passed on)
 	$(BIN)/loopscope $(if $(MODEL),"$(MODEL)",--sample) $(ARGS)
@@ -55,4 +51,4 @@ screenshots: install $(VENV)/.installed-dev ## take the pictures of README and g
 	$(BIN)/python -m tests.screenshots
 
 clean: ## remove what was installed and built
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis app/assets/vendor
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

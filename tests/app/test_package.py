@@ -1,0 +1,79 @@
+"""The package that users install: a wheel from a clean clone, in an environment of its own, draws a graph in a real browser."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+import venv
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from app import vendor
+from engine.version import VERSION
+from tests.app.browsing import LONG, open_sample
+from tests.app.serving import ROOT, serving
+
+
+def test_the_committed_layout_library_is_the_one_that_the_lock_file_names() -> None:
+    assert vendor.present(), "run python -m app.vendor and commit what it writes"
+
+
+def test_the_licence_of_the_layout_library_lies_beside_it() -> None:
+    notice = (vendor.VENDOR / "NOTICE.md").read_text(encoding="utf-8")
+    assert f"Viz.js {vendor.locked()['version']}" in notice
+
+
+def test_the_version_stands_in_one_place() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["project"]["dynamic"] == ["version"]
+    assert subprocess.check_output([sys.executable, "-m", "app.cli", "--version"], text=True, cwd=ROOT) == f"loopscope {VERSION}\n"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel made from what is committed, as nobody's machine left it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    clone, built = folder / "clone", folder / "built"
+    subprocess.run(["git", "clone", "--quiet", "--no-local", str(ROOT), str(clone)], check=True)
+    subprocess.run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(built), str(clone)], check=True)
+    (made,) = built.iterdir()
+    return made
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of a fresh environment that holds the wheel and its run-time dependencies, nothing else."""
+    folder = tmp_path_factory.mktemp("fresh")
+    venv.create(folder / "venv", with_pip=True)
+    python = folder / "venv" / "bin" / "python"
+    constraints = ROOT / "constraints.txt"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "--constraint", constraints, wheel], check=True)
+    return python
+
+
+@pytest.fixture
+def fresh_server(installed: Path, tmp_path: Path) -> Iterator[str]:
+    """The installed command, away from the clone and without npm, node or dot in its path."""
+    environment = {"PATH": str(installed.parent), "HOME": str(tmp_path), "LANG": os.environ.get("LANG", "C.UTF-8")}
+    with serving([str(installed.with_name("loopscope"))], folder=tmp_path, environment=environment) as address:
+        yield address
+
+
+def test_the_wheel_holds_all_that_the_clone_shows(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        held = set(archive.namelist())
+    tracked = subprocess.check_output(["git", "ls-files", "app", "engine", "sample_models"], cwd=ROOT, text=True).splitlines()
+    assert not [name for name in tracked if name not in held]
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(600)
+def test_an_installed_loopscope_draws_a_graph(fresh_server: str, page: Page) -> None:
+    canvas = open_sample(page, fresh_server, "collatz")
+    expect(canvas.locator(".box", has_text="Loop").first).to_be_visible(timeout=LONG)
