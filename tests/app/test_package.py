@@ -76,4 +76,4 @@ def test_the_wheel_holds_all_that_the_clone_shows(wheel: Path) -> None:
 @pytest.mark.timeout(600)
 def test_an_installed_loopscope_draws_a_graph(fresh_server: str, page: Page) -> None:
     canvas = open_sample(page, fresh_server, "collatz")
-    expect(canvas.locator(".box", has_text="while_not_one").first).to_be_visible(timeout=LONG)
+    expect(canvas.get_by_text("while_not_one").first).to_be_visible(timeout=LONG)
