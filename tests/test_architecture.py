@@ -17,6 +17,7 @@ ALLOWED: dict[str, frozenset[str]] = {}
 _CHAIN = ("errors", "ir", "ops", "check", "run", "trace", "debug", "explain", "view")
 for _position, _room in enumerate(_CHAIN):
     ALLOWED[_room] = frozenset(_CHAIN[:_position])
+ALLOWED["version"] = frozenset()
 ALLOWED["read"] = frozenset({"errors", "ir"})
 ALLOWED["write"] = frozenset({"errors", "ir"})
 ALLOWED["build"] = frozenset({"errors", "ir", "ops", "check"})
