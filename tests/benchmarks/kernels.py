@@ -218,9 +218,8 @@ def _text(value: object) -> str:
     return ",".join(map(_text, value)) if isinstance(value, list) else str(value)
 
 
-def compared(layer: Layer) -> tuple[float, float]:
-    """Median nanoseconds of one call of ours and of OpenVINO's, and the median of the rounds' quotients."""
-    contenders = [ours(layer), openvinos(layer)]
+def compared(contenders: Sequence[Callable[[], object]]) -> tuple[float, float]:
+    """Median nanoseconds of one call of the first of two, and the median of the rounds' quotients."""
     repeats = [_repeats(contender) for contender in contenders]
     times: list[list[float]] = [[], []]
     for _ in range(_ROUNDS):
@@ -240,6 +239,14 @@ def _repeats(contender: Callable[[], object]) -> int:
     return max(1, _LEAST_NANOSECONDS // max(1, process_time_ns() - start))
 
 
+def printed_row(title: str, contenders: Sequence[Callable[[], object]], bar: float) -> bool:
+    """Prints what was measured of ours and theirs; whether the bar was missed."""
+    nanoseconds, ratio = compared(contenders)
+    missed = ratio > bar
+    print(f"{title:34}{nanoseconds / 1000:9.1f}us{ratio:12.2f}{bar:6.1f}{'  MISSED' if missed else ''}", flush=True)
+    return missed
+
+
 def main(wanted: Sequence[str]) -> int:
     """Prints a line for each layer; 1 when one misses its bar."""
     missed = 0
@@ -248,11 +255,7 @@ def main(wanted: Sequence[str]) -> int:
         if wanted and not any(word in layer.title for word in wanted):
             continue
         with computing():
-            nanoseconds, ratio = compared(layer)
-        missed += ratio > layer.bar
-        print(
-            f"{layer.title:34}{nanoseconds / 1000:9.1f}us{ratio:12.2f}{layer.bar:6.1f}{'  MISSED' if ratio > layer.bar else ''}", flush=True
-        )
+            missed += printed_row(layer.title, [ours(layer), openvinos(layer)], layer.bar)
     return 1 if missed else 0
 
 

@@ -12,6 +12,7 @@ import re2
 from engine.errors import shorten
 from engine.ops.onnx.conditions import check_inputs
 from engine.ops.onnx.folding import FOLDING
+from engine.ops.onnx.integers import INTEGERS
 from engine.ops.onnx.numbers import NUMBERS
 from engine.ops.onnx.places import PLACES
 from engine.ops.onnx.row import Direct
@@ -144,6 +145,7 @@ DIRECT: Mapping[str, Direct] = {
     **NUMBERS,
     **PLACES,
     **FOLDING,
+    **INTEGERS,
     "Identity": Direct(kernel=identity, first=1, symbol="{0}"),
     "Optional": Direct(kernel=optional, first=15, always_tensor=False),
     "OptionalHasElement": Direct(kernel=optional_has_element, first=15),

@@ -61,25 +61,14 @@ def _biased(result: np.ndarray, bias: np.ndarray | None) -> tuple[Any, ...]:
 
 def _convolution(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
     data, filters, bias = (*arguments, None)[:3]
+    return _biased(convolved(data, filters, attributes), bias)
+
+
+def convolved(data: np.ndarray, filters: np.ndarray, attributes: Attributes) -> np.ndarray:
+    """``[N, C, lengths...] x [O, C / group, kernel...] -> [N, O, places...]`` with the attributes of Conv."""
     window = _window(attributes, _spatial_axes(data, filters))
     groups = _groups(attributes, data, len(filters))
-    return _biased(group_convolution(data, filters.reshape(groups, -1, *filters.shape[1:]), **window), bias)
-
-
-def _convolution_of_integers(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Sums of products in i32, of what is above or below zero points: one for the data, one for all filters or one for each."""
-    data, filters, zero, zeros = (*arguments, None, None)[:4]
-    _spatial_axes(data, filters)
-    whole = data.astype(np.float64) - _zero_points(zero, 1, "the data").reshape(-1)
-    centred = filters.astype(np.float64) - _zero_points(zeros, len(filters), "the filters").reshape(-1, *[1] * (filters.ndim - 1))
-    (sums,) = _convolution((whole, centred), attributes, outputs)
-    return (sums.astype(np.int64).astype(np.int32),)
-
-
-def _zero_points(given: np.ndarray | None, most: int, of: str) -> np.ndarray:
-    if given is not None and given.size not in (1, most):
-        raise ValueError(f"the zero points of {of} have shape {list(given.shape)}, expected one number{f' or {most}' if most > 1 else ''}")
-    return np.zeros(1) if given is None else np.asarray(given).astype(np.float64)
+    return group_convolution(data, filters.reshape(groups, -1, *filters.shape[1:]), **window)
 
 
 def _deformed(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
@@ -211,7 +200,6 @@ def _mean(data: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarray
 
 WINDOWS: Mapping[str, Older] = {
     "Conv": _convolution,
-    "ConvInteger": _convolution_of_integers,
     "DeformConv": _deformed,
     "ConvTranspose": _transposed,
     "AveragePool": _average_pool,

@@ -1,0 +1,205 @@
+"""ONNX's matrix products and convolutions of 8-bit integers: exact, by BLAS in f32, in blocks where f32 could not hold a sum."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from engine.ir.element_type import ElementType
+from engine.ops.bounds import check_elements
+from engine.ops.declare import Array, Known
+from engine.ops.onnx.row import Direct
+from engine.ops.onnx.windows import convolved
+
+_EXACT = 1 << 24
+"""Up to here f32 holds every integer, and so every sum of integers whose magnitudes come to no more, in any order."""
+
+
+def matmul_integer(rows: Array, columns: Array, rows_zero: Array | None = None, columns_zero: Array | None = None, /) -> Array:
+    """``(rows - rows_zero) @ (columns - columns_zero)`` in i32, which wraps around: ``[..., M, K] x [..., K, N] -> [..., M, N]``.
+
+    Zero points are scalars, or ``[M]`` or ``[..., M, 1]`` for each row, ``[N]`` or ``[..., 1, N]`` for each column.
+    """
+    _check_shapes(rows, columns)
+    right, most = _centred(columns, columns_zero)
+    left, most_of_rows = _centred(rows, _by_row(rows_zero))
+    return _product(left, right, _EXACT // max(1, most * most_of_rows))
+
+
+def _matmul_integer_by_constant(columns: Known, /) -> Callable[..., Array] | None:
+    return _OneMatrix() if columns.shape.rank is not None and columns.shape.rank > 1 else None
+
+
+class _OneMatrix:
+    """``matmul_integer`` with one and the same matrix, which is centred and looked through when the first product asks for it."""
+
+    def __init__(self) -> None:
+        self._matrix: weakref.ref[Array] | None = None
+        self._zero = b""
+        self._centred = np.empty((0, 0), np.float32)
+        self._most_sums: dict[int, int] = {}
+
+    def __call__(self, rows: Array, columns: Array, rows_zero: Array | None = None, columns_zero: Array | None = None, /) -> Array:
+        _check_shapes(rows, columns)
+        left, most = _centred(rows, _by_row(rows_zero))
+        zero = b"" if columns_zero is None else columns_zero.tobytes()
+        if self._matrix is None or self._matrix() is not columns or self._zero != zero:
+            self._matrix, self._zero = weakref.ref(columns), zero
+            self._centred = _centred(columns, columns_zero)[0]
+            self._most_sums = {}
+        return _product(left, self._centred, self._step(most))
+
+    def _step(self, most: int) -> int:
+        """Into how long blocks the inner axis is cut so that no sum is inexact, with rows of elements up to ``most``."""
+        if most not in self._most_sums:
+            magnitudes = np.abs(self._centred)
+            step = max(1, magnitudes.shape[-2])
+            while step > 1 and _greatest_sum(magnitudes, step) * most > _EXACT:
+                step = -(-step // 2)
+            self._most_sums[most] = step
+        return self._most_sums[most]
+
+
+def _greatest_sum(magnitudes: Array, step: int) -> int:
+    """The greatest sum of any column within any block."""
+    starts = np.arange(0, magnitudes.shape[-2], step)
+    return int(np.add.reduceat(magnitudes, starts, axis=-2, dtype=np.float64).max(initial=0))
+
+
+def _product(rows: Array, columns: Array, step: int) -> Array:
+    """A product of whole numbers in f32, of which ``step`` terms can be summed exactly."""
+    vectors = tuple(axis for axis, one in ((-2, rows), (-1, columns)) if one.ndim == 1)
+    left, right = rows[None] if rows.ndim == 1 else rows, columns[:, None] if columns.ndim == 1 else columns
+    shape = (*left.shape[:-1], right.shape[-1])
+    if right.ndim == 2:
+        # One product of many rows instead of one for each batch.
+        left = left.reshape(-1, left.shape[-1]) if left.shape[-1] else left
+    batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    check_elements(int(np.prod(batch, dtype=np.float64)) * left.shape[-2] * right.shape[-1], "the product")
+    sums = np.matmul(left[..., :step], right[..., :step, :]).astype(np.int32)
+    for start in range(step, left.shape[-1], step):
+        sums += np.matmul(left[..., start : start + step], right[..., start : start + step, :]).astype(np.int32)
+    found = sums.reshape(shape) if right.ndim == 2 else sums
+    return found.squeeze(vectors) if vectors else found
+
+
+def _check_shapes(rows: Array, columns: Array) -> None:
+    if not rows.ndim or not columns.ndim or rows.shape[-1] != columns.shape[-2 if columns.ndim > 1 else 0]:
+        raise ValueError(f"shapes {list(rows.shape)} and {list(columns.shape)} have no matrix product")
+
+
+def _centred(data: Array, zero: Array | None) -> tuple[Array, int]:
+    """The distances of 8-bit integers from zero points that broadcast with them, in f32, and how large such distances can be."""
+    if data.dtype not in _BYTES:
+        raise ValueError(f"elements of type {ElementType.of(data)}, expected i8 or u8")
+    limits = np.iinfo(data.dtype)
+    if zero is None or not zero.size:
+        return data.astype(np.float32), max(limits.max, -limits.min)
+    if zero.dtype != data.dtype:
+        raise ValueError(f"zero points of type {ElementType.of(zero)} for elements of type {ElementType.of(data)}, expected one type")
+    if zero.ndim > data.ndim or any(length not in (1, whole) for length, whole in zip(zero.shape[::-1], data.shape[::-1], strict=False)):
+        raise ValueError(f"zero points of shape {list(zero.shape)} do not fit data of shape {list(data.shape)}")
+    most = max(limits.max - int(zero.min()), int(zero.max()) - limits.min)
+    return np.subtract(data, zero.reshape(-1)[0] if zero.size == 1 else zero, dtype=np.float32), most
+
+
+_BYTES = (np.int8, np.uint8)
+
+
+def _by_row(numbers: Array | None) -> Array | None:
+    """Of a vector with a number for each row, a column."""
+    return numbers[:, None] if numbers is not None and numbers.ndim == 1 and numbers.size > 1 else numbers
+
+
+def qlinear_matmul(
+    rows: Array,
+    rows_scale: Array,
+    rows_zero: Array,
+    columns: Array,
+    columns_scale: Array,
+    columns_zero: Array,
+    scale: Array,
+    zero: Array,
+    /,
+) -> Array:
+    """The product of two quantized matrices, quantized; scales and zero points as ``matmul_integer`` takes zero points."""
+    sums = matmul_integer(rows, columns, rows_zero, columns_zero)
+    factors = _by_row(_one_or_more(rows_scale)) * _one_or_more(columns_scale) / _by_row(_one_or_more(scale))
+    return _quantized(sums, np.asarray(factors), _by_row(_one_or_more(zero)))
+
+
+def _one_or_more(numbers: Array) -> Any:
+    return numbers.reshape(()) if numbers.size == 1 else numbers
+
+
+def _quantized(sums: Array, factors: Array, zero: Any) -> Array:
+    """Sums times factors, rounded to even as ONNX Runtime does it in f32, then moved by the zero point and cut to its type."""
+    limits = np.iinfo(zero.dtype)
+    scaled = sums.astype(np.float32)
+    scaled *= factors.astype(np.float32, copy=False)
+    np.rint(scaled, out=scaled)
+    scaled += zero
+    np.clip(scaled, limits.min, limits.max, out=scaled)
+    return scaled.astype(zero.dtype)
+
+
+def conv_integer(data: Array, filters: Array, data_zero: Array | None = None, filters_zero: Array | None = None, /, **window: Any) -> Array:
+    """Correlation of data with filters, both less their zero points, in i32; padding lies at the zero point of the data.
+
+    ``[N, C, lengths...] x [O, C / group, kernel...] -> [N, O, places...]``; the filters have one zero point, or ``O``.
+    """
+    if data_zero is not None and data_zero.size != 1:
+        raise ValueError(f"the zero points of the data have shape {list(data_zero.shape)}, expected one number")
+    left, most = _centred(data, None if data_zero is None else data_zero.reshape(()))
+    right = _centred(filters, _by_filter(filters_zero, filters, "zero points"))[0]
+    sums = np.abs(right).sum(axis=tuple(range(1, right.ndim)), dtype=np.float64)
+    if sums.max(initial=0) * most > _EXACT:
+        # No sum of so few products reaches 2^53: f64 is exact.
+        left, right = left.astype(np.float64), right.astype(np.float64)
+    return convolved(left, right, window).astype(np.int64 if left.dtype == np.float64 else np.int32).astype(np.int32, copy=False)
+
+
+def _by_filter(numbers: Array | None, filters: Array, what: str) -> Array | None:
+    """A number for each filter along the filters' axis; one number for all as it is."""
+    if numbers is None or numbers.size == 1:
+        return None if numbers is None else numbers.reshape(())
+    if numbers.shape != filters.shape[:1]:
+        raise ValueError(f"the {what} of the filters have shape {list(numbers.shape)}, expected one number or {len(filters)}")
+    return numbers.reshape(-1, *[1] * (filters.ndim - 1))
+
+
+def qlinear_conv(
+    data: Array,
+    data_scale: Array,
+    data_zero: Array,
+    filters: Array,
+    filters_scale: Array,
+    filters_zero: Array,
+    scale: Array,
+    zero: Array,
+    bias: Array | None = None,
+    /,
+    **window: Any,
+) -> Array:
+    """A quantized correlation: the sums of ``conv_integer`` and a bias in i32, quantized; a scale for all filters or for each."""
+    sums = conv_integer(data, filters, data_zero, filters_zero, **window)
+    places = [1] * (sums.ndim - 2)
+    if bias is not None:
+        if bias.shape != sums.shape[1:2]:
+            raise ValueError(f"the bias has shape {list(bias.shape)}, expected {[sums.shape[1]]}")
+        sums = sums + bias.reshape(-1, *places)
+    by_filter = _by_filter(filters_scale, filters, "scales")
+    assert by_filter is not None
+    factors = _one_or_more(data_scale) * by_filter.reshape(-1, *places) / _one_or_more(scale)
+    return _quantized(sums, np.asarray(factors), _one_or_more(zero))
+
+
+INTEGERS: Mapping[str, Direct] = {
+    "ConvInteger": Direct(kernel=conv_integer, first=10),
+    "MatMulInteger": Direct(kernel=matmul_integer, first=10, by_constant=_matmul_integer_by_constant),
+    "QLinearConv": Direct(kernel=qlinear_conv, first=10),
+    "QLinearMatMul": Direct(kernel=qlinear_matmul, first=10),
+}
