@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from engine.ops.declare import Operation
-from engine.ops.microsoft import activation
+from engine.ops.microsoft import activation, normalization, products
 
 DOMAIN = "com.microsoft"
 
-MICROSOFT: Mapping[str, Operation] = {row.name: row for rows in (activation.OPERATIONS,) for row in rows}
+_ROWS = (activation.OPERATIONS, normalization.OPERATIONS, products.OPERATIONS)
+MICROSOFT: Mapping[str, Operation] = {row.name: row for rows in _ROWS for row in rows}
+
+IN_ONNX: Mapping[str, Operation] = {row.name: row for row in normalization.IN_ONNX}
+"""What ONNX Runtime adds to ONNX's own domain."""

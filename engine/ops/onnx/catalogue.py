@@ -14,7 +14,7 @@ from engine.ir.element_type import ANY_TYPE, ElementType
 from engine.ops.catalogue import Catalogue
 from engine.ops.declare import REQUIRED, Attribute, AttributeKind, Operation, Role
 from engine.ops.microsoft.catalogue import DOMAIN as MICROSOFT_DOMAIN
-from engine.ops.microsoft.catalogue import MICROSOFT
+from engine.ops.microsoft.catalogue import IN_ONNX, MICROSOFT
 from engine.ops.onnx.direct import DIRECT, DRAWN, cast_like, cast_to
 from engine.ops.onnx.maps import MAPS
 from engine.ops.onnx.older import Older, older
@@ -93,7 +93,9 @@ def _find(type: str, opset: str) -> Operation | None:
     if domain == MICROSOFT_DOMAIN:
         return MICROSOFT.get(type) if int(version) else None
     schema = since("" if domain == "ai.onnx" else domain, type, int(version))
-    return None if schema is None else _operation(schema)
+    if schema is None:
+        return IN_ONNX.get(type) if domain == "ai.onnx" else None
+    return _operation(schema)
 
 
 @lru_cache(maxsize=8192)
