@@ -128,6 +128,8 @@ class Operation:
     """Operations of users: the very text that a layer's ``version`` has (``extension``); empty for those of OpenVINO's opsets."""
     inputs: tuple[int, int | None] = (1, 1)
     """Least and greatest number of inputs; None without an upper bound."""
+    optional_inputs: frozenset[int] = frozenset()
+    """Those among the least number that a node may leave out by an empty name, because others come after them."""
     outputs: int | None = 1
     """Number of outputs; None when it depends on the node (the kernel then gives a tuple)."""
     attributes: tuple[Attribute, ...] = ()

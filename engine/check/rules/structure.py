@@ -12,7 +12,7 @@ from engine.check.subject import Subject
 from engine.errors import Where, listed, shorten
 from engine.ir.model import Edge, Node
 from engine.ir.walk import PlacedGraph
-from engine.ops.declare import Role
+from engine.ops.declare import Operation, Role
 
 
 def duplicate_layer_id(subject: Subject) -> Iterator[Finding]:
@@ -118,8 +118,7 @@ def _spelled(edge: Edge) -> str:
 def _names_without_origin(subject: Subject) -> Iterator[Finding]:
     for place in subject.places:
         for node in place.graph.nodes:
-            operation = subject.operation(node)
-            required = operation.inputs[0] if operation is not None and operation.role is Role.COMPUTE else 0
+            required = _required(subject.operation(node))
             for index, source in enumerate(place.graph.sources[node.id]):
                 names = node.inputs[index].names
                 if source is None and names:
@@ -130,7 +129,7 @@ def _names_without_origin(subject: Subject) -> Iterator[Finding]:
                         expected="an output of a node, an input of the graph, or an initializer, here or in a graph around it",
                         advice="Correct the name, or leave it empty if the input is optional.",
                     )
-                elif source is None and index < required:
+                elif source is None and index in required:
                     yield Finding(
                         subject.where(place, node, f"input {index}"),
                         f"Input {index} is left out, and {node.type} needs it.",
@@ -138,6 +137,13 @@ def _names_without_origin(subject: Subject) -> Iterator[Finding]:
                         expected="an output of a node, an input of the graph, or an initializer, here or in a graph around it",
                         advice="Name the tensor that it takes.",
                     )
+
+
+def _required(operation: Operation | None) -> frozenset[int]:
+    """The inputs that a node cannot leave out."""
+    if operation is None or operation.role is not Role.COMPUTE:
+        return frozenset()
+    return frozenset(range(operation.inputs[0])) - operation.optional_inputs
 
 
 def input_without_edge(subject: Subject) -> Iterator[Finding]:

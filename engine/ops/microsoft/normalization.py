@@ -182,6 +182,7 @@ OPERATIONS: tuple[Operation, ...] = (
         kernel=embed_layer_normalization,
         infer=infer_embedding,
         inputs=(7, 9),
+        optional_inputs=frozenset({1, 4}),
         outputs=3,
         attributes=(_EPSILON, Attribute("mask_index_type", "int", None)),
         types=(frozenset({ElementType.I32}), frozenset({ElementType.I32}), *[FLOATING] * 5, frozenset({ElementType.I32})),

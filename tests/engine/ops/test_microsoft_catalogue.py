@@ -23,6 +23,8 @@ MANY = 2**31 - 1
 def test_as_many_inputs_and_outputs(row: Operation) -> None:
     schema = SCHEMAS[row.name]
     assert row.inputs == (schema.min_input, None if schema.max_input == MANY else schema.max_input)
+    optional = {number for number, one in enumerate(schema.inputs) if one.option.name == "Optional" and number < schema.min_input}
+    assert row.optional_inputs == optional
     assert row.outputs == (None if schema.max_output == MANY else schema.max_output)
 
 
