@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 import engine
 from engine.ir.address import Address, labels
@@ -35,10 +35,16 @@ class Place:
         return f"{self.graph_address}/{self.labels[layer]}"
 
 
-@lru_cache(maxsize=16)
+# By models that somebody holds: a cache that held them itself would keep those of sessions that have ended.
+_places: WeakKeyDictionary[Model, Mapping[str, Place]] = WeakKeyDictionary()
+
+
 def places(model: Model) -> Mapping[str, Place]:
-    """Every node by its static address."""
-    return {one.address: one for place in graphs(model) for one in _of_graph(place)}
+    """Every node by its static address; found once for a model."""
+    found = _places.get(model)
+    if found is None:
+        found = _places[model] = {one.address: one for place in graphs(model) for one in _of_graph(place)}
+    return found
 
 
 def _of_graph(place: PlacedGraph) -> list[Place]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from collections import OrderedDict
+from functools import partial
+from threading import Lock
+from weakref import WeakKeyDictionary
 
 import engine
 from app import actions, canvas, pausing, playing, unrolled
@@ -22,10 +25,25 @@ KEY = "canvas_graph"
 HEIGHT = 560
 
 
-@lru_cache(maxsize=32)
+_VIEWS_KEPT = 32
+_views: WeakKeyDictionary[Model, OrderedDict[tuple[Folding, str], GraphView]] = WeakKeyDictionary()
+"""The latest of each model that somebody has open."""
+_views_lock = Lock()
+
+
 def _view(model: Model, folding: Folding, root: str) -> GraphView:
     """The same picture for everybody who looks at the same model in the same way."""
-    return graph_view(model, folding, root)
+    with _views_lock:
+        kept = _views.setdefault(model, OrderedDict())
+        if (folding, root) in kept:
+            kept.move_to_end((folding, root))
+            return kept[folding, root]
+    view = graph_view(model, folding, root)
+    with _views_lock:
+        kept[folding, root] = view
+        if len(kept) > _VIEWS_KEPT:
+            kept.popitem(last=False)
+    return view
 
 
 def show(session: Session) -> None:

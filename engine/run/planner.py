@@ -58,7 +58,8 @@ _PLANS: weakref.WeakKeyDictionary[Model, weakref.WeakKeyDictionary[Catalogue, Pl
 
 def plan_checked(checked_model: CheckedModel, catalogue: Catalogue) -> Plan:
     """The plan of a model that has been checked."""
-    return _Planner(checked_model.model, catalogue).plan()
+    # A copy of the outermost object: a plan that held the model itself would keep it, and so itself, in the table above for ever.
+    return _Planner(replace(checked_model.model), catalogue).plan()
 
 
 _MOST_KEPT_BYTES = 1 << 30
