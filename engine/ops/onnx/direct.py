@@ -15,6 +15,7 @@ from engine.ops.onnx.folding import FOLDING
 from engine.ops.onnx.integers import INTEGERS
 from engine.ops.onnx.numbers import NUMBERS
 from engine.ops.onnx.places import PLACES
+from engine.ops.onnx.quantizing import QUANTIZING
 from engine.ops.onnx.row import Direct
 from engine.ops.values import NO_VALUE
 
@@ -146,6 +147,7 @@ DIRECT: Mapping[str, Direct] = {
     **PLACES,
     **FOLDING,
     **INTEGERS,
+    **QUANTIZING,
     "Identity": Direct(kernel=identity, first=1, symbol="{0}"),
     "Optional": Direct(kernel=optional, first=15, always_tensor=False),
     "OptionalHasElement": Direct(kernel=optional_has_element, first=15),

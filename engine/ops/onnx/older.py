@@ -230,7 +230,7 @@ _OLDER: Mapping[str, tuple[int, Older]] = {
     "Upsample": (10, _upsample),
     "Xor": (6, _elementwise(np.logical_xor)),
 }
-LATER: Mapping[tuple[str, int], int] = {("Clip", 1): 6, ("DequantizeLinear", 10): 19, ("DequantizeLinear", 13): 19, ("RNN", 1): 7}
+LATER: Mapping[tuple[str, int], int] = {("Clip", 1): 6, ("RNN", 1): 7}
 """Versions that mean what a later one does, which the onnx package computes."""
 
 

@@ -15,7 +15,6 @@ import engine
 from engine.run.planner import plan_of
 from tests.engine.drafts import BOOL, F32, I64, Draft, loop
 
-
 LENGTH = 1 << 18
 
 
