@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from engine.ops.declare import Operation
-from engine.ops.microsoft import activation, normalization, products
+from engine.ops.microsoft import activation, attention, multi_head, normalization, products, rotary
 
 DOMAIN = "com.microsoft"
 
-_ROWS = (activation.OPERATIONS, normalization.OPERATIONS, products.OPERATIONS)
+_ROWS = tuple(
+    one.OPERATIONS
+    for one in (
+        activation,
+        attention,
+        multi_head,
+        normalization,
+        products,
+        rotary,
+    )
+)
 MICROSOFT: Mapping[str, Operation] = {row.name: row for rows in _ROWS for row in rows}
 
 IN_ONNX: Mapping[str, Operation] = {row.name: row for row in normalization.IN_ONNX}

@@ -31,6 +31,8 @@ class Case:
     """By how much whole numbers may differ: 1 where a float in between lies so near a half that another order rounds it the other way."""
     opset: int = 17
     """Of ONNX itself."""
+    f32_outputs: tuple[int, ...] = ()
+    """Outputs whose type ONNX Runtime does not find out by itself."""
 
     @property
     def feeds(self) -> dict[str, np.ndarray]:
@@ -46,11 +48,16 @@ class Case:
             [helper.make_node(self.type, names, made, domain=self.domain, **self.attributes)],
             "one",
             [helper.make_tensor_value_info(name, kind, self.feeds[name].shape) for name, kind in kinds.items()],
-            [ValueInfoProto(name=name) for name in made if name],
+            [self._output(number) for number, name in enumerate(made) if name],
         )
         opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid("com.microsoft", 1)]
         data: bytes = helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
         return data
+
+    def _output(self, number: int) -> ValueInfoProto:
+        if number in self.f32_outputs:
+            return helper.make_tensor_value_info(f"y{number}", TensorProto.FLOAT, None)
+        return ValueInfoProto(name=f"y{number}")
 
     def here(self) -> tuple[Any, ...]:
         return engine.run(engine.read_model(self.model), self.feeds).outputs

@@ -1,0 +1,130 @@
+"""Attention of the domain com.microsoft: queries, keys and values from one product, with a cache of both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.ir.element_type import ElementType
+from engine.ir.shape import UNKNOWN, Dimension, PartialShape, static
+from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.infer import common_type
+from engine.ops.matrix import matmul
+from engine.ops.microsoft.row import FLOATING, row
+from engine.ops.microsoft.scores import joined_heads, scaled_scores, split_heads, to_add, weighted
+from engine.ops.precision import computable
+
+FILTER = -10000.0
+"""What is added where a mask is 0, unless a node says otherwise."""
+
+
+def attention(
+    data: Array,
+    weights: Array,
+    bias: Array | None = None,
+    mask: Array | None = None,
+    past: Array | None = None,
+    attention_bias: Array | None = None,
+    past_sequence_length: Array | None = None,
+    /,
+    *,
+    outputs: int,
+    num_heads: int,
+    unidirectional: int,
+    qkv_hidden_sizes: tuple[int, ...] | None,
+    scale: float | None,
+    mask_filter_value: float | None,
+    do_rotary: int | None,
+    rotary_embedding_dim: int | None,
+    past_present_share_buffer: int | None,
+) -> tuple[Array, ...]:
+    """Attention of several heads over one product of the data, which holds queries, keys and values side by side.
+
+    ``[B, S, D], [D, Q + K + V] -> [B, S, V]``; with a past of ``[2, B, N, P, H]`` keys and values before these, also both together.
+    """
+    if do_rotary:
+        raise ValueError("do_rotary is 1, which ONNX Runtime's CPU does not compute either: export RotaryEmbedding and MultiHeadAttention")
+    if past_present_share_buffer:
+        raise ValueError("past_present_share_buffer is 1, which ONNX Runtime's CPU does not compute either: export without a shared buffer")
+    query, key, value = (split_heads(one, num_heads, "the product") for one in _parts(data, weights, bias, qkv_hidden_sizes))
+    if past is not None:
+        key, value = (np.concatenate((before, now), 2) for before, now in zip(_checked_past(past, key, value), (key, value), strict=True))
+    scores = scaled_scores(query, key, scale)
+    before = key.shape[2] - data.shape[1] if unidirectional else None
+    more = to_add(mask, attention_bias, scores, FILTER if mask_filter_value is None else mask_filter_value, before)
+    scores = scores if more is None else scores + more
+    made = joined_heads(weighted(scores, value)).astype(data.dtype, copy=False)
+    return (made, _present(key, value).astype(data.dtype, copy=False)) if outputs > 1 else (made,)
+
+
+def _parts(data: Array, weights: Array, bias: Array | None, sizes: Sequence[int] | None) -> tuple[Array, ...]:
+    """Queries, keys and values."""
+    if data.ndim != 3 or weights.ndim != 2 or data.shape[2] != weights.shape[0]:
+        raise ValueError(f"data of shape {list(data.shape)} and weights of shape {list(weights.shape)}, expected [B, S, D] and [D, widths]")
+    widths = list(sizes) if sizes else [weights.shape[1] // 3] * 3
+    if len(widths) != 3 or sum(widths) != weights.shape[1] or widths[0] != widths[1] or min(widths) < 0:
+        raise ValueError(f"weights of {weights.shape[1]} columns do not hold queries, keys and values of the widths {widths[:8]}")
+    product = matmul(computable(data), computable(weights), transpose_a=False, transpose_b=False)
+    if bias is not None:
+        if bias.shape != weights.shape[1:]:
+            raise ValueError(f"the bias has shape {list(bias.shape)}, expected {list(weights.shape[1:])}")
+        product = product + computable(bias)
+    return tuple(np.split(product, np.cumsum(widths)[:2], 2))
+
+
+def _checked_past(past: Array, key: Array, value: Array) -> tuple[Array, Array]:
+    batch, heads, _, width = key.shape
+    if past.ndim != 5 or past.shape[:3] != (2, batch, heads) or past.shape[4] != width or value.shape[3] != width:
+        raise ValueError(f"the past has shape {list(past.shape)}, expected [2, {batch}, {heads}, length, {width}] for keys and values")
+    return computable(past[0]), computable(past[1])
+
+
+def _present(key: Array, value: Array) -> Array:
+    if key.shape != value.shape:
+        raise ValueError(f"keys of width {key.shape[3]} and values of width {value.shape[3]} for a head cannot be given back as one tensor")
+    return np.stack((key, value))
+
+
+def infer_attention(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    """Batch and length of the data, the width of the values; the cache with both lengths added."""
+    kind, data, weights = common_type(inputs[:2]), inputs[0].shape, inputs[1].shape
+    heads, sizes = attributes["num_heads"], attributes.get("qkv_hidden_sizes")
+    width = weights.at(1) if weights.rank == 2 else UNKNOWN
+    value = static(sizes[2]) if sizes and len(sizes) == 3 else static(width.least // 3) if width.is_static else UNKNOWN
+    batch, length = (data.at(axis) if data.rank == 3 else UNKNOWN for axis in (0, 1))
+    past = inputs[4].shape if len(inputs) > 4 else PartialShape()
+    before = static(0) if len(inputs) < 5 else past.at(3) if past.rank == 5 else UNKNOWN
+    each = static(value.least // heads) if value.is_static and heads > 0 else UNKNOWN
+    present = PartialShape((static(2), batch, static(max(heads, 0)), added(before, length), each))
+    return Known(kind, PartialShape((batch, length, value))), Known(kind, present)
+
+
+def added(one: Dimension, other: Dimension) -> Dimension:
+    """The length of two that are joined, where both are known."""
+    return static(one.least + other.least) if one.is_static and other.is_static else UNKNOWN
+
+
+_MASK = frozenset({ElementType.I32})
+OPERATIONS: tuple[Operation, ...] = (
+    row(
+        "Attention",
+        kernel=attention,
+        infer=infer_attention,
+        inputs=(2, 7),
+        outputs=2,
+        counts_outputs=True,
+        attributes=(
+            Attribute("num_heads", "int", least=1),
+            Attribute("unidirectional", "int", 0),
+            Attribute("qkv_hidden_sizes", "ints", None),
+            Attribute("scale", "float", None),
+            Attribute("mask_filter_value", "float", None),
+            Attribute("do_rotary", "int", None),
+            Attribute("rotary_embedding_dim", "int", None),
+            Attribute("past_present_share_buffer", "int", None),
+        ),
+        types=(FLOATING, FLOATING, FLOATING, _MASK, FLOATING, FLOATING, _MASK),
+    ),
+)
