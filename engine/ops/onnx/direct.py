@@ -10,13 +10,16 @@ import numpy as np
 import re2
 
 from engine.errors import shorten
-from engine.ops.onnx.conditions import check_inputs
+from engine.ops.onnx.attention import ATTENTION
+from engine.ops.onnx.columns import COLUMNS
 from engine.ops.onnx.folding import FOLDING
 from engine.ops.onnx.integers import INTEGERS
 from engine.ops.onnx.numbers import NUMBERS
 from engine.ops.onnx.places import PLACES
 from engine.ops.onnx.quantizing import QUANTIZING
+from engine.ops.onnx.regions import REGIONS
 from engine.ops.onnx.row import Direct
+from engine.ops.onnx.updates import UPDATES
 from engine.ops.values import NO_VALUE
 
 Kernel = Callable[..., Any]
@@ -104,15 +107,6 @@ def global_lp_pool(tensor: np.ndarray, /, *, p: float = 2) -> np.ndarray:
     return np.asarray(powers.sum(axis=axes, keepdims=True) ** (1 / p)).astype(tensor.dtype)
 
 
-def scatter(tensor: np.ndarray, indices: np.ndarray, updates: np.ndarray, /, *, axis: int = 0) -> np.ndarray:
-    """Updates written at the indices along an axis (ScatterElements before it had its name)."""
-    check_inputs("ScatterElements", (tensor, indices, updates), {})
-    made = np.array(tensor)
-    length = tensor.shape[axis]
-    np.put_along_axis(made, np.where(indices < 0, indices + length, indices), updates, axis)
-    return made
-
-
 def regex_full_match(texts: np.ndarray, /, *, pattern: str | None = None) -> np.ndarray:
     """Whether each text as a whole matches the pattern, in RE2's syntax and in time linear in the text."""
     try:
@@ -143,17 +137,20 @@ def multinomial(logits: np.ndarray, /, *, state: int, sample_size: int = 1, dtyp
 
 
 DIRECT: Mapping[str, Direct] = {
+    **ATTENTION,
     **NUMBERS,
     **PLACES,
     **FOLDING,
     **INTEGERS,
     **QUANTIZING,
+    **COLUMNS,
+    **REGIONS,
+    **UPDATES,
     "Identity": Direct(kernel=identity, first=1, symbol="{0}"),
     "Optional": Direct(kernel=optional, first=15, always_tensor=False),
     "OptionalHasElement": Direct(kernel=optional_has_element, first=15),
     "OptionalGetElement": Direct(kernel=optional_get_element, first=15, always_tensor=False),
     "GlobalLpPool": Direct(kernel=global_lp_pool, first=1),
-    "Scatter": Direct(kernel=scatter, first=9),
     "RegexFullMatch": Direct(kernel=regex_full_match, first=20),
 }
 
