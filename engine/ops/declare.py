@@ -150,11 +150,6 @@ class Operation:
     by_constant: Callable[..., Kernel | None] | None = None
     """Makes the kernel of one node whose second input is the same in all runs, from what is ``Known`` of that and the attributes; None
     where it has no better one. It may keep as many bytes as that input has, and gives the same bits however often it has run."""
-    into: Callable[..., Kernel | None] | None = None
-    """Gives, for the shapes of the inputs and the attributes, what writes the kernel's very result into an array that comes after the
-    inputs; None for shapes for which there is nothing like that. For f32 and f64."""
-    moves: bool = False
-    """Which elements of its first input the outputs hold, and where, follows from the shapes and the other inputs alone."""
     only_tensors: bool = True
     """Whether all its inputs and outputs are tensors; some of ONNX's are sequences, maps or optionals."""
     role: Role = Role.COMPUTE

@@ -55,17 +55,6 @@ def matmul_by_constant(constant: Known, /, *, transpose_a: bool, transpose_b: bo
     return _ByConstant(transpose_a, transpose_b) if large and constant.element_type is ElementType.F32 and HAS_SMALL_PATH else None
 
 
-def matmul_into(first: Sequence[int], second: Sequence[int], /, *, transpose_a: bool, transpose_b: bool) -> Kernel | None:
-    """What writes the product of one row and a matrix into an array; None for other shapes."""
-    if transpose_a or len(second) != 2 or len(first) != 2 or first[0] != 1:
-        return None
-    return _row_by_transposed if transpose_b else np.matmul
-
-
-def _row_by_transposed(row: Array, matrix: Array, out: Array, /) -> Array:
-    return np.matmul(row, matrix.T, out)
-
-
 class _ByConstant:
     """Products with one and the same matrix, which is laid out when the first that is not small asks for it.
 
@@ -269,7 +258,6 @@ OPERATIONS: tuple[Operation, ...] = (
         page="matrix/matmul-1",
         kernel=matmul,
         by_constant=matmul_by_constant,
-        into=matmul_into,
         infer=infer_matmul,
         inputs=(2, 2),
         attributes=(Attribute("transpose_a", "bool", False), Attribute("transpose_b", "bool", False)),

@@ -5,17 +5,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from engine.run.derived import SMALL, Derived
-
-if TYPE_CHECKING:
-    from engine.run.brief import Brief
-    from engine.run.rings import Ring
-    from engine.run.tapes import IfTable
-
+SMALL = 512
+"""Arrays of at most so many bytes are packed into one; larger ones are kept by reference."""
 _FEW = 1024
 """Pending rows of numbers that are not worth packing yet."""
 
@@ -117,23 +112,8 @@ class Rows:
     packed_rows: int = 0
     forget: bool = False
     """Columns are only looked at when packed, never kept."""
-    derived: Derived | None = None
-    """What is computed from the other columns when they are packed, and not recorded."""
-    inside: Mapping[int, Rows] = field(default_factory=dict[int, "Rows"])
-    """The rows of branches, by program number, that are derived from these."""
-    tapes: Mapping[int, IfTable] = field(default_factory=dict[int, "IfTable"])
-    """The tables of Ifs, by number, whose branches are derived from these."""
-    ring: Ring | None = None
-    """Where generated code, while it runs, writes what is appended here."""
-    brief: Brief | None = None
-    """What the rows after the packed ones follow from; set when they are not recorded."""
-    judged: bool = False
-    """Whether somebody has looked at what can be derived."""
-    recorded: Mapping[int, Column] = field(init=False)
-    """The columns that values are appended to: none where the rows of the loop around give all."""
-
-    def __post_init__(self) -> None:
-        self.recorded = self.columns
+    is_judged: bool = False
+    """Whether what is cheap to compute again has been left out."""
 
     @staticmethod
     def of(slots: Iterable[int]) -> Rows:
@@ -143,114 +123,43 @@ class Rows:
     @property
     def begun(self) -> int:
         """Rows so far, with those that are pending."""
-        return self.packed_rows + max((len(column.pending) for column in self.recorded.values()), default=0)
+        return self.packed_rows + max((len(column.pending) for column in self.columns.values()), default=0)
 
     @property
     def is_light(self) -> bool:
         """Whether what is pending is little: few numbers."""
-        if self.brief is not None:
-            return self.brief.entering.begun - self.brief.entering.packed_rows < _FEW
-        return all(column.scalar is not None and len(column.pending) < _FEW for column in self.recorded.values())
+        return all(column.scalar is not None and len(column.pending) < _FEW for column in self.columns.values())
 
     def pack(self, complete: int) -> None:
         """Packs what is pending of the first ``complete`` rows."""
-        if self.brief is not None:
-            self.brief.entering.pack(self.brief.entering.begun)
-        pending = min((len(column.pending) for column in self.recorded.values()), default=0)
+        pending = min((len(column.pending) for column in self.columns.values()), default=0)
         rows = range(self.packed_rows, min(self.packed_rows + pending, complete))
         if not rows:
             return
-        stride = 1 if self.derived else self.stride
-        chunks = {slot: column.take(len(rows), rows.start, stride) for slot, column in self.recorded.items()}
-        self._file(chunks, rows, stride)
-
-    def flush(self) -> None:
-        """Packs all pending rows, which are the first of the ring; they are complete."""
-        rows = range(self.packed_rows, self.begun)
-        if self.ring is None or not rows:
-            return
-        chunks: dict[int, Any] = self.ring.copied(len(rows))
-        for slot, column in self.recorded.items():
-            if slot not in chunks and (stacked := self.ring.stacked(slot, column.pending)) is not None:
-                chunks[slot] = stacked
-            if slot in chunks:
-                column.pending.clear()
-            else:
-                column.pending[:] = map(self.ring.own, column.pending)
-                chunks[slot] = column.take(len(rows), rows.start, 1)
-        self._file(chunks, rows, 1)
-
-    def leave_ring(self) -> None:
-        """Generated code has ended: what is pending keeps no memory of the ring."""
-        if self.ring is not None:
-            for column in self.recorded.values():
-                column.pending[:] = map(self.ring.own, column.pending)
-        self.ring = None
-
-    def _file(self, chunks: dict[int, Any], rows: range, stride: int) -> None:
-        """Adds the values of some rows to the columns; ``stride`` says which of them are there."""
         self.packed_rows = rows.stop
-        if self.derived is not None:
-            self._derive(self.derived, chunks, rows)
-        elif stride == self.stride:
-            for slot, chunk in chunks.items():
-                self.columns[slot].add(chunk)
-        else:
-            self._add(chunks, rows)
-
-    def _derive(self, derived: Derived, chunks: dict[int, Any], rows: range) -> None:
-        whole = {slot: chunk for slot, chunk in chunks.items() if isinstance(chunk, np.ndarray)}
-        found = derived.columns(whole, rows) if derived.needed <= whole.keys() else None
-        if found is None:
-            found = derived.one_by_one(chunks, rows)
-        for table, taken in found.taken.items():
-            self.tapes[table].append(taken[len(self.tapes[table].branches) - rows.start :])
-        for index, columns in found.inside.items():
-            if index in self.inside:
-                self.inside[index].add_rows(columns)
-        self._add({slot: found.columns.get(slot, chunks.get(slot)) for slot in self.columns}, rows)
-
-    def _add(self, chunks: Mapping[int, Any], rows: range) -> None:
-        """Chunks of some rows, as many of them as the stride leaves."""
-        for slot, column in self.columns.items():
-            chunk = chunks[slot] if self.stride == 1 else chunks[slot][-rows.start % self.stride :: self.stride]
-            if not isinstance(chunk, np.ndarray):
-                chunk = _packed(chunk, None)
-            elif self.stride > 1 or 0 in chunk.strides:
-                chunk = chunk.copy()
-            column.add(chunk)
-
-    def add_rows(self, columns: Mapping[int, Any]) -> None:
-        """Rows that were derived elsewhere, after the others."""
-        rows = range(self.packed_rows, self.packed_rows + len(columns[next(iter(self.columns))]))
-        self.packed_rows = rows.stop
-        self._add(columns, rows)
+        for column in self.columns.values():
+            column.add(column.take(len(rows), rows.start, self.stride))
 
     @property
     def bytes(self) -> int:
-        return sum(column.bytes for column in self.columns.values()) + (self.brief.entering.bytes if self.brief else 0)
+        return sum(column.bytes for column in self.columns.values())
 
     @property
     def packed(self) -> int:
-        """Rows that are kept, or what rows follow from."""
-        own = max((column.packed for column in self.columns.values()), default=0)
-        return max(own, self.brief.entering.packed) if self.brief else own
+        """Rows that are kept."""
+        return max((column.packed for column in self.columns.values()), default=0)
 
     def thin(self) -> None:
         """Keeps every other row."""
         for column in self.columns.values():
             column.thin()
         self.stride *= 2
-        if self.brief is not None:
-            self.brief.entering.thin()
 
     def whole(self, slot: int) -> np.ndarray | None:
         """All kept values of a slot as one array, when they have one shape and type."""
         column = self.columns[slot]
         pending = [_packed(list(column.pending), None)] if self.stride == 1 and column.pending else []
         stacked = [_stacked(chunk, chunk[0]) if isinstance(chunk, list) else chunk for chunk in (*column.chunks, *pending)]
-        if self.brief is not None:
-            stacked.append(self.brief.whole(slot))
         chunks = [chunk for chunk in stacked if isinstance(chunk, np.ndarray)]
         if not chunks or len(chunks) < len(stacked):
             return None
@@ -266,7 +175,7 @@ class Rows:
             return False
         if row < self.packed_rows:
             return row % self.stride == 0
-        return self.brief.has(row) if self.brief is not None else row - self.packed_rows < len(column.pending)
+        return row - self.packed_rows < len(column.pending)
 
     def kept(self, row: int, slot: int) -> Any | None:
         """The recorded value of a slot at a row; None when that row or slot was not kept."""
@@ -275,7 +184,5 @@ class Rows:
             return None
         if row < self.packed_rows:
             return column[row // self.stride] if row % self.stride == 0 else None
-        if self.brief is not None:
-            return self.brief.value(row, slot)
         pending = row - self.packed_rows
         return column.pending[pending] if pending < len(column.pending) else None

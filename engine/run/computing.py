@@ -12,8 +12,6 @@ from engine.run.execute import SMALL
 from engine.run.fixed import bounded, constant_of, expression, guarded
 from engine.run.lines import Lines
 from engine.run.plan import Instruction, Plan, Program
-from engine.run.rings import Layout
-from engine.run.written import writing
 from engine.run.zeros import Zeros
 
 _NUMBER = re.compile(r"(?<![\w.{])\d+(?![\w.}])")
@@ -30,8 +28,6 @@ class Computing:
     zeros: Zeros
     grows: bool
     """Whether results of elementwise operations may become large."""
-    layout: Layout | None = None
-    """What lies in the ring of the outermost loop."""
 
     def compute(self, lines: Lines, instruction: Instruction, program: Program) -> None:
         arguments = [lines.value(slot) for slot in instruction.inputs]
@@ -41,9 +37,6 @@ class Computing:
         if instruction.symbol == "{0}" and arguments[0] not in lines.moving:
             # Another name for the same value, which nothing overwrites before the end of the iteration.
             lines.names[instruction.outputs[0]] = arguments[0]
-            return
-        if self.layout is not None and instruction.outputs[0] in self.layout.fields:
-            self._in_ring(lines, instruction, program, arguments, self.layout)
             return
         symbol = expression(instruction, self.values)
         if symbol:
@@ -58,19 +51,6 @@ class Computing:
         if self.grows and (self.plan.changed or not self.zeros.is_small(program.address, instruction.node.id, SMALL)):
             symbol = guarded(instruction, self.values, symbol)
         lines.put(instruction.outputs[0], symbol.format(*arguments))
-
-    def _in_ring(self, lines: Lines, instruction: Instruction, program: Program, arguments: list[str], layout: Layout) -> None:
-        """The result has a place that the loop brings in every iteration; the place of another form of an array needs no computing."""
-        slot = instruction.outputs[0]
-        if slot in layout.views:
-            return
-        write = layout.written[slot].write
-        if not isinstance(write, str):
-            lines.emit(f"{lines.constant(f'k{slot}', write)}({', '.join([*arguments, lines.value(slot)])})")
-            return
-        arguments = [self._operand(lines, program, one, name) for one, name in zip(instruction.inputs, arguments, strict=True)]
-        for line in writing(self._with_arrays(lines, instruction, write).format(*arguments), lines.value(slot)) or ():
-            lines.emit(line)
 
     def _operand(self, lines: Lines, program: Program, slot: int, name: str) -> str:
         """A constant number that meets an array is best an array of rank 0: numpy takes 200 ns less for it, with the same result."""

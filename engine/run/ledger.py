@@ -7,7 +7,7 @@ program that holds it, since every row runs each of its regions once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,11 +15,9 @@ import numpy as np
 
 from engine.errors import InputError
 from engine.ir.model import LOOP
-from engine.run.brief import Brief, is_brief
 from engine.run.columns import Column, Rows
-from engine.run.derived import derived, inputs_of, next_state
-from engine.run.plan import IfRegion, LoopRegion, Plan, Program, Region
-from engine.run.regions import fixed_bound
+from engine.run.plan import IfRegion, LoopRegion, Plan, Program
+from engine.run.recomputed import cheap_slots
 from engine.run.tapes import IfTable
 
 ENDINGS = ("trip_count", "condition", "zero_trip_count", "initial_condition", "slices_exhausted", "limit", "error", "stopped")
@@ -35,7 +33,7 @@ class LoopTable:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a run records: for each loop its carried state, or what that follows from; or the value of every operation; within a budget
+    """What a run records: for each loop its carried state; or the value of every operation; within a budget
     of bytes."""
 
     everything: bool = False
@@ -48,8 +46,6 @@ class Record:
 
 
 NOTHING = Record(state=False)
-Scalars = Callable[[LoopRegion], Mapping[int, np.dtype]]
-"""Of a nest of loops, the slots that hold numbers of one type in every row, if what enters it has the types that it has now."""
 
 
 @dataclass(eq=False)
@@ -66,8 +62,6 @@ class Ledger:
     _counted: list[int] = field(default_factory=list[int])
     _ended: list[int] = field(default_factory=list[int])
     """By table number: iterations of the executions of a loop that have ended."""
-    _not_brief: set[int] = field(default_factory=set[int])
-    """Tables of loops of which it has turned out that what an execution begins with does not say all."""
     _loops: dict[int, int] = field(default_factory=dict[int, int])
     """Table of the loop of each body, by program number."""
 
@@ -91,64 +85,20 @@ class Ledger:
                 self._counted[number] = len(table.counts)
         return sum(self._ended)
 
-    def derive(self, region: LoopRegion, values: list[Any], scalars: Scalars, executions: int) -> None:
-        """From now on, what follows elementwise from recorded values of a loop nest is computed in whole columns instead of recorded.
-
-        ``executions`` are the iterations that the outermost loop of the nest may have.
-        """
-        waiting: list[Region] = [region]
+    def leave_out(self, region: LoopRegion, values: list[Any], scalars: Container[int]) -> None:
+        """From now on, what is cheap to compute again is not recorded in a nest of loops; ``values`` are those of its first iterations."""
+        waiting: list[Program] = [region.program]
         while waiting:
-            one = waiting.pop()
-            for program in one.programs:
-                waiting.extend(inner for number in program.regions if (inner := program.instructions[number].region))
-            rows = self.rows.get(one.programs[0].index)
-            follows = one.programs[0].index not in self.plan.changed_nests
-            if not isinstance(one, LoopRegion) or rows is None or not follows or rows.forget:
+            program = waiting.pop()
+            waiting += (inner for number in program.regions if (one := program.instructions[number].region) for inner in one.programs)
+            rows = self.rows.get(program.index)
+            if rows is None or rows.forget or rows.is_judged:
                 continue
-            if one is not region and rows.brief is None and self._may_be_brief(one, executions):
-                rows.brief = self._brief(one, rows, values, scalars(one))
-            if rows.brief is None and not rows.judged:
-                self._derive(one, rows, values, scalars(region))
-
-    def _may_be_brief(self, region: LoopRegion, executions: int) -> bool:
-        if self.record.everything or region.table in self._not_brief or not region.carried or region.program.hidden:
-            return False
-        return is_brief(fixed_bound(self.plan, region) or 0, executions)
-
-    def _brief(self, region: LoopRegion, rows: Rows, values: list[Any], scalars: Mapping[int, np.dtype]) -> Brief | None:
-        """What is written down of a loop in another instead of its rows, none of which is under way; None where that is not enough."""
-        bound, table = fixed_bound(self.plan, region), self.tables[region.table]
-        step = next_state(region, values, scalars)
-        if step is None or bound is None:
-            self._not_brief.add(region.table)
-            return None
-        assert isinstance(table, LoopTable)
-        used = {slot for one in step.steps for slot in inputs_of(one)} | {one.result for one in region.carried}
-        needed = [one.parameter for one in region.carried] + [slot for slot, _ in region.invariants if slot in used]
-        rows.pack(rows.begun)
-        rows.recorded, rows.derived = {}, None
-        return Brief(region, step, {slot: scalars[slot] for slot in needed}, table.counts, bound, rows.packed_rows)
-
-    def _derive(self, region: LoopRegion, rows: Rows, values: list[Any], scalars: Mapping[int, np.dtype]) -> None:
-        rows.judged = True
-        inner = [region.program.instructions[number].region for number in region.program.regions]
-        branches = [program.index for one in inner if isinstance(one, IfRegion) for program in one.programs]
-        kept = {index: frozenset(self.rows[index].columns) for index in (region.program.index, *branches) if index in self.rows}
-        found = derived(region, values, scalars, kept)
-        if found is None:
-            return
-        within = [program.index for choice in found.choices for program in choice.region.programs]
-        rows.inside = {index: self.rows[index] for index in within if index in self.rows}
-        for one in (rows, *rows.inside.values()):
-            one.pack(one.begun)
-        rows.derived = found
-        rows.recorded = {slot: column for slot, column in rows.columns.items() if slot not in found.slots}
-        rows.tapes = {
-            choice.region.table: table for choice in found.choices if isinstance(table := self.tables[choice.region.table], IfTable)
-        }
-        rows.inside = {index: self.rows[index] for index in within if index in self.rows}
-        for one in rows.inside.values():
-            one.recorded = {}
+            rows.is_judged = True
+            cheap = cheap_slots(program, values, scalars)
+            rows.columns = {slot: column for slot, column in rows.columns.items() if slot not in cheap}
+            if not rows.columns:
+                del self.rows[program.index]
 
     def tape(self, table: int) -> IfTable:
         """What one If did."""
@@ -156,30 +106,11 @@ class Ledger:
         assert isinstance(found, IfTable)
         return found
 
-    def follows(self, program: Program, table: int) -> bool:
-        """Whether the branches of an If need not be written down: they follow from what is recorded of the graph that it lies in."""
-        rows = self.rows.get(program.index)
-        return rows is not None and table in rows.tapes
-
     def prove(self, scalars: Iterable[tuple[int, int, np.dtype]], *, holds: bool) -> None:
         """What is appended to columns (program number and slot) is, from now on or no longer, known to be numbers of a type."""
         for index, slot, dtype in scalars:
             column = self.rows[index].columns[slot]
             column.scalar = dtype if holds and all(type(value) is dtype.type for value in column.pending) else None
-
-    def catch_up(self, begun: Mapping[int, int], values: list[Any]) -> None:
-        """Generated code was left: the branches that it did not write down are found. ``begun`` has, of each open graph by program
-        number, how many of its instructions have begun; ``values`` are those of all slots."""
-        self.pack()
-        for index, rows in self.rows.items():
-            if rows.derived is None or rows.packed_rows == rows.begun:
-                continue
-            newest = {slot: column.pending[0] for slot, column in rows.recorded.items() if column.pending}
-            taken = rows.derived.values(newest, rows.packed_rows)[1] if len(newest) == len(rows.recorded) else {}
-            for choice in rows.derived.choices:
-                table = choice.region.table
-                if begun.get(index, 0) > choice.number and len(rows.tapes[table].branches) == rows.packed_rows:
-                    rows.tapes[table].pending.append(taken.get(table, bool(values[choice.region.condition])))
 
     def watch(self, region: LoopRegion) -> None:
         """Looks at the carried state of a loop from now on, without keeping it."""

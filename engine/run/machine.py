@@ -187,10 +187,6 @@ class Machine:
             values[parameter] = self.zeros.parameter(region.program.address, layer)
         collected: tuple[list[Any], ...] = tuple([] for output in region.outputs if isinstance(output, Concatenated))
         frame = Frame(region.program, 0, region, None, 0, _NO_BOUND if bound == UNLIMITED else bound, ending, collected)
-        rows = self.ledger.rows.get(region.program.index)
-        if rows is not None and rows.brief is not None:
-            for slot, column in rows.brief.entering.columns.items():
-                column.pending.append(values[slot])
         self.frames.append(frame)
         self._begin_iteration(frame, region)
         self._check_iterations()
@@ -214,14 +210,14 @@ class Machine:
             self.changes.begin(self.plan, self.zeros, program, self._iterations(), self.values)
         rows = self.ledger.rows.get(program.index)
         if rows is not None:
-            for slot in rows.recorded.keys() - program.producer.keys():
+            for slot in rows.columns.keys() - program.producer.keys():
                 rows.columns[slot].pending.append(self.values[slot])
 
     def _end_body(self, frame: Frame) -> None:
         """A body is done: a branch hands out its results; a loop looks at its condition and goes on or hands out its outputs."""
         rows = self.ledger.rows.get(frame.program.index)
         if rows is not None:
-            for slot in rows.recorded.keys() & frame.program.producer.keys():
+            for slot in rows.columns.keys() & frame.program.producer.keys():
                 rows.columns[slot].pending.append(self.values[slot])
         if frame.branch is not None:
             self._leave_branch(frame.branch)

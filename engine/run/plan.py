@@ -204,10 +204,6 @@ class Instruction:
     """Slot of the variable that ReadValue and Assign share."""
     float_symbol: str = ""
     """As ``symbol``, for f32 and f64 only; may call functions of ``np``."""
-    into: Callable[..., Callable[..., Any] | None] | None = None
-    """The operation's ``into`` with its attributes bound."""
-    moves: bool = False
-    """As the operation's."""
     region: Region | None = None
     settled: bool = False
     """What the call gives needs no settling, and may be no tensor."""

@@ -173,8 +173,7 @@ class _Planner:
         kernel = bound(operation.kernel, keywords)
         call = self._keeping(program, graph, node, operation, keywords) or kernel
         several, broadcasts = operation.outputs != 1, len(inputs) > 1 and _broadcasts(operation)
-        into = None if operation.into is None else partial(operation.into, **keywords)
-        return made(call, several, symbol, broadcasts, float_symbol=of_floats, into=into, moves=operation.moves, kernel=kernel)
+        return made(call, several, symbol, broadcasts, float_symbol=of_floats, kernel=kernel)
 
     @cached_property
     def _holds_sequences(self) -> bool:

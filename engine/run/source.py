@@ -15,7 +15,6 @@ from engine.run.fixed import grows
 from engine.run.ledger import Ledger
 from engine.run.places import Loop
 from engine.run.plan import IfRegion, LoopRegion, Plan, Program
-from engine.run.rings import Layout, laid_out
 from engine.run.scalars import scalar_types
 from engine.run.writer import Writer
 from engine.run.zeros import Zeros
@@ -52,17 +51,15 @@ def loop(plan: Plan, region: LoopRegion, ledger: Ledger, values: list[Any], zero
     ``values`` are those after its first iterations: what follows from element types is fixed, what follows from ranks is only a guess
     at what is worth a line. ``pulse`` is what it calls between two iterations.
     """
-    recorded = tuple((index, tuple(rows.recorded), tuple(rows.tapes)) for index, rows in ledger.rows.items())
-    brief = tuple((index, tuple(rows.brief.types)) for index, rows in ledger.rows.items() if rows.brief is not None)
-    key = (region.table, recorded, brief, _entering(region, values), _shapes(plan, region, values), grows(region, values))
+    recorded = tuple((index, tuple(rows.columns)) for index, rows in ledger.rows.items())
+    key = (region.table, recorded, _entering(region, values), grows(region, values))
     made = plan.generated.get(key)
     if made is None:
         if len(plan.generated) > _MOST_GENERATED:
             plan.generated.clear()
         proved = scalars(plan, region, values)
-        layout = _layout(plan, region, ledger, values)
-        made = plan.generated[key] = Writer(region, ledger, Computing(plan, values, zeros, key[-1], layout), proved).loop(pulse)
-        made.scalars = tuple((index, slot, proved[slot]) for index, slots, _ in recorded for slot in slots if slot in proved)
+        made = plan.generated[key] = Writer(region, ledger, Computing(plan, values, zeros, key[-1]), proved).loop(pulse)
+        made.scalars = tuple((index, slot, proved[slot]) for index, slots in recorded for slot in slots if slot in proved)
     return made
 
 
@@ -80,24 +77,3 @@ def _entering(region: LoopRegion, values: list[Any]) -> tuple[Any, ...]:
     """The types of what enters a body, and whether it has ranks."""
     given = [values[slot] for slot in region.program.parameters.values()]
     return tuple((getattr(value, "dtype", None), getattr(value, "ndim", 0) > 0) for value in given)
-
-
-def _shapes(plan: Plan, region: LoopRegion, values: list[Any]) -> tuple[Any, ...]:
-    """The shapes of what enters a body that may have a ring."""
-    if not _may_have_ring(plan, region):
-        return ()
-    return tuple(getattr(values[slot], "shape", None) for slot in region.program.parameters.values())
-
-
-def _layout(plan: Plan, region: LoopRegion, ledger: Ledger, values: list[Any]) -> Layout | None:
-    if not _may_have_ring(plan, region):
-        return None
-    rows = ledger.rows.get(region.program.index)
-    return laid_out(plan, region, values, tuple(rows.recorded) if rows else ())
-
-
-def _may_have_ring(plan: Plan, region: LoopRegion) -> bool:
-    """Loops of the outermost graph that hold none: those inside others begin too often."""
-    program = region.program
-    outermost = program.parent is not None and program.parent.parent is None
-    return outermost and not program.regions and program.index not in plan.changed_nests

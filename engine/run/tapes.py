@@ -39,10 +39,6 @@ class IfTable:
         latest = self.branches[-_LOOKED_BACK:]
         return int(2 * sum(latest) < len(latest))
 
-    def append(self, taken: np.ndarray) -> None:
-        """Branches after the others: truth values."""
-        self.branches.extend(taken.tobytes())
-
     def pack(self) -> None:
         """Turns the newest into bytes, which take an eighth of the room."""
         self._packed += bytearray(self.pending)

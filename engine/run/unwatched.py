@@ -43,7 +43,7 @@ def run(machine: Machine, frame: Frame, region: LoopRegion) -> None:
     undo_constants(machine.plan, region.program, machine.values)
     _unrecord_row(machine, region.program)
     if ledger.rows:
-        ledger.derive(region, machine.values, lambda one: source.scalars(machine.plan, one, machine.values), frame.bound)
+        ledger.leave_out(region, machine.values, source.scalars(machine.plan, region, machine.values))
     loop = source.loop(machine.plan, region, ledger, machine.values, machine.zeros, pulse)
     ledger.prove(loop.scalars, holds=True)
     for noted in loop.noted:
@@ -52,12 +52,10 @@ def run(machine: Machine, frame: Frame, region: LoopRegion) -> None:
     try:
         _call(machine, frame, loop)
     finally:
-        if (rows := ledger.rows.get(region.program.index)) is not None:
-            rows.leave_ring()
         ledger.prove(loop.scalars, holds=False)
         begun = {one.program.index: one.position + (one is not machine.frames[-1]) for one in machine.frames}
         _tell_branches(machine, frame, loop, begun)
-        ledger.catch_up(begun, machine.values)
+        ledger.pack()
 
 
 def _tell_branches(machine: Machine, frame: Frame, loop: Loop, begun: Mapping[int, int]) -> None:
@@ -85,8 +83,6 @@ def _call(machine: Machine, frame: Frame, loop: Loop) -> None:
             raise machine.failed(shorten(str(error), 400)) from error
         raise machine.failed(describe(instruction, machine.values, error)) from error
     machine.control.leave(left, 0)
-    if (rows := machine.ledger.rows.get(frame.program.index)) is not None:
-        rows.flush()
     frame.iteration, frame.position, frame.is_behind = count - 1, len(frame.program.instructions), True
     try:
         machine.finish_loop(frame, count, ending)
@@ -98,7 +94,7 @@ def _unrecord_row(machine: Machine, program: Program) -> None:
     """The generated code begins its first iteration anew, and so writes its row again."""
     rows = machine.ledger.rows.get(program.index)
     if rows is not None:
-        for slot in rows.recorded.keys() - program.producer.keys():
+        for slot in rows.columns.keys() - program.producer.keys():
             rows.columns[slot].pending.pop()
 
 
@@ -112,8 +108,6 @@ def pulse(machine: Machine, frame: Frame | None, region: LoopRegion, done: int, 
     if change == iteration:
         raise Paused("watch", "")
     rows = ledger.rows.get(region.program.index)
-    if rows is not None:
-        rows.flush()
     watched = rows is not None and rows.forget
     if watched or (unlimited and iteration >= _WATCH_AFTER and can_prove_endless(region)):
         if rows is None:

@@ -18,7 +18,6 @@ from engine.run.places import Context, Loop, Noted, Place
 from engine.run.plan import Branch, Concatenated, IfRegion, LastValue, LoopRegion, Program
 from engine.run.questions import asked_once
 from engine.run.regions import entering, fixed_bound, holds_loops, iteration_bound, join, part, truth
-from engine.run.rings import opened
 
 _MOST_PENDING = 4096
 _CONDITION = ENDINGS.index("condition")
@@ -42,7 +41,6 @@ class Writer(Lines):
         self.constants |= {"BIG": 1 << 62, "fits": fits, "P": pulse, "E": {ending: number for number, ending in enumerate(ENDINGS)}}
         for carried in region.carried:
             self.moving.add(self.imported(carried.parameter))
-        self._open_ring(region)
         self._share_back_edge(region)
         collected = [output for output in region.outputs if isinstance(output, Concatenated)]
         for number in range(len(collected)):
@@ -50,7 +48,7 @@ class Writer(Lines):
         self.head += [f"i{table} = F.iteration", f"n{table} = F.bound", f"e{table} = E[F.bound_ending]", f"s{table} = 1"]
         self._core(region, context)
         for output in region.outputs:
-            self.tail.append(f"V[{output.result}] = {self._lasting(self._result(region, output.result))}")
+            self.tail.append(f"V[{output.result}] = {self._result(region, output.result)}")
         for slot in region.program.hidden:
             self.tail.append(f"V[{slot}] = {self.value(slot)}")
         start = ["def loop(M, F):", "V = M.values", "R = M.ledger.rows", "T = M.ledger.tables", "l = M.control.allowed"]
@@ -58,21 +56,11 @@ class Writer(Lines):
         made.noted = tuple(self.noted)
         return made
 
-    def _open_ring(self, region: LoopRegion) -> None:
-        layout = self.computing.layout
-        if layout is not None:
-            self.head.append(f"g = {self.constant('ring', opened)}(R.get({region.program.index}), {self.constant('G', layout)})")
-            self.names |= {slot: f"v{slot}" for slot in layout.fields}
-
-    def _lasting(self, name: str) -> str:
-        """A value that outlasts the iteration."""
-        return name if self.computing.layout is None else f"g.own({name})"
-
     # -- structure ------------------------------------------------------------------------------------------------
 
     def _core(self, region: LoopRegion, context: Context) -> None:
         """The iterations of a loop, in stretches between which the machine is asked whether to go on."""
-        t, layout = region.table, self.computing.layout
+        t = region.table
         last = len(region.program.instructions)
         frame = "F" if context.outer is None else "None"
         pulse = f"P(M, {frame}, {self.constant(f'K{t}', region)}, s{t}, i{t}, n{t} == BIG, l)"
@@ -85,14 +73,8 @@ class Writer(Lines):
         if innermost:
             # So many may run in one go; what is left of them at the end is given back.
             self.emit(f"if q{t} - i{t} > l: q{t} = i{t} + l")
-            if layout is not None:
-                self.emit(f"if q{t} - i{t} > {layout.rows}: q{t} = i{t} + {layout.rows}")
             self.emit(f"l -= q{t} - i{t}")
-        if layout is None:
-            self.emit(f"for i{t} in range(i{t}, q{t}):")
-        else:
-            fields = "".join(f"{self.names[slot]}, " for slot in layout.fields)
-            self.emit(f"for i{t}, ({fields}) in zip(range(i{t}, q{t}), g.rows):")
+        self.emit(f"for i{t} in range(i{t}, q{t}):")
         self.indent += 1
         if not innermost:
             self.place = Place(context, 0, "boundary")
@@ -109,10 +91,6 @@ class Writer(Lines):
         self.emit(f" i{t} = q{t}")
         self.emit(f" if i{t} >= n{t}: break")
         self.emit(f" s{t} = {pulse}")
-        if layout is not None:
-            # The next stretch writes the ring again.
-            for name in sorted(self.moving):
-                self.emit(f" {name} = {self._lasting(name)}")
         self.emit(" continue")
         if self._may_end(region):
             self.emit(f"i{t} += 1")
@@ -144,7 +122,7 @@ class Writer(Lines):
         number = 0
         for output in region.outputs:
             if isinstance(output, Concatenated):
-                self.emit(f"a{t}_{number}({self._lasting(self.value(output.result))})")
+                self.emit(f"a{t}_{number}({self.value(output.result)})")
                 number += 1
         for slot in self._fleeting(region):
             self.emit(f"r{slot} = {self.value(slot)}")
@@ -158,7 +136,7 @@ class Writer(Lines):
 
     def _share_back_edge(self, region: LoopRegion) -> None:
         """Lets the last instruction of a body write what is carried where the next iteration reads it, if nothing needs the old value."""
-        if len(region.carried) != 1 or self._may_end(region) or self.computing.layout is not None:
+        if len(region.carried) != 1 or self._may_end(region):
             return
         (carried,) = region.carried
         writing = [one for one in region.program.instructions if one.symbol != "{0}" or carried.parameter in one.inputs]
@@ -187,14 +165,14 @@ class Writer(Lines):
         rows = self.ledger.rows.get(program.index)
         if rows is None:
             return
-        for slot in rows.recorded:
+        for slot in rows.columns:
             if (slot in program.producer) == produced:
                 self.head.append(f"w{program.index}_{slot} = R[{program.index}].columns[{slot}].pending")
                 self.emit(f"w{program.index}_{slot}.append({self.value(slot)})")
 
     def _body(self, program: Program, context: Context) -> None:
         rows = self.ledger.rows.get(program.index)
-        self.asked |= (asked_once(program, context.region) & self.numbers.keys()).difference(rows.recorded if rows else ())
+        self.asked |= (asked_once(program, context.region) & self.numbers.keys()).difference(rows.columns if rows else ())
         for position, instruction in enumerate(program.instructions):
             self.place = Place(context, position, "operation")
             match instruction.region:
@@ -260,12 +238,6 @@ class Writer(Lines):
             if isinstance(output, Concatenated):
                 self.emit(f"c{t}_{number} = []; a{t}_{number} = c{t}_{number}.append")
                 number += 1
-        rows = self.ledger.rows.get(region.program.index)
-        if rows is not None and rows.brief is not None:
-            for slot in rows.brief.entering.columns:
-                name = f"x{region.program.index}_{slot}"
-                self.head.append(f"{name} = R[{region.program.index}].brief.entering.columns[{slot}].pending")
-                self.emit(f"{name}.append({self.value(slot)})")
 
     def _leave_loop(self, region: LoopRegion) -> None:
         t = region.table
@@ -281,9 +253,9 @@ class Writer(Lines):
             if noted.program == region.program.index:
                 self.emit(f"B{noted.table}.append(-i{t})")
         rows = self.ledger.rows.get(region.program.index)
-        if rows is not None and rows.recorded:
+        if rows is not None:
             # Where the outer loop is slow to ask, what the inner one writes down would leave the processor's cache.
-            self.emit(f"if len(w{region.program.index}_{next(iter(rows.recorded))}) > {_MOST_PENDING}: M.ledger.pack(all_of_it=False)")
+            self.emit(f"if len(w{region.program.index}_{next(iter(rows.columns))}) > {_MOST_PENDING}: M.ledger.pack(all_of_it=False)")
 
     def _inner_if(self, region: IfRegion, outer: Context, position: int) -> None:
         tape = self._tape(region, outer, position)
@@ -316,8 +288,6 @@ class Writer(Lines):
     def _tape(self, region: IfRegion, outer: Context, position: int) -> Mapping[int, str]:
         """The line that writes down a branch of an If, for each branch that is not left out: what is not noted follows."""
         t, rarer = region.table, self.ledger.tape(region.table).rarer
-        if self.ledger.follows(outer.program, t):
-            return {}
         if outer.region is None:
             self.head.append(f"B{t} = T[{t}].pending")
             return {taken: f"B{t}.append({taken})" for taken in (0, 1)}

@@ -121,7 +121,10 @@ class Values:
         if first_row < row:
             wanted |= {one.result for one in carried}
         # Between two iterations a variable may be assigned after all that is wanted has run.
-        replayed = list(range(len(program.instructions))) if first_row < row and program.hidden else self._closure(program, wanted)
+        if first_row < row and program.hidden:
+            replayed = list(range(len(program.instructions)))
+        else:
+            replayed = self._closure(program, wanted, row if first_row == row else None)
         need = _Need(program, row, iteration, slots, replayed, first_row, before)
         if replayed or before is not None:
             need.from_outside = not self._entry_kept(program, first_row, program.hidden, rows)
@@ -131,19 +134,27 @@ class Values:
         cached = self._cache.get((program.index, row), {})
         return all(slot in cached or (rows is not None and not rows.forget and rows.has_kept(row, slot)) for slot in entry)
 
-    def _closure(self, program: Program, slots: set[int]) -> list[int]:
-        """The instructions that the slots depend on, in order; all up to the last one where random states or variables matter."""
+    def _closure(self, program: Program, slots: set[int], row: int | None = None) -> list[int]:
+        """The instructions that the slots depend on, in order; all up to the last one where random states or variables matter.
+
+        Of ``row`` what is recorded need not be computed.
+        """
         needed: set[int] = set()
-        waiting = [program.producer[slot] for slot in slots if slot in program.producer]
+        waiting = list(slots)
         while waiting:
-            number = waiting.pop()
-            if number in needed:
+            slot = waiting.pop()
+            number = program.producer.get(slot)
+            if number is None or number in needed or self._is_recorded(program, row, slot):
                 continue
             needed.add(number)
-            waiting += [program.producer[slot] for slot in program.instructions[number].inputs if slot in program.producer]
+            waiting += program.instructions[number].inputs
         if program.hidden and needed:
             return list(range(max(needed) + 1))
         return sorted(needed)
+
+    def _is_recorded(self, program: Program, row: int | None, slot: int) -> bool:
+        rows = None if row is None or program.hidden else self.machine.ledger.rows.get(program.index)
+        return row is not None and rows is not None and not rows.forget and rows.has_kept(row, slot)
 
     def _outer_slots(self, program: Program) -> set[int]:
         """The slots of the surrounding graph that binding a row's Parameters may take."""
@@ -173,6 +184,8 @@ class Values:
         if not need.from_outside:
             for slot in program.hidden:
                 values[slot] = self._kept(program, start, slot)
+        if start == need.row:
+            self._load(need, values)
         changes = self.machine.changes
         around = timeline.iterations(program, start) if changes is not None else ()
         for row in range(start, need.row + 1):
@@ -240,6 +253,14 @@ class Values:
                     values[parameter] = values[source]
                 for parameter, layer in branch.unfed:
                     values[parameter] = zeros.parameter(program.address, layer)
+
+    def _load(self, need: _Need, values: list[Any]) -> None:
+        """What is kept of the row, of all that is asked for or read and not computed again."""
+        program, numbers = need.program, set(self._last_numbers(need))
+        read = need.slots.union(*(program.instructions[number].inputs for number in numbers))
+        for slot in read & program.producer.keys():
+            if program.producer[slot] not in numbers:
+                values[slot] = self._kept(program, need.row, slot)
 
     def _kept(self, program: Program, row: int, slot: int) -> Any:
         cached = self._cache.get((program.index, row))

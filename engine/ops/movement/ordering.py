@@ -138,7 +138,6 @@ OPERATIONS: tuple[Operation, ...] = (
         page="movement/transpose-1",
         kernel=transpose,
         infer=_infer_transpose,
-        moves=True,
         inputs=(2, 2),
         types=(ANY_TYPE, INTEGERS),
     ),

@@ -13,7 +13,7 @@ from engine.ops.activation.softmax import log_softmax, softmax
 from engine.ops.declare import Array, Kernel, Known
 from engine.ops.elements import WIDE_DTYPES
 from engine.ops.index import axis_within
-from engine.ops.matrix import matmul, matmul_by_constant, matmul_into
+from engine.ops.matrix import matmul, matmul_by_constant
 from engine.ops.onnx.numbers import same_type
 from engine.ops.onnx.row import Direct
 from engine.ops.precision import computable
@@ -38,30 +38,6 @@ def gemm_by_constant(constant: Known, /, *, alpha: float, beta: float, transA: i
     """The kernel of one node whose second matrix is a constant."""
     multiply = matmul_by_constant(constant, transpose_a=bool(transA), transpose_b=bool(transB))
     return None if multiply is None else partial(_gemm, multiply, alpha, beta)
-
-
-def gemm_into(
-    first: Sequence[int],
-    second: Sequence[int],
-    third: Sequence[int] = (),
-    /,
-    *,
-    alpha: float,
-    beta: float,
-    transA: int,
-    transB: int,
-) -> Kernel | None:
-    """What writes one row times a matrix, and a third row, into an array; None for other shapes."""
-    multiply = matmul_into(first, second, transpose_a=bool(transA), transpose_b=bool(transB))
-    if multiply is None:
-        return None
-
-    def write(one: Array, other: Array, *rest: Array) -> None:
-        *added, out = rest
-        multiply(one, other, out)
-        _scaled_and_added(out, alpha, beta, added[0] if added else None)
-
-    return write
 
 
 def _gemm(multiply: Kernel, alpha: float, beta: float, first: Array, second: Array, third: Array | None = None, /) -> Array:
@@ -224,9 +200,8 @@ FOLDING: Mapping[str, Direct] = {
         kernel=product,
         first=1,
         by_constant=partial(matmul_by_constant, **_AS_THEY_ARE),
-        into=partial(matmul_into, **_AS_THEY_ARE),
     ),
-    "Gemm": Direct(kernel=gemm, first=7, by_constant=gemm_by_constant, into=gemm_into),
+    "Gemm": Direct(kernel=gemm, first=7, by_constant=gemm_by_constant),
     "Softmax": Direct(kernel=softmax_along, first=13),
     "LogSoftmax": Direct(kernel=log_softmax_along, first=13),
     "LayerNormalization": Direct(kernel=layer_normalization, first=17),

@@ -109,11 +109,6 @@ def erf(data: Array, /) -> Array:
     return special.erf(numbers).astype(data.dtype, copy=False)
 
 
-def _erf_into(shape: tuple[int, ...], /) -> Kernel:
-    write: Kernel = special.erf
-    return write
-
-
 def is_infinite(data: Array, /, *, detect_negative: int, detect_positive: int) -> Array:
     """Whether each element is an infinity of a sign that is looked for."""
     made: Array = np.isinf(data)
@@ -169,7 +164,7 @@ NUMBERS: Mapping[str, Direct] = {
     "Asinh": _function("arcsinh", 9),
     "Acosh": _function("arccosh", 9),
     "Atanh": _function("arctanh", 9),
-    "Erf": Direct(kernel=erf, first=9, into=_erf_into),
+    "Erf": Direct(kernel=erf, first=9),
     "Sigmoid": Direct(kernel=sigmoid, first=6, float_symbol="1 / (1 + np.exp(-{0}))"),
     "Softplus": Direct(kernel=softplus, first=1),
     "Relu": Direct(kernel=relu, first=6, float_symbol="np.maximum({0}, 0)"),

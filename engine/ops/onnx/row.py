@@ -25,8 +25,6 @@ class Direct:
     float_symbol: str = ""
     symbol_when: Mapping[str, object] = field(default_factory=dict[str, object])
     by_constant: Callable[..., Kernel | None] | None = None
-    into: Callable[..., Kernel | None] | None = None
-    moves: bool = False
     counts_outputs: bool = False
     always_tensor: bool = True
     """Whether what it gives is never a sequence, nor an optional without a value."""
@@ -34,5 +32,5 @@ class Direct:
     @property
     def fields(self) -> dict[str, Any]:
         """What an ``Operation`` has of it, apart from its kernel."""
-        names = ("symbol", "float_symbol", "symbol_when", "by_constant", "into", "moves", "counts_outputs")
+        names = ("symbol", "float_symbol", "symbol_when", "by_constant", "counts_outputs")
         return {name: getattr(self, name) for name in names}

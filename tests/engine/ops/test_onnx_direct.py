@@ -30,7 +30,6 @@ from tests.engine.ops.onnx_nodes import (
     layer_normalization,
     product,
     reduction,
-    tame,
 )
 
 Schema = Any
@@ -176,41 +175,3 @@ def test_folding(schema: Schema, seed: int) -> None:
 def test_every_row_is_compared() -> None:
     assert set(MOVING) == set(PLACES)
     assert set(_FOLDS) | _BY_THE_RUNTIME == set(FOLDING)
-
-
-_ROW, _MATRIX, _SQUARE = (1, 5), (5, 4), (4, 5)
-
-
-@pytest.mark.parametrize(
-    ("name", "shapes", "attributes"),
-    [
-        ("Erf", [(2, 3)], {}),
-        ("MatMul", [_ROW, _MATRIX], {}),
-        ("Gemm", [_ROW, _MATRIX], {}),
-        ("Gemm", [_ROW, _SQUARE, (4,)], {"transB": 1}),
-        ("Gemm", [_ROW, _MATRIX, (1, 1)], {"alpha": 0.5, "beta": 3.0}),
-    ],
-)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_what_is_written_into_an_array_has_the_bits_of_the_kernel(
-    name: str, shapes: list[tuple[int, ...]], attributes: dict[str, Any], dtype: type
-) -> None:
-    operation = ONNX.find(name, "ai.onnx 18")
-    assert operation is not None
-    assert operation.kernel is not None
-    assert operation.into is not None
-    inputs = [tame(np.random.default_rng(0), np.dtype(dtype), shape) for shape in shapes]
-    keywords = typed(operation, attributes)
-    write = operation.into(*shapes, **keywords)
-    assert write is not None
-    expected = operation.kernel(*inputs, **keywords)
-    target = np.full_like(expected, np.nan)
-    write(*inputs, target)
-    np.testing.assert_array_equal(target, expected)
-
-
-def test_more_than_one_row_is_not_written_into_an_array() -> None:
-    operation = ONNX.find("Gemm", "ai.onnx 18")
-    assert operation is not None
-    assert operation.into is not None
-    assert operation.into((2, 5), _MATRIX, **typed(operation, {})) is None

@@ -57,7 +57,7 @@ def wrong(above: float) -> Catalogue:
         product = np.multiply(one, other)
         return product + product.dtype.type(bool(np.max(one) > above))
 
-    return CATALOGUE.with_operations([replace(found, kernel=kernel, symbol="", float_symbol="", into=None)], replace=True)
+    return CATALOGUE.with_operations([replace(found, kernel=kernel, symbol="", float_symbol="")], replace=True)
 
 
 def test_every_value_of_a_nest_agrees():

@@ -1,4 +1,4 @@
-"""Brief loops inside others: of each execution what it begins with is recorded, and every value in it is that of stepping."""
+"""Loops inside loops: whatever is recorded, every value of every iteration is that of a run that records everything."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import engine
 from engine.explain.history import history
-from engine.run import brief
 from tests.engine.debug.test_many_models import WITHOUT_SHRINKING
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
 from tests.engine.drawn.agreement import Agreement
@@ -33,10 +32,6 @@ def chosen(body: Draft, value: Ref, number: Ref, pace: Ref) -> Ref:
     less, turned = then.op("Subtract", p, then.const(np.float32(1.5))), otherwise.op("Multiply", q, otherwise.const(np.float32(-1)))
     bodies = [branch("then", then, [(1, p)], [then.result(less)]), branch("else", otherwise, [(1, q)], [otherwise.result(turned)])]
     return grown(body, body.region("If", [early, value], bodies, 1, name="if", opset=8), number, pace)
-
-
-def curved(body: Draft, value: Ref, number: Ref, pace: Ref) -> Ref:
-    return body.op("Tanh", body.op("Add", value, pace), name="new")
 
 
 def nest(step: Step, trips: int = 9, outer_trips: int = 40, *, until: float | None = None, given: bool = True) -> engine.Model:
@@ -79,12 +74,6 @@ def nest(step: Step, trips: int = 9, outer_trips: int = 40, *, until: float | No
     return main.model()
 
 
-def kept(debugger: engine.Debugger) -> brief.Brief | None:
-    """What is recorded of the inner loop instead of its rows."""
-    (rows,) = (debugger.machine.ledger.rows[program.index] for program in debugger.plan.programs if program.address.endswith("inner/body"))
-    return rows.brief
-
-
 def run(model: engine.Model, **options: object) -> engine.Debugger:
     debugger = engine.Debugger(model, {"x": np.float32(1)}, **options)
     debugger.run()
@@ -93,13 +82,9 @@ def run(model: engine.Model, **options: object) -> engine.Debugger:
 
 @pytest.mark.parametrize("until", [None, 6.0])
 @pytest.mark.parametrize("step", [grown, chosen])
-@pytest.mark.parametrize("at_once", [1 << 18, 20])
-def test_every_value_is_that_of_a_run_that_records_everything(monkeypatch, step, until, at_once):
-    monkeypatch.setattr(brief, "_ROWS_AT_ONCE", at_once)
+def test_every_value_is_that_of_a_run_that_records_everything(step, until):
     model = nest(step, until=until)
     mine, whole = run(model), run(model, record=engine.Record(everything=True))
-    assert kept(mine) is not None
-    assert kept(whole) is None
     counts = [record.iterations for record in whole.control_flow if record.address.endswith("inner")]
     assert (min(counts) < max(counts)) == (until is not None)
     for outer, name in product(range(40), ("value", "new")):
@@ -110,28 +95,6 @@ def test_every_value_is_that_of_a_run_that_records_everything(monkeypatch, step,
         assert same_bits(one.column, other.column)
 
 
-def test_it_takes_less_memory_than_a_value_for_each_iteration():
-    debugger = run(nest(grown, 300, 300))
-    assert debugger.machine.ledger.bytes < 300 * 300
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        pytest.param(nest(curved), id="what numpy's functions give may differ in whole columns"),
-        pytest.param(nest(grown, brief._MOST_ITERATIONS + 1), id="too long to compute again while it is open"),
-        pytest.param(nest(grown, outer_trips=8), id="few executions"),
-        pytest.param(nest(grown, given=False), id="a trip count that is computed"),
-        pytest.param(nest(grown, -1, until=6.0), id="no trip count"),
-    ],
-)
-def test_other_loops_record_a_value_for_each_iteration(model):
-    debugger = run(model)
-    assert kept(debugger) is None
-    last = len(debugger.control_flow) - 1
-    assert debugger.control_flow[last].address.endswith("/inner")
-
-
 def test_a_pause_in_the_midst_of_an_execution_shows_its_values_and_goes_on():
     model = nest(chosen, 100, 40)
     debugger, whole = engine.Debugger(model, {"x": np.float32(1)}, limits=engine.Limits(iterations=1777)), run(model)
@@ -140,7 +103,6 @@ def test_a_pause_in_the_midst_of_an_execution_shows_its_values_and_goes_on():
         assert debugger.state == "limit"
         (outer, inner) = (graph.iteration for graph in debugger.frames() if graph.iteration is not None)
         assert inner > 10
-        assert kept(debugger) is not None
         for number in (0, 1, inner // 2, inner - 1):
             place = f"main/outer[{outer}]/body/inner[{number}]/body/new"
             assert same_bits(debugger.value(place), whole.value(place)), place
@@ -153,7 +115,7 @@ def test_a_pause_in_the_midst_of_an_execution_shows_its_values_and_goes_on():
     assert same_bits(debugger.result.outputs[0], whole.result.outputs[0])
 
 
-def test_a_small_budget_keeps_what_some_executions_begin_with():
+def test_a_small_budget_keeps_some_iterations():
     model = nest(grown, 50, 400)
     debugger, whole = run(model, record=engine.Record(budget_bytes=600)), run(model)
     debugger.machine.ledger.pack()
@@ -177,10 +139,8 @@ def test_what_is_dropped_after_somebody_has_looked_is_computed_again():
 
 
 @settings(max_examples=40, deadline=None, phases=WITHOUT_SHRINKING, suppress_health_check=list(HealthCheck))
-@given(seed=st.integers(0, 2**40), at_once=st.sampled_from([1, 4, 1 << 18]))
-def test_all_ways_through_nests_of_numbers_agree(monkeypatch, seed, at_once):
-    monkeypatch.setattr(brief, "_FEWEST_EXECUTIONS", 1)
-    monkeypatch.setattr(brief, "_ROWS_AT_ONCE", at_once)
+@given(seed=st.integers(0, 2**40))
+def test_all_ways_through_nests_of_numbers_agree(seed):
     agreement = Agreement(seed, numbers=True)
     if agreement.is_short:
         agreement.check(6)
