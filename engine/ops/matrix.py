@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import math
-import weakref
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
-from engine.ir.element_type import INDEX_TYPES, REAL_FLOATS, ElementType
+from engine.ir.element_type import INDEX_TYPES, REAL_FLOATS
 from engine.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape
 from engine.ops.bounds import check_elements
-from engine.ops.declare import Array, Attribute, Kernel, Known, Operation
+from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.einsum import einsum, infer_einsum
 from engine.ops.elements import COMPUTED
 from engine.ops.infer import broadcast_shapes, common_type
-from engine.ops.panels import HAS_SMALL_PATH, SMALL_PRODUCT, Panels
 from engine.ops.precision import computable, rounded
 
+_SMALL_PRODUCT = 1_000_000
+"""Up to this many multiplications BLAS takes a path that does not first copy its operands: for few rows that copy is most of the work."""
 _FEW_ROWS = 32
 """So many rows at most are worth cutting a product into such small ones."""
 _FEWER_ROWS = 16
@@ -27,9 +27,6 @@ _FEWER_ROWS = 16
 _LEAST_BLOCK = 16
 _SMALL_RESULT = 1 << 24
 """Elements of a product that need no question."""
-_F32 = np.dtype(np.float32)
-_LEAST_LAID_OUT = 1 << 14
-"""Elements of a constant matrix below which most products are small anyway."""
 
 
 def matmul(first: Array, second: Array, /, *, transpose_a: bool, transpose_b: bool) -> Array:
@@ -49,45 +46,6 @@ def matmul(first: Array, second: Array, /, *, transpose_a: bool, transpose_b: bo
     return _product(first, second, transpose_a, transpose_b)
 
 
-def matmul_by_constant(constant: Known, /, *, transpose_a: bool, transpose_b: bool) -> Kernel | None:
-    """The kernel of one node whose second input is a constant; None where it has nothing to gain from that."""
-    large = constant.shape.rank == 2 and constant.shape.is_static and math.prod(constant.shape.lengths) >= _LEAST_LAID_OUT
-    return _ByConstant(transpose_a, transpose_b) if large and constant.element_type is ElementType.F32 and HAS_SMALL_PATH else None
-
-
-class _ByConstant:
-    """Products with one and the same matrix, which is laid out when the first that is not small asks for it.
-
-    How a product is computed depends on the shapes alone: computed again, it has the same bits.
-    """
-
-    def __init__(self, transpose_a: bool, transpose_b: bool) -> None:
-        self._transpose_a, self._transpose_b = transpose_a, transpose_b
-        self._laid_out: tuple[weakref.ref[Array], Panels] | None = None
-
-    def __call__(self, first: Array, second: Array, /) -> Array:
-        if first.dtype is second.dtype is _F32 and first.ndim == second.ndim == 2 and len(first) == 1 and not self._transpose_a:
-            # One row: a loop asks for it again and again.
-            return np.matmul(first, second.T if self._transpose_b else second)
-        if second.ndim != 2 or not first.dtype.char == second.dtype.char == "f":
-            return matmul(first, second, transpose_a=self._transpose_a, transpose_b=self._transpose_b)
-        depth, width = reversed(second.shape) if self._transpose_b else second.shape
-        if self._transpose_a and first.ndim > 1:
-            first = first.swapaxes(-1, -2)
-        count = first.size // depth if depth and first.ndim > 1 and first.shape[-1] == depth else 0
-        if count < 2 or count * second.size <= SMALL_PRODUCT:
-            return matmul(first, second, transpose_a=False, transpose_b=self._transpose_b)
-        check_elements(count * width, "the product")
-        product = self._panels(second).product(np.ascontiguousarray(first.reshape(count, depth)))
-        return product.reshape(*first.shape[:-1], width)
-
-    def _panels(self, matrix: Array) -> Panels:
-        laid_out = self._laid_out
-        if laid_out is None or laid_out[0]() is not matrix:
-            laid_out = self._laid_out = (weakref.ref(matrix), Panels(matrix.T if self._transpose_b else matrix))
-        return laid_out[1]
-
-
 def _check_size(first: Sequence[int], second: Sequence[int], transpose_a: bool, transpose_b: bool) -> None:
     """``ValueError`` before a product of more elements than a run allows; what fits together is left to numpy."""
     rows = first[-1 if transpose_a else -2] if len(first) > 1 else 1
@@ -104,7 +62,7 @@ def _product(first: Array, second: Array, transpose_a: bool, transpose_b: bool) 
             # One product of many rows instead of one for each batch.
             flat = first.reshape(math.prod(first.shape[:-1]), first.shape[-1])
             return _product(flat, second, False, transpose_b).reshape(*first.shape[:-1], second.shape[0 if transpose_b else 1])
-        if first.ndim == 2 and 1 < len(first) <= _FEW_ROWS and len(first) * second.size > SMALL_PRODUCT:
+        if first.ndim == 2 and 1 < len(first) <= _FEW_ROWS and len(first) * second.size > _SMALL_PRODUCT:
             return _few_rows(first, second, transpose_b)
         return np.matmul(first, second.T if transpose_b else second)
     if transpose_b and second.ndim > 1:
@@ -114,7 +72,7 @@ def _product(first: Array, second: Array, transpose_a: bool, transpose_b: bool) 
 
 def _few_rows(rows: Array, matrix: Array, transpose_b: bool) -> Array:
     """``[M, K] x [K, N] (or its transpose) -> [M, N]`` for small M, in blocks of columns: the fastest way found for each layout."""
-    block = SMALL_PRODUCT // rows.size // _LEAST_BLOCK * _LEAST_BLOCK if rows.size else 0
+    block = _SMALL_PRODUCT // rows.size // _LEAST_BLOCK * _LEAST_BLOCK if rows.size else 0
     if rows.shape[1] != matrix.shape[1 if transpose_b else 0] or block < _LEAST_BLOCK:
         return np.matmul(rows, matrix.T if transpose_b else matrix)
     if not transpose_b and len(rows) > _FEWER_ROWS:
@@ -131,7 +89,7 @@ def _few_rows(rows: Array, matrix: Array, transpose_b: bool) -> Array:
 
 def _by_rows_of_matrix(rows: Array, matrix: Array, dtype: np.dtype) -> Array:
     """Blocks of rows of the matrix lie together in memory: a large matrix that no cache holds is read once, in order."""
-    block = max(_LEAST_BLOCK, SMALL_PRODUCT // 2 // (len(rows) * matrix.shape[1]) // _LEAST_BLOCK * _LEAST_BLOCK)
+    block = max(_LEAST_BLOCK, _SMALL_PRODUCT // 2 // (len(rows) * matrix.shape[1]) // _LEAST_BLOCK * _LEAST_BLOCK)
     result = np.matmul(rows[:, :block], matrix[:block])
     term = np.empty_like(result, dtype)
     for start in range(block, len(matrix), block):
@@ -257,7 +215,6 @@ OPERATIONS: tuple[Operation, ...] = (
         opsets=(1, 16),
         page="matrix/matmul-1",
         kernel=matmul,
-        by_constant=matmul_by_constant,
         infer=infer_matmul,
         inputs=(2, 2),
         attributes=(Attribute("transpose_a", "bool", False), Attribute("transpose_b", "bool", False)),

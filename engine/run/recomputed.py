@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from engine.run.columns import SMALL
 from engine.run.fixed import expression
 from engine.run.plan import IfRegion, Instruction, Program
+
+_CHEAP_BYTES = 1 << 14
+"""So much is computed elementwise in the time in which a person does not notice a thousand of them."""
 
 
 def cheap_slots(program: Program, values: list[Any], scalars: Container[int]) -> set[int]:
@@ -31,4 +33,4 @@ def _is_cheap(instruction: Instruction, values: list[Any], scalars: Container[in
 
 def _is_small(slot: int, values: list[Any], scalars: Container[int]) -> bool:
     value = values[slot]
-    return slot in scalars or (isinstance(value, (np.ndarray, np.generic)) and value.nbytes <= SMALL)
+    return slot in scalars or (isinstance(value, (np.ndarray, np.generic)) and value.nbytes <= _CHEAP_BYTES)

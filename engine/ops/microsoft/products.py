@@ -14,7 +14,7 @@ from engine.ops.activation.formulas import sigmoid, softplus, softsign
 from engine.ops.activation.rectifiers import hswish, relu
 from engine.ops.declare import Array, Attribute, Kernel, Known, Operation
 from engine.ops.infer import broadcast_shapes, common_type
-from engine.ops.matrix import matmul, matmul_by_constant
+from engine.ops.matrix import matmul
 from engine.ops.microsoft.row import FLOATING, row
 from engine.ops.onnx.folding import gemm
 from engine.ops.onnx.windows import WINDOWS
@@ -29,14 +29,6 @@ def fused_matmul(
     With ``transBatch`` the rows of that side are its first axis, before all batches: ``[M, ..., K]`` is taken as ``[..., M, K]``.
     """
     return _fused(partial(matmul, transpose_a=bool(transA), transpose_b=bool(transB)), alpha, transBatchA, transBatchB, first, second)
-
-
-def fused_matmul_by_constant(
-    constant: Known, /, *, alpha: float, transA: int, transB: int, transBatchA: int = 0, transBatchB: int = 0
-) -> Kernel | None:
-    """The kernel of one node whose second matrix is a constant."""
-    multiply = None if transBatchB else matmul_by_constant(constant, transpose_a=bool(transA), transpose_b=bool(transB))
-    return None if multiply is None else partial(_fused, multiply, alpha, transBatchA, 0)
 
 
 def _fused(multiply: Kernel, alpha: float, batch_a: int, batch_b: int, first: Array, second: Array, /) -> Array:
@@ -195,7 +187,6 @@ OPERATIONS: tuple[Operation, ...] = (
     row(
         "FusedMatMul",
         kernel=fused_matmul,
-        by_constant=fused_matmul_by_constant,
         infer=infer_fused_matmul,
         inputs=(2, 2),
         attributes=(*_TRANSPOSED, Attribute("transBatchA", "int", 0), Attribute("transBatchB", "int", 0)),
@@ -204,7 +195,6 @@ OPERATIONS: tuple[Operation, ...] = (
     row(
         "TransposeMatMul",
         kernel=fused_matmul,
-        by_constant=fused_matmul_by_constant,
         infer=infer_fused_matmul,
         inputs=(2, 2),
         attributes=_TRANSPOSED,

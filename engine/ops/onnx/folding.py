@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from engine.ops.activation.softmax import log_softmax, softmax
-from engine.ops.declare import Array, Kernel, Known
+from engine.ops.declare import Array, Kernel
 from engine.ops.elements import WIDE_DTYPES
 from engine.ops.index import axis_within
-from engine.ops.matrix import matmul, matmul_by_constant
+from engine.ops.matrix import matmul
 from engine.ops.onnx.numbers import same_type
 from engine.ops.onnx.row import Direct
 from engine.ops.precision import computable
@@ -25,19 +25,10 @@ def product(first: Array, second: Array, /) -> Array:
     return matmul(first, second, transpose_a=False, transpose_b=False)
 
 
-_AS_THEY_ARE = {"transpose_a": False, "transpose_b": False}
-
-
 def gemm(first: Array, second: Array, third: Array | None = None, /, *, alpha: float, beta: float, transA: int, transB: int) -> Array:
     """``alpha`` times the product of two matrices, plus ``beta`` times a third that is broadcast to it; rounded once."""
     turned = {"transpose_a": bool(transA), "transpose_b": bool(transB)}
     return _gemm(partial(matmul, **turned), alpha, beta, first, second, third)
-
-
-def gemm_by_constant(constant: Known, /, *, alpha: float, beta: float, transA: int, transB: int) -> Kernel | None:
-    """The kernel of one node whose second matrix is a constant."""
-    multiply = matmul_by_constant(constant, transpose_a=bool(transA), transpose_b=bool(transB))
-    return None if multiply is None else partial(_gemm, multiply, alpha, beta)
 
 
 def _gemm(multiply: Kernel, alpha: float, beta: float, first: Array, second: Array, third: Array | None = None, /) -> Array:
@@ -196,12 +187,8 @@ def _mean(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
 
 
 FOLDING: Mapping[str, Direct] = {
-    "MatMul": Direct(
-        kernel=product,
-        first=1,
-        by_constant=partial(matmul_by_constant, **_AS_THEY_ARE),
-    ),
-    "Gemm": Direct(kernel=gemm, first=7, by_constant=gemm_by_constant),
+    "MatMul": Direct(kernel=product, first=1),
+    "Gemm": Direct(kernel=gemm, first=7),
     "Softmax": Direct(kernel=softmax_along, first=13),
     "LogSoftmax": Direct(kernel=log_softmax_along, first=13),
     "LayerNormalization": Direct(kernel=layer_normalization, first=17),

@@ -6,9 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from engine.ops import matrix
 from engine.ops.bounds import at_most
-from engine.ops.declare import Known
 from engine.ops.einsum import subscripts
 from tests.engine.ops.oracle import agree, ours
 
@@ -42,65 +40,6 @@ def test_matmul(shapes: tuple[tuple[int, ...], tuple[int, ...]], transpose_a: bo
     if transpose_b:
         second = np.ascontiguousarray(second.swapaxes(-1, -2))
     agree("MatMul", 1, [first, second], {"transpose_a": transpose_a, "transpose_b": transpose_b}, rtol=1e-4, atol=2e-4)
-
-
-BY_CONSTANT = [
-    ((2, 512), (512, 2048)),
-    ((33, 700), (700, 129)),
-    ((2, 20, 1, 512), (512, 500)),
-    ((40, 5000), (5000, 31)),
-    ((1100, 32), (32, 700)),
-    ((3, 70), (70, 300)),
-    ((1, 512), (512, 512)),
-    ((512,), (512, 512)),
-    ((0, 512), (512, 512)),
-]
-
-
-@pytest.mark.parametrize("transpose_b", [False, True])
-@pytest.mark.parametrize("transpose_a", [False, True])
-@pytest.mark.parametrize("shapes", BY_CONSTANT, ids=str)
-def test_matmul_by_a_constant(monkeypatch, shapes: tuple[tuple[int, ...], tuple[int, ...]], transpose_a: bool, transpose_b: bool) -> None:
-    """A sum of K products of numbers of size 1 is off by at most some sqrt(K) roundings; and it has the same bits each time."""
-    monkeypatch.setattr(matrix, "HAS_SMALL_PATH", True)
-    first, second = (numbers(*shape) for shape in shapes)
-    expected = first.astype(np.float64) @ second
-    if transpose_a:
-        first = np.ascontiguousarray(first.swapaxes(-1, -2)) if first.ndim > 1 else first
-    if transpose_b:
-        second = np.ascontiguousarray(second.T)
-    product = matrix.matmul_by_constant(Known.of(second), transpose_a=transpose_a, transpose_b=transpose_b)
-    assert product is not None
-    found = product(first, second)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-4)
-    for again in (second, second.copy()):
-        np.testing.assert_array_equal(product(first, again), found)
-    other = numbers(*second.shape)
-    np.testing.assert_array_equal(
-        product(first, other), matrix.matmul_by_constant(Known.of(other), transpose_a=transpose_a, transpose_b=transpose_b)(first, other)
-    )
-
-
-@pytest.mark.parametrize(
-    ("array", "has_small_path"),
-    [(numbers(64, 64), True), (numbers(2, 128, 128), True), (numbers(128, 128).astype(np.float64), True), (numbers(128, 128), False)],
-    ids=["small", "batch", "f64", "another processor"],
-)
-def test_constants_that_are_left_as_they_are(monkeypatch, array: np.ndarray, has_small_path: bool) -> None:
-    monkeypatch.setattr(matrix, "HAS_SMALL_PATH", has_small_path)
-    assert matrix.matmul_by_constant(Known.of(array), transpose_a=False, transpose_b=False) is None
-
-
-def test_matmul_by_a_constant_refuses_what_matmul_refuses(monkeypatch) -> None:
-    monkeypatch.setattr(matrix, "HAS_SMALL_PATH", True)
-    second = numbers(2000, 700)
-    product = matrix.matmul_by_constant(Known.of(second), transpose_a=False, transpose_b=False)
-    assert product is not None
-    with pytest.raises(ValueError, match="1999"):
-        product(numbers(2, 1999), second)
-    with at_most(1000), pytest.raises(ValueError, match="the product would have 1400 elements"):
-        product(numbers(2, 2000), second)
 
 
 @pytest.mark.parametrize("shapes", [((4,), (4,)), ((4,), (2, 4, 5)), ((2, 3, 4), (4,)), ((4,), (4, 5))], ids=str)

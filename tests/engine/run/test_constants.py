@@ -1,9 +1,8 @@
-"""What a plan keeps of a model's constants: matrices laid out anew, weights converted from smaller types."""
+"""What a plan keeps of a model's constants: weights converted from smaller types."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -14,32 +13,11 @@ from engine.explain.history import history
 from engine.ir.element_type import ElementType
 from engine.ir.model import Port
 from engine.ir.shape import PartialShape
-from engine.ops import matrix
 from engine.ops.catalogue import CATALOGUE
 from engine.ops.declare import Operation
 from engine.run import planner
 from engine.run.once import Once
 from tests.engine.drafts import BOOL, F32, I64, Draft, loop
-
-
-def test_matrices_are_laid_out_up_to_a_bound(monkeypatch):
-    """The first two of three constants of 256 KB; the rest is multiplied as it is."""
-    monkeypatch.setattr(matrix, "HAS_SMALL_PATH", True)
-    monkeypatch.setattr(planner, "_MOST_KEPT_BYTES", 600_000)
-    draft, random = Draft(), np.random.default_rng(0)
-    x = value = draft.parameter("x", F32, (20, 256))
-    weights = [random.standard_normal((256, 256)).astype(np.float32) / 16 for _ in range(3)]
-    for weight in weights:
-        value = draft.op("MatMul", value, draft.const(weight), transpose_a="false", transpose_b="false")
-    draft.result(value)
-    draft.result(draft.op("MatMul", x, x, transpose_a="false", transpose_b="true"))
-    model, feed = draft.model(), random.standard_normal((20, 256)).astype(np.float32)
-    own = [isinstance(instruction.call, partial) for instruction in planner.plan_of(model).main.instructions]
-    assert own == [False, False, True, True]
-    session = engine.Session(model)
-    np.testing.assert_allclose(
-        session.run([feed]).outputs[0], feed.astype(np.float64) @ weights[0] @ weights[1] @ weights[2], rtol=1e-4, atol=1e-5
-    )
 
 
 def test_what_constants_make_is_made_twice_and_then_kept():
