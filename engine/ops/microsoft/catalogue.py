@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from engine.ops.declare import Operation
-from engine.ops.microsoft import activation, attention, multi_head, normalization, products, rotary
+from engine.ops.microsoft import activation, attention, grouped, multi_head, normalization, products, rotary
 
 DOMAIN = "com.microsoft"
 
@@ -14,6 +14,7 @@ _ROWS = tuple(
     for one in (
         activation,
         attention,
+        grouped,
         multi_head,
         normalization,
         products,
