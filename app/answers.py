@@ -14,8 +14,8 @@ from engine.errors import EngineError
 from engine.explain.pattern import region_at
 from engine.explain.proof import Fact
 from engine.explain.verdict import Verdict, verdict
-from engine.run.ledger import LoopTable
-from engine.run.plan import LoopRegion
+from engine.run.plan.plan import LoopRegion
+from engine.run.record.recording import LoopTable
 from engine.view.preview import scalar_text
 
 NEVER = frozenset({"never", "no", "none", "∞", "inf", "infinity", "infinite", "endless", "-"})
@@ -76,7 +76,7 @@ def _in_all(debugger: engine.Debugger, static: str, about: str) -> Answer | None
     if outer.record.ended_by in _OPEN:
         return None
     region = region_at(debugger.plan, static)[1].region
-    table = debugger.machine.ledger.tables[region.table] if isinstance(region, LoopRegion) else None
+    table = debugger.machine.recording.tables[region.table] if isinstance(region, LoopRegion) else None
     counts = np.asarray(table.counts if isinstance(table, LoopTable) else [], dtype=np.int64)
     total, never = int(counts.sum()), int((counts == 0).sum())
     runs = f"`{name_of(static)}` began {_runs(len(counts))}" + (f", and {never:,} of them had no iteration" if never else "")

@@ -25,8 +25,8 @@ from engine.ir.element_type import ElementType
 from engine.ir.model import Model
 from engine.ir.shape import PartialShape
 from engine.read import read_model
-from engine.run.ledger import Record
-from engine.run.limits import Limits
+from engine.run.machine.limits import Limits
+from engine.run.record.recording import Record
 from engine.show import show
 from engine.trace.control_flow import ControlFlowRecord
 from engine.write import write_model

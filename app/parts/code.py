@@ -24,7 +24,7 @@ from engine.explain.lines import Line, Listing
 from engine.explain.literals import is_written
 from engine.ir.address import ROOT, Address
 from engine.ir.model import Model
-from engine.run.plan import Plan
+from engine.run.plan.plan import Plan
 from engine.view.graph import without_iterations
 
 KEY = "code"

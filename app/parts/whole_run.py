@@ -16,7 +16,7 @@ from engine.debug.names import value_names
 from engine.explain.icicle import Icicle, Span, begin, icicle, pauses
 from engine.ir.address import decode
 from engine.ops.values import is_tensor
-from engine.run.plan import LoopRegion, Program
+from engine.run.plan.plan import LoopRegion, Program
 
 KEY, COLOUR = "whole_run", "whole_run_colour"
 BRANCH = "iterations and branches"

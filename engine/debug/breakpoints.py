@@ -10,7 +10,7 @@ from engine.debug.expression import Expression, parse
 from engine.debug.names import body_of, near, slot_of
 from engine.errors import AddressError, ExpressionError, listed, shorten
 from engine.ir.address import ANY_ITERATION, Address, must_be_text
-from engine.run.plan import LoopRegion, Plan, Program
+from engine.run.plan.plan import LoopRegion, Plan, Program
 
 ITERATION = "iteration"
 """The name of the iteration of the innermost open loop in a condition."""

@@ -15,9 +15,9 @@ from engine.errors import AddressError, InputError, shorten
 from engine.ir.address import ANY_ITERATION, Address, Segment
 from engine.ir.element_type import ElementType
 from engine.ir.shape import PartialShape
-from engine.run.changes import Change, Changes
-from engine.run.plan import ABSENT, Concatenated, LoopRegion, Plan, Program, settle
-from engine.run.upstream import upstream
+from engine.run.plan.dependencies import backward_slice
+from engine.run.plan.overrides import Override, Overrides
+from engine.run.plan.plan import ABSENT, Concatenated, LoopRegion, Plan, Program, settle
 
 if TYPE_CHECKING:
     from engine.debug.debugger import Debugger
@@ -38,14 +38,14 @@ def bind(plan: Plan, changes: Mapping[str, Any]) -> Plan:
     ``InputError`` for a value that does not fit there."""
     if not changes:
         return plan
-    items: list[Change] = []
+    items: list[Override] = []
     for text, value in changes.items():
         change = _bound(plan, Address.parse(text), value)
         twice = next((one for one in items if (one.slot, one.iterations) == (change.slot, change.iterations)), None)
         if twice is not None:
             raise AddressError(f"{change.address} is the value at {twice.address}, which is set already: set it once")
         items.append(change)
-    return plan.with_changes(Changes(tuple(items)))
+    return plan.with_changes(Overrides(tuple(items)))
 
 
 def told(debugger: Debugger) -> tuple[Changed, ...]:
@@ -62,12 +62,12 @@ def is_changed(debugger: Debugger, program: Program, row: int, slot: int) -> boo
     return changes.at(program, debugger.timeline.iterations(program, row), slot) is not None
 
 
-def _is_reached(debugger: Debugger, change: Change) -> bool:
+def _is_reached(debugger: Debugger, change: Override) -> bool:
     row = debugger.timeline.executions.row(change.program, change.iterations)
     return row is not None and debugger.has_run(change.program, row, change.slot)
 
 
-def _bound(plan: Plan, address: Address, value: Any) -> Change:
+def _bound(plan: Plan, address: Address, value: Any) -> Override:
     program, loops, iterations = _graph(plan, address)
     place, label = str(address), address.segments[-1].label
     layer = program.layer_of_label.get(label)
@@ -88,7 +88,7 @@ def _bound(plan: Plan, address: Address, value: Any) -> Change:
     number = program.producer.get(slot)
     if element_type is None and (number is None or program.instructions[number].region is not None):
         raise InputError(f"{place} cannot be set: its element type is not known before it runs")
-    return Change(place, program, slot, loops, iterations, array, element_type is not None)
+    return Override(place, program, slot, loops, iterations, array, element_type is not None)
 
 
 def _may_be_shorter(plan: Plan, program: Program, slot: int) -> bool:
@@ -100,7 +100,7 @@ def _may_be_shorter(plan: Plan, program: Program, slot: int) -> bool:
         for output in region.outputs
         if isinstance(output, Concatenated)
     }
-    return bool(joined) and not joined.isdisjoint(upstream(program, slot))
+    return bool(joined) and not joined.isdisjoint(backward_slice(program, slot))
 
 
 def _fitted(value: Any, element_type: ElementType | None, shape: PartialShape, place: str) -> Any:

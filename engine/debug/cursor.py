@@ -6,8 +6,8 @@ import itertools
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.run.machine import Machine
-from engine.run.plan import Program
+from engine.run.machine.machine import Machine
+from engine.run.plan.plan import Program
 from engine.trace.timeline import Moment
 
 DebuggerState = Literal["paused", "finished", "failed", "limit"]

@@ -25,11 +25,11 @@ from engine.errors import AddressError, ValueUnavailable, shorten
 from engine.ir.address import Address
 from engine.ir.model import Model, expect_model
 from engine.ops.catalogue import CATALOGUE, Catalogue
-from engine.run.ledger import Record
-from engine.run.limits import Limits
-from engine.run.machine import Machine
-from engine.run.plan import Program
-from engine.run.planner import plan_of
+from engine.run.machine.limits import Limits
+from engine.run.machine.machine import Machine
+from engine.run.plan.plan import Program
+from engine.run.plan.planner import plan_of
+from engine.run.record.recording import Record
 from engine.trace.control_flow import ControlFlow, ControlFlowRecord
 from engine.trace.timeline import Level, Moment, Timeline
 from engine.trace.values import Values

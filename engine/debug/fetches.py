@@ -18,9 +18,9 @@ from engine.ir.address import Address, labels
 from engine.ir.model import Graph, LayerId, Model, Source, expect_model
 from engine.ir.prune import pruned
 from engine.ops.catalogue import CATALOGUE, Catalogue
-from engine.run.ledger import Record
-from engine.run.limits import Limits
-from engine.run.machine import Machine
+from engine.run.machine.limits import Limits
+from engine.run.machine.machine import Machine
+from engine.run.record.recording import Record
 
 
 class Fetched(Result):

@@ -8,7 +8,7 @@ from engine.debug.cursor import Levels, OpenGraph, address_of
 from engine.debug.names import body_of, near, region_number
 from engine.errors import AddressError, ValueUnavailable
 from engine.ir.address import ANY_ITERATION, ROOT, Address, Segment
-from engine.run.plan import ABSENT, IfRegion, LoopRegion, Program
+from engine.run.plan.plan import ABSENT, IfRegion, LoopRegion, Program
 from engine.trace.control_flow import ControlFlowRecord
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 
 from engine.ir.address import encode
-from engine.run.plan import ABSENT, Program, Region
+from engine.run.plan.plan import ABSENT, Program, Region
 
 
 def region_number(program: Program, label: str) -> int | None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from engine.debug.breakpoints import Breakpoint
 from engine.debug.cursor import levels_of
 from engine.debug.stops import condition_holds, holds
-from engine.run.limits import Paused
-from engine.run.plan import Instruction, Program
+from engine.run.machine.limits import Paused
+from engine.run.plan.plan import Instruction, Program
 from engine.trace.timeline import Moment, Timeline
 
 if TYPE_CHECKING:

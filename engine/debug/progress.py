@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from engine.debug.cursor import DebuggerState
 from engine.ops.bounds import at_most
-from engine.run.execute import computing
-from engine.run.limits import Endless, Limits, Paused
-from engine.run.machine import Failure, Machine
-from engine.run.plan import Program
+from engine.run.machine.execute import computing
+from engine.run.machine.limits import Endless, Limits, Paused
+from engine.run.machine.machine import Failure, Machine
+from engine.run.plan.plan import Program
 from engine.trace.control_flow import ControlFlow
 from engine.trace.timeline import Timeline
 from engine.trace.values import Values

@@ -10,7 +10,7 @@ import numpy as np
 from engine.debug.door import owned
 from engine.errors import AddressError, ValueUnavailable, listed, shorten
 from engine.ir.model import Model, Signature
-from engine.run.machine import Machine
+from engine.run.machine.machine import Machine
 from engine.trace.control_flow import ControlFlow
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from engine.ir.address import is_within
 from engine.ir.model import LayerId
-from engine.run.plan import IfRegion, LoopRegion, Plan, Program
+from engine.run.plan.plan import IfRegion, LoopRegion, Plan, Program
 from engine.trace.timeline import Moment, Timeline
 
 Status = Literal["current", "running", "done", "waiting", "skipped", "failed"]

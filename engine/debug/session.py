@@ -14,11 +14,11 @@ from engine.debug.result import Result
 from engine.errors import InputError, RunStopped, listed, shorten
 from engine.ir.model import Model, expect_model
 from engine.ops.catalogue import CATALOGUE, Catalogue
-from engine.run.ledger import NOTHING, Record
-from engine.run.limits import Limits, Paused
-from engine.run.machine import Failure, Machine
-from engine.run.plan import Plan
-from engine.run.planner import plan_of
+from engine.run.machine.limits import Limits, Paused
+from engine.run.machine.machine import Failure, Machine
+from engine.run.plan.plan import Plan
+from engine.run.plan.planner import plan_of
+from engine.run.record.recording import NOTHING, Record
 from engine.trace.timeline import Timeline
 
 

@@ -12,8 +12,8 @@ from engine.debug.cursor import Levels, frontier
 from engine.debug.expression import Expression
 from engine.debug.names import slot_of
 from engine.errors import ExpressionError, ValueUnavailable
-from engine.run.machine import Machine
-from engine.run.plan import Instruction
+from engine.run.machine.machine import Machine
+from engine.run.plan.plan import Instruction
 
 if TYPE_CHECKING:
     from engine.debug.debugger import Debugger
@@ -124,8 +124,8 @@ def check_limits(machine: Machine, step: int) -> None:
     if step % _WEIGHED_EVERY:
         machine.control.check(0)
         return
-    machine.ledger.pack()
-    machine.control.check(machine.ledger.bytes)
+    machine.recording.pack()
+    machine.control.check(machine.recording.bytes)
 
 
 def may_run_unwatched(machine: Machine, breakpoints: list[Breakpoint], floor: int) -> bool:

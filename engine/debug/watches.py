@@ -15,7 +15,7 @@ from engine.debug.stops import Slots
 from engine.errors import AddressError, EngineError, ExpressionError
 from engine.ir.address import ROOT
 from engine.ops.values import is_tensor
-from engine.run.plan import Instruction
+from engine.run.plan.plan import Instruction
 
 if TYPE_CHECKING:
     from engine.debug.debugger import Debugger

@@ -16,7 +16,7 @@ from engine.explain.columns import Columns, Recorded
 from engine.explain.history import evenly
 from engine.explain.verdict import execution
 from engine.ops.values import is_tensor
-from engine.run.plan import Program
+from engine.run.plan.plan import Program
 
 COUNTER = "i"
 MOST_ITERATIONS = 1000

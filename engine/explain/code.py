@@ -19,7 +19,7 @@ from engine.explain.loop_code import LoopCode
 from engine.explain.operands import Operands
 from engine.ir.element_type import ElementType
 from engine.ir.model import SEQUENCE_MAP
-from engine.run.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Plan, Program
+from engine.run.plan.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Plan, Program
 
 _DEEPEST = 12
 """Bodies further in than this are left out: CPython refuses more than 20 loops in one another, and nobody reads them."""

@@ -15,8 +15,9 @@ from engine.debug.debugger import Debugger
 from engine.ir.model import SEQUENCE_MAP
 from engine.ops.casting import cast
 from engine.ops.values import is_tensor
-from engine.run.execute import computing_columns
-from engine.run.plan import (
+from engine.run.machine.execute import computing_columns
+from engine.run.machine.regions import part_begin
+from engine.run.plan.plan import (
     Branch,
     CallRegion,
     Carried,
@@ -29,7 +30,6 @@ from engine.run.plan import (
     Program,
     Sliced,
 )
-from engine.run.regions import part_begin
 
 _DEEPEST = 16
 """Graphs around a graph; what lies deeper is not computed in columns."""
@@ -61,8 +61,8 @@ class Recorded:
     """The recorded columns of a run, each put together once."""
 
     def __init__(self, debugger: Debugger) -> None:
-        debugger.machine.ledger.pack()
-        self._rows = debugger.machine.ledger.rows
+        debugger.machine.recording.pack()
+        self._rows = debugger.machine.recording.rows
         self._found: dict[tuple[int, int], np.ndarray | None] = {}
 
     def column(self, program: Program, slot: int) -> np.ndarray | None:

@@ -11,7 +11,7 @@ from engine.debug.debugger import Debugger
 from engine.errors import EngineError
 from engine.ir.model import IF
 from engine.ops.values import as_array
-from engine.run.plan import IfRegion, Instruction, LoopRegion, Program
+from engine.run.plan.plan import IfRegion, Instruction, LoopRegion, Program
 
 _MOST_STEPS = 200_000
 

@@ -12,8 +12,8 @@ from engine.explain.origin import Place, Walk
 from engine.explain.proof import Fact
 from engine.ir.address import decode
 from engine.ir.model import SEQUENCE_MAP
-from engine.run.plan import LoopRegion, Program
-from engine.run.regions import parts
+from engine.run.machine.regions import parts
+from engine.run.plan.plan import LoopRegion, Program
 
 
 def trip_fact(debugger: Debugger, program: Program, row: int, slot: int) -> Fact:

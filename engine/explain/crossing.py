@@ -11,8 +11,8 @@ from engine.debug.debugger import Debugger
 from engine.explain.parts import Part, block, lengths
 from engine.explain.pattern import layer_of
 from engine.ir.model import SEQUENCE_MAP
-from engine.run.plan import Concatenated, LoopRegion, Program, Sliced
-from engine.run.regions import part_begin
+from engine.run.machine.regions import part_begin
+from engine.run.plan.plan import Concatenated, LoopRegion, Program, Sliced
 
 _MOST_MEASURED = 10_000
 """Iterations whose pieces are measured one by one, where the model does not say how long they are."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from engine.ops.values import is_tensor
-from engine.run.plan import Instruction
+from engine.run.plan.plan import Instruction
 
 Rule = Literal["comparison", "both", "one", "every", "some", "empty", "not", "choice", "passed", "moved", "other"]
 Element = tuple[int, int]

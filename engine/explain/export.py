@@ -18,7 +18,7 @@ from engine.errors import EngineError
 from engine.explain.history import summarise
 from engine.ir.element_type import ElementType
 from engine.ops.values import is_tensor, shortest
-from engine.run.plan import ABSENT, Program
+from engine.run.plan.plan import ABSENT, Program
 
 _COLUMNS = ("address", "type", "shape", "value", "min", "max", "mean", "not_finite")
 FORMATS = (".npz", ".csv", ".parquet", ".json")

@@ -16,7 +16,7 @@ from engine.errors import AddressError, EngineError
 from engine.explain.columns import Columns, Recorded
 from engine.ir.address import ANY_ITERATION, Address, Segment
 from engine.ops.values import as_array, is_tensor
-from engine.run.plan import Program
+from engine.run.plan.plan import Program
 
 _MOST_COMPUTED = 20_000
 """Iterations that are computed one by one; beyond that, only bodies whose operations work on whole columns."""

@@ -11,7 +11,7 @@ import numpy as np
 from engine.debug.debugger import Debugger
 from engine.debug.past import next_match
 from engine.ir.address import decode
-from engine.run.plan import Program
+from engine.run.plan.plan import Program
 from engine.trace.timeline import Level, Moment
 
 MOST_LANES = 12

@@ -12,8 +12,8 @@ from engine.explain.literals import array_text
 from engine.explain.operands import Operands
 from engine.ir.element_type import ElementType
 from engine.ir.model import LOOP, TENSOR_ITERATOR
-from engine.run.plan import ABSENT, Concatenated, LastValue, LoopRegion
-from engine.run.regions import UNLIMITED, empty_join, trip_count, truth
+from engine.run.machine.regions import UNLIMITED, empty_join, trip_count, truth
+from engine.run.plan.plan import ABSENT, Concatenated, LastValue, LoopRegion
 
 
 @dataclass(eq=False)
@@ -185,7 +185,7 @@ class LoopCode:
         """What was collected, joined."""
         for number, output in enumerate(self.region.outputs):
             if isinstance(output, Concatenated):
-                element_type, shape = self.operands.zeros.known_result(self.region.program.address, output.layer)
+                element_type, shape = self.operands.defaults.known_result(self.region.program.address, output.layer)
                 empty = array_text("", empty_join(output, shape, (element_type or ElementType.F32).dtype))
                 more = "".join(f", {name}=True" for name in ("reverse", "stacked") if getattr(output, name))
                 yield f"{self.operands.new(output.slot)} = join({self._collected[number]}, {empty}, axis={output.axis}{more})"

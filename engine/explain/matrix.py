@@ -17,7 +17,7 @@ from engine.explain.history import History, evenly, is_finite, of_values
 from engine.explain.verdict import execution
 from engine.ir.address import decode
 from engine.ops.values import is_tensor
-from engine.run.plan import IfRegion, LoopRegion, Program
+from engine.run.plan.plan import IfRegion, LoopRegion, Program
 
 Role = Literal["carried", "iteration", "slice", "condition", "branch", "value"]
 MOST_COLUMNS, MOST_ROWS = 200, 40

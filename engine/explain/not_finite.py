@@ -17,7 +17,7 @@ from engine.errors import EngineError
 from engine.explain.columns import Columns, Recorded
 from engine.explain.history import finite_rows, is_finite
 from engine.explain.origin import BY_HAND, Walk
-from engine.run.plan import ABSENT, Instruction, LoopRegion, Program
+from engine.run.plan.plan import ABSENT, Instruction, LoopRegion, Program
 
 SECONDS = 1.0
 _SECONDS_AT_HAND = 2.0

@@ -12,8 +12,8 @@ from engine.explain.lines import Line
 from engine.explain.literals import array_text, inline_text, is_written, stored
 from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId
-from engine.run.plan import ABSENT, Instruction, Plan, Program
-from engine.run.zeros import Zeros
+from engine.run.plan.defaults import Defaults
+from engine.run.plan.plan import ABSENT, Instruction, Plan, Program
 
 _RESERVED = frozenset(
     {"np", "inf", "nan", "kernel", "iterations", "join", "part", "parts", "converted", "ElementType", "WEIGHTS", "VARIABLES"}
@@ -34,8 +34,8 @@ class Operands:
     identifiers: Identifiers = field(default_factory=lambda: Identifiers(_RESERVED))
 
     @cached_property
-    def zeros(self) -> Zeros:
-        return Zeros(self.plan)
+    def defaults(self) -> Defaults:
+        return Defaults(self.plan)
 
     def meet(self, program: Program) -> None:
         """Remembers label, address and type of every slot of a graph."""
@@ -74,4 +74,4 @@ class Operands:
         return texts
 
     def zero(self, program: Program, layer: LayerId) -> str:
-        return array_text("", self.zeros.result(program.address, layer))
+        return array_text("", self.defaults.result(program.address, layer))

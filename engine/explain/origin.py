@@ -18,7 +18,7 @@ from engine.explain.crossing import Pieces, pieces, read_part
 from engine.explain.parts import Index, Part, behind, moves, part_of
 from engine.explain.variables import Writers, writes
 from engine.ir.address import Address
-from engine.run.plan import ABSENT, Branch, CallRegion, Concatenated, IfRegion, LoopRegion, Program
+from engine.run.plan.plan import ABSENT, Branch, CallRegion, Concatenated, IfRegion, LoopRegion, Program
 
 Role = Literal[
     "operand",

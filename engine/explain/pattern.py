@@ -9,9 +9,9 @@ import numpy as np
 from engine.debug.debugger import Debugger
 from engine.debug.names import region_number
 from engine.ir.model import LOOP, LayerId
-from engine.run.plan import Instruction, LoopRegion, Plan, Program
-from engine.run.regions import iteration_bound, trip_count, truth
-from engine.run.upstream import upstream
+from engine.run.machine.regions import iteration_bound, trip_count, truth
+from engine.run.plan.dependencies import backward_slice
+from engine.run.plan.plan import Instruction, LoopRegion, Plan, Program
 
 LARGEST_COUNTS = frozenset({2**31 - 1, 2**63 - 1})
 """Trip counts by which some frameworks mean no limit: the greatest i32 and i64."""
@@ -92,7 +92,7 @@ def _is_asked_once(debugger: Debugger, region: LoopRegion) -> bool:
     carried = next((one for one in region.carried if one.parameter == slot), None)
     if carried is None or carried.initial is None or _without_identities(program, carried.result) != slot:
         return False
-    if not changed.isdisjoint(upstream(program, slot)):
+    if not changed.isdisjoint(backward_slice(program, slot)):
         return False
     assert program.parent is not None
     is_left_out = region.condition is None and carried.initial not in program.parent.owned
@@ -121,7 +121,7 @@ def _name(key: tuple[str, str, str], first: bool | None, again: bool | None) -> 
 
 def _constant(debugger: Debugger, program: Program, slot: int | None) -> object | None:
     """The value of a slot that a Const, or what folds to a constant, feeds; None when it is computed at run time, or set by hand."""
-    if slot is None or (debugger.plan.changed and not debugger.plan.changed.isdisjoint(upstream(program, slot))):
+    if slot is None or (debugger.plan.changed and not debugger.plan.changed.isdisjoint(backward_slice(program, slot))):
         return None
     layer, output = layer_of(program, _without_identities(program, slot))
     return debugger.plan.propagated.output(program.address, layer, output).value
@@ -129,7 +129,7 @@ def _constant(debugger: Debugger, program: Program, slot: int | None) -> object 
 
 def _given(debugger: Debugger, program: Program, slot: int | None) -> object | None:
     """What the run's inputs have for a slot that an input of the model feeds; None for every other, and when it is set by hand."""
-    if slot is None or program.parent is not None or not debugger.plan.changed.isdisjoint(upstream(program, slot)):
+    if slot is None or program.parent is not None or not debugger.plan.changed.isdisjoint(backward_slice(program, slot)):
         return None
     source = _without_identities(program, slot)
     return debugger.values.get(debugger.timeline, program, 0, source) if source in program.parameter_slots else None

@@ -16,7 +16,7 @@ from engine.explain.deciding import OTHER, PASSING, REDUCTIONS, Decision, decisi
 from engine.explain.origin import Place, Role, Walk
 from engine.explain.parts import around, element, moved, moves
 from engine.ir.address import decode
-from engine.run.plan import ABSENT, IfRegion, Instruction, LoopRegion, Program
+from engine.run.plan.plan import ABSENT, IfRegion, Instruction, LoopRegion, Program
 
 _HOLDS = {"==": "equals", "!=": "does not equal", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _FAILS = {"==": "does not equal", "!=": "equals", "<": "is not <", "<=": "is not <=", ">": "is not >", ">=": "is not >="}

@@ -13,8 +13,8 @@ from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId
 from engine.ops.casting import cast
 from engine.ops.catalogue import CATALOGUE
-from engine.run import regions
-from engine.run.plan import Concatenated, settle
+from engine.run.machine import regions
+from engine.run.plan.plan import Concatenated, settle
 
 __all__ = ["ElementType", "converted", "iterations", "join", "kernel", "part", "parts"]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from engine.debug.debugger import Debugger
 from engine.explain.pattern import region_at
-from engine.run.plan import IfRegion, Program
+from engine.run.plan.plan import IfRegion, Program
 
 
 @dataclass(frozen=True, eq=False)

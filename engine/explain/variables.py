@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from engine.debug.debugger import Debugger
-from engine.run.plan import Plan, Program
+from engine.run.plan.plan import Plan, Program
 
 Writer = tuple[Program, int, int]
 """Program, row and number of an instruction."""

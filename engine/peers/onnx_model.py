@@ -11,7 +11,7 @@ from onnx import helper, numpy_helper
 
 from engine.debug.debugger import Debugger
 from engine.peers.probes import Probe, owner, times
-from engine.run.plan import IfRegion, LoopRegion, Program
+from engine.run.plan.plan import IfRegion, LoopRegion, Program
 
 _MOST_IN_ONE_FILE = 2**30
 

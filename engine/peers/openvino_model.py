@@ -12,7 +12,7 @@ from engine.ir.constant import Constant
 from engine.ir.model import BodyName, Edge, Graph, LayerId, Model, Node, OutputMap, Port, Source
 from engine.ir.shape import PartialShape
 from engine.peers.probes import Probe, enough, owner, times
-from engine.run.plan import IfRegion, LoopRegion, Program
+from engine.run.plan.plan import IfRegion, LoopRegion, Program
 
 
 def probed(debugger: Debugger, probes: Sequence[Probe], prefix: str) -> tuple[Model, list[Probe]]:

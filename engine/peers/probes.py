@@ -12,8 +12,8 @@ from engine.debug.debugger import Debugger
 from engine.explain.columns import Columns, Recorded
 from engine.ir.model import LOOP, SCAN, TENSOR_ITERATOR, LayerId
 from engine.ops.values import is_tensor
-from engine.run.ledger import LoopTable
-from engine.run.plan import IfRegion, LoopRegion, Program
+from engine.run.plan.plan import IfRegion, LoopRegion, Program
+from engine.run.record.recording import LoopTable
 
 _LOOPS = (LOOP, TENSOR_ITERATOR, SCAN)
 _MOST_BYTES = 256 * 2**20
@@ -80,7 +80,7 @@ def enough(debugger: Debugger, program: Program) -> int | None:
 
 
 def _counts(debugger: Debugger, loop: LoopRegion) -> list[int]:
-    table = debugger.machine.ledger.tables[loop.table]
+    table = debugger.machine.recording.tables[loop.table]
     assert isinstance(table, LoopTable)
     return table.counts
 

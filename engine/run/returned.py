@@ -13,7 +13,7 @@ from engine.ops.catalogue import Catalogue
 from engine.ops.values import NO_VALUE, is_tensor
 
 if TYPE_CHECKING:
-    from engine.run.plan import Instruction
+    from engine.run.plan.plan import Instruction
 
 
 def returned(instruction: Instruction, value: Any) -> Any:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, overload
 
-from engine.run.ledger import ENDINGS, LoopTable
-from engine.run.machine import Machine
-from engine.run.plan import Instruction, LoopRegion, Program, Region
-from engine.run.tapes import IfTable
+from engine.run.machine.machine import Machine
+from engine.run.plan.plan import Instruction, LoopRegion, Program, Region
+from engine.run.record.branch_log import BranchLog
+from engine.run.record.recording import ENDINGS, LoopTable
 from engine.trace.timeline import Timeline
 
 Kind = Literal["Loop", "TensorIterator", "If", "Scan", "SequenceMap", "Function"]
@@ -73,8 +73,8 @@ class ControlFlow(Sequence[ControlFlowRecord]):
     def record_of(self, region: Region, row: int, address: str) -> ControlFlowRecord:
         """The record of the execution of a region in one row of the graph that holds it."""
         machine = self._timeline.machine
-        table = machine.ledger.tables[region.table]
-        if isinstance(table, IfTable):
+        table = machine.recording.tables[region.table]
+        if isinstance(table, BranchLog):
             return ControlFlowRecord(address, "If", None, None, "then" if table.branches[row] else "else")
         if not isinstance(region, LoopRegion):
             return ControlFlowRecord(address, region.kind, None, None, None)

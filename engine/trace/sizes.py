@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.run.ledger import LoopTable
-from engine.run.machine import Frame, Machine
-from engine.run.plan import IfRegion, LoopRegion, Program
-from engine.run.tapes import IfTable
+from engine.run.machine.machine import Frame, Machine
+from engine.run.plan.plan import IfRegion, LoopRegion, Program
+from engine.run.record.branch_log import BranchLog
+from engine.run.record.recording import LoopTable
 
 _WORTH_AN_INDEX = 16
 """Questions about executions of one If, after which its rows are counted for all of them at once."""
@@ -119,7 +119,7 @@ class Executions:
     def loop_starts(self, region: LoopRegion) -> np.ndarray:
         """First row of each execution that ended, and of the one after them."""
         if region.table not in self._starts:
-            table = self.machine.ledger.tables[region.table]
+            table = self.machine.recording.tables[region.table]
             assert isinstance(table, LoopTable)
             self._starts[region.table] = np.concatenate([[0], np.cumsum(np.array(table.counts, np.int64))]).astype(np.int64)
         return self._starts[region.table]
@@ -127,8 +127,8 @@ class Executions:
     def taken(self, region: IfRegion) -> np.ndarray:
         """For each execution of an If, its branch: 1 then, 0 else."""
         if region.table not in self._taken:
-            table = self.machine.ledger.tables[region.table]
-            assert isinstance(table, IfTable)
+            table = self.machine.recording.tables[region.table]
+            assert isinstance(table, BranchLog)
             self._taken[region.table] = np.frombuffer(bytes(table.branches), np.uint8)
         return self._taken[region.table]
 

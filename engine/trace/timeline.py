@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from engine.run.machine import Frame, Machine
-from engine.run.plan import IfRegion, Instruction, LoopRegion, Program
+from engine.run.machine.machine import Frame, Machine
+from engine.run.plan.plan import IfRegion, Instruction, LoopRegion, Program
 from engine.trace.sizes import RECORDS, STEPS, Executions, Sizes
 
 

@@ -1,4 +1,4 @@
-"""Any value of a run: taken from the machine or the ledger where it was kept, computed again, exactly, where it was not."""
+"""Any value of a run: taken from the machine or the recording where it was kept, computed again, exactly, where it was not."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.run.changes import Change, Changes, undo_constants
-from engine.run.columns import Rows
-from engine.run.execute import computing, execute
-from engine.run.ledger import NOTHING, Ledger
-from engine.run.limits import Control, Limits
-from engine.run.machine import Frame, Machine
-from engine.run.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Program
-from engine.run.regions import entering, part
+from engine.run.machine.execute import computing, execute
+from engine.run.machine.limits import Control, Limits
+from engine.run.machine.machine import Frame, Machine
+from engine.run.machine.regions import entering, part
+from engine.run.plan.overrides import Override, Overrides, undo_constants
+from engine.run.plan.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Program
+from engine.run.record.columns import Rows
+from engine.run.record.recording import NOTHING, Recording
 from engine.trace.timeline import Timeline
 
 Row = tuple[int, int]
@@ -80,7 +80,7 @@ class Values:
         if cached is not None and slot in cached:
             self._cache.move_to_end((program.index, row))
             return cached[slot]
-        rows = self.machine.ledger.rows.get(program.index)
+        rows = self.machine.recording.rows.get(program.index)
         if rows is not None and not rows.forget:
             return rows.kept(row, slot)
         if slot not in program.producer and slot not in program.parameter_slots and slot not in program.hidden:
@@ -88,7 +88,7 @@ class Values:
             return plan.constant[slot] if slot in plan.changed else self.machine.values[slot]
         return None
 
-    def _change(self, timeline: Timeline, program: Program, row: int, slot: int) -> Change | None:
+    def _change(self, timeline: Timeline, program: Program, row: int, slot: int) -> Override | None:
         """What a person has set there."""
         changes = self.machine.changes
         if changes is None or slot not in self.machine.plan.changed:
@@ -111,7 +111,7 @@ class Values:
 
     def _need(self, program: Program, row: int, iteration: int | None, slots: set[int], before: int | None) -> _Need:
         carried = _loop_of(program).carried if iteration is not None else ()
-        rows = self.machine.ledger.rows.get(program.index)
+        rows = self.machine.recording.rows.get(program.index)
         first_row = row
         entry = [one.parameter for one in carried] + list(program.hidden)
         if iteration and entry:
@@ -153,7 +153,7 @@ class Values:
         return sorted(needed)
 
     def _is_recorded(self, program: Program, row: int | None, slot: int) -> bool:
-        rows = None if row is None or program.hidden else self.machine.ledger.rows.get(program.index)
+        rows = None if row is None or program.hidden else self.machine.recording.rows.get(program.index)
         return row is not None and rows is not None and not rows.forget and rows.has_kept(row, slot)
 
     def _outer_slots(self, program: Program) -> set[int]:
@@ -232,18 +232,18 @@ class Values:
 
     def _bind(self, program: Program, row: int, iteration: int, values: list[Any]) -> None:
         """The Parameters of a row."""
-        zeros = self.machine.zeros
+        defaults = self.machine.defaults
         match program.parent.instructions[program.owner].region if program.parent else None:
             case LoopRegion() as region:
                 for parameter, source in region.invariants:
                     values[parameter] = entering(region, parameter, values[source])
                 for parameter, layer in region.unfed:
-                    values[parameter] = zeros.parameter(program.address, layer)
+                    values[parameter] = defaults.parameter(program.address, layer)
                 for carried in region.carried:
                     if iteration:
                         values[carried.parameter] = self._kept(program, row, carried.parameter)
                     elif carried.initial is None:
-                        values[carried.parameter] = zeros.parameter(program.address, carried.layer)
+                        values[carried.parameter] = defaults.parameter(program.address, carried.layer)
                     else:
                         values[carried.parameter] = entering(region, carried.parameter, values[carried.initial])
                 _bind_iteration(region, iteration, values)
@@ -252,7 +252,7 @@ class Values:
                 for parameter, source in branch.bindings:
                     values[parameter] = values[source]
                 for parameter, layer in branch.unfed:
-                    values[parameter] = zeros.parameter(program.address, layer)
+                    values[parameter] = defaults.parameter(program.address, layer)
 
     def _load(self, need: _Need, values: list[Any]) -> None:
         """What is kept of the row, of all that is asked for or read and not computed again."""
@@ -266,7 +266,7 @@ class Values:
         cached = self._cache.get((program.index, row))
         if cached is not None and slot in cached:
             return cached[slot]
-        rows = self.machine.ledger.rows.get(program.index)
+        rows = self.machine.recording.rows.get(program.index)
         return rows.kept(row, slot) if rows is not None else None
 
     def _next_iteration(self, region: LoopRegion, iteration: int, values: list[Any]) -> None:
@@ -276,24 +276,24 @@ class Values:
         _bind_iteration(region, iteration, values)
 
     def _run_changed(
-        self, changes: Changes, program: Program, iterations: tuple[int, ...], numbers: Sequence[int], values: list[Any]
+        self, changes: Overrides, program: Program, iterations: tuple[int, ...], numbers: Sequence[int], values: list[Any]
     ) -> None:
         """Some instructions of a row, whose Parameters are bound, with what a person sets there."""
         machine = self.machine
-        changes.begin(machine.plan, machine.zeros, program, iterations, values)
+        changes.begin(machine.plan, machine.defaults, program, iterations, values)
         inside = changes.inside(program, iterations)
         for number in numbers:
             self._run(program, number, values, inside, anew=program.index in changes.by_program)
             changes.put(program, iterations, program.instructions[number].outputs, values)
 
-    def _run(self, program: Program, number: int, values: list[Any], changes: Changes | None = None, *, anew: bool = False) -> None:
+    def _run(self, program: Program, number: int, values: list[Any], changes: Overrides | None = None, *, anew: bool = False) -> None:
         instruction = program.instructions[number]
         if instruction.region is None:
             execute(instruction, values, anew=anew)
             return
         machine = self.machine
-        ledger, control = Ledger(machine.plan, NOTHING), Control(Limits(None, None, None))
-        quiet = Machine(machine.plan, values, ledger, control, machine.zeros, changes=changes)
+        recording, control = Recording(machine.plan, NOTHING), Control(Limits(None, None, None))
+        quiet = Machine(machine.plan, values, recording, control, machine.defaults, changes=changes)
         quiet.frames.append(Frame(program, number))
         quiet.run_region()
 

@@ -9,7 +9,7 @@ from engine.debug.cursor import OpenGraph
 from engine.debug.debugger import Debugger
 from engine.debug.scene import Scene, Status
 from engine.ir.address import is_within
-from engine.run.plan import LoopRegion, Program
+from engine.run.plan.plan import LoopRegion, Program
 from engine.view.graph import GraphView, ViewCluster, without_iterations
 
 Statuses = dict[str, Status]

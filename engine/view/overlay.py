@@ -19,7 +19,7 @@ from engine.debug.door import outward
 from engine.errors import EngineError, ValueUnavailable
 from engine.explain.origin import Step
 from engine.ir.address import Address
-from engine.run.plan import ABSENT, Program
+from engine.run.plan.plan import ABSENT, Program
 from engine.view.copies import Copies, copies_at
 from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
 from engine.view.origins import lit

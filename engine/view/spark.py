@@ -12,7 +12,7 @@ from engine.debug.debugger import Debugger
 from engine.errors import EngineError
 from engine.ir.address import Address
 from engine.ir.model import BackEdge, Body, LayerId
-from engine.run.plan import LoopRegion
+from engine.run.plan.plan import LoopRegion
 
 MOST_POINTS = 48
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from engine.debug.debugger import Debugger
 from engine.ir.address import decode
-from engine.run.plan import LoopRegion, Program
+from engine.run.plan.plan import LoopRegion, Program
 from engine.trace.timeline import Level
 
 MOST_TICKS = 60

@@ -331,7 +331,7 @@ def test_a_full_disk_does_not_hide_what_the_run_did(inputs: Path, capsys: pytest
 def test_ctrl_c_tells_where_the_run_was(options: list[str], tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", number=np.int64(0))  # halved for ever, and nobody has proved that
     script = (
-        "import signal, sys; from app.cli import main; from engine.run.limits import Control\n"
+        "import signal, sys; from app.cli import main; from engine.run.machine.limits import Control\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "look, looks = Control.check, iter([False] * 30 + [True])\n"
         "def check(self, held):\n"

@@ -23,7 +23,7 @@ from openvino.utils.node_factory import NodeFactory
 from engine.ir.element_type import ElementType
 from engine.ops.catalogue import CATALOGUE
 from engine.ops.declare import Known, typed
-from engine.run.execute import computing
+from engine.run.machine.execute import computing
 
 _CONFIG = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1, "PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": 1}
 _FACTORY_NAMES = {"SoftMax": "Softmax"}

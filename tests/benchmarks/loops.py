@@ -23,7 +23,7 @@ import engine
 from engine.check.check import checked
 from engine.explain.history import history
 from engine.ops.catalogue import CATALOGUE
-from engine.run.planner import plan_checked
+from engine.run.plan.planner import plan_checked
 from tests.benchmarks.loop_models import Case, cases, scalars
 from tests.engine.drafts import F32, Draft
 
@@ -142,17 +142,17 @@ def row(title: str, value: float, bar: float | None, at_least: bool = False, uni
 
 def _bytes(case: Case) -> None:
     debugger = recorded(case, _EVERYTHING)
-    ledger = debugger.machine.ledger
-    ledger.pack()
-    columns = [column for rows in ledger.rows.values() for column in rows.columns.values()]
+    recording = debugger.machine.recording
+    recording.pack()
+    columns = [column for rows in recording.rows.values() for column in rows.columns.values()]
     if case.scalar:
-        row("bytes recorded for each scalar", ledger.bytes / sum(column.packed for column in columns), 4)
+        row("bytes recorded for each scalar", recording.bytes / sum(column.packed for column in columns), 4)
         return
     payload = 0
-    for rows in ledger.rows.values():
+    for rows in recording.rows.values():
         for slot, column in rows.columns.items():
             payload += column.packed * np.asarray(debugger.machine.values[slot]).nbytes
-    row("bytes recorded / payload", ledger.bytes / payload, 1.1)
+    row("bytes recorded / payload", recording.bytes / payload, 1.1)
 
 
 def time_travel() -> None:
@@ -171,7 +171,7 @@ def time_travel() -> None:
         took.append((perf_counter() - started) * 1e3)
     row("any iteration: seek and value, median", float(np.median(took)), 1, unit=" ms")
     row("any iteration: seek and value, 95th percentile", float(np.percentile(took, 95)), 5, unit=" ms")
-    row("trace", debugger.machine.ledger.bytes / 2**20, 64, unit=" MB")
+    row("trace", debugger.machine.recording.bytes / 2**20, 64, unit=" MB")
     took = []
     for _ in range(5):
         started = perf_counter()

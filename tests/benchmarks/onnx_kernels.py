@@ -19,8 +19,8 @@ import onnxruntime
 from onnx import ValueInfoProto, helper, numpy_helper
 
 import engine
-from engine.run.execute import computing
-from engine.run.planner import plan_of
+from engine.run.machine.execute import computing
+from engine.run.plan.planner import plan_of
 from tests.benchmarks.kernels import numbers, printed_row
 
 _RANDOM = np.random.default_rng(0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import engine
-from engine.run.machine import Machine
+from engine.run.machine.machine import Machine
 from tests.engine.debug.replay import RECORDS
 from tests.engine.drafts import BOOL, F32, I64, Draft, loop, tensor_iterator
 from tests.engine.read.onnx_models import read

@@ -118,8 +118,8 @@ def test_a_pause_in_the_midst_of_an_execution_shows_its_values_and_goes_on():
 def test_a_small_budget_keeps_some_iterations():
     model = nest(grown, 50, 400)
     debugger, whole = run(model, record=engine.Record(budget_bytes=600)), run(model)
-    debugger.machine.ledger.pack()
-    assert debugger.machine.ledger.bytes <= 600
+    debugger.machine.recording.pack()
+    assert debugger.machine.recording.bytes <= 600
     for outer in (0, 1, 7, 200, 399):
         place = f"main/outer[{outer}]/body/inner[31]/body/new"
         assert same_bits(debugger.value(place), whole.value(place)), place
@@ -129,11 +129,11 @@ def test_what_is_dropped_after_somebody_has_looked_is_computed_again():
     model = nest(grown, 50, 400)
     debugger, whole = run(model), run(model)
     places = [f"main/outer[{outer}]/body/inner[{inner}]/body/value" for outer in (0, 1, 5, 17, 20, 33, 129, 399) for inner in (0, 9, 49)]
-    ledger = debugger.machine.ledger
-    for most in (ledger.bytes, ledger.bytes // 2, ledger.bytes // 8):
-        ledger.record = engine.Record(budget_bytes=most)
-        ledger.pack()
-        assert ledger.bytes <= most
+    recording = debugger.machine.recording
+    for most in (recording.bytes, recording.bytes // 2, recording.bytes // 8):
+        recording.record = engine.Record(budget_bytes=most)
+        recording.pack()
+        assert recording.bytes <= most
         for place in places:
             assert same_bits(debugger.value(place), whole.value(place)), place
 

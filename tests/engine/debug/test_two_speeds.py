@@ -143,7 +143,7 @@ def test_a_run_that_limits_interrupt_ends_like_one_that_they_do_not(draft, input
         rows = debugger.timeline.executions.rows
         bodies_begun = sum(rows[program.index] for program in debugger.plan.programs if program.address.endswith("/body"))
         assert bodies_begun == pauses * allowance + 1
-        debugger.machine.ledger.pack()
+        debugger.machine.recording.pack()
     assert debugger.state == "finished"
     assert list(debugger.control_flow) == list(plain.control_flow)
     for mine, theirs in zip(debugger.result.outputs, plain.result.outputs, strict=True):

@@ -189,7 +189,7 @@ def test_what_was_recorded_does_not_hold_more_than_it_counts():
     debugger = engine.Debugger(cell(5000), feeds(cell(1)), record=engine.Record(everything=True, budget_bytes=1 << 20))
     debugger.run()
     held = {}
-    for rows in debugger.machine.ledger.rows.values():
+    for rows in debugger.machine.recording.rows.values():
         for column in rows.columns.values():
             for value in (one for chunk in column.chunks for one in (chunk if isinstance(chunk, list) else [chunk])):
                 while isinstance(value.base, np.ndarray):

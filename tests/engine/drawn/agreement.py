@@ -117,7 +117,7 @@ class Agreement:
         debugger.run()
         while debugger.state not in ("finished", "failed"):
             if self.c.chance(20):
-                debugger.machine.ledger.pack()
+                debugger.machine.recording.pack()
             for _ in range(self.c.pick([0, 0, 0, 1, 3])):
                 debugger.step()
             self._same_moment(debugger, expected)

@@ -20,13 +20,13 @@ from engine.explain.code import listing, runnable
 from engine.explain.running import kernel
 from engine.ir.model import Port
 from engine.ir.shape import PartialShape
-from engine.run.planner import plan_of
+from engine.run.plan.planner import plan_of
 from sample_models import samples
 from tests.engine.debug.test_two_speeds import bodies, whole
 from tests.engine.debug.walks import model as walk
 from tests.engine.drafts import BOOL, F32, I64, Draft, branch
-from tests.engine.run.test_memory_of_runs import accumulating, random_walk
-from tests.engine.run.test_where_runtimes_differ import ROWS
+from tests.engine.run.machine.test_where_runtimes_differ import ROWS
+from tests.engine.run.record.test_memory_of_runs import accumulating, random_walk
 
 SETS = [(sample, one) for sample in samples() for one in sample.sets if not one.never_ends]
 

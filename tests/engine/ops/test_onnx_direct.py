@@ -18,7 +18,7 @@ from engine.ops.onnx.folding import FOLDING
 from engine.ops.onnx.numbers import NUMBERS
 from engine.ops.onnx.places import PLACES
 from engine.ops.onnx.reference import prepared
-from engine.run.plan import settle
+from engine.run.plan.plan import settle
 from tests.engine.ops.onnx_nodes import (
     MOVING,
     TYPES,

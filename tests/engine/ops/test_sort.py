@@ -121,7 +121,7 @@ EXTREMES = {
 @pytest.mark.parametrize("length", [20, 250])
 @pytest.mark.parametrize("values", EXTREMES.values(), ids=EXTREMES.keys())
 def test_top_k_of_extremes(values: np.ndarray, length: int, mode: str) -> None:
-    """Zeros of both signs are equal, and so is every NaN, which is greater than all."""
+    """Defaults of both signs are equal, and so is every NaN, which is greater than all."""
     data = np.random.default_rng(3).choice(values, (300, length))
     attributes = {"axis": "1", "mode": mode, "sort": "value", "index_element_type": "i64"}
     best, places = ours("TopK", 11, [data, whole(length // 2)], attributes)

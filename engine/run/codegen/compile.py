@@ -1,0 +1,81 @@
+"""Generated code: a nest of loops as one Python function over local variables, made from the same plan that stepping interprets.
+
+Which loops may have one, and which function fits what a recording records and what enters the body; ``writer.py`` writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from engine.run.codegen.emit_loop import Writer
+from engine.run.codegen.emit_operation import Computing
+from engine.run.codegen.source_map import Loop
+from engine.run.codegen.type_proofs import scalar_types
+from engine.run.plan.defaults import Defaults
+from engine.run.plan.invariants import grows
+from engine.run.plan.plan import IfRegion, LoopRegion, Plan, Program
+from engine.run.record.recording import Recording
+
+_MOST_NESTED_LOOPS = 8
+"""CPython refuses more than 20 nested blocks in one function; a loop takes two."""
+_MOST_NESTED_REGIONS = 24
+_MOST_INSTRUCTIONS = 20_000
+_MOST_GENERATED = 1000
+"""Functions that a plan keeps; one that runs with ever other shapes begins anew."""
+
+
+def can_generate(region: LoopRegion) -> bool:
+    """Whether a nest is shallow and small enough for one function; what is deeper is interpreted from outside in."""
+    deepest_loops, total = 0, 0
+    waiting: list[tuple[Program, int, int]] = [(region.program, 1, 1)]
+    while waiting:
+        program, loops, regions = waiting.pop()
+        deepest_loops = max(deepest_loops, loops)
+        total += len(program.instructions)
+        if deepest_loops > _MOST_NESTED_LOOPS or regions > _MOST_NESTED_REGIONS or total > _MOST_INSTRUCTIONS:
+            return False
+        for number in program.regions:
+            inner = program.instructions[number].region
+            if not isinstance(inner, (LoopRegion, IfRegion)):
+                return False
+            waiting.extend((one, loops + isinstance(inner, LoopRegion), regions + 1) for one in inner.programs)
+    return True
+
+
+def loop(
+    plan: Plan, region: LoopRegion, recording: Recording, values: list[Any], defaults: Defaults, safepoint: Callable[..., int]
+) -> Loop:
+    """The generated function of a loop for what a recording records; made once for each plan, recording and types of what enters the body.
+
+    ``values`` are those after its first iterations: what follows from element types is fixed, what follows from ranks is only a guess
+    at what is worth a line. ``safepoint`` is what it calls between two iterations.
+    """
+    recorded = tuple((index, tuple(rows.columns)) for index, rows in recording.rows.items())
+    key = (region.table, recorded, _entering(region, values), grows(region, values))
+    made = plan.generated.get(key)
+    if made is None:
+        if len(plan.generated) > _MOST_GENERATED:
+            plan.generated.clear()
+        proved = scalars(plan, region, values)
+        made = plan.generated[key] = Writer(region, recording, Computing(plan, values, defaults, key[-1]), proved).loop(safepoint)
+        made.scalars = tuple((index, slot, proved[slot]) for index, slots in recorded for slot in slots if slot in proved)
+    return made
+
+
+def scalars(plan: Plan, region: LoopRegion, values: list[Any]) -> Mapping[int, np.dtype]:
+    """The slots of a nest that hold numbers of one type in every row, if what enters its body has the types of these values; proved once
+    for each plan and such types."""
+    key = (region.table, _entering(region, values))
+    proved = plan.generated.get(key)
+    if proved is None:
+        proved = plan.generated[key] = scalar_types(plan, region, values)
+    return proved
+
+
+def _entering(region: LoopRegion, values: list[Any]) -> tuple[Any, ...]:
+    """The types of what enters a body, and whether it has ranks."""
+    given = [values[slot] for slot in region.program.parameters.values()]
+    return tuple((getattr(value, "dtype", None), getattr(value, "ndim", 0) > 0) for value in given)

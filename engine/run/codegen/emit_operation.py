@@ -1,0 +1,105 @@
+"""The lines of generated code that compute one instruction: an expression where there is one, else a call of its kernel."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from engine.run.codegen.emitter import Lines
+from engine.run.machine.execute import SMALL
+from engine.run.plan.defaults import Defaults
+from engine.run.plan.invariants import bounded, constant_of, expression, guarded
+from engine.run.plan.plan import Instruction, Plan, Program
+
+_NUMBER = re.compile(r"(?<![\w.{])\d+(?![\w.}])")
+"""A number in an expression; not the ``0`` of ``{0}``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Computing:
+    """Writes lines for instructions, judged by the values of first iterations: what follows from element types is fixed, what follows from
+    ranks is only a guess at what is worth a line."""
+
+    plan: Plan
+    values: list[Any]
+    defaults: Defaults
+    grows: bool
+    """Whether results of elementwise operations may become large."""
+
+    def compute(self, lines: Lines, instruction: Instruction, program: Program) -> None:
+        arguments = [lines.value(slot) for slot in instruction.inputs]
+        if instruction.variable is not None:
+            self._variable(lines, instruction, arguments[0])
+            return
+        if instruction.symbol == "{0}" and arguments[0] not in lines.moving:
+            # Another name for the same value, which nothing overwrites before the end of the iteration.
+            lines.names[instruction.outputs[0]] = arguments[0]
+            return
+        symbol = expression(instruction, self.values)
+        if symbol:
+            self._expression(lines, instruction, program, symbol, arguments)
+        else:
+            self._call(lines, instruction, arguments)
+
+    def _expression(self, lines: Lines, instruction: Instruction, program: Program, symbol: str, arguments: list[str]) -> None:
+        if any(self._has_rank(slot) for slot in instruction.inputs):
+            arguments = [self._operand(lines, program, slot, name) for slot, name in zip(instruction.inputs, arguments, strict=True)]
+            symbol = self._with_arrays(lines, instruction, symbol)
+        if self.grows and (self.plan.changed or not self.defaults.is_small(program.address, instruction.node.id, SMALL)):
+            symbol = guarded(instruction, self.values, symbol)
+        lines.put(instruction.outputs[0], symbol.format(*arguments))
+
+    def _operand(self, lines: Lines, program: Program, slot: int, name: str) -> str:
+        """A constant number that meets an array is best an array of rank 0: numpy takes 200 ns less for it, with the same result."""
+        constant = constant_of(self.plan, program, slot)
+        if not isinstance(constant, np.generic):
+            return name
+        return lines.constant(f"z{slot}", np.asarray(constant))
+
+    def _with_arrays(self, lines: Lines, instruction: Instruction, symbol: str) -> str:
+        """The same for the numbers in an expression, which is one for floats of one type."""
+
+        def named(found: re.Match[str]) -> str:
+            dtype = self.values[instruction.inputs[0]].dtype
+            return lines.constant(f"{dtype.char}{found[0]}", np.array(int(found[0]), dtype))
+
+        return _NUMBER.sub(named, symbol)
+
+    def _call(self, lines: Lines, instruction: Instruction, arguments: list[str]) -> None:
+        targets = [lines.assigned(slot) for slot in instruction.outputs]
+        kernel = lines.constant(f"k{instruction.outputs[0]}", bounded(instruction))
+        if instruction.state is not None:
+            state = lines.value(instruction.state)
+            arguments.append(f"state={state}")
+            made = f"m, {state}"
+        elif all(self._has_rank(slot) for slot in instruction.outputs):
+            # One that loses its rank later is an array of rank 0: that computes the same.
+            made = ", ".join([*targets, "*m"]) if instruction.several else targets[0]
+            lines.emit(f"{made} = {kernel}({', '.join(arguments)})")
+            return
+        else:
+            made = "m"
+        lines.emit(f"{made} = {kernel}({', '.join(arguments)})")
+        if instruction.settled:
+            lines.emit(f"{', '.join(targets)}, = m")
+            return
+        values = ["m"] if not instruction.several else [f"m[{number}]" for number in range(len(targets))]
+        for target, value in zip(targets, values, strict=True):
+            lines.emit(f"{target} = {value} if {value}.ndim or {value}.dtype.char in 'OV' else {value}[()]")
+
+    def _has_rank(self, slot: int) -> bool:
+        """Whether a slot held an array in the first iterations."""
+        return bool(getattr(self.values[slot], "ndim", 0))
+
+    def _variable(self, lines: Lines, instruction: Instruction, given: str) -> None:
+        assert instruction.variable is not None
+        variable = lines.value(instruction.variable)
+        if instruction.title.startswith("Assign"):
+            lines.emit(f"{variable} = {given}")
+            for slot in instruction.outputs:
+                lines.emit(f"{lines.assigned(slot)} = {variable}")
+        else:
+            lines.emit(f"{lines.assigned(instruction.outputs[0])} = {given} if {variable} is None else {variable}")

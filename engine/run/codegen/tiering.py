@@ -1,0 +1,149 @@
+"""Runs loops through generated code, from the machine's explicit state and back to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from engine.errors import shorten
+from engine.run.codegen import compile as source
+from engine.run.codegen.deoptimise import deoptimise
+from engine.run.codegen.source_map import Loop
+from engine.run.machine.cycle_detection import CycleDetector, first_return
+from engine.run.machine.execute import describe
+from engine.run.machine.limits import Endless, Paused
+from engine.run.machine.regions import holds_loops
+from engine.run.plan.overrides import undo_constants
+from engine.run.plan.plan import IfRegion, LoopRegion, Program
+from engine.run.record.recording import can_prove_endless
+
+if TYPE_CHECKING:
+    from engine.run.machine.machine import Frame, Machine
+
+_INTERPRETED_FIRST = 2
+"""Iterations of a loop that are interpreted before code is generated for it: short loops never pay for that. One where it holds loops."""
+_WATCH_AFTER = 1 << 16
+"""Iterations of a loop without limit before the machine looks whether its state repeats."""
+
+
+def may_run(frame: Frame) -> bool:
+    """At the beginning of an iteration of a loop that has shown that it is no short one."""
+    region = frame.region
+    if region is None or frame.position or not frame.iteration:
+        return False
+    shown = frame.iteration >= _INTERPRETED_FIRST or holds_loops(region.program)
+    return shown and source.can_generate(region)
+
+
+def run(machine: Machine, frame: Frame, region: LoopRegion) -> None:
+    """Runs a loop, whose frame is on top, from the beginning of an iteration to its end. ``Paused`` and ``Failure`` leave the machine
+    at the place."""
+    machine.last = None
+    recording, control = machine.recording, machine.control
+    undo_constants(machine.plan, region.program, machine.values)
+    _unrecord_row(machine, region.program)
+    if recording.rows:
+        recording.leave_out(region, machine.values, source.scalars(machine.plan, region, machine.values))
+    loop = source.loop(machine.plan, region, recording, machine.values, machine.defaults, safepoint)
+    recording.prove(loop.scalars, holds=True)
+    for noted in loop.noted:
+        recording.branch_log(noted.table).note(noted.branch, frame.iteration if noted.program == region.program.index else 0)
+    control.enter(sum(one.region is not None for one in machine.frames) - 1)
+    try:
+        _call(machine, frame, loop)
+    finally:
+        recording.prove(loop.scalars, holds=False)
+        begun = {one.program.index: one.position + (one is not machine.frames[-1]) for one in machine.frames}
+        _tell_branches(machine, frame, loop, begun)
+        recording.pack()
+
+
+def _tell_branches(machine: Machine, frame: Frame, loop: Loop, begun: Mapping[int, int]) -> None:
+    """Generated code, which has noted one branch of an If, was left: how often did the If run?"""
+    iterations = {one.program.index: one.iteration for one in machine.frames}
+    for noted in loop.noted:
+        tape = machine.recording.branch_log(noted.table)
+        if noted.program in begun:
+            tape.tell(iterations[noted.program] + (begun[noted.program] > noted.position))
+        elif noted.program == frame.program.index:
+            tape.end(frame.iteration + 1)
+
+
+def _call(machine: Machine, frame: Frame, loop: Loop) -> None:
+    try:
+        count, ending, left = loop(machine, frame)
+    except Paused as pause:
+        deoptimise(machine, loop, pause)
+        if pause.cause == "watch":
+            return
+        raise
+    except Exception as error:
+        instruction = deoptimise(machine, loop, error)
+        if instruction is None:
+            raise machine.failed(shorten(str(error), 400)) from error
+        raise machine.failed(describe(instruction, machine.values, error)) from error
+    machine.control.leave(left, 0)
+    frame.iteration, frame.position, frame.is_behind = count - 1, len(frame.program.instructions), True
+    try:
+        machine.finish_loop(frame, count, ending)
+    except Exception as error:
+        raise machine.failed(shorten(str(error), 400)) from error
+
+
+def _unrecord_row(machine: Machine, program: Program) -> None:
+    """The generated code begins its first iteration anew, and so writes its row again."""
+    rows = machine.recording.rows.get(program.index)
+    if rows is not None:
+        for slot in rows.columns.keys() - program.producer.keys():
+            rows.columns[slot].pending.pop()
+
+
+def safepoint(machine: Machine, frame: Frame | None, region: LoopRegion, done: int, iteration: int, unlimited: bool, left: int) -> int:
+    """Generated code asks, between two iterations: may I go on, and for how many iterations until the next question?
+
+    ``left`` is how many executions of bodies may still begin; ``frame`` that of the outermost loop, None for a loop inside it.
+    """
+    recording, control = machine.recording, machine.control
+    change = machine.next_change(iteration) if frame is not None else None
+    if change == iteration:
+        raise Paused("watch", "")
+    rows = recording.rows.get(region.program.index)
+    watched = rows is not None and rows.forget
+    if watched or (unlimited and iteration >= _WATCH_AFTER and can_prove_endless(region)):
+        if rows is None:
+            recording.watch(region)
+            raise Paused("watch", "")
+        _look_for_repetition(machine, frame, region, iteration)
+    for number in region.program.regions:
+        inner = region.program.instructions[number].region
+        if isinstance(inner, IfRegion) and (tape := recording.branch_log(inner.table)).is_long:
+            tape.tell(iteration)
+    recording.pack(all_of_it=False)
+    control.check(recording.bytes)
+    control.look(left)
+    chunk = control.next_chunk(max(done, 1))
+    return chunk if change is None else min(chunk, change - iteration)
+
+
+def _look_for_repetition(machine: Machine, frame: Frame | None, region: LoopRegion, iteration: int) -> None:
+    rows = machine.recording.rows[region.program.index]
+    rows.pack(rows.begun)
+    if frame is None or not can_prove_endless(region):
+        return
+    newest = max((len(column.chunks[-1]) for column in rows.columns.values() if column.chunks), default=0)
+    found = None
+    # What a person sets feeds an iteration too.
+    if frame.watch is not None or machine.last_change() < iteration - newest * rows.stride:
+        frame.watch = frame.watch or CycleDetector()
+        first = iteration - newest - frame.watch.seen
+        found = frame.watch.look(rows, first)
+        if found is not None and rows.stride == 1 and not rows.forget:
+            found = first_return(rows, rows.packed_rows - iteration, machine.last_change() + 1, *found)
+    if rows.forget:
+        for column in rows.columns.values():
+            column.chunks, column.starts, column.packed, column.bytes = [], [], 0, 0
+    if found is not None:
+        one, other = found
+        # Of a state of which not every row is kept, the numbers of its iterations are not known here.
+        which = f"of iterations {one + 1:,} and {other + 1:,} is equal" if rows.stride == 1 else "comes back"
+        raise Endless(f"the carried state {which}, and nothing else feeds the next iteration")

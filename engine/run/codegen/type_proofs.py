@@ -1,0 +1,113 @@
+"""Proves which slots of a nest of loops hold numpy numbers of one type in every row, so that columns of them need no second look.
+
+Every slot first gets the type that follows if carried values keep the type that they enter with; what contradicts that, and
+all that depends on it, is taken back.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+
+from engine.run.machine.execute import computing
+from engine.run.plan.invariants import expression
+from engine.run.plan.plan import IfRegion, Instruction, LastValue, LoopRegion, Plan, Program
+
+
+def scalar_types(plan: Plan, region: LoopRegion, values: list[Any]) -> dict[int, np.dtype]:
+    """The types of the slots that hold numbers whatever the run; ``values`` are those that enter the body now."""
+    proof = _Proof(plan, values)
+    given = [slot for slot, _ in region.invariants]
+    given += [carried.parameter for carried in region.carried]
+    given += [counter.parameter for counter in region.counters]
+    for slot in given:
+        if isinstance(values[slot], np.generic):
+            proof.types[slot] = values[slot].dtype
+    proof.body(region)
+    return proof.certain()
+
+
+class _Proof:
+    def __init__(self, plan: Plan, values: list[Any]) -> None:
+        self.values = values
+        self.types: dict[int, np.dtype] = {slot: value.dtype for slot, value in plan.constants if isinstance(value, np.generic)}
+        self.used: defaultdict[int, list[int]] = defaultdict(list)
+        """For each slot, those whose type was concluded from its."""
+        self.wrong: list[int] = []
+
+    def certain(self) -> dict[int, np.dtype]:
+        """The types that nothing contradicts."""
+        while self.wrong:
+            slot = self.wrong.pop()
+            if self.types.pop(slot, None) is not None:
+                self.wrong += self.used[slot]
+        return self.types
+
+    def body(self, region: LoopRegion) -> None:
+        self._program(region.program)
+        for one in region.carried:
+            self._same(one.parameter, one.result)
+
+    def _program(self, program: Program) -> None:
+        for instruction in program.instructions:
+            match instruction.region:
+                case None:
+                    self._compute(instruction)
+                case LoopRegion() as region:
+                    self._loop(region)
+                case IfRegion() as region:
+                    for branch in (region.then, region.otherwise):
+                        for parameter, source in branch.bindings:
+                            self._follow(parameter, source)
+                        self._program(branch.program)
+                    for slot, one, other in zip(region.outputs, region.then.results, region.otherwise.results, strict=False):
+                        self._follow(slot, one)
+                        self._same(slot, other)
+                case _:
+                    pass
+
+    def _loop(self, region: LoopRegion) -> None:
+        if region.declared:
+            return
+        for parameter, source in region.invariants:
+            self._follow(parameter, source)
+        for one in region.carried:
+            if one.initial is not None:
+                self._follow(one.parameter, one.initial)
+        for counter in region.counters:
+            if not counter.shape:
+                self.types[counter.parameter] = counter.element_type.dtype
+        self.body(region)
+        for output in region.outputs:
+            # Without an iteration it is the initial value.
+            if isinstance(output, LastValue) and output.initial is not None:
+                self._follow(output.slot, output.result)
+                self._same(output.slot, output.initial)
+
+    def _compute(self, instruction: Instruction) -> None:
+        types = [self.types.get(slot) for slot in instruction.inputs]
+        if instruction.kernel is None or None in types or not expression(instruction, self.values):
+            return
+        try:
+            with computing():
+                made = np.asarray(instruction.kernel(*[dtype.type(1) for dtype in types if dtype is not None]))
+        except (TypeError, ValueError):
+            return
+        if made.ndim == 0:
+            self.types[instruction.outputs[0]] = made.dtype
+            for slot in instruction.inputs:
+                self.used[slot].append(instruction.outputs[0])
+
+    def _follow(self, slot: int, source: int) -> None:
+        """The slot has the type of the other."""
+        if source in self.types:
+            self.types[slot] = self.types[source]
+            self.used[source].append(slot)
+
+    def _same(self, slot: int, source: int) -> None:
+        """The slot sometimes is the other: the types must be equal."""
+        self.used[source].append(slot)
+        if self.types.get(slot) != self.types.get(source):
+            self.wrong.append(slot)

@@ -1,0 +1,130 @@
+"""Runs one computing instruction over the slots, and says in one sentence why one failed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from engine.errors import shorten
+from engine.ir.element_type import ElementType
+from engine.ops.bounds import check_elements
+from engine.ops.values import is_tensor
+from engine.run.machine.error_messages import in_plain_words
+from engine.run.plan.folding import FoldedKernel
+from engine.run.plan.plan import Instruction, settle
+from engine.run.returned import all_returned, check_tensors, returned
+
+SMALL = 1 << 24
+"""Elements of a result that need no question."""
+_LARGE = 1 << 22
+"""Bytes of the outputs of one operation."""
+_BUFFER_ELEMENTS = 512
+"""numpy's buffers hold so many elements. Where they hold more than a row, it copies what is broadcast along rows into them first, and
+adding a bias takes twice the time."""
+
+_COLUMN_BUFFER_ELEMENTS = 8192
+
+
+@contextmanager
+def computing() -> Iterator[None]:
+    """How kernels run in every run and replay, so that their results have the same bits: with the same buffers, and without warnings."""
+    with np.errstate(all="ignore"):
+        np.setbufsize(_BUFFER_ELEMENTS)  # until the end of errstate
+        yield
+
+
+@contextmanager
+def computing_columns() -> Iterator[None]:
+    """How elementwise operations run over columns of many rows: in large buffers, which change no bit of their results."""
+    with np.errstate(all="ignore"):
+        np.setbufsize(_COLUMN_BUFFER_ELEMENTS)
+        yield
+
+
+def execute(instruction: Instruction, values: list[Any], *, anew: bool = False) -> None:
+    """Runs one computing instruction over the slots; ``anew``: without what its kernel has kept of constants."""
+    if instruction.variable is not None:
+        _access_variable(instruction, values)
+        return
+    call = instruction.kernel if anew and isinstance(instruction.call, FoldedKernel) else instruction.call
+    assert call is not None
+    arguments = [values[slot] for slot in instruction.inputs]
+    if instruction.checked:
+        check_tensors(instruction, arguments)
+    if instruction.broadcasts:
+        check_broadcast(arguments)
+    if instruction.state is not None:
+        made, values[instruction.state] = call(*arguments, state=values[instruction.state])
+    else:
+        made = call(*arguments)
+    if instruction.several:
+        for slot, value in zip(instruction.outputs, all_returned(instruction, made), strict=True):
+            values[slot] = value
+    else:
+        values[instruction.outputs[0]] = returned(instruction, made)
+
+
+def check_broadcast(arguments: Sequence[Any]) -> None:
+    """``ValueError`` before elementwise operations whose inputs broadcast to more elements than allowed."""
+    shapes = [argument.shape for argument in arguments if argument is not None and argument.ndim]
+    if len(shapes) > 1 and math.prod(math.prod(shape) for shape in shapes) > SMALL:
+        check_elements(math.prod(np.broadcast_shapes(*shapes)), "the result")
+
+
+def check_held(instruction: Instruction, values: list[Any], constants: Container[int], limit: int) -> None:
+    """``ValueError`` when a large output brings all values together, constants apart, over so many bytes."""
+    if sum(getattr(values[slot], "nbytes", 0) for slot in instruction.outputs) < _LARGE:
+        return
+    held: dict[int, int] = {}
+    for slot, value in enumerate(values):
+        if isinstance(value, np.ndarray) and slot not in constants:
+            while isinstance(value.base, np.ndarray):
+                value = value.base
+            held[id(value)] = value.nbytes
+    total = sum(held.values())
+    if total > limit:
+        raise ValueError(f"all values of the run together would take {total:,} bytes, more than the limit of {limit:,}")
+
+
+def _access_variable(instruction: Instruction, values: list[Any]) -> None:
+    variable = instruction.variable
+    assert variable is not None
+    if instruction.title.startswith("Assign"):
+        values[variable] = values[instruction.inputs[0]]
+        for slot in instruction.outputs:
+            values[slot] = values[variable]
+    else:
+        kept = values[variable]
+        if kept is None:
+            kept = settle(instruction.call()) if instruction.call is not None else values[instruction.inputs[0]]
+        values[instruction.outputs[0]] = kept
+
+
+def describe(instruction: Instruction, values: list[Any], error: BaseException) -> str:
+    """One sentence for a failed instruction: the operation, the cause, and the inputs that it met."""
+    inputs = "; ".join(_describe_value(values[slot]) for slot in instruction.inputs)
+    cause = (
+        "out of memory"
+        if isinstance(error, MemoryError)
+        else in_plain_words(str(error).strip().rstrip(".")) or "the inputs do not fit the operation"
+    )
+    return f"{instruction.title} failed: {shorten(cause, 400)} (inputs: {inputs or 'none'})"
+
+
+def _describe_value(value: Any) -> str:
+    if value is None:
+        return "absent"
+    if not is_tensor(value):
+        return f"sequence of {len(value)}" if isinstance(value, tuple) else shorten(repr(value), 60)
+    array = np.asarray(value)
+    try:
+        kind = ElementType.of(array).value
+    except (KeyError, TypeError):
+        kind = str(array.dtype)
+    shape = ",".join(str(length) for length in array.shape)
+    text = f"{kind}[{shape}]"
+    return f"{text} = {shorten(str(array.tolist()), 60)}" if array.size <= 8 and max(array.shape, default=0) <= 8 else text

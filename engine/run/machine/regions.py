@@ -1,0 +1,175 @@
+"""The rules of Loop-5, TensorIterator-1 and If-8 as pure functions: counts, conditions, parts, joins; and what holds at zero iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.ir.model import LOOP, SEQUENCE_MAP, TENSOR_ITERATOR
+from engine.ir.shape import PartialShape
+from engine.ops.bounds import check_elements
+from engine.ops.casting import cast
+from engine.run.plan.invariants import constant_of
+from engine.run.plan.plan import Concatenated, LoopRegion, Plan, Program, Sliced, settle
+
+UNLIMITED = -1
+
+
+def constant_bound(plan: Plan, region: LoopRegion) -> int | None:
+    """The trip count of a Loop where a constant gives it, and no slice may run out before."""
+    program = region.program
+    if region.kind != LOOP or region.sliced or region.trip_count is None or program.parent is None:
+        return None
+    trips = constant_of(plan, program.parent, region.trip_count)
+    bound, ending = (0, "") if trips is None else iteration_bound(region, trips, ())
+    return bound if ending == "trip_count" else None
+
+
+def holds_loops(program: Program) -> bool:
+    """Whether there are loops in a graph, or in what it runs."""
+    waiting = [program]
+    while waiting:
+        inside = waiting.pop()
+        for number in inside.regions:
+            region = inside.instructions[number].region
+            if isinstance(region, LoopRegion):
+                return True
+            waiting += region.programs if region else ()
+    return False
+
+
+def trip_count(value: Any, *, negative_is_no_limit: bool = True) -> int:
+    """A Loop's trip count: any negative number is no limit (no iteration in ONNX); it may be a scalar or hold one element."""
+    if np.size(value) != 1:
+        raise ValueError(f"the trip count has shape {list(np.shape(value))}, expected one element")
+    count = int(value.item())
+    return count if count >= 0 else UNLIMITED if negative_is_no_limit else 0
+
+
+def truth(value: Any) -> bool:
+    """A condition: scalar or one element. What is not boolean counts as true when it is not zero."""
+    if np.size(value) != 1:
+        raise ValueError(f"the condition has shape {list(np.shape(value))}, expected one element")
+    return bool(value.item())
+
+
+def parts(region: LoopRegion, sliced: Sliced, source: Any) -> int:
+    """How many parts a sliced input has; for a TensorIterator ``start`` and ``end`` count, both included."""
+    if isinstance(source, tuple):
+        return len(source)
+    length = _length(source, sliced.axis)
+    if region.kind != TENSOR_ITERATOR:
+        return length // sliced.part_size
+    start, end = (place + length if place < 0 else place for place in (sliced.start, sliced.end))
+    if length == 0:
+        return 0
+    if not (0 <= start < length and 0 <= end < length):
+        raise ValueError(f"a slice from {sliced.start} to {sliced.end} lies outside axis {sliced.axis} of length {length}")
+    if (end < start) != (sliced.stride < 0) and end != start:
+        raise ValueError(f"a slice from {sliced.start} to {sliced.end} does not go the way of its stride {sliced.stride}")
+    return (abs(end - start) + 1) // sliced.part_size
+
+
+def part(region: LoopRegion, sliced: Sliced, source: Any, iteration: int) -> Any:
+    """Part ``iteration`` of a sliced input; a view. Of a sequence its element; a tensor goes whole into every call of a SequenceMap."""
+    if isinstance(source, tuple):
+        return source[iteration]
+    if region.kind == SEQUENCE_MAP:
+        return source
+    axis = sliced.axis + source.ndim if sliced.axis < 0 else sliced.axis
+    begin, size = part_begin(region, sliced, source.shape[axis], iteration), sliced.part_size
+    if not sliced.whole_parts:
+        return settle(source[(slice(None),) * axis + (begin,)])
+    return entering(region, sliced.parameter, source[(slice(None),) * axis + (slice(begin, begin + size),)])
+
+
+def part_begin(region: LoopRegion, sliced: Sliced, length: int, iteration: Any) -> Any:
+    """Where part ``iteration`` begins along an axis of some length; of many iterations at once, too."""
+    size = sliced.part_size
+    if region.kind != TENSOR_ITERATOR:
+        return iteration * size if sliced.stride > 0 else length - (iteration + 1) * size
+    first = sliced.start + length if sliced.start < 0 else sliced.start
+    return first + iteration * size if sliced.stride > 0 else first - (iteration + 1) * size + 1
+
+
+def entering(region: LoopRegion, parameter: int, value: Any) -> Any:
+    """What a Parameter receives from outside: for a TensorIterator in the element type that the Parameter declares, as in OpenVINO."""
+    wanted = region.declared.get(parameter)
+    if wanted is None or value.dtype == wanted.dtype:
+        return value
+    return settle(cast(value, wanted))
+
+
+def iteration_bound(region: LoopRegion, trips_asked: Any, sources: Sequence[Any]) -> tuple[int, str]:
+    """How many iterations a loop may run (``UNLIMITED`` for no limit), and what ``ended_by`` says when it gets there.
+
+    ``trips_asked`` is the value of the trip count (None where there is none), ``sources`` the tensors of its sliced inputs.
+    """
+    counts = [
+        parts(region, sliced, source)
+        for sliced, source in zip(region.sliced, sources, strict=True)
+        if region.kind != SEQUENCE_MAP or isinstance(source, tuple)
+    ]
+    if region.kind == LOOP:
+        trips = UNLIMITED if trips_asked is None else trip_count(trips_asked, negative_is_no_limit=region.negative_is_no_limit)
+        if trips == 0:
+            return 0, "zero_trip_count"
+        fewest = min(counts, default=UNLIMITED)
+        if fewest != UNLIMITED and (trips == UNLIMITED or trips > fewest):
+            return fewest, "slices_exhausted"
+        return trips, "trip_count"
+    if counts:
+        if len(set(counts)) > 1:
+            raise ValueError(f"the sliced inputs have {', '.join(str(count) for count in counts)} parts: they must agree")
+        return counts[0], "slices_exhausted"
+    return _count_of_outputs(region), "trip_count"
+
+
+def _count_of_outputs(region: LoopRegion) -> int:
+    """A TensorIterator without slices: from a concatenated output whose start and end fix the count, else 1."""
+    for output in region.outputs:
+        if isinstance(output, Concatenated) and output.start >= 0 and output.end >= 0:
+            return (abs(output.end - output.start) + 1) // output.part_size
+    return 1
+
+
+def join(output: Concatenated, collected: list[Any]) -> Any:
+    """The value of a concatenated output after at least one iteration; scalars join to rank 1."""
+    if output.into_sequence:
+        return tuple(collected)
+    pieces = collected[::-1] if output.reverse else collected
+    if output.stacked:
+        check_elements(len(pieces) * int(np.size(pieces[0])), "the stacked output")
+        return np.stack([np.asarray(piece) for piece in pieces], axis=output.axis)
+    first = pieces[0]
+    if np.ndim(first) == 0:
+        if isinstance(first, np.ndarray):
+            return np.stack(pieces)
+        return np.array(pieces, first.dtype)
+    check_elements(sum(piece.size for piece in pieces), "the concatenated output")
+    return np.concatenate(pieces, axis=output.axis)
+
+
+def empty_join(output: Concatenated, shape: PartialShape, dtype: np.dtype) -> Any:
+    """The value of a concatenated output of zero iterations: 0 along its axis and in every dimension that is dynamic."""
+    if output.into_sequence:
+        return ()
+    if shape.dimensions is None:
+        return np.zeros((0,), dtype)
+    lengths = list(shape.lengths_or_zeros())
+    if output.stacked:
+        lengths.insert(output.axis if output.axis >= 0 else output.axis + len(lengths) + 1, 0)
+    elif not lengths:
+        lengths = [0]
+    else:
+        lengths[output.axis] = 0
+    return np.zeros(lengths, dtype)
+
+
+def _length(source: Any, axis: int) -> int:
+    shape = np.shape(source)
+    if not -len(shape) <= axis < len(shape):
+        raise ValueError(f"a tensor of shape {list(shape)} cannot be sliced along axis {axis}")
+    return int(shape[axis])

@@ -1,0 +1,376 @@
+"""Model -> Plan: gives every value a slot, binds kernels and their attributes, and lowers port maps to slots."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from engine.check.check import CheckedModel, checked
+from engine.check.order import order
+from engine.ir.address import ROOT, labels
+from engine.ir.constant import Constant
+from engine.ir.element_type import ElementType
+from engine.ir.model import LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, Graph, LayerId, Model, Node, Source
+from engine.ir.shape import PartialShape
+from engine.ops.catalogue import CATALOGUE, Catalogue
+from engine.ops.declare import Known, Operation, Role, typed
+from engine.ops.dialect import catalogue_for
+from engine.ops.infer import comparison, elementwise
+from engine.run.plan.folding import FoldedKernel
+from engine.run.plan.plan import (
+    ABSENT,
+    Branch,
+    CallRegion,
+    Carried,
+    Concatenated,
+    Counter,
+    IfRegion,
+    Instruction,
+    LastValue,
+    LoopRegion,
+    Plan,
+    Program,
+    Region,
+    Sliced,
+    bound,
+)
+from engine.run.returned import holds_sequences
+
+
+def plan_of(model: Model, catalogue: Catalogue = CATALOGUE) -> Plan:
+    """The plan of a model, made once for each model and catalogue; ``InvalidModel`` when the model has errors."""
+    plans = _PLANS.setdefault(model, weakref.WeakKeyDictionary())
+    plan = plans.get(catalogue)
+    if plan is None:
+        ours = catalogue_for(model.dialect, catalogue)
+        plan = plans[catalogue] = plan_checked(checked(model, ours), ours)
+    return plan
+
+
+_PLANS: weakref.WeakKeyDictionary[Model, weakref.WeakKeyDictionary[Catalogue, Plan]] = weakref.WeakKeyDictionary()
+
+
+def plan_checked(checked_model: CheckedModel, catalogue: Catalogue) -> Plan:
+    """The plan of a model that has been checked."""
+    # A copy of the outermost object: a plan that held the model itself would keep it, and so itself, in the table above for ever.
+    return _Planner(replace(checked_model.model), catalogue).plan()
+
+
+_MOST_KEPT_BYTES = 1 << 30
+_TRUE = Node(LayerId(-1), "true", "Const", constant=Constant.of(np.array(True)))
+
+
+@dataclass(eq=False)
+class _Planner:
+    model: Model
+    catalogue: Catalogue
+    slot_count: int = 1
+    programs: list[Program] = field(default_factory=list[Program])
+    graphs: list[Graph] = field(default_factory=list[Graph])
+    tables: list[tuple[Program, Instruction] | None] = field(default_factory=list["tuple[Program, Instruction] | None"])
+    constants: list[tuple[int, Node]] = field(default_factory=list[tuple[int, Node]])
+    variables: dict[str, int] = field(default_factory=dict[str, int])
+    states: list[int] = field(default_factory=list[int])
+    operations: dict[tuple[int, LayerId], Operation] = field(default_factory=dict[tuple[int, LayerId], Operation])
+    kept_bytes: int = 0
+    """Bytes that kernels may keep of what they make of constants."""
+    once: set[tuple[int, LayerId]] = field(default_factory=set[tuple[int, LayerId]])
+    """Nodes that are not computed again and again, by program number."""
+    true: int | None = None
+    """Slot of a condition that is always true."""
+
+    def plan(self) -> Plan:
+        main = self._open(ROOT, self.model.graph, None, 0)
+        done = 0
+        while done < len(self.programs):
+            self._fill(self.programs[done], self.graphs[done])
+            done += 1
+        self._find_hidden()
+        return Plan(
+            model=self.model,
+            catalogue=self.catalogue,
+            main=main,
+            programs=tuple(self.programs),
+            slot_count=self.slot_count,
+            regions=tuple(entry for entry in self.tables if entry is not None),
+            constant_slots=tuple(self.constants),
+            variables=self.variables,
+            states=tuple(self.states),
+            operations=self.operations,
+        )
+
+    def _slot(self) -> int:
+        self.slot_count += 1
+        return self.slot_count - 1
+
+    def _open(self, address: str, graph: Graph, parent: Program | None, owner: int) -> Program:
+        """A program with slots for everything in its graph; its instructions are filled in later, so that nesting needs no recursion."""
+        program = Program(address, len(self.programs), parent, owner)
+        slots: dict[tuple[LayerId, int], int] = {}
+        for node in graph.nodes:
+            if node.type != "Result":
+                for output in range(len(node.outputs)):
+                    slots[node.id, output] = self._slot()
+        for node in graph.results:
+            slots[node.id, 0] = _source_slot(graph, slots, node, 0)
+        program.slots = slots
+        program.parameters = {node.id: slots[node.id, 0] for node in graph.parameters}
+        program.results = {node.id: slots[node.id, 0] for node in graph.results}
+        self.programs.append(program)
+        self.graphs.append(graph)
+        return program
+
+    def _fill(self, program: Program, graph: Graph) -> None:
+        label = labels(graph)
+        program.layer_of_label = {text: layer for layer, text in label.items()}
+        instructions: list[Instruction] = []
+        for node in (graph.by_id[layer] for layer in order(graph).layers):
+            operation = self.catalogue.find(node.type, node.opset)
+            role = operation.role if operation else Role.COMPUTE
+            if role is Role.CONSTANT or node.constant is not None:
+                self.constants.append((program.slots[node.id, 0], node))
+            elif role not in (Role.PARAMETER, Role.RESULT):
+                assert operation is not None
+                self.operations[program.index, node.id] = operation
+                instructions.append(self._instruction(program, graph, node, label[node.id], operation, len(instructions)))
+        program.instructions = tuple(instructions)
+        program.regions = tuple(number for number, instruction in enumerate(instructions) if instruction.region)
+        for number in program.regions:
+            region = instructions[number].region
+            assert region is not None
+            self.tables[region.table] = (program, instructions[number])
+
+    def _instruction(self, program: Program, graph: Graph, node: Node, label: str, operation: Operation, number: int) -> Instruction:
+        inputs = tuple(_source_slot(graph, program.slots, node, index) for index in range(len(node.inputs)))
+        outputs = tuple(program.slots[node.id, index] for index in range(len(node.outputs)))
+        title = operation.title
+        match operation.role:
+            case Role.REGION:
+                region = self._region(program, node, label, inputs, outputs, number)
+                return Instruction(node, label, title, inputs, outputs, region=region)
+            case Role.READ_VALUE | Role.ASSIGN:
+                variable = self._variable(str(node.attributes.get("variable_id", "")))
+                return Instruction(node, label, title, inputs, outputs, _initial(operation, node), variable=variable)
+        keywords = typed(operation, node.attributes)
+        holds = all(keywords.get(name) == value for name, value in operation.symbol_when.items()) and _takes(operation, len(inputs))
+        checked = operation in self.catalogue.categories.get("custom", ()) or self._holds_sequences
+        tensors = operation.only_tensors
+        symbol, of_floats = (operation.symbol, operation.float_symbol) if holds and not (checked and tensors) else ("", "")
+        if operation.counts_outputs:
+            keywords["outputs"] = len(outputs)
+        state = self._state() if operation.stateful else None
+        made = partial(Instruction, node, label, title, inputs, outputs, state=state, only_tensors=tensors, checked=checked)
+        if operation.prepare is not None:
+            call = operation.prepare(keywords, len(outputs))
+            return made(call, several=True, settled=True, kernel=call)
+        assert operation.kernel is not None
+        kernel = bound(operation.kernel, keywords)
+        call = self._keeping(program, graph, node, operation, keywords) or kernel
+        several, broadcasts = operation.outputs != 1, len(inputs) > 1 and _broadcasts(operation)
+        return made(call, several, symbol, broadcasts, float_symbol=of_floats, kernel=kernel)
+
+    @cached_property
+    def _holds_sequences(self) -> bool:
+        return holds_sequences(self.model, self.catalogue)
+
+    def _keeping(
+        self, program: Program, graph: Graph, node: Node, operation: Operation, keywords: Mapping[str, Any]
+    ) -> Callable[..., Any] | None:
+        """For inputs that are constants, a kernel that keeps what it makes of them, within a bound for all; None for others."""
+        sources = graph.sources[node.id]
+        of_ours = not operation.opset and not operation.stateful
+        if operation.kernel is not None and of_ours and sources and all(self._is_constant(program, graph, source) for source in sources):
+            size = _bytes([Known(port.element_type, port.shape) for port in node.outputs])
+            if self._keeps(size):
+                self.once.add((program.index, node.id))
+                return FoldedKernel(bound(operation.kernel, keywords), size)
+        elif operation.by_constant is not None and len(sources) > 1 and self._is_constant(program, graph, sources[1]):
+            known = self._constant(graph, sources[1])
+            made = operation.by_constant(known, **keywords)
+            if made is not None and self._keeps(_bytes([known])):
+                return made
+        return None
+
+    def _is_constant(self, program: Program, graph: Graph, source: Source | None) -> bool:
+        """Whether a tensor is the same in all runs: a Const, or what is computed from such."""
+        return source is not None and (graph.by_id[source.layer].constant is not None or (program.index, source.layer) in self.once)
+
+    def _constant(self, graph: Graph, source: Source | None) -> Known:
+        """Type and shape of such a tensor."""
+        assert source is not None
+        node = graph.by_id[source.layer]
+        if node.constant is not None:
+            return Known(node.constant.element_type, PartialShape.of(node.constant.shape))
+        port = node.outputs[source.output]
+        return Known(port.element_type, port.shape)
+
+    def _keeps(self, size: int) -> bool:
+        """Whether so many bytes more may be kept; then they count."""
+        if self.kept_bytes + size > _MOST_KEPT_BYTES:
+            return False
+        self.kept_bytes += size
+        return True
+
+    def _variable(self, name: str) -> int:
+        if name not in self.variables:
+            self.variables[name] = self._slot()
+        return self.variables[name]
+
+    def _state(self) -> int:
+        self.states.append(self._slot())
+        return self.states[-1]
+
+    def _region(self, program: Program, node: Node, label: str, inputs: tuple[int, ...], outputs: tuple[int, ...], number: int) -> Region:
+        self.tables.append(None)
+        table = len(self.tables) - 1
+        place = f"{program.address}/{label}"
+        inner = {body.name: self._open(f"{place}/{body.name}", body.graph, program, number) for body in node.bodies}
+        if "then" in inner:
+            then, otherwise = (_branch(node.body(name), inner[name], inputs) for name in ("then", "else"))
+            return IfRegion(inputs[0], then, otherwise, outputs, table)
+        body = node.body("body")
+        if node.type not in (LOOP, TENSOR_ITERATOR, SCAN, SEQUENCE_MAP):
+            return CallRegion(_branch(body, inner["body"], inputs), outputs, table)
+        if node.type == LOOP and self.model.dialect == "onnx":
+            region = _loop(node, body, inner["body"], self._with_condition(inputs), outputs, table)
+            return replace(region, condition=None if inputs[1] == ABSENT else inputs[1], negative_is_no_limit=False)
+        return _loop(node, body, inner["body"], inputs, outputs, table)
+
+    def _with_condition(self, inputs: tuple[int, ...]) -> tuple[int, ...]:
+        """The inputs of an ONNX Loop: a condition that is left out is true, also for the body, which may look at it."""
+        if inputs[1] != ABSENT:
+            return inputs
+        if self.true is None:
+            self.true = self._slot()
+            self.constants.append((self.true, _TRUE))
+        return (inputs[0], self.true, *inputs[2:])
+
+    def _find_hidden(self) -> None:
+        """Random states and variables of a program include those of its bodies; inner programs come after outer ones."""
+        hidden: dict[int, set[int]] = {program.index: set() for program in self.programs}
+        for program in reversed(self.programs):
+            found = hidden[program.index]
+            for instruction in program.instructions:
+                found.update(slot for slot in (instruction.state, instruction.variable) if slot is not None)
+            program.hidden = tuple(sorted(found))
+            if program.parent is not None:
+                hidden[program.parent.index] |= found
+
+
+def _bytes(tensors: Sequence[Known]) -> int:
+    """Bytes of all together; more than may be kept where a type or a length is unknown."""
+    total = 0
+    for known in tensors:
+        if known.element_type is None or not known.shape.is_static:
+            return _MOST_KEPT_BYTES + 1
+        total += math.prod(known.shape.lengths) * known.element_type.dtype.itemsize
+    return total
+
+
+def _takes(operation: Operation, inputs: int) -> bool:
+    """Whether the operation's expression is one of so many inputs: variadic operations have it for two."""
+    text = operation.symbol or operation.float_symbol
+    return f"{{{inputs - 1}}}" in text and f"{{{inputs}}}" not in text
+
+
+def _broadcasts(operation: Operation) -> bool:
+    """Whether shape inference broadcasts the inputs against each other."""
+    return operation.infer in (elementwise, comparison)
+
+
+def _source_slot(graph: Graph, slots: Mapping[tuple[LayerId, int], int], node: Node, index: int) -> int:
+    sources = graph.sources[node.id]
+    source = sources[index] if index < len(sources) else None
+    return ABSENT if source is None else slots[source.layer, source.output]
+
+
+def _branch(body: Body, program: Program, inputs: tuple[int, ...]) -> Branch:
+    fed = {entry.internal: inputs[entry.external] for entry in body.inputs if entry.external != -1 and entry.internal in program.parameters}
+    bindings = tuple((program.parameters[layer], slot) for layer, slot in fed.items())
+    unfed = tuple((slot, layer) for layer, slot in program.parameters.items() if layer not in fed)
+    return Branch(body.name, program, bindings, unfed, tuple(program.results[entry.internal] for entry in body.outer_outputs))
+
+
+def _loop(node: Node, body: Body, program: Program, inputs: tuple[int, ...], outputs: tuple[int, ...], table: int) -> LoopRegion:
+    is_loop = node.type == LOOP
+    # Of several back edges into one Parameter the first counts, as in OpenVINO.
+    result_of = {edge.to_layer: edge.from_layer for edge in reversed(body.back_edges) if edge.to_layer in program.parameters}
+    invariants: list[tuple[int, int]] = []
+    carried: dict[LayerId, Carried] = {}
+    sliced: list[Sliced] = []
+    counters: list[Counter] = []
+    unfed: list[tuple[int, LayerId]] = []
+    entries = {entry.internal: entry for entry in body.inputs}
+    for layer, slot in program.parameters.items():
+        entry = entries.get(layer)
+        outer = inputs[entry.external] if entry is not None and entry.external != -1 else None
+        if entry is not None and entry.is_iteration_number:
+            counters.append(_counter(body.graph.by_id[layer], slot))
+        elif entry is not None and outer is not None and entry.axis is not None:
+            whole = node.type not in (SCAN, SEQUENCE_MAP)
+            sliced.append(Sliced(slot, outer, entry.axis, entry.start, entry.end, entry.stride, entry.part_size, layer, whole))
+        elif layer in result_of:
+            carried[layer] = Carried(slot, outer, program.results[result_of[layer]], layer, result_of[layer])
+        elif outer is not None:
+            invariants.append((slot, outer))
+        else:
+            unfed.append((slot, layer))
+    condition = next((entry.internal for entry in body.outputs if entry.purpose == "execution_condition"), None)
+    return LoopRegion(
+        kind=node.type,
+        program=program,
+        trip_count=inputs[0] if is_loop and inputs[0] != ABSENT else None,
+        condition=inputs[1] if is_loop and inputs[1] != ABSENT else None,
+        condition_result=None if condition is None else program.results[condition],
+        invariants=tuple(invariants),
+        carried=tuple(carried.values()),
+        sliced=tuple(sliced),
+        counters=tuple(counters),
+        unfed=tuple(unfed),
+        outputs=_loop_outputs(body, program, tuple(carried.values()), outputs, into_sequence=node.type == SEQUENCE_MAP),
+        table=table,
+        declared=_declared_types(body, program) if node.type == TENSOR_ITERATOR else {},
+    )
+
+
+def _declared_types(body: Body, program: Program) -> dict[int, ElementType]:
+    types = {slot: body.graph.by_id[layer].outputs[0].element_type for layer, slot in program.parameters.items()}
+    return {slot: element_type for slot, element_type in types.items() if element_type is not None}
+
+
+def _loop_outputs(
+    body: Body, program: Program, carried: tuple[Carried, ...], outputs: tuple[int, ...], *, into_sequence: bool
+) -> tuple[LastValue | Concatenated, ...]:
+    made: list[LastValue | Concatenated] = []
+    for slot, entry in zip(outputs, body.outer_outputs, strict=False):
+        result = program.results[entry.internal]
+        if entry.axis is None:
+            state = next((one for one in carried if one.result_layer == entry.internal), None)
+            initial = state.initial if state else None
+            zeros = state.parameter if state and state.initial is None else None
+            made.append(LastValue(slot, result, initial, zeros, entry.internal))
+        else:
+            reverse, stacked, layer = entry.stride < 0, entry.stacked, entry.internal
+            size, start, end = entry.part_size, entry.start, entry.end
+            made.append(Concatenated(slot, result, entry.axis, reverse, stacked, layer, size, start, end, into_sequence))
+    return tuple(made)
+
+
+def _counter(node: Node, slot: int) -> Counter:
+    port = node.outputs[0]
+    shape = port.shape.lengths if port.shape.is_static else ()
+    return Counter(slot, port.element_type or ElementType.I64, shape, node.id)
+
+
+def _initial(operation: Operation, node: Node) -> Callable[[], np.ndarray] | None:
+    """What a variable without an initial value begins with: zeros of its declared type and shape, dynamic dimensions counted as 0."""
+    if operation.role != Role.READ_VALUE or node.inputs or operation.infer is None:
+        return None
+    (own,) = operation.infer((), typed(operation, node.attributes))
+    return partial(np.zeros, own.shape.lengths_or_zeros(), (own.element_type or ElementType.F32).dtype)

@@ -1,0 +1,45 @@
+"""What numpy says when inputs do not fit is told in words of ours; numpy itself says it here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from engine.run.machine.error_messages import in_plain_words
+
+_X = np.ones((2, 3), np.float32)
+SAID: list[tuple[Callable[[], object], str]] = [
+    (lambda: _X + np.ones(4), "shapes [2,3] and [4] cannot be broadcast together"),
+    (lambda: np.where(np.ones(2, bool), np.ones(3), np.ones(3)), "shapes [2] and [3] and [3] cannot be broadcast together"),
+    (lambda: np.broadcast_shapes((2,), (3,)), "shapes [2] and [3] cannot be broadcast together"),
+    (lambda: np.copyto(np.ones(3), np.ones(2)), "what has shape [2] does not fit into shape [3]"),
+    (lambda: _X.reshape(4), "6 elements cannot take the shape [4]"),
+    (lambda: _X.reshape(2, -1, 5), "6 elements cannot take the shape [2,-1,5]"),
+    (lambda: np.concatenate([_X, _X.T]), "inputs 0 and 1 have lengths 3 and 2 along axis 1, expected equal ones"),
+    (lambda: _X @ _X, "a matrix product over lengths 3 and 2, expected equal ones"),
+    (lambda: _X.sum(axis=-3), "axis -3 is out of range for rank 2"),
+    (lambda: _X[:, 5], "index 5 is out of range for an axis of length 3"),
+    (lambda: _X[0, 0, 0], "3 indices for a tensor of rank 2"),
+    (lambda: _X.squeeze(0), "an axis that is to go has another length than 1"),
+    (lambda: _X.transpose(0, 0), "the axes are not those of the input, each once"),
+    (lambda: _X.transpose(0), "the axes are not those of the input, each once"),
+    (lambda: _X.sum(axis=(0, 0)), "the axes are not those of the input, each once"),
+    (lambda: np.ones((0, 3)).argmax(0), "an axis without elements has no maximum"),
+    (lambda: np.ones(0).min(), "no elements have no minimum"),
+    (lambda: np.float32(1).shape[0], "an input has fewer dimensions than the operation takes"),
+    (lambda: list(np.array(1)), "an input has fewer dimensions than the operation takes"),
+]
+
+
+@pytest.mark.parametrize(("compute", "told"), SAID, ids=[told for _, told in SAID])
+def test_numpys_words(compute: Callable[[], object], told: str) -> None:
+    with pytest.raises((ValueError, IndexError, TypeError)) as caught:
+        compute()
+    assert in_plain_words(str(caught.value)) == told
+
+
+@pytest.mark.parametrize("message", ["", "k is 5, the axis has 3 elements", "there is no (such) index"])
+def test_other_words_stay(message: str) -> None:
+    assert in_plain_words(message) == message

@@ -1,0 +1,91 @@
+"""What a run frees, the next one writes into; and what nobody holds any more is freed at once."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import resource
+import weakref
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import engine
+from engine.run.plan.planner import plan_of
+from tests.engine.drafts import BOOL, F32, I64, Draft, loop
+
+LENGTH = 1 << 18
+
+
+def adding(*added: float) -> engine.Model:
+    """Adds numbers to a vector in 40 iterations."""
+    body = Draft()
+    x = body.parameter("x", F32, (-1,))
+    out = body.result(body.op("Add", x, body.const(added)))
+    main = Draft()
+    fed = main.parameter("x", F32, (-1,))
+    again = body.result(body.const(True, BOOL))
+    trips, begin = main.const(40, I64), main.const(True, BOOL)
+    main.result(loop(main, body, trips, begin, again=again, carried=[(fed, x, out)], last=[out], name="loop"))
+    return main.model()
+
+
+@contextlib.contextmanager
+def without_collections() -> Iterator[None]:
+    """Nothing is freed but by its last reference."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("added", "limits", "ends"),
+    [
+        ((1,), engine.Limits(), "finished"),
+        ((1,), engine.Limits(memory_bytes=1000), "limit"),
+        ((1, 2, 3), engine.Limits(), "failed"),
+    ],
+)
+def test_a_run_and_its_model_go_with_their_last_reference(added, limits, ends):
+    with without_collections():
+        model = adding(*added)
+        debugger = engine.Debugger(model, [np.zeros(LENGTH, np.float32)], limits=limits)
+        debugger.run()
+        assert debugger.state == ends
+        debugger.seek(2)
+        assert debugger.statuses()
+        assert debugger.control_flow[0].address == "main/loop"
+        there = [weakref.ref(one) for one in (debugger.machine, debugger.machine.recording, debugger.values, debugger)]
+        del debugger
+        assert [one() for one in there] == [None] * len(there)
+        shared = [weakref.ref(model), weakref.ref(plan_of(model))]
+        assert shared[1]() is not None, "the plan stays as long as its model"
+        del model
+        assert [one() for one in shared] == [None, None]
+
+
+def test_a_session_goes_with_its_last_reference():
+    with without_collections():
+        session = engine.Session(adding(1))
+        session.run([np.zeros(LENGTH, np.float32)])
+        there = [weakref.ref(session), weakref.ref(session._plan)]
+        del session
+        assert [one() for one in there] == [None, None]
+
+
+def test_a_run_that_repeats_another_asks_for_no_fresh_memory():
+    model, inputs = adding(1), [np.zeros(LENGTH, np.float32)]
+
+    def fresh_pages() -> int:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        debugger = engine.Debugger(model, inputs, record=engine.Record(everything=True))
+        debugger.run()
+        assert debugger.machine.recording.bytes > 40 * 2**20
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    fresh_pages()
+    assert fresh_pages() < 1000, "40 MB are 10,000 pages"

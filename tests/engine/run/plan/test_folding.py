@@ -1,0 +1,137 @@
+"""What a plan keeps of a model's constants: weights converted from smaller types."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import engine
+from engine import build
+from engine.explain.history import history
+from engine.ir.element_type import ElementType
+from engine.ir.model import Port
+from engine.ir.shape import PartialShape
+from engine.ops.catalogue import CATALOGUE
+from engine.ops.declare import Operation
+from engine.run.plan import planner
+from engine.run.plan.folding import FoldedKernel
+from tests.engine.drafts import BOOL, F32, I64, Draft, loop
+
+
+def test_what_constants_make_is_made_twice_and_then_kept():
+    """Weights in f16 are converted and scaled anew in the only run of a model, and from the third run on no more."""
+    draft, random = Draft(), np.random.default_rng(0)
+    half, scale = random.standard_normal((64, 32)).astype(np.float16), random.standard_normal((1, 32)).astype(np.float32)
+    ports = (Port(1, F32, PartialShape.of((64, 32))),)
+    x = draft.parameter("x", F32, (3, 64))
+    wide = draft.op("Convert", draft.const(half, ElementType.F16), destination_type="f32")
+    draft.nodes[-1] = replace(draft.nodes[-1], outputs=ports)
+    scaled = draft.op("Multiply", wide, draft.const(scale))
+    draft.nodes[-1] = replace(draft.nodes[-1], outputs=(replace(ports[0], id=2),))
+    draft.result(draft.op("MatMul", x, scaled, transpose_a="false", transpose_b="false"))
+    draft.result(draft.op("Convert", draft.const(scale), destination_type="f16"))
+    model = draft.model()
+    instructions = planner.plan_of(model).main.instructions
+    folded = {one.node.type: isinstance(one.call, FoldedKernel) for one in instructions[:3]}
+    assert folded == {"Convert": True, "Multiply": True, "MatMul": False}
+    assert not isinstance(instructions[3].call, FoldedKernel), "without a declared shape nobody knows how much would be kept"
+    feed, session = random.standard_normal((3, 64)).astype(np.float32), engine.Session(model)
+    for _ in range(4):
+        outputs = session.run([feed]).outputs
+        np.testing.assert_array_equal(outputs[0], feed @ (half.astype(np.float32) * scale))
+        np.testing.assert_array_equal(outputs[1], scale.astype(np.float16))
+
+
+def test_once():
+    calls = []
+
+    def kernel(array):
+        calls.append(array)
+        return array + len(calls)
+
+    one, small = np.ones(4, np.float32), FoldedKernel(kernel, 15)
+    assert [small(one)[0] for _ in range(3)] == [2, 3, 4]
+    calls.clear()
+    once = FoldedKernel(kernel, 16)
+    made = [once(one) for _ in range(4)]
+    assert [array[0] for array in made] == [2, 3, 3, 3]
+    assert made[2] is made[1]
+    assert not made[1].flags.writeable
+    pair = FoldedKernel(lambda array: (array + 1, array[0]), 20)
+    assert [pair(one) is pair(one) for _ in range(2)] == [False, True]
+
+
+def test_custom_operations_are_called_in_every_run():
+    """What a user's kernel does beyond computing is not ours to leave out."""
+    calls = []
+
+    def kernel(data, /):
+        calls.append(data)
+        return data * 2
+
+    operation = Operation(name="Twice", version=1, opsets=(1, 16), opset="extension", page="", kernel=kernel)
+    draft = Draft()
+    draft.result(draft.op("Twice", draft.const([1.0, 2.0])))
+    draft.nodes[1] = replace(draft.nodes[1], opset="extension", outputs=(Port(1, F32, PartialShape.of((2,))),))
+    model = draft.model()
+    session = engine.Session(model, catalogue=CATALOGUE.with_operations([operation]))
+    for _ in range(3):
+        session.run([])
+    assert len(calls) == 3
+
+
+def test_proving_types_does_not_change_what_constants_give():
+    """Operations on constants are computed once; looking whether their values have one type must not count as computing."""
+    graph = build.Graph("constants")
+    x = graph.parameter("x", "f32", [])
+
+    def inner(j, v):
+        few = graph.constant(0) < graph.constant(7)
+        return j + 1, build.cond(few, lambda: v + 1.0, lambda: v - 1.0)
+
+    def outer(i, v):
+        _, added = build.while_loop(lambda j, _: j < i, inner, [graph.constant(0), v])
+        return i + 1, added
+
+    _, last = build.while_loop(lambda i, _: i < 6, outer, [graph.constant(1), x])
+    model = graph.model(last)
+    for _ in range(3):
+        assert engine.run(model, [np.float32(0)]).outputs[0] == 15.0
+
+
+def of_constants(trips: int) -> engine.Model:
+    """A loop in a loop adds 7 + 0.5 in each iteration: the sum of a constant array, and a constant."""
+    body = Draft()
+    value = body.parameter("value", F32, ())
+    total = body.op("ReduceSum", body.const([3.0, 4.0]), body.const([0], I64), keep_dims="false", name="total")
+    more = body.op("Add", total, body.const(0.5), name="more")
+    for made in (total, more):
+        node = body.nodes[made.layer]
+        body.nodes[made.layer] = replace(node, outputs=(replace(node.outputs[0], element_type=F32, shape=PartialShape.of(())),))
+    graph, value, result = body, value, body.op("Add", value, more)
+    for name, times in (("inner", 1), ("outer", trips)):
+        out, again = graph.result(result), graph.result(graph.const(True, BOOL))
+        around = Draft()
+        first = around.parameter("x", F32, ())
+        ends = around.const(times, I64), around.const(True, BOOL)
+        result = loop(around, graph, *ends, again=again, carried=[(first, value, out)], last=[out], name=name)
+        graph, value = around, first
+    graph.result(result)
+    return graph.model()
+
+
+@pytest.mark.parametrize("record", [engine.Record(), engine.Record(everything=True)], ids=["state", "everything"])
+def test_columns_of_rows_do_not_change_what_constants_give(record):
+    """What is computed for many iterations at once, or for one as for many, is not what a constant gives in one."""
+    model, feeds, expected = of_constants(5), [np.float32(1)], np.float32(1 + 7.5 * 5)
+    for _ in range(3):
+        debugger = engine.Debugger(model, feeds, record=record, limits=engine.Limits(iterations=2))
+        while debugger.state != "finished":
+            debugger.run()
+            debugger.machine.recording.pack()
+        for row in range(5):
+            assert history(debugger, f"main/outer[{row}]/body/inner[*]/body/more").scalars.tolist() == [7.5]
+        np.testing.assert_array_equal(debugger.result.outputs[0], expected, strict=True)
+        np.testing.assert_array_equal(engine.run(model, feeds).outputs[0], expected, strict=True)
