@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from engine.ops.declare import Operation
-from engine.ops.microsoft import activation, attention, grouped, multi_head, normalization, products, rotary
+from engine.ops.microsoft import (
+    activation,
+    attention,
+    distances,
+    grouped,
+    movement,
+    multi_head,
+    normalization,
+    products,
+    rotary,
+    words,
+)
 
 DOMAIN = "com.microsoft"
 
@@ -14,11 +25,14 @@ _ROWS = tuple(
     for one in (
         activation,
         attention,
+        distances,
         grouped,
+        movement,
         multi_head,
         normalization,
         products,
         rotary,
+        words,
     )
 )
 MICROSOFT: Mapping[str, Operation] = {row.name: row for rows in _ROWS for row in rows}
