@@ -5,9 +5,11 @@ BIN := $(VENV)/bin
 CASES ?=
 MODEL ?=
 ARGS ?=
+# As many processes as there are cores; a process that has nothing left takes tests from another.
+PARALLEL := --numprocesses auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint conformance benchmarks screenshots clean
+.PHONY: help install run check test lint conformance benchmarks screenshots clean
 
 help: ## list these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -34,11 +36,14 @@ lint: $(VENV)/.installed-dev ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: install $(VENV)/.installed-dev lint ## style, types and all tests, those in a real browser included
+check: lint ## what to run after every change: style, types and the fast tests of the engine, in under a minute
+	$(BIN)/python -m pytest $(PARALLEL) tests/engine engine -m "not browser and not oracle and not chance and not slow"
+
+test: lint ## style, types and all tests, those in a real browser included
 	@sh tests/chromium.sh
-	$(BIN)/python -m pytest -m "not browser"
+	$(BIN)/python -m pytest $(PARALLEL) -m "not browser"
 	@# Only what a real browser did too late on a busy machine gets a second chance.
-	$(BIN)/python -m pytest -m browser || $(BIN)/python -m pytest -m browser --last-failed
+	$(BIN)/python -m pytest $(PARALLEL) -m browser || $(BIN)/python -m pytest -m browser --last-failed
 
 conformance: $(VENV)/.installed-dev ## run a folder of recorded models against the engine: make conformance CASES=folder
 	@test -n "$(CASES)" || { echo "say where the cases are: make conformance CASES=folder"; exit 2; }

@@ -183,10 +183,10 @@ def test_what_is_outside_is_refused_before_it_runs(text):
     ],
 )
 def test_what_has_no_value_says_so_quickly(text):
-    started = time.perf_counter()
+    started = time.process_time()
     with contextlib.suppress(EngineError):
         parse(text).value(lookup)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 WHOLE = {
@@ -254,10 +254,10 @@ def test_whole_numbers_are_exact(text, value):
     ],
 )
 def test_whole_numbers_beyond_64_bits_are_told(text, reason):
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(ExpressionError, match=re.escape(reason)):
         parse(text).value(WHOLE.__getitem__)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 ODD = {
@@ -355,10 +355,10 @@ def test_whether_a_sequence_is_true():
 def test_no_expression_takes_long():
     names = {"w": np.ones((1200, 1200), np.int64), "wide": np.full(1 << 24, 1.5), "f": np.ones((6000, 6000), np.float32)}
     for text in ("w @ w", "wide ** 1e9", "f @ f", " + ".join(["wide"] * 40)):
-        started = time.perf_counter()
+        started = time.process_time()
         with pytest.raises(ExpressionError, match="it would take too long: take a part of the tensors"):
             parse(text).value(names.__getitem__)
-        assert time.perf_counter() - started < 5
+        assert time.process_time() - started < 5
 
 
 @settings(deadline=None)

@@ -15,6 +15,8 @@ from onnx.backend.test.case.test_case import TestCase
 import engine
 from engine.ops.onnx.catalogue import REGIONS
 
+pytestmark = pytest.mark.slow
+
 NAMES = tuple(Path(__file__).with_name("onnx_node_tests.txt").read_text(encoding="utf-8").split())
 """All with control flow, and one in seven of the others; a file, because making the cases takes seconds that collecting need not."""
 

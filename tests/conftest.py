@@ -1,0 +1,44 @@
+"""What each test needs, told by what it is: marks that `make check` and people select by."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import pytest
+from hypothesis import is_hypothesis_test
+
+_RUNTIMES = frozenset({"openvino", "onnxruntime"})
+_OF_CHANCE = ("tests/engine/drawn/", "tests/test_fuzz.py")
+_WITH_RUNTIMES = ("tests/engine/peers/",)
+"""Where the other runtime is in a process of its own, so that no test imports it."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before the options that select by mark are read
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks ``browser`` (a real chromium), ``oracle`` (another runtime) and ``chance`` (models and inputs that are drawn)."""
+    oracles: dict[ModuleType, bool] = {}
+    for item in items:
+        if not isinstance(item, pytest.Function):
+            continue
+        if "page" in item.fixturenames:
+            item.add_marker("browser")
+        module = item.module
+        if module not in oracles:
+            oracles[module] = _asks_a_runtime(module)
+        if oracles[module] or item.nodeid.startswith(_WITH_RUNTIMES):
+            item.add_marker("oracle")
+        if is_hypothesis_test(item.obj) or item.nodeid.startswith(_OF_CHANCE):
+            item.add_marker("chance")
+
+
+def _asks_a_runtime(module: ModuleType) -> bool:
+    """Whether a file of tests, or one of our own that it takes names from, imports a runtime that the engine is compared with."""
+    ours = {module, *(sources for sources in map(_source, vars(module).values()) if sources is not None)}
+    return any(isinstance(value, ModuleType) and value.__name__.split(".")[0] in _RUNTIMES for one in ours for value in vars(one).values())
+
+
+def _source(value: object) -> ModuleType | None:
+    """The file of tests that a name was taken from."""
+    name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    return sys.modules.get(name) if isinstance(name, str) and name.startswith("tests.") else None
