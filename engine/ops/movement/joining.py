@@ -31,7 +31,8 @@ def concat(*tensors: Array, axis: int) -> Array:
         raise ValueError(f"the inputs have ranks {', '.join(map(str, ranks[:8]))}, expected equal ones of at least 1") from None
 
 
-def _infer_concat(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def infer_concat(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    """Lengths along the axis added up; all others are equal."""
     element_type = common_type(inputs)
     joined: PartialShape | None = None
     for known in inputs:
@@ -142,7 +143,7 @@ OPERATIONS: tuple[Operation, ...] = (
         opsets=(1, 16),
         page="movement/concat-1",
         kernel=concat,
-        infer=_infer_concat,
+        infer=infer_concat,
         inputs=(1, None),
         attributes=(Attribute("axis", "int"),),
     ),

@@ -67,8 +67,15 @@ def _gru(x: np.ndarray, states: States, weights: _Weights, functions: Sequence[A
 def _lstm(x: np.ndarray, states: States, weights: _Weights, functions: Sequence[Activation], attributes: Attributes) -> States:
     hidden, cell = states
     gates = x @ weights.w.T + hidden @ weights.r.T + weights.input_bias + weights.recurrent_bias
+    return lstm_of_gates(gates, cell, weights.peepholes, functions, attributes)
+
+
+def lstm_of_gates(
+    gates: np.ndarray, cell: np.ndarray, peepholes: np.ndarray, functions: Sequence[Activation], attributes: Attributes
+) -> tuple[np.ndarray, np.ndarray]:
+    """What an LSTM shows and its cell after a step, [B, H] each, from the sums of its gates [B, 4 H] and the cell before."""
     to_input, to_output, to_forget, candidate = np.split(gates, 4, axis=1)
-    seen_by_input, seen_by_output, seen_by_forget = np.split(weights.peepholes, 3)
+    seen_by_input, seen_by_output, seen_by_forget = np.split(peepholes, 3)
     gate, squash, show = functions
     taken = gate(_clipped(to_input + seen_by_input * cell, attributes))
     kept = 1 - taken if attributes.get("input_forget") else gate(_clipped(to_forget + seen_by_forget * cell, attributes))
@@ -82,7 +89,7 @@ def _clipped(values: np.ndarray, attributes: Attributes) -> np.ndarray:
     return values if clip is None or clip <= 0 else np.clip(values, -clip, clip)
 
 
-def _activations(attributes: Attributes, defaults: Sequence[str], directions: int) -> list[list[Activation]]:
+def activations_of(attributes: Attributes, defaults: Sequence[str], directions: int) -> list[list[Activation]]:
     """The functions of each direction; alpha and beta are listed for those functions alone that have them.
 
     The default of the schema of RNN names functions for two directions, whatever the direction.
@@ -113,15 +120,15 @@ def _recurrent(step: Step, gates: int, states: int, defaults: Sequence[str]) -> 
         batch_first = bool(attributes.get("layout"))
         data = computable(x.swapaxes(0, 1) if batch_first else x)
         steps, batch, directions, size = data.shape[0], data.shape[1], len(w), r.shape[2]
-        backwards = _backwards(attributes.get("direction", "forward"), directions)
-        functions = _activations(attributes, defaults, directions)
+        backwards = directions_of(attributes.get("direction", "forward"), directions)
+        functions = activations_of(attributes, defaults, directions)
         counts = np.full(batch, steps) if lengths is None else lengths.astype(np.int64)
         if counts.shape != (batch,) or not ((counts >= 0) & (counts <= steps)).all():
             raise ValueError(f"the lengths of the sequences are {counts.tolist()[:8]}, expected {batch} numbers of 0 to {steps}")
         both = np.zeros((directions, 2, gates * size), data.dtype) if bias is None else bias.reshape(directions, 2, gates * size)
         seen = others[states] if states > 1 and others[states] is not None else np.zeros((directions, 3 * size), data.dtype)
         made = np.zeros((steps, directions, batch, size), data.dtype)
-        last = [_initial(others[number], directions, batch, size, data.dtype, batch_first) for number in range(states)]
+        last = [initial_state(others[number], directions, batch, size, data.dtype, batch_first) for number in range(states)]
         for index in range(directions):
             weights = _Weights(
                 computable(w[index]), computable(r[index]), computable(both[index, 0]), computable(both[index, 1]), seen[index]
@@ -140,14 +147,16 @@ def _recurrent(step: Step, gates: int, states: int, defaults: Sequence[str]) -> 
     return compute
 
 
-def _backwards(direction: str, directions: int) -> list[bool]:
+def directions_of(direction: str, directions: int) -> list[bool]:
+    """Of each direction whether it runs backwards."""
     found = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}.get(direction)
     if found is None or len(found) != directions:
         raise ValueError(f"the direction is {direction[:40]!r}, and the weights are of {directions} directions")
     return found
 
 
-def _initial(state: np.ndarray | None, directions: int, batch: int, size: int, dtype: np.dtype, batch_first: bool) -> np.ndarray:
+def initial_state(state: np.ndarray | None, directions: int, batch: int, size: int, dtype: np.dtype, batch_first: bool) -> np.ndarray:
+    """[directions, B, H]: a copy of what is given, or zeros."""
     if state is None:
         return np.zeros((directions, batch, size), dtype)
     return np.array(state.swapaxes(0, 1) if batch_first else state, dtype)

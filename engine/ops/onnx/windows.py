@@ -23,7 +23,7 @@ from engine.ops.window import per_axis
 _AUTO_PADS = {"NOTSET": "explicit", "SAME_UPPER": "same_upper", "SAME_LOWER": "same_lower", "VALID": "valid"}
 
 
-def _window(attributes: Attributes, axes: int) -> dict[str, Any]:
+def window_of(attributes: Attributes, axes: int) -> dict[str, Any]:
     """Strides, dilations and padding as our kernels name them."""
     auto_pad = attributes.get("auto_pad", "NOTSET")
     if auto_pad not in _AUTO_PADS:
@@ -66,7 +66,7 @@ def _convolution(arguments: Arguments, attributes: Attributes, outputs: int) -> 
 
 def convolved(data: np.ndarray, filters: np.ndarray, attributes: Attributes) -> np.ndarray:
     """``[N, C, lengths...] x [O, C / group, kernel...] -> [N, O, places...]`` with the attributes of Conv."""
-    window = _window(attributes, _spatial_axes(data, filters))
+    window = window_of(attributes, _spatial_axes(data, filters))
     groups = _groups(attributes, data, len(filters))
     return group_convolution(data, filters.reshape(groups, -1, *filters.shape[1:]), **window)
 
@@ -79,7 +79,7 @@ def _deformed(arguments: Arguments, attributes: Attributes, outputs: int) -> tup
         offsets,
         filters,
         mask,
-        **_window(attributes, 2),
+        **window_of(attributes, 2),
         group=int(attributes.get("group", 1)),
         deformable_group=int(attributes.get("offset_group", 1)),
         bilinear_interpolation_pad=True,
@@ -91,7 +91,7 @@ def _transposed(arguments: Arguments, attributes: Attributes, outputs: int) -> t
     """The whole result without padding, of which padding cuts off both ends, or a given length as much as is too long."""
     data, filters, bias = (*arguments, None)[:3]
     axes = _spatial_axes(data, filters)
-    window = _window(attributes, axes)
+    window = window_of(attributes, axes)
     groups = _groups(attributes, data, len(filters))
     more = per_axis(attributes.get("output_padding") or (), axes, 0, "output_padding")
     wanted = attributes.get("output_shape")
@@ -124,16 +124,17 @@ def _piece(data: np.ndarray, axis: int, begin: int, length: int) -> np.ndarray:
     return np.pad(part, [(0, missing if number == axis else 0) for number in range(part.ndim)])
 
 
-def _pool(attributes: Attributes, data: np.ndarray) -> dict[str, Any]:
+def pool_of(attributes: Attributes, axes: int) -> dict[str, Any]:
+    """The window of a pooling as our kernels name it."""
     kernel = tuple(attributes["kernel_shape"])
-    if len(kernel) != data.ndim - 2 or min(kernel, default=0) < 1:
-        raise ValueError(f"the kernel_shape is {list(kernel)[:8]} for data of shape {list(data.shape)}, expected a length for each axis")
+    if len(kernel) != axes or min(kernel, default=0) < 1:
+        raise ValueError(f"the kernel_shape is {list(kernel)[:8]} for data of {axes} spatial axes, expected a length for each axis")
     rounding = "ceil_torch" if attributes.get("ceil_mode") else "floor"
-    return {"kernel": kernel, "rounding_type": rounding, **_window(attributes, len(kernel))}
+    return {"kernel": kernel, "rounding_type": rounding, **window_of(attributes, len(kernel))}
 
 
 def _frame(attributes: Attributes, data: np.ndarray) -> Frame:
-    return frame_of(data.shape, **{_OURS.get(name, name): value for name, value in _pool(attributes, data).items()})
+    return frame_of(data.shape, **{_OURS.get(name, name): value for name, value in pool_of(attributes, data.ndim - 2).items()})
 
 
 _OURS = {"pads_begin": "begin", "pads_end": "end", "rounding_type": "rounding"}
@@ -167,7 +168,9 @@ def _max_pool(arguments: Arguments, attributes: Attributes, outputs: int) -> tup
     """Largest elements, and where they lie in the whole tensor; with ``storage_order`` 1 the first spatial axis runs fastest."""
     (data,) = arguments
     by_columns = bool(attributes.get("storage_order"))
-    largest, where = max_pool_with_indices(data, **_pool(attributes, data), index_element_type=ElementType.I64, axis=2 if by_columns else 0)
+    largest, where = max_pool_with_indices(
+        data, **pool_of(attributes, data.ndim - 2), index_element_type=ElementType.I64, axis=2 if by_columns else 0
+    )
     if not by_columns:
         return largest, where
     lengths = data.shape[2:]

@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
-from onnx import TensorProto, ValueInfoProto, helper
+from onnx import TensorProto, ValueInfoProto, helper, numpy_helper
 
 import engine
+from engine.ops.declare import typed
+from engine.ops.onnx.catalogue import ONNX
+from tests.engine.ops.oracle import check_promises
 
 Inputs = Sequence[np.ndarray | None]
 
@@ -33,10 +36,12 @@ class Case:
     """Of ONNX itself."""
     f32_outputs: tuple[int, ...] = ()
     """Outputs whose type ONNX Runtime does not find out by itself."""
+    constant: tuple[int, ...] = ()
+    """Inputs that are constants of the model: ONNX Runtime takes some no other way."""
 
     @property
     def feeds(self) -> dict[str, np.ndarray]:
-        return {f"x{number}": one for number, one in enumerate(self.inputs) if one is not None}
+        return {f"x{number}": one for number, one in enumerate(self.inputs) if one is not None and number not in self.constant}
 
     @property
     def model(self) -> bytes:
@@ -49,6 +54,11 @@ class Case:
             "one",
             [helper.make_tensor_value_info(name, kind, self.feeds[name].shape) for name, kind in kinds.items()],
             [self._output(number) for number, name in enumerate(made) if name],
+            [
+                numpy_helper.from_array(one, f"x{number}")
+                for number, one in enumerate(self.inputs)
+                if one is not None and number in self.constant
+            ],
         )
         opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid("com.microsoft", 1)]
         data: bytes = helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
@@ -66,9 +76,10 @@ class Case:
         return by_runtime(self.model, self.feeds)
 
     def agree(self) -> None:
-        """``AssertionError`` where an output differs in type, shape or, beyond the tolerance, in a number."""
+        """``AssertionError`` where an output differs in type, shape or, beyond the tolerance, in a number; or from what is inferred."""
         here, there = self.here(), self.there()
         assert len(here) == len(there)
+        self._check_promises(here)
         for mine, theirs in zip(here, there, strict=True):
             assert mine.dtype == theirs.dtype
             assert mine.shape == theirs.shape
@@ -78,6 +89,12 @@ class Case:
                 np.testing.assert_allclose(mine, theirs, rtol=self.rtol, atol=self.atol)
             else:
                 np.testing.assert_array_equal(mine, theirs)
+
+    def _check_promises(self, outputs: Sequence[Any]) -> None:
+        operation = ONNX.find(self.type, f"{self.domain or 'ai.onnx'} {1 if self.domain else self.opset}")
+        assert operation is not None
+        if all(self.outputs):
+            check_promises(operation, self.inputs, typed(operation, self.attributes), outputs)
 
 
 def by_runtime(model: bytes, feeds: Mapping[str, np.ndarray]) -> list[Any]:

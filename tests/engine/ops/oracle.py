@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import openvino as ov
@@ -13,7 +14,7 @@ from engine.ir.element_type import ElementType
 from engine.ir.partial_value import MOST_ELEMENTS, PartialValue
 from engine.ir.shape import Dimension, PartialShape
 from engine.ops.catalogue import CATALOGUE
-from engine.ops.declare import Known, typed
+from engine.ops.declare import NOTHING_KNOWN, Known, Operation, typed
 
 _TYPES = {"boolean": ov.Type.boolean, "string": ov.Type.string}
 _CONFIG = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY"}
@@ -36,10 +37,18 @@ def ours(
             *[array[()] if array.ndim == 0 and array.dtype.kind in "fiub" else array for array in arrays], **keywords, **counted
         )
     results = [np.asarray(one) for one in got] if isinstance(got, tuple) else [np.asarray(got)]
+    check_promises(operation, arrays, keywords, results)
+    return results
+
+
+def check_promises(
+    operation: Operation, arrays: Sequence[np.ndarray | None], keywords: Mapping[str, Any], results: Sequence[np.ndarray]
+) -> None:
+    """``AssertionError`` where what an operation says of its outputs does not hold, whether much or little is known of its inputs."""
     if operation.infer is not None:
         for known_of in (Known.of, _lengths_unknown, _nearly_known, _type_alone):
-            _check_inference(operation.infer([known_of(array) for array in arrays], keywords), results)
-    return results
+            inputs = [NOTHING_KNOWN if array is None else known_of(array) for array in arrays]
+            _check_inference(operation.infer(inputs, keywords), results)
 
 
 def _type_alone(array: np.ndarray) -> Known:
