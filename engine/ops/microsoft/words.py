@@ -172,9 +172,11 @@ def word_conv_embedding(
 
 
 def infer_tokens(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """One axis more, of unknown length."""
+    """One axis more, of unknown length; none where there are no texts."""
     lengths = inputs[0].shape.dimensions
-    return (Known(ElementType.STRING, DYNAMIC if lengths is None else PartialShape((*lengths, UNKNOWN))),)
+    if lengths is None or any(one.contains(0) for one in lengths):
+        return (Known(ElementType.STRING, DYNAMIC),)
+    return (Known(ElementType.STRING, PartialShape((*lengths, UNKNOWN))),)
 
 
 def infer_hash(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
