@@ -48,30 +48,47 @@ def attention(
         raise ValueError("do_rotary is 1, which ONNX Runtime's CPU does not compute either: export RotaryEmbedding and MultiHeadAttention")
     if past_present_share_buffer:
         raise ValueError("past_present_share_buffer is 1, which ONNX Runtime's CPU does not compute either: export without a shared buffer")
-    query, key, value = (split_heads(one, num_heads, "the product") for one in _parts(data, weights, bias, qkv_hidden_sizes))
+    product = _product(data, weights, bias)
+    widths = tuple(qkv_hidden_sizes or ()) or (weights.shape[1] // 3,) * 3
+    filter_value = FILTER if mask_filter_value is None else mask_filter_value
+    made, *cache = attended(product, widths, mask, past, attention_bias, num_heads, bool(unidirectional), scale, filter_value)
+    return tuple(one.astype(data.dtype, copy=False) for one in ((made, present(*cache)) if outputs > 1 else (made,)))
+
+
+def attended(
+    product: Array,
+    widths: Sequence[int],
+    mask: Array | None,
+    past: Array | None,
+    bias: Array | None,
+    heads: int,
+    in_order: bool,
+    scale: float | None,
+    filter_value: float,
+) -> tuple[Array, Array, Array]:
+    """``[B, S, V]`` of a product ``[B, S, Q + K + V]``; also the keys and values ``[B, N, P + S, H]``, those of the past before."""
+    if len(widths) != 3 or sum(widths) != product.shape[2] or widths[0] != widths[1] or min(widths) < 0:
+        raise ValueError(f"weights of {product.shape[2]} columns do not hold queries, keys and values of the widths {list(widths)[:8]}")
+    query, key, value = (split_heads(one, heads, "the product") for one in np.split(product, np.cumsum(widths)[:2], 2))
     if past is not None:
         key, value = (np.concatenate((before, now), 2) for before, now in zip(_checked_past(past, key, value), (key, value), strict=True))
     scores = scaled_scores(query, key, scale)
-    before = key.shape[2] - data.shape[1] if unidirectional else None
-    more = to_add(mask, attention_bias, scores, FILTER if mask_filter_value is None else mask_filter_value, before)
+    before = key.shape[2] - product.shape[1] if in_order else None
+    more = to_add(mask, bias, scores, filter_value, before)
     scores = scores if more is None else scores + more
-    made = joined_heads(weighted(scores, value)).astype(data.dtype, copy=False)
-    return (made, _present(key, value).astype(data.dtype, copy=False)) if outputs > 1 else (made,)
+    return joined_heads(weighted(scores, value)), key, value
 
 
-def _parts(data: Array, weights: Array, bias: Array | None, sizes: Sequence[int] | None) -> tuple[Array, ...]:
-    """Queries, keys and values."""
+def _product(data: Array, weights: Array, bias: Array | None) -> Array:
+    """Queries, keys and values side by side."""
     if data.ndim != 3 or weights.ndim != 2 or data.shape[2] != weights.shape[0]:
         raise ValueError(f"data of shape {list(data.shape)} and weights of shape {list(weights.shape)}, expected [B, S, D] and [D, widths]")
-    widths = list(sizes) if sizes else [weights.shape[1] // 3] * 3
-    if len(widths) != 3 or sum(widths) != weights.shape[1] or widths[0] != widths[1] or min(widths) < 0:
-        raise ValueError(f"weights of {weights.shape[1]} columns do not hold queries, keys and values of the widths {widths[:8]}")
     product = matmul(computable(data), computable(weights), transpose_a=False, transpose_b=False)
     if bias is not None:
         if bias.shape != weights.shape[1:]:
             raise ValueError(f"the bias has shape {list(bias.shape)}, expected {list(weights.shape[1:])}")
         product = product + computable(bias)
-    return tuple(np.split(product, np.cumsum(widths)[:2], 2))
+    return product
 
 
 def _checked_past(past: Array, key: Array, value: Array) -> tuple[Array, Array]:
@@ -81,7 +98,8 @@ def _checked_past(past: Array, key: Array, value: Array) -> tuple[Array, Array]:
     return computable(past[0]), computable(past[1])
 
 
-def _present(key: Array, value: Array) -> Array:
+def present(key: Array, value: Array) -> Array:
+    """The cache ``[2, B, N, P + S, H]``."""
     if key.shape != value.shape:
         raise ValueError(f"keys of width {key.shape[3]} and values of width {value.shape[3]} for a head cannot be given back as one tensor")
     return np.stack((key, value))
