@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ class Dimension:
         return Dimension(self.least * other.least, most)
 
 
+@lru_cache(maxsize=4096)
 def static(length: int) -> Dimension:
     """The dimension of exactly this length."""
     return Dimension(length, length)

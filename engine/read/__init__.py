@@ -75,9 +75,11 @@ def _content(path: Path, limits: ReadLimits) -> bytes:
             found = recognise(head)
             if found not in (Format.OPENVINO, Format.ONNX):
                 return head
-            _bounded(os.fstat(file.fileno()).st_size, found, str(path), limits)
+            size = os.fstat(file.fileno()).st_size
+            _bounded(size, found, str(path), limits)
             file.seek(0)
-            return file.read(_most(found, limits)[1] + 1)
+            # No more than the limit and one byte, should the file have grown; Python sets aside as much memory as is asked for.
+            return file.read(size) if size < _most(found, limits)[1] else file.read(_most(found, limits)[1] + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ReadError(f"the file cannot be opened: {reason}", place) from None

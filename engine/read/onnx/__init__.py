@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import onnx
-from onnx import ModelProto
+from onnx import GraphProto, ModelProto
 
 from engine.errors import ReadError, Where, shorten
-from engine.ir.model import Model
+from engine.ir.model import Graph, Model
+from engine.read.collecting import no_garbage_collection
 from engine.read.limits import ReadLimits
 from engine.read.onnx.graphs import Builder, Built
+from engine.read.onnx.inference import inferred
 from engine.read.onnx.scopes import Survey
 from engine.read.onnx.survey import survey
 from engine.read.onnx.tensors import ExternalData
 from engine.read.places import check_addresses
 from engine.read.weights import Weights
-
-_MOST_INFERRED_BYTES = 32 * 2**20
-"""Beyond this the types and shapes of a file are taken as it says them; working out the others takes a copy of it all."""
 
 _MOST_INFERRED_DEPTH = 100
 
@@ -29,20 +27,31 @@ def read_onnx(document: bytes, weights: Weights, file: str, limits: ReadLimits) 
     ``ReadError`` when no Model can be made of it. Unknown operations and names that nothing makes are left to the checks.
     """
     proto = _parsed(document, file)
-    scopes = Survey(proto, file, limits).read()
-    # Only now: shape inference writes functions out too, and knows no bounds.
-    if len(document) <= _MOST_INFERRED_BYTES and max(scope.depth for scope in scopes) <= _MOST_INFERRED_DEPTH:
-        scopes = Survey(_with_types(proto), file, limits).read()
-    external = ExternalData(Path(file).parent if file else None, weights)
-    built: dict[int, Built] = {}
-    for scope in reversed(scopes):
-        built[id(scope)] = Builder(scope, external, file, built).build()
-    graph = built[id(scopes[0])].graph
+    with no_garbage_collection():
+        graph = _graph(proto, weights, file, limits)
     try:
         check_addresses(graph, limits)
     except ValueError as error:
         raise ReadError(str(error), Where(file)) from None
     return Model(graph, graph.name, proto.ir_version, "onnx", file=file, meta_data=_meta_data(proto), notes=tuple(_notes(proto)))
+
+
+def _graph(proto: ModelProto, weights: Weights, file: str, limits: ReadLimits) -> Graph:
+    scopes = Survey(proto, file, limits, _types(proto, file, limits)).read()
+    external = ExternalData(Path(file).parent if file else None, weights)
+    built: dict[int, Built] = {}
+    for scope in reversed(scopes):
+        built[id(scope)] = Builder(scope, external, file, built).build()
+    return built[id(scopes[0])].graph
+
+
+def _types(proto: ModelProto, file: str, limits: ReadLimits) -> GraphProto | None:
+    """The graph with the types that are found; those of functions are found by writing them out, which knows no bounds."""
+    if len(proto.graph.node) > limits.nodes:
+        return None
+    if proto.functions and max(scope.depth for scope in Survey(proto, file, limits).read()) > _MOST_INFERRED_DEPTH:
+        return None
+    return inferred(proto)
 
 
 def _parsed(document: bytes, file: str) -> ModelProto:
@@ -60,14 +69,6 @@ def _parsed(document: bytes, file: str) -> ModelProto:
     if not proto.HasField("graph"):
         raise ReadError("the ONNX model holds no graph", Where(file))
     return proto
-
-
-def _with_types(proto: ModelProto) -> ModelProto:
-    """With the types and shapes that ONNX's shape inference finds, where it finds any."""
-    try:
-        return onnx.shape_inference.infer_shapes(proto)
-    except Exception:  # it raises many kinds, and a model that contradicts itself can still be looked at
-        return proto
 
 
 def _meta_data(proto: ModelProto) -> dict[str, object]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from onnx import AttributeProto, NodeProto
+from onnx import AttributeProto
 
 from engine.ir.model import NO_ATTRIBUTES
 from engine.read.onnx.tensors import ExternalData, array, constant, dense
@@ -15,61 +15,63 @@ Given = Mapping[str, AttributeProto]
 """The attributes of a function's call (and its defaults) by name."""
 
 
-def given(nodes_attributes: Iterable[AttributeProto], around: Given) -> dict[str, AttributeProto]:
+def given(nodes_attributes: Sequence[AttributeProto], around: Given) -> Given:
     """The attributes of a node by name; those that refer to an attribute of the function around it are resolved, or left out."""
+    if not nodes_attributes:
+        return _NONE
     found: dict[str, AttributeProto] = {}
-    for attribute in nodes_attributes:
-        if not attribute.ref_attr_name:
+    for attribute in nodes_attributes[:]:  # a slice: twice as fast as the container
+        reference = attribute.ref_attr_name
+        if not reference:
             found[attribute.name] = attribute
-        elif attribute.ref_attr_name in around:
-            found[attribute.name] = around[attribute.ref_attr_name]
+        elif reference in around:
+            found[attribute.name] = around[reference]
     return found
 
 
-def attributes(node: NodeProto, around: Given, external: ExternalData) -> Mapping[str, object]:
+def attributes(given: Given, external: ExternalData) -> Mapping[str, object]:
     """All attributes of a node but its graphs, frozen; ``ValueError`` names the first that cannot be read."""
-    if not node.attribute:
+    if not given:
         return NO_ATTRIBUTES
     values: dict[str, object] = {}
-    for name, attribute in given(node.attribute, around).items():
-        if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
+    for name, attribute in given.items():
+        kind = attribute.type
+        if kind in _GRAPHS:
             continue
         try:
-            values[name] = frozen(attribute, external)
+            values[name] = _frozen(attribute, kind, external)
         except ValueError as error:
             raise ValueError(f"attribute {name[:60]!r}: {error}") from error
     return MappingProxyType(values)
 
 
-def frozen(attribute: AttributeProto, external: ExternalData) -> object:
+def _frozen(attribute: AttributeProto, kind: int, external: ExternalData) -> object:
     """One attribute's value: numbers, text, tuples of them, read-only arrays, types."""
-    match attribute.type:
-        case AttributeProto.FLOAT:
-            return float(attribute.f)
-        case AttributeProto.INT:
-            return int(attribute.i)
-        case AttributeProto.STRING:
-            return _text(attribute.s)
-        case AttributeProto.FLOATS:
-            return tuple(attribute.floats)
-        case AttributeProto.INTS:
-            return tuple(attribute.ints)
-        case AttributeProto.STRINGS:
-            return tuple(_text(one) for one in attribute.strings)
-        case AttributeProto.TENSOR:
-            return array(constant(attribute.t, external))
-        case AttributeProto.TENSORS:
-            return tuple(array(constant(one, external)) for one in attribute.tensors)
-        case AttributeProto.SPARSE_TENSOR:
-            return array(dense(attribute.sparse_tensor, external))
-        case AttributeProto.SPARSE_TENSORS:
-            return tuple(array(dense(one, external)) for one in attribute.sparse_tensors)
-        case AttributeProto.TYPE_PROTO:
-            return value_type(attribute.tp)
-        case AttributeProto.TYPE_PROTOS:
-            return tuple(value_type(one) for one in attribute.type_protos)
-        case _:
-            return _untyped(attribute, external)
+    plain = _PLAIN.get(kind)
+    if plain is not None:
+        return plain(attribute)
+    tensors = _TENSORS.get(kind)
+    return _untyped(attribute, external) if tensors is None else tensors(attribute, external)
+
+
+_NONE: Given = MappingProxyType({})
+_GRAPHS = (int(AttributeProto.GRAPH), int(AttributeProto.GRAPHS))
+_PLAIN: Mapping[int, Callable[[AttributeProto], object]] = {
+    AttributeProto.FLOAT: lambda one: float(one.f),
+    AttributeProto.INT: lambda one: int(one.i),
+    AttributeProto.STRING: lambda one: _text(one.s),
+    AttributeProto.FLOATS: lambda one: tuple(one.floats[:]),
+    AttributeProto.INTS: lambda one: tuple(one.ints[:]),
+    AttributeProto.STRINGS: lambda one: tuple(_text(text) for text in one.strings),
+    AttributeProto.TYPE_PROTO: lambda one: value_type(one.tp),
+    AttributeProto.TYPE_PROTOS: lambda one: tuple(value_type(type) for type in one.type_protos),
+}
+_TENSORS: Mapping[int, Callable[[AttributeProto, ExternalData], object]] = {
+    AttributeProto.TENSOR: lambda one, external: array(constant(one.t, external)),
+    AttributeProto.TENSORS: lambda one, external: tuple(array(constant(tensor, external)) for tensor in one.tensors),
+    AttributeProto.SPARSE_TENSOR: lambda one, external: array(dense(one.sparse_tensor, external)),
+    AttributeProto.SPARSE_TENSORS: lambda one, external: tuple(array(dense(tensor, external)) for tensor in one.sparse_tensors),
+}
 
 
 def _untyped(attribute: AttributeProto, external: ExternalData) -> object:
@@ -80,7 +82,7 @@ def _untyped(attribute: AttributeProto, external: ExternalData) -> object:
             typed = AttributeProto()
             typed.CopyFrom(attribute)
             typed.type = kind
-            return frozen(typed, external)
+            return _frozen(typed, kind, external)
     raise ValueError("it has no value")
 
 

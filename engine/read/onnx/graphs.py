@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 from onnx import AttributeProto, GraphProto
 
 from engine.errors import ReadError, Where, shorten
 from engine.ir.constant import Constant
-from engine.ir.model import Body, BodyName, Edge, Graph, InputMap, LayerId, Node, Port
+from engine.ir.model import NO_ATTRIBUTES, Body, BodyName, Edge, Graph, InputMap, LayerId, Node, Port
 from engine.ir.shape import PartialShape
 from engine.read.onnx.attributes import attributes
 from engine.read.onnx.port_maps import bound
@@ -19,6 +21,8 @@ from engine.read.onnx.tensors import ExternalData, constant, dense
 from engine.read.onnx.types import UNKNOWN_TYPE, ValueType
 
 Output = tuple[LayerId, int]
+_TENSOR = int(AttributeProto.TENSOR)
+Tensor = TypeVar("Tensor")
 
 
 @dataclass(slots=True, eq=False)
@@ -34,6 +38,12 @@ class Builder:
     edges: list[Edge] = field(default_factory=list[Edge])
     made: dict[str, Output] = field(default_factory=dict[str, Output])
     """What makes each name, as far as the nodes have come."""
+    ports: dict[tuple[str, int], _Typed] = field(default_factory=dict[tuple[str, int], "_Typed"])
+    """By name and number, with the type that the name has there."""
+    first: int = 0
+    """The number of layers before the nodes."""
+    later: dict[str, Output] | None = None
+    """What nodes make each name, once it is asked for."""
 
     def build(self) -> Built:
         """``ReadError`` when a tensor or an attribute cannot be read."""
@@ -41,9 +51,9 @@ class Builder:
         parameters = [self._parameter(name, scope.types.get(name, UNKNOWN_TYPE)) for name in scope.inputs]
         captured = {name: self._parameter(name, scope.type_of(name)) for name in scope.captures}
         self._initializers()
-        later = self._later()
+        self.first = len(self.nodes)
         for number, call in enumerate(scope.calls):
-            self._node(number, call, later)
+            self._node(number, call)
         results = [self._result(name) for name in scope.outputs]
         return Built(Graph(tuple(self.nodes), tuple(self.edges), scope.name), parameters, captured, results)
 
@@ -61,69 +71,85 @@ class Builder:
         if not isinstance(graph, GraphProto):
             return
         for tensor in graph.initializer:
-            with self._place(f"initializer {shorten(tensor.name, 60)!r}"):
-                self._constant(tensor.name, constant(tensor, self.external))
+            self._initializer(tensor.name, tensor, constant)
         for sparse in graph.sparse_initializer:
-            with self._place(f"initializer {shorten(sparse.values.name, 60)!r}"):
-                self._constant(sparse.values.name, dense(sparse, self.external))
+            self._initializer(sparse.values.name, sparse, dense)
+
+    def _initializer(self, name: str, tensor: Tensor, read: Callable[[Tensor, ExternalData], Constant | np.ndarray]) -> None:
+        try:
+            self._constant(name, read(tensor, self.external))
+        except ValueError as error:
+            raise ReadError(f"initializer {shorten(name, 60)!r}: {error}", Where(self.file)) from error
 
     def _constant(self, name: str, data: Constant | np.ndarray) -> None:
         layer = self._new()
         self.made[name] = layer, 0
         if isinstance(data, Constant):
-            port = Port(0, data.element_type, PartialShape.of(data.shape), (name,))
-            self.nodes.append(Node(layer, name, "Const", outputs=(port,), constant=data))
+            port = Port(0, data.element_type, _shape(data.shape), (name,), NO_ATTRIBUTES)
+            self.nodes.append(Node(layer, name, "Const", "", NO_ATTRIBUTES, (), (port,), (), data, NO_ATTRIBUTES))
         else:
             # Types that OpenVINO lacks: the operation Constant gives the array.
-            port = Port(0, None, PartialShape.of(data.shape), (name,))
+            port = Port(0, None, _shape(data.shape), (name,))
             self.nodes.append(Node(layer, name, "Constant", "ai.onnx 13", {"value": data}, outputs=(port,)))
 
-    def _later(self) -> dict[str, Output]:
-        """What nodes make each name, for graphs that are not in order: the first node that does."""
-        first = len(self.nodes)
-        later: dict[str, Output] = {}
-        for number, call in enumerate(self.scope.calls):
-            for index, name in enumerate(call.outputs):
-                if name:
-                    later.setdefault(name, (LayerId(first + number), index))
-        return later
-
-    def _node(self, number: int, call: Call, later: Mapping[str, Output]) -> None:
-        layer, scope = self._new(), self.scope
-        name = call.proto.name or f"{call.proto.op_type}_{number}"
-        with self._place(f"node {shorten(name, 60)!r}"):
+    def _node(self, number: int, call: Call) -> None:
+        layer = LayerId(len(self.nodes))
+        name = call.name or f"{call.type}_{number}"
+        try:
             values, data = self._attributes(call)
-            bodies = tuple(self._body(call, body, inner) for body, inner in call.inner)
+            bodies = tuple(self._body(call, body, inner) for body, inner in call.inner) if call.inner else ()
+        except ValueError as error:
+            raise ReadError(f"node {shorten(name, 60)!r}: {error}", Where(self.file)) from error
         # What flows into a constant flows nowhere.
-        names = [] if data is not None else call.inputs
-        self._connect(layer, names, later)
-        inputs = tuple(scope.type_of(one).port(index, (one,) if one else ()) for index, one in enumerate(names))
-        outputs = tuple(scope.types.get(one, UNKNOWN_TYPE).port(index, (one,) if one else ()) for index, one in enumerate(call.outputs))
-        if data is not None and outputs:
-            outputs = (Port(0, data.element_type, PartialShape.of(data.shape), outputs[0].names),)
-        self.nodes.append(Node(layer, name, call.proto.op_type, call.opset, values, inputs, outputs, bodies, data))
-        self.made.update((one, (layer, index)) for index, one in enumerate(call.outputs) if one)
+        inputs = () if data is not None else self._inputs(layer, call.inputs)
+        outputs = self._outputs(call.outputs) if data is None else _of_constant(data, call.outputs)
+        self.nodes.append(Node(layer, name, call.type, call.opset, values, inputs, outputs, bodies, data, NO_ATTRIBUTES))
+        for index, one in enumerate(call.outputs):
+            if one:
+                self.made[one] = layer, index
 
-    def _connect(self, layer: LayerId, names: Sequence[str], later: Mapping[str, Output]) -> None:
+    def _inputs(self, layer: LayerId, names: Sequence[str]) -> tuple[Port, ...]:
+        """The ports of a node, connected to what makes the names."""
+        ports = []
         for index, name in enumerate(names):
-            source = self.made.get(name) or later.get(name) if name else None
+            source = (self.made.get(name) or self._made_later(name)) if name else None
             if source is not None:
                 self.edges.append(Edge(*source, layer, index))
+            ports.append(self._port(name, index, self.scope.type_of(name)))
+        return tuple(ports)
+
+    def _outputs(self, names: Sequence[str]) -> tuple[Port, ...]:
+        return tuple([self._port(name, index, self.scope.types.get(name)) for index, name in enumerate(names)])
+
+    def _port(self, name: str, index: int, type: ValueType | None) -> Port:
+        """One and the same for all nodes that name the value alike: what one gives, others take."""
+        found = self.ports.get((name, index))
+        if found is None or found[0] is not type:
+            found = self.ports[name, index] = type, (type or UNKNOWN_TYPE).port(index, (name,) if name else ())
+        return found[1]
+
+    def _made_later(self, name: str) -> Output | None:
+        """What makes a name, in a graph that is not in order: the first node that does."""
+        if self.later is None:
+            self.later = {}
+            for number, call in enumerate(self.scope.calls, self.first):
+                for index, one in enumerate(call.outputs):
+                    self.later.setdefault(one, (LayerId(number), index))
+        return self.later.get(name)
 
     def _attributes(self, call: Call) -> tuple[Mapping[str, object], Constant | None]:
         """The attributes of a node; of a Constant its data."""
-        values = attributes(call.proto, self.scope.attributes, self.external)
-        if call.proto.op_type != "Constant" or not call.opset.startswith("ai.onnx ") or len(values) != 1:
-            return values, None
+        if call.type != "Constant" or not call.opset.startswith("ai.onnx ") or len(call.given) != 1:
+            return attributes(call.given, self.external), None
         held = call.given.get("value")
-        if held is not None and held.type == AttributeProto.TENSOR:
+        if held is not None and held.type == _TENSOR:
             data = constant(held.t, self.external)
-            return ({}, data) if isinstance(data, Constant) else (values, None)
-        return _written_out(values)
+            return ({}, data) if isinstance(data, Constant) else ({"value": data}, None)
+        return _written_out(attributes(call.given, self.external))
 
     def _body(self, call: Call, name: BodyName, inner: Scope) -> Body:
         built = self.built[id(inner)]
-        kind = "" if call.is_function else call.proto.op_type
+        kind = "" if call.is_function else call.type
         port_map = bound(kind, call.given, call.captures_from, built.parameters, built.results)
         at = {captured: index for index, captured in reversed([*enumerate(call.inputs)][call.captures_from :])}
         captures = tuple(InputMap(at[captured], layer) for captured, layer in built.captured.items())
@@ -137,8 +163,18 @@ class Builder:
             self.edges.append(Edge(*source, layer, 0))
         return layer
 
-    def _place(self, what: str) -> _Place:
-        return _Place(what, self.file)
+
+_Typed = tuple[ValueType | None, Port]
+
+
+def _of_constant(data: Constant, names: Sequence[str]) -> tuple[Port, ...]:
+    return tuple([Port(0, data.element_type, _shape(data.shape), (name,) if name else (), NO_ATTRIBUTES) for name in names[:1]])
+
+
+@lru_cache(maxsize=1024)
+def _shape(lengths: tuple[int, ...]) -> PartialShape:
+    """A model has few shapes for many constants."""
+    return PartialShape.of(lengths)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,17 +201,3 @@ def _written_out(values: Mapping[str, object]) -> tuple[Mapping[str, object], Co
         except KeyError:
             return {"value": value}, None
     return values, None
-
-
-class _Place:
-    """Within it, a ``ValueError`` becomes a ``ReadError`` that says where."""
-
-    def __init__(self, what: str, file: str) -> None:
-        self._what, self._file = what, file
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, ValueError):
-            raise ReadError(f"{self._what}: {error}", Where(self._file)) from error

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 MOST_MESSAGES = 3_000_000
-_SMALL_FILE = 1 << 20
-"""Files below this size cannot hold enough to matter."""
+_LEAST_BYTES = 2
+"""Of a message within another: its tag and its length."""
 
 # Field numbers (onnx.proto) of the messages that hold many others, by kind: field -> kind of the message inside.
 _INSIDE: dict[str, dict[int, str]] = {
@@ -23,7 +23,7 @@ _INSIDE: dict[str, dict[int, str]] = {
 
 def survey(document: bytes, most: int = MOST_MESSAGES) -> None:
     """``ValueError`` when there are too many messages; a file that is no protobuf is left to the parser, which says so."""
-    if len(document) <= _SMALL_FILE:
+    if len(document) <= most * _LEAST_BYTES:
         return
     found = 0
     waiting = [("model", 0, len(document))]

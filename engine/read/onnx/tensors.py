@@ -33,7 +33,7 @@ class ExternalData:
         location = entries.get("location", "")
         file = self._file(location)
         offset, length = (_number(entries.get(key, ""), key) for key in ("offset", "length"))
-        size = _bytes(tensor) if length is None else length
+        size = _bytes(tuple(tensor.dims), ELEMENT_TYPES.get(tensor.data_type)) if length is None else length
         return file.take(offset or 0, size)
 
     def _file(self, location: str) -> WeightsFile:
@@ -68,19 +68,20 @@ def _number(text: str, what: str) -> int | None:
 
 def constant(tensor: TensorProto, external: ExternalData) -> Constant | np.ndarray:
     """The data of a tensor; an array where no ElementType fits. ``ValueError`` says what contradicts what."""
-    if any(length < 0 for length in tensor.dims):
-        raise ValueError(f"it has the shape {list(tensor.dims)[:8]}: a length is negative")
+    shape = tuple(tensor.dims[:])
+    if shape and min(shape) < 0:
+        raise ValueError(f"it has the shape {list(shape)[:8]}: a length is negative")
     element_type = ELEMENT_TYPES.get(tensor.data_type)
-    is_external = tensor.data_location == TensorProto.EXTERNAL
+    is_external = tensor.data_location == _EXTERNAL
     if element_type is not None and element_type.bits >= 8 and (is_external or tensor.HasField("raw_data")):
         data = external.view(tensor) if is_external else tensor.raw_data
-        return _raw(tensor, element_type, data)
+        return _raw(shape, element_type, data)
     if is_external:
         tensor = _with_data(tensor, bytes(external.view(tensor)))
     try:
         array = np.asarray(numpy_helper.to_array(tensor))
     except Exception as error:
-        raise ValueError(f"its data is no tensor of shape {list(tensor.dims)[:8]}: {shorten(str(error))}") from error
+        raise ValueError(f"its data is no tensor of shape {list(shape)[:8]}: {shorten(str(error))}") from error
     if element_type is ElementType.STRING:
         array = _texts(array)
     if element_type is None:
@@ -89,17 +90,18 @@ def constant(tensor: TensorProto, external: ExternalData) -> Constant | np.ndarr
     return Constant.of(array.astype(element_type.dtype) if array.dtype != element_type.dtype else array)
 
 
-def _raw(tensor: TensorProto, element_type: ElementType, data: bytes | memoryview) -> Constant:
-    size = _bytes(tensor)
+_EXTERNAL = int(TensorProto.EXTERNAL)
+
+
+def _raw(shape: tuple[int, ...], element_type: ElementType, data: bytes | memoryview) -> Constant:
+    size = _bytes(shape, element_type)
     if len(data) != size:
-        raise ValueError(f"it has the shape {list(tensor.dims)[:8]} of {element_type}, {size} bytes, and its data has {len(data)} bytes")
-    return Constant(element_type, tuple(tensor.dims), data)
+        raise ValueError(f"it has the shape {list(shape)[:8]} of {element_type}, {size} bytes, and its data has {len(data)} bytes")
+    return Constant(element_type, shape, data)
 
 
-def _bytes(tensor: TensorProto) -> int:
-    element_type = ELEMENT_TYPES.get(tensor.data_type)
-    bits = element_type.bits if element_type is not None else 64
-    return int(math.prod(tensor.dims) * bits + 7) // 8
+def _bytes(shape: tuple[int, ...], element_type: ElementType | None) -> int:
+    return int(math.prod(shape) * (64 if element_type is None else element_type.bits) + 7) // 8
 
 
 def _with_data(tensor: TensorProto, data: bytes) -> TensorProto:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from onnx import TensorProto, TypeProto
 
 from engine.ir.element_type import ElementType
-from engine.ir.model import Form, Port
+from engine.ir.model import NO_ATTRIBUTES, Form, Port
 from engine.ir.shape import DYNAMIC, PartialShape
 
 ELEMENT_TYPES: dict[int, ElementType] = {
@@ -53,10 +54,16 @@ class ValueType:
         return self.text
 
     def port(self, id: int, names: tuple[str, ...]) -> Port:
-        return Port(id, self.element_type, self.shape, names, form=self.form)
+        return Port(id, self.element_type, self.shape, names, NO_ATTRIBUTES, self.form)
 
 
 UNKNOWN_TYPE = ValueType()
+
+
+@lru_cache(maxsize=4096)
+def value_type_of(serialized: bytes) -> ValueType:
+    """From the bytes of a TypeProto: a model has few types for many values."""
+    return value_type(TypeProto.FromString(serialized))
 
 
 def value_type(proto: TypeProto) -> ValueType:

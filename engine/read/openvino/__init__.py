@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from engine.errors import ReadError, Where
 from engine.ir.model import Model
+from engine.read.collecting import no_garbage_collection
 from engine.read.limits import ReadLimits
 from engine.read.openvino.document import Document
 from engine.read.openvino.legacy import with_layer_names
@@ -22,7 +19,7 @@ def read_openvino(document: bytes, weights: WeightsFile, file: str, limits: Read
     edges to nothing, repeated ids, cycles, port maps to nothing) is left to the checks.
     """
     reading = Document(document, file, weights, limits)
-    with _no_garbage_collection():
+    with no_garbage_collection():
         reading.read()
     try:
         check_addresses(reading.graph, limits)
@@ -30,15 +27,3 @@ def read_openvino(document: bytes, weights: WeightsFile, file: str, limits: Read
         raise ReadError(str(error), Where(file)) from None
     graph = reading.graph if reading.version > 10 else with_layer_names(reading.graph)
     return Model(graph, graph.name, reading.version, file=file, rt_info=graph.rt_info, meta_data=reading.meta_data)
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """A Model is many small objects and no garbage: looking for some while it grows costs a fifth of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

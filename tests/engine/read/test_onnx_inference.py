@@ -1,0 +1,101 @@
+"""Types and shapes that an ONNX file does not say: found by ONNX's shape inference, which never sees the weights."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper, shape_inference
+
+from engine.ir.model import Model
+from engine.ir.walk import graphs
+from engine.read import read_model
+
+_WIDE = 3000
+
+
+def _model(nodes: list[NodeProto], weights: dict[str, np.ndarray], functions: list[FunctionProto] | None = None) -> ModelProto:
+    given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, _WIDE]), helper.make_tensor_value_info("yes", TensorProto.BOOL, [])]
+    held = [numpy_helper.from_array(array, name) for name, array in weights.items()]
+    graph = helper.make_graph(nodes, "main", given, [ValueInfoProto(name="y")], held)
+    opsets = [helper.make_opsetid("", 18), *([helper.make_opsetid("mine", 1)] if functions else [])]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9, functions=functions or [])
+
+
+def _branch(name: str, array: np.ndarray) -> GraphProto:
+    held = helper.make_node("Constant", [], [f"{name} w"], value=numpy_helper.from_array(array))
+    product = helper.make_node("MatMul", ["x", f"{name} w"], [f"{name} y"], name=f"{name} product")
+    return helper.make_graph([held, product], name, [], [ValueInfoProto(name=f"{name} y")])
+
+
+def weights_beyond_the_limit() -> ModelProto:
+    """36 MB of them; a small tensor says the shape."""
+    weight, shape = np.ones((_WIDE, _WIDE), np.float32), np.array([3, 2, 1000])
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Reshape", ["p", "shape"], ["y"])]
+    return _model(nodes, {"w": weight, "shape": shape})
+
+
+def weights_in_constants() -> ModelProto:
+    held = helper.make_node("Constant", [], ["w"], value=numpy_helper.from_array(np.ones((_WIDE, 7), np.float32)))
+    return _model([held, helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["y"])], {})
+
+
+def weights_in_branches() -> ModelProto:
+    sides = {f"{side}_branch": _branch(side, np.ones((_WIDE, 7), np.float32)) for side in ("then", "else")}
+    return _model([helper.make_node("If", ["yes"], ["y"], **sides)], {})
+
+
+def weights_for_a_function() -> ModelProto:
+    inside = [helper.make_node("MatMul", ["a", "b"], ["c"]), helper.make_node("Relu", ["c"], ["d"])]
+    function = helper.make_function("mine", "twice", ["a", "b"], ["d"], inside, [helper.make_opsetid("", 18)])
+    nodes = [helper.make_node("twice", ["x", "w"], ["p"], domain="mine"), helper.make_node("Neg", ["p"], ["y"])]
+    return _model(nodes, {"w": np.ones((_WIDE, 7), np.float32)}, [function])
+
+
+def _types(model: Model) -> dict[str, str]:
+    """Of all values that nodes give."""
+    return {
+        name: f"{port.element_type}{port.shape}"
+        for placed in graphs(model)
+        for node in placed.graph.nodes
+        if node.type not in ("Const", "Parameter") and node.constant is None
+        for port in node.outputs
+        for name in port.names
+    }
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (weights_beyond_the_limit, {"p": "f32[2,3000]", "y": "f32[3,2,1000]"}),
+        (weights_in_constants, {"p": "f32[2,7]", "y": "f32[2,7]"}),
+        (weights_in_branches, {"then y": "f32[2,7]", "else y": "f32[2,7]", "y": "f32[2,7]"}),
+        (weights_for_a_function, {"p": "f32[2,7]", "y": "f32[2,7]", "c": "None...", "d": "None..."}),
+    ],
+)
+def test_types_are_found_without_the_data_of_weights(
+    make: Callable[[], ModelProto], expected: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    infer = shape_inference.infer_shapes
+    monkeypatch.setattr(shape_inference, "infer_shapes", lambda model: asked.append(model.ByteSize()) or infer(model))
+    assert _types(read_model(make().SerializeToString())) == expected
+    if make is not weights_in_branches:
+        assert asked[0] < 2000
+
+
+def test_the_data_of_weights_is_read() -> None:
+    """Though it was left out for the inference."""
+    model = read_model(weights_in_constants().SerializeToString())
+    (held,) = [node.constant for node in model.graph.nodes if node.constant is not None]
+    assert held.array().sum() == _WIDE * 7
+
+
+def test_garbage_is_collected_again_after_a_file_that_is_refused() -> None:
+    broken = _model([], {})
+    broken.graph.initializer.add(name="w", data_type=TensorProto.FLOAT, dims=[-1])
+    with pytest.raises(Exception, match="a length is negative"):
+        read_model(broken.SerializeToString())
+    assert gc.isenabled()
