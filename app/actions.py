@@ -14,13 +14,14 @@ import engine
 from app import opened as opening
 from app import unrolled
 from app.canvas import CanvasEvent
-from app.inputs import bindings
-from app.launched import limits, must_be_local
+from app.launched import must_be_local
 from app.opened import Opened
 from app.running import Onward, Running
+from app.runs import start
 from app.session import PATIENCE, Message, Session, current, widget
+from app.sharing import NO_ROOM, with_room
 from app.uploaded import has_model
-from engine.errors import AddressError, EngineError, InputError, shorten
+from engine.errors import AddressError, EngineError, shorten
 from engine.ir.address import ROOT, Address
 from engine.ir.walk import graphs
 from engine.view.folding import VISIBLE_NODES, default_folding, reveal, toggle
@@ -42,6 +43,8 @@ def told(action: Callable[Arguments, None]) -> Callable[Arguments, None]:
             action(*given, **named)
         except EngineError as error:
             current().message = Message(str(error))
+        except MemoryError:
+            current().message = Message(NO_ROOM)
 
     return guarded
 
@@ -59,7 +62,7 @@ def afresh(action: Callable[Arguments, None]) -> Callable[Arguments, None]:
 
 @told
 def open_sample(name: str) -> None:
-    show_model(opening.open_sample(name))
+    with_room(lambda: show_model(opening.open_sample(name)))
 
 
 @afresh
@@ -67,7 +70,7 @@ def open_path(key: str) -> None:
     """The path that a text field holds; on a server for others there is no such field, and whoever sends one is refused."""
     if widget(key):
         must_be_local()
-        show_model(opening.open_path(str(widget(key))))
+        with_room(lambda: show_model(opening.open_path(str(widget(key)))))
 
 
 @afresh
@@ -75,7 +78,7 @@ def open_upload(key: str) -> None:
     """The files of an uploader, once a model is among them."""
     files = current().uploads.latest(widget(key) or [])
     if has_model(files):
-        show_model(opening.open_upload(files))
+        with_room(lambda: show_model(opening.open_upload(files)))
     elif files:
         current().message = Message(f"{files[0][0]} holds weights: add the .xml or .onnx file that they belong to", "info")
 
@@ -102,50 +105,6 @@ def show_model(opened: Opened, input_set: str = "") -> None:
     session.input_set = input_set if input_set in opened.sets else next(iter(opened.sets), "")
     session.inputs = opened.sets.get(session.input_set, {})
     start(session)
-
-
-def start(session: Session) -> None:
-    """A debugger at the first moment of a run with the session's inputs; the inputs panel starts afresh."""
-    opened = session.opened
-    if opened is None:
-        return
-    _forget(session)
-    session.draft, session.changes, session.original = dict(session.inputs), {}, None
-    before, session.debugger = session.debugger, None
-    if not opened.report.ok:
-        return
-    if len(session.inputs) < len(opened.model.inputs):
-        raise InputError("some inputs have no value yet: give them one in the inputs panel, then run")
-    session.debugger = engine.Debugger(opened.model, bindings(opened.model, session.inputs), limits=limits())
-    if before is not None:
-        _hand_over(before, session.debugger)
-
-
-def put(session: Session, debugger: engine.Debugger) -> None:
-    """Another run of the same inputs in place of the one that is stepped through."""
-    _forget(session)
-    if session.debugger is not None:
-        _hand_over(session.debugger, debugger)
-    session.debugger = debugger
-
-
-def _forget(session: Session) -> None:
-    """What is known of the run that is stepped through, as another one comes."""
-    session.generation += 1
-    session.playing, session.compared, session.truth = False, None, None
-    session.refused, session.previews = {}, {}
-    session.ahead = session.batch = session.scout = session.pictured = session.standing = None
-
-
-def _hand_over(before: engine.Debugger, debugger: engine.Debugger) -> None:
-    """Breakpoints and watches stay from one run to the next."""
-    debugger.breakpoints.clear()
-    for one in before.breakpoints.items():
-        debugger.breakpoints.add(one.pattern, one.condition.text if one.condition else "", one.kind, on=one.on)
-    for number, _ in debugger.watches.items():
-        debugger.watches.remove(number)
-    for _, expression in before.watches.items():
-        debugger.watches.add(expression)
 
 
 @told
@@ -175,7 +134,7 @@ def go(move: Move) -> None:
     """Moves the debugger; what takes longer than a blink goes on in the background."""
     session = current()
     debugger = session.debugger
-    if debugger is None or not settled(session):
+    if debugger is None or not settled(session) or session.gave_up:
         return
     session.message = None
     session.running = Running(debugger, lambda: move(debugger))

@@ -15,6 +15,7 @@ from app.launched import limits
 from app.looks import LENS
 from app.packing import packed, unpacked
 from app.places import moment_of
+from app.runs import put
 from app.session import Message, Session, current, place, widget
 from app.wording import name_of
 from engine.errors import EngineError, InputError
@@ -98,7 +99,7 @@ def undo(address: str) -> None:
     step = session.debugger.cursor.step
     if not left:
         assert session.original is not None
-        actions.put(session, session.original)
+        put(session, session.original)
         session.changes, session.original = {}, None
         if not session.debugger.steps:  # a link has brought the changes
             actions.go(lambda original: original.seek(step))
@@ -118,7 +119,7 @@ def _run_with(session: Session, changes: Mapping[str, Any]) -> None:
     changed = engine.Debugger(model, bindings(model, session.inputs), limits=limits(), changes=changes)
     session.original = session.original or session.debugger
     session.changes = {one.address: one.value for one in changed.changes}
-    actions.put(session, changed)
+    put(session, changed)
 
 
 def show_outcome(session: Session) -> None:

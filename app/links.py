@@ -11,6 +11,7 @@ from app.launched import LAUNCH, must_be_local
 from app.opened import Opened, open_path, open_sample, with_inputs
 from app.parts import address
 from app.session import Message, Session, widget
+from app.sharing import with_room
 from engine.errors import EngineError, shorten
 from engine.ir.address import ROOT
 
@@ -29,7 +30,7 @@ def arrive(session: Session) -> None:
         teaching.open_lesson(wanted["lesson"], wanted["set"])
     elif link := wanted["model"] or LAUNCH.model:
         try:
-            actions.show_model(_opened(link), wanted["set"])
+            with_room(lambda: actions.show_model(_opened(link), wanted["set"]))
         except EngineError as error:
             session.message = Message(str(error))
     if session.opened is not None:

@@ -43,6 +43,8 @@ class Opened:
     sample: Sample | None = None
     document: bytes = b""
     """What an uploaded ONNX file holds, for who asks ONNX Runtime; empty where a path says it, or its weights are elsewhere."""
+    uploaded_bytes: int = 0
+    """Of the files that were uploaded for it."""
 
     def file_name(self, graph: str = ROOT) -> str:
         """What a file is called that is made of one of its graphs, without the ending: the model's name first, safe on every disk."""
@@ -88,7 +90,8 @@ def open_upload(files: Files) -> Opened:
             raise ReadError(f"{short} keeps its constants in a file of weights: choose it and {what} together") from error
         raise ReadError(f"{short}{', ' if error.where.line else ': '}{error}") from error
     document = data if model.dialect == "onnx" and weights is None else b""
-    return Opened("", name, model, check(model, CATALOGUE), _made_up(model), document=document)
+    size = sum(len(data) for _, data in files)
+    return Opened("", name, model, check(model, CATALOGUE), _made_up(model), document=document, uploaded_bytes=size)
 
 
 def _age(file: Path) -> tuple[int, ...]:

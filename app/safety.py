@@ -17,8 +17,16 @@ def bound_memory() -> None:
         return
     import resource
 
-    most = int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * _SHARE)
+    most = int(machine_bytes() * _SHARE)
     # RLIMIT_DATA and not RLIMIT_AS: weights are mapped from files of any size, and mapping them takes no memory.
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     if soft == resource.RLIM_INFINITY or soft > most:
         resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+
+
+def machine_bytes() -> int:
+    """The memory of this machine; a modest 8 GB where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 8 * 2**30

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, Literal
+from weakref import WeakSet
 
 import numpy as np
 import streamlit as st
+from streamlit.runtime.app_session import AppSession
 
 import engine
 from app.learning import Learning
@@ -56,7 +60,7 @@ class Standing:
     tracks: tuple[Track, ...]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Session:
     """Written by callbacks, those of ``app.actions`` and the modules beside it, and on arrival by a link; the parts of a screen read it."""
 
@@ -125,6 +129,12 @@ class Session:
     learning: Learning = field(default_factory=Learning)
     generation: int = 0
     """Part of the keys of widgets that must forget what they showed when another model or input set comes."""
+    gave_up: bool = False
+    """The run had to give up its values, and its user does not know yet."""
+    touched: float = field(default_factory=time.monotonic)
+    """When its page was last drawn, or its user last did something; in seconds of the clock."""
+    touching: Lock = field(default_factory=Lock)
+    """Held while that is noted, and while another thread takes values from a session that nobody touches."""
 
     @property
     def debugger(self) -> engine.Debugger | None:
@@ -144,13 +154,47 @@ class Session:
         """The debugger to look at; None while a long run has it under way."""
         return self.debugger if self.running is None else None
 
+    @property
+    def is_computing(self) -> bool:
+        """Whether a run is under way in the background."""
+        return self.running is not None or (self.onward is not None and not self.onward.over)
+
+
+_sessions: WeakSet[Session] = WeakSet()
+_beginning = Lock()
+
 
 def current() -> Session:
     """This user's session."""
     if _KEY not in st.session_state:
-        st.session_state[_KEY] = Session()
+        with _beginning:
+            st.session_state[_KEY] = begun = Session()
+            _sessions.add(begun)
     session: Session = st.session_state[_KEY]
+    with session.touching:
+        session.touched = time.monotonic()
     return session
+
+
+def every() -> tuple[Session, ...]:
+    """The sessions of all users."""
+    with _beginning:
+        return tuple(_sessions)
+
+
+def end(ended: AppSession) -> None:
+    """Lets go of everything that the session of a closed page holds; what it has under way in the background is stopped."""
+    state = ended.session_state
+    session = state.filtered_state.get(_KEY)
+    state.clear()
+    if isinstance(session, Session):
+        with _beginning:
+            _sessions.discard(session)
+        if session.running is not None:
+            session.running.stop()
+        if session.onward is not None:
+            session.onward.debugger.stop()
+        session.stepped = session.original = session.scout = session.compared = session.running = session.onward = None
 
 
 def widget(key: str) -> Any:

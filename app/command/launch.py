@@ -43,10 +43,11 @@ def main(options: argparse.Namespace) -> int:
         threading.Thread(target=_open_when_ready, args=(port, url), daemon=True).start()
     from streamlit import App  # only here: `loopscope run` has no use for it, and it takes most of a second
 
+    from app.ending import watching_over_sessions
     from app.failure import say_sorry
 
     _send_at_once()
-    App(APP / "main.py", on_script_error=say_sorry).run(config=settings(address, port))
+    App(APP / "main.py", on_script_error=say_sorry, lifespan=watching_over_sessions).run(config=settings(address, port))
     return 0
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import streamlit as st
 
 from app import markup
-from app.session import Session
+from app.session import Message, Session
+from app.sharing import GAVE_UP
 
 _LONGEST = 600
 
 
 def show(session: Session) -> None:
+    if session.gave_up:
+        session.gave_up, session.message = False, Message(GAVE_UP, "info")
     message = session.message
     if message is None:
         return

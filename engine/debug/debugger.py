@@ -12,6 +12,7 @@ from engine.debug import lookup
 from engine.debug.breakpoints import Breakpoint, Breakpoints, goal
 from engine.debug.cursor import Cursor, DebuggerState, OpenGraph, frontier, levels_of, next_of
 from engine.debug.door import outward
+from engine.debug.held import held_bytes
 from engine.debug.inputs import Inputs
 from engine.debug.past import next_stop
 from engine.debug.progress import Progress
@@ -129,6 +130,11 @@ class Debugger:
     def values(self) -> Values:
         """The values of the run, by graph, row and slot."""
         return self._progress.values
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that the run takes with what it holds, about; constants apart, which belong to the model."""
+        return held_bytes(self.machine, self.values)
 
     @property
     def moment(self) -> Moment:

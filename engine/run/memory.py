@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import sys
 from functools import cache
 
@@ -20,3 +21,10 @@ def keep_freed_memory() -> None:
     if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
         mallopt(_TRIM_THRESHOLD, _MOST_KEPT)
         mallopt(_MMAP_THRESHOLD, _LARGEST_FROM_HEAP)
+
+
+def give_back_freed_memory() -> None:
+    """The process gives back what it keeps and does not use; for when a session has ended, and nobody waits."""
+    gc.collect()
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
+        trim(0)

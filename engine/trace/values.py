@@ -49,7 +49,8 @@ class Values:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self._cache: OrderedDict[Row, dict[int, Any]] = OrderedDict()
-        self._cached_bytes = 0
+        self.cached_bytes = 0
+        """Of what is in the cache."""
 
     def get(self, timeline: Timeline, program: Program, row: int, slot: int) -> Any:
         """The value of a slot in a row; the caller has made sure that it was computed."""
@@ -299,12 +300,12 @@ class Values:
 
     def _keep(self, row: Row, known: dict[int, Any]) -> None:
         kept = self._cache.setdefault(row, {})
-        self._cached_bytes += sum(getattr(value, "nbytes", _BYTES_OF_A_NUMBER) for slot, value in known.items() if slot not in kept)
+        self.cached_bytes += sum(getattr(value, "nbytes", _BYTES_OF_A_NUMBER) for slot, value in known.items() if slot not in kept)
         kept.update(known)
         self._cache.move_to_end(row)
-        while len(self._cache) > 1 and (self._cached_bytes > _MOST_KEPT_BYTES or len(self._cache) > _MOST_KEPT_ROWS):
+        while len(self._cache) > 1 and (self.cached_bytes > _MOST_KEPT_BYTES or len(self._cache) > _MOST_KEPT_ROWS):
             _, dropped = self._cache.popitem(last=False)
-            self._cached_bytes -= sum(getattr(value, "nbytes", _BYTES_OF_A_NUMBER) for value in dropped.values())
+            self.cached_bytes -= sum(getattr(value, "nbytes", _BYTES_OF_A_NUMBER) for value in dropped.values())
 
 
 def _bind_iteration(region: LoopRegion, iteration: int, values: list[Any]) -> None:

@@ -1,0 +1,36 @@
+"""How much memory a run takes with what it holds, constants apart, which belong to its model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.run.machine import Machine
+from engine.trace.values import Values
+
+_NUMBER = 32
+"""Bytes of a number that is no array, about."""
+
+
+def held_bytes(machine: Machine, values: Values) -> int:
+    """Bytes of the values in slots, of what loops have collected so far, of the recording, and of what was computed again.
+
+    An estimate that is quick to make, also while another thread has the run under way: parts that a loop has collected are taken to be
+    as large as the larger of its first and its last one.
+    """
+    constants = machine.plan.constant_numbers
+    arrays: dict[int, int] = {}
+    for slot, value in enumerate(machine.values):
+        if isinstance(value, np.ndarray) and slot not in constants:
+            while isinstance(value.base, np.ndarray):
+                value = value.base
+            arrays[id(value)] = value.nbytes
+    collected = sum(_together(parts) for frame in tuple(machine.frames) for parts in frame.collected)
+    return sum(arrays.values()) + collected + machine.ledger.bytes + values.cached_bytes
+
+
+def _together(parts: Sequence[Any]) -> int:
+    """Bytes of the parts that a loop has collected."""
+    return len(parts) * max((getattr(one, "nbytes", _NUMBER) for one in (*parts[:1], *parts[-1:])), default=0)

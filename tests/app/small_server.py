@@ -1,0 +1,30 @@
+"""A server for others whose sessions end soon after their page was closed, and whose memory is small.
+
+Arguments: port, seconds, megabytes that all sessions may hold together, and seconds after which a run counts as left alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from app import cli, sharing
+from app.command import launch
+
+_settings = launch.settings
+
+
+def main(port: str, seconds: str, megabytes: str, left_alone: str) -> int:
+    def settings(address: str, port: int) -> Mapping[str, Any]:
+        # The visitors of tests do not ask for the page, with which a token against forged requests comes.
+        return {**_settings(address, port), "server.disconnectedSessionTTL": float(seconds), "server.enableXsrfProtection": False}
+
+    launch.settings = settings
+    sharing.budget = lambda: int(megabytes) * 2**20
+    sharing.LEFT_ALONE = (float(left_alone),)
+    return cli.main(["--server", "--no-browser", "--port", port])
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
