@@ -18,6 +18,15 @@ _SECONDS = 60
 @contextlib.contextmanager
 def serving(command: Sequence[str], *, folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
     """The address of the server that ``command``, with a port and ``--no-browser``, starts; it ends with the block."""
+    with serving_process(command, folder=folder, environment=environment) as (address, _):
+        yield address
+
+
+@contextlib.contextmanager
+def serving_process(
+    command: Sequence[str], *, folder: Path, environment: Mapping[str, str]
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """As ``serving``, with the process."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -29,7 +38,7 @@ def serving(command: Sequence[str], *, folder: Path, environment: Mapping[str, s
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
                 break
             time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}"
+        yield f"http://127.0.0.1:{port}", process
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(20)

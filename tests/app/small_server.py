@@ -1,6 +1,6 @@
 """A server for others whose sessions end soon after their page was closed, and whose memory is small.
 
-Arguments: port, seconds, megabytes that all sessions may hold together, and seconds after which a run counts as left alone.
+Arguments: seconds, megabytes that all sessions may hold together, seconds after which a run counts as left alone, and those of a server.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from app.command import launch
 _settings = launch.settings
 
 
-def main(port: str, seconds: str, megabytes: str, left_alone: str) -> int:
+def main(seconds: str, megabytes: str, left_alone: str, *others: str) -> int:
     def settings(address: str, port: int) -> Mapping[str, Any]:
         # The visitors of tests do not ask for the page, with which a token against forged requests comes.
         return {**_settings(address, port), "server.disconnectedSessionTTL": float(seconds), "server.enableXsrfProtection": False}
@@ -23,7 +23,7 @@ def main(port: str, seconds: str, megabytes: str, left_alone: str) -> int:
     launch.settings = settings
     sharing.budget = lambda: int(megabytes) * 2**20
     sharing.LEFT_ALONE = (float(left_alone),)
-    return cli.main(["--server", "--no-browser", "--port", port])
+    return cli.main(["--server", *others])
 
 
 if __name__ == "__main__":

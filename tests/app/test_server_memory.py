@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import socket
+import os
 import subprocess
 import sys
 import time
@@ -16,7 +16,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from app.sharing import GAVE_UP
-from tests.app.conftest import ROOT
+from tests.app.serving import ROOT, serving_process
 from tests.app.visitor import Visitor
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the memory of another process is read from /proc")
@@ -46,24 +46,14 @@ class Server:
 
 @contextlib.contextmanager
 def serving(seconds: float, megabytes: int, left_alone: float = 30) -> Iterator[Server]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    given = [str(one) for one in (port, seconds, megabytes, left_alone)]
-    with subprocess.Popen([sys.executable, "-m", "tests.app.small_server", *given], cwd=ROOT, stdout=subprocess.DEVNULL) as process:
-        try:
-            deadline = time.monotonic() + LONG
-            while time.monotonic() < deadline:
-                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                    break
-                time.sleep(0.1)
-            yield Server(f"http://127.0.0.1:{port}", process)
-        finally:
-            process.kill()
+    given = [str(one) for one in (seconds, megabytes, left_alone)]
+    command = [sys.executable, "-m", "tests.app.small_server", *given]
+    with serving_process(command, folder=ROOT, environment={**os.environ, "PYTHONPATH": str(ROOT)}) as (address, process):
+        yield Server(address, process)
 
 
 def loop_model(nodes: list[onnx.NodeProto], trips: int, joined: bool) -> bytes:
-    """The last lines of a file of a million zeros, which a loop works on so many times."""
+    """A loop that works on a vector of 1 MB so many times, and joins what it gives where that is wanted."""
     state, out = (
         helper.make_tensor_value_info("s", TensorProto.FLOAT, [None]),
         helper.make_tensor_value_info("out", TensorProto.FLOAT, [None]),
@@ -128,8 +118,7 @@ def test_beyond_the_budget_the_run_that_was_left_alone_longest_gives_up_its_valu
             visitor.press("transport_run")
             visitor.wait()
             assert visitor.messages == []
-        full = server.megabytes()
-        assert server.shrinks_to(full - 150), "of three runs of 240 MB one has to go"
+        time.sleep(6)  # a look would touch them: of three runs of 240 MB the first has to go meanwhile
         for visitor, told in ((third, []), (second, []), (first, [GAVE_UP])):
             visitor.rerun()
             assert visitor.messages == told
