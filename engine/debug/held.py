@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.run.machine import Machine
+from engine.run.machine.machine import Machine
 from engine.trace.values import Values
 
 _NUMBER = 32
@@ -28,7 +28,7 @@ def held_bytes(machine: Machine, values: Values) -> int:
                 value = value.base
             arrays[id(value)] = value.nbytes
     collected = sum(_together(parts) for frame in tuple(machine.frames) for parts in frame.collected)
-    return sum(arrays.values()) + collected + machine.ledger.bytes + values.cached_bytes
+    return sum(arrays.values()) + collected + machine.recording.bytes + values.cached_bytes
 
 
 def _together(parts: Sequence[Any]) -> int:

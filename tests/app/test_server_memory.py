@@ -111,7 +111,7 @@ def test_fifty_visitors_leave_next_to_nothing() -> None:
 
 
 def test_beyond_the_budget_the_run_that_was_left_alone_longest_gives_up_its_values() -> None:
-    with serving(seconds=60, megabytes=600, left_alone=2) as server, contextlib.ExitStack() as pages:
+    with serving(seconds=60, megabytes=680, left_alone=2) as server, contextlib.ExitStack() as pages:
         first, second, third = (pages.enter_context(Visitor(server.address)) for _ in range(3))
         for visitor in (first, second, third):
             visitor.upload("opener_upload", "mine.onnx", COLLECTS)
