@@ -28,7 +28,6 @@ class Visitor:
         """Key to id."""
         self.messages: list[str] = []
         """What the page told in boxes of their own, refusals and remarks."""
-        self._held: list[WidgetState] = []
         self._query = query
         address = f"{server.replace('http', 'ws', 1)}/_stcore/stream"
         self._open = ExitStack()
@@ -43,11 +42,11 @@ class Visitor:
         """Closes the page."""
         self._open.close()
 
-    def rerun(self, *pressed: WidgetState) -> None:
+    def rerun(self, *changed: WidgetState) -> None:
         """Draws the page, and waits until it is drawn."""
         message = BackMsg()
         message.rerun_script.query_string = self._query
-        message.rerun_script.widget_states.CopyFrom(WidgetStates(widgets=[*self._held, *pressed]))
+        message.rerun_script.widget_states.CopyFrom(WidgetStates(widgets=changed))
         self._send(message)
         self.messages.clear()
         self.widgets.clear()
@@ -69,7 +68,7 @@ class Visitor:
             self.rerun()
 
     def upload(self, key: str, name: str, data: bytes) -> None:
-        """Puts one file into an uploader."""
+        """Puts one file into an uploader, which takes it and goes."""
         message = BackMsg()
         message.file_urls_request.request_id = name
         message.file_urls_request.file_names.append(name)
@@ -81,8 +80,7 @@ class Visitor:
         held = WidgetState(id=self.widgets[key])
         info = held.file_uploader_state_value.uploaded_file_info.add(name=name, size=len(data), file_id=urls.file_id)
         info.file_urls.CopyFrom(urls)
-        self._held = [held]
-        self.rerun()
+        self.rerun(held)
 
     def _put(self, urls: FileURLs, name: str, data: bytes) -> None:
         edge = b"a line that no file of a test holds"
