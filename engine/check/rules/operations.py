@@ -42,10 +42,21 @@ def unknown_operation(subject: Subject) -> Iterator[Finding]:
             f"the model has {everything} that cannot be run: {listed(list(found))}.",
             found=f"{len(layers)} layer{'s' if len(layers) > 1 else ''}: {', '.join(shorten(address) for address in addresses)}{more}",
             expected="an operation of opset1 to opset17" if subject.is_openvino else "an operation that Loopscope knows",
-            advice=_FUSED
-            if layers[0][1].opset.startswith("com.microsoft")
-            else "Check the spelling; an operation of your own is added with --ops FILE.py, or in Python by engine.ops.custom.install.",
+            advice=_advice(layers[0][1]),
         )
+
+
+def _advice(node: Node) -> str:
+    if not node.opset.startswith("com.microsoft"):
+        return "Check the spelling; an operation of your own is added with --ops FILE.py, or in Python by engine.ops.custom.install."
+    return _SEARCH if node.type in _SEARCHES else _FUSED
+
+
+_SEARCHES = ("GreedySearch", "BeamSearch", "Sampling", "WhisperBeamSearch")
+_SEARCH = (
+    "Its graphs are drawn and not run. Of ONNX Runtime's searches, GreedySearch over a decoder alone is run (model_type 0, ONNX opset 11 "
+    "or later, caches of known heads as inputs 3 and up): export the decoder by itself, or the model with GreedySearch."
+)
 
 
 _FUSED = (

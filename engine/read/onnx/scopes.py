@@ -12,6 +12,7 @@ from engine.ir.model import BodyName
 from engine.read.limits import ReadLimits
 from engine.read.onnx.attributes import Given, given
 from engine.read.onnx.batched import functions, is_batched, with_loop_over_batch
+from engine.read.onnx.searches import GRAPHS, greedy_search
 from engine.read.onnx.types import UNKNOWN_TYPE, ValueType, value_type_of
 from engine.read.onnx.written_out import written_out
 
@@ -138,6 +139,8 @@ class Survey:
                 call.given = given(call.proto.attribute, scope.attributes)
                 typed = call.proto
             self._enter_bodies(scope, call, {one.name: one.g for one in typed.attribute if one.HasField("g")})
+        elif domain == GRAPHS and "graph" in attributes and attributes["graph"].type == AttributeProto.GRAPH:
+            self._enter_graph(scope, call)
         else:
             for one in attributes.values():
                 if one.type in _GRAPHS:
@@ -169,7 +172,10 @@ class Survey:
 
     def _enter_written_out(self, scope: Scope, call: Call, version: int) -> None:
         """As a function, with the graphs written into it; where ONNX has none, nothing would run its graphs, and the opset says so."""
-        function = written_out(call.proto, call.given, version, [scope.type_of(name) for name in call.inputs])
+        if call.proto.domain == "com.microsoft" and call.type == "GreedySearch":
+            function = greedy_search(call.proto, call.given, scope.opsets[_ONNX])
+        else:
+            function = written_out(call.proto, call.given, version, [scope.type_of(name) for name in call.inputs])
         if function is None:
             call.opset += " with graphs"
             return
@@ -178,6 +184,13 @@ class Survey:
         inner.parent, inner.opsets = scope, scope.opsets
         call.opset = f"function {_domain(call.proto.domain)}"
         call.is_function = True
+        self._enter(call, "body", inner)
+
+    def _enter_graph(self, scope: Scope, call: Call) -> None:
+        """As a function: the node hands its inputs to the graph."""
+        inner = _graph_scope(call.given["graph"].g, scope, scope.opsets, scope.attributes, None)
+        call.opset, call.is_function = f"function {GRAPHS}", True
+        call.inputs += [""] * (len(inner.inputs) - len(call.inputs))
         self._enter(call, "body", inner)
 
     def _enter(self, call: Call, body: BodyName, inner: Scope) -> None:
