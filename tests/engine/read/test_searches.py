@@ -102,7 +102,7 @@ SEARCHES: Mapping[str, bytes] = {
     "a mask of first words": search("prefix_vocab_mask"),
     "a mask of tokens": search("attention_mask"),
     "everything": search(*FEEDS, no_repeat_ngram_size=2, eos_token_id=9),
-    **{f"no {size} words twice": search(no_repeat_ngram_size=size, eos_token_id=WORDS - size % 2) for size in (1, 2, 3, 5, 20)},
+    **{f"no {size} words twice": search(no_repeat_ngram_size=size, eos_token_id=3 if size == 1 else 8) for size in (1, 2, 3, 5, 20)},
 }
 
 
