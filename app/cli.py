@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from app.freed_memory import keep_freed_memory
 from app.safety import bound_memory
 from engine.errors import EngineError, in_one_line
 from engine.ops.custom import install_file, install_packages
@@ -27,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the exit code is 0 when it finished, 1 when the run failed, 2 when the model or the inputs are bad."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     bound_memory()
+    keep_freed_memory()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without Unicode shows names that it has no letters for
     try:

@@ -19,9 +19,9 @@ from streamlit.runtime.session_manager import SessionInfo, SessionStorage
 from streamlit.runtime.websocket_session_manager import WebsocketSessionManager
 
 from app import sharing
+from app.freed_memory import give_back_freed_memory
 from app.launched import LAUNCH
 from app.session import end, every
-from engine.run.memory import give_back_freed_memory
 
 LOG = logging.getLogger("loopscope")
 _EVERY = 1.0

@@ -8,12 +8,12 @@ from typing import TypeVar
 
 import engine
 from app import runs
+from app.freed_memory import give_back_freed_memory
 from app.inputs import bindings
 from app.launched import limits
 from app.safety import machine_bytes
 from app.session import Message, Session, every
 from engine.errors import EngineError
-from engine.run.memory import give_back_freed_memory
 
 GAVE_UP = "The server needed the memory of this run for other users: it stands at its beginning again, and will compute its values anew."
 STOPPED = "This run was stopped because the server's memory is used up just now: go on with it in a minute."

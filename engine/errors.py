@@ -5,11 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from engine.check.diagnostic import Report
-    from engine.debug.result import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +49,6 @@ class InputError(EngineError):
     """The inputs given for a run do not fit the model's inputs."""
 
 
-class InvalidModel(EngineError):
-    """The model can be looked at but has no meaning to run; ``report`` says why."""
-
-    def __init__(self, report: Report) -> None:
-        self.report = report
-        super().__init__(report.summary())
-
-
 class AddressError(EngineError):
     """An address that cannot be parsed, or that names no place in the model or run."""
 
@@ -76,20 +63,6 @@ class ExpressionError(EngineError):
 
 class BuildError(EngineError, ValueError):
     """A graph under construction was given something that it cannot be built from."""
-
-
-class RunStopped(EngineError):
-    """A run that did not finish: an operation failed, a limit was reached, or it was stopped.
-
-    ``result`` holds everything up to that place, ``address`` names it, and ``cause`` is one
-    of ``"error"``, ``"limit"``, ``"stopped"``.
-    """
-
-    def __init__(self, message: str, *, result: Result, address: str, cause: str) -> None:
-        self.result = result
-        self.address = address
-        self.cause = cause
-        super().__init__(message)
 
 
 _PLACES = re.compile(r"(Exception from \S+:\d+:|Check '[^']*' failed at \S+:\d+:|FrontEnd API failed with \w+:)\s*")

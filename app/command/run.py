@@ -15,8 +15,8 @@ import numpy as np
 import engine
 from app.command.report import Outcome, as_json, as_text
 from engine.debug.door import plain
-from engine.debug.result import Result
-from engine.errors import EngineError, InputError, RunStopped, in_one_line
+from engine.debug.result import Result, RunStopped
+from engine.errors import EngineError, InputError, in_one_line
 from engine.explain.not_finite import first_not_finite
 from engine.ir.model import Model
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.check.diagnostic import Report
+from engine.check.diagnostic import InvalidModel, Report
 from engine.check.rules import RULES
 from engine.check.subject import Subject
-from engine.errors import InvalidModel
 from engine.ir.model import Model
 from engine.ops.catalogue import Catalogue
 from engine.ops.dialect import catalogue_for

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
-from engine.errors import Where
+from engine.errors import EngineError, Where
 
 _FIRST = 3
 """Diagnostics that a summary quotes."""
@@ -116,3 +116,11 @@ def _counted(count: int, noun: str) -> str:
     if not count:
         return ""
     return f"1 {noun}" if count == 1 else f"{count} {noun}s"
+
+
+class InvalidModel(EngineError):
+    """The model can be looked at but has no meaning to run; ``report`` says why."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        super().__init__(report.summary())

@@ -132,7 +132,7 @@ def _check_names(condition: Expression | None, programs: Iterable[Program], plac
 
 
 def _is_of_loop(program: Program) -> bool:
-    return program.parent is not None and isinstance(program.parent.instructions[program.owner].region, LoopRegion)
+    return program.parent is not None and isinstance(program.region, LoopRegion)
 
 
 def _names_itself(condition: Expression, program: Program, position: int | None, address: Address) -> bool:

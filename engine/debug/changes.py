@@ -17,7 +17,8 @@ from engine.ir.element_type import ElementType
 from engine.ir.shape import PartialShape
 from engine.run.plan.dependencies import backward_slice
 from engine.run.plan.overrides import Override, Overrides
-from engine.run.plan.plan import ABSENT, Concatenated, LoopRegion, Plan, Program, settle
+from engine.run.plan.plan import ABSENT, LoopRegion, Plan, Program, settle
+from engine.run.plan.ports import Concatenated
 
 if TYPE_CHECKING:
     from engine.debug.debugger import Debugger
@@ -33,11 +34,12 @@ class Changed:
     """Whether the run has come there, and so everything after it uses the value."""
 
 
-def bind(plan: Plan, changes: Mapping[str, Any]) -> Plan:
-    """The plan of a run with changes. ``AddressError`` for an address that does not name one value of one iteration of each loop around it,
-    ``InputError`` for a value that does not fit there."""
-    if not changes:
-        return plan
+def bind(plan: Plan, changes: Mapping[str, Any]) -> Overrides:
+    """A plan with what a person sets in a run of it.
+
+    ``AddressError`` for an address that does not name one value of one iteration of each loop around it,
+    ``InputError`` for a value that does not fit there.
+    """
     items: list[Override] = []
     for text, value in changes.items():
         change = _bound(plan, Address.parse(text), value)
@@ -45,21 +47,19 @@ def bind(plan: Plan, changes: Mapping[str, Any]) -> Plan:
         if twice is not None:
             raise AddressError(f"{change.address} is the value at {twice.address}, which is set already: set it once")
         items.append(change)
-    return plan.with_changes(Overrides(tuple(items)))
+    return Overrides(plan, tuple(items))
 
 
 def told(debugger: Debugger) -> tuple[Changed, ...]:
     """Each change, and whether the run has come there."""
-    items = debugger.plan.changes.items if debugger.plan.changes else ()
-    return tuple(Changed(one.address, outward(one.value), _is_reached(debugger, one)) for one in items)
+    return tuple(Changed(one.address, outward(one.value), _is_reached(debugger, one)) for one in debugger.overrides.items)
 
 
 def is_changed(debugger: Debugger, program: Program, row: int, slot: int) -> bool:
     """Whether the value of a slot in a row was set by hand."""
-    changes = debugger.plan.changes
-    if changes is None or slot not in debugger.plan.changed:
+    if slot not in debugger.overrides.slots:
         return False
-    return changes.at(program, debugger.timeline.iterations(program, row), slot) is not None
+    return debugger.overrides.at(program, debugger.timeline.iterations(program, row), slot) is not None
 
 
 def _is_reached(debugger: Debugger, change: Override) -> bool:

@@ -26,6 +26,7 @@ from engine.errors import AddressError, ValueUnavailable, shorten
 from engine.ir.address import Address
 from engine.ir.model import Model, expect_model
 from engine.ops.catalogue import CATALOGUE, Catalogue
+from engine.run import drive
 from engine.run.machine.limits import Limits
 from engine.run.machine.machine import Machine
 from engine.run.plan.plan import Program
@@ -61,7 +62,8 @@ class Debugger:
     ) -> None:
         expect_model(model, "engine.Debugger")
         self.model = model
-        self.plan = changing.bind(plan_of(model, catalogue), changes or {})
+        self.overrides = changing.bind(plan_of(model, catalogue), changes or {})
+        self.plan = self.overrides.plan
         self.breakpoints = Breakpoints(self.plan)
         self.watches = Watches(self)
         self.limits = limits or Limits()
@@ -77,7 +79,7 @@ class Debugger:
 
     def restart(self) -> Cursor:
         """Back to the beginning, everything computed forgotten."""
-        machine = start(self.plan, self._inputs, self.limits, self._record, self._seed)
+        machine = start(self.overrides, self._inputs, self.limits, self._record, self._seed)
         # What was given may be written to while the run is looked at; constants, which are views of their file, are not.
         machine.values = [np.array(value) if isinstance(value, np.ndarray) and value.base is None else value for value in machine.values]
         self._progress = Progress(machine, self.limits)
@@ -312,7 +314,7 @@ class Debugger:
             self._past = None
         if self.breakpoints.on:
             return self._forward(lambda: False)
-        self._progress.compute(self.machine.run)
+        self._progress.compute(lambda: drive.run(self.machine))
         return self.cursor
 
     def run_to(self, pattern: str) -> Cursor:
@@ -372,7 +374,7 @@ class Debugger:
                 return
             done += 1
             check_limits(machine, done)
-            machine.advance(unwatched=may_run_unwatched(machine, watched, floor))
+            drive.advance(machine, generated=may_run_unwatched(machine, watched, floor))
 
     def _next_recorded(self, breakpoints: Sequence[Breakpoint], step: int) -> int | None:
         """The next step after this one, in what has run already, at which one holds, or to which the search came before it was paused."""

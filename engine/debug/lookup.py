@@ -113,7 +113,7 @@ def iteration_rows(debugger: Debugger, address: Address) -> tuple[Program, int, 
     """Program, slot, first row and the row after the last of a place over all iterations of the innermost loop around it."""
     program, row = graph_row(debugger, address)
     slot = _slot(program, address.segments[-1], address)
-    region = program.parent.instructions[program.owner].region if program.parent else None
+    region = program.region
     if not isinstance(region, LoopRegion):
         raise AddressError(f"{address} lies in no loop's body itself: only those have a value for each iteration")
     execution, _ = debugger.timeline.executions.parent_row(program, row)
@@ -166,7 +166,7 @@ def _with_iterations(debugger: Debugger, scene: Scene, address: Address) -> Scen
         shown = scene.shown.get(program.index) if program is not None else None
         if program is None or program.parent is None or shown is None:
             return None
-        region = program.parent.instructions[program.owner].region
+        region = program.region
         if not isinstance(region, LoopRegion):
             return None
         row = debugger.timeline.executions.rows_of(region, scene.shown[program.parent.index].row)[0] + owner.iteration
@@ -196,7 +196,7 @@ def bound_of(debugger: Debugger, program: Program) -> int | None:
         return None
     execution, _ = debugger.timeline.executions.parent_row(program, shown.row)
     assert program.parent is not None
-    region = program.parent.instructions[program.owner].region
+    region = program.region
     assert isinstance(region, LoopRegion)
     first, end = debugger.timeline.executions.rows_of(region, execution)
     return end - first

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from engine.debug.door import owned
-from engine.errors import AddressError, ValueUnavailable, listed, shorten
+from engine.errors import AddressError, EngineError, ValueUnavailable, listed, shorten
 from engine.ir.model import Model, Signature
 from engine.run.machine.machine import Machine
 from engine.trace.control_flow import ControlFlow
@@ -95,3 +95,17 @@ class _Named(Mapping[str, np.ndarray]):
 
     def __repr__(self) -> str:
         return f"<values by name: {listed(list(self._found)) or 'none'}>"
+
+
+class RunStopped(EngineError):
+    """A run that did not finish: an operation failed, a limit was reached, or it was stopped.
+
+    ``result`` holds everything up to that place, ``address`` names it, and ``cause`` is one
+    of ``"error"``, ``"limit"``, ``"stopped"``.
+    """
+
+    def __init__(self, message: str, *, result: Result, address: str, cause: str) -> None:
+        self.result = result
+        self.address = address
+        self.cause = cause
+        super().__init__(message)

@@ -60,12 +60,12 @@ class Scene:
     def _inside_is_open(self, program: Program) -> bool:
         """Another body of the same node is open: this one is the branch not taken."""
         assert program.parent is not None
-        region = program.parent.instructions[program.owner].region
+        region = program.region
         return region is not None and any(one.index in self.shown for one in region.programs)
 
     def _last_row(self, program: Program, parent: Program, row: int) -> int | None:
         executions = self.timeline.executions
-        match parent.instructions[program.owner].region:
+        match program.region:
             case LoopRegion() as region:
                 first, end = executions.rows_of(region, row)
                 return end - 1 if end > first else None

@@ -10,13 +10,14 @@ import numpy as np
 
 from engine.debug.door import outward
 from engine.debug.inputs import Inputs, bind
-from engine.debug.result import Result
-from engine.errors import InputError, RunStopped, listed, shorten
+from engine.debug.result import Result, RunStopped
+from engine.errors import InputError, listed, shorten
 from engine.ir.model import Model, expect_model
 from engine.ops.catalogue import CATALOGUE, Catalogue
+from engine.run import drive
 from engine.run.machine.limits import Limits, Paused
 from engine.run.machine.machine import Failure, Machine
-from engine.run.plan.plan import Plan
+from engine.run.plan.overrides import Overrides
 from engine.run.plan.planner import plan_of
 from engine.run.record.recording import NOTHING, Record
 from engine.trace.timeline import Timeline
@@ -45,10 +46,10 @@ class Session:
 
     def run(self, inputs: Inputs = None, *, limits: Limits | None = None, seed: int | None = None) -> Result:
         """As ``engine.run``, with this session's variables."""
-        machine = start(self._plan, inputs, limits or Limits(), NOTHING, seed, self._variables, keeps=False)
+        machine = start(Overrides(self._plan), inputs, limits or Limits(), NOTHING, seed, self._variables, keeps=False)
         self._machine = machine
         try:
-            machine.run()
+            drive.run(machine)
         except Paused as pause:
             raise stopped(machine, pause.message, pause.cause) from None
         except Failure as failure:
@@ -67,7 +68,7 @@ class Session:
 
 
 def start(
-    plan: Plan,
+    overrides: Overrides,
     inputs: Inputs,
     limits: Limits,
     record: Record,
@@ -80,10 +81,11 @@ def start(
     for given, kind in ((limits, Limits), (record, Record)):
         if not isinstance(given, kind):
             raise InputError(f"{shorten(repr(given))} is given where an engine.{kind.__name__} is expected")
+    plan = overrides.plan
     arrays = bind(plan.model, inputs)
     slots = {plan.main.parameters[layer]: array for layer, array in arrays.items()}
     entropy = secrets.randbits(62) if seed is None else _whole(seed)
-    return Machine.start(plan, slots, limits=limits, record=record, entropy=entropy, variables=variables, keeps=keeps)
+    return Machine.start(overrides, slots, limits=limits, record=record, entropy=entropy, variables=variables, keeps=keeps)
 
 
 def _whole(seed: SupportsIndex) -> int:

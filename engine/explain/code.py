@@ -160,8 +160,8 @@ class _Writer:
         pad = "    " * depth
         for parameter, source in branch.bindings:
             self.operands.names[parameter] = self.operands.read(source)
-        for parameter, layer in branch.unfed:
-            yield Line(f"{pad}{self.operands.new(parameter)} = {self.operands.zero(branch.program, layer)}", address)
+        for unfed in branch.unfed:
+            yield Line(f"{pad}{self.operands.new(unfed.parameter)} = {self.operands.zero(branch.program, unfed.layer)}", address)
         yield self._graph(branch.program, depth)
         for slot, result in zip(outputs, branch.results, strict=False):
             yield Line(f"{pad}{self.operands.new(slot)} = {self.operands.read(result)}", address)

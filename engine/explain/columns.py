@@ -5,7 +5,7 @@ Only where every operation on the way works on each element alone, so that a col
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,19 +17,8 @@ from engine.ops.casting import cast
 from engine.ops.values import is_tensor
 from engine.run.machine.execute import computing_columns
 from engine.run.machine.regions import part_begin
-from engine.run.plan.plan import (
-    Branch,
-    CallRegion,
-    Carried,
-    Concatenated,
-    Counter,
-    IfRegion,
-    Instruction,
-    LastValue,
-    LoopRegion,
-    Program,
-    Sliced,
-)
+from engine.run.plan.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Program
+from engine.run.plan.ports import Carried, Concatenated, Counter, Invariant, LastValue, Sliced
 
 _DEEPEST = 16
 """Graphs around a graph; what lies deeper is not computed in columns."""
@@ -136,12 +125,12 @@ class Columns:
 
     def _put(self, slot: int, column: Column | None) -> None:
         """A column, with what was set by hand in these rows."""
-        changes = self.debugger.plan.changes
-        if column is None or changes is None or slot not in self.debugger.plan.changed:
+        overrides = self.debugger.overrides
+        if column is None or slot not in self.debugger.overrides.slots:
             self._found[slot] = column
             return
         values: np.ndarray | None = None
-        for change in changes.by_program.get(self.program.index, ()):
+        for change in overrides.by_program.get(self.program.index, ()):
             row = self.debugger.timeline.executions.row(self.program, change.iterations) if change.slot == slot else None
             at = np.flatnonzero(self.rows == row) if row is not None else ()
             if len(at):
@@ -167,15 +156,9 @@ class Columns:
             return self._same(plan.constant.get(slot))
         if sum(1 for _ in program.around()) > _DEEPEST:
             return None
-        match program.parent.instructions[program.owner].region:
-            case LoopRegion() as region:
-                return self._of_loop(region, slot)
-            case IfRegion() as region:
-                return self._of_branch(region.then if program is region.then.program else region.otherwise, slot)
-            case CallRegion() as region:
-                return self._of_branch(region.branch, slot)
-            case None:
-                return None
+        if program.loop is not None:
+            return self._of_loop(program.loop, slot)
+        return None if program.branch is None else self._of_branch(program.branch, slot)
 
     def _same(self, value: Any) -> Column | None:
         if value is None or not is_tensor(value) or np.asarray(value).dtype.names or np.asarray(value).dtype == object:
@@ -183,18 +166,21 @@ class Columns:
         return Column(value, False)
 
     def _of_loop(self, region: LoopRegion, slot: int) -> Column | None:
-        role = next(_roles(region, slot), None)
-        if isinstance(role, Carried):
-            return self._recorded(slot)
-        if isinstance(role, Counter):
-            numbers = self._iterations().astype(role.element_type.dtype)
-            return Column(numbers.reshape(-1, *role.shape), True) if np.prod(role.shape, initial=1) == 1 else None
-        if isinstance(role, Sliced):
-            return self._part(region, role)
-        if role is None:
-            return None
-        column = self._outer(role)
-        wanted = region.declared.get(slot)
+        match region.binding.get(slot):
+            case Carried():
+                return self._recorded(slot)
+            case Counter() as counter:
+                numbers = self._iterations(region).astype(counter.element_type.dtype)
+                return Column(numbers.reshape(-1, *counter.shape), True) if np.prod(counter.shape, initial=1) == 1 else None
+            case Sliced() as sliced:
+                return self._part(region, sliced)
+            case Invariant() as invariant:
+                return self._invariant(region, invariant)
+            case _:
+                return None
+
+    def _invariant(self, region: LoopRegion, invariant: Invariant) -> Column | None:
+        column, wanted = self._outer(invariant.source), region.declared.get(invariant.parameter)
         if column is None or wanted is None or np.asarray(column.values).dtype == wanted.dtype:
             return column
         return Column(cast(np.asarray(column.values), wanted), column.varies)
@@ -210,7 +196,7 @@ class Columns:
             return None
         whole = np.asarray(source.values) if source.varies else np.asarray(source.values)[None]
         axis = sliced.axis + whole.ndim - 1 if sliced.axis < 0 else sliced.axis
-        begins = np.asarray(part_begin(region, sliced, whole.shape[axis + 1], self._iterations()))
+        begins = np.asarray(part_begin(region, sliced, whole.shape[axis + 1], self._iterations(region)))
         which = np.arange(len(self.rows)) if source.varies else np.zeros(len(self.rows), np.int64)
         parts = np.moveaxis(whole, axis + 1, 1)[which[:, None], begins[:, None] + np.arange(sliced.part_size)]
         parts = np.moveaxis(parts, 1, axis + 1)
@@ -219,11 +205,9 @@ class Columns:
         wanted = region.declared.get(sliced.parameter)
         return Column(parts if wanted is None else cast(parts, wanted), True)
 
-    def _iterations(self) -> Any:
+    def _iterations(self, region: LoopRegion) -> Any:
         """The iteration of each row."""
-        executions, region = self.debugger.timeline.executions, self._region()
-        assert isinstance(region, LoopRegion)
-        starts = executions.loop_starts(region)
+        starts = self.debugger.timeline.executions.loop_starts(region)
         return self.rows - starts[np.searchsorted(starts, self.rows, side="right") - 1]
 
     def _outer(self, slot: int) -> Column | None:
@@ -240,17 +224,13 @@ class Columns:
         )
 
     def _outer_rows(self) -> Any:
-        executions, region = self.debugger.timeline.executions, self._region()
+        executions, region = self.debugger.timeline.executions, self.program.region
         if isinstance(region, LoopRegion):
             return np.searchsorted(executions.loop_starts(region), self.rows, side="right") - 1
         if isinstance(region, IfRegion):
             wanted = 1 if self.program is region.then.program else 0
             return np.flatnonzero(executions.taken(region) == wanted)[self.rows]
         return self.rows
-
-    def _region(self) -> LoopRegion | IfRegion | CallRegion | None:
-        assert self.program.parent is not None
-        return self.program.parent.instructions[self.program.owner].region
 
     # -- what operations give -------------------------------------------------------------------------------------
 
@@ -317,22 +297,6 @@ class Columns:
         if sum(1 for _ in program.around()) > _DEEPEST:
             return None
         return Columns(self.debugger, self.recorded, program, np.asarray(rows), (self, places)).column(slot)
-
-
-def _roles(region: LoopRegion, slot: int) -> Iterator[Carried | Counter | Sliced | int]:
-    """What feeds a Parameter: for an invariant one, the outer slot."""
-    for carried in region.carried:
-        if carried.parameter == slot:
-            yield carried
-    for counter in region.counters:
-        if counter.parameter == slot:
-            yield counter
-    for sliced in region.sliced:
-        if sliced.parameter == slot:
-            yield sliced
-    for parameter, source in region.invariants:
-        if parameter == slot:
-            yield source
 
 
 def is_of_each_element(instruction: Instruction, operands: Sequence[Any]) -> bool:

@@ -12,7 +12,8 @@ from engine.explain.parts import Part, block, lengths
 from engine.explain.pattern import layer_of
 from engine.ir.model import SEQUENCE_MAP
 from engine.run.machine.regions import part_begin
-from engine.run.plan.plan import Concatenated, LoopRegion, Program, Sliced
+from engine.run.plan.plan import LoopRegion, Program
+from engine.run.plan.ports import Concatenated, Sliced
 
 _MOST_MEASURED = 10_000
 """Iterations whose pieces are measured one by one, where the model does not say how long they are."""
@@ -105,7 +106,7 @@ def _declared_length(debugger: Debugger, program: Program, output: Concatenated)
     """How long each piece is along the axis, where inference knows."""
     layer, number = layer_of(program, output.result)
     shape = debugger.plan.propagated.output(program.address, layer, number).shape
-    if shape.dimensions is None or output.result in debugger.plan.changed:
+    if shape.dimensions is None or output.result in debugger.overrides.slots:
         return None
     if not shape.dimensions:
         return 1

@@ -13,7 +13,8 @@ from engine.explain.operands import Operands
 from engine.ir.element_type import ElementType
 from engine.ir.model import LOOP, TENSOR_ITERATOR
 from engine.run.machine.regions import UNLIMITED, empty_join, trip_count, truth
-from engine.run.plan.plan import ABSENT, Concatenated, LastValue, LoopRegion
+from engine.run.plan.plan import ABSENT, LoopRegion
+from engine.run.plan.ports import Concatenated, LastValue
 
 
 @dataclass(eq=False)
@@ -79,12 +80,13 @@ class LoopCode:
 
     def _invariants(self) -> Iterator[str]:
         """What comes in as it is needs no line of its own: inside it has the name that it has outside."""
-        for parameter, source in self.region.invariants:
-            text = self._entering(parameter, source, self.operands.read(source))
-            if text == self.operands.read(source):
-                self.operands.names[parameter] = text
+        for invariant in self.region.invariants:
+            outer = self.operands.read(invariant.source)
+            text = self._entering(invariant.parameter, invariant.source, outer)
+            if text == outer:
+                self.operands.names[invariant.parameter] = text
             else:
-                yield f"{self.operands.new(parameter)} = {text}"
+                yield f"{self.operands.new(invariant.parameter)} = {text}"
 
     def _entering(self, parameter: int, source: int | None, text: str) -> str:
         """What a Parameter receives from a slot outside; converted where a TensorIterator's Parameter declares another type."""
@@ -98,8 +100,8 @@ class LoopCode:
         for carried in self.region.carried:
             initial = self.operands.zero(program, carried.layer) if carried.initial is None else self.operands.read(carried.initial)
             yield f"{self.operands.new(carried.parameter)} = {self._entering(carried.parameter, carried.initial, initial)}"
-        for parameter, layer in self.region.unfed:
-            yield f"{self.operands.new(parameter)} = {self.operands.zero(program, layer)}"
+        for unfed in self.region.unfed:
+            yield f"{self.operands.new(unfed.parameter)} = {self.operands.zero(program, unfed.layer)}"
         for number, output in enumerate(self.region.outputs):
             name = self.operands.new(output.slot)
             if isinstance(output, LastValue):

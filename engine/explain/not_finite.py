@@ -127,7 +127,7 @@ class _Search:
     def _look_at_carried(self, program: Program) -> None:
         """A carried value that is not finite was made in the iteration before, unless it was only handed on: then no row after need be
         looked at."""
-        region = program.parent.instructions[program.owner].region if program.parent else None
+        region = program.region
         for one in region.carried if isinstance(region, LoopRegion) else ():
             column = self.recorded.column(program, one.parameter)
             odd = ~finite_rows(column) if column is not None else np.zeros(0, bool)

@@ -18,7 +18,8 @@ from engine.explain.crossing import Pieces, pieces, read_part
 from engine.explain.parts import Index, Part, behind, moves, part_of
 from engine.explain.variables import Writers, writes
 from engine.ir.address import Address
-from engine.run.plan.plan import ABSENT, Branch, CallRegion, Concatenated, IfRegion, LoopRegion, Program
+from engine.run.plan.plan import ABSENT, Branch, CallRegion, IfRegion, LoopRegion, Program
+from engine.run.plan.ports import Carried, Concatenated, Invariant, Sliced
 
 Role = Literal[
     "operand",
@@ -245,9 +246,8 @@ class Walk:
         region = place.program.instructions[number].region if number is not None else None
         if isinstance(region, LoopRegion):
             yield from self._decided_loop(place, region)
-        parent = place.program.parent
-        around = parent.instructions[place.program.owner].region if parent is not None else None
-        if isinstance(around, LoopRegion) and place.slot == around.condition_result and self._may_vary(place, around):
+        around = place.program.loop
+        if around is not None and place.slot == around.condition_result and self._may_vary(place, around):
             _, iteration = self.timeline.executions.parent_row(place.program, place.row)
             if iteration:
                 yield Place(place.program, place.row - 1, place.slot), "condition"
@@ -269,7 +269,7 @@ class Walk:
 
     def _may_vary(self, place: Place, region: LoopRegion) -> bool:
         """Whether a value of a body may be another in each iteration."""
-        return not self.is_fixed(place) and place.slot not in {parameter for parameter, _ in region.invariants}
+        return not self.is_fixed(place) and not isinstance(region.binding.get(place.slot), Invariant)
 
     def is_fixed(self, place: Place) -> bool:
         """Whether a value is a Const, and not set by hand."""
@@ -284,32 +284,26 @@ class Walk:
             return
         outer_row, iteration = self.timeline.executions.parent_row(program, place.row)
         outer = Place(program.parent, outer_row, ABSENT, place.part)
-        match program.parent.instructions[program.owner].region:
-            case LoopRegion() as region:
-                yield from self._loop_parameter(place, outer, region, iteration or 0)
-            case IfRegion() as region:
-                yield from _bound(place, outer, region.then if program is region.then.program else region.otherwise, "branch")
-            case CallRegion() as region:
-                yield from _bound(place, outer, region.branch, "call")
-            case None:
-                return
+        if program.loop is not None:
+            yield from self._loop_parameter(place, outer, program.loop, iteration or 0)
+        elif program.branch is not None:
+            yield from _bound(place, outer, program.branch, "branch" if isinstance(program.region, IfRegion) else "call")
 
     def _loop_parameter(self, place: Place, outer: Place, region: LoopRegion, iteration: int) -> Iterator[tuple[Place, Role]]:
-        for carried in region.carried:
-            if carried.parameter != place.slot:
-                continue
-            if iteration:
-                yield replace(place, row=place.row - 1, slot=carried.result), "back edge"
-            elif carried.initial is not None and carried.initial in outer.program.owned:
-                yield replace(outer, slot=carried.initial), "initial value"
-            # Else nothing made it: zeros, or the condition that an ONNX Loop leaves out, which is true.
-        for sliced in region.sliced:
-            if sliced.parameter == place.slot:
+        match region.binding.get(place.slot):
+            case Carried() as carried:
+                if iteration:
+                    yield replace(place, row=place.row - 1, slot=carried.result), "back edge"
+                elif carried.initial is not None and carried.initial in outer.program.owned:
+                    yield replace(outer, slot=carried.initial), "initial value"
+                # Else nothing made it: zeros, or the condition that an ONNX Loop leaves out, which is true.
+            case Sliced() as sliced:
                 source = replace(outer, slot=sliced.source)
                 yield replace(source, part=read_part(region, sliced, self.value(source), iteration, place.part)), "slice"
-        for parameter, slot in region.invariants:
-            if parameter == place.slot:
-                yield replace(outer, slot=slot), "invariant"
+            case Invariant() as invariant:
+                yield replace(outer, slot=invariant.source), "invariant"
+            case _:
+                return
 
 
 def _bound(place: Place, outer: Place, branch: Branch, role: Role) -> Iterator[tuple[Place, Role]]:

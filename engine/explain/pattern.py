@@ -87,7 +87,7 @@ def _is_asked_once(debugger: Debugger, region: LoopRegion) -> bool:
     """Whether the body gives on the condition that it was entered with, which then holds for ever; also where there is none."""
     if region.condition_result is None:
         return True
-    program, changed = region.program, debugger.plan.changed
+    program, changed = region.program, debugger.overrides.slots
     slot = _without_identities(program, region.condition_result)
     carried = next((one for one in region.carried if one.parameter == slot), None)
     if carried is None or carried.initial is None or _without_identities(program, carried.result) != slot:
@@ -121,7 +121,7 @@ def _name(key: tuple[str, str, str], first: bool | None, again: bool | None) -> 
 
 def _constant(debugger: Debugger, program: Program, slot: int | None) -> object | None:
     """The value of a slot that a Const, or what folds to a constant, feeds; None when it is computed at run time, or set by hand."""
-    if slot is None or (debugger.plan.changed and not debugger.plan.changed.isdisjoint(backward_slice(program, slot))):
+    if slot is None or (not debugger.overrides.slots.isdisjoint(backward_slice(program, slot))):
         return None
     layer, output = layer_of(program, _without_identities(program, slot))
     return debugger.plan.propagated.output(program.address, layer, output).value
@@ -129,7 +129,7 @@ def _constant(debugger: Debugger, program: Program, slot: int | None) -> object 
 
 def _given(debugger: Debugger, program: Program, slot: int | None) -> object | None:
     """What the run's inputs have for a slot that an input of the model feeds; None for every other, and when it is set by hand."""
-    if slot is None or program.parent is not None or not debugger.plan.changed.isdisjoint(backward_slice(program, slot)):
+    if slot is None or program.parent is not None or not debugger.overrides.slots.isdisjoint(backward_slice(program, slot)):
         return None
     source = _without_identities(program, slot)
     return debugger.values.get(debugger.timeline, program, 0, source) if source in program.parameter_slots else None

@@ -160,7 +160,7 @@ class _Prover:
         slot = source.slot
         while (number := place.program.producer.get(slot)) is not None and place.program.instructions[number].symbol == "{0}":
             slot = place.program.instructions[number].inputs[0]
-        return slot == place.slot and not self.debugger.plan.changed
+        return slot == place.slot and not self.debugger.overrides.slots
 
     def _of_region(self, truth: _Truth, instruction: Instruction) -> tuple[Fact, list[tuple[Place, int]]]:
         place, region = truth.place, instruction.region

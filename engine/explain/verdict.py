@@ -14,7 +14,8 @@ from engine.explain.counting import ran_out, slice_facts, trip_count_name, trip_
 from engine.explain.pattern import LARGEST_COUNTS, Pattern, pattern
 from engine.explain.proof import Fact, because, is_constant, name_of, prove
 from engine.ir.address import Address, decode
-from engine.run.plan.plan import IfRegion, Instruction, LastValue, LoopRegion, Program
+from engine.run.plan.plan import IfRegion, Instruction, LoopRegion, Program
+from engine.run.plan.ports import LastValue
 from engine.trace.control_flow import ControlFlowRecord
 
 _ENDED = ("zero_trip_count", "initial_condition", "slices_exhausted")

@@ -92,7 +92,7 @@ def against(
     """
     if debugger.state != "finished":
         raise EngineError("only a run that has finished can be compared with another runtime")
-    if debugger.plan.changed:
+    if debugger.overrides.slots:
         raise EngineError("values were set by hand in this run, which another runtime cannot do")
     given = bind(debugger.model, inputs)
     fed = [given[signature.layer] for signature in debugger.model.inputs]

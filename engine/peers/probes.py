@@ -57,7 +57,7 @@ def probes(debugger: Debugger) -> Probes:
 
 def owner(program: Program) -> LoopRegion | IfRegion | None:
     """The loop or If that a graph belongs to; None for the outermost graph and for a function."""
-    region = program.parent.instructions[program.owner].region if program.parent is not None else None
+    region = program.region
     if isinstance(region, IfRegion) or (isinstance(region, LoopRegion) and region.kind in _LOOPS):
         return region
     return None

@@ -162,7 +162,7 @@ class Executions:
     def parent_row(self, program: Program, row: int) -> tuple[int, int | None]:
         """The row of the parent in which a row ran, and the iteration (None in a branch)."""
         assert program.parent is not None
-        match program.parent.instructions[program.owner].region:
+        match program.region:
             case LoopRegion() as region:
                 starts = self.loop_starts(region)
                 execution = int(np.searchsorted(starts, row, side="right")) - 1
@@ -181,7 +181,7 @@ class Executions:
             assert inner.parent is not None
             if row >= self.calls(inner.parent, inner.owner):
                 return None
-            region = inner.parent.instructions[inner.owner].region
+            region = inner.region
             if isinstance(region, LoopRegion):
                 first, end = self.rows_of(region, row)
                 row = first + (next(wanted) or 0)

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.run.drive import run_region
+from engine.run.machine import overriding, regions
 from engine.run.machine.execute import computing, execute
 from engine.run.machine.limits import Control, Limits
-from engine.run.machine.machine import Frame, Machine
-from engine.run.machine.regions import entering, part
-from engine.run.plan.overrides import Override, Overrides, undo_constants
-from engine.run.plan.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Program
+from engine.run.machine.machine import Machine
+from engine.run.machine.state import Frame
+from engine.run.plan.overrides import Override, Overrides
+from engine.run.plan.plan import Instruction, Program
 from engine.run.record.columns import Rows
 from engine.run.record.recording import NOTHING, Recording
 from engine.trace.timeline import Timeline
@@ -86,15 +88,15 @@ class Values:
             return rows.kept(row, slot)
         if slot not in program.producer and slot not in program.parameter_slots and slot not in program.hidden:
             plan = self.machine.plan
-            return plan.constant[slot] if slot in plan.changed else self.machine.values[slot]
+            return plan.constant[slot] if slot in self.machine.overrides.slots else self.machine.values[slot]
         return None
 
     def _change(self, timeline: Timeline, program: Program, row: int, slot: int) -> Override | None:
         """What a person has set there."""
-        changes = self.machine.changes
-        if changes is None or slot not in self.machine.plan.changed:
+        overrides = self.machine.overrides
+        if slot not in overrides.slots:
             return None
-        return changes.at(program, timeline.iterations(program, row), slot)
+        return overrides.at(program, timeline.iterations(program, row), slot)
 
     # -- what it takes --------------------------------------------------------------------------------------------
 
@@ -111,7 +113,7 @@ class Values:
         return needs
 
     def _need(self, program: Program, row: int, iteration: int | None, slots: set[int], before: int | None) -> _Need:
-        carried = _loop_of(program).carried if iteration is not None else ()
+        carried = program.loop.carried if program.loop is not None else ()
         rows = self.machine.recording.rows.get(program.index)
         first_row = row
         entry = [one.parameter for one in carried] + list(program.hidden)
@@ -159,15 +161,9 @@ class Values:
 
     def _outer_slots(self, program: Program) -> set[int]:
         """The slots of the surrounding graph that binding a row's Parameters may take."""
-        region = program.parent.instructions[program.owner].region if program.parent else None
-        match region:
-            case LoopRegion():
-                outer = {source for _, source in region.invariants} | {sliced.source for sliced in region.sliced}
-                return outer | {one.initial for one in region.carried if one.initial is not None}
-            case IfRegion() | CallRegion():
-                return {source for _, source in _branch_of(program).bindings}
-            case None:
-                return set()
+        if program.branch is not None:
+            return {source for _, source in program.branch.bindings}
+        return set() if program.loop is None else set(program.loop.outer_slots)
 
     # -- computing it ---------------------------------------------------------------------------------------------
 
@@ -176,7 +172,7 @@ class Values:
         if program.parent is None:
             return self._of_outermost(need)
         values = list(self.machine.values)
-        undo_constants(self.machine.plan, self.machine.plan.main, values)
+        overriding.undo_constants(self.machine.overrides, self.machine.plan.main, values)
         for slot, value in outer.items():
             values[slot] = value
         start = need.first_row
@@ -187,16 +183,18 @@ class Values:
                 values[slot] = self._kept(program, start, slot)
         if start == need.row:
             self._load(need, values)
-        changes = self.machine.changes
-        around = timeline.iterations(program, start) if changes is not None else ()
+        overrides = self.machine.overrides
+        around = timeline.iterations(program, start) if overrides.items else ()
         for row in range(start, need.row + 1):
             iteration = None if need.iteration is None else need.iteration - (need.row - row)
             if row > start:
                 assert iteration is not None
-                self._next_iteration(_loop_of(program), iteration, values)
+                assert program.loop is not None
+                regions.carry(program.loop, values)
+                regions.bind_iteration(program.loop, iteration, values)
             numbers = need.numbers if row < need.row else self._last_numbers(need)
-            if changes is not None:
-                self._run_changed(changes, program, around if iteration is None else (*around[:-1], iteration), numbers, values)
+            if overrides.items:
+                self._run_changed(overrides, program, around if iteration is None else (*around[:-1], iteration), numbers, values)
                 continue
             for number in numbers:
                 self._run(program, number, values)
@@ -215,12 +213,12 @@ class Values:
         if need.before is None:
             return known
         values = list(machine.values)
-        undo_constants(machine.plan, machine.plan.main, values)
+        overriding.undo_constants(machine.overrides, machine.plan.main, values)
         for slot, value in machine.begun_with.items():
             values[slot] = value
         numbers = [number for number in range(need.before) if _uses_hidden(need.program.instructions[number])]
-        if machine.changes is not None:
-            self._run_changed(machine.changes, need.program, (), numbers, values)
+        if machine.overrides.items:
+            self._run_changed(machine.overrides, need.program, (), numbers, values)
         else:
             for number in numbers:
                 self._run(need.program, number, values)
@@ -234,26 +232,13 @@ class Values:
     def _bind(self, program: Program, row: int, iteration: int, values: list[Any]) -> None:
         """The Parameters of a row."""
         defaults = self.machine.defaults
-        match program.parent.instructions[program.owner].region if program.parent else None:
-            case LoopRegion() as region:
-                for parameter, source in region.invariants:
-                    values[parameter] = entering(region, parameter, values[source])
-                for parameter, layer in region.unfed:
-                    values[parameter] = defaults.parameter(program.address, layer)
-                for carried in region.carried:
-                    if iteration:
-                        values[carried.parameter] = self._kept(program, row, carried.parameter)
-                    elif carried.initial is None:
-                        values[carried.parameter] = defaults.parameter(program.address, carried.layer)
-                    else:
-                        values[carried.parameter] = entering(region, carried.parameter, values[carried.initial])
-                _bind_iteration(region, iteration, values)
-            case _:
-                branch = _branch_of(program)
-                for parameter, source in branch.bindings:
-                    values[parameter] = values[source]
-                for parameter, layer in branch.unfed:
-                    values[parameter] = defaults.parameter(program.address, layer)
+        if program.branch is not None:
+            regions.bind_branch(program.branch, values, defaults)
+        elif program.loop is not None:
+            regions.bind_entry(program.loop, values, defaults)
+            for carried in program.loop.carried if iteration else ():
+                values[carried.parameter] = self._kept(program, row, carried.parameter)
+            regions.bind_iteration(program.loop, iteration, values)
 
     def _load(self, need: _Need, values: list[Any]) -> None:
         """What is kept of the row, of all that is asked for or read and not computed again."""
@@ -270,33 +255,27 @@ class Values:
         rows = self.machine.recording.rows.get(program.index)
         return rows.kept(row, slot) if rows is not None else None
 
-    def _next_iteration(self, region: LoopRegion, iteration: int, values: list[Any]) -> None:
-        fired = [values[carried.result] for carried in region.carried]
-        for carried, value in zip(region.carried, fired, strict=True):
-            values[carried.parameter] = value
-        _bind_iteration(region, iteration, values)
-
     def _run_changed(
-        self, changes: Overrides, program: Program, iterations: tuple[int, ...], numbers: Sequence[int], values: list[Any]
+        self, overrides: Overrides, program: Program, iterations: tuple[int, ...], numbers: Sequence[int], values: list[Any]
     ) -> None:
         """Some instructions of a row, whose Parameters are bound, with what a person sets there."""
         machine = self.machine
-        changes.begin(machine.plan, machine.defaults, program, iterations, values)
-        inside = changes.inside(program, iterations)
+        overriding.begin(overrides, machine.defaults, program, iterations, values)
+        inside = overrides.inside(program, iterations)
         for number in numbers:
-            self._run(program, number, values, inside, anew=program.index in changes.by_program)
-            changes.put(program, iterations, program.instructions[number].outputs, values)
+            self._run(program, number, values, inside, anew=program.index in overrides.by_program)
+            overriding.put(overrides, program, iterations, program.instructions[number].outputs, values)
 
-    def _run(self, program: Program, number: int, values: list[Any], changes: Overrides | None = None, *, anew: bool = False) -> None:
+    def _run(self, program: Program, number: int, values: list[Any], inside: Overrides | None = None, *, anew: bool = False) -> None:
         instruction = program.instructions[number]
         if instruction.region is None:
             execute(instruction, values, anew=anew)
             return
         machine = self.machine
         recording, control = Recording(machine.plan, NOTHING), Control(Limits(None, None, None))
-        quiet = Machine(machine.plan, values, recording, control, machine.defaults, changes=changes)
+        quiet = Machine(machine.plan, values, recording, control, machine.defaults, inside or Overrides(machine.plan))
         quiet.frames.append(Frame(program, number))
-        quiet.run_region()
+        run_region(quiet)
 
     def _keep(self, row: Row, known: dict[int, Any]) -> None:
         kept = self._cache.setdefault(row, {})
@@ -308,33 +287,7 @@ class Values:
             self.cached_bytes -= sum(getattr(value, "nbytes", _BYTES_OF_A_NUMBER) for value in dropped.values())
 
 
-def _bind_iteration(region: LoopRegion, iteration: int, values: list[Any]) -> None:
-    for sliced in region.sliced:
-        values[sliced.parameter] = part(region, sliced, values[sliced.source], iteration)
-    for counter in region.counters:
-        values[counter.parameter] = counter.number(iteration)
-
-
 def _uses_hidden(instruction: Instruction) -> bool:
     """Whether an instruction, or what it runs, uses a random state or a variable."""
     inside = instruction.region.programs if instruction.region else ()
     return instruction.state is not None or instruction.variable is not None or any(program.hidden for program in inside)
-
-
-def _loop_of(program: Program) -> LoopRegion:
-    assert program.parent is not None
-    region = program.parent.instructions[program.owner].region
-    assert isinstance(region, LoopRegion)
-    return region
-
-
-def _branch_of(program: Program) -> Branch:
-    assert program.parent is not None
-    region = program.parent.instructions[program.owner].region
-    match region:
-        case IfRegion():
-            return region.then if program is region.then.program else region.otherwise
-        case CallRegion():
-            return region.branch
-        case _:
-            raise AssertionError(program.address)

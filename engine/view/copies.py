@@ -68,7 +68,7 @@ def _show(debugger: Debugger, frame: ViewCluster, around: _Shown, found: Copies)
     if scene is None or at is None:
         skipped = scene is not None and (program.index in scene.skipped or program.parent.index in scene.skipped)
         return _nothing(debugger, frame, program, found, skipped=skipped)
-    region = program.parent.instructions[program.owner].region
+    region = program.region
     assert isinstance(region, LoopRegion)
     executions = debugger.timeline.executions
     first, end = executions.rows_of(region, scene.shown[program.parent.index].row)

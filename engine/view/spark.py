@@ -68,7 +68,7 @@ def spark(debugger: Debugger, parameter: str, iteration: int | None) -> Spark | 
         program, row = debugger.rows_of(Address.parse(parameter))
     except EngineError:
         return None
-    region = program.parent.instructions[program.owner].region if program.parent else None
+    region = program.region
     layer = program.layer_of_label.get(parameter.rpartition("/")[2])
     if not isinstance(region, LoopRegion) or layer is None:
         return None

@@ -77,7 +77,7 @@ def _rows(debugger: Debugger, level: Level) -> tuple[int, int]:
     executions = debugger.timeline.executions
     execution, _ = executions.parent_row(level.program, level.row)
     assert level.program.parent is not None
-    region = level.program.parent.instructions[level.program.owner].region
+    region = level.program.region
     assert isinstance(region, LoopRegion)
     return executions.rows_of(region, execution)
 

@@ -6,16 +6,19 @@ Which loops may have one, and which function fits what a recording records and w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from engine.run.codegen.emit_loop import Writer
 from engine.run.codegen.emit_operation import Computing
+from engine.run.codegen.shape_proofs import grows
 from engine.run.codegen.source_map import Loop
 from engine.run.codegen.type_proofs import scalar_types
 from engine.run.plan.defaults import Defaults
-from engine.run.plan.invariants import grows
+from engine.run.plan.overrides import Overrides
 from engine.run.plan.plan import IfRegion, LoopRegion, Plan, Program
 from engine.run.record.recording import Recording
 
@@ -45,8 +48,42 @@ def can_generate(region: LoopRegion) -> bool:
     return True
 
 
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A loop, and the types of what enters its body."""
+
+    table: int
+    types: tuple[tuple[np.dtype | None, bool], ...]
+    """Of each Parameter its element type, and whether it has ranks."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """What a generated function is good for."""
+
+    entry: _Entry
+    recorded: tuple[tuple[int, tuple[int, ...]], ...]
+    """The recorded slots of each graph, by program number."""
+    grows: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Code:
+    """What was generated for the loops of one plan, or of one that a person has set values in."""
+
+    loops: dict[_Use, Loop] = field(default_factory=dict[_Use, Loop])
+    scalars: dict[_Entry, Mapping[int, np.dtype]] = field(default_factory=dict[_Entry, Mapping[int, np.dtype]])
+
+
+_CODE: WeakKeyDictionary[Plan | Overrides, _Code] = WeakKeyDictionary()
+
+
+def _code_of(overrides: Overrides) -> _Code:
+    return _CODE.setdefault(overrides if overrides.items else overrides.plan, _Code())
+
+
 def loop(
-    plan: Plan, region: LoopRegion, recording: Recording, values: list[Any], defaults: Defaults, safepoint: Callable[..., int]
+    overrides: Overrides, region: LoopRegion, recording: Recording, values: list[Any], defaults: Defaults, safepoint: Callable[..., int]
 ) -> Loop:
     """The generated function of a loop for what a recording records; made once for each plan, recording and types of what enters the body.
 
@@ -54,28 +91,32 @@ def loop(
     at what is worth a line. ``safepoint`` is what it calls between two iterations.
     """
     recorded = tuple((index, tuple(rows.columns)) for index, rows in recording.rows.items())
-    key = (region.table, recorded, _entering(region, values), grows(region, values))
-    made = plan.generated.get(key)
+    use = _Use(_Entry(region.table, _entering(region, values)), recorded, grows(region, values))
+    loops = _code_of(overrides).loops
+    made = loops.get(use)
     if made is None:
-        if len(plan.generated) > _MOST_GENERATED:
-            plan.generated.clear()
-        proved = scalars(plan, region, values)
-        made = plan.generated[key] = Writer(region, recording, Computing(plan, values, defaults, key[-1]), proved).loop(safepoint)
+        if len(loops) > _MOST_GENERATED:
+            loops.clear()
+        proved = scalars(overrides, region, values)
+        computing = Computing(overrides, values, defaults, use.grows)
+        made = loops[use] = Writer(region, recording, computing, proved).loop(safepoint)
         made.scalars = tuple((index, slot, proved[slot]) for index, slots in recorded for slot in slots if slot in proved)
     return made
 
 
-def scalars(plan: Plan, region: LoopRegion, values: list[Any]) -> Mapping[int, np.dtype]:
+def scalars(overrides: Overrides, region: LoopRegion, values: list[Any]) -> Mapping[int, np.dtype]:
     """The slots of a nest that hold numbers of one type in every row, if what enters its body has the types of these values; proved once
     for each plan and such types."""
-    key = (region.table, _entering(region, values))
-    proved = plan.generated.get(key)
+    entry, known = _Entry(region.table, _entering(region, values)), _code_of(overrides).scalars
+    proved = known.get(entry)
     if proved is None:
-        proved = plan.generated[key] = scalar_types(plan, region, values)
+        if len(known) > _MOST_GENERATED:
+            known.clear()
+        proved = known[entry] = scalar_types(overrides.plan, region, values)
     return proved
 
 
-def _entering(region: LoopRegion, values: list[Any]) -> tuple[Any, ...]:
+def _entering(region: LoopRegion, values: list[Any]) -> tuple[tuple[np.dtype | None, bool], ...]:
     """The types of what enters a body, and whether it has ranks."""
     given = [values[slot] for slot in region.program.parameters.values()]
     return tuple((getattr(value, "dtype", None), getattr(value, "ndim", 0) > 0) for value in given)

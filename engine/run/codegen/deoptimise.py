@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.run.codegen.source_map import Context, Loop, Place
 from engine.run.machine.execute import execute
+from engine.run.machine.machine import Machine
 from engine.run.machine.regions import holds_loops
-from engine.run.plan.plan import Concatenated, Instruction, LoopRegion
-
-if TYPE_CHECKING:
-    from engine.run.machine.machine import Frame, Machine
+from engine.run.machine.state import Frame
+from engine.run.plan.plan import Instruction, LoopRegion
+from engine.run.plan.ports import Concatenated
 
 
 def deoptimise(machine: Machine, loop: Loop, error: BaseException) -> Instruction | None:

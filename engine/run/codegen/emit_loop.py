@@ -13,10 +13,11 @@ import numpy as np
 from engine.run.codegen.emit_operation import Computing
 from engine.run.codegen.emitter import Lines
 from engine.run.codegen.inlining import used_once
+from engine.run.codegen.shape_proofs import constant_bound, fits
 from engine.run.codegen.source_map import Context, LoggedBranch, Loop, Place
-from engine.run.machine.regions import constant_bound, entering, holds_loops, iteration_bound, join, part, truth
-from engine.run.plan.invariants import constant_of, fits
-from engine.run.plan.plan import Branch, Concatenated, IfRegion, LastValue, LoopRegion, Program
+from engine.run.machine.regions import entering, holds_loops, iteration_bound, join, part, truth
+from engine.run.plan.plan import Branch, IfRegion, LoopRegion, Program
+from engine.run.plan.ports import Concatenated, LastValue
 from engine.run.record.recording import ENDINGS, Recording
 
 _MOST_PENDING = 4096
@@ -151,7 +152,7 @@ class Writer(Lines):
         return not self._is_true(region.program, slot)
 
     def _is_true(self, program: Program, slot: int) -> bool:
-        return (constant := constant_of(self.computing.plan, program, slot)) is not None and np.size(constant) == 1 and truth(constant)
+        return (constant := self.computing.overrides.constant_of(program, slot)) is not None and np.size(constant) == 1 and truth(constant)
 
     def _fleeting(self, region: LoopRegion) -> list[int]:
         """Results that are carried Parameters themselves: the back edges overwrite them, so last values are set aside."""
@@ -192,7 +193,7 @@ class Writer(Lines):
         trips = "None" if region.trip_count is None else self.value(region.trip_count)
         sources = "".join(f"{self.value(sliced.source)}, " for sliced in region.sliced)
         self.head += [f"s{t} = 1", f"C{t} = T[{t}].counts.append", f"D{t} = T[{t}].endings.append"]
-        fixed = constant_bound(self.computing.plan, region)
+        fixed = constant_bound(self.computing.overrides, region)
         if fixed is not None:
             self.emit(f"n{t} = {fixed}; w{t} = 'trip_count'; e{t} = {ENDINGS.index('trip_count')}; i{t} = 0")
         else:
@@ -214,16 +215,17 @@ class Writer(Lines):
             if isinstance(output, LastValue) and output.initial is not None:
                 self.emit(f" V[{output.initial}] = {self.value(output.initial)}")
         targets = "".join(f"{self.assigned(output.slot)}, " for output in region.outputs)
-        self.emit(f" {f'{targets} = ' if targets else ''}M.zero_outputs(K{t})")
+        self.emit(f" {f'{targets} = ' if targets else ''}M.outputs_of_none(K{t})")
         self.emit(f"C{t}(i{t}); D{t}(e{t})")
 
     def _enter_loop(self, region: LoopRegion) -> None:
         t = region.table
-        for parameter, source in region.invariants:
-            if parameter in region.declared:
-                self.emit(f"{self.assigned(parameter)} = entering(K{t}, {parameter}, {self.value(source)})")
+        for invariant in region.invariants:
+            if invariant.parameter in region.declared:
+                source = self.value(invariant.source)
+                self.emit(f"{self.assigned(invariant.parameter)} = entering(K{t}, {invariant.parameter}, {source})")
             else:
-                self.names[parameter] = self.value(source)
+                self.names[invariant.parameter] = self.value(invariant.source)
         for carried in region.carried:
             initial = f"M.unfed(K{t}, {int(carried.layer)})" if carried.initial is None else self.value(carried.initial)
             if carried.parameter in region.declared and carried.initial is not None:
@@ -231,8 +233,8 @@ class Writer(Lines):
             self.emit(f"{self.assigned(carried.parameter)} = {initial}")
             self.moving.add(self.names[carried.parameter])
         self._share_back_edge(region)
-        for parameter, layer in region.unfed:
-            self.emit(f"{self.assigned(parameter)} = M.unfed(K{t}, {int(layer)})")
+        for unfed in region.unfed:
+            self.emit(f"{self.assigned(unfed.parameter)} = M.unfed(K{t}, {int(unfed.layer)})")
         number = 0
         for output in region.outputs:
             if isinstance(output, Concatenated):
@@ -270,9 +272,9 @@ class Writer(Lines):
             self.place = Place(context, 0, "begin")
             for parameter, source in branch.bindings:
                 self.names[parameter] = self.value(source)
-            for parameter, layer in branch.unfed:
+            for unfed in branch.unfed:
                 name = self.constant(f"K{branch.program.index}b", branch)
-                self.emit(f"{self.assigned(parameter)} = M.unfed({name}, {int(layer)})")
+                self.emit(f"{self.assigned(unfed.parameter)} = M.unfed({name}, {int(unfed.layer)})")
             self._share_results(region, branch)
             self._record(branch.program, produced=False)
             self._body(branch.program, context)

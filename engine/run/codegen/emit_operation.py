@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from engine.run.codegen.emitter import Lines
+from engine.run.codegen.shape_proofs import bounded, guarded
 from engine.run.machine.execute import SMALL
 from engine.run.plan.defaults import Defaults
-from engine.run.plan.invariants import bounded, constant_of, expression, guarded
-from engine.run.plan.plan import Instruction, Plan, Program
+from engine.run.plan.expressions import expression
+from engine.run.plan.overrides import Overrides
+from engine.run.plan.plan import Instruction, Program
 
 _NUMBER = re.compile(r"(?<![\w.{])\d+(?![\w.}])")
 """A number in an expression; not the ``0`` of ``{0}``."""
@@ -23,7 +25,7 @@ class Computing:
     """Writes lines for instructions, judged by the values of first iterations: what follows from element types is fixed, what follows from
     ranks is only a guess at what is worth a line."""
 
-    plan: Plan
+    overrides: Overrides
     values: list[Any]
     defaults: Defaults
     grows: bool
@@ -48,13 +50,13 @@ class Computing:
         if any(self._has_rank(slot) for slot in instruction.inputs):
             arguments = [self._operand(lines, program, slot, name) for slot, name in zip(instruction.inputs, arguments, strict=True)]
             symbol = self._with_arrays(lines, instruction, symbol)
-        if self.grows and (self.plan.changed or not self.defaults.is_small(program.address, instruction.node.id, SMALL)):
+        if self.grows and (self.overrides.items or not self.defaults.is_small(program.address, instruction.node.id, SMALL)):
             symbol = guarded(instruction, self.values, symbol)
         lines.put(instruction.outputs[0], symbol.format(*arguments))
 
     def _operand(self, lines: Lines, program: Program, slot: int, name: str) -> str:
         """A constant number that meets an array is best an array of rank 0: numpy takes 200 ns less for it, with the same result."""
-        constant = constant_of(self.plan, program, slot)
+        constant = self.overrides.constant_of(program, slot)
         if not isinstance(constant, np.generic):
             return name
         return lines.constant(f"z{slot}", np.asarray(constant))

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import FunctionType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from engine.run.machine.state import Frame, RunState
 from engine.run.plan.plan import Branch, LoopRegion, Program
 from engine.run.record.recording import ENDINGS
-
-if TYPE_CHECKING:
-    from engine.run.machine.machine import Frame, Machine
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +59,7 @@ class Loop:
     """Recorded slots, with the numbers of their programs, that hold numbers of one type in every row."""
     noted: tuple[LoggedBranch, ...] = ()
 
-    def __call__(self, machine: Machine, frame: Frame) -> tuple[int, str, int]:
+    def __call__(self, machine: RunState, frame: Frame) -> tuple[int, str, int]:
         """How many iterations ran, why it ended, and how many executions of bodies may still begin."""
         count, ending, left = self.function(machine, frame)
         return count, ENDINGS[ending], left

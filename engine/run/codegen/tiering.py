@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from engine.errors import shorten
 from engine.run.codegen import compile as source
@@ -12,13 +11,12 @@ from engine.run.codegen.source_map import Loop
 from engine.run.machine.cycle_detection import CycleDetector, first_return
 from engine.run.machine.execute import describe
 from engine.run.machine.limits import Endless, Paused
+from engine.run.machine.machine import Machine
+from engine.run.machine.overriding import undo_constants
 from engine.run.machine.regions import holds_loops
-from engine.run.plan.overrides import undo_constants
+from engine.run.machine.state import Frame
 from engine.run.plan.plan import IfRegion, LoopRegion, Program
 from engine.run.record.recording import can_prove_endless
-
-if TYPE_CHECKING:
-    from engine.run.machine.machine import Frame, Machine
 
 _INTERPRETED_FIRST = 2
 """Iterations of a loop that are interpreted before code is generated for it: short loops never pay for that. One where it holds loops."""
@@ -26,7 +24,7 @@ _WATCH_AFTER = 1 << 16
 """Iterations of a loop without limit before the machine looks whether its state repeats."""
 
 
-def may_run(frame: Frame) -> bool:
+def is_worth_generating(frame: Frame) -> bool:
     """At the beginning of an iteration of a loop that has shown that it is no short one."""
     region = frame.region
     if region is None or frame.position or not frame.iteration:
@@ -40,11 +38,11 @@ def run(machine: Machine, frame: Frame, region: LoopRegion) -> None:
     at the place."""
     machine.last = None
     recording, control = machine.recording, machine.control
-    undo_constants(machine.plan, region.program, machine.values)
+    undo_constants(machine.overrides, region.program, machine.values)
     _unrecord_row(machine, region.program)
     if recording.rows:
-        recording.leave_out(region, machine.values, source.scalars(machine.plan, region, machine.values))
-    loop = source.loop(machine.plan, region, recording, machine.values, machine.defaults, safepoint)
+        recording.leave_out(region, machine.values, source.scalars(machine.overrides, region, machine.values))
+    loop = source.loop(machine.overrides, region, recording, machine.values, machine.defaults, safepoint)
     recording.prove(loop.scalars, holds=True)
     for noted in loop.noted:
         recording.branch_log(noted.table).note(noted.branch, frame.iteration if noted.program == region.program.index else 0)
@@ -104,7 +102,7 @@ def safepoint(machine: Machine, frame: Frame | None, region: LoopRegion, done: i
     ``left`` is how many executions of bodies may still begin; ``frame`` that of the outermost loop, None for a loop inside it.
     """
     recording, control = machine.recording, machine.control
-    change = machine.next_change(iteration) if frame is not None else None
+    change = machine.next_override(iteration) if frame is not None else None
     if change == iteration:
         raise Paused("watch", "")
     rows = recording.rows.get(region.program.index)
@@ -133,12 +131,12 @@ def _look_for_repetition(machine: Machine, frame: Frame | None, region: LoopRegi
     newest = max((len(column.chunks[-1]) for column in rows.columns.values() if column.chunks), default=0)
     found = None
     # What a person sets feeds an iteration too.
-    if frame.watch is not None or machine.last_change() < iteration - newest * rows.stride:
-        frame.watch = frame.watch or CycleDetector()
-        first = iteration - newest - frame.watch.seen
-        found = frame.watch.look(rows, first)
+    if frame.cycles is not None or machine.last_override() < iteration - newest * rows.stride:
+        frame.cycles = frame.cycles or CycleDetector()
+        first = iteration - newest - frame.cycles.seen
+        found = frame.cycles.look(rows, first)
         if found is not None and rows.stride == 1 and not rows.forget:
-            found = first_return(rows, rows.packed_rows - iteration, machine.last_change() + 1, *found)
+            found = first_return(rows, rows.packed_rows - iteration, machine.last_override() + 1, *found)
     if rows.forget:
         for column in rows.columns.values():
             column.chunks, column.starts, column.packed, column.bytes = [], [], 0, 0

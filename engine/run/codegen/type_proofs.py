@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from engine.run.machine.execute import computing
-from engine.run.plan.invariants import expression
-from engine.run.plan.plan import IfRegion, Instruction, LastValue, LoopRegion, Plan, Program
+from engine.run.plan.expressions import expression
+from engine.run.plan.plan import IfRegion, Instruction, LoopRegion, Plan, Program
+from engine.run.plan.ports import LastValue
 
 
 def scalar_types(plan: Plan, region: LoopRegion, values: list[Any]) -> dict[int, np.dtype]:
     """The types of the slots that hold numbers whatever the run; ``values`` are those that enter the body now."""
     proof = _Proof(plan, values)
-    given = [slot for slot, _ in region.invariants]
+    given = [one.parameter for one in region.invariants]
     given += [carried.parameter for carried in region.carried]
     given += [counter.parameter for counter in region.counters]
     for slot in given:
@@ -71,8 +72,8 @@ class _Proof:
     def _loop(self, region: LoopRegion) -> None:
         if region.declared:
             return
-        for parameter, source in region.invariants:
-            self._follow(parameter, source)
+        for invariant in region.invariants:
+            self._follow(invariant.parameter, invariant.source)
         for one in region.carried:
             if one.initial is not None:
                 self._follow(one.parameter, one.initial)

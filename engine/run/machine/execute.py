@@ -14,9 +14,9 @@ from engine.ir.element_type import ElementType
 from engine.ops.bounds import check_elements
 from engine.ops.values import is_tensor
 from engine.run.machine.error_messages import in_plain_words
+from engine.run.machine.returned import all_returned, check_tensors, returned
 from engine.run.plan.folding import FoldedKernel
 from engine.run.plan.plan import Instruction, settle
-from engine.run.returned import all_returned, check_tensors, returned
 
 SMALL = 1 << 24
 """Elements of a result that need no question."""

@@ -1,79 +1,28 @@
-"""The machine: runs a plan one instruction at a time over an explicit state that can be copied, and loops through generated code."""
+"""The machine: steps a run one instruction at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from engine.errors import shorten
-from engine.ir.element_type import ElementType
-from engine.ir.model import LayerId
-from engine.ops.bounds import at_most
-from engine.run.codegen import tiering as generated
-from engine.run.machine.cycle_detection import CycleDetector
-from engine.run.machine.execute import check_held, computing, describe, execute
+from engine.run.machine import overriding, regions
+from engine.run.machine.execute import check_held, describe, execute
 from engine.run.machine.limits import Control, Limits, Paused
-from engine.run.machine.regions import UNLIMITED, empty_join, entering, iteration_bound, join, part, truth
-from engine.run.memory import keep_freed_memory
+from engine.run.machine.state import NO_BOUND, Failure, Frame, RunState
 from engine.run.plan.defaults import Defaults
 from engine.run.plan.overrides import Overrides
-from engine.run.plan.plan import Branch, CallRegion, Concatenated, IfRegion, Instruction, LastValue, LoopRegion, Plan, Program, settle
+from engine.run.plan.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Program, settle
 from engine.run.record.recording import ENDINGS, NOTHING, LoopTable, Record, Recording
 
-State = Literal["paused", "finished", "failed"]
-_NO_BOUND = 1 << 62
+__all__ = ["Failure", "Frame", "Machine"]
 
 
-@dataclass(eq=False, slots=True)
-class Frame:
-    """One graph that is being run: where it stands, and for a loop's body its iteration and what it has collected."""
-
-    program: Program
-    position: int = 0
-    """Number of the instruction that runs next; the number of instructions when the graph is done."""
-    region: LoopRegion | None = None
-    """Set when this is the body of a loop."""
-    branch: Branch | None = None
-    """Set when this is a branch."""
-    iteration: int = 0
-    bound: int = 0
-    """Iterations at most; a huge number for no limit."""
-    bound_ending: str = "trip_count"
-    collected: tuple[list[Any], ...] = ()
-    watch: CycleDetector | None = None
-    is_behind: bool = False
-    """Its last iteration is complete, and what generated code computed in it did not all come into the slots."""
-
-
-class Failure(Exception):
-    """An instruction failed; the machine stands at it."""
-
-
-@dataclass(eq=False)
-class Machine:
-    """One run of a plan."""
-
-    plan: Plan
-    values: list[Any]
-    recording: Recording
-    control: Control
-    defaults: Defaults
-    frames: list[Frame] = field(default_factory=list[Frame])
-    state: State = "paused"
-    failure: str = ""
-    last: Instruction | None = None
-    """What ran last; None after the end of a body, and after generated code."""
-    keeps: bool = True
-    """False: values of the outermost graph go as soon as nothing in it needs them any more, outputs apart."""
-    changes: Overrides | None = None
-    """What a person sets in this run; None for nothing."""
-    begun_with: Mapping[int, Any] = field(default_factory=dict[int, Any])
-    """Random states and variables at the start, by slot."""
+class Machine(RunState):
+    """A run that can be stepped."""
 
     @staticmethod
     def start(
-        plan: Plan,
+        overrides: Overrides,
         inputs: dict[int, Any],
         *,
         limits: Limits,
@@ -83,11 +32,11 @@ class Machine:
         keeps: bool = True,
     ) -> Machine:
         """A machine before its first instruction; ``inputs`` and ``variables`` are values by slot."""
-        keep_freed_memory()
+        plan = overrides.plan
         values = plan.fresh_values(entropy)
         for slot, value in {**inputs, **(variables or {})}.items():
             values[slot] = settle(value)
-        machine = Machine(plan, values, Recording(plan, record), Control(limits), Defaults(plan), keeps=keeps, changes=plan.changes)
+        machine = Machine(plan, values, Recording(plan, record), Control(limits), Defaults(plan), overrides, keeps=keeps)
         machine.begun_with = {slot: values[slot] for slot in plan.main.hidden}
         machine.frames.append(Frame(plan.main))
         machine._begin_row(plan.main)
@@ -110,7 +59,7 @@ class Machine:
     def _run(self, frame: Frame, instruction: Instruction) -> None:
         try:
             if instruction.region is None:
-                execute(instruction, self.values, anew=self.changes is not None and frame.program.index in self.changes.by_program)
+                execute(instruction, self.values, anew=frame.program.index in self.overrides.by_program)
                 if self.control.limits.memory_bytes is not None:
                     check_held(instruction, self.values, self.plan.constant_numbers, self.control.limits.memory_bytes)
                 self._go_on(frame)
@@ -120,12 +69,6 @@ class Machine:
             raise
         except Exception as error:
             raise self.failed(describe(instruction, self.values, error)) from error
-
-    def failed(self, message: str) -> Failure:
-        """The error to raise when the instruction at which the machine stands has failed."""
-        self.state = "failed"
-        self.failure = message
-        return Failure(message)
 
     def _finish_main(self) -> None:
         self.state = "finished"
@@ -137,7 +80,7 @@ class Machine:
             case LoopRegion() as region:
                 self._enter_loop(frame, region)
             case IfRegion() as region:
-                taken = truth(self.values[region.condition])
+                taken = regions.truth(self.values[region.condition])
                 self.recording.branch_log(region.table).branches.append(taken)
                 self._enter_branch(region.then if taken else region.otherwise)
             case CallRegion() as region:
@@ -145,58 +88,26 @@ class Machine:
             case None:
                 raise AssertionError(instruction.label)
 
-    def open_frame(self, program: Program, region: LoopRegion | None, branch: Branch | None) -> Frame:
-        """A frame on top of the others; what is in its slots is up to the caller."""
-        self.frames.append(Frame(program, 0, region, branch))
-        return self.frames[-1]
-
-    def unfed(self, owner: LoopRegion | Branch, layer: LayerId) -> Any:
-        """The zeros of a Parameter that nothing feeds."""
-        return self.defaults.parameter(owner.program.address, layer)
-
     def _enter_branch(self, branch: Branch) -> None:
-        values = self.values
-        for parameter, outer in branch.bindings:
-            values[parameter] = values[outer]
-        for parameter, layer in branch.unfed:
-            values[parameter] = self.defaults.parameter(branch.program.address, layer)
+        regions.bind_branch(branch, self.values, self.defaults)
         self.frames.append(Frame(branch.program, branch=branch))
         self._begin_row(branch.program)
 
     def _enter_loop(self, outer: Frame, region: LoopRegion) -> None:
-        values = self.values
-        trips = None if region.trip_count is None else values[region.trip_count]
-        bound, ending = iteration_bound(region, trips, [values[sliced.source] for sliced in region.sliced])
-        if bound != 0 and region.condition is not None and not truth(values[region.condition]):
-            bound, ending = 0, "initial_condition"
+        bound, ending = regions.first_bound(region, self.values)
         if bound == 0:
-            self._write_down(region, 0, ending)
-            for output, value in zip(region.outputs, self.zero_outputs(region), strict=True):
-                values[output.slot] = value
-            self._go_on(outer)
+            outputs = self.outputs_of_none(region)
+            self._leave_loop(outer, region, 0, ending, outputs)
             return
-        for parameter, source_slot in region.invariants:
-            values[parameter] = entering(region, parameter, values[source_slot])
-        for carried in region.carried:
-            values[carried.parameter] = (
-                self.defaults.parameter(region.program.address, carried.layer)
-                if carried.initial is None
-                else entering(region, carried.parameter, values[carried.initial])
-            )
-        for parameter, layer in region.unfed:
-            values[parameter] = self.defaults.parameter(region.program.address, layer)
-        collected: tuple[list[Any], ...] = tuple([] for output in region.outputs if isinstance(output, Concatenated))
-        frame = Frame(region.program, 0, region, None, 0, _NO_BOUND if bound == UNLIMITED else bound, ending, collected)
-        self.frames.append(frame)
-        self._begin_iteration(frame, region)
+        regions.bind_entry(region, self.values, self.defaults)
+        collected: tuple[list[Any], ...] = tuple([] for _ in regions.concatenated(region))
+        bound = NO_BOUND if bound == regions.UNLIMITED else bound
+        self.frames.append(Frame(region.program, 0, region, None, 0, bound, ending, collected))
+        self._begin_iteration(self.frames[-1], region)
         self._check_iterations()
 
     def _begin_iteration(self, frame: Frame, region: LoopRegion) -> None:
-        values = self.values
-        for sliced in region.sliced:
-            values[sliced.parameter] = part(region, sliced, values[sliced.source], frame.iteration)
-        for counter in region.counters:
-            values[counter.parameter] = counter.number(frame.iteration)
+        regions.bind_iteration(region, frame.iteration, self.values)
         self._begin_row(region.program)
 
     def _check_iterations(self) -> None:
@@ -206,8 +117,8 @@ class Machine:
 
     def _begin_row(self, program: Program) -> None:
         """What a row begins with is there: it is changed where a person wants it, and written down."""
-        if self.changes is not None:
-            self.changes.begin(self.plan, self.defaults, program, self._iterations(), self.values)
+        if self.overrides.items:
+            overriding.begin(self.overrides, self.defaults, program, self.iterations, self.values)
         rows = self.recording.rows.get(program.index)
         if rows is not None:
             for slot in rows.columns.keys() - program.producer.keys():
@@ -229,27 +140,23 @@ class Machine:
         outer = self.frames[-1]
         region = outer.program.instructions[outer.position].region
         assert isinstance(region, (IfRegion, CallRegion))
-        for slot, result in zip(region.outputs, branch.results, strict=False):
-            self.values[slot] = self.values[result]
+        regions.leave_branch(region, branch, self.values)
         self._go_on(outer)
 
     def _end_iteration(self, frame: Frame, region: LoopRegion) -> None:
-        values = self.values
         try:
-            for output, collected in zip(_concatenated(region), frame.collected, strict=True):
-                collected.append(values[output.result])
-            go = region.condition_result is None or truth(values[region.condition_result])
+            for output, collected in zip(regions.concatenated(region), frame.collected, strict=True):
+                collected.append(self.values[output.result])
+            goes_on = regions.goes_on(region, self.values)
             self.control.iterations += 1
-            if go and frame.iteration + 1 < frame.bound:
-                fired = [values[carried.result] for carried in region.carried]
-                for carried, value in zip(region.carried, fired, strict=True):
-                    values[carried.parameter] = value
+            if goes_on and frame.iteration + 1 < frame.bound:
+                regions.carry(region, self.values)
                 frame.iteration += 1
                 frame.position = 0
                 self._begin_iteration(frame, region)
                 self._check_iterations()
             else:
-                self.finish_loop(frame, frame.iteration + 1, frame.bound_ending if go else "condition")
+                self.finish_loop(frame, frame.iteration + 1, frame.bound_ending if goes_on else "condition")
         except Paused:
             raise
         except Exception as error:
@@ -257,27 +164,25 @@ class Machine:
 
     def finish_loop(self, frame: Frame, count: int, ending: str) -> None:
         """A loop has ended after ``count`` iterations: its outputs are made and its frame goes."""
-        region = frame.region
-        assert region is not None
-        values = self.values
-        joined = iter(frame.collected)
-        made = [join(output, next(joined)) if isinstance(output, Concatenated) else values[output.result] for output in region.outputs]
-        self._write_down(region, count, ending)
-        for output, value in zip(region.outputs, made, strict=True):
-            values[output.slot] = value
+        assert frame.region is not None
+        outputs = regions.outputs(frame.region, self.values, frame.collected)
         self.frames.pop()
-        self._go_on(self.frames[-1])
+        self._leave_loop(self.frames[-1], frame.region, count, ending, outputs)
 
-    def _write_down(self, region: LoopRegion, count: int, ending: str) -> None:
+    def _leave_loop(self, outer: Frame, region: LoopRegion, count: int, ending: str, outputs: list[Any]) -> None:
         table = self.recording.tables[region.table]
         assert isinstance(table, LoopTable)
         table.counts.append(count)
         table.endings.append(ENDINGS.index(ending))
+        for output, value in zip(region.outputs, outputs, strict=True):
+            self.values[output.slot] = value
+        self._go_on(outer)
 
     def _go_on(self, frame: Frame) -> None:
         """The instruction at which a frame stands is done."""
-        if self.changes is not None:
-            self.changes.put(frame.program, self._iterations(), frame.program.instructions[frame.position].outputs, self.values)
+        if self.overrides.items:
+            outputs = frame.program.instructions[frame.position].outputs
+            overriding.put(self.overrides, frame.program, self.iterations, outputs, self.values)
         if frame.program.parent is None:
             if not self.keeps:
                 for slot in frame.program.done_with[frame.position]:
@@ -286,72 +191,7 @@ class Machine:
                 self._finish_main()
         frame.position += 1
 
-    def _iterations(self) -> tuple[int, ...]:
-        """Those of the open loops, outermost first."""
-        return tuple(frame.iteration for frame in self.frames if frame.region is not None)
-
-    def next_change(self, iteration: int) -> int | None:
-        """The first iteration of the loop on top, not before the given one, in which a person sets anything."""
-        if self.changes is None:
-            return None
-        return self.changes.next_in([frame.program for frame in self.frames if frame.region], (*self._iterations()[:-1], iteration))
-
-    def last_change(self) -> int:
-        """The last such iteration of the loop on top; -1 for none."""
-        if self.changes is None:
-            return -1
-        return self.changes.last_in([frame.program for frame in self.frames if frame.region], self._iterations())
-
-    def zero_outputs(self, region: LoopRegion) -> list[Any]:
-        """The outputs of a loop whose body never ran."""
-        return [self._zero_output(region, output) for output in region.outputs]
-
-    def _zero_output(self, region: LoopRegion, output: LastValue | Concatenated) -> Any:
-        address = region.program.address
-        if isinstance(output, Concatenated):
-            element_type, shape = self.defaults.known_result(address, output.layer)
-            return empty_join(output, shape, (element_type or ElementType.F32).dtype)
-        if output.initial is not None:
-            return self.values[output.initial]
-        if output.carried_without_initial is not None:
-            layer = next(carried.layer for carried in region.carried if carried.parameter == output.carried_without_initial)
-            return self.defaults.parameter(address, layer)
-        return self.defaults.result(address, output.layer)
-
-    # -- running --------------------------------------------------------------------------------------------------
-
-    def run(self) -> None:
-        """Runs to the end. ``Paused`` and ``Failure`` leave the machine at the place, and it can go on after a pause."""
-        self.control.begin()
-        try:
-            with computing(), at_most(self.control.most_elements):
-                while self.state == "paused":
-                    self.control.check(self.recording.bytes)
-                    self.advance(unwatched=True)
-        finally:
-            self.control.end()
-
-    def run_region(self) -> None:
-        """Runs the one region that the outermost frame stands at, and stops after it. Its frame may be any graph's."""
-        outermost = self.frames[0]
-        target = outermost.position + 1
-        self.step()
-        while len(self.frames) > 1 or outermost.position < target:
-            self.advance(unwatched=True)
-
-    def advance(self, *, unwatched: bool) -> None:
-        """One step, or (``unwatched``) the rest of the loop on top through generated code."""
-        frame = self.frames[-1]
-        if unwatched and frame.region is not None and generated.may_run(frame) and self.next_change(frame.iteration) != frame.iteration:
-            generated.run(self, frame, frame.region)
-        else:
-            self.step()
-
     def reenter(self, frame: Frame, region: LoopRegion) -> None:
         """Puts a loop that generated code left between two iterations at the beginning of the next."""
         frame.position = 0
         self._begin_iteration(frame, region)
-
-
-def _concatenated(region: LoopRegion) -> list[Concatenated]:
-    return [output for output in region.outputs if isinstance(output, Concatenated)]

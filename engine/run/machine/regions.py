@@ -1,4 +1,8 @@
-"""The rules of Loop-5, TensorIterator-1 and If-8 as pure functions: counts, conditions, parts, joins; and what holds at zero iterations."""
+"""What a region means: what its graphs receive, what is carried on, when a loop ends and what it gives; said here and nowhere else.
+
+The rules of Loop-5, TensorIterator-1 and If-8. ``values`` are those of all slots of a run, which the functions read and write.
+Generated code says the same a second time (``emit_loop.py``), and drawn models hold the two together.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +11,104 @@ from typing import Any
 
 import numpy as np
 
+from engine.ir.element_type import ElementType
 from engine.ir.model import LOOP, SEQUENCE_MAP, TENSOR_ITERATOR
 from engine.ir.shape import PartialShape
 from engine.ops.bounds import check_elements
 from engine.ops.casting import cast
-from engine.run.plan.invariants import constant_of
-from engine.run.plan.plan import Concatenated, LoopRegion, Plan, Program, Sliced, settle
+from engine.run.plan.defaults import Defaults
+from engine.run.plan.plan import Branch, CallRegion, IfRegion, LoopRegion, Program, settle
+from engine.run.plan.ports import Carried, Concatenated, LastValue, Sliced
 
 UNLIMITED = -1
 
 
-def constant_bound(plan: Plan, region: LoopRegion) -> int | None:
-    """The trip count of a Loop where a constant gives it, and no slice may run out before."""
-    program = region.program
-    if region.kind != LOOP or region.sliced or region.trip_count is None or program.parent is None:
-        return None
-    trips = constant_of(plan, program.parent, region.trip_count)
-    bound, ending = (0, "") if trips is None else iteration_bound(region, trips, ())
-    return bound if ending == "trip_count" else None
+def bind_entry(region: LoopRegion, values: list[Any], defaults: Defaults) -> None:
+    """A loop is entered: its Parameters receive what they have in all iterations, and what they have in the first."""
+    bind_invariants(region, values, defaults)
+    for one in region.carried:
+        if one.initial is None:
+            values[one.parameter] = defaults.parameter(region.program.address, one.layer)
+        else:
+            values[one.parameter] = entering(region, one.parameter, values[one.initial])
+
+
+def bind_invariants(region: LoopRegion, values: list[Any], defaults: Defaults) -> None:
+    """The Parameters that have one value in all iterations."""
+    for invariant in region.invariants:
+        values[invariant.parameter] = entering(region, invariant.parameter, values[invariant.source])
+    for unfed in region.unfed:
+        values[unfed.parameter] = defaults.parameter(region.program.address, unfed.layer)
+
+
+def bind_iteration(region: LoopRegion, iteration: int, values: list[Any]) -> None:
+    """An iteration begins: what is carried is there; parts of sliced inputs and the iteration number are new."""
+    for sliced in region.sliced:
+        values[sliced.parameter] = part(region, sliced, values[sliced.source], iteration)
+    for counter in region.counters:
+        values[counter.parameter] = counter.number(iteration)
+
+
+def carry(region: LoopRegion, values: list[Any]) -> None:
+    """An iteration has ended and another follows: all back edges at once."""
+    results = [values[one.result] for one in region.carried]
+    for one, value in zip(region.carried, results, strict=True):
+        values[one.parameter] = value
+
+
+def bind_branch(branch: Branch, values: list[Any], defaults: Defaults) -> None:
+    """A branch or a function is entered."""
+    for parameter, outer in branch.bindings:
+        values[parameter] = values[outer]
+    for unfed in branch.unfed:
+        values[unfed.parameter] = defaults.parameter(branch.program.address, unfed.layer)
+
+
+def leave_branch(region: IfRegion | CallRegion, branch: Branch, values: list[Any]) -> None:
+    """A branch or a function has ended: its results are the outputs."""
+    for slot, result in zip(region.outputs, branch.results, strict=False):
+        values[slot] = values[result]
+
+
+def first_bound(region: LoopRegion, values: list[Any]) -> tuple[int, str]:
+    """How many iterations a loop that is entered may run (``UNLIMITED`` for no limit), and why it ends when it gets there."""
+    trips = None if region.trip_count is None else values[region.trip_count]
+    bound, ending = iteration_bound(region, trips, [values[sliced.source] for sliced in region.sliced])
+    if bound != 0 and region.condition is not None and not truth(values[region.condition]):
+        return 0, "initial_condition"
+    return bound, ending
+
+
+def goes_on(region: LoopRegion, values: list[Any]) -> bool:
+    """Whether the condition at the end of an iteration asks for another."""
+    return region.condition_result is None or truth(values[region.condition_result])
+
+
+def concatenated(region: LoopRegion) -> list[Concatenated]:
+    """The outputs that join a value of each iteration."""
+    return [output for output in region.outputs if isinstance(output, Concatenated)]
+
+
+def outputs(region: LoopRegion, values: list[Any], collected: Sequence[list[Any]]) -> list[Any]:
+    """What a loop gives after its last iteration; ``collected`` has what is joined, for each concatenated output."""
+    joined = iter(collected)
+    return [join(one, next(joined)) if isinstance(one, Concatenated) else values[one.result] for one in region.outputs]
+
+
+def outputs_of_none(region: LoopRegion, values: list[Any], defaults: Defaults) -> list[Any]:
+    """What a loop gives whose body never ran."""
+    return [_output_of_none(region, output, values, defaults) for output in region.outputs]
+
+
+def _output_of_none(region: LoopRegion, output: LastValue | Concatenated, values: list[Any], defaults: Defaults) -> Any:
+    address = region.program.address
+    if isinstance(output, Concatenated):
+        element_type, shape = defaults.known_result(address, output.layer)
+        return empty_join(output, shape, (element_type or ElementType.F32).dtype)
+    if output.initial is not None:
+        return values[output.initial]
+    carried = region.binding.get(output.carried_without_initial) if output.carried_without_initial is not None else None
+    return defaults.parameter(address, carried.layer) if isinstance(carried, Carried) else defaults.result(address, output.layer)
 
 
 def holds_loops(program: Program) -> bool:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from engine.run.machine.regions import entering
-from engine.run.plan.defaults import Defaults
-from engine.run.plan.plan import LoopRegion, Plan, Program
+from engine.run.plan.invariants import constant_of
+from engine.run.plan.plan import Plan, Program
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,73 +41,55 @@ class Override:
 
 @dataclass(frozen=True, eq=False)
 class Overrides:
-    """All changes of one run."""
+    """A plan, and what a person sets in one run of it."""
 
-    items: tuple[Override, ...]
+    plan: Plan
+    items: tuple[Override, ...] = ()
 
     @cached_property
     def by_program(self) -> Mapping[int, tuple[Override, ...]]:
         """Those in each graph, by program number."""
         found: defaultdict[int, list[Override]] = defaultdict(list)
-        for change in self.items:
-            found[change.program.index].append(change)
-        return {index: tuple(changes) for index, changes in found.items()}
+        for one in self.items:
+            found[one.program.index].append(one)
+        return {index: tuple(some) for index, some in found.items()}
+
+    @cached_property
+    def slots(self) -> frozenset[int]:
+        """Slots that are set somewhere: they are not the same in all rows, whatever the model says."""
+        return frozenset(one.slot for one in self.items)
+
+    @cached_property
+    def constants(self) -> tuple[tuple[Program, int], ...]:
+        """The slots of Consts in bodies that are set somewhere, with their graphs."""
+        bodies = [program for program in self.plan.programs if program.parent is not None] if self.items else []
+        return tuple((body, slot) for body in bodies for slot in sorted(self.slots & self.plan.constant_numbers & body.owned))
+
+    def constant_of(self, program: Program, slot: int) -> Any | None:
+        """The value of a slot that equals a Const in the whole run; None for any other."""
+        return constant_of(self.plan, program, slot, self.slots)
 
     def at(self, program: Program, iterations: tuple[int, ...], slot: int) -> Override | None:
-        """The change of a slot in one row."""
+        """What is set of a slot in one row."""
         mine = self.by_program.get(program.index, ())
         return next((one for one in mine if one.slot == slot and one.iterations == iterations), None)
 
-    def put(self, program: Program, iterations: tuple[int, ...], slots: Collection[int], values: list[Any]) -> None:
-        """Sets those of these slots, in one row."""
-        for change in self.by_program.get(program.index, ()):
-            if change.slot in slots and change.iterations == iterations:
-                change.put(values)
-
-    def begin(self, plan: Plan, defaults: Defaults, program: Program, iterations: tuple[int, ...], values: list[Any]) -> None:
-        """Sets what is there when a row begins: its Parameters and Consts, those that only another row changed as they were."""
-        mine = [change for change in self.by_program.get(program.index, ()) if change.slot not in program.producer]
-        for change in mine:
-            _restore(plan, defaults, program, change.slot, values)
-        self.put(program, iterations, [change.slot for change in mine], values)
-
     def next_in(self, loops: Sequence[Program], iterations: tuple[int, ...]) -> int | None:
-        """The first iteration of the innermost of these open loops, not before the given one, in which anything is changed."""
+        """The first iteration of the innermost of these open loops, not before the given one, in which anything is set."""
         return min((number for number in self._in(loops, iterations) if number >= iterations[-1]), default=None)
 
     def last_in(self, loops: Sequence[Program], iterations: tuple[int, ...]) -> int:
-        """The last iteration of the innermost of these open loops in which anything is changed; -1 for none."""
+        """The last iteration of the innermost of these open loops in which anything is set; -1 for none."""
         return max(self._in(loops, iterations), default=-1)
 
     def _in(self, loops: Sequence[Program], iterations: tuple[int, ...]) -> Iterable[int]:
         depth = len(loops)
-        for change in self.items:
-            if change.loops[depth - 1 : depth] == (loops[-1],) and change.is_within(iterations[:-1]):
-                yield change.iterations[depth - 1]
+        for one in self.items:
+            if one.loops[depth - 1 : depth] == (loops[-1],) and one.is_within(iterations[:-1]):
+                yield one.iterations[depth - 1]
 
     def inside(self, program: Program, iterations: tuple[int, ...]) -> Overrides:
         """Those in what a row runs, its own apart, as they are named from there."""
         depth = len(iterations)
         found = [one for one in self.items if one.program is not program and one.is_within(iterations) and program in one.program.around()]
-        return Overrides(tuple(replace(one, loops=one.loops[depth:], iterations=one.iterations[depth:]) for one in found))
-
-
-def _restore(plan: Plan, defaults: Defaults, program: Program, slot: int, values: list[Any]) -> None:
-    """Back to the value without changes, where nothing else gives it anew in every row."""
-    region = program.parent.instructions[program.owner].region if program.parent else None
-    if slot in plan.constant_numbers:
-        values[slot] = plan.constant[slot]
-    elif isinstance(region, LoopRegion):
-        for parameter, source in region.invariants:
-            if parameter == slot:
-                values[slot] = entering(region, slot, values[source])
-        for parameter, layer in region.unfed:
-            if parameter == slot:
-                values[slot] = defaults.parameter(program.address, layer)
-
-
-def undo_constants(plan: Plan, program: Program, values: list[Any]) -> None:
-    """The changed Consts in a graph, and in what lies in it, as the model has them."""
-    for owner, slot in plan.changed_constants:
-        if program in owner.around():
-            values[slot] = plan.constant[slot]
+        return Overrides(self.plan, tuple(replace(one, loops=one.loops[depth:], iterations=one.iterations[depth:]) for one in found))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,95 +13,16 @@ from engine.check.propagate import Propagated, propagate
 from engine.ir import aligned
 from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId, Model, Node
-from engine.ops.bounds import check_elements
 from engine.ops.catalogue import Catalogue
 from engine.ops.declare import Operation
-
-if TYPE_CHECKING:
-    from engine.run.plan.overrides import Overrides
+from engine.run.plan.ports import Binding, Carried, Concatenated, Counter, Invariant, LastValue, Sliced, Unfed
 
 _LEAST_MOVED, _MOST_MOVED = 1 << 12, 1 << 25
 ABSENT = 0
 """The slot of inputs that a node leaves out; it holds None."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Carried:
-    """A Parameter that receives the value of a Result of the iteration before."""
-
-    parameter: int
-    initial: int | None
-    """Outer slot of the first value; None: unconnected, zeros as OpenVINO does."""
-    result: int
-    layer: LayerId
-    """The body's Parameter."""
-    result_layer: LayerId
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Sliced:
-    """A Parameter that receives part i of an outer tensor along an axis."""
-
-    parameter: int
-    source: int
-    axis: int
-    start: int
-    end: int
-    stride: int
-    part_size: int
-    layer: LayerId
-    whole_parts: bool = True
-    """False for ONNX: a part is one element along the axis, and the axis is dropped. Sequences are taken apart too."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Counter:
-    """A Parameter that receives the iteration number."""
-
-    parameter: int
-    element_type: ElementType
-    shape: tuple[int, ...]
-    layer: LayerId
-
-    def number(self, iteration: int) -> np.ndarray | np.generic:
-        value: np.generic = self.element_type.dtype.type(iteration)
-        if not self.shape:
-            return value
-        check_elements(math.prod(self.shape), "the iteration number")
-        return np.full(self.shape, value)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LastValue:
-    """An output of a loop: the value of a Result in the last iteration."""
-
-    slot: int
-    result: int
-    initial: int | None
-    """Outer slot that it equals when no iteration ran; None: never computed then."""
-    carried_without_initial: int | None
-    """Parameter slot whose zeros it equals when no iteration ran (unconnected carried Parameter)."""
-    layer: LayerId
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Concatenated:
-    """An output of a loop: the values of a Result in all iterations, joined along an axis."""
-
-    slot: int
-    result: int
-    axis: int
-    reverse: bool
-    stacked: bool
-    layer: LayerId
-    part_size: int = 1
-    start: int = 0
-    end: int = -1
-    into_sequence: bool = False
-    """ONNX SequenceMap: the values become a sequence."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class LoopRegion:
     """A Loop, TensorIterator or Scan: its body and what goes in and out of it."""
 
@@ -114,13 +34,11 @@ class LoopRegion:
     """Outer slot of the initial condition; None: true."""
     condition_result: int | None
     """Body slot; None: always true."""
-    invariants: tuple[tuple[int, int], ...]
-    """(Parameter slot, outer slot) pairs."""
+    invariants: tuple[Invariant, ...]
     carried: tuple[Carried, ...]
     sliced: tuple[Sliced, ...]
     counters: tuple[Counter, ...]
-    unfed: tuple[tuple[int, LayerId], ...]
-    """Parameters that nothing feeds: zeros."""
+    unfed: tuple[Unfed, ...]
     outputs: tuple[LastValue | Concatenated, ...]
     table: int
     """Number of its table in the trace."""
@@ -133,6 +51,18 @@ class LoopRegion:
     def programs(self) -> tuple[Program, ...]:
         return (self.program,)
 
+    @cached_property
+    def binding(self) -> Mapping[int, Binding]:
+        """What each Parameter receives, by slot."""
+        every: tuple[Binding, ...] = (*self.invariants, *self.unfed, *self.carried, *self.sliced, *self.counters)
+        return {one.parameter: one for one in every}
+
+    @cached_property
+    def outer_slots(self) -> frozenset[int]:
+        """The slots of the graph around that Parameters receive values from."""
+        initial = (one.initial for one in self.carried if one.initial is not None)
+        return frozenset((*(one.source for one in self.invariants), *(one.source for one in self.sliced), *initial))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Branch:
@@ -142,7 +72,7 @@ class Branch:
     program: Program
     bindings: tuple[tuple[int, int], ...]
     """(Parameter slot, outer slot) pairs."""
-    unfed: tuple[tuple[int, LayerId], ...]
+    unfed: tuple[Unfed, ...]
     results: tuple[int, ...]
     """Body slot of each output of the If."""
 
@@ -238,6 +168,27 @@ class Program:
     hidden: tuple[int, ...] = ()
     """Slots of random states and variables that it or its bodies use."""
 
+    @cached_property
+    def region(self) -> Region | None:
+        """What runs it, in the graph around; None for the outermost graph."""
+        return None if self.parent is None else self.parent.instructions[self.owner].region
+
+    @property
+    def loop(self) -> LoopRegion | None:
+        """The loop whose body it is; None for a branch, a function and the outermost graph."""
+        return self.region if isinstance(self.region, LoopRegion) else None
+
+    @property
+    def branch(self) -> Branch | None:
+        """The branch of an If, or the called function, that it is; None for the body of a loop and the outermost graph."""
+        match self.region:
+            case IfRegion() as region:
+                return region.then if self is region.then.program else region.otherwise
+            case CallRegion() as region:
+                return region.branch
+            case _:
+                return None
+
     @property
     def branch_name(self) -> str:
         return self.address.rpartition("/")[2]
@@ -296,42 +247,11 @@ class Plan:
     """Slots of the states of random operations."""
     operations: Mapping[tuple[int, LayerId], Operation]
     """Operation of each computing node, by program number and layer."""
-    generated: dict[Any, Any] = field(default_factory=dict[Any, Any])
-    """Functions generated for its loops, by table, recording and element types."""
-    changes: Overrides | None = None
-    """What a person sets in the runs of this plan; None for nothing."""
-
-    def with_changes(self, changes: Overrides) -> Plan:
-        """The plan of runs with changes."""
-        made = replace(self, changes=changes, generated={})
-        made.constants = self.constants
-        return made
 
     @cached_property
     def propagated(self) -> Propagated:
         """What shape inference knows of the whole model."""
         return propagate(self.model, self.catalogue)
-
-    @cached_property
-    def changed(self) -> frozenset[int]:
-        """Slots that are set somewhere: they are not the same in all rows, whatever the model says."""
-        return frozenset(change.slot for change in self.changes.items) if self.changes else frozenset()
-
-    @cached_property
-    def changed_nests(self) -> frozenset[int]:
-        """The numbers of all graphs that lie with changed slots in one node of the outermost graph."""
-        places = {self._in_main(program) for program in self.programs if not self.changed.isdisjoint(program.owned)} - {None}
-        return frozenset(program.index for program in self.programs if self._in_main(program) in places)
-
-    @cached_property
-    def changed_constants(self) -> tuple[tuple[Program, int], ...]:
-        """The changed slots of Consts in bodies, with their graphs."""
-        bodies = [program for program in self.programs if program.parent is not None]
-        return tuple((body, slot) for body in bodies for slot in sorted(self.changed & self.constant_numbers & body.owned))
-
-    def _in_main(self, program: Program) -> int | None:
-        """The instruction of the outermost graph that a graph lies in."""
-        return next((one.owner for one in program.around() if one.parent is self.main), None)
 
     @cached_property
     def constants(self) -> tuple[tuple[int, Any], ...]:

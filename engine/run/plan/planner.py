@@ -27,20 +27,16 @@ from engine.run.plan.plan import (
     ABSENT,
     Branch,
     CallRegion,
-    Carried,
-    Concatenated,
-    Counter,
     IfRegion,
     Instruction,
-    LastValue,
     LoopRegion,
     Plan,
     Program,
     Region,
-    Sliced,
     bound,
 )
-from engine.run.returned import holds_sequences
+from engine.run.plan.ports import Carried, Concatenated, Counter, Invariant, LastValue, Sliced, Unfed
+from engine.run.plan.sequences import holds_sequences
 
 
 def plan_of(model: Model, catalogue: Catalogue = CATALOGUE) -> Plan:
@@ -293,7 +289,7 @@ def _source_slot(graph: Graph, slots: Mapping[tuple[LayerId, int], int], node: N
 def _branch(body: Body, program: Program, inputs: tuple[int, ...]) -> Branch:
     fed = {entry.internal: inputs[entry.external] for entry in body.inputs if entry.external != -1 and entry.internal in program.parameters}
     bindings = tuple((program.parameters[layer], slot) for layer, slot in fed.items())
-    unfed = tuple((slot, layer) for layer, slot in program.parameters.items() if layer not in fed)
+    unfed = tuple(Unfed(slot, layer) for layer, slot in program.parameters.items() if layer not in fed)
     return Branch(body.name, program, bindings, unfed, tuple(program.results[entry.internal] for entry in body.outer_outputs))
 
 
@@ -301,11 +297,11 @@ def _loop(node: Node, body: Body, program: Program, inputs: tuple[int, ...], out
     is_loop = node.type == LOOP
     # Of several back edges into one Parameter the first counts, as in OpenVINO.
     result_of = {edge.to_layer: edge.from_layer for edge in reversed(body.back_edges) if edge.to_layer in program.parameters}
-    invariants: list[tuple[int, int]] = []
+    invariants: list[Invariant] = []
     carried: dict[LayerId, Carried] = {}
     sliced: list[Sliced] = []
     counters: list[Counter] = []
-    unfed: list[tuple[int, LayerId]] = []
+    unfed: list[Unfed] = []
     entries = {entry.internal: entry for entry in body.inputs}
     for layer, slot in program.parameters.items():
         entry = entries.get(layer)
@@ -318,9 +314,9 @@ def _loop(node: Node, body: Body, program: Program, inputs: tuple[int, ...], out
         elif layer in result_of:
             carried[layer] = Carried(slot, outer, program.results[result_of[layer]], layer, result_of[layer])
         elif outer is not None:
-            invariants.append((slot, outer))
+            invariants.append(Invariant(slot, outer))
         else:
-            unfed.append((slot, layer))
+            unfed.append(Unfed(slot, layer))
     condition = next((entry.internal for entry in body.outputs if entry.purpose == "execution_condition"), None)
     return LoopRegion(
         kind=node.type,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.run.plan.invariants import expression
+from engine.run.plan.expressions import expression
 from engine.run.plan.plan import IfRegion, Instruction, Program
 
 _CHEAP_BYTES = 1 << 14

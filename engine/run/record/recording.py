@@ -144,7 +144,7 @@ def recorded_slots(program: Program, record: Record) -> tuple[int, ...]:
     if program.parent is None:
         return ()
     slots: list[int] = []
-    region = program.parent.instructions[program.owner].region
+    region = program.region
     if isinstance(region, LoopRegion) and (record.state or record.everything):
         slots += [carried.parameter for carried in region.carried]
     if record.state or record.everything:

@@ -10,7 +10,8 @@ import openvino as ov
 import pytest
 
 import engine
-from engine.errors import InvalidModel, RunStopped
+from engine.check.diagnostic import InvalidModel
+from engine.debug.result import RunStopped
 from tests.engine.check.documents import BASES, WEIGHTS
 
 _LAST = '<output external_port_id="4" internal_layer_id="8"/>'

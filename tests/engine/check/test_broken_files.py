@@ -8,9 +8,9 @@ import re
 import pytest
 
 from engine.check.check import check, checked
-from engine.check.diagnostic import Report
+from engine.check.diagnostic import InvalidModel, Report
 from engine.check.text import data, render
-from engine.errors import InvalidModel, ReadError
+from engine.errors import ReadError
 from engine.ir.model import Model
 from engine.ops.catalogue import CATALOGUE
 from engine.read import read_model

@@ -9,10 +9,10 @@ import pytest
 from onnx import parser
 
 from engine.check.check import check, checked
+from engine.check.diagnostic import InvalidModel
 from engine.check.rule import HEADINGS, Rule
 from engine.check.rules import BY_CODE, GROUPS, RULES
 from engine.check.text import documented, explanation, render
-from engine.errors import InvalidModel
 from engine.ops.catalogue import CATALOGUE
 from engine.read import read_model
 from tests.engine.check.documents import BASES, WEIGHTS

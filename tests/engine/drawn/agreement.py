@@ -12,7 +12,8 @@ import pytest
 
 import engine
 from engine.debug.cursor import Cursor
-from engine.errors import EngineError, RunStopped
+from engine.debug.result import RunStopped
+from engine.errors import EngineError
 from engine.explain.columns import Columns, Recorded
 from engine.explain.history import history
 from engine.explain.tape import branch_tape

@@ -10,7 +10,7 @@ import pytest
 from onnx import helper
 
 import engine
-from engine.errors import RunStopped
+from engine.debug.result import RunStopped
 
 _BYTES = np.array([1, 2], np.uint8)
 

@@ -15,7 +15,7 @@ from onnx import TensorProto, ValueInfoProto, helper
 import engine
 from engine.check.check import check
 from engine.check.diagnostic import Report
-from engine.errors import RunStopped
+from engine.debug.result import RunStopped
 from engine.ops.catalogue import CATALOGUE
 
 F = np.arange(24, dtype=np.float32).reshape(2, 3, 4)

@@ -13,7 +13,8 @@ from onnx import TensorProto, helper, numpy_helper, parser
 
 import engine
 from engine.check.check import check
-from engine.errors import InvalidModel, ValueUnavailable
+from engine.check.diagnostic import InvalidModel
+from engine.errors import ValueUnavailable
 from engine.explain.export import computed
 from engine.explain.origin import genealogy
 from engine.explain.pattern import pattern

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import engine
-from engine.errors import RunStopped
+from engine.debug.result import RunStopped
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, loop
 
 LIMITS = engine.Limits(memory_bytes=2**27, seconds=20)

@@ -1,10 +1,9 @@
-"""What a run frees, the next one writes into; and what nobody holds any more is freed at once."""
+"""What nobody holds any more is freed at once."""
 
 from __future__ import annotations
 
 import contextlib
 import gc
-import resource
 import weakref
 from collections.abc import Iterator
 
@@ -75,17 +74,3 @@ def test_a_session_goes_with_its_last_reference():
         there = [weakref.ref(session), weakref.ref(session._plan)]
         del session
         assert [one() for one in there] == [None, None]
-
-
-def test_a_run_that_repeats_another_asks_for_no_fresh_memory():
-    model, inputs = adding(1), [np.zeros(LENGTH, np.float32)]
-
-    def fresh_pages() -> int:
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        debugger = engine.Debugger(model, inputs, record=engine.Record(everything=True))
-        debugger.run()
-        assert debugger.machine.recording.bytes > 40 * 2**20
-        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-    fresh_pages()
-    assert fresh_pages() < 1000, "40 MB are 10,000 pages"

@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import engine
+from engine.debug.result import RunStopped
 from engine.debug.session import start
-from engine.errors import RunStopped
+from engine.run import drive
 from engine.run.machine.limits import Limits
+from engine.run.plan.overrides import Overrides
 from engine.run.plan.planner import plan_of
 from engine.run.record.recording import NOTHING
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
@@ -104,8 +106,8 @@ def test_outputs_are_those_of_a_run_that_keeps_everything(draft, seed):
 @given(draft=graphs())
 def test_only_inputs_constants_and_outputs_are_left(draft):
     plan = plan_of(draft.model())
-    machine = start(plan, [np.ones((SIDE, SIDE), np.float32)] * 2, Limits(), NOTHING, 0, keeps=False)
-    machine.run()
+    machine = start(Overrides(plan), [np.ones((SIDE, SIDE), np.float32)] * 2, Limits(), NOTHING, 0, keeps=False)
+    drive.run(machine)
     left = {slot for slot in plan.main.producer if machine.values[slot] is not None}
     assert left == plan.main.producer.keys() & set(plan.main.results.values())
 

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from engine.ir.model import Model
-from engine.ir.walk import graphs
-from engine.ops.catalogue import Catalogue
 from engine.ops.values import NO_VALUE, is_tensor
-
-if TYPE_CHECKING:
-    from engine.run.plan.plan import Instruction
+from engine.run.plan.plan import Instruction
 
 
 def returned(instruction: Instruction, value: Any) -> Any:
@@ -33,17 +28,6 @@ def all_returned(instruction: Instruction, made: Any) -> list[Any]:
         found = f"a tuple of {len(made)}" if isinstance(made, tuple) else _described(made)
         raise ValueError(f"its kernel returned {found}, expected a tuple of {count}")
     return [returned(instruction, one) for one in made[:count]]
-
-
-def holds_sequences(model: Model, catalogue: Catalogue) -> bool:
-    """Whether anything in a model makes or takes other values than tensors. What makes them is prepared; Identity hands them on."""
-    for node in (node for place in graphs(model) for node in place.graph.nodes) if model.dialect == "onnx" else ():
-        operation = catalogue.find(node.type, node.opset)
-        if any(port.form != "tensor" for port in node.outputs):
-            return True
-        if operation is not None and not operation.only_tensors and operation.prepare is not None:
-            return True
-    return False
 
 
 def _is_held(value: Any) -> bool:

@@ -1,0 +1,43 @@
+"""Drives a run: decides, loop by loop, between stepping and generated code."""
+
+from __future__ import annotations
+
+from engine.ops.bounds import at_most
+from engine.run.codegen import tiering
+from engine.run.machine.execute import computing
+from engine.run.machine.machine import Machine
+
+
+def run(machine: Machine) -> None:
+    """Runs to the end. ``Paused`` and ``Failure`` leave the machine at the place, and it can go on after a pause."""
+    machine.control.begin()
+    try:
+        with computing(), at_most(machine.control.most_elements):
+            while machine.state == "paused":
+                machine.control.check(machine.recording.bytes)
+                advance(machine, generated=True)
+    finally:
+        machine.control.end()
+
+
+def run_region(machine: Machine) -> None:
+    """Runs the one region that the outermost frame stands at, and stops after it. Its frame may be any graph's."""
+    outermost = machine.frames[0]
+    target = outermost.position + 1
+    machine.step()
+    while len(machine.frames) > 1 or outermost.position < target:
+        advance(machine, generated=True)
+
+
+def advance(machine: Machine, *, generated: bool) -> None:
+    """One step, or (``generated``) the rest of the loop on top through generated code where that is worth while."""
+    frame = machine.frames[-1]
+    if (
+        generated
+        and frame.region is not None
+        and tiering.is_worth_generating(frame)
+        and machine.next_override(frame.iteration) != frame.iteration
+    ):
+        tiering.run(machine, frame, frame.region)
+    else:
+        machine.step()

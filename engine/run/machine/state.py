@@ -1,0 +1,107 @@
+"""The explicit state of a run: its open graphs, its slots, what it has written down, and how far it may go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from engine.ir.model import LayerId
+from engine.run.machine import regions
+from engine.run.machine.cycle_detection import CycleDetector
+from engine.run.machine.limits import Control
+from engine.run.plan.defaults import Defaults
+from engine.run.plan.overrides import Overrides
+from engine.run.plan.plan import Branch, Instruction, LoopRegion, Plan, Program
+from engine.run.record.recording import Recording
+
+Status = Literal["paused", "finished", "failed"]
+NO_BOUND = 1 << 62
+"""Iterations that a loop without a limit may have."""
+
+
+@dataclass(eq=False, slots=True)
+class Frame:
+    """One graph that is being run: where it stands, and for a loop's body its iteration and what it has collected."""
+
+    program: Program
+    position: int = 0
+    """Number of the instruction that runs next; the number of instructions when the graph is done."""
+    region: LoopRegion | None = None
+    """Set when this is the body of a loop."""
+    branch: Branch | None = None
+    """Set when this is a branch."""
+    iteration: int = 0
+    bound: int = 0
+    """Iterations at most; ``NO_BOUND`` for no limit."""
+    bound_ending: str = "trip_count"
+    collected: tuple[list[Any], ...] = ()
+    cycles: CycleDetector | None = None
+    is_behind: bool = False
+    """Its last iteration is complete, and what generated code computed in it did not all come into the slots."""
+
+
+class Failure(Exception):
+    """An instruction failed; the run stands at it."""
+
+
+@dataclass(eq=False)
+class RunState:
+    """One run of a plan, as stepping and generated code leave it."""
+
+    plan: Plan
+    values: list[Any]
+    """By slot."""
+    recording: Recording
+    control: Control
+    defaults: Defaults
+    overrides: Overrides
+    """What a person sets in this run."""
+    frames: list[Frame] = field(default_factory=list[Frame])
+    """Open graphs, outermost first."""
+    state: Status = "paused"
+    failure: str = ""
+    last: Instruction | None = None
+    """What ran last; None after the end of a body, and after generated code."""
+    keeps: bool = True
+    """False: values of the outermost graph go as soon as nothing in it needs them any more, outputs apart."""
+    begun_with: Mapping[int, Any] = field(default_factory=dict[int, Any])
+    """Random states and variables at the start, by slot."""
+
+    @property
+    def iterations(self) -> tuple[int, ...]:
+        """Those of the open loops, outermost first."""
+        return tuple(frame.iteration for frame in self.frames if frame.region is not None)
+
+    def failed(self, message: str) -> Failure:
+        """The error to raise when the instruction at which the run stands has failed."""
+        self.state = "failed"
+        self.failure = message
+        return Failure(message)
+
+    def open_frame(self, program: Program, region: LoopRegion | None, branch: Branch | None) -> Frame:
+        """A frame on top of the others; what is in its slots is up to the caller."""
+        self.frames.append(Frame(program, 0, region, branch))
+        return self.frames[-1]
+
+    def unfed(self, owner: LoopRegion | Branch, layer: LayerId) -> Any:
+        """The value of a Parameter that nothing feeds."""
+        return self.defaults.parameter(owner.program.address, layer)
+
+    def outputs_of_none(self, region: LoopRegion) -> list[Any]:
+        """The outputs of a loop whose body never ran."""
+        return regions.outputs_of_none(region, self.values, self.defaults)
+
+    def next_override(self, iteration: int) -> int | None:
+        """The first iteration of the loop on top, not before the given one, in which a person sets anything."""
+        if not self.overrides.items:
+            return None
+        return self.overrides.next_in(self._bodies, (*self.iterations[:-1], iteration))
+
+    def last_override(self) -> int:
+        """The last such iteration of the loop on top; -1 for none."""
+        return self.overrides.last_in(self._bodies, self.iterations) if self.overrides.items else -1
+
+    @property
+    def _bodies(self) -> list[Program]:
+        return [frame.program for frame in self.frames if frame.region is not None]

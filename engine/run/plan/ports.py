@@ -1,0 +1,109 @@
+"""The ports of a loop's body, in slots: what each of its Parameters receives, and what the loop gives of its Results."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.ir.element_type import ElementType
+from engine.ir.model import LayerId
+from engine.ops.bounds import check_elements
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Carried:
+    """A Parameter that receives the value of a Result of the iteration before."""
+
+    parameter: int
+    initial: int | None
+    """Outer slot of the first value; None: unconnected, zeros as OpenVINO does."""
+    result: int
+    layer: LayerId
+    """The body's Parameter."""
+    result_layer: LayerId
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sliced:
+    """A Parameter that receives part i of an outer tensor along an axis."""
+
+    parameter: int
+    source: int
+    axis: int
+    start: int
+    end: int
+    stride: int
+    part_size: int
+    layer: LayerId
+    whole_parts: bool = True
+    """False for ONNX: a part is one element along the axis, and the axis is dropped. Sequences are taken apart too."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counter:
+    """A Parameter that receives the iteration number."""
+
+    parameter: int
+    element_type: ElementType
+    shape: tuple[int, ...]
+    layer: LayerId
+
+    def number(self, iteration: int) -> np.ndarray | np.generic:
+        value: np.generic = self.element_type.dtype.type(iteration)
+        if not self.shape:
+            return value
+        check_elements(math.prod(self.shape), "the iteration number")
+        return np.full(self.shape, value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Invariant:
+    """A Parameter that has one outer value in all iterations."""
+
+    parameter: int
+    source: int
+    """Outer slot."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unfed:
+    """A Parameter that nothing feeds: zeros."""
+
+    parameter: int
+    layer: LayerId
+
+
+Binding = Carried | Sliced | Counter | Invariant | Unfed
+"""What a Parameter of a loop's body receives."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LastValue:
+    """An output of a loop: the value of a Result in the last iteration."""
+
+    slot: int
+    result: int
+    initial: int | None
+    """Outer slot that it equals when no iteration ran; None: never computed then."""
+    carried_without_initial: int | None
+    """Parameter slot whose zeros it equals when no iteration ran (unconnected carried Parameter)."""
+    layer: LayerId
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Concatenated:
+    """An output of a loop: the values of a Result in all iterations, joined along an axis."""
+
+    slot: int
+    result: int
+    axis: int
+    reverse: bool
+    stacked: bool
+    layer: LayerId
+    part_size: int = 1
+    start: int = 0
+    end: int = -1
+    into_sequence: bool = False
+    """ONNX SequenceMap: the values become a sequence."""
