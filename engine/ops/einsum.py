@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from engine.ir.shape import Dimension, PartialShape, static
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Known
 from engine.ops.infer import broadcast_shapes, common_type
-from engine.ops.precision import computable, rounded
+from engine.ops.precision import computable, multiplicable, rounded
 
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase
 _MOST_CHARACTERS = 1000
@@ -20,13 +21,13 @@ _MOST_CHARACTERS = 1000
 
 def einsum(*operands: Array, equation: str) -> Array:
     """Sum of products over labelled axes, such as ``bij,bjk->bik``. Spec: matrix/einsum-7."""
-    labels, result = subscripts(equation, [operand.ndim for operand in operands])
+    labels, result = _read(equation, tuple([operand.ndim for operand in operands]))
     dtype = operands[0].dtype
     sizes = _sizes(labels, operands)
     check_elements(_count(result, sizes), "the result of Einsum")
     arrays = [_diagonal(computable(operand), one) for operand, one in zip(operands, labels, strict=True)]
     waiting = [(array, "".join(dict.fromkeys(one))) for array, one in zip(arrays, labels, strict=True)]
-    for pair in _order(waiting, result):
+    for pair in _order(tuple([one for _, one in waiting]), tuple([array.shape for array, _ in waiting]), result):
         chosen = [waiting[index] for index in pair]
         waiting = [item for index, item in enumerate(waiting) if index not in pair]
         needed = set(result).union(*(one for _, one in waiting))
@@ -35,6 +36,13 @@ def einsum(*operands: Array, equation: str) -> Array:
     total = _sum_away(array, one, set(result))
     kept = [label for label in one if label in result]
     return rounded(np.asarray(total).transpose([kept.index(label) for label in result]), dtype)
+
+
+@lru_cache(maxsize=256)
+def _read(equation: str, ranks: tuple[int, ...]) -> tuple[tuple[str, ...], str]:
+    """``subscripts``, which a model asks for again and again."""
+    labels, result = subscripts(equation, ranks)
+    return tuple(labels), result
 
 
 def subscripts(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
@@ -98,22 +106,25 @@ def _diagonal(array: Array, labels: str) -> Array:
             second = labels.index(label, first + 1)
             if array.shape[first] != array.shape[second]:
                 raise ValueError(f"label {label!r} stands for lengths {array.shape[first]} and {array.shape[second]} of one input")
-            array = np.moveaxis(array.diagonal(axis1=first, axis2=second), -1, first)
+            array = array.diagonal(axis1=first, axis2=second)
+            if first < array.ndim - 1:
+                array = np.moveaxis(array, -1, first)
             labels = labels[:second] + labels[second + 1 :]
     return array
 
 
-def _order(operands: Sequence[tuple[Array, str]], result: str) -> list[tuple[int, int]]:
-    """Which pairs to contract, one after the other: the cheapest first where there is a choice."""
-    if len(operands) < 3:
-        return [(0, 1)] if len(operands) == 2 else []
-    equation = ",".join(labels for _, labels in operands) + "->" + result
-    path = np.einsum_path(equation, *(array for array, _ in operands), optimize="greedy")[0][1:]
+@lru_cache(maxsize=256)
+def _order(labels: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], result: str) -> Sequence[tuple[int, int]]:
+    """Which pairs to contract, one after the other: the cheapest first where there is a choice, which takes longer than small products."""
+    if len(labels) < 3:
+        return [(0, 1)] if len(labels) == 2 else []
+    equation = ",".join(labels) + "->" + result
+    path = np.einsum_path(equation, *(np.broadcast_to(np.float32(0), shape) for shape in shapes), optimize="greedy")[0][1:]
     pairs: list[tuple[int, int]] = []
     for step in path:
         pairs.append((step[0], step[1]))
         # A step of more than two operands is their pairs in turn: each result goes to the end of the list.
-        pairs.extend((0, len(operands) - len(pairs) - 1) for _ in step[2:])
+        pairs.extend((0, len(labels) - len(pairs) - 1) for _ in step[2:])
     return pairs
 
 
@@ -142,7 +153,9 @@ def _contract(first: tuple[Array, str], second: tuple[Array, str], needed: set[s
     right = b.transpose([in_b.index(label) for label in [*batch, *inner, *columns]])
     left = left.reshape(*left.shape[: len(batch)], _length(rows, lengths), _length(inner, lengths))
     right = right.reshape(*right.shape[: len(batch)], _length(inner, lengths), _length(columns, lengths))
-    product = left * right if not inner and (left.size == 0 or left.shape[-1] == 1) else np.matmul(left, right)
+    dtype = left.dtype
+    left, right = multiplicable(left, right, _length(inner, lengths))
+    product = rounded(left * right if not inner and (left.size == 0 or left.shape[-1] == 1) else np.matmul(left, right), dtype)
     kept = [*batch, *rows, *columns]
     return product.reshape([lengths[label] for label in kept]), "".join(kept)
 

@@ -16,7 +16,7 @@ from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.einsum import einsum, infer_einsum
 from engine.ops.elements import COMPUTED
 from engine.ops.infer import broadcast_shapes, common_type
-from engine.ops.precision import computable, rounded
+from engine.ops.precision import computable, multiplicable, rounded
 
 _SMALL_PRODUCT = 1_000_000
 """Up to this many multiplications BLAS takes a path that does not first copy its operands: for few rows that copy is most of the work."""
@@ -42,7 +42,8 @@ def matmul(first: Array, second: Array, /, *, transpose_a: bool, transpose_b: bo
         _check_size(first.shape, second.shape, transpose_a, transpose_b)
     dtype = first.dtype
     if dtype.char not in "fd":
-        return rounded(_product(computable(first), computable(second), transpose_a, transpose_b), dtype)
+        left, right = multiplicable(computable(first), computable(second), inner)
+        return rounded(_product(left, right, transpose_a, transpose_b), dtype)
     return _product(first, second, transpose_a, transpose_b)
 
 

@@ -26,6 +26,21 @@ def computable(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float32)
 
 
+def multiplicable(first: np.ndarray, second: np.ndarray, terms: int) -> tuple[np.ndarray, np.ndarray]:
+    """Both factors of a matrix product of so many terms; integers as f64, for BLAS, where every sum of their products is exact in it."""
+    if first.dtype.kind in "iu" and first.size * second.size > _WORTH_BLAS and terms * _greatest(first) * _greatest(second) <= _EXACT:
+        return first.astype(np.float64), second.astype(np.float64)
+    return first, second
+
+
+def _greatest(integers: np.ndarray) -> int:
+    return max(int(integers.max(initial=0)), -int(integers.min(initial=0)))
+
+
+_EXACT = 2**53
+_WORTH_BLAS = 1 << 12
+
+
 def rounded(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """The computed numbers in the operation's own type; integers wrap around as integer arithmetic does."""
     if array.dtype == dtype:

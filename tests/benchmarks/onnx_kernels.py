@@ -156,6 +156,8 @@ def layers() -> list[Layer]:
             {"q_num_heads": 12, "kv_num_heads": 4},
             outputs=3,
         ),
+        Layer("Einsum of integers 256", "Einsum", 12, [_places((256, 256), 9), _places((256, 256), 9)], {"equation": "ij,jk->ik"}),
+        Layer("MatMul of integers 256", "MatMul", 13, [_places((256, 256), 9), _places((256, 256), 9)]),
         *(
             Layer(f"Einsum {equation}", "Einsum", 12, [numbers(*shape) for shape in shapes], {"equation": equation})
             for equation, shapes in EQUATIONS
@@ -170,6 +172,9 @@ def layers() -> list[Layer]:
                 (2, (128, 8), -1),
                 (4, (16, 128, 64), -1),
                 (5, (64, 32, 32), 0),
+                (1, (1000, 32), -1),
+                (2, (32, 100), -1),
+                (5, (1, 100), -1),
             )
         ),
     ]

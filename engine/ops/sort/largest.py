@@ -22,8 +22,8 @@ _GROUPS, _LEAST_DEPTH = 64, 4
 """At least so many groups, of at least so many elements."""
 _WORTH_NUMBERS, _PAIRS = 1 << 11, 8
 """From so many elements on, with more than so many along the axis, they are sorted together with their positions, as numbers."""
-_FEWER, _SHORT = 4, 255
-"""An axis up to so long is sorted whole as well when more than so few are asked for and elements and positions are one number."""
+_SMALL, _SHORT = 512, 255
+"""So few elements, and an axis up to so long where elements and positions are one number, are sorted whole as well."""
 _BLOCK = 1 << 15
 """So many of these numbers stay in a processor's cache."""
 _FEW_ROUNDS = 5
@@ -75,9 +75,21 @@ def comparable(data: Array) -> np.ndarray:
 
 def _places(keys: np.ndarray, along: int, count: int, largest: bool) -> np.ndarray:
     """Positions along an axis of the best ``count`` elements, the best first."""
+    place = _place(keys, along, largest) if count == 1 else None
+    if place is not None:
+        return place
     if along == keys.ndim - 1:
         return _best(keys, count, largest)
     return np.moveaxis(_best(np.moveaxis(keys, along, -1).copy(order="C"), count, largest), -1, along)
+
+
+def _place(keys: np.ndarray, along: int, largest: bool) -> np.ndarray | None:
+    """Positions of the best elements alone; None where the least is asked for among NaN, which numpy takes for less than all."""
+    if largest:
+        return np.asarray(keys.argmax(along, keepdims=True))
+    places = keys.argmin(along, keepdims=True)
+    unknown = keys.dtype.kind == "f" and np.isnan(np.take_along_axis(keys, places, along)).any()
+    return None if unknown else np.asarray(places)
 
 
 def _taken(data: Array, places: np.ndarray, along: int) -> np.ndarray:
@@ -141,7 +153,7 @@ def _worst(dtype: np.dtype, largest: bool) -> float | int:
 def _best(keys: np.ndarray, count: int, largest: bool) -> np.ndarray:
     """Positions along the last axis of the best ``count`` elements, the best first."""
     length = keys.shape[-1]
-    whole = length <= _FEW or (length <= _SHORT and count > _FEWER and _are_numbers(keys))
+    whole = length <= _FEW or keys.size <= _SMALL or (length <= _SHORT and _are_numbers(keys))
     if count > 0 and not whole and 4 * count <= length:
         threshold = _threshold(keys, count, largest)
         wanted = count * (keys.size // length)

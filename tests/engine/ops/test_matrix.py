@@ -203,3 +203,29 @@ class TestGroupedMatMul:
             ours("GroupedMatMul", 17, [numbers(3, 4, 6), numbers(3, 6, 8), np.array([1, 2, 3])])
         with pytest.raises(ValueError, match="offsets"):
             ours("GroupedMatMul", 17, [numbers(4, 6), numbers(3, 6, 8)])
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64, np.uint32, np.uint64])
+@pytest.mark.parametrize("most", [9, 2**20, 2**26, 2**31 - 1], ids=str)
+@pytest.mark.parametrize("called", ["MatMul", "Einsum"])
+def test_products_of_integers_are_exact(kind: type, most: int, called: str) -> None:
+    """Whether f64 can hold their sums (up to 2^53) or not; beyond their own type they wrap around."""
+    random = np.random.default_rng(5)
+    least = 0 if np.dtype(kind).kind == "u" else -most
+    one, other = (random.integers(least, most, shape, endpoint=True).astype(kind) for shape in ((2, 9, 40), (2, 40, 7)))
+    attributes = {"transpose_a": "false", "transpose_b": "false"} if called == "MatMul" else {"equation": "bij,bjk->bik"}
+    (found,) = ours(called, 1 if called == "MatMul" else 7, [one, other], attributes)
+    bits = 8 * found.itemsize
+    expected = [int(number) % 2**bits for number in (one.astype(object) @ other.astype(object)).reshape(-1)]
+    assert found.dtype == kind
+    assert [int(number) % 2**bits for number in found.reshape(-1)] == expected
+
+
+def test_the_last_exact_sum_and_the_next() -> None:
+    """2^53 and 2^53 + 1, of which f64 cannot hold the second."""
+    odd = np.array([[1, *[0] * 70]], np.int64)
+    great = np.full((71, 71), 1, np.int64)
+    great[0] = 2**53
+    for first, second in ((odd, great), (odd + np.eye(1, 71, 1, dtype=np.int64), great)):
+        (found,) = ours("MatMul", 1, [first, second], {"transpose_a": "false", "transpose_b": "false"})
+        np.testing.assert_array_equal(found, [[2**53 + int(first[0, 1])] * 71])
