@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import ParamSpec
 
@@ -21,6 +21,8 @@ from app.runs import start
 from app.session import PATIENCE, Message, Session, current, widget
 from app.sharing import NO_ROOM, with_room
 from app.uploaded import has_model
+from engine.check.check import own_runtimes
+from engine.check.diagnostic import Runtime
 from engine.errors import AddressError, EngineError, shorten
 from engine.ir.address import ROOT, Address
 from engine.ir.walk import graphs
@@ -102,6 +104,7 @@ def show_model(opened: Opened, input_set: str = "") -> None:
     session.opened, session.debugger, session.running = opened, None, None
     session.selected, session.root, session.message = "", ROOT, None
     session.folding, session.boxes = default_folding(opened.model), VISIBLE_NODES
+    session.checked_for = own_runtimes(opened.model)
     session.input_set = input_set if input_set in opened.sets else next(iter(opened.sets), "")
     session.inputs = opened.sets.get(session.input_set, {})
     start(session)
@@ -261,6 +264,11 @@ def on_canvas(event: CanvasEvent) -> None:
                 go_up()
         case "too_dense":
             fold_more()
+
+
+def check_for(titles: Iterable[str]) -> None:
+    """Problems tells what is only about these runtimes, too."""
+    current().checked_for = frozenset(one for one in Runtime if one.title in titles)
 
 
 def go_up() -> None:

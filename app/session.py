@@ -18,6 +18,7 @@ from app.learning import Learning
 from app.opened import Opened
 from app.running import Onward, Running
 from app.uploaded import Uploads
+from engine.check.diagnostic import EVERYBODY, Runtime
 from engine.ir.address import ROOT
 from engine.peers import Report
 from engine.view.folding import VISIBLE_NODES, Folding
@@ -67,6 +68,8 @@ class Session:
     arrived: bool = False
     """The page's address has been looked at."""
     opened: Opened | None = None
+    checked_for: frozenset[Runtime] = EVERYBODY
+    """The runtimes of which Problems tells what is only about them."""
     input_set: str = ""
     """Name of the set that is in use; empty when its values were edited."""
     inputs: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])

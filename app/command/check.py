@@ -8,16 +8,18 @@ from collections.abc import Sequence
 
 import engine
 from engine.check import text
-from engine.check.check import check
+from engine.check.check import check, own_runtimes
+from engine.check.diagnostic import Report, Runtime
+from engine.check.rule import Rule
 from engine.check.rules import BY_CODE
 from engine.errors import EngineError, shorten
 from engine.ops.catalogue import CATALOGUE
 
-FINE, BAD = 0, 2
+FINE, SUSPICIOUS, BAD = 0, 1, 2
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit code: 0 the model can be run, 2 it cannot."""
+    """The exit code: 0 the model can be run, 2 it cannot; 1 when ``--strict`` is given and there are warnings. Notes never count."""
     options = _options(words)
     if options.explain is not None:
         print(_explained(options.explain.upper()))
@@ -29,25 +31,40 @@ def main(words: Sequence[str]) -> int:
             raise
         print(json.dumps({"runnable": False, "message": str(error)}))
         return BAD
-    report = check(model, CATALOGUE)
-    print(json.dumps(text.data(report)) if options.json else text.render(report))
-    return FINE if report.ok else BAD
+    runtimes = frozenset(map(Runtime, options.runtimes)) or own_runtimes(model)
+    report = check(model, CATALOGUE).about(runtimes)
+    if options.json:
+        print(json.dumps({**text.data(report), "for": sorted(runtime.value for runtime in runtimes)}))
+    else:
+        print(text.render_each(report) if options.each else text.render(report))
+    return _exit_code(report, strict=options.strict)
+
+
+def _exit_code(report: Report, *, strict: bool) -> int:
+    if not report.ok:
+        return BAD
+    return SUSPICIOUS if strict and report.warnings else FINE
 
 
 def _explained(code: str) -> str:
     """One rule with its reasons; of no code, a line for each rule."""
     if not code:
-        return "\n".join(f"{rule.code}  {rule.severity.value:7}  {text.documented(rule)[0]}" for rule in BY_CODE.values())
+        return "\n".join(f"{rule.code}  {rule.severity.value:7}  {text.documented(rule)[0]}{_meant_for(rule)}" for rule in BY_CODE.values())
     if code not in BY_CODE:
         raise EngineError(f"there is no rule {shorten(code)!r}: `loopscope check --explain` lists those that there are")
     return text.explanation(BY_CODE[code])
+
+
+def _meant_for(rule: Rule) -> str:
+    return f" ({' and '.join(sorted(runtime.title for runtime in rule.runtimes))})" if rule.runtimes else ""
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="loopscope check",
         description="Say what is wrong with a model, and what is odd about it.",
-        epilog="The exit code is 0 when the model can be run, 2 when it cannot.",
+        epilog="An error keeps a model from running, a warning is worth stopping for, a note does no harm. "
+        "The exit code is 0 when the model can be run, 2 when it cannot, and 1 when it can, but --strict is given and there are warnings.",
         allow_abbrev=False,
     )
     what = parser.add_mutually_exclusive_group(required=True)
@@ -59,5 +76,16 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         const="",
         help="say what a rule looks for and why, such as LS404; list all rules without CODE",
     )
+    parser.add_argument(
+        "--for",
+        dest="runtimes",
+        action="append",
+        choices=[runtime.value for runtime in Runtime],
+        default=[],
+        help="say what concerns somebody who runs the model there; may be given twice "
+        "(otherwise: OpenVINO for IR, ONNX Runtime for ONNX, neither for models of other formats)",
+    )
+    parser.add_argument("--each", action="store_true", help="tell every place of a rule by itself, not only the first")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 when there are warnings")
     parser.add_argument("--json", action="store_true", help="print the diagnostics as JSON")
     return parser.parse_args(words)

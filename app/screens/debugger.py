@@ -25,7 +25,8 @@ def _moment(session: Session) -> None:
 def _panel(session: Session) -> None:
     if session.opened is None:
         return
-    found = len(session.opened.report.errors) + len(session.opened.report.warnings)
+    report = session.opened.report.about(session.checked_for)
+    found = len(report.errors) + len(report.warnings)
     titles = {"Problems": f"Problems {found}" if found else "Problems"}
     offered = [name for name in PANEL.options if name != "Lesson" or session.opened.sample]
     to_look_at = session.opened.report.ok and session.opened.model.graph.nodes
@@ -49,6 +50,6 @@ def _panel(session: Session) -> None:
         case "Lesson":
             lesson.show(session)
         case "Problems":
-            problems.show(session.opened)
+            problems.show(session, session.opened)
         case _:
             inspector.show(session)

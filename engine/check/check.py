@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.check.diagnostic import InvalidModel, Report
+from engine.check.diagnostic import EVERYBODY, InvalidModel, Report, Runtime
+from engine.check.rule import ONNXRUNTIME, OPENVINO
 from engine.check.rules import RULES
 from engine.check.subject import Subject
 from engine.ir.model import Model
@@ -20,9 +21,16 @@ class CheckedModel:
 
 
 def check(model: Model, catalogue: Catalogue) -> Report:
-    """Everything that all rules find in a model; never raises for what a model says."""
+    """Everything that all rules find in a model, whatever runtime it is about; never raises for what a model says."""
     subject = Subject(model, catalogue_for(model.dialect, catalogue))
     return Report.of(diagnostic for rule in RULES for diagnostic in rule.apply(subject))
+
+
+def own_runtimes(model: Model) -> frozenset[Runtime]:
+    """The runtimes that a model is made for: OpenVINO for IR, ONNX Runtime for ONNX; none that rules know for what was converted."""
+    if model.dialect == "onnx":
+        return ONNXRUNTIME
+    return EVERYBODY if model.converted_from else OPENVINO
 
 
 def checked(model: Model, catalogue: Catalogue) -> CheckedModel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -19,14 +19,30 @@ class Severity(Enum):
     ERROR = "error"
     """The model has no meaning, or OpenVINO refuses it too: it can be looked at, not run."""
     WARNING = "warning"
-    """It runs, but not everything may be as it was meant, or not everywhere the same."""
-    INFO = "info"
-    """Worth knowing."""
+    """It runs here, but whoever runs the model should stop and look: it may not do what was meant, or a runtime fails or errs."""
+    NOTE = "note"
+    """It does no harm: worth knowing for somebody who edits the model."""
 
     @property
     def rank(self) -> int:
         """0 for the worst."""
         return list(Severity).index(self)
+
+
+class Runtime(Enum):
+    """A program that runs models, and that some rules are about; the command line knows it by its value."""
+
+    OPENVINO = "openvino"
+    ONNXRUNTIME = "onnxruntime"
+
+    @property
+    def title(self) -> str:
+        """As its makers write it."""
+        return {Runtime.OPENVINO: "OpenVINO", Runtime.ONNXRUNTIME: "ONNX Runtime"}[self]
+
+
+EVERYBODY: frozenset[Runtime] = frozenset()
+"""Whom a rule concerns that is about no runtime."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +61,20 @@ class Diagnostic:
     expected: str = ""
     advice: str = ""
     """What to do about it, or what Loopscope does with it."""
+    runtimes: frozenset[Runtime] = EVERYBODY
+    """Of the rule: it concerns only those who use one of these; empty: everybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What one rule found, at all its places."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    """At least one."""
+
+    @property
+    def first(self) -> Diagnostic:
+        return self.diagnostics[0]
 
 
 @dataclass(frozen=True)
@@ -67,13 +97,25 @@ class Report:
         return self._of(Severity.WARNING)
 
     @cached_property
-    def infos(self) -> tuple[Diagnostic, ...]:
-        return self._of(Severity.INFO)
+    def notes(self) -> tuple[Diagnostic, ...]:
+        return self._of(Severity.NOTE)
 
     @property
     def ok(self) -> bool:
         """Whether the model can be run."""
         return not self.errors
+
+    def about(self, runtimes: Collection[Runtime]) -> Report:
+        """What concerns those who use these runtimes: without what is only about others."""
+        return Report(tuple(one for one in self.diagnostics if not one.runtimes or not one.runtimes.isdisjoint(runtimes)))
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The diagnostics of each rule together, in the order of the first ones."""
+        found: dict[str, list[Diagnostic]] = {}
+        for one in self.diagnostics:
+            found.setdefault(one.code, []).append(one)
+        return tuple(Group(tuple(diagnostics)) for diagnostics in found.values())
 
     def _of(self, severity: Severity) -> tuple[Diagnostic, ...]:
         return tuple(one for one in self.diagnostics if one.severity is severity)
@@ -101,12 +143,12 @@ class Report:
         counts = [
             _counted(len(self.errors), "error"),
             _counted(len(self.warnings), "warning"),
-            _counted(len(self.infos), "remark"),
+            _counted(len(self.notes), "note"),
         ]
         said = [count for count in counts if count]
         sentence = said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
         verdict = f"The model can be looked at, but not run: {sentence}." if self.errors else f"The model can be run; {sentence}."
-        worst = self.errors or self.warnings or self.infos
+        worst = self.errors or self.warnings or self.notes
         lines = [f"{one.code} {one.where}: {one.message}" if str(one.where) else f"{one.code}: {one.message}" for one in worst[:_FIRST]]
         more = [f"... and {len(worst) - _FIRST} more"] if len(worst) > _FIRST else []
         return "\n".join([verdict, *lines, *more])

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from engine.check.diagnostic import Diagnostic, Severity
+from engine.check.diagnostic import EVERYBODY, Diagnostic, Runtime, Severity
 from engine.check.subject import Subject
 from engine.errors import Where
 
 HEADINGS = ("What it does", "Why it matters", "Example that fails", "Example that passes")
 """Of every rule's docstring, after its first sentence."""
+
+OPENVINO, ONNXRUNTIME = frozenset({Runtime.OPENVINO}), frozenset({Runtime.ONNXRUNTIME})
+"""Whom a rule concerns that is about one runtime; ``|`` joins them."""
 
 MOST_FINDINGS = 1000
 """Of one rule in one report: a file can be wrong in a million places, and nobody reads them."""
@@ -39,14 +42,18 @@ class Rule:
     """Its docstring explains the rule: a sentence, then the parts of ``HEADINGS``."""
     before_running: bool = False
     """Whether it is also asked before every run: cheap, and nothing later would notice."""
+    runtimes: frozenset[Runtime] = EVERYBODY
+    """The runtimes that it is about: whoever uses none of them need not hear of it. Empty: it concerns everybody."""
 
     def apply(self, subject: Subject) -> Iterator[Diagnostic]:
         """The diagnostics of this rule for a model; of very many only the first."""
         for number, finding in enumerate(self.find(subject)):
             if number == MOST_FINDINGS:
                 rest = f"There are more than {MOST_FINDINGS} findings of this rule; the others are not listed."
-                yield Diagnostic(self.code, self.name, self.severity, Where(subject.model.file), rest)
+                yield self._diagnostic(Finding(Where(subject.model.file), rest))
                 return
-            yield Diagnostic(
-                self.code, self.name, self.severity, finding.where, finding.message, finding.found, finding.expected, finding.advice
-            )
+            yield self._diagnostic(finding)
+
+    def _diagnostic(self, finding: Finding) -> Diagnostic:
+        what = (finding.where, finding.message, finding.found, finding.expected, finding.advice)
+        return Diagnostic(self.code, self.name, self.severity, *what, self.runtimes)

@@ -5,26 +5,47 @@ from __future__ import annotations
 import inspect
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from engine.check.diagnostic import Diagnostic, Report
+from engine.check.diagnostic import Diagnostic, Group, Report
 from engine.check.rule import HEADINGS, Rule
 
 _MOST = 1000
 """Characters of one line; names in a model may be a million long."""
+_FEW = 3
+"""Places of one rule that a line names."""
 _HARMLESS = re.compile(r"[\x20-\x7e]*")
 
 
 def render(report: Report) -> str:
-    """The whole report: what it comes to, then each diagnostic with its place, what was found and expected, and what to do."""
+    """The whole report: what it comes to, then each rule with its places, what was found and expected at the first, and what to do."""
+    return _rendered(report, report.groups)
+
+
+def render_each(report: Report) -> str:
+    """The same with every finding of a rule by itself."""
+    return _rendered(report, tuple(Group((one,)) for one in report.diagnostics))
+
+
+def _rendered(report: Report, groups: Sequence[Group]) -> str:
     verdict = report.summary().partition("\n")[0]
-    return "\n".join([plain(verdict), *(line for one in report.diagnostics for line in ("", *_lines(one)))])
+    return "\n".join([plain(verdict), *(line for group in groups for line in ("", *_lines(group)))])
 
 
-def _lines(one: Diagnostic) -> Iterator[str]:
-    place = f"  {one.where}" if str(one.where) else ""
-    yield plain(f"{one.severity.value} {one.code} {one.name}{place}")
-    yield plain(f"    {one.message}")
+def at_places(group: Group) -> str:
+    """Where a rule found something, as the end of a line: the place, or how many there are and the first of them."""
+    places, first = len(group.diagnostics), group.first.where
+    if places == 1:
+        return f"  {first}" if str(first) else ""
+    named = [" ".join(filter(None, (one.where.address, one.where.port))) or str(one.where) for one in group.diagnostics[:_FEW]]
+    rest = places - len(named)
+    return f" at {places} places: {', '.join(named[:-1])}" + (f", {named[-1]} and {rest} more" if rest else f" and {named[-1]}")
+
+
+def _lines(group: Group) -> Iterator[str]:
+    one = group.first
+    yield plain(f"{one.severity.value} {one.code} {one.name}{at_places(group)}")
+    yield plain(f"    {'the first: ' if len(group.diagnostics) > 1 else ''}{one.message}")
     for title, text in (("found", one.found), ("expected", one.expected), ("advice", one.advice)):
         if text:
             yield plain(f"    {title + ':':<10}{text}")
@@ -51,7 +72,7 @@ def data(report: Report) -> dict[str, object]:
         "runnable": report.ok,
         "errors": len(report.errors),
         "warnings": len(report.warnings),
-        "infos": len(report.infos),
+        "notes": len(report.notes),
         "diagnostics": [diagnostic_data(one) for one in report.diagnostics],
     }
 
@@ -63,6 +84,7 @@ def diagnostic_data(one: Diagnostic) -> dict[str, object]:
         "code": one.code,
         "name": one.name,
         "severity": one.severity.value,
+        "runtimes": sorted(runtime.value for runtime in one.runtimes),
         "where": {name: value for name, value in where.items() if value},
         "message": one.message,
         "found": one.found,

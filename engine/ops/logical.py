@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from engine.ir.element_type import ElementType
 from engine.ops.broadcast import AUTO_BROADCAST, binary
-from engine.ops.declare import Array, Operation
-from engine.ops.infer import elementwise, same
+from engine.ops.declare import Array, Known, Operation
+from engine.ops.infer import elementwise
 
 logical_and = binary(operator.and_, "Whether both are true.")
 logical_or = binary(operator.or_, "Whether at least one is true.")
@@ -17,6 +19,14 @@ logical_xor = binary(operator.xor, "Whether exactly one is true.")
 def logical_not(data: Array, /) -> Array:
     """Whether each element is false. Page logical/logical-not-1."""
     return ~data
+
+
+def _truths(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    """Boolean inputs only, broadcast by ``auto_broadcast``: numbers have no truth here, as OpenVINO's reader has it."""
+    for position, known in enumerate(inputs):
+        if known.element_type not in (None, ElementType.BOOLEAN):
+            raise ValueError(f"input {position} is {known.element_type}, expected boolean: compare it with zero (NotEqual)")
+    return elementwise(inputs, attributes)
 
 
 _BOOLEAN = frozenset({ElementType.BOOLEAN})
@@ -29,7 +39,7 @@ OPERATIONS: tuple[Operation, ...] = (
         opsets=(1, 16),
         page="logical/logical-and-1",
         kernel=logical_and,
-        infer=elementwise,
+        infer=_truths,
         inputs=(2, 2),
         attributes=(AUTO_BROADCAST,),
         types=(_BOOLEAN,),
@@ -42,7 +52,7 @@ OPERATIONS: tuple[Operation, ...] = (
         opsets=(1, 16),
         page="logical/logical-not-1",
         kernel=logical_not,
-        infer=same,
+        infer=_truths,
         types=(_BOOLEAN,),
         symbol="~{0}",
     ),
@@ -52,7 +62,7 @@ OPERATIONS: tuple[Operation, ...] = (
         opsets=(1, 16),
         page="logical/logical-or-1",
         kernel=logical_or,
-        infer=elementwise,
+        infer=_truths,
         inputs=(2, 2),
         attributes=(AUTO_BROADCAST,),
         types=(_BOOLEAN,),
@@ -65,7 +75,7 @@ OPERATIONS: tuple[Operation, ...] = (
         opsets=(1, 16),
         page="logical/logical-xor-1",
         kernel=logical_xor,
-        infer=elementwise,
+        infer=_truths,
         inputs=(2, 2),
         attributes=(AUTO_BROADCAST,),
         types=(_BOOLEAN,),
@@ -78,7 +88,7 @@ OPERATIONS: tuple[Operation, ...] = (
         opsets=(1, 1),
         page="logical/logical-xor-1",
         kernel=logical_xor,
-        infer=elementwise,
+        infer=_truths,
         inputs=(2, 2),
         attributes=(AUTO_BROADCAST,),
         types=(_BOOLEAN,),

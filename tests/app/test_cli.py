@@ -23,7 +23,6 @@ from app.command.launch import free_port, settings
 from app.command.report import describe
 from app.command.run import write_outputs
 from engine import build
-from engine.check.rules import BY_CODE
 from engine.peers import Difference, Report
 from sample_models import FOLDER
 
@@ -290,17 +289,6 @@ def test_compare_names_the_first_value_that_differs(monkeypatch: pytest.MonkeyPa
 def test_a_word_that_is_no_file_may_be_meant_as_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rnu", "--no-browser"]) == 2
     assert capsys.readouterr().err == "loopscope: rnu: there is no such file, and no such command: `loopscope --help` lists the commands\n"
-
-
-def test_rules_are_explained_in_any_case_and_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "--explain", "ls404"]) == 0
-    assert capsys.readouterr().out.startswith("LS404 outer-input-unused (error)")
-    assert main(["check", "--explain"]) == 0
-    rows = capsys.readouterr().out.splitlines()
-    assert [row.split()[0] for row in rows] == list(BY_CODE)
-    assert "LS404  error    An input of a Loop or TensorIterator is mapped to nothing." in rows
-    assert main(["check", "--explain", "LS0"]) == 2
-    assert capsys.readouterr().err == "loopscope: there is no rule 'LS0': `loopscope check --explain` lists those that there are\n"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import pytest
+from onnx import parser
 from streamlit.testing.v1 import AppTest
 
 from app import uploaded
@@ -17,6 +18,7 @@ from app.opened import Opened, open_sample
 from engine.check.diagnostic import Report
 from engine.errors import InputError, ReadError
 from sample_models import FOLDER
+from tests.engine.check.samples import TWO_RANKS
 from tests.engine.read.archives import many
 from tests.engine.read.onnx_models import CASES
 
@@ -104,10 +106,24 @@ def test_a_model_without_anything_in_it_says_so(opened: Visit) -> None:
     assert any("The model has no outputs." in text for text in _texts(app))
 
 
-def test_remarks_are_no_problems_to_be_counted(opened: Visit) -> None:
+def test_notes_are_no_problems_to_be_counted(opened: Visit) -> None:
     app = upload(opened(), IR)
-    assert app.session_state["loopscope"].opened.report.infos
+    assert app.session_state["loopscope"].opened.report.notes
     assert "Problems" in app.segmented_control("debugger_panel").options
+
+
+def test_problems_of_a_runtime_are_told_where_it_is_chosen(opened: Visit) -> None:
+    app = upload(opened(), {"model.onnx": parser.parse_model(TWO_RANKS).SerializeToString()})
+    panel = app.segmented_control("debugger_panel")
+    assert "Problems" in panel.options
+    app = panel.set_value("Problems").run()
+    assert any("No problems found." in text for text in _texts(app))
+    choice = next(one for one in app.get("button_group") if "runs it" in one.label)
+    choice.set_value(["OpenVINO"]).run()
+    assert "Problems 2" in app.segmented_control("debugger_panel").options
+    assert any("at 2 places" in text for text in _texts(app))
+    app.button("problem_show_LS607_1").click().run()
+    assert app.session_state["loopscope"].selected == "main/If_1"
 
 
 def test_inputs_that_nobody_has_given_are_said_to_be_made_up(opened: Visit) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from engine.check.diagnostic import Severity
-from engine.check.rule import Finding, Rule
+from engine.check.rule import OPENVINO, Finding, Rule
 from engine.check.subject import Region, Subject
 from engine.errors import Where, shorten
 from engine.ir.model import LOOP, BackEdge, InputMap
@@ -270,6 +270,6 @@ RULES = (
     Rule("LS505", "back-edge-to-part", Severity.WARNING, back_edge_to_part),
     Rule("LS506", "carried-without-initial-value", Severity.WARNING, carried_without_initial_value),
     Rule("LS507", "back-edge-type-of-iterator", Severity.WARNING, back_edge_type_of_iterator),
-    Rule("LS508", "back-edge-rank", Severity.WARNING, back_edge_rank),
+    Rule("LS508", "back-edge-rank", Severity.WARNING, back_edge_rank, runtimes=OPENVINO),
     Rule("LS509", "back-edge-to-iteration-number", Severity.ERROR, back_edge_to_iteration_number, before_running=True),
 )

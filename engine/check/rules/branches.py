@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from engine.check.diagnostic import Severity
-from engine.check.rule import Finding, Rule
+from engine.check.rule import OPENVINO, Finding, Rule
+from engine.check.rules.loops import may_be_one_value
 from engine.check.subject import Subject
 from engine.ir.element_type import ElementType
 from engine.ir.model import IF, Node
@@ -49,15 +50,15 @@ def condition_shape(subject: Subject) -> Iterator[Finding]:
     What it does:
         Looks at the shape of input 0 of every If.
     Why it matters:
-        One value decides. OpenVINO refuses a condition with more than one dimension; without an element there is nothing to decide by.
+        One value decides. OpenVINO refuses a condition with more than one dimension, and takes the first of several elements; ONNX Runtime
+        takes one element of any shape. Without an element there is nothing to decide by.
     Example that fails:
-        a condition of shape [1,1], or [0]
+        a condition of shape [0], of shape [1,1] in IR, or of shape [2] in ONNX
     Example that passes:
         a condition of shape [] or [1]
     """
     for place, node, known in _conditions(subject):
-        dimensions = known.shape.dimensions
-        if dimensions is not None and (len(dimensions) > 1 or (len(dimensions) == 1 and dimensions[0].most == 0)):
+        if not may_be_one_value(subject, known) and not _is_several(subject, known):
             yield _shape_finding(subject, place, node, known, "Reduce it to one value (ReduceLogicalAnd, Squeeze, Gather).")
 
 
@@ -74,9 +75,14 @@ def condition_of_several(subject: Subject) -> Iterator[Finding]:
         a condition of shape [] or [1]
     """
     for place, node, known in _conditions(subject):
-        dimensions = known.shape.dimensions
-        if dimensions is not None and len(dimensions) == 1 and dimensions[0].least > 1:
+        if _is_several(subject, known):
             yield _shape_finding(subject, place, node, known, "The first element decides, as in OpenVINO.")
+
+
+def _is_several(subject: Subject, known: Known) -> bool:
+    """Whether a condition is a list of several elements, of which OpenVINO takes the first."""
+    dimensions = known.shape.dimensions
+    return subject.is_openvino and dimensions is not None and len(dimensions) == 1 and dimensions[0].least > 1
 
 
 def _shape_finding(subject: Subject, place: PlacedGraph, node: Node, known: Known, advice: str) -> Finding:
@@ -84,7 +90,7 @@ def _shape_finding(subject: Subject, place: PlacedGraph, node: Node, known: Know
         subject.where(place, node, "input 0"),
         f"The condition has shape {known.shape}, expected a scalar or one element.",
         found=f"shape {known.shape}",
-        expected="shape [] or [1]",
+        expected="shape [] or [1]" if subject.is_openvino else "one element",
         advice=advice,
     )
 
@@ -232,6 +238,6 @@ RULES = (
     Rule("LS604", "if-condition-shape", Severity.ERROR, condition_shape, before_running=True),
     Rule("LS605", "if-condition-not-boolean", Severity.WARNING, condition_not_boolean),
     Rule("LS606", "if-condition-of-several", Severity.WARNING, condition_of_several),
-    Rule("LS607", "branch-output-ranks", Severity.WARNING, branch_output_ranks),
+    Rule("LS607", "branch-output-ranks", Severity.WARNING, branch_output_ranks, runtimes=OPENVINO),
     Rule("LS608", "result-of-two-outputs", Severity.ERROR, result_of_two_outputs, before_running=True),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from engine.check.diagnostic import Severity
 from engine.check.order import upstream
-from engine.check.rule import Finding, Rule
+from engine.check.rule import OPENVINO, Finding, Rule
 from engine.check.subject import Region, Subject
 from engine.errors import listed
 from engine.ir.model import LayerId, OutputMap, Source
@@ -162,8 +162,8 @@ def _is_unchanged(region: Region, result: LayerId) -> bool:
 
 
 RULES = (
-    Rule("LS915", "idle-slices", Severity.WARNING, idle_slices),
-    Rule("LS916", "unchanged-last-value", Severity.WARNING, unchanged_last_value),
-    Rule("LS917", "half-used-result", Severity.WARNING, half_used_result),
-    Rule("LS918", "condition-that-nobody-reads", Severity.WARNING, condition_that_nobody_reads),
+    Rule("LS915", "idle-slices", Severity.WARNING, idle_slices, runtimes=OPENVINO),
+    Rule("LS916", "unchanged-last-value", Severity.WARNING, unchanged_last_value, runtimes=OPENVINO),
+    Rule("LS917", "half-used-result", Severity.WARNING, half_used_result, runtimes=OPENVINO),
+    Rule("LS918", "condition-that-nobody-reads", Severity.WARNING, condition_that_nobody_reads, runtimes=OPENVINO),
 )

@@ -14,6 +14,7 @@ from engine.ops.declare import Known
 
 _CONDITION_TYPES = frozenset({ElementType.BOOLEAN, ElementType.U8})
 # What OpenVINO's CPU cannot turn into the 32-bit number that it counts with.
+_ONE_CONDITION = "Reduce it to one value (ReduceLogicalAnd, Squeeze, Gather)."
 _NO_COUNTS = FLOATS | {ElementType.BOOLEAN, ElementType.STRING, ElementType.I8, ElementType.U8}
 
 
@@ -101,13 +102,13 @@ def condition_of_bytes(subject: Subject) -> Iterator[Finding]:
     What it does:
         Looks at the element types of the initial condition (input 1) and of the body's condition Result.
     Why it matters:
-        The specification asks for boolean. OpenVINO reads and runs u8 too.
+        The specification asks for boolean. OpenVINO reads and runs u8 too. What ONNX asks for is LS704.
     Example that fails:
         a condition of u8
     Example that passes:
         a condition of boolean
     """
-    for where, what, known in _conditions(subject):
+    for where, what, known in _conditions(subject) if subject.is_openvino else ():
         if known.element_type is ElementType.U8:
             yield _type_finding(where, what, known, "boolean", "Anything but 0 counts as true.")
 
@@ -124,27 +125,34 @@ def condition_shape(subject: Subject) -> Iterator[Finding]:
     What it does:
         Looks at the shapes of the initial condition (input 1) and of the body's condition Result.
     Why it matters:
-        Only a scalar or one element can decide. OpenVINO refuses anything else.
+        Only a scalar or one element can decide. OpenVINO refuses anything else; ONNX Runtime takes one element of any shape.
     Example that fails:
-        a condition of shape [2], or [1,1]
+        a condition of shape [2], or [1,1] in IR
     Example that passes:
         a condition of shape [] or [1]
     """
     for where, what, known in _conditions(subject):
-        yield from _shape_findings(where, what, known)
+        yield from _shape_findings(subject, where, what, known, _ONE_CONDITION)
 
 
-def _shape_findings(where: Where, what: str, known: Known) -> Iterator[Finding]:
-    dimensions = known.shape.dimensions
-    if dimensions is None or not dimensions or (len(dimensions) == 1 and dimensions[0].contains(1)):
+def _shape_findings(subject: Subject, where: Where, what: str, known: Known, advice: str) -> Iterator[Finding]:
+    if may_be_one_value(subject, known):
         return
     yield Finding(
         where,
         f"{what} has shape {known.shape}, expected a scalar or one element.",
         found=f"shape {known.shape}",
-        expected="shape [] or [1]",
-        advice="Reduce it to one value (ReduceLogicalAnd, Squeeze, Gather).",
+        expected="shape [] or [1]" if subject.is_openvino else "one element",
+        advice=advice,
     )
+
+
+def may_be_one_value(subject: Subject, known: Known) -> bool:
+    """Whether a condition or count can have exactly one element; OpenVINO wants it to have one dimension at most."""
+    dimensions = known.shape.dimensions
+    if dimensions is None:
+        return True
+    return all(one.contains(1) for one in dimensions) and (len(dimensions) < 2 or not subject.is_openvino)
 
 
 def _trip_counts(subject: Subject) -> Iterator[tuple[Where, Known]]:
@@ -177,13 +185,13 @@ def unusual_trip_count_type(subject: Subject) -> Iterator[Finding]:
     What it does:
         Looks at the element type of input 0 of every Loop.
     Why it matters:
-        The specification asks for i32 or i64. OpenVINO runs other integers too.
+        The specification asks for i32 or i64. OpenVINO runs other integers too. What ONNX asks for is LS704.
     Example that fails:
         a trip count of u64
     Example that passes:
         a trip count of i64
     """
-    for where, known in _trip_counts(subject):
+    for where, known in _trip_counts(subject) if subject.is_openvino else ():
         if known.element_type is not None and known.element_type not in INDEX_TYPES | _NO_COUNTS:
             yield _type_finding(where, "The trip count", known, "i32 or i64", "It is taken as it is.")
 
@@ -194,14 +202,14 @@ def trip_count_shape(subject: Subject) -> Iterator[Finding]:
     What it does:
         Looks at the shape of input 0 of every Loop.
     Why it matters:
-        Only a scalar or one element can be a count. OpenVINO refuses anything else.
+        Only a scalar or one element can be a count. OpenVINO refuses anything else; ONNX Runtime takes one element of any shape.
     Example that fails:
-        a trip count of shape [2], or [1,1]
+        a trip count of shape [2], or [1,1] in IR
     Example that passes:
         a trip count of shape [] or [1]
     """
     for where, known in _trip_counts(subject):
-        yield from _shape_findings(where, "The trip count", known)
+        yield from _shape_findings(subject, where, "The trip count", known, "Take one of its elements (Gather), or Squeeze it.")
 
 
 def _iteration_numbers(subject: Subject) -> Iterator[tuple[Where, Known]]:
@@ -262,7 +270,7 @@ def iteration_number_shape(subject: Subject) -> Iterator[Finding]:
         <data element_type="i64" shape=""/>
     """
     for where, known in _iteration_numbers(subject):
-        yield from _shape_findings(where, "The iteration number", known)
+        yield from _shape_findings(subject, where, "The iteration number", known, "Declare it a scalar, and reshape it in the body.")
 
 
 RULES = (
@@ -274,7 +282,7 @@ RULES = (
     Rule("LS516", "iteration-number-type", Severity.ERROR, iteration_number_type, before_running=True),
     Rule("LS517", "iteration-number-shape", Severity.ERROR, iteration_number_shape, before_running=True),
     Rule("LS518", "several-execution-conditions", Severity.WARNING, several_execution_conditions),
-    Rule("LS519", "condition-of-bytes", Severity.WARNING, condition_of_bytes),
-    Rule("LS520", "unusual-trip-count-type", Severity.WARNING, unusual_trip_count_type),
-    Rule("LS521", "unusual-iteration-number-type", Severity.WARNING, unusual_iteration_number_type),
+    Rule("LS519", "condition-of-bytes", Severity.NOTE, condition_of_bytes),
+    Rule("LS520", "unusual-trip-count-type", Severity.NOTE, unusual_trip_count_type),
+    Rule("LS521", "unusual-iteration-number-type", Severity.NOTE, unusual_iteration_number_type),
 )

@@ -9,7 +9,7 @@ from engine.check import trips
 from engine.check.diagnostic import Severity
 from engine.check.known import scalar_value
 from engine.check.order import upstream
-from engine.check.rule import Finding, Rule
+from engine.check.rule import ONNXRUNTIME, OPENVINO, Finding, Rule
 from engine.check.rules.port_maps import spelled
 from engine.check.rules.suspicious import execution_condition, trip_count
 from engine.check.subject import Region, Subject
@@ -349,14 +349,14 @@ def minus_one_in_onnx(subject: Subject) -> Iterator[Finding]:
 
 RULES = (
     Rule("LS901", "slices-run-out", Severity.WARNING, slices_run_out),
-    Rule("LS902", "trip-count-beyond-32-bits", Severity.WARNING, trip_count_beyond_32_bits),
-    Rule("LS903", "constant-zero-trips", Severity.WARNING, constant_zero_trips),
-    Rule("LS904", "slice-start-or-end", Severity.WARNING, slice_start_or_end),
-    Rule("LS905", "negative-axis", Severity.WARNING, negative_axis),
-    Rule("LS906", "overwritten-states", Severity.WARNING, overwritten_states),
-    Rule("LS907", "nested-tensor-iterator", Severity.WARNING, nested_tensor_iterator),
-    Rule("LS908", "input-used-twice", Severity.WARNING, input_used_twice),
-    Rule("LS909", "counted-as-one", Severity.WARNING, counted_as_one),
-    Rule("LS910", "minus-one-in-onnx", Severity.WARNING, minus_one_in_onnx),
-    Rule("LS911", "stops-early", Severity.INFO, stops_early),
+    Rule("LS902", "trip-count-beyond-32-bits", Severity.WARNING, trip_count_beyond_32_bits, runtimes=OPENVINO),
+    Rule("LS903", "constant-zero-trips", Severity.WARNING, constant_zero_trips, runtimes=OPENVINO),
+    Rule("LS904", "slice-start-or-end", Severity.WARNING, slice_start_or_end, runtimes=OPENVINO),
+    Rule("LS905", "negative-axis", Severity.WARNING, negative_axis, runtimes=OPENVINO),
+    Rule("LS906", "overwritten-states", Severity.WARNING, overwritten_states, runtimes=OPENVINO),
+    Rule("LS907", "nested-tensor-iterator", Severity.WARNING, nested_tensor_iterator, runtimes=OPENVINO),
+    Rule("LS908", "input-used-twice", Severity.WARNING, input_used_twice, runtimes=OPENVINO),
+    Rule("LS909", "counted-as-one", Severity.WARNING, counted_as_one, runtimes=OPENVINO),
+    Rule("LS910", "minus-one-in-onnx", Severity.WARNING, minus_one_in_onnx, runtimes=OPENVINO | ONNXRUNTIME),
+    Rule("LS911", "stops-early", Severity.NOTE, stops_early, runtimes=OPENVINO),
 )

@@ -355,6 +355,6 @@ RULES = (
     Rule("LS538", "ends-of-loop-slice", Severity.WARNING, ends_of_loop_slice),
     Rule("LS539", "stride-not-part-size", Severity.WARNING, stride_not_part_size),
     Rule("LS540", "rest-left-over", Severity.WARNING, rest_left_over),
-    Rule("LS541", "nothing-to-iterate-over", Severity.INFO, nothing_to_iterate_over),
+    Rule("LS541", "nothing-to-iterate-over", Severity.NOTE, nothing_to_iterate_over),
     Rule("LS542", "joined-length", Severity.WARNING, joined_length),
 )

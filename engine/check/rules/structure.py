@@ -233,7 +233,7 @@ def duplicate_name(subject: Subject) -> Iterator[Finding]:
     """Several layers of one graph have the same name.
 
     What it does:
-        Looks for layer names that repeat within one graph.
+        Looks for layer names that repeat within one graph. The outputs of an ONNX graph do not count: they are named as their tensors.
     Why it matters:
         Names are how people, breakpoints and links find a layer. OpenVINO reads such a file, and so does Loopscope.
     Example that fails:
@@ -242,10 +242,11 @@ def duplicate_name(subject: Subject) -> Iterator[Finding]:
         <layer id="0" name="x" .../> <layer id="1" name="y" .../>
     """
     for place in subject.places:
-        uses = Counter(node.name for node in place.graph.nodes)
-        if len(uses) == len(place.graph.nodes):
+        named = [node for node in place.graph.nodes if subject.is_openvino or node.type != "Result"]
+        uses = Counter(node.name for node in named)
+        if len(uses) == len(named):
             continue
-        first = {node.name: node for node in reversed(place.graph.nodes)}
+        first = {node.name: node for node in reversed(named)}
         for name, count in uses.items():
             if count > 1:
                 yield Finding(
@@ -337,6 +338,6 @@ RULES = (
     Rule("LS106", "cycle", Severity.ERROR, cycle, before_running=True),
     Rule("LS107", "source-without-output", Severity.ERROR, source_without_output, before_running=True),
     Rule("LS108", "variable-never-read", Severity.ERROR, variable_never_read, before_running=True),
-    Rule("LS109", "duplicate-name", Severity.WARNING, duplicate_name),
+    Rule("LS109", "duplicate-name", Severity.NOTE, duplicate_name),
     Rule("LS110", "no-results", Severity.WARNING, no_results),
 )

@@ -274,12 +274,12 @@ def never_runs(subject: Subject) -> Iterator[Finding]:
 
 RULES = (
     Rule("LS801", "endless-loop", Severity.WARNING, endless_loop),
-    Rule("LS802", "state-never-changes", Severity.WARNING, state_never_changes),
-    Rule("LS803", "state-never-read", Severity.WARNING, state_never_read),
-    Rule("LS804", "growing-state", Severity.WARNING, growing_state),
+    Rule("LS802", "state-never-changes", Severity.NOTE, state_never_changes),
+    Rule("LS803", "state-never-read", Severity.NOTE, state_never_read),
+    Rule("LS804", "growing-state", Severity.NOTE, growing_state),
     Rule("LS805", "impossible-declared-length", Severity.WARNING, impossible_declared_length),
-    Rule("LS806", "unused-result", Severity.WARNING, unused_result),
-    Rule("LS807", "loop-never-repeats", Severity.WARNING, loop_never_repeats),
-    Rule("LS808", "never-runs", Severity.WARNING, never_runs),
-    Rule("LS809", "unused-input", Severity.INFO, unused_input),
+    Rule("LS806", "unused-result", Severity.NOTE, unused_result),
+    Rule("LS807", "loop-never-repeats", Severity.NOTE, loop_never_repeats),
+    Rule("LS808", "never-runs", Severity.NOTE, never_runs),
+    Rule("LS809", "unused-input", Severity.NOTE, unused_input),
 )

@@ -90,18 +90,19 @@ def type_not_supported(subject: Subject) -> Iterator[Finding]:
     """An input has an element type that the specification does not give to the operation.
 
     What it does:
-        Compares the element type of every input, where it is known, with those that the operation's specification lists.
+        Compares the element type of every input, where it is known, with those that the operation's specification lists. The conditions
+        and trip counts of IR have rules of their own, such as LS512 and LS605.
     Why it matters:
         Runtimes may refuse it, or compute something else.
     Example that fails:
-        a LogicalAnd of f32
+        a SoftMax of i32
     Example that passes:
-        a LogicalAnd of boolean
+        a SoftMax of f32
     """
     contradicted = {(one.graph, one.layer) for one in subject.propagated.contradictions}
     for place, node in subject.nodes():
         operation = subject.operation(node)
-        if operation is None or operation.role is not Role.COMPUTE or (place.address, node.id) in contradicted:
+        if operation is None or (operation.role is not Role.COMPUTE and subject.is_openvino) or (place.address, node.id) in contradicted:
             continue
         for index, known in enumerate(subject.inputs(place, node)):
             allowed = operation.types[min(index, len(operation.types) - 1)]
@@ -116,7 +117,7 @@ def _unsupported(subject: Subject, place: PlacedGraph, node: Node, operation: Op
         f"Input {index} of {operation.title} is {known.element_type}, which its specification does not name.",
         found=str(known.element_type),
         expected=", ".join(allowed[:12]) + (", ..." if len(allowed) > 12 else ""),
-        advice="It is computed as well as it can be; convert the input to be sure.",
+        advice="It is computed here as well as it can be; convert the input to be sure.",
     )
 
 

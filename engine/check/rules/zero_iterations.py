@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from engine.check import trips
 from engine.check.diagnostic import Severity
 from engine.check.known import scalar_value
-from engine.check.rule import Finding, Rule
+from engine.check.rule import OPENVINO, Finding, Rule
 from engine.check.subject import Subject
 from engine.errors import listed
 from engine.ir.model import Source
@@ -93,7 +93,7 @@ def unread_state(subject: Subject) -> Iterator[Finding]:
 
 
 RULES = (
-    Rule("LS912", "stale-output", Severity.INFO, stale_output),
-    Rule("LS913", "false-start", Severity.WARNING, false_start),
-    Rule("LS914", "unread-state", Severity.WARNING, unread_state),
+    Rule("LS912", "stale-output", Severity.NOTE, stale_output, runtimes=OPENVINO),
+    Rule("LS913", "false-start", Severity.WARNING, false_start, runtimes=OPENVINO),
+    Rule("LS914", "unread-state", Severity.WARNING, unread_state, runtimes=OPENVINO),
 )

@@ -121,7 +121,8 @@ def _operation(schema: Schema) -> Operation | None:
     page = f"onnx_{schema.domain.replace('.', '')}_{name}"
     declared: dict[str, Any] = {"name": name, "version": version, "opsets": (version, LAST), "page": page, "outputs": outputs}
     if not schema.domain and name in REGIONS:
-        return Operation(**{**declared, "outputs": None}, inputs=(0, None), role=Role.REGION)
+        # What the bodies capture comes after the inputs of the schema.
+        return Operation(**{**declared, "outputs": None}, inputs=(0, None), types=(*_types(schema), ANY_TYPE), role=Role.REGION)
     declared |= {"inputs": (int(schema.min_input), most), "attributes": tuple(_attributes(schema)), "types": _types(schema)}
     declared["only_tensors"] = all(kind.startswith("tensor(") for one in (*schema.inputs, *schema.outputs) for kind in one.types)
     direct = DIRECT.get(name) if not schema.domain else None

@@ -15,7 +15,7 @@ from engine.run.codegen.emitter import Lines
 from engine.run.codegen.inlining import used_once
 from engine.run.codegen.shape_proofs import constant_bound, fits
 from engine.run.codegen.source_map import Context, LoggedBranch, Loop, Place
-from engine.run.machine.regions import entering, holds_loops, iteration_bound, join, part, truth
+from engine.run.machine.regions import entering, holds_loops, iteration_bound, join, part, then_is_taken, truth
 from engine.run.plan.plan import Branch, IfRegion, LoopRegion, Program
 from engine.run.plan.ports import Concatenated, LastValue
 from engine.run.record.recording import ENDINGS, Recording
@@ -38,7 +38,8 @@ class Writer(Lines):
     def loop(self, safepoint: Callable[..., int]) -> Loop:
         region, table = self.region, self.region.table
         context = Context(region.program, region, None, None, 0)
-        self.constants |= {"bound": iteration_bound, "truth": truth, "part": part, "entering": entering, "join": join}
+        self.constants |= {"bound": iteration_bound, "truth": truth, "chosen": then_is_taken}
+        self.constants |= {"part": part, "entering": entering, "join": join}
         self.constants |= {"BIG": 1 << 62, "fits": fits, "P": safepoint, "E": {ending: number for number, ending in enumerate(ENDINGS)}}
         for carried in region.carried:
             self.moving.add(self.imported(carried.parameter))
@@ -261,7 +262,7 @@ class Writer(Lines):
 
     def _inner_if(self, region: IfRegion, outer: Context, position: int) -> None:
         tape = self._tape(region, outer, position)
-        for test, taken, branch in ((f"if {self.value(region.condition)}:", 1, region.then), ("else:", 0, region.otherwise)):
+        for test, taken, branch in ((f"if {self._chosen(region)}:", 1, region.then), ("else:", 0, region.otherwise)):
             context = Context(branch.program, None, branch, outer, position)
             self.place = Place(outer, position, "operation")
             self.emit(test)
@@ -286,6 +287,11 @@ class Writer(Lines):
             if len(self.lines) == first:
                 self.emit("pass")
             self.indent -= 1
+
+    def _chosen(self, region: IfRegion) -> str:
+        """Whether the then branch runs; only a number is its own truth."""
+        value = self.value(region.condition)
+        return value if region.condition in self.numbers else f"chosen({self.constant(f'Y{region.table}', region)}, {value})"
 
     def _tape(self, region: IfRegion, outer: Context, position: int) -> Mapping[int, str]:
         """The line that writes down a branch of an If, for each branch that is not left out: what is not noted follows."""

@@ -80,7 +80,7 @@ class Machine(RunState):
             case LoopRegion() as region:
                 self._enter_loop(frame, region)
             case IfRegion() as region:
-                taken = regions.truth(self.values[region.condition])
+                taken = regions.then_is_taken(region, self.values[region.condition])
                 self.recording.branch_log(region.table).branches.append(taken)
                 self._enter_branch(region.then if taken else region.otherwise)
             case CallRegion() as region:

@@ -139,6 +139,11 @@ def truth(value: Any) -> bool:
     return bool(value.item())
 
 
+def then_is_taken(region: IfRegion, value: Any) -> bool:
+    """Whether an If runs its then branch. Of a list of several elements the first decides in IR, as in OpenVINO; ONNX refuses it."""
+    return truth(value[0] if region.first_decides and np.ndim(value) == 1 and np.size(value) > 1 else value)
+
+
 def parts(region: LoopRegion, sliced: Sliced, source: Any) -> int:
     """How many parts a sliced input has; for a TensorIterator ``start`` and ``end`` count, both included."""
     if isinstance(source, tuple):

@@ -86,6 +86,8 @@ class IfRegion:
     otherwise: Branch
     outputs: tuple[int, ...]
     table: int
+    first_decides: bool = True
+    """Whether a condition may be a list of several elements: False for ONNX."""
     kind: str = "If"
 
     @property

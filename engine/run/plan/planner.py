@@ -229,7 +229,7 @@ class _Planner:
         inner = {body.name: self._open(f"{place}/{body.name}", body.graph, program, number) for body in node.bodies}
         if "then" in inner:
             then, otherwise = (_branch(node.body(name), inner[name], inputs) for name in ("then", "else"))
-            return IfRegion(inputs[0], then, otherwise, outputs, table)
+            return IfRegion(inputs[0], then, otherwise, outputs, table, first_decides=self.model.dialect != "onnx")
         body = node.body("body")
         if node.type not in (LOOP, TENSOR_ITERATOR, SCAN, SEQUENCE_MAP):
             return CallRegion(_branch(body, inner["body"], inputs), outputs, table)

@@ -96,6 +96,20 @@ main (float[3] x) => (float[3] y) {
 }"""
 
 
+TWO_RANKS = """<ir_version: 8, opset_import: ["" : 17]>
+choose (bool c, bool d, float[3] x) => (y, z) {
+  y = If (c) <then_branch = a () => (p) { p = Neg (x) }, else_branch = b () => (q) {
+    axes = Constant <value_ints = [0]> ()
+    q = Unsqueeze (x, axes)
+  }>
+  z = If (d) <then_branch = e () => (r) { r = Neg (x) }, else_branch = f () => (s) {
+    more = Constant <value_ints = [0]> ()
+    s = Unsqueeze (x, more)
+  }>
+}"""
+"""An ONNX model that OpenVINO's CPU refuses, at two places."""
+
+
 SAMPLES: dict[str, Sample | OnnxSample] = {
     "LS101": _sample("flat", (_C_FLAT, _C_FLAT.replace('id="1"', 'id="0"')), (_FLAT_EDGE, _edge(0, 0, 2, 1))),
     "LS102": _sample("flat", (_SUM, _SUM.replace('id="1"', 'id="0"', 1)), (_FLAT_EDGE, "")),
@@ -132,7 +146,7 @@ SAMPLES: dict[str, Sample | OnnxSample] = {
     "LS406": _sample("loop", ('internal_layer_id="0" purpose="current_iteration"', 'internal_layer_id="0"')),
     "LS407": _sample("loop", _after(_CARRIED, _CARRIED.replace('port_id="3"', 'port_id="2"'))),
     "LS408": _sample("loop", _after(_JOIN, _LAST.replace('port_id="4"', 'port_id="9"'))),
-    "LS409": _sample("loop", (_JOIN, _JOIN.replace('port_id="5"', 'port_id="4"'))),
+    "LS409": _sample("loop", _after(_JOIN, _LAST.replace('port_id="4"', 'port_id="5"'))),
     "LS410": _sample("loop", (_CARRIED, _CARRIED.replace("/>", ' purpose="state"/>'))),
     "LS411": _sample("branch", (_THEN_MAP, _THEN_MAP.replace("<input", '<input axis="0"'))),
     "LS412": _sample("branch", _after(_THEN_Y, result(7, "spare", f32(3))), _after(_edge(1, 2, 2, 0), _edge(0, 0, 7, 0))),
@@ -205,7 +219,13 @@ SAMPLES: dict[str, Sample | OnnxSample] = {
         _after(_THEN_X, constant(7, "four", "f32", 12, f32(4), "4", 16)),
         (_edge(0, 0, 1, 1), _edge(7, 0, 1, 1)),
     ),
-    "LS704": _sample("flat", (_SUM, layer(2, "sum", "LogicalAnd", 'auto_broadcast="numpy"', (f32(2, 3), f32(3)), (("BOOL", (2, 3)),)))),
+    "LS704": _sample(
+        "flat",
+        (_X_FLAT, parameter(0, "x", "2,3", ("I32", (2, 3)), "i32")),
+        (_SUM, layer(2, "sum", "SoftMax", 'axis="1"', (("I32", (2, 3)),), (("I32", (2, 3)),))),
+        (_FLAT_EDGE, ""),
+        (_edge(2, 2, 3, 0), _edge(2, 1, 3, 0)),
+    ),
     "LS705": _sample("flat", (_SUM, _SUM.replace('<port id="2" precision="FP32">', '<port id="2" precision="I64">'))),
     "LS706": _sample(
         "flat", (_SUM, _SUM.replace('<port id="2" precision="FP32"><dim>2</dim>', '<port id="2" precision="FP32"><dim>7</dim>'))

@@ -1,0 +1,41 @@
+"""``loopscope check``: what it tells, to whom, and the exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from onnx import parser
+
+from app.cli import main
+from engine.check.rules import BY_CODE
+from tests.engine.check.samples import TWO_RANKS
+
+
+def test_a_check_tells_of_a_runtime_where_it_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "model.onnx"
+    file.write_bytes(parser.parse_model(TWO_RANKS).SerializeToString())
+    assert main(["check", str(file), "--strict"]) == 0
+    assert capsys.readouterr().out == "No problems found.\n"
+    assert main(["check", str(file), "--for", "openvino"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("The model can be run; 2 warnings.")
+    assert "warning LS607 branch-output-ranks at 2 places: main/If_0 output 0 and main/If_1 output 0" in out
+    assert main(["check", str(file), "--for", "openvino", "--strict", "--each"]) == 1
+    assert capsys.readouterr().out.count("LS607") == 2
+    assert main(["check", str(file), "--for", "openvino", "--for", "onnxruntime", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["errors"], found["warnings"], found["notes"], found["for"]) == (0, 2, 0, ["onnxruntime", "openvino"])
+    assert [(one["severity"], one["runtimes"]) for one in found["diagnostics"]] == [("warning", ["openvino"])] * 2
+
+
+def test_rules_are_explained_in_any_case_and_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--explain", "ls404"]) == 0
+    assert capsys.readouterr().out.startswith("LS404 outer-input-unused (error)")
+    assert main(["check", "--explain"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert [row.split()[0] for row in rows] == list(BY_CODE)
+    assert "LS404  error    An input of a Loop or TensorIterator is mapped to nothing." in rows
+    assert main(["check", "--explain", "LS0"]) == 2
+    assert capsys.readouterr().err == "loopscope: there is no rule 'LS0': `loopscope check --explain` lists those that there are\n"
