@@ -112,11 +112,15 @@ def _leaky(alpha: np.float32, numbers: Array) -> Array:
 
 
 def q_linear_softmax(data: Array, scale: Array, zero: Array | None, to_scale: Array, to_zero: Array, /, *, axis: int, opset: int) -> Array:
-    """Softmax of a quantized tensor, quantized: along an axis, or before ``opset`` 13 over all axes from it on."""
+    """Softmax of a quantized tensor, quantized: along an axis, or before ``opset`` 13 over all axes from it on.
+
+    1 by the output's scale is taken as a whole number, as ONNX Runtime does: 254 where the scale is the f32 next to 1 / 255.
+    """
     numbers = dequantize_linear(data, one_number(scale, data), one_number(zero, data))
     rows = numbers if opset >= 13 else flattened(numbers, axis=axis)
     made = softmax(rows, axis=axis if opset >= 13 else 1).reshape(data.shape)
-    return quantize_linear(made, one_number(to_scale, data), one_number(to_zero, data))
+    levels = np.floor(np.float32(1) / one_number(to_scale, data))
+    return quanta(made * levels, one_number(to_zero, data), data.dtype)
 
 
 def q_linear_concat(to_scale: Array, to_zero: Array, /, *inputs: Array, axis: int) -> Array:

@@ -15,7 +15,7 @@ from engine.ops.convolution.deformable import deformable_convolution
 from engine.ops.convolution.dense import group_convolution
 from engine.ops.convolution.transposed import group_convolution_backprop_data
 from engine.ops.onnx.older import Arguments, Attributes, Older
-from engine.ops.pooling.frame import Frame, combined, frame_of
+from engine.ops.pooling.frame import Frame, combined, frame_of, summed_in_order
 from engine.ops.pooling.maximum import max_pool_with_indices
 from engine.ops.precision import computable
 from engine.ops.window import per_axis
@@ -146,8 +146,13 @@ def _average_pool(arguments: Arguments, attributes: Attributes, outputs: int) ->
     frame = _frame(attributes, data)
     counted = [_counted(frame, axis, bool(attributes.get("count_include_pad")), attributes) for axis in range(len(frame.kernel))]
     divisor = np.maximum(reduce(np.multiply.outer, counted), 1)
-    values = combined(computable(data), frame, 0, np.add)
+    few = math.prod(frame.kernel) <= _FEW_TAPS
+    values = summed_in_order(computable(data), frame) if few else combined(computable(data), frame, 0, np.add)
     return ((values / divisor.astype(values.dtype)).astype(data.dtype),)
+
+
+_FEW_TAPS = 64
+"""Windows of so many elements are summed in the order of ONNX Runtime; of larger ones that would take much longer than axis by axis."""
 
 
 def _counted(frame: Frame, axis: int, with_padding: bool, attributes: Attributes) -> np.ndarray:

@@ -51,6 +51,7 @@ def _of_bytes(dtype: Any) -> dict[str, Case]:
     first, second = every_pair(dtype)
     halves = [number(0.5), number(0.25), number(1)]
     image = tensor(2, 6, 9, 8, dtype=dtype)
+    halved = [number(0.02), number(13, dtype)]
     cases = {
         **{
             f"{type} of every pair{', halves' * ties}": of_two(type, first, second, halves if ties else [_DICE.scales() for _ in range(3)])
@@ -78,6 +79,17 @@ def _of_bytes(dtype: Any) -> dict[str, Case]:
             for axis in (0, 1, -1)
             for opset in (11, 13)
         },
+        **{
+            f"softmax of a scale of {scale}": Case(
+                "QLinearSoftmax", [*tensor(9, 10, dtype=dtype), number(scale), number(0, dtype)], {"axis": -1, "opset": 13}
+            )
+            for scale in (1 / 255, 0.3, 1.5)
+        },
+        **{
+            f"pooled by {window}, halves": Case("QLinearAveragePool", [*image, image[1], number(13, dtype)], window)
+            for window in ({"kernel_shape": [2, 2]}, WINDOWS[1])
+        },
+        "pooled wholly, halves": Case("QLinearGlobalAveragePool", [*tensor(2, 99, 2, 2, dtype=dtype)[:1], *halved, *halved]),
         "pooled line": Case("QLinearAveragePool", [*tensor(2, 6, 9, dtype=dtype), *kind(dtype)], {"kernel_shape": [3]}),
         "pooled volume": Case("QLinearAveragePool", [*tensor(2, 3, 4, 5, 6, dtype=dtype), *kind(dtype)], {"kernel_shape": [3, 1, 2]}),
         "greatest of a line": Case("NhwcMaxPool", [_DICE.whole(dtype, 2, 9, 5)], {"kernel_shape": [3]}),

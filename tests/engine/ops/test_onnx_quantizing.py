@@ -111,6 +111,23 @@ def test_quanta_and_back_as_the_runtime(case: Case) -> None:
     case.agree()
 
 
+POOLS: tuple[dict[str, Any], ...] = (
+    {"kernel_shape": [2, 2], "strides": [2, 2]},
+    {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]},
+    {"kernel_shape": [2, 3], "strides": [2, 2], "ceil_mode": 1},
+    {"kernel_shape": [7, 7]},
+    {"kernel_shape": [3, 2], "dilations": [2, 3], "count_include_pad": 1},
+)
+
+
+@pytest.mark.parametrize("window", POOLS, ids=str)
+def test_means_of_quanta_have_the_bits_of_the_runtime(window: dict[str, Any]) -> None:
+    """Many lie half way between two quanta: the last bit of the sum decides to which one a quantizer rounds them."""
+    data = (whole(np.uint8, 2, 8, 16, 15).astype(np.float32) - 14) * np.float32(0.02045273)
+    case = node("AveragePool", [data], 19, **window)
+    np.testing.assert_array_equal(case.here()[0], case.there()[0])
+
+
 NARROW = {
     "i4": ml_dtypes.int4,
     "u4": ml_dtypes.uint4,
