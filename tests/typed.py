@@ -13,7 +13,7 @@ from engine.debug.expression import parse
 from engine.errors import EngineError
 from engine.explain.ask import ask
 from engine.explain.export import computed
-from engine.explain.origin import genealogy
+from engine.explain.provenance import provenance
 from engine.explain.verdict import verdict
 from engine.view.search import search
 
@@ -164,7 +164,7 @@ def type_into(debugger: engine.Debugger, dice: random.Random) -> None:
                     with suppress(EngineError):
                         use(place)
             case 5:
-                for explain in (verdict, genealogy):
+                for explain in (verdict, provenance):
                     with suppress(EngineError):
                         explain(debugger, place)
             case 6:

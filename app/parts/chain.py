@@ -1,4 +1,4 @@
-"""A list of places, each a line that goes there: proofs, genealogies, differences."""
+"""A list of places, each a line that goes there: proofs, provenances, differences."""
 
 from __future__ import annotations
 

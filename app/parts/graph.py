@@ -14,7 +14,7 @@ from app.parts import inspector, origin
 from app.session import Session, current, widget
 from app.wording import path_words, times
 from engine.errors import EngineError
-from engine.explain.origin import Step
+from engine.explain.provenance import Step
 from engine.ir.model import Model
 from engine.view.build import graph_view
 from engine.view.folding import Folding

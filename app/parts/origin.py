@@ -16,8 +16,8 @@ from app.places import moment_of
 from app.session import current, widget
 from app.wording import path_words
 from engine.errors import EngineError
-from engine.explain.origin import Step, genealogy
 from engine.explain.parts import Part, index_of
+from engine.explain.provenance import Step, provenance
 from engine.ir.address import Address
 from engine.view.preview import value_preview
 
@@ -62,8 +62,8 @@ def show(debugger: engine.Debugger, address: str) -> None:
 
 
 def steps_to(debugger: engine.Debugger, address: str) -> tuple[Step, ...]:
-    """What is told of a value's genealogy, or of the part of it that a person asks about, here and on the canvas."""
-    return genealogy(debugger, address, MOST * 2, part=index_of(widget(_part_key(address)) or ""))
+    """What is told of a value's provenance, or of the part of it that a person asks about, here and on the canvas."""
+    return provenance(debugger, address, MOST * 2, part=index_of(widget(_part_key(address)) or ""))
 
 
 def _part_key(address: str) -> str:
@@ -71,7 +71,7 @@ def _part_key(address: str) -> str:
 
 
 def tree(steps: Sequence[Step]) -> list[Found]:
-    """A genealogy as an indented list, each value once with what it was made from; at most ``MOST`` lines."""
+    """A provenance as an indented list, each value once with what it was made from; at most ``MOST`` lines."""
     known = {(step.address, step.part): step for step in steps}
     going_on = {value for value, step in known.items() if step.links}
     rows: list[Found] = []

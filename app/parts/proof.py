@@ -11,9 +11,9 @@ from app.parts import chain, origin
 from app.session import Session, current
 from app.wording import path_words, reason, times
 from engine.errors import EngineError
+from engine.explain.branch_history import branch_history
 from engine.explain.pattern import Pattern
 from engine.explain.proof import Fact
-from engine.explain.tape import branch_tape
 from engine.explain.verdict import Verdict, is_no_limit, verdict
 from engine.ir.address import Address
 
@@ -46,7 +46,7 @@ def show(session: Session, address: str | None) -> None:
 
 def _of_if(debugger: engine.Debugger, found: Verdict) -> list[tuple[str, str]]:
     """What is known of the If, as rows of escaped text."""
-    then, otherwise = branch_tape(debugger, Address.parse(found.address).static).counts
+    then, otherwise = branch_history(debugger, Address.parse(found.address).static).counts
     return [
         ("took", f"the {found.record.branch} branch"),
         ("condition", "true" if found.record.branch == "then" else "false"),

@@ -12,11 +12,11 @@ from engine.debug.breakpoints import ITERATION
 from engine.debug.debugger import Debugger
 from engine.debug.expression import Expression, parse
 from engine.errors import EngineError, ExpressionError, shorten
-from engine.explain.columns import Columns, Recorded
 from engine.explain.history import evenly
 from engine.explain.verdict import execution
 from engine.ops.values import is_tensor
 from engine.run.plan.plan import Program
+from engine.trace.vectorised import Columns, Recorded
 
 COUNTER = "i"
 MOST_ITERATIONS = 1000
@@ -81,7 +81,7 @@ class _Source:
     def __init__(self, debugger: Debugger, program: Program, first: int, end: int) -> None:
         self.debugger, self.program = debugger, program
         self.first, self.end = first, end
-        self._columns = Columns(debugger, Recorded(debugger), program, np.arange(first, end))
+        self._columns = Columns(Recorded(debugger.timeline), program, np.arange(first, end))
 
     def check(self, expression: Expression) -> None:
         """``ExpressionError`` for a name that no iteration can have."""

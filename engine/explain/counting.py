@@ -8,8 +8,8 @@ import numpy as np
 
 from engine.debug.changes import is_changed
 from engine.debug.debugger import Debugger
-from engine.explain.origin import Place, Walk
 from engine.explain.proof import Fact
+from engine.explain.provenance import Place, Walk
 from engine.ir.address import decode
 from engine.ir.model import SEQUENCE_MAP
 from engine.run.machine.regions import parts

@@ -13,10 +13,10 @@ import numpy as np
 from engine.debug.debugger import Debugger
 from engine.debug.lookup import iteration_rows
 from engine.errors import AddressError, EngineError
-from engine.explain.columns import Columns, Recorded
 from engine.ir.address import ANY_ITERATION, Address, Segment
 from engine.ops.values import as_array, is_tensor
 from engine.run.plan.plan import Program
+from engine.trace.vectorised import Columns, Recorded
 
 _MOST_COMPUTED = 20_000
 """Iterations that are computed one by one; beyond that, only bodies whose operations work on whole columns."""
@@ -122,7 +122,7 @@ def history(debugger: Debugger, address: str) -> History:
     program, slot, first_row, end_row = iteration_rows(debugger, parsed)
     place = _starred(parsed)
     if end_row > first_row:
-        column = Columns(debugger, Recorded(debugger), program, np.arange(first_row, end_row)).column(slot)
+        column = Columns(Recorded(debugger.timeline), program, np.arange(first_row, end_row)).column(slot)
         if column is not None:
             return History(place, np.asarray(column.of(end_row - first_row)))
     if end_row - first_row > _MOST_COMPUTED:

@@ -12,12 +12,12 @@ import numpy as np
 from engine.debug.debugger import Debugger
 from engine.debug.names import region_number, value_names
 from engine.errors import EngineError
-from engine.explain.columns import Columns, Recorded
 from engine.explain.history import History, evenly, is_finite, of_values
 from engine.explain.verdict import execution
 from engine.ir.address import decode
 from engine.ops.values import is_tensor
 from engine.run.plan.plan import IfRegion, LoopRegion, Program
+from engine.trace.vectorised import Columns, Recorded
 
 Role = Literal["carried", "iteration", "slice", "condition", "branch", "value"]
 MOST_COLUMNS, MOST_ROWS = 200, 40
@@ -136,7 +136,7 @@ class _Filler:
         self.columns: dict[int, np.ndarray] = {}
         self.found: dict[tuple[int, int], Any] = {}
         self.late = False
-        self._recorded = Recorded(debugger)
+        self._recorded = Recorded(debugger.timeline)
         self._at_once: dict[int, Columns] = {}
         """By the row after the last."""
 
@@ -146,7 +146,7 @@ class _Filler:
         if end - self.first < 2 or not self.debugger.has_run(self.program, end - 1, slot):
             return None
         if end not in self._at_once:
-            self._at_once[end] = Columns(self.debugger, self._recorded, self.program, np.arange(self.first, end))
+            self._at_once[end] = Columns(self._recorded, self.program, np.arange(self.first, end))
         column = self._at_once[end].column(slot)
         if column is None or np.asarray(column.values).dtype.kind not in "biuf":
             return None

@@ -14,10 +14,10 @@ import numpy as np
 
 from engine.debug.debugger import Debugger
 from engine.errors import EngineError
-from engine.explain.columns import Columns, Recorded
 from engine.explain.history import finite_rows, is_finite
-from engine.explain.origin import BY_HAND, Walk
+from engine.explain.provenance import BY_HAND, Walk
 from engine.run.plan.plan import ABSENT, Instruction, LoopRegion, Program
+from engine.trace.vectorised import Columns, Recorded
 
 SECONDS = 1.0
 _SECONDS_AT_HAND = 2.0
@@ -70,7 +70,7 @@ class _Search:
     def __init__(self, debugger: Debugger, seconds: float) -> None:
         self.debugger = debugger
         self.timeline = debugger.timeline
-        self.recorded = Recorded(debugger)
+        self.recorded = Recorded(debugger.timeline)
         self.deadline = time.monotonic() + seconds
         self.latest = self.deadline + _SECONDS_AT_HAND
         self.best: tuple[int, str] | None = None
@@ -177,7 +177,7 @@ class _Search:
             if time.monotonic() > self.latest:
                 return slow + waiting
             rows = np.arange(begin, min(begin + count, self._rows(program)))
-            columns = Columns(self.debugger, self.recorded, program, rows)
+            columns = Columns(self.recorded, program, rows)
             odd = np.zeros(len(rows), bool)
             widest = 1
             for slot in list(waiting):

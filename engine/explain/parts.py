@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from engine.errors import EngineError, shorten
-from engine.explain.columns import is_of_each_element
 from engine.ops.values import is_tensor
 from engine.run.plan.plan import Instruction, settle
+from engine.trace.vectorised import is_of_each_element
 
 Range = tuple[int, int]
 Index = Sequence[int | slice]

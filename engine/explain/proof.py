@@ -13,8 +13,8 @@ from engine.debug.debugger import Debugger
 from engine.debug.door import outward
 from engine.errors import shorten
 from engine.explain.deciding import OTHER, PASSING, REDUCTIONS, Decision, decision
-from engine.explain.origin import Place, Role, Walk
 from engine.explain.parts import around, element, moved, moves
+from engine.explain.provenance import Place, Role, Walk
 from engine.ir.address import decode
 from engine.run.plan.plan import ABSENT, IfRegion, Instruction, LoopRegion, Program
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from engine.debug.debugger import Debugger
-from engine.explain.columns import Columns, Recorded
 from engine.ir.model import LOOP, SCAN, TENSOR_ITERATOR, LayerId
 from engine.ops.values import is_tensor
 from engine.run.plan.plan import IfRegion, LoopRegion, Program
 from engine.run.record.recording import LoopTable
+from engine.trace.vectorised import Columns, Recorded
 
 _LOOPS = (LOOP, TENSOR_ITERATOR, SCAN)
 _MOST_BYTES = 256 * 2**20
@@ -88,7 +88,7 @@ def _counts(debugger: Debugger, loop: LoopRegion) -> list[int]:
 class _Choosing:
     def __init__(self, debugger: Debugger) -> None:
         self.debugger = debugger
-        self.recorded = Recorded(debugger)
+        self.recorded = Recorded(debugger.timeline)
         self.left = _MOST_BYTES
         self.left_out: dict[str, int] = {}
 
@@ -130,7 +130,7 @@ class _Choosing:
 
     def _of(self, program: Program) -> Iterator[Probe]:
         rows = self.debugger.timeline.executions.rows[program.index]
-        columns = Columns(self.debugger, self.recorded, program, np.arange(rows))
+        columns = Columns(self.recorded, program, np.arange(rows))
         loops = [loop for one in program.around() if isinstance(loop := owner(one), LoopRegion)]
         lengths, places = tuple(times(self.debugger, loop) for loop in reversed(loops)), self._places(program)
         for layer, output, slot, position in _values_of(program):

@@ -15,6 +15,7 @@ from dataclasses import replace
 from engine.ir.address import ROOT, labels
 from engine.ir.model import IF, LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, Graph, LayerId, Model, Node
 from engine.view.boxes import operation_box, region_name, short_name, sized, tensor_text, tooltip
+from engine.view.cut_edges import cut_long_edges
 from engine.view.family import Family
 from engine.view.folding import Folding, Unrolled, default_folding, graph_at
 from engine.view.graph import ClusterKind, GraphView, ViewCluster, ViewNode, without_iterations
@@ -22,8 +23,7 @@ from engine.view.grouping import OUTER, Grouping, group_title, grouping
 from engine.view.lines import Lines
 from engine.view.places import Place, Region
 from engine.view.roles import handed_in, input_roles
-from engine.view.spark import carried_number
-from engine.view.stubs import cut_long_edges
+from engine.view.sparkline import carried_number
 
 _LISTED = 14
 """Lines of a tooltip that lists names."""

@@ -193,7 +193,7 @@ def _edge(edge: ViewEdge, standalone: bool) -> str:
     elif edge.kind == "data":
         words.append("weight=3")
     elif edge.kind in SIDEWAYS:
-        # Copies stand side by side: what goes from one to the next must not push it down.
+        # Instances stand side by side: what goes from one to the next must not push it down.
         words.append("constraint=false")
     if edge.kind == "back":
         # Room for the value that flows along it.

@@ -163,7 +163,7 @@ class GraphView:
                 found.setdefault(node.address, node)
         return found
 
-    def copies_of(self, address: str) -> list[ViewNode]:
+    def instances_of(self, address: str) -> list[ViewNode]:
         """The boxes of a place in all copies of the unrolled loops round it."""
         static = without_iterations(address)
         return [node for place, node in self.node_of.items() if "[" in place and without_iterations(place) == static]

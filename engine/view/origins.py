@@ -1,4 +1,4 @@
-"""Which boxes and lines of a picture a value came through: its genealogy, followed back along the lines that are drawn."""
+"""Which boxes and lines of a picture a value came through: its provenance, followed back along the lines that are drawn."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engine.explain.origin import Role, Step
+from engine.explain.provenance import Role, Step
 from engine.view.graph import EdgeKind, GraphView, ViewEdge, ViewNode, without_iterations
 
 FARTHEST = 5
@@ -40,7 +40,7 @@ class Lit:
 
 
 def lit(view: GraphView, steps: Sequence[Step]) -> Lit:
-    """A genealogy (``engine.explain.origin.genealogy``) on a picture; what is not on the picture is left out."""
+    """A provenance (``engine.explain.provenance.provenance``) on a picture; what is not on the picture is left out."""
     return _Lighting(view).light(steps)
 
 

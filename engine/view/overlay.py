@@ -17,14 +17,14 @@ from engine.debug.cursor import OpenGraph
 from engine.debug.debugger import Debugger
 from engine.debug.door import outward
 from engine.errors import EngineError, ValueUnavailable
-from engine.explain.origin import Step
+from engine.explain.provenance import Step
 from engine.ir.address import Address
 from engine.run.plan.plan import ABSENT, Program
-from engine.view.copies import Copies, copies_at
 from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
 from engine.view.origins import lit
 from engine.view.preview import value_preview
-from engine.view.spark import spark
+from engine.view.sparkline import sparkline
+from engine.view.unrolled_instances import Instances, instances_at
 
 BY_HAND = "✎"
 """Begins the text of a value that a person has set."""
@@ -53,7 +53,7 @@ class Overlay:
     lines: dict[str, str] = field(default_factory=dict[str, str])
     """Classes of lines: those on which a value came."""
     sparks: dict[str, list[object]] = field(default_factory=dict[str, list[object]])
-    """On folded loops: ``engine.view.spark.Spark.as_data``."""
+    """On folded loops: ``engine.view.sparkline.Sparkline.as_data``."""
     current: str = ""
     """Id of the box or frame that the canvas keeps in sight: what runs next, and in the end what ran last."""
 
@@ -89,7 +89,7 @@ def overlay_at(
     ``selected``: an address, static or with iterations. ``breakpoints`` and those that are ``switched_off``: address patterns
     with ``*``. ``verdicts``: why loops ended, by static address, shown on frames of loops that are not running. ``previews``: texts
     by concrete address, kept by the caller as long as the run lasts. ``origins``: what a value was made of
-    (``engine.explain.origin.genealogy``), lit up with its lines by distance.
+    (``engine.explain.provenance.provenance``), lit up with its lines by distance.
     """
     overlay = Overlay() if debugger is None else _Painter(debugger, view, {} if previews is None else previews, verdicts or {}).paint()
     marks = [(_selected(debugger, view, selected), "selected")] if selected else []
@@ -112,7 +112,7 @@ def _selected(debugger: Debugger | None, view: GraphView, address: str) -> ViewN
     found = view.node_of.get(view.place_of(address))
     if found is None and view.unrolled:
         concrete = debugger.resolve(without_iterations(address)) if debugger is not None else None
-        found = view.showing(view.place_of(concrete)) if concrete else next(iter(view.copies_of(address)), None)
+        found = view.showing(view.place_of(concrete)) if concrete else next(iter(view.instances_of(address)), None)
     return found or view.showing(without_iterations(address))
 
 
@@ -125,7 +125,7 @@ def marked(view: GraphView, patterns: Collection[str]) -> list[ViewNode]:
             hits = [node for address, node in view.node_of.items() if fnmatchcase(address, static)]
         else:
             exact = view.node_of.get(view.place_of(pattern)) or (None if view.unrolled else view.showing(static))
-            hits = [exact] if exact else view.copies_of(static) or [one for one in (view.showing(static),) if one]
+            hits = [exact] if exact else view.instances_of(static) or [one for one in (view.showing(static),) if one]
         found.update({node.id: node for node in hits})
     return list(found.values())
 
@@ -145,7 +145,7 @@ class _Painter:
         self.previews = previews
         self.verdicts = verdicts
         statuses = debugger.statuses()
-        self.copies = copies_at(debugger, view, statuses) if view.unrolled else Copies()
+        self.copies = instances_at(debugger, view, statuses) if view.unrolled else Instances()
         self.statuses: Mapping[str, str] = statuses | self.copies.statuses if view.unrolled else statuses
         self._graphs = dict(self.copies.graphs)
         self._rows: dict[str, tuple[Program, int]] = {}
@@ -331,7 +331,7 @@ class _Painter:
             return
         label = node.spark.rpartition("/")[2]
         place = f"{graph.rpartition('/')[0]}/body/{label}" if inside is not None else f"{graph}/body/{label}"
-        found = spark(self.debugger, place, inside.iteration if inside is not None else None)
+        found = sparkline(self.debugger, place, inside.iteration if inside is not None else None)
         if found is not None:
             self.overlay.sparks[node.id] = found.as_data()
 

@@ -7,7 +7,7 @@ import time
 from app.iterations import loop_columns, rows
 from app.places import places
 from tests.engine.explain.runs import begun, finished
-from tests.engine.explain.test_columns import chained
+from tests.engine.trace.test_vectorised import chained
 
 
 def test_branches_are_those_that_were_taken() -> None:

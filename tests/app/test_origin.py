@@ -1,4 +1,4 @@
-"""Origin and difference: a genealogy as an indented list, and a value against another iteration."""
+"""Origin and difference: a provenance as an indented list, and a value against another iteration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.parts import difference, origin
 from app.places import moment_of
-from engine.explain.origin import genealogy
+from engine.explain.provenance import provenance
 from tests.app.components import sent
 from tests.engine.explain.runs import finished
 
@@ -20,7 +20,7 @@ Visit = Callable[..., AppTest]
 
 def test_each_value_is_unfolded_once_and_lies_below_what_it_made() -> None:
     debugger = finished("for_loop")
-    rows = origin.tree(genealogy(debugger, "main/for_each_year[3]/body/next_balance"))
+    rows = origin.tree(provenance(debugger, "main/for_each_year[3]/body/next_balance"))
     unfolded = [(address, part) for _, _, step, address, part in rows if step is not None]
     assert len(unfolded) == len(set(unfolded))
     assert rows[0][0] == 0
@@ -28,9 +28,9 @@ def test_each_value_is_unfolded_once_and_lies_below_what_it_made() -> None:
     assert "back edge" in {role for _, role, *_ in rows}
 
 
-def test_a_long_genealogy_is_cut() -> None:
+def test_a_long_provenance_is_cut() -> None:
     debugger = finished("for_loop")
-    assert len(origin.tree(genealogy(debugger, "main/for_each_year[9]/body/next_balance"))) <= origin.MOST
+    assert len(origin.tree(provenance(debugger, "main/for_each_year[9]/body/next_balance"))) <= origin.MOST
 
 
 def test_a_line_goes_to_the_moment() -> None:

@@ -14,9 +14,9 @@ import engine
 from engine.debug.cursor import Cursor
 from engine.debug.result import RunStopped
 from engine.errors import EngineError
-from engine.explain.columns import Columns, Recorded
+from engine.explain.branch_history import branch_history
 from engine.explain.history import history
-from engine.explain.tape import branch_tape
+from engine.trace.vectorised import Columns, Recorded
 from tests.engine.drawn.graph import Choices
 from tests.engine.drawn.models import drawn_model, same_bits
 
@@ -194,16 +194,16 @@ class Agreement:
             if record.kind == "If":
                 tapes.setdefault(re.sub(r"\[\d+\]", "", record.address), {})[record.address] = record.branch == "then"
         for static, branches in tapes.items():
-            tape = branch_tape(debugger, static)
+            tape = branch_history(debugger, static)
             assert {tape.address(number): bool(taken) for number, taken in enumerate(tape.taken)} == branches
         if debugger.state == "finished":
             self._same_columns(debugger, expected)
 
     def _same_columns(self, debugger: engine.Debugger, expected: Stepped) -> None:
-        recorded = Recorded(debugger)
+        recorded = Recorded(debugger.timeline)
         for program in debugger.plan.programs[1:]:
             count = debugger.timeline.executions.rows[program.index]
-            columns = Columns(debugger, recorded, program, np.arange(count)) if count else None
+            columns = Columns(recorded, program, np.arange(count)) if count else None
             for instruction in program.instructions if columns is not None else ():
                 column = columns.column(instruction.outputs[0]) if instruction.outputs else None
                 for row in (0, count - 1, self.c.integer(count)) if column is not None else ():

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import engine
+from engine.explain.branch_history import branch_history
 from engine.explain.compare import compare
 from engine.explain.export import export
 from engine.explain.history import history
 from engine.explain.matrix import matrix
-from engine.explain.origin import BY_HAND, genealogy
 from engine.explain.pattern import pattern
-from engine.explain.tape import branch_tape
+from engine.explain.provenance import BY_HAND, provenance
 from engine.explain.verdict import verdict
 from tests.engine.debug import walks
 from tests.engine.debug.test_changed_loops import COUNTED, counted
@@ -69,9 +69,9 @@ def test_the_verdict_on_a_branch_does_too(changes, sentence):
     assert verdict(debugger, "main/outer[0]/body/choice").sentence == sentence
 
 
-def test_a_genealogy_ends_where_a_value_was_set():
+def test_a_provenance_ends_where_a_value_was_set():
     debugger = ran({"main/loop[2]/body/total": [0.0]})
-    steps = {step.address: step for step in genealogy(debugger, "main/loop[3]/body/grown")}
+    steps = {step.address: step for step in provenance(debugger, "main/loop[3]/body/grown")}
     assert steps["main/loop[2]/body/total"].operation == BY_HAND
     assert steps["main/loop[2]/body/total"].links == ()
     assert not any("loop[1]" in address and address.endswith(("grown", "total")) for address in steps)
@@ -117,10 +117,10 @@ def test_columns_of_long_loops_hold_what_was_set():
         assert debugger.value(f"main/outer[{number}]/body/twice") == 2 * expected[number]
 
 
-def test_the_branch_tape_has_the_branches_that_ran():
+def test_the_branch_history_has_the_branches_that_ran():
     debugger = walks.debugger(changes={"main/outer[0]/body/above": True, "main/outer[2]/body/above": False})
     debugger.run()
-    assert branch_tape(debugger, "main/outer/body/choice").taken.tolist() == [1, 0, 0]
+    assert branch_history(debugger, "main/outer/body/choice").taken.tolist() == [1, 0, 0]
 
 
 COMPARED = [

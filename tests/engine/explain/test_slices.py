@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import engine
 from engine.errors import EngineError
-from engine.explain.origin import Step, genealogy
 from engine.explain.parts import Index, index_of, part_of
+from engine.explain.provenance import Step, provenance
 from tests.engine.debug.replay import Replay
 from tests.engine.debug.test_two_speeds import bodies, whole
 from tests.engine.drafts import BOOL, F32, I64, Draft, loop, tensor_iterator
@@ -42,7 +42,7 @@ def test_what_changes_a_value_is_behind_it(draft, inputs, data):
         return
     loops = [one.address for one in debugger.control_flow]  # and what comes of them
     asked = {*loops[:2], *free[-3:], data.draw(st.sampled_from(free))} & {*free}
-    behind = {one: {step.address for step in genealogy(debugger, one, 100_000)} for one in asked}
+    behind = {one: {step.address for step in provenance(debugger, one, 100_000)} for one in asked}
     for address in data.draw(st.lists(st.sampled_from(free), min_size=1, max_size=12, unique=True)):
         was = debugger.value(address)
         if was.ndim:
@@ -71,7 +71,7 @@ def test_what_decided_how_often_a_loop_ran_is_behind_what_it_gave(trips, ran_for
     on = np.array([True, True, True, False, True, True])
     debugger = ran(main.model(), np.float32(0), on, np.True_, np.int64(trips))
     assert debugger.record("main/loop").iterations == ran_for
-    steps = genealogy(debugger, "main/y")
+    steps = provenance(debugger, "main/y")
     asked = ran_for if trips in (-1, 9) else max(0, ran_for - 1)  # after the last that the trip count allows, nothing is asked
     assert {str(step.part) for step in steps if step.address == "main/flags"} == {f"[{number}]" for number in range(asked)}
     assert {"main/n", "main/first", "main/x"} <= {step.address for step in steps}
@@ -81,7 +81,7 @@ def test_what_decided_how_often_a_loop_ran_is_behind_what_it_gave(trips, ran_for
 
 
 def reached(steps: Sequence[Step], address: str, shape: tuple[int, ...]) -> set[tuple[int, ...]]:
-    """The elements of a value that a genealogy has."""
+    """The elements of a value that a provenance has."""
     own = [step.part for step in steps if step.address == address]
     every = itertools.product(*map(range, shape))
     return {index for index in every if any(part is None or part.holds(index) for part in own)}
@@ -160,7 +160,7 @@ def test_an_element_leads_to_the_elements_that_it_was_made_of(kind, backwards, r
     for place in [asked, *([f"{asked}:1"] if kind == "split" else [])]:
         shape, moved = debugger.value(place).shape, moved_by(model, x, place)
         for index in ((0,) * len(shape), tuple(length - 1 for length in shape), tuple(length // 2 for length in shape)):
-            found = reached(genealogy(debugger, place, 10_000, part=index), "main/x", x.shape)
+            found = reached(provenance(debugger, place, 10_000, part=index), "main/x", x.shape)
             expected = {one for one, changed in moved.items() if changed[index]}
             assert found >= expected
             if kind not in ("summed", "chosen"):
@@ -200,7 +200,7 @@ def test_elements_of_what_a_scan_stacks(output, index, expected):
     model, feeds = scanned()
     debugger = engine.Debugger(model, feeds)
     debugger.run()
-    steps = genealogy(debugger, f"main/Scan_0{output}", part=index)
+    steps = provenance(debugger, f"main/Scan_0{output}", part=index)
     inputs = {f"{one.address}{one.part or ''}" for one in steps if one.address.rpartition("/")[2] in feeds}
     assert inputs == expected
 
@@ -223,13 +223,13 @@ def test_pieces_of_different_lengths_are_told_apart():
     debugger = ran(main.model(), np.ones(1, np.float32))
     assert debugger.value("main/loop").shape == (10,)
     pieces = {
-        index: [(link.address, str(link.part or "")) for link in genealogy(debugger, "main/loop", 1, part=(index,))[0].links[:-1]]
+        index: [(link.address, str(link.part or "")) for link in provenance(debugger, "main/loop", 1, part=(index,))[0].links[:-1]]
         for index in (0, 3, 4, 6, 7, 8, 9)
     }
     at = {0: (3, 0), 3: (3, 3), 4: (2, 0), 6: (2, 2), 7: (1, 0), 8: (1, 1), 9: (0, None)}
     expected = {index: [(f"main/loop[{k}]/body/wide", "" if place is None else f"[{place}]")] for index, (k, place) in at.items()}
     assert pieces == expected
-    both = genealogy(debugger, "main/loop", 1, part=(slice(3, 8),))[0].links[:-1]
+    both = provenance(debugger, "main/loop", 1, part=(slice(3, 8),))[0].links[:-1]
     assert [f"{link.address}{link.part or ''}" for link in both] == [
         "main/loop[1]/body/wide[0]",
         "main/loop[2]/body/wide",
@@ -251,13 +251,13 @@ main (float[3] x, float[3] y) => (float[N] joined) {
     debugger = engine.Debugger(read(text), [np.ones(3, np.float32), np.zeros(3, np.float32)])
     debugger.run()
     (loop,) = [record.address for record in debugger.control_flow if record.kind == "SequenceMap"]
-    first, *_ = genealogy(debugger, loop, part=(1,))
+    first, *_ = provenance(debugger, loop, part=(1,))
     (piece,) = [link for link in first.links if link.role == "concatenated"]
     assert piece.address == f"{loop}[1]/body/Sub_0"
-    links = [link for step in genealogy(debugger, piece.address) for link in step.links]
+    links = [link for step in provenance(debugger, piece.address) for link in step.links]
     assert [str(link.part) for link in links if link.role == "slice"] == ["[1]", "None"]
     with pytest.raises(EngineError, match="no element 2 along axis 0 of length 2"):
-        genealogy(debugger, loop, part=(2,))
+        provenance(debugger, loop, part=(2,))
 
 
 REFUSED: list[tuple[Index, str]] = [

@@ -7,7 +7,7 @@ import numpy as np
 import engine
 from engine.errors import EngineError
 from engine.explain.export import computed
-from engine.explain.origin import genealogy
+from engine.explain.provenance import provenance
 from tests.engine.drafts import BOOL, F32, I64, Draft, branch, loop
 from tests.engine.explain.test_slices import ran
 
@@ -47,7 +47,7 @@ def remembering() -> engine.Model:
 def test_a_variable_holds_what_was_assigned_last():
     debugger = ran(remembering(), np.float32([1]))
     reads = [f"main/outer[{one}]/body/inner[{two}]/body/read" for one in range(3) for two in range(2)]
-    found = [[(link.address, link.role) for link in genealogy(debugger, place, 1)[0].links] for place in reads]
+    found = [[(link.address, link.role) for link in provenance(debugger, place, 1)[0].links] for place in reads]
     assert found[0] == [("main/outer[0]/body/inner[0]/body/first", "operand")]
     taken = {record.address.rpartition("/")[0]: (record.address, record.branch) for record in debugger.control_flow if record.kind == "If"}
     assert {branch for _, branch in taken.values()} == {"then", "else"}
@@ -62,7 +62,7 @@ def test_a_variable_holds_what_was_assigned_last():
 def test_what_is_set_in_place_of_what_an_assign_gives_is_not_in_its_variable():
     changes = {"main/outer[0]/body/inner[0]/body/write": [50.0]}
     debugger = ran(remembering(), np.float32([1]), changes=changes)
-    step = genealogy(debugger, "main/outer[0]/body/inner[1]/body/read", 1)[0]
+    step = provenance(debugger, "main/outer[0]/body/inner[1]/body/read", 1)[0]
     (link,) = step.links
     np.testing.assert_array_equal(debugger.value(step.address), debugger.value(link.address))
 
@@ -71,7 +71,7 @@ def test_all_that_changes_a_value_by_way_of_variables_is_behind_it():
     model, x = remembering(), np.float32([1])
     debugger = ran(model, x)
     asked = [place for place in computed(debugger) if debugger.value(place).dtype == np.float32]
-    behind = {place: {step.address for step in genealogy(debugger, place, 10_000)} for place in asked}
+    behind = {place: {step.address for step in provenance(debugger, place, 10_000)} for place in asked}
     for address in asked:
         other = engine.Debugger(model, [x], changes={address: debugger.value(address) + np.float32(0.125)})
         other.run()

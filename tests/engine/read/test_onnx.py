@@ -16,8 +16,8 @@ from engine.check.check import check
 from engine.check.diagnostic import InvalidModel
 from engine.errors import ValueUnavailable
 from engine.explain.export import computed
-from engine.explain.origin import genealogy
 from engine.explain.pattern import pattern
+from engine.explain.provenance import provenance
 from engine.explain.verdict import verdict
 from engine.ir.model import InputMap, Model
 from engine.ir.walk import graphs
@@ -104,7 +104,7 @@ def test_every_value_of_every_case_can_be_traced_back() -> None:
         debugger = engine.Debugger(engine.read_model(case.model().SerializeToString()), case.inputs)
         debugger.run()
         for address in computed(debugger):
-            assert genealogy(debugger, address)
+            assert provenance(debugger, address)
         for record in debugger.control_flow:
             if record.iterations is not None:
                 assert verdict(debugger, record.address).sentence

@@ -1,4 +1,4 @@
-"""A genealogy on the picture: from box to box along the lines that are drawn, however the loops are drawn."""
+"""A provenance on the picture: from box to box along the lines that are drawn, however the loops are drawn."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 import engine
-from engine.explain.origin import Link, Step, genealogy
+from engine.explain.provenance import Link, Step, provenance
 from engine.ir.address import labels
 from engine.ir.walk import graphs
 from engine.view.build import graph_view
@@ -77,7 +77,7 @@ def test_each_line_that_lights_up_leads_to_what_it_made(sample: str, inputs: str
         assert source is not None
         label = labels(debugger.model.graph)[source.layer]
         asked = f"main/{label}:{source.output}" if source.output else f"main/{label}"
-        steps = genealogy(debugger, asked)
+        steps = provenance(debugger, asked)
         found = lit(view, steps)
         assert found.lines or drawn == "folded", "only a counter comes from nothing outside its loop"
         for id, distance in found.lines.items():
@@ -97,13 +97,13 @@ def test_each_line_that_lights_up_leads_to_what_it_made(sample: str, inputs: str
 def test_back_edges_slices_and_branches() -> None:
     debugger = finished("for_loop", "three_years")
     view = graph_view(debugger.model, Folding())
-    found = lit(view, genealogy(debugger, f"{YEARS}[2]/body/next_balance"))
+    found = lit(view, provenance(debugger, f"{YEARS}[2]/body/next_balance"))
     into = (f"{YEARS}/body/next_balance", f"{YEARS}/body/balance")
     distance = {edge.kind: found.lines[edge.id] for edge in view.edges for end in into if edge.target == view.node_of[end].id}
     assert distance["data"] < distance["back"] < distance["input_map"], "the way of time: made now, handed on, begun with"
     debugger = finished("collatz", "three")
     view = graph_view(debugger.model, Folding())
-    chosen = lines(view, genealogy(debugger, f"{COLLATZ}[1]/body/if_even"))
+    chosen = lines(view, provenance(debugger, f"{COLLATZ}[1]/body/if_even"))
     assert ("condition", f"{COLLATZ}/body/equal", f"{COLLATZ}/body/if_even") in chosen
     merged = {source for kind, source, _ in chosen if kind == "merge"}
     assert merged == {f"{COLLATZ}/body/if_even/then/result", f"{COLLATZ}/body/if_even/else/result"}, "3 became 10 in the other"
@@ -112,12 +112,12 @@ def test_back_edges_slices_and_branches() -> None:
 def test_in_copies_each_iteration_lights_up_by_itself() -> None:
     debugger = finished("collatz", "three")
     view = graph_view(debugger.model, unroll(debugger.model, Folding(), COLLATZ, debugger, 3))
-    found = lines(view, genealogy(debugger, f"{COLLATZ}[1]/body/number"))
+    found = lines(view, provenance(debugger, f"{COLLATZ}[1]/body/number"))
     carried = [ends for kind, *ends in found if kind == "carried"]
     assert carried == [[f"{COLLATZ}[0]/body/next_number_result", f"{COLLATZ}[1]/body/number"]]
     later = view.node_of[COLLATZ]
     assert isinstance(later, ViewNode)
-    boxes = lit(view, genealogy(debugger, f"{COLLATZ}[6]/body/number", 40)).boxes
+    boxes = lit(view, provenance(debugger, f"{COLLATZ}[6]/body/number", 40)).boxes
     more = next(node for node in view.nodes if node.kind == "more")
     assert boxes[more.id] == 0, "what is not in the window lights the box that stands for it"
 

@@ -7,7 +7,7 @@ import pytest
 import engine
 from engine import build
 from engine.build import ops
-from engine.explain.origin import genealogy
+from engine.explain.provenance import provenance
 from engine.ir.model import Model
 from engine.view.build import graph_view
 from engine.view.dot import dot_text
@@ -86,6 +86,6 @@ def test_a_value_is_followed_through_the_box() -> None:
     debugger = engine.Debugger(model, [*[1.5] * 9, True])
     debugger.run()
     view = graph_view(model, default_folding(model))
-    found = lit(view, genealogy(debugger, "main/cond"))
+    found = lit(view, provenance(debugger, "main/cond"))
     lines = [view.by_id[id] for id in found.lines]
     assert sum(line.kind == "input_map" for line in lines) == 9

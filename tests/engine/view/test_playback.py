@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import engine
-from engine.explain.origin import genealogy
+from engine.explain.provenance import provenance
 from engine.view.build import graph_view
 from engine.view.folding import Folding
 from engine.view.overlay import overlay_at
 from engine.view.playback import batch, difference
-from engine.view.spark import spark
+from engine.view.sparkline import sparkline
 from engine.view.tracks import tracks
 
 FOLDER = Path(__file__).parents[3] / "sample_models"
@@ -130,7 +130,7 @@ def test_ticks_of_long_loops_are_few() -> None:
     assert len(track.ticks) <= 120
     began = time.perf_counter()
     for _ in range(20):
-        spark(debugger, "main/for_each_year/body/balance", None)
+        sparkline(debugger, "main/for_each_year/body/balance", None)
     assert (time.perf_counter() - began) / 20 < 0.02
 
 
@@ -141,7 +141,7 @@ def test_a_folded_loop_draws_its_carried_number() -> None:
     assert box.spark == f"{COLLATZ}/body/highest", "not the counter of steps"
     assert overlay_at(debugger, view).sparks == {}
     debugger.run()
-    found = spark(debugger, f"{COLLATZ}/body/number", None)
+    found = sparkline(debugger, f"{COLLATZ}/body/number", None)
     assert found is not None
     assert found.points == (7, 57, 21, 100, 43, 14, 0)
     debugger.seek(f"{COLLATZ}[3]/body/equal")
@@ -153,18 +153,18 @@ def test_the_first_number_that_is_none_is_marked() -> None:
     model = engine.read_model(FOLDER / "for_loop" / "model.xml")
     debugger = engine.Debugger(model, {"balance": np.float32(1e38), "growth": np.float32(1.5), "years": np.int64(101)})
     debugger.run()
-    found = spark(debugger, "main/for_each_year/body/balance", None)
+    found = sparkline(debugger, "main/for_each_year/body/balance", None)
     assert found is not None
     # 1e38 * 1.5 ** 3 is the first that float32 cannot hold; 101 iterations are 100 steps from 0 to 1.
     assert found.not_finite == pytest.approx(0.04, abs=0.011)
     assert found.points[-1] is None
 
 
-def test_a_genealogy_is_shaded_by_distance() -> None:
+def test_a_provenance_is_shaded_by_distance() -> None:
     debugger = debugger_of("collatz", "three")
     debugger.seek(f"{COLLATZ}[1]/body/keep_going")
     view = graph_view(debugger.model, Folding())
-    steps = genealogy(debugger, f"{COLLATZ}[1]/body/equal")
+    steps = provenance(debugger, f"{COLLATZ}[1]/body/equal")
     overlay = overlay_at(debugger, view, origins=steps)
     shades = {view.by_id[id].address: text.split()[-1] for id, text in overlay.nodes.items() if "origin" in text}
     assert shades[f"{COLLATZ}/body/equal"] == "origin-0"

@@ -14,7 +14,7 @@ from engine.debug.changes import is_changed
 from engine.debug.debugger import Debugger
 from engine.debug.names import value_names
 from engine.errors import AddressError
-from engine.explain.crossing import Pieces, pieces, read_part
+from engine.explain.loop_parts import Pieces, pieces, read_part
 from engine.explain.parts import Index, Part, behind, moves, part_of
 from engine.explain.variables import Writers, writes
 from engine.ir.address import Address
@@ -51,7 +51,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One value of a genealogy and what it was made from."""
+    """One value of a provenance and what it was made from."""
 
     address: str
     operation: str
@@ -75,7 +75,7 @@ class Place:
     part: Part | None = None
 
 
-def genealogy(debugger: Debugger, address: str, most: int = 500, *, part: Index = ()) -> tuple[Step, ...]:
+def provenance(debugger: Debugger, address: str, most: int = 500, *, part: Index = ()) -> tuple[Step, ...]:
     """The values that the value at an address depends on, nearest first, at most so many.
 
     ``part`` asks about some of its elements: ``(2, slice(0, 4))`` as in ``value[2, 0:4]``. What decided how often a loop ran is behind

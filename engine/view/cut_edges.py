@@ -41,7 +41,7 @@ def cut_long_edges(nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]) -> 
     """The same picture with each long line replaced by a numbered stub at either end, one at the beginning for all that bring the same
     value; back edges stay whole."""
     # Back edges are laid out backwards, so they count as lines from the Parameter down to the Result.
-    # Copies of an unrolled body are short enough, and must all look the same.
+    # Instances of an unrolled body are short enough, and must all look the same.
     copied = {node.id for node in nodes if "[" in node.address}
     arcs = [
         (edge.target, edge.source) if edge.kind in ("back", "again") else (edge.source, edge.target)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from engine.debug.debugger import Debugger
 from engine.ir.model import SEQUENCE_MAP
 from engine.ops.casting import cast
 from engine.ops.values import is_tensor
@@ -19,6 +18,7 @@ from engine.run.machine.execute import computing_columns
 from engine.run.machine.regions import part_begin
 from engine.run.plan.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Program
 from engine.run.plan.ports import Carried, Concatenated, Counter, Invariant, LastValue, Sliced
+from engine.trace.timeline import Timeline
 
 _DEEPEST = 16
 """Graphs around a graph; what lies deeper is not computed in columns."""
@@ -49,9 +49,10 @@ class Column:
 class Recorded:
     """The recorded columns of a run, each put together once."""
 
-    def __init__(self, debugger: Debugger) -> None:
-        debugger.machine.recording.pack()
-        self._rows = debugger.machine.recording.rows
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        timeline.machine.recording.pack()
+        self._rows = timeline.machine.recording.rows
         self._found: dict[tuple[int, int], np.ndarray | None] = {}
 
     def column(self, program: Program, slot: int) -> np.ndarray | None:
@@ -74,11 +75,10 @@ class Recorded:
 class Columns:
     """The columns of one graph in some of its rows, which have all ended."""
 
-    def __init__(
-        self, debugger: Debugger, recorded: Recorded, program: Program, rows: np.ndarray, around: tuple[Columns, np.ndarray] | None = None
-    ) -> None:
+    def __init__(self, recorded: Recorded, program: Program, rows: np.ndarray, around: tuple[Columns, np.ndarray] | None = None) -> None:
         """``around``: those of the graph around, where they are there already, and for each row its place among theirs."""
-        self.debugger, self.recorded = debugger, recorded
+        self.recorded = recorded
+        self.machine, self.executions = recorded.timeline.machine, recorded.timeline.executions
         self.program, self.rows = program, rows
         self._found: dict[int, Column | None] = {}
         self._around = around
@@ -96,7 +96,7 @@ class Columns:
     def _compute(self, slot: int) -> None:
         """All that a slot depends on in this graph, and then the slot itself."""
         if self.program.parent is None:
-            self._found[slot] = self._same(self.debugger.machine.values[slot])
+            self._found[slot] = self._same(self.machine.values[slot])
             return
         for number in self._order(slot):
             instruction = self.program.instructions[number]
@@ -125,13 +125,13 @@ class Columns:
 
     def _put(self, slot: int, column: Column | None) -> None:
         """A column, with what was set by hand in these rows."""
-        overrides = self.debugger.overrides
-        if column is None or slot not in self.debugger.overrides.slots:
+        overrides = self.machine.overrides
+        if column is None or slot not in self.machine.overrides.slots:
             self._found[slot] = column
             return
         values: np.ndarray | None = None
         for change in overrides.by_program.get(self.program.index, ()):
-            row = self.debugger.timeline.executions.row(self.program, change.iterations) if change.slot == slot else None
+            row = self.executions.row(self.program, change.iterations) if change.slot == slot else None
             at = np.flatnonzero(self.rows == row) if row is not None else ()
             if len(at):
                 values = np.array(column.of(len(self.rows))) if values is None else values
@@ -151,7 +151,7 @@ class Columns:
 
     def _bound(self, slot: int) -> Column | None:
         """What is no operation's: a Parameter, or a Const."""
-        program, plan = self.program, self.debugger.plan
+        program, plan = self.program, self.machine.plan
         if slot not in program.parameter_slots or program.parent is None:
             return self._same(plan.constant.get(slot))
         if sum(1 for _ in program.around()) > _DEEPEST:
@@ -207,7 +207,7 @@ class Columns:
 
     def _iterations(self, region: LoopRegion) -> Any:
         """The iteration of each row."""
-        starts = self.debugger.timeline.executions.loop_starts(region)
+        starts = self.executions.loop_starts(region)
         return self.rows - starts[np.searchsorted(starts, self.rows, side="right") - 1]
 
     def _outer(self, slot: int) -> Column | None:
@@ -216,7 +216,7 @@ class Columns:
             outer = self._outer_rows()
             rows, places = np.unique(outer, return_inverse=True)
             assert self.program.parent is not None
-            self._around = Columns(self.debugger, self.recorded, self.program.parent, rows), places
+            self._around = Columns(self.recorded, self.program.parent, rows), places
         columns, places = self._around
         column = columns.column(slot)
         return (
@@ -224,7 +224,7 @@ class Columns:
         )
 
     def _outer_rows(self) -> Any:
-        executions, region = self.debugger.timeline.executions, self.program.region
+        executions, region = self.executions, self.program.region
         if isinstance(region, LoopRegion):
             return np.searchsorted(executions.loop_starts(region), self.rows, side="right") - 1
         if isinstance(region, IfRegion):
@@ -264,14 +264,14 @@ class Columns:
     def _last_value(self, region: LoopRegion, slot: int) -> Column | None:
         """What a loop gave: the value of its last iteration, where each of its executions had one."""
         output = next(one for one in region.outputs if one.slot == slot)
-        starts = self.debugger.timeline.executions.loop_starts(region)
+        starts = self.executions.loop_starts(region)
         if isinstance(output, Concatenated) or not isinstance(output, LastValue) or self.rows[-1] + 1 >= len(starts):
             return None
         ends = starts[self.rows + 1]
         return self._inside(region.program, ends - 1, self._all(), output.result) if (ends > starts[self.rows]).all() else None
 
     def _chosen(self, region: IfRegion, slot: int) -> Column | None:
-        taken, rows = self.debugger.timeline.executions.branch_rows(region)
+        taken, rows = self.executions.branch_rows(region)
         number = region.outputs.index(slot)
         made: np.ndarray | None = None
         for branch, way in ((region.then, 1), (region.otherwise, 0)):
@@ -296,7 +296,7 @@ class Columns:
         """A value of a graph inside this one, in rows of its own; what it takes from here is there for the rows in these places."""
         if sum(1 for _ in program.around()) > _DEEPEST:
             return None
-        return Columns(self.debugger, self.recorded, program, np.asarray(rows), (self, places)).column(slot)
+        return Columns(self.recorded, program, np.asarray(rows), (self, places)).column(slot)
 
 
 def is_of_each_element(instruction: Instruction, operands: Sequence[Any]) -> bool:

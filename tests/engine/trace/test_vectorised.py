@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import engine
 from engine import build
-from engine.explain.columns import Columns, Recorded
 from engine.explain.matrix import matrix
+from engine.trace.vectorised import Columns, Recorded
 from tests.engine.debug.test_two_speeds import bodies, whole
 from tests.engine.drafts import F32, I64, Draft, tensor_iterator
 from tests.engine.explain.runs import finished
@@ -26,7 +26,7 @@ def compared(debugger: engine.Debugger, rows: slice = slice(None)) -> tuple[int,
         numbers = np.arange(debugger.timeline.executions.rows[program.index])[rows]
         if not len(numbers):
             continue
-        columns = Columns(debugger, Recorded(debugger), program, numbers)
+        columns = Columns(Recorded(debugger.timeline), program, numbers)
         for slot in (*program.parameters.values(), *(one for instruction in program.instructions for one in instruction.outputs)):
             column = columns.column(slot)
             total += 1

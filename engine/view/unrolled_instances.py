@@ -16,7 +16,7 @@ Statuses = dict[str, Status]
 
 
 @dataclass(slots=True)
-class Copies:
+class Instances:
     """Of all copies of a view at one moment; addresses are those of the view."""
 
     statuses: Statuses = field(default_factory=dict[str, Status])
@@ -41,9 +41,9 @@ class _Shown:
     """Whether the cursor's own iteration is shown, all the way up."""
 
 
-def copies_at(debugger: Debugger, view: GraphView, statuses: Statuses) -> Copies:
+def instances_at(debugger: Debugger, view: GraphView, statuses: Statuses) -> Instances:
     """What the copies of a view show; ``statuses`` are those at the cursor, by static address."""
-    found = Copies()
+    found = Instances()
     shown = {"": _Shown(debugger.scene(), statuses, True)}
     frames = {frame.id: frame for frame in view.clusters}
     for frame in view.clusters:
@@ -60,7 +60,7 @@ def _copy_round(frame: ViewCluster, frames: dict[str, ViewCluster]) -> str:
     return outer
 
 
-def _show(debugger: Debugger, frame: ViewCluster, around: _Shown, found: Copies) -> _Shown:
+def _show(debugger: Debugger, frame: ViewCluster, around: _Shown, found: Instances) -> _Shown:
     program = debugger.plan.program_by_address[without_iterations(frame.body)]
     scene = around.scene
     at = scene.shown.get(program.index) if scene is not None else None
@@ -88,7 +88,7 @@ def _past(scene: Scene, program: Program, row: int) -> _Shown:
     return _Shown(made, made.statuses_inside(program), present=False)
 
 
-def _nothing(debugger: Debugger, frame: ViewCluster, program: Program, found: Copies, *, skipped: bool) -> _Shown:
+def _nothing(debugger: Debugger, frame: ViewCluster, program: Program, found: Instances, *, skipped: bool) -> _Shown:
     found.state[frame.id] = "skipped" if skipped else "waiting"
     if skipped:
         for inner, place in _below(debugger, frame, program):
@@ -96,7 +96,7 @@ def _nothing(debugger: Debugger, frame: ViewCluster, program: Program, found: Co
     return _Shown(None, {}, present=False)
 
 
-def _tell(debugger: Debugger, frame: ViewCluster, program: Program, shown: _Shown, found: Copies) -> None:
+def _tell(debugger: Debugger, frame: ViewCluster, program: Program, shown: _Shown, found: Instances) -> None:
     """Statuses and executions of all graphs inside a copy that has run, under the copy's addresses."""
     assert shown.scene is not None
     for inner, place in _below(debugger, frame, program):

@@ -18,7 +18,7 @@ MOST_POINTS = 48
 
 
 @dataclass(frozen=True, slots=True)
-class Spark:
+class Sparkline:
     """Heights from 0 to 100 at even distances; None where the number is not finite."""
 
     points: tuple[int | None, ...]
@@ -62,7 +62,7 @@ def _is_counter(body: Body, edge: BackEdge) -> bool:
     return edge.to_layer in fed and any(body.graph.by_id[one].constant is not None for one in fed)
 
 
-def spark(debugger: Debugger, parameter: str, iteration: int | None) -> Spark | None:
+def sparkline(debugger: Debugger, parameter: str, iteration: int | None) -> Sparkline | None:
     """The line of a carried Parameter, by its address; None where there is nothing to see yet. Reads about 50 values at most."""
     try:
         program, row = debugger.rows_of(Address.parse(parameter))
@@ -87,7 +87,7 @@ def spark(debugger: Debugger, parameter: str, iteration: int | None) -> Spark | 
     odd = next((place for place, one in enumerate(numbers) if not math.isfinite(one)), None)
     found = None if odd is None else _first_odd(number, rows[odd - 1] if odd else first, rows[odd])
     now = None if iteration is None else min(1.0, iteration / span)
-    return Spark(_heights(numbers), now, None if found is None else (found - first) / span)
+    return Sparkline(_heights(numbers), now, None if found is None else (found - first) / span)
 
 
 def _first_odd(number: Callable[[int], float], finite: int, odd: int) -> int:

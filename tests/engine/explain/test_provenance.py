@@ -7,8 +7,8 @@ import pytest
 
 import engine
 from engine.errors import ValueUnavailable
-from engine.explain.origin import genealogy
-from engine.explain.tape import branch_tape
+from engine.explain.branch_history import branch_history
+from engine.explain.provenance import provenance
 from tests.engine.debug.walks import model as walk
 from tests.engine.drafts import F32, Draft, tensor_iterator
 
@@ -40,14 +40,14 @@ LINKS = [
 
 @pytest.mark.parametrize(("address", "operation", "links"), LINKS)
 def test_one_step_back(address, operation, links):
-    step = genealogy(run(walk(), np.float32(1)), address, 1)[0]
+    step = provenance(run(walk(), np.float32(1)), address, 1)[0]
     assert (step.address, step.operation) == (address, operation)
     assert {(link.address, link.role) for link in step.links if "const" not in link.address} == links
 
 
-def test_a_genealogy_ends_at_inputs_and_constants():
+def test_a_provenance_ends_at_inputs_and_constants():
     debugger = run(walk(), np.float32(1))
-    steps = genealogy(debugger, "main/last")
+    steps = provenance(debugger, "main/last")
     found = {step.address: step for step in steps}
     assert "main/x" in found
     assert "main/outer[0]/body/inner[0]/body/one" in found
@@ -57,7 +57,7 @@ def test_a_genealogy_ends_at_inputs_and_constants():
         assert step.operation in ("Parameter", "Const") or step.links
         assert all(link.address in found for link in step.links)
         debugger.value(step.address)
-    assert len(genealogy(debugger, "main/last", most=3)) == 3
+    assert len(provenance(debugger, "main/last", most=3)) == 3
 
 
 def test_slices_lead_to_the_tensor_that_they_are_cut_from():
@@ -67,7 +67,7 @@ def test_slices_lead_to_the_tensor_that_they_are_cut_from():
     main.result(tensor_iterator(main, body, sliced=[(x, part, {"axis": 0})], joined=[(out, {})]))
     debugger = run(main.model(), np.float32([[1], [2], [3]]))
     label = debugger.control_flow[0].address
-    step = genealogy(debugger, f"{label}[1]/body/part", 1)[0]
+    step = provenance(debugger, f"{label}[1]/body/part", 1)[0]
     assert [(link.address, link.role, str(link.part)) for link in step.links] == [("main/x", "slice", "[1]")]
 
 
@@ -77,31 +77,31 @@ def test_pieces_that_are_too_many_are_counted():
     out = body.result(body.op("Negative", part))
     main.result(tensor_iterator(main, body, sliced=[(x, part, {"axis": 0})], joined=[(out, {})]))
     debugger = run(main.model(), np.ones((70, 1), np.float32))
-    first, *others = genealogy(debugger, debugger.control_flow[0].address)
+    first, *others = provenance(debugger, debugger.control_flow[0].address)
     assert (len(first.links), first.left_out) == (64, 6)
     assert not any(step.left_out for step in others)
 
 
 def test_what_was_not_computed_came_from_nowhere():
     with pytest.raises(ValueUnavailable):
-        genealogy(run(walk(), np.float32(1)), "main/outer[0]/body/choice/then/halve", 1)[0]
+        provenance(run(walk(), np.float32(1)), "main/outer[0]/body/choice/then/halve", 1)[0]
 
 
 def test_a_loop_of_zero_iterations_hands_on_its_initial_value():
-    step = genealogy(run(walk(outer_trips=0), np.float32(1)), "main/outer", 1)[0]
+    step = provenance(run(walk(outer_trips=0), np.float32(1)), "main/outer", 1)[0]
     assert [(link.address, link.role) for link in step.links] == [("main/double", "initial value"), ("main/const_3", "trip count")]
 
 
 def test_the_tape_of_an_if():
     debugger = run(walk(outer_trips=6), np.float32(1))
-    tape = branch_tape(debugger, "main/outer/body/choice")
+    tape = branch_history(debugger, "main/outer/body/choice")
     assert tape.taken.tolist() == [0, 0, 1, 0, 1, 0]  # 4, 6, 8 -> 4, 6, 8 -> 4, 6
     assert tape.counts == (2, 4)
     assert tape.never == ()
     assert tape.changes.tolist() == [2, 3, 4, 5]
     assert tape.address(2) == "main/outer[2]/body/choice"
     assert tape.static == "main/outer/body/choice"
-    assert branch_tape(run(walk(), np.float32(-9)), "main/outer/body/choice").never == ("then",)
-    assert branch_tape(engine.Debugger(walk(), [np.float32(1)]), "main/outer/body/choice").never == ()
+    assert branch_history(run(walk(), np.float32(-9)), "main/outer/body/choice").never == ("then",)
+    assert branch_history(engine.Debugger(walk(), [np.float32(1)]), "main/outer/body/choice").never == ()
     with pytest.raises(ValueError, match="no If"):
-        branch_tape(debugger, "main/outer")
+        branch_history(debugger, "main/outer")

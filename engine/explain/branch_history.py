@@ -12,7 +12,7 @@ from engine.run.plan.plan import IfRegion, Program
 
 
 @dataclass(frozen=True, eq=False)
-class Tape:
+class BranchHistory:
     """All executions of one If, in the order in which they ran."""
 
     static: str
@@ -45,10 +45,10 @@ class Tape:
         return f"{self.debugger.timeline.address(self.program, execution)}/{self.static.rpartition('/')[2]}"
 
 
-def branch_tape(debugger: Debugger, static: str) -> Tape:
+def branch_history(debugger: Debugger, static: str) -> BranchHistory:
     """The tape of the If at a static address; ``ValueError`` when there is none."""
     program, instruction = region_at(debugger.plan, static)
     if not isinstance(instruction.region, IfRegion):
         raise ValueError(f"{static} is no If")
     taken, _ = debugger.timeline.executions.branch_rows(instruction.region)
-    return Tape(static, taken, debugger, program)
+    return BranchHistory(static, taken, debugger, program)
