@@ -49,7 +49,15 @@ def unknown_operation(subject: Subject) -> Iterator[Finding]:
 def _advice(node: Node) -> str:
     if not node.opset.startswith("com.microsoft"):
         return "Check the spelling; an operation of your own is added with --ops FILE.py, or in Python by engine.ops.custom.install."
+    if node.opset.startswith("com.microsoft.nchwc"):
+        return _LAID_OUT
     return _SEARCH if node.type in _SEARCHES else _FUSED
+
+
+_LAID_OUT = (
+    "ONNX Runtime has laid out its numbers for one kind of processor: optimize the model again with ORT_ENABLE_EXTENDED "
+    "instead of ORT_ENABLE_ALL, or open it as it was before."
+)
 
 
 _SEARCHES = ("GreedySearch", "BeamSearch", "Sampling", "WhisperBeamSearch")

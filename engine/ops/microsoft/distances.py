@@ -26,12 +26,24 @@ def distances(first: Array, second: Array, /, *, metric: str) -> Array:
     if metric not in ("sqeuclidean", "euclidean"):
         raise ValueError(f"metric is {metric[:40]!r}, which ONNX Runtime does not compute either: expected sqeuclidean or euclidean")
     check_elements(len(first) * len(second), "the distances")
+    squares = _by_products(first, second) if first.dtype == np.float32 else _by_differences(first, second)
+    return np.sqrt(squares) if metric == "euclidean" else squares
+
+
+def _by_products(first: Array, second: Array) -> Array:
+    """Of f32, through products in f64: what cancels is far below the last place of f32."""
+    one, other = first.astype(np.float64), second.astype(np.float64)
+    lengths = np.square(one).sum(1)[:, None] + np.square(other).sum(1)
+    return np.asarray(np.maximum(lengths - 2 * (one @ other.T), 0)).astype(np.float32)
+
+
+def _by_differences(first: Array, second: Array) -> Array:
     made = np.empty((len(first), len(second)), first.dtype)
     rows = max(1, _BLOCK // max(second.size, 1))
     for begin in range(0, len(first), rows):
         apart = first[begin : begin + rows, None] - second
         np.einsum("mkn,mkn->mk", apart, apart, out=made[begin : begin + rows])
-    return np.sqrt(made) if metric == "euclidean" else made
+    return made
 
 
 def inverse(data: Array, /) -> Array:

@@ -95,10 +95,12 @@ def group_query_attention(
     for number in range(batch):
         here, weights = (cache.seen(number, before[number], totals[number]) for cache in caches)
         added = None if bias is None else bias[number % len(bias)]
-        scores, shares = rule.shares(queries[number], here.rows, here.first, before[number], added)
+        scores = rule.scores(queries[number], here.rows, here.first, added)
+        seen = rule.seen(length, scores.shape[2], here.first, before[number])
+        shares = rule.shares(scores, seen)
         made[number] = _summed(shares, weights.rows)
         if shown is not None:
-            shown[number, :, :, here.first : here.first + scores.shape[2]] = shares if qk_output == 2 else scores
+            shown[number, :, :, here.first : here.first + scores.shape[2]] = shares if qk_output == 2 else np.where(seen, scores, 0)
     given = [joined_heads(made).astype(query.dtype, copy=False)]
     if outputs > 1:
         given += [cache.handed_on(before, totals) for cache in caches]
@@ -169,29 +171,31 @@ class _Rule:
     causal: bool
     sinks: Array | None
 
-    def shares(self, query: Array, key: Array, first: int, before: int, bias: Array | None) -> tuple[Array, Array]:
-        """Scores ``[N, S, R]``, 0 where a query does not see a key, and the softmax of what it sees.
-
-        ``[N, S, H], [M, R, H]``; the first key has the position ``first``, the first query ``before``.
-        """
+    def scores(self, query: Array, key: Array, first: int, bias: Array | None) -> Array:
+        """``[N, S, H], [M, R, H] -> [N, S, R]``; the first key has the position ``first``, which the last axis of the bias counts."""
         heads, length, width = query.shape
         shared, count = key.shape[:2]
         check_elements(heads * length * count, "the scores")
-        product = np.matmul(query.reshape(shared, -1, length, width), key.swapaxes(-1, -2)[:, None])
-        scores = product.reshape(heads, length, count) * np.float32(self.scale)
+        scaled = (query * np.float32(self.scale)).reshape(shared, -1, length, width)
+        scores = np.matmul(scaled, key.swapaxes(-1, -2)[:, None]).reshape(heads, length, count)
         if self.softcap:
             scores = np.float32(self.softcap) * np.tanh(scores / np.float32(self.softcap))
-        if bias is not None:
-            scores = scores + bias[..., first : first + count]
-        seen = self._seen(length, count, first, before)
-        hidden = np.where(seen, scores, -np.inf)
-        top = hidden.max(-1, keepdims=True, initial=-np.inf)
-        top = top if self.sinks is None else np.maximum(top, self.sinks)
-        powers = np.exp(hidden - np.where(np.isfinite(top), top, 0))
-        total = powers.sum(-1, keepdims=True) + (0 if self.sinks is None else np.exp(self.sinks - top))
-        return np.where(seen, scores, 0), np.divide(powers, total, out=np.zeros_like(powers), where=total != 0)
+        return scores if bias is None else scores + bias[..., first : first + count]
 
-    def _seen(self, length: int, count: int, first: int, before: int) -> Array:
+    def shares(self, scores: Array, seen: Array) -> Array:
+        """The softmax of what each query sees; 0 elsewhere, and everywhere for one that sees nothing."""
+        powers = np.where(seen, scores, np.float32(-np.inf))
+        top = powers.max(-1, keepdims=True, initial=-np.inf)
+        top = top if self.sinks is None else np.maximum(top, self.sinks)
+        powers -= np.where(np.isfinite(top), top, 0)
+        np.exp(powers, out=powers)
+        total = powers.sum(-1, keepdims=True)
+        total += 0 if self.sinks is None else np.exp(self.sinks - top)
+        powers /= np.where(total == 0, 1, total)
+        return powers
+
+    def seen(self, length: int, count: int, first: int, before: int) -> Array:
+        """Which keys each query may look at, by the positions of the first of both."""
         keys, queries = np.arange(first, first + count), np.arange(before, before + length)[:, None]
         if not self.causal:
             return np.ones((length, count), np.bool_)

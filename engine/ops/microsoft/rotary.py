@@ -57,9 +57,10 @@ def turned(data: Array, positions: Array, cosines: Array, sines: Array, *, inter
     wide = computable(data)
     pairs = (slice(0, width, 2), slice(1, width, 2)) if interleaved else (slice(0, width // 2), slice(width // 2, width))
     real, imaginary = (wide[..., one] for one in pairs)
-    made = np.array(wide)
-    made[..., pairs[0]] = cosine * real - sine * imaginary
-    made[..., pairs[1]] = sine * real + cosine * imaginary
+    made = np.empty(wide.shape, wide.dtype)
+    np.subtract(cosine * real, sine * imaginary, out=made[..., pairs[0]])
+    np.add(sine * real, cosine * imaginary, out=made[..., pairs[1]])
+    made[..., width:] = wide[..., width:]
     return made.astype(data.dtype, copy=False)
 
 

@@ -35,9 +35,7 @@ def scaled_scores(query: Array, key: Array, scale: float | None) -> Array:
     if query.shape[:2] != key.shape[:2] or query.shape[3] != key.shape[3]:
         raise ValueError(f"queries of shape {list(query.shape)} and keys of shape {list(key.shape)} do not fit: [B, N, length, H] of both")
     check_elements(math.prod(query.shape[:3]) * key.shape[2], "the scores")
-    made = np.matmul(query, key.swapaxes(-1, -2))
-    made *= made.dtype.type(scale or 1 / math.sqrt(query.shape[3] or 1))
-    return made
+    return np.matmul(query * query.dtype.type(scale or 1 / math.sqrt(query.shape[3] or 1)), key.swapaxes(-1, -2))
 
 
 def weighted(scores: Array, value: Array) -> Array:

@@ -17,6 +17,7 @@ _BEFORE_PASTS = 3
 """The decoder's inputs before its caches: tokens, positions, mask."""
 _LOWEST = float(np.finfo(np.float32).min)
 _PAST_AXES = 5
+_INPUTS = ("input_ids", "max_length", "min_length", "repetition_penalty", "vocab_mask", "prefix_vocab_mask", "attention_mask")
 _LEAST, _REPETITION, _WORDS, _FIRST_WORDS, _MASK = range(2, 7)
 """Places of the inputs that may be left out: the least length, the penalty of repetition, masks of words, of tokens."""
 _CARRIED, _SEQUENCES = 5, 3
@@ -28,7 +29,7 @@ def greedy_search(node: NodeProto, attributes: Mapping[str, AttributeProto], ver
     """A function of the node's inputs; None for a search that is not over a decoder alone with caches of known heads."""
     decoder = _graph(attributes, "decoder")
     alone = not _number(attributes, "model_type", 0) and "encoder" not in attributes
-    if decoder is None or not alone or version < _FIRST_OPSET or len(node.input) < 2:
+    if decoder is None or not alone or version < _FIRST_OPSET or not 2 <= len(node.input) <= len(_INPUTS):
         return None
     caches = [_cache(one) for one in decoder.input[_BEFORE_PASTS:]]
     graphs = [one for one in (_graph(attributes, "init_decoder"), decoder) if one is not None]
@@ -110,7 +111,11 @@ class _Search:
 
     def input(self, place: int) -> str:
         """The function's name of an input; empty where the node leaves it out."""
-        return f"{self.mark}input {place}" if place < len(self.node.input) and self.node.input[place] else ""
+        return self.names[place] if place < len(self.node.input) and self.node.input[place] else ""
+
+    @property
+    def names(self) -> list[str]:
+        return [f"{self.mark}{name}" for name in _INPUTS]
 
     def number(self, name: str) -> int:
         return _number(self.attributes, name, 0)
@@ -131,8 +136,9 @@ class _Search:
         missing = nodes.add("Concat", batch, nodes.add("Sub", most, nodes.length(ends[_SEQUENCES], 1)), axis=0)
         filled = nodes.add("Expand", nodes.add("Reshape", pad, nodes.constant([1, 1], np.int64)), missing)
         result = nodes.add("Concat", ends[_SEQUENCES], filled, axis=1)
-        inputs = [f"{self.mark}input {place}" for place in range(len(self.node.input))]
-        return FunctionProto(name=self.node.op_type, domain=self.node.domain, input=inputs, output=[result], node=nodes.made)
+        return FunctionProto(
+            name=self.node.op_type, domain=self.node.domain, input=self.names[: len(self.node.input)], output=[result], node=nodes.made
+        )
 
     def _empty(self, nodes: _Nodes, cache: _Cache, batch: str) -> str:
         """A cache of no tokens."""

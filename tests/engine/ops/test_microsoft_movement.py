@@ -69,6 +69,7 @@ CASES = {
     "the middle of crops": crops([[0.2, 0.3, 0.8, 0.9]], [1], [1, 1]),
     "no crops": Case("CropAndResize", [IMAGES, reals(0, 4), np.zeros(0, np.int32), np.array([2, 2], np.int32)]),
     "squares of distances": Case("CDist", [reals(5, 3), reals(4, 3)], atol=1e-5),
+    "distances in f32": Case("CDist", [reals(5, 3), reals(4, 3)], {"metric": "euclidean"}),
     "distances": Case("CDist", [reals(5, 3).astype(np.float64), reals(4, 3).astype(np.float64)], {"metric": "euclidean"}),
     "inverses": Case("Inverse", [np.eye(3, dtype=np.float32) * 3 + reals(2, 3, 3) / 4]),
     "inverse of f64": Case("Inverse", [np.array([[4, 1], [2, 3]], np.float64)], rtol=1e-13),

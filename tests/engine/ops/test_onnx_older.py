@@ -228,6 +228,10 @@ def test_what_cannot_be_run_is_named_with_its_domain(type: str, opset: int, doma
     assert words in found.message
 
 
-def test_operations_of_onnx_runtime_come_with_advice() -> None:
-    (found,) = report("MoE", 1, "com.microsoft").errors
-    assert "ONNX Runtime's own" in found.advice
+@pytest.mark.parametrize(
+    ("type", "domain", "advice"),
+    [("MoE", "com.microsoft", "ONNX Runtime's own"), ("Conv", "com.microsoft.nchwc", "again with ORT_ENABLE_EXTENDED")],
+)
+def test_operations_of_onnx_runtime_come_with_advice(type: str, domain: str, advice: str) -> None:
+    (found,) = report(type, 1, domain).errors
+    assert advice in found.advice
