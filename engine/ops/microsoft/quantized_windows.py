@@ -15,7 +15,7 @@ from engine.ops.microsoft.quantized import BYTES, SCALES, one_number
 from engine.ops.microsoft.row import row
 from engine.ops.onnx.integers import qlinear_conv
 from engine.ops.onnx.quantizing import dequantize_linear, difference, quanta
-from engine.ops.onnx.windows import WINDOWS, pool_of
+from engine.ops.onnx.windows import WINDOWS, average_pool, pool_of
 from engine.ops.pooling.frame import pooled_shape
 
 
@@ -46,7 +46,7 @@ def q_linear_average_pool(
 ) -> Array:
     """AveragePool of the numbers that a quantized tensor stands for, quantized: rounded once, with the zero point in it."""
     numbers = dequantize_linear(_channels_second(data, channels_last), one_number(scale, data), one_number(zero, data))
-    (averages,) = WINDOWS["AveragePool"]((numbers,), window, 1)
+    (averages,) = average_pool((numbers,), window, 1)
     moved = averages / one_number(to_scale, data) + one_number(to_zero, data).astype(np.float32)
     return _as_it_came(quanta(moved, None, data.dtype), channels_last)
 

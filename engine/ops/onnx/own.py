@@ -21,7 +21,7 @@ from engine.ops.movement.gathering import gather_elements, gather_nd
 from engine.ops.onnx.conditions import check_inputs
 from engine.ops.onnx.older import Arguments, Attributes, Older
 from engine.ops.onnx.recurrent import RECURRENT
-from engine.ops.onnx.windows import WINDOWS
+from engine.ops.onnx.windows import NEWER_WINDOWS, WINDOWS
 from engine.ops.precision import computable
 from engine.ops.sort.largest import top_k
 from engine.ops.sort.suppression import suppress_indices
@@ -220,5 +220,8 @@ OWN: Mapping[str, tuple[int, Older]] = {
 
 def own(type: str, version: int) -> Older | None:
     """How a version is computed here; None where the onnx package does it right."""
+    newest, newer = NEWER_WINDOWS.get(type, (1, None))
+    if newer is not None and version >= newest:
+        return newer
     first, computed = OWN.get(type, (1, None))
     return computed if version >= first else None

@@ -140,19 +140,31 @@ def _frame(attributes: Attributes, data: np.ndarray) -> Frame:
 _OURS = {"pads_begin": "begin", "pads_end": "end", "rounding_type": "rounding"}
 
 
-def _average_pool(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+def average_pool(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
     """Padding counts where it is asked to; what a window reaches beyond it, as ``ceil_mode`` lets it, never does."""
-    (data,) = arguments
-    frame = _frame(attributes, data)
-    counted = [_counted(frame, axis, bool(attributes.get("count_include_pad")), attributes) for axis in range(len(frame.kernel))]
-    divisor = np.maximum(reduce(np.multiply.outer, counted), 1)
+    frame = _frame(attributes, arguments[0])
     few = math.prod(frame.kernel) <= _FEW_TAPS
-    values = summed_in_order(computable(data), frame) if few else combined(computable(data), frame, 0, np.add)
-    return ((values / divisor.astype(values.dtype)).astype(data.dtype),)
+    return (_averaged(summed_in_order if few else _summed, arguments[0], frame, attributes),)
 
 
 _FEW_TAPS = 64
 """Windows of so many elements are summed in the order of ONNX Runtime; of larger ones that would take much longer than axis by axis."""
+
+
+def _average_pool_by_axes(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    """Before opset 19: ONNX Runtime's kernel for those sums one axis after the other, and the last bits are others."""
+    return (_averaged(_summed, arguments[0], _frame(attributes, arguments[0]), attributes),)
+
+
+def _averaged(summed: Callable[[np.ndarray, Frame], np.ndarray], data: np.ndarray, frame: Frame, attributes: Attributes) -> np.ndarray:
+    counted = [_counted(frame, axis, bool(attributes.get("count_include_pad")), attributes) for axis in range(len(frame.kernel))]
+    divisor = np.maximum(reduce(np.multiply.outer, counted), 1)
+    values = summed(computable(data), frame)
+    return np.asarray((values / divisor.astype(values.dtype)).astype(data.dtype))
+
+
+def _summed(data: np.ndarray, frame: Frame) -> np.ndarray:
+    return combined(data, frame, 0, np.add)
 
 
 def _counted(frame: Frame, axis: int, with_padding: bool, attributes: Attributes) -> np.ndarray:
@@ -210,9 +222,13 @@ WINDOWS: Mapping[str, Older] = {
     "Conv": _convolution,
     "DeformConv": _deformed,
     "ConvTranspose": _transposed,
-    "AveragePool": _average_pool,
+    "AveragePool": _average_pool_by_axes,
     "MaxPool": _max_pool,
     "LpPool": _lp_pool,
     "GlobalAveragePool": _over_all_places(_mean),
     "GlobalMaxPool": _over_all_places(np.max),
 }
+
+
+NEWER_WINDOWS: Mapping[str, tuple[int, Older]] = {"AveragePool": (19, average_pool)}
+"""From which version on an operation is computed in another way."""
