@@ -90,6 +90,7 @@ def group_query_attention(
         _sinks(sinks, smooth_softmax, num_heads),
     )
     bias = None if attention_bias is None else computable(checked_bias(attention_bias, (batch, num_heads, length, longest)))
+    check_elements(batch * num_heads * length * longest if outputs > 3 else 0, "the scores")
     shown = np.zeros((batch, num_heads, length, longest), np.float32) if outputs > 3 else None
     made = np.zeros_like(queries)
     for number in range(batch):

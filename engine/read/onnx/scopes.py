@@ -179,7 +179,7 @@ class Survey:
         if function is None:
             call.opset += " with graphs"
             return
-        inner = _function_scope(function, scope.depth + 1, call.given, scope.chain)
+        inner = _function_scope(function, scope.depth + 1, {**scope.attributes, **call.given}, scope.chain)
         # What the graphs capture, and the operations that they mean, are those around them.
         inner.parent, inner.opsets = scope, scope.opsets
         call.opset = f"function {_domain(call.proto.domain)}"

@@ -23,13 +23,14 @@ _LEAST, _REPETITION, _WORDS, _FIRST_WORDS, _MASK = range(2, 7)
 _CARRIED, _SEQUENCES = 5, 3
 """Of the loop: tokens, which of all so far are words, the mask, sequences, which are finished; and where sequences stand."""
 _END = 2**62
+_LONGEST_RUN = 64
 
 
 def greedy_search(node: NodeProto, attributes: Mapping[str, AttributeProto], version: int) -> FunctionProto | None:
     """A function of the node's inputs; None for a search that is not over a decoder alone with caches of known heads."""
     decoder = _graph(attributes, "decoder")
     alone = not _number(attributes, "model_type", 0) and "encoder" not in attributes
-    if decoder is None or not alone or version < _FIRST_OPSET or not 2 <= len(node.input) <= len(_INPUTS):
+    if decoder is None or not alone or not _bounded(attributes) or version < _FIRST_OPSET or not 2 <= len(node.input) <= len(_INPUTS):
         return None
     caches = [_cache(one) for one in decoder.input[_BEFORE_PASTS:]]
     graphs = [one for one in (_graph(attributes, "init_decoder"), decoder) if one is not None]
@@ -37,7 +38,13 @@ def greedy_search(node: NodeProto, attributes: Mapping[str, AttributeProto], ver
     known = [one for one in caches if one is not None]
     if not caches or len(known) < len(caches) or not shaped:
         return None
-    return _Search(node, attributes, graphs, known).function()
+    return _Search(node, attributes, graphs, known, _unused_mark(graphs)).function()
+
+
+def _bounded(attributes: Mapping[str, AttributeProto]) -> bool:
+    """Whether its numbers are words, and runs of words are not longer than nodes are made for."""
+    words = all(-(2**31) <= _number(attributes, name, 0) < 2**31 for name in ("eos_token_id", "pad_token_id", "vocab_size"))
+    return words and _number(attributes, "no_repeat_ngram_size", 0) <= _LONGEST_RUN
 
 
 def _graph(attributes: Mapping[str, AttributeProto], name: str) -> GraphProto | None:
@@ -47,6 +54,20 @@ def _graph(attributes: Mapping[str, AttributeProto], name: str) -> GraphProto | 
 
 def _number(attributes: Mapping[str, AttributeProto], name: str, default: int) -> int:
     return int(attributes[name].i) if name in attributes else default
+
+
+def _unused_mark(graphs: Sequence[GraphProto]) -> str:
+    """How the names that are made here begin: graphs may use names of the graphs around them, which none of these may hide."""
+    used: set[str] = set()
+    waiting = [*graphs]
+    while waiting:
+        for node in waiting.pop().node:
+            used.update(node.input)
+            waiting += [graph for one in node.attribute for graph in (one.g, *one.graphs)]
+    mark = "search/"
+    while any(name.startswith(mark) for name in used):
+        mark = f"{mark[:-1]}'/"
+    return mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +121,8 @@ class _Search:
     """The decoder, or the one of the first token and then the one of the others."""
     caches: Sequence[_Cache]
 
-    @property
-    def mark(self) -> str:
-        """What no name in the graphs begins with: they may use names of the graphs around them."""
-        mark = "search/"
-        used = [name for graph in self.graphs for one in graph.node for name in one.input]
-        while any(name.startswith(mark) for name in used):
-            mark = f"{mark[:-1]}'/"
-        return mark
+    mark: str
+    """What no name in the graphs begins with."""
 
     def input(self, place: int) -> str:
         """The function's name of an input; empty where the node leaves it out."""
@@ -180,12 +195,12 @@ class _Search:
         """The logits; with two graphs, by the one or the other."""
         outputs = [f"{self.mark}logits", *presents]
         if len(self.graphs) == 1:
-            nodes.made.append(_run(self.graphs[0], "decoder", inputs, outputs))
+            nodes.made.append(_run("decoder", inputs, outputs))
             return outputs[0]
         branches = []
-        for name, graph in zip(("init_decoder", "decoder"), self.graphs, strict=True):
+        for name in ("init_decoder", "decoder"):
             inner = [f"{one} of {name}" for one in outputs]
-            branches.append(_graph_of([_run(graph, name, inputs, inner)], name, [], inner))
+            branches.append(_graph_of([_run(name, inputs, inner)], name, [], inner))
         then, otherwise = branches
         nodes.made.append(
             helper.make_node("If", [self._is_first(nodes)], outputs, name="first token", then_branch=then, else_branch=otherwise)
@@ -255,8 +270,11 @@ class _Search:
         return nodes.add("And", end, short)
 
 
-def _run(graph: GraphProto, name: str, inputs: list[str], outputs: list[str]) -> NodeProto:
-    return helper.make_node(name, inputs, outputs, name=name, domain=GRAPHS, graph=graph)
+def _run(name: str, inputs: list[str], outputs: list[str]) -> NodeProto:
+    """Of the graph in the search's attribute of that name, which may be large: it is not copied."""
+    node = helper.make_node(name, inputs, outputs, name=name, domain=GRAPHS)
+    node.attribute.add(name="graph", ref_attr_name=name, type=AttributeProto.GRAPH)
+    return node
 
 
 def _graph_of(nodes: Sequence[NodeProto], name: str, inputs: Sequence[str], outputs: Sequence[str]) -> GraphProto:

@@ -101,6 +101,7 @@ SEARCHES: Mapping[str, bytes] = {
     "a mask of words": search("vocab_mask"),
     "a mask of first words": search("prefix_vocab_mask"),
     "a mask of tokens": search("attention_mask"),
+    "no 40 words twice": search(no_repeat_ngram_size=40),
     "everything": search(*FEEDS, no_repeat_ngram_size=2, eos_token_id=9),
     **{f"no {size} words twice": search(no_repeat_ngram_size=size, eos_token_id=3 if size == 1 else 8) for size in (1, 2, 3, 5, 20)},
 }
@@ -175,6 +176,8 @@ NOT_RUN: Mapping[str, tuple[bytes, Sequence[str]]] = {
     "beams": (search(type="BeamSearch"), ("BeamSearch",)),
     "sampling": (search(type="Sampling"), ("Sampling",)),
     "an encoder": (search(model_type=1), ("GreedySearch",)),
+    "endless runs of words": (search(no_repeat_ngram_size=10**12), ("GreedySearch",)),
+    "an end that is no word": (search(eos_token_id=2**40), ("GreedySearch",)),
     "an old opset": (search(opset=10), ("GreedySearch",)),
 }
 
