@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import prod
 
 import onnx
@@ -12,15 +11,15 @@ _MOST_INFERRED_BYTES = 32 * 2**20
 """Beyond this the types and shapes of a file are taken as it says them."""
 _LARGE = 1024
 """Elements of a tensor that is no shape, axes or the like: of its data no shape is computed."""
-_TENSOR = int(AttributeProto.TENSOR)
+_TENSOR, _GRAPH = int(AttributeProto.TENSOR), int(AttributeProto.GRAPH)
 
 
 def inferred(model: ModelProto) -> GraphProto | None:
     """The model's graph with all types and shapes that are found, nodes and bodies as they stand in it; None when none are."""
-    outline = _outline(model)
-    if outline.ByteSize() > _MOST_INFERRED_BYTES:
-        return None
     try:
+        outline: bytes = _outline(model).SerializeToString()
+        if len(outline) > _MOST_INFERRED_BYTES:
+            return None
         found = onnx.shape_inference.infer_shapes(outline).graph
     except Exception:  # it raises many kinds, and a model that contradicts itself can still be looked at
         return None
@@ -28,30 +27,53 @@ def inferred(model: ModelProto) -> GraphProto | None:
 
 
 def _outline(model: ModelProto) -> ModelProto:
-    """Of the outermost graph only shapes and types of large tensors are copied: most of a file is weights."""
+    """Only shapes and types of large tensors are copied: most of a file is weights."""
     outline = ModelProto(ir_version=model.ir_version)
     outline.opset_import.extend(model.opset_import)
     outline.functions.extend(model.functions)
-    graph = model.graph
-    inside = outline.graph
-    inside.node.extend(_nodes(graph.node[:]))
-    inside.initializer.extend(_without_data(one) for one in graph.initializer[:])
-    inside.sparse_initializer.extend(graph.sparse_initializer)
-    inside.input.extend(graph.input)
-    inside.output.extend(graph.output)
-    inside.value_info.extend(graph.value_info)
+    _fill(outline.graph, model.graph)
     return outline
 
 
-def _nodes(nodes: Iterable[NodeProto]) -> Iterable[NodeProto]:
-    """Constants with large tensors as those of tensors without data."""
-    for node in nodes:
-        if node.op_type == "Constant" and len(node.attribute) == 1 and node.ByteSize() > _LARGE:
-            (held,) = node.attribute
-            if held.type == _TENSOR:
-                tensor = AttributeProto(name=held.name, type=held.type, t=_without_data(held.t))
-                node = NodeProto(op_type="Constant", domain=node.domain, output=node.output, attribute=[tensor])
-        yield node
+def _fill(outline: GraphProto, graph: GraphProto) -> None:
+    nodes = graph.node[:]
+    waiting = 0
+    for number, node in enumerate(nodes):
+        if node.op_type in _HOLDERS and not node.domain and any(_holds_much(one) for one in node.attribute[:]):
+            outline.node.extend(nodes[waiting:number])
+            _fill_node(outline.node.add(), node)
+            waiting = number + 1
+    outline.node.extend(nodes[waiting:])
+    outline.initializer.extend(_without_data(one) for one in graph.initializer[:])
+    outline.sparse_initializer.extend(graph.sparse_initializer)
+    outline.input.extend(graph.input)
+    outline.output.extend(graph.output)
+    outline.value_info.extend(graph.value_info)
+
+
+_HOLDERS = frozenset({"Constant", "If", "Loop"})
+"""Operations of ONNX itself that may hold large tensors."""
+
+
+def _holds_much(attribute: AttributeProto) -> bool:
+    return attribute.type == _GRAPH or (attribute.type == _TENSOR and prod(attribute.t.dims[:]) > _LARGE)
+
+
+def _fill_node(outline: NodeProto, node: NodeProto) -> None:
+    outline.op_type, outline.name = node.op_type, node.name
+    outline.input.extend(node.input)
+    outline.output.extend(node.output)
+    for attribute in node.attribute:
+        inside = outline.attribute.add()
+        if attribute.type == _TENSOR:
+            inside.name, inside.type = attribute.name, attribute.type
+            inside.t.CopyFrom(_without_data(attribute.t))
+        elif attribute.type == _GRAPH:
+            inside.name, inside.type = attribute.name, attribute.type
+            inside.g.SetInParent()
+            _fill(inside.g, attribute.g)
+        else:
+            inside.CopyFrom(attribute)
 
 
 def _without_data(tensor: TensorProto) -> TensorProto:
