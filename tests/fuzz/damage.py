@@ -13,6 +13,8 @@ import onnx
 from google.protobuf.message import DecodeError
 from lxml import etree
 
+from tests.fuzz.onnx_mutants import changed
+
 NUMBERS = (
     *("0", "1", "2", "-1", "-2", "3", "7", "64", "255", "65536", "1000000", "2147483647", "2147483648", "-2147483648", "4294967295"),
     *("1000000000000", "9223372036854775807", "-9223372036854775808", "18446744073709551616", "1e30", "nan", "inf", "-0", "+1", "0x10"),
@@ -317,6 +319,12 @@ def _onnx(dice: random.Random, document: bytes) -> bytes:
         proto.ParseFromString(document)
     except DecodeError:
         return _bytes(dice, document)
+    if dice.random() < 0.75:
+        try:
+            changed(dice, proto)
+            return proto.SerializeToString()
+        except (IndexError, ValueError, TypeError):  # there is nothing of the kind in it
+            return _bytes(dice, document)
     messages = [message for message in _messages(proto) if message.ListFields()]
     if not messages:
         return _bytes(dice, document)

@@ -1,0 +1,1 @@
+"""Models damaged at random, and everything that the project does with them."""

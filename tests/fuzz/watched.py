@@ -1,0 +1,176 @@
+"""Cases in processes of their own, which may die alone, and one that watches them."""
+
+from __future__ import annotations
+
+import faulthandler
+import multiprocessing
+import re
+import resource
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import Any
+
+from tests.fuzz.cases import case_of, originals
+from tests.fuzz.stages import STAGES, go_through
+
+MOST_SECONDS = 10
+MOST_BYTES = 2**30
+_MOST_IN_ONE = 20_000
+"""Cases after which a process begins anew: what it keeps of them is nobody's fault."""
+_LOOKED_AT = 0.02
+"""Seconds that a case takes before anybody looks at the memory that it took."""
+_SPAWN = multiprocessing.get_context("spawn")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A case that did what none may; the seed and its number make it again."""
+
+    seed: int
+    case: int
+    stage: str
+    name: str
+    what: str
+
+    @property
+    def signature(self) -> str:
+        """Where it happened, and what was raised: the same for cases that differ in nothing that matters."""
+        places = re.findall(r'File "[^"]*?([\w.]+/[\w.]+)", line (\d+)', self.what)
+        kind = re.findall(r"^(\w[\w.]*)(?=:|$)", self.what, re.M)
+        return f"{self.stage} {':'.join(places[-1]) if places else self.what[:60]} {kind[-1] if kind else ''}"
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}, case {self.case} of {self.name[:80]!r}, stage {self.stage}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to go through: numbers from ``first`` on, until the time is up or ``count`` cases are done."""
+
+    seed: int
+    files: Sequence[Path] = ()
+    first: int = 0
+    count: int | None = None
+    until: float = float("inf")
+    jobs: int = 1
+    share: float = 1.0
+
+    def has_ended(self, number: int) -> bool:
+        return time.time() > self.until or (self.count is not None and number >= self.first + self.count)
+
+
+@dataclass(eq=False)
+class _Worker:
+    """A process, the numbers that it goes through, and what it says of where it is."""
+
+    plan: Plan
+    begins: int
+    now: Any = field(default_factory=lambda: _SPAWN.RawArray("q", [-1, 0, 0]))
+    """The case that it is at, its stage, and how many it has done."""
+    process: SpawnProcess | None = None
+    receiver: Connection | None = None
+    died_at: int = -1
+
+    def start(self) -> Connection:
+        self.now[0], self.now[2] = -1, 0
+        self.receiver, sender = _SPAWN.Pipe(duplex=False)
+        self.process = _SPAWN.Process(target=_work, args=(sender, self.plan, self.begins, self.died_at, self.now))
+        self.process.start()
+        sender.close()
+        return self.receiver
+
+
+def fuzz(plan: Plan) -> Iterator[Finding | int]:
+    """Findings as they come, and in the end the number of cases gone through."""
+    workers = [_Worker(plan, plan.first + number) for number in range(plan.jobs)]
+    sound, done = originals(plan.files), 0
+    reached = {one.start(): one for one in workers}
+    try:
+        while reached:
+            for receiver in wait(list(reached)):
+                assert isinstance(receiver, Connection)
+                worker = reached[receiver]
+                try:
+                    case, stage, what = receiver.recv()
+                    yield Finding(plan.seed, case, stage, case_of(sound, plan.seed, case).name, what)
+                except EOFError:
+                    del reached[receiver]
+                    done += worker.now[2]
+                    yield from _ended(worker, sound)
+                    if worker.begins >= 0:
+                        reached[worker.start()] = worker
+    finally:
+        for worker in workers:
+            if worker.process is not None:
+                worker.process.kill()
+                worker.process.join()
+    yield done
+
+
+def _ended(worker: _Worker, sound: Any) -> Iterator[Finding]:
+    """Sets where a worker goes on, below zero for nowhere, and tells of the case at which it died twice."""
+    assert worker.process is not None
+    worker.process.join()
+    plan, at = worker.plan, int(worker.now[0])
+    if worker.process.exitcode == 0:
+        worker.begins = -1 if plan.has_ended(at) else at
+        return
+    if at < 0:
+        raise RuntimeError(f"a process ended with {worker.process.exitcode} before its first case")
+    # What took too long goes once more: on a busy machine the first time may have been nobody's fault.
+    if at == worker.died_at or worker.process.exitcode < 0:
+        what = f"crash, or more than {MOST_SECONDS} s (exit {worker.process.exitcode})"
+        yield Finding(plan.seed, at, STAGES[worker.now[1]].name, case_of(sound, plan.seed, at).name, what)
+        at += plan.jobs
+    worker.died_at, worker.begins = at, at
+    if plan.has_ended(at) and time.time() > plan.until + 2 * MOST_SECONDS:
+        worker.begins = -1
+
+
+def _work(report: Connection, plan: Plan, begins: int, again: int, now: Any) -> None:
+    """Goes through cases, every ``jobs``-th number; ends well with the number that comes next."""
+    # Not the bound itself, which is measured: only to keep a runaway case from taking the whole machine.
+    resource.setrlimit(resource.RLIMIT_AS, (6 * 2**30, 6 * 2**30))
+    sound = originals(plan.files)
+    at_first = most_bytes_held()
+
+    def tell(stage: int) -> None:
+        now[1] = stage
+
+    number = begins
+    while now[2] < _MOST_IN_ONE and (number == again or not plan.has_ended(number)):
+        now[0] = number
+        case = case_of(sound, plan.seed, number)
+        began = time.perf_counter()
+        faulthandler.dump_traceback_later(MOST_SECONDS, exit=True)
+        try:
+            go_through(case.document, case.weights, case.inputs, case.dice, tell, share=plan.share)
+            found = ""
+        except Exception:
+            found = traceback.format_exc(limit=-8)
+        faulthandler.cancel_dump_traceback_later()
+        used = most_bytes_held() - at_first if time.perf_counter() - began > _LOOKED_AT else 0
+        if used > MOST_BYTES:
+            found = f"took {used / 2**20:.0f} MB\n{found}"
+        if found:
+            report.send((number, STAGES[now[1]].name, found))
+        now[2] += 1
+        number += plan.jobs
+        if used > MOST_BYTES:
+            break
+    now[0] = number
+
+
+def most_bytes_held() -> int:
+    """The most memory that this process has held so far.
+
+    The kernel's own mark for this process, where it keeps one: `ru_maxrss` starts at what the process that started this one held.
+    """
+    status = Path("/proc/self/status")
+    marks = re.findall(r"^VmHWM:\s*(\d+) kB", status.read_text(), re.M) if status.exists() else []
+    return int(marks[0] if marks else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * 1024
