@@ -1,19 +1,29 @@
-"""A minute of damaged model files: whatever is in them, nothing comes out but the engine's own errors."""
+"""Twenty seconds of damaged model files: whatever is in them, nothing comes out but the engine's own errors."""
 
 from __future__ import annotations
 
+import os
 import random
+import time
 
 import numpy as np
 import pytest
+from onnx import AttributeProto
 from onnx.parser import parse_model
 
 import engine
+from engine.check.check import check
 from engine.errors import EngineError
 from engine.explain.ask import ask
+from engine.ir.model import LayerId, Node
+from engine.ops.catalogue import CATALOGUE
+from engine.run.machine.regions import trip_count, truth
+from tests.engine.drafts import BOOL, F32, I64, Draft, loop
 from tests.engine.ops.test_onnx_older import model
 from tests.engine.read.onnx_models import CASES
-from tests.fuzz import fuzz, go_through, originals
+from tests.fuzz.cases import originals
+from tests.fuzz.stages import go_through
+from tests.fuzz.watched import Plan, fuzz
 
 LOOP_OF_X = """<ir_version: 8, opset_import: ["" : 17]>
 main (float[3] x) => (float[3] y) {
@@ -23,19 +33,97 @@ main (float[3] x) => (float[3] y) {
     w = Add (v, v)
   }>
 }"""
+SECONDS = float(os.environ.get("FUZZ_SECONDS", "20"))
+"""How long models are damaged; ``python -m tests.fuzz`` does it as long, from any seed, in several processes."""
+EVERY = 1e9
+"""The share of models that go through every stage."""
 FOUND = {
     "a length of 19 digits": ("for_loop", 'shape=""', 'shape="9223372036854775807"'),
     "another axis": ("beam_search", 'version="opset8"', 'version="opset7"'),
+    "a condition that is also an output, after another": (
+        "for_loop",
+        'external_port_id="-1" internal_layer_id',
+        'external_port_id="4" internal_layer_id',
+    ),
 }
 """What was found once: a sample, and what was changed in it."""
 
 
 @pytest.mark.parametrize(("sample", "old", "new"), FOUND.values(), ids=FOUND.keys())
 def test_what_was_found_once(sample: str, old: str, new: str) -> None:
-    one = next(original for original in originals() if original.name.startswith(f"{sample}/"))
+    one = next(original for original in originals().all if original.name.startswith(f"{sample}/"))
     document = one.document.replace(old.encode(), new.encode())
     assert document != one.document
-    go_through(document, one.weights, one.inputs, random.Random(0))
+    go_through(document, one.weights, one.inputs, random.Random(0), share=EVERY)
+
+
+FOUND_IN_ONNX = {
+    "a SequenceMap without its second input": """main (float[2] x) => (seq(float[2]) y) {
+            s = SequenceConstruct (x, x)
+            y = SequenceMap (s, nothing) <body = each (float[2] e, float least) => (float[2] t) { t = Clip (e, least) }>
+        }""",
+    "a trip count that is the same as nothing": """main (float[2] x) => (float[2] y) {
+            trips = Identity (nothing)
+            y = Loop (trips, , x) <body = step (int64 i, bool go, float[2] v) => (bool again, float[2] w) {
+                again = Identity (go)
+                w = Add (v, v)
+            }>
+        }""",
+    "an If and a Loop in a function without their conditions": """main (float[2] x) => (float[2] y) {
+            a = own.f (x)
+            y = own.g (a)
+        }
+        <domain: "own", opset_import: ["" : 17]>
+        f (p, go) => (q) {
+            q = Loop (, go, p) <body = step (int64 i, bool on, float[2] v) => (bool again, float[2] w) {
+                again = Identity (on)
+                w = Neg (v)
+            }>
+        }
+        <domain: "own", opset_import: ["" : 17]>
+        g (p, go) => (q) {
+            q = If (go) <then_branch = a () => (float[2] r) { r = Neg (p) }, else_branch = b () => (float[2] r) { r = Abs (p) }>
+        }""",
+    "an empty input of an enormous shape": "main (float[0,4611686018427387904,4611686018427387904] x) => (float[2] y) { y = Shape (x) }",
+    "an input of 70 dimensions": f"main (float[{','.join('1' * 70)}] x) => (int64[70] y) {{ y = Shape (x) }}",
+    "an enormous row of which none is made": """main (int64 trips) => (float[N] y) {
+            y = Loop (trips, ) <body = step (int64 number, bool go) => (bool again, float[4611686018427387904,64] row) {
+                again = Identity (go)
+                row = own.none (number)
+            }>
+        }
+        <domain: "own", opset_import: ["" : 17]> none (p) => (q) { q = Cast <to = 1> (p) }""",
+    "a number that is said to be a type": "main () => (float y) { y = Constant <value_float = 1.0> () }",
+}
+
+
+@pytest.mark.parametrize("text", FOUND_IN_ONNX.values(), ids=FOUND_IN_ONNX.keys())
+def test_what_was_found_once_in_onnx(text: str) -> None:
+    proto = parse_model('<ir_version: 8, opset_import: ["" : 17, "own" : 1]>' + text)
+    for node in proto.graph.node:
+        for attribute in node.attribute if node.op_type == "Constant" else ():
+            attribute.type = AttributeProto.TYPE_PROTO
+        node.input[:] = ["" if name == "nothing" else name for name in node.input]
+    for seed in range(4):
+        go_through(proto.SerializeToString(), b"", [], random.Random(seed), share=EVERY)
+
+
+def test_what_is_left_out_is_said_in_words() -> None:
+    with pytest.raises(ValueError, match="the condition is left out, expected one element"):
+        truth(None)
+    with pytest.raises(ValueError, match="the trip count is no tensor, expected one element"):
+        trip_count((np.int64(3),))
+
+
+def test_two_layers_of_one_id_of_which_one_has_no_outputs() -> None:
+    """What was known of the Result of a body was that of the other layer: nothing at all."""
+    outer, body = Draft(), Draft()
+    value = body.parameter("v", F32, (2,))
+    again, result = body.result(body.const(True, BOOL)), body.result(value)
+    body.nodes.append(Node(LayerId(result.layer), "twin", "Nothing", "opset1"))
+    made = loop(outer, body, outer.const(3, I64), outer.const(True, BOOL), again=again, last=[result])
+    outer.result(made)
+    assert not check(outer.model(), CATALOGUE).ok
 
 
 def _values_of_all_forms() -> dict[str, tuple[bytes, dict[str, np.ndarray]]]:
@@ -90,9 +178,9 @@ def test_what_was_typed_once(text: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(SECONDS + 240)
 def test_damaged_files_bring_about_nothing_but_the_engines_errors() -> None:
-    *found, cases = fuzz(seconds=60, seed=2026)
+    *found, cases = fuzz(Plan(seed=2026, until=time.time() + SECONDS))
     assert not found, "\n".join(str(one) for one in found[:5])
     assert isinstance(cases, int)
     assert cases > 20

@@ -21,7 +21,7 @@ def outward(value: Any) -> np.ndarray:
     if array.dtype.names:
         name = array.dtype.names[0]
         codes = array[name]
-        array = NF4_VALUES[codes & 15] if name == "nf4" else codes
+        array = np.asarray(NF4_VALUES[codes & 15]) if name == "nf4" else codes
     view = array.view()
     view.flags.writeable = False
     return view

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from engine.errors import EngineError
 from engine.explain.lines import Line
 from engine.explain.literals import array_text
 from engine.explain.operands import Operands
@@ -188,6 +189,9 @@ class LoopCode:
         for number, output in enumerate(self.region.outputs):
             if isinstance(output, Concatenated):
                 element_type, shape = self.operands.defaults.known_result(self.region.program.address, output.layer)
-                empty = array_text("", empty_join(output, shape, (element_type or ElementType.F32).dtype))
+                try:
+                    empty = array_text("", empty_join(output, shape, (element_type or ElementType.F32).dtype))
+                except ValueError as error:
+                    raise EngineError(f"{self.address}: {error}") from error
                 more = "".join(f", {name}=True" for name in ("reverse", "stacked") if getattr(output, name))
                 yield f"{self.operands.new(output.slot)} = join({self._collected[number]}, {empty}, axis={output.axis}{more})"

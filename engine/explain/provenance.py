@@ -156,9 +156,11 @@ class Walk:
             yield from self._decided_by(place)
 
     def made_of(self, place: Place) -> Iterator[tuple[Place, Role]]:
-        """What a value was made from, and the condition of the If that chose it; nothing where it was set by hand."""
-        if self._is_changed(place):
-            return
+        """What a value was made from, and the condition of the If that chose it; nothing where it was set by hand or left out."""
+        if not self._is_changed(place):
+            yield from ((one, role) for one, role in self._made_of(place) if one.slot != ABSENT)
+
+    def _made_of(self, place: Place) -> Iterator[tuple[Place, Role]]:
         number = place.program.producer.get(place.slot)
         if number is None:
             yield from self._parameter_links(place)
@@ -307,7 +309,7 @@ class Walk:
 
 
 def _bound(place: Place, outer: Place, branch: Branch, role: Role) -> Iterator[tuple[Place, Role]]:
-    """What a Parameter of a branch or a function was given; nothing where nothing is fed."""
+    """What a Parameter of a branch or a function was given."""
     for parameter, slot in branch.bindings:
-        if parameter == place.slot and slot != ABSENT:
+        if parameter == place.slot:
             yield replace(outer, slot=slot), role

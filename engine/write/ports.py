@@ -65,10 +65,12 @@ def port_maps(layer: etree._Element, node: Node) -> None:
 def _entries(port_map: etree._Element, node: Node, body: Body) -> None:
     for entry in body.inputs:
         child(port_map, "input", _entry(entry, entry.external))
-    for index, output in enumerate(body.outer_outputs, len(node.inputs)):
+    outer = body.outer_outputs
+    for index, output in enumerate(outer, len(node.inputs)):
         child(port_map, "output", _entry(output, index))
     for output in body.outputs:
-        if output.external == -1:
+        # What has a purpose keeps it, also where an entry before it makes the same output.
+        if output.external == -1 or (output.purpose and output not in outer):
             child(port_map, "output", _entry(output, -1))
 
 

@@ -163,7 +163,9 @@ def _graphs(proto: ModelProto) -> list[GraphProto]:
     while waiting:
         graph = waiting.pop()
         found.append(graph)
-        waiting.extend(held for node in graph.node for attribute in node.attribute for held in (attribute.g, *attribute.graphs) if held.name)
+        waiting.extend(
+            held for node in graph.node for attribute in node.attribute for held in (attribute.g, *attribute.graphs) if held.name
+        )
     return found
 
 
@@ -194,7 +196,10 @@ def _any_tensor(dice: random.Random, proto: ModelProto) -> TensorProto:
 def _another_operation(dice: random.Random, proto: ModelProto) -> None:
     node = _any_node(dice, proto)
     schema = dice.choice(_schemas())
-    node.op_type, node.domain = schema.name, schema.domain if dice.random() < 0.9 else dice.choice(("", "own", "ai.onnx.ml", "com.microsoft"))
+    node.op_type, node.domain = (
+        schema.name,
+        schema.domain if dice.random() < 0.9 else dice.choice(("", "own", "ai.onnx.ml", "com.microsoft")),
+    )
 
 
 def _more_nodes(dice: random.Random, proto: ModelProto) -> None:

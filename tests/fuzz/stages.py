@@ -34,7 +34,7 @@ from engine.explain.verdict import verdict
 from engine.ir.model import Model
 from engine.ops.catalogue import CATALOGUE
 from engine.read.limits import ReadLimits
-from engine.run.planner import plan_of
+from engine.run.plan.planner import plan_of
 from engine.view import unrolling
 from engine.view.build import graph_view
 from engine.view.dot import dot_text
@@ -255,7 +255,7 @@ def _upload(walk: Walk) -> None:
     data = bytearray(packed.getvalue())
     if walk.dice.random() < 0.7:
         data[walk.dice.randrange(len(data))] ^= 1 << walk.dice.randrange(8)
-    name, document, weights = model_among([("m.zip", bytes(data))])
+    _, document, weights = model_among([("m.zip", bytes(data))])
     engine.read_model(document, weights=weights, limits=READ_LIMITS)
 
 

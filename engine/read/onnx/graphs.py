@@ -192,8 +192,11 @@ def _written_out(values: Mapping[str, object]) -> tuple[Mapping[str, object], Co
     ((name, value),) = values.items()
     dtypes = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
     if name in dtypes:
-        return {}, Constant.of(np.array(value, dtypes[name]))
-    if name in ("value_string", "value_strings"):
+        try:
+            return {}, Constant.of(np.array(value, dtypes[name]))
+        except (TypeError, ValueError, OverflowError):  # the file says that the attribute is of another kind
+            return values, None
+    if name in ("value_string", "value_strings") and _is_text(value):
         return {}, Constant.of(np.array(value, dtype=object))
     if name == "sparse_value" and isinstance(value, np.ndarray):
         try:
@@ -201,3 +204,7 @@ def _written_out(values: Mapping[str, object]) -> tuple[Mapping[str, object], Co
         except KeyError:
             return {"value": value}, None
     return values, None
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) or (isinstance(value, tuple) and all(isinstance(one, str) for one in value))

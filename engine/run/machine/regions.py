@@ -6,6 +6,7 @@ Generated code says the same a second time (``emit_loop.py``), and drawn models 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ from engine.run.plan.plan import Branch, CallRegion, IfRegion, LoopRegion, Progr
 from engine.run.plan.ports import Carried, Concatenated, LastValue, Sliced
 
 UNLIMITED = -1
+_MOST_PLACES = 1 << 56
+"""The product of the lengths that are not 0, up to which numpy makes an array without elements."""
 
 
 def bind_entry(region: LoopRegion, values: list[Any], defaults: Defaults) -> None:
@@ -126,6 +129,8 @@ def holds_loops(program: Program) -> bool:
 
 def trip_count(value: Any, *, negative_is_no_limit: bool = True) -> int:
     """A Loop's trip count: any negative number is no limit (no iteration in ONNX); it may be a scalar or hold one element."""
+    if not isinstance(value, (np.ndarray, np.generic)):
+        raise ValueError(f"the trip count is {'left out' if value is None else 'no tensor'}, expected one element")
     if np.size(value) != 1:
         raise ValueError(f"the trip count has shape {list(np.shape(value))}, expected one element")
     count = int(value.item())
@@ -134,6 +139,8 @@ def trip_count(value: Any, *, negative_is_no_limit: bool = True) -> int:
 
 def truth(value: Any) -> bool:
     """A condition: scalar or one element. What is not boolean counts as true when it is not zero."""
+    if not isinstance(value, (np.ndarray, np.generic)):
+        raise ValueError(f"the condition is {'left out' if value is None else 'no tensor'}, expected one element")
     if np.size(value) != 1:
         raise ValueError(f"the condition has shape {list(np.shape(value))}, expected one element")
     return bool(value.item())
@@ -254,6 +261,8 @@ def empty_join(output: Concatenated, shape: PartialShape, dtype: np.dtype) -> An
         lengths = [0]
     else:
         lengths[output.axis] = 0
+    if math.prod(max(length, 1) for length in lengths) > _MOST_PLACES:
+        raise ValueError(f"the joined output of no iterations would have the shape {lengths}, which no array can have")
     return np.zeros(lengths, dtype)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import engine
+from engine.debug.door import outward
 from engine.debug.inputs import bind
 from engine.errors import InputError
 from engine.ir.element_type import ElementType
@@ -193,3 +194,11 @@ def test_dynamic_shapes_take_what_fits():
     model = typed(ElementType.F32, (-1,))
     assert engine.run(model, [[1.0, 2.0, 3.0]]).outputs[0].tolist() == [1, 2, 3]
     assert engine.run(model, [np.zeros(0, np.float32)]).outputs[0].shape == (0,)
+
+
+@pytest.mark.parametrize("element_type", ElementType)
+def test_a_single_element_of_every_type_leaves_the_engine_as_an_array(element_type: ElementType) -> None:
+    """Of nf4 numpy made a scalar, to which no flags can be set."""
+    left = outward(np.zeros((), element_type.dtype))
+    assert left.shape == ()
+    assert not left.flags.writeable
