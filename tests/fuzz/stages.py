@@ -21,15 +21,15 @@ from app.inputs import bindings, default_shape, named, parse_scalar, parse_shape
 from app.uploaded import model_among
 from engine.check.check import check
 from engine.errors import EngineError
+from engine.explain.branch_history import branch_history
 from engine.explain.code import listing, runnable
 from engine.explain.export import computed
 from engine.explain.history import history
 from engine.explain.icicle import icicle
 from engine.explain.matrix import matrix, step_of
 from engine.explain.not_finite import first_not_finite
-from engine.explain.origin import genealogy
 from engine.explain.pattern import pattern
-from engine.explain.tape import branch_tape
+from engine.explain.provenance import provenance
 from engine.explain.verdict import verdict
 from engine.ir.model import Model
 from engine.ops.catalogue import CATALOGUE
@@ -188,7 +188,7 @@ def _explain(walk: Walk) -> None:
             history(walk.debugger, address)
     for record in itertools.islice(walk.debugger.control_flow, 40):
         if record.branch is not None:
-            branch_tape(walk.debugger, without_iterations(record.address))
+            branch_history(walk.debugger, without_iterations(record.address))
     first_not_finite(walk.debugger, 0.2)
 
 
@@ -202,9 +202,9 @@ def _matrix(walk: Walk) -> None:
 def _origin(walk: Walk) -> None:
     for address in walk.addresses[-2:] + walk.dice.sample(walk.addresses, min(2, len(walk.addresses))):
         with suppress(EngineError):
-            lit(walk.view, genealogy(walk.debugger, address, 60))
+            lit(walk.view, provenance(walk.debugger, address, 60))
         with suppress(EngineError):
-            genealogy(walk.debugger, address, 20, part=walk.dice.choice(((0,), (slice(0, 1),), (-1, 0), (2**40,))))
+            provenance(walk.debugger, address, 20, part=walk.dice.choice(((0,), (slice(0, 1),), (-1, 0), (2**40,))))
 
 
 def _unroll(walk: Walk) -> None:
