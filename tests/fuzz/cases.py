@@ -12,7 +12,7 @@ import onnx.parser
 
 from sample_models import samples
 from tests.engine.read.onnx_models import CASES
-from tests.fuzz import onnx_mutants
+from tests.fuzz import onnx_mutants, onnx_pieces
 from tests.fuzz.damage import mutated
 
 _ARCHIVE = Path(__file__).parents[1] / "engine" / "read" / "files" / "while_loop_saved_model.zip"
@@ -133,7 +133,7 @@ def case_of(sound: Originals, seed: int, number: int) -> Case:
 
 
 def _made(dice: random.Random) -> Case:
-    proto = onnx_mutants.made(dice)
+    proto = onnx_pieces.made(dice)
     for _ in range(dice.choice((0, 0, 0, 1, 1, 2, 4))):
         try:
             onnx_mutants.changed(dice, proto)
