@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from engine.ops.bounds import check_elements
+from engine.ops.index import axis_within
 
 Arguments = Sequence[Any]
 Attributes = Mapping[str, Any]
@@ -33,22 +34,52 @@ def _range(arguments: Arguments, attributes: Attributes) -> int:
 
 
 def _pad(arguments: Arguments, attributes: Attributes) -> int:
-    tensor = arguments[0]
-    pads = attributes.get("pads") or attributes.get("paddings") or (arguments[1] if len(arguments) > 1 else ())
-    added = [max(int(one), 0) for one in np.ravel(pads)]
-    if len(added) == 2 * tensor.ndim:
-        return math.prod(length + before + after for length, before, after in zip(tensor.shape, added, added[tensor.ndim :], strict=False))
-    return int(tensor.size + 1) * math.prod(1 + one for one in added)
+    tensor, pads, _, named = (*arguments, *[None] * 3)[:4]
+    given = attributes.get("pads") or attributes.get("paddings") or (() if pads is None else pads)
+    added = [int(one) for one in np.ravel(given)]
+    axes = _axes(named, tensor.ndim)
+    if len(added) != 2 * len(axes):
+        raise ValueError(f"there are {len(added)} pads, expected {2 * len(axes)}: two for each padded axis")
+    lengths = list(tensor.shape)
+    for axis, before, after in zip(axes, added, added[len(axes) :], strict=False):
+        lengths[axis] += before + after
+    return _product(lengths)
 
 
 def _resize(arguments: Arguments, attributes: Attributes) -> int:
-    tensor = arguments[0]
-    sizes = arguments[3] if len(arguments) > 3 else None
+    """Page onnx_Resize: the axes that are not named keep their lengths."""
+    tensor, _, scales, sizes = (*arguments, *[None] * 3)[:4]
+    axes = _axes(attributes.get("axes"), tensor.ndim)
+    lengths = [float(length) for length in tensor.shape]
     if sizes is not None and sizes.size:
-        return _product(sizes) * (1 if sizes.size == tensor.ndim else int(tensor.size))
-    given = arguments[2] if len(arguments) > 2 else arguments[1] if len(arguments) > 1 else attributes.get("scales")
-    scales = np.ravel(given) if given is not None else np.ones(1)
-    return _finite(float(tensor.size) * float(np.prod(np.maximum(scales.astype(np.float64), 0))))
+        found = _sized([tensor.shape[axis] for axis in axes], np.ravel(sizes), attributes.get("keep_aspect_ratio_policy") or "stretch")
+    else:
+        given = np.ones(len(axes)) if scales is None or not scales.size else np.ravel(scales).astype(np.float64)
+        _one_for_each(given, axes, "scales")
+        found = [np.floor(tensor.shape[axis] * max(scale, 0.0)) for axis, scale in zip(axes, given.tolist(), strict=True)]
+    for axis, length in zip(axes, found, strict=True):
+        lengths[axis] = length
+    return _finite(math.prod(lengths))
+
+
+def _sized(lengths: Sequence[int], sizes: np.ndarray, policy: str) -> list[float]:
+    """The lengths of the axes that ``sizes`` is about; two policies scale all of them alike."""
+    _one_for_each(sizes, lengths, "sizes")
+    if policy == "stretch" or not all(lengths):
+        return [float(max(int(size), 0)) for size in sizes]
+    ratios = [int(size) / length for size, length in zip(sizes, lengths, strict=True)]
+    scale = max(min(ratios) if policy == "not_larger" else max(ratios), 0.0)
+    return [float(math.floor(scale * length + 0.5)) for length in lengths]
+
+
+def _one_for_each(given: np.ndarray, axes: Sequence[int], what: str) -> None:
+    if len(given) != len(axes):
+        raise ValueError(f"there are {len(given)} {what}, expected {len(axes)}: one for each resized axis")
+
+
+def _axes(named: Any, rank: int) -> list[int]:
+    """The axes that an attribute or a tensor names, counted from the front; all of them where it names none."""
+    return list(range(rank)) if named is None else [axis_within(int(axis), rank) for axis in np.ravel(named)]
 
 
 def _random(arguments: Arguments, attributes: Attributes) -> int:
@@ -60,7 +91,14 @@ def _window(arguments: Arguments, attributes: Attributes) -> int:
 
 
 def _crop(arguments: Arguments, attributes: Attributes) -> int:
-    return _product(arguments[1]) * max(int(arguments[0].size), 1)
+    tensor, wanted = arguments[0], np.ravel(arguments[1])
+    axes = _axes(attributes.get("axes"), tensor.ndim)
+    if len(wanted) != len(axes):
+        raise ValueError(f"there are {len(wanted)} lengths, expected {len(axes)}: one for each axis")
+    lengths = list(tensor.shape)
+    for axis, length in zip(axes, wanted.tolist(), strict=True):
+        lengths[axis] = int(length)
+    return _product(lengths)
 
 
 def _mel(arguments: Arguments, attributes: Attributes) -> int:
@@ -81,7 +119,6 @@ _RULES: Mapping[str, Callable[[Arguments, Attributes], int]] = {
     "Range": _range,
     "Pad": _pad,
     "Resize": _resize,
-    "Upsample": _resize,
     "RandomNormal": _random,
     "RandomUniform": _random,
     "HannWindow": _window,
