@@ -21,6 +21,7 @@ from engine.ops.onnx.older import Older, older
 from engine.ops.onnx.own import images_sampled, own
 from engine.ops.onnx.reference import Kernel, Schema, implementation, prepared, since
 from engine.ops.onnx.row import LAST
+from engine.ops.onnx.support_vectors import classified
 from engine.ops.onnx.values import given, taken
 
 REGIONS = frozenset({"Loop", "If", "Scan", "SequenceMap"})
@@ -141,9 +142,9 @@ def _operation(schema: Schema) -> Operation | None:
     computable = implementation(schema.domain, name, version) or schema.has_function or schema.has_context_dependent_function
     if not computable:
         return None
-    if name in _IN_PART and not schema.domain:
+    if name in _IN_PART.get(schema.domain, {}):
         slow = partial(_prepare, schema, version, False)
-        return Operation(**declared, kernel=_described(partial(_call, slow), schema), prepare=partial(_IN_PART[name], slow))
+        return Operation(**declared, kernel=_described(partial(_call, slow), schema), prepare=partial(_IN_PART[schema.domain][name], slow))
     drawn = name in _RANDOM and (name != "Dropout" or version >= _FIRST_TRAINING_DROPOUT)
     make = partial(_prepare, schema, version, drawn)
     return Operation(**declared, kernel=_described(partial(_call, make), schema), prepare=make, stateful=drawn)
@@ -167,8 +168,11 @@ def _prepare_cast_like(slow: Any, attributes: Mapping[str, Any], outputs: int) -
     return cast_like(slow(attributes, outputs))
 
 
-_IN_PART: Mapping[str, Any] = {"Cast": _prepare_cast, "CastLike": _prepare_cast_like, "GridSample": images_sampled}
-"""Operations of which a part is computed here; each is given what prepares the package's kernel for the rest."""
+_IN_PART: Mapping[str, Mapping[str, Any]] = {
+    "": {"Cast": _prepare_cast, "CastLike": _prepare_cast_like, "GridSample": images_sampled},
+    "ai.onnx.ml": {"SVMClassifier": classified},
+}
+"""Operations, by domain, of which a part is computed here; each is given what prepares the package's kernel for the rest."""
 
 
 def _in_a_tuple(kernel: Kernel, attributes: Mapping[str, Any], outputs: int) -> Kernel:
