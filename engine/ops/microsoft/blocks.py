@@ -103,13 +103,11 @@ def unpacked(data: Array, bits: int) -> Array:
 
 
 def _floats(data: Array, bits: int) -> Array:
-    """As ``unpacked``, in f32: all numbers of a byte are looked up at once."""
-    every = unpacked(np.arange(256, dtype=np.uint8)[:, None], bits).astype(np.float32)
-    return np.take(every.view(_AT_ONCE[bits]).reshape(-1), data).view(np.float32)
-
-
-_AT_ONCE = {2: np.complex128, 4: np.uint64, 8: np.float32}
-"""Types as long as all numbers of a byte in f32."""
+    """As ``unpacked``, in f32."""
+    made = np.empty((*data.shape, 8 // bits), np.float32)
+    for place in range(8 // bits):
+        made[..., place] = (data >> np.uint8(place * bits)) & np.uint8((1 << bits) - 1)
+    return made.reshape(*data.shape[:-1], -1)
 
 
 def _check_block(bits: int, block_size: int) -> None:
@@ -137,22 +135,22 @@ def gather_block_quantized(
     """
     _check_block(bits, block_size)
     in_bytes = data.dtype == np.uint8
-    levels = unpacked(data, bits) if in_bytes else data
-    place, cut = axis_within(gather_axis, levels.ndim), axis_within(quantize_axis, levels.ndim)
+    place, cut = axis_within(gather_axis, data.ndim), axis_within(quantize_axis, data.ndim)
     if in_bytes and (place != 0 or cut == 0):
         raise ValueError(f"gather_axis is {gather_axis} and quantize_axis {quantize_axis}, expected 0 and another for data of bytes")
+    check_elements(indices.size * (data.size // max(data.shape[place], 1)) * (8 // bits), "the gathered tensor")
+    positions, inside = _positions(indices, data.shape[place])
+    taken = data.take(positions, place)
+    taken = _floats(taken, bits) if in_bytes else taken.astype(np.float32)
+    shape = taken.shape
     offsets = zeros if zeros is None or not in_bytes else unpacked(zeros, bits)[..., : scales.shape[-1]]
-    check_elements(indices.size * (levels.size // max(levels.shape[place], 1)), "the gathered tensor")
-    positions, inside = _positions(indices, levels.shape[place])
-    shape = tuple(indices.size if axis == place else length for axis, length in enumerate(levels.shape))
-    taken = levels.take(positions, place).astype(np.float32)
     if offsets is None:
         taken -= np.float32(1 << (bits - 1) if in_bytes else 0)
     else:
         taken -= _of_slices(offsets, positions, shape, place, cut, block_size).astype(np.float32)
     numbers = taken * computable(_of_slices(scales, positions, shape, place, cut, block_size))
-    numbers = np.where(inside.reshape(-1, *[1] * (levels.ndim - place - 1)), numbers, np.float32(0))
-    return numbers.reshape(*levels.shape[:place], *indices.shape, *levels.shape[place + 1 :]).astype(scales.dtype, copy=False)
+    numbers = np.where(inside.reshape(-1, *[1] * (data.ndim - place - 1)), numbers, np.float32(0))
+    return numbers.reshape(*shape[:place], *indices.shape, *shape[place + 1 :]).astype(scales.dtype, copy=False)
 
 
 def _positions(indices: Array, length: int) -> tuple[Array, Array]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ from engine.ir.element_type import ElementType
 from engine.ir.shape import PartialShape, static
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.microsoft.quantized import BYTES, SCALES
-from engine.ops.microsoft.quantized_products import dynamic_quantize_matmul
 from engine.ops.microsoft.row import row
+from engine.ops.onnx.integers import matmul_integer, matmul_integer_by_constant
+from engine.ops.onnx.quantizing import dynamic_quantize_linear
 from engine.ops.onnx.recurrent import Activation, activations_of, directions_of, initial_state, lstm_of_gates
 
 
@@ -55,17 +56,28 @@ def dynamic_quantize_lstm(
     made = np.zeros((steps, directions, batch, size), np.float32)
     for index, backwards in enumerate(directions_of(direction, directions)):
         data = _turned(x, counts) if backwards else x
-        gates = _product(data.reshape(-1, x.shape[2]), w, w_scale, w_zero, index).reshape(steps, batch, -1)
+        gates = _product(w, w_scale, w_zero, index)(data.reshape(-1, x.shape[2])).reshape(steps, batch, -1)
         gates += sums[index, : 4 * size] + sums[index, 4 * size :]
-        shown = _over_time(gates, last, index, counts, (r, r_scale, r_zero), seen[index], functions[index], settings)
+        shown = _over_time(gates, last, index, counts, _product(r, r_scale, r_zero, index), seen[index], functions[index], settings)
         made[:, index] = _turned(shown, counts) if backwards else shown
     return made, last[0], last[1]
 
 
-def _product(data: Array, weights: Array, scale: Array, zero: Array, index: int) -> Array:
-    """The data, quantized together, by the weights of one direction."""
-    of_one = [one.reshape(len(weights), -1)[index] for one in (scale, zero)]
-    return dynamic_quantize_matmul(data, weights[index], *of_one)
+Product = Callable[[Array], Array]
+
+
+def _product(weights: Array, scale: Array, zero: Array, index: int) -> Product:
+    """What quantizes rows together and multiplies them by the weights of one direction, which are centred once."""
+    matrix = weights[index]
+    multiply = matmul_integer_by_constant(Known.of(matrix)) or matmul_integer
+    of_columns, offset = (one.reshape(len(weights), -1)[index] for one in (scale, zero))
+
+    def multiplied(rows: Array) -> Array:
+        quantized, of_rows, middle = dynamic_quantize_linear(rows)
+        sums = multiply(quantized, matrix, np.asarray(middle), offset)
+        return np.asarray(sums.astype(np.float32) * (of_rows * of_columns))
+
+    return multiplied
 
 
 def _over_time(
@@ -73,7 +85,7 @@ def _over_time(
     last: list[Array],
     index: int,
     counts: Array,
-    recurrent: tuple[Array, Array, Array],
+    recurrent: Product,
     peepholes: Array,
     functions: Sequence[Activation],
     settings: Mapping[str, Any],
@@ -82,7 +94,7 @@ def _over_time(
     hidden, cell = (state[index].copy() for state in last)
     shown = np.zeros((len(gates), *hidden.shape), np.float32)
     for time, projected in enumerate(gates):
-        sums = projected + _product(hidden, *recurrent, index)
+        sums = projected + recurrent(hidden)
         hidden, cell = (one.astype(np.float32) for one in lstm_of_gates(sums, cell, peepholes, functions, settings))
         runs = time < counts
         shown[time, runs] = hidden[runs]

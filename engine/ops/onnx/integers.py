@@ -29,7 +29,8 @@ def matmul_integer(rows: Array, columns: Array, rows_zero: Array | None = None, 
     return _product(left, right, _EXACT // max(1, most * most_of_rows))
 
 
-def _matmul_integer_by_constant(columns: Known, /) -> Callable[..., Array] | None:
+def matmul_integer_by_constant(columns: Known, /) -> Callable[..., Array] | None:
+    """The kernel of one node whose second matrix is a constant: always the same array, which it keeps in f32."""
     return _OneMatrix() if columns.shape.rank is not None and columns.shape.rank > 1 else None
 
 
@@ -199,7 +200,7 @@ def qlinear_conv(
 
 INTEGERS: Mapping[str, Direct] = {
     "ConvInteger": Direct(kernel=conv_integer, first=10),
-    "MatMulInteger": Direct(kernel=matmul_integer, first=10, by_constant=_matmul_integer_by_constant),
+    "MatMulInteger": Direct(kernel=matmul_integer, first=10, by_constant=matmul_integer_by_constant),
     "QLinearConv": Direct(kernel=qlinear_conv, first=10),
     "QLinearMatMul": Direct(kernel=qlinear_matmul, first=10),
 }
