@@ -19,6 +19,9 @@ from engine.debug.result import Result, RunStopped
 from engine.errors import EngineError, InputError, in_one_line
 from engine.explain.not_finite import first_not_finite
 from engine.ir.model import Model
+from engine.run.codegen.compile import generated
+from engine.run.plan.planner import plan_of
+from engine.view.escape import neutral
 
 FINISHED, FAILED, REFUSED, STOPPED = 0, 1, 2, 130
 
@@ -41,7 +44,19 @@ def main(words: Sequence[str]) -> int:
         except OSError as error:  # what came of a long run is told all the same
             _tell(outcome, options, model)
             raise EngineError(f"{options.outputs}: {error.strerror or error}") from None
-    return _tell(outcome, options, model)
+    code = _tell(outcome, options, model)
+    if options.generated:
+        _tell_generated(model)
+    return code
+
+
+def _tell_generated(model: Model) -> None:
+    """The Python functions that the run has generated for loops; addresses are escaped, because names in a model are anybody's."""
+    found = list(generated(plan_of(model)))
+    print("" if found else "\nno code was generated: no loop ran for more than two iterations")
+    for address, loop in found:
+        print(f"generated for {in_one_line(address)}:\n")
+        print("\n".join(map(neutral, loop.annotated.splitlines())))
 
 
 def _refuse_unwritable(path: str) -> None:
@@ -157,10 +172,16 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
     parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input, by name or position")
     parser.add_argument("--outputs", default="", metavar="OUT.npz", help="where the outputs go")
+    parser.add_argument(
+        "--generated", action="store_true", help="print the Python functions that loops ran as, with the operation of each line"
+    )
     parser.add_argument("--json", action="store_true", help="print control flow and outputs as JSON")
     parser.add_argument("--first-nan", action="store_true", help="say which operation, in which iteration, made the first NaN or infinity")
     parser.add_argument(
         "--iterations", type=int, metavar="N", help=f"stop after so many iterations, all loops together (default: {_DEFAULT.iterations:,})"
     )
     parser.add_argument("--seconds", type=float, metavar="S", help=f"stop after so many seconds (default: {_DEFAULT.seconds:g})")
-    return parser.parse_args(words)
+    options = parser.parse_args(words)
+    if options.generated and options.json:
+        parser.error("--generated prints Python, which has no place in --json")
+    return options

@@ -149,7 +149,7 @@ class _Writer:
 
     def _variable(self, instruction: Instruction, targets: list[str]) -> str:
         name = repr(str(instruction.node.attributes.get("variable_id", "")))
-        if instruction.title.startswith("Assign"):
+        if instruction.assigns:
             return " = ".join([*targets, f"VARIABLES[{name}]", self.operands.read(instruction.inputs[0])])
         if not instruction.inputs:
             return f"{targets[0]} = VARIABLES[{name}]"

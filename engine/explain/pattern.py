@@ -100,7 +100,7 @@ def _is_asked_once(debugger: Debugger, region: LoopRegion) -> bool:
 
 
 def _without_identities(program: Program, slot: int) -> int:
-    while (number := program.producer.get(slot)) is not None and program.instructions[number].symbol == "{0}":
+    while (number := program.producer.get(slot)) is not None and program.instructions[number].is_identity:
         slot = program.instructions[number].inputs[0]
     return slot
 

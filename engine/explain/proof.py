@@ -158,7 +158,7 @@ class _Prover:
     def _is_handed_on(self, place: Place, source: Place) -> bool:
         """Whether a Parameter is in every iteration what it was in the one before."""
         slot = source.slot
-        while (number := place.program.producer.get(slot)) is not None and place.program.instructions[number].symbol == "{0}":
+        while (number := place.program.producer.get(slot)) is not None and place.program.instructions[number].is_identity:
             slot = place.program.instructions[number].inputs[0]
         return slot == place.slot and not self.debugger.overrides.slots
 

@@ -52,4 +52,4 @@ def _assigns(plan: Plan) -> Iterator[tuple[Program, int, int]]:
 def writes(program: Program, number: int) -> bool:
     """Whether an instruction is an Assign."""
     instruction = program.instructions[number]
-    return instruction.variable is not None and instruction.title.startswith("Assign")
+    return instruction.assigns

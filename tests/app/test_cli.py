@@ -376,3 +376,18 @@ def test_too_little_memory_for_a_model_is_a_sentence(
     monkeypatch.setattr(engine, "read_model", exhausted)
     assert main([command, "model.xml"]) == 2
     assert capsys.readouterr().err == "loopscope: there is not enough memory for this model\n"
+
+
+def test_run_prints_the_code_that_it_generates(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", str(COLLATZ / "model.xml"), "--inputs", str(COLLATZ / "inputs/seventeen.npz"), "--generated"]
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    assert "generated for main/while_not_one:\n\ndef loop(run, frame):\n" in told
+    assert "# main/while_not_one/body/next_steps" in told
+    compile(told[told.index("def loop") :], "told", "exec")
+
+
+def test_generated_code_has_no_place_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", str(COLLATZ / "model.xml"), "--generated", "--json"])
+    assert "--generated prints Python" in capsys.readouterr().err

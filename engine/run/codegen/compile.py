@@ -5,7 +5,7 @@ Which loops may have one, and which function fits what a recording records and w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -102,6 +102,13 @@ def loop(
         made = loops[use] = Writer(region, recording, computing, proved).loop(safepoint)
         made.scalars = tuple((index, slot, proved[slot]) for index, slots in recorded for slot in slots if slot in proved)
     return made
+
+
+def generated(plan: Plan) -> Iterator[tuple[str, Loop]]:
+    """What was generated for the loops of a plan so far, with their addresses, in the order in which it was needed."""
+    for use, made in _code_of(Overrides(plan)).loops.items():
+        program, instruction = plan.regions[use.entry.table]
+        yield f"{program.address}/{instruction.label}", made
 
 
 def scalars(overrides: Overrides, region: LoopRegion, values: list[Any]) -> Mapping[int, np.dtype]:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
+from engine.run.codegen.names import LEFT, LoopNames
 from engine.run.codegen.source_map import Context, Loop, Place
 from engine.run.machine.execute import execute
 from engine.run.machine.machine import Machine
-from engine.run.machine.regions import holds_loops
+from engine.run.machine.regions import concatenated, holds_loops
 from engine.run.machine.state import Frame
 from engine.run.plan.plan import Instruction, LoopRegion
-from engine.run.plan.ports import Concatenated
 
 
 def deoptimise(machine: Machine, loop: Loop, error: BaseException) -> Instruction | None:
@@ -27,9 +27,9 @@ def deoptimise(machine: Machine, loop: Loop, error: BaseException) -> Instructio
         return None
     outside = len(machine.frames) - 1
     _push_frames(machine, place, found)
-    _count_again(machine, machine.frames[outside:])
-    _count(machine, place, found)
-    _ask_again(machine, loop)
+    _bind_counters(machine, machine.frames[outside:])
+    _return_iterations(machine, place, found)
+    _compute_inlined(machine, loop)
     frame = machine.frames[-1]
     if place.kind == "boundary" and place.context.region is not None:
         machine.reenter(frame, place.context.region)
@@ -61,47 +61,44 @@ def _push_frames(machine: Machine, place: Place, found: dict[str, Any]) -> None:
             if one.region is not None:
                 _fill_frame(frame, one.region, found)
         elif one.region is not None:
-            frame.iteration = found[f"i{one.region.table}"]
+            frame.iteration = found[LoopNames(one.region.table).iteration]
     if place.kind == "join":
         # The back edges have overwritten what the last iteration began with.
         frame.iteration, frame.is_behind = frame.iteration - 1, True
     frame.position = place.position
 
 
-def _count_again(machine: Machine, frames: Sequence[Frame]) -> None:
+def _bind_counters(machine: Machine, frames: Sequence[Frame]) -> None:
     """The iteration numbers that nothing reads have no local variable; those outside the function may be set by hand."""
     for frame in frames:
         for counter in frame.region.counters if frame.region else ():
             machine.values[counter.parameter] = counter.number(frame.iteration)
 
 
-def _ask_again(machine: Machine, loop: Loop) -> None:
+def _compute_inlined(machine: Machine, loop: Loop) -> None:
     """Computes what has no local variable, of all that has run in the open graphs."""
     for frame in machine.frames:
-        for number in sorted(frame.program.producer[slot] for slot in loop.asked & frame.program.producer.keys()):
+        for number in sorted(frame.program.producer[slot] for slot in loop.inlined & frame.program.producer.keys()):
             if number < frame.position:
                 execute(frame.program.instructions[number], machine.values)
 
 
-def _count(machine: Machine, place: Place, found: dict[str, Any]) -> None:
+def _return_iterations(machine: Machine, place: Place, found: dict[str, Any]) -> None:
     """Tells how many executions of bodies began and ended."""
-    left, under_way = found["l"], 0
+    left, under_way = found[LEFT], 0
     context: Context | None = place.context
     while context is not None:
         if context.region is not None:
             if not under_way and not holds_loops(context.program):
                 # Those that were to run in one go and did not begin.
-                t = context.region.table
-                left += found[f"q{t}"] - found[f"i{t}"] - (place.kind not in ("boundary", "join"))
+                at = LoopNames(context.region.table)
+                left += found[at.chunk_end] - found[at.iteration] - (place.kind not in ("boundary", "join"))
             under_way += 1
         context = context.outer
     machine.control.leave(left, under_way - (place.kind == "boundary"))
 
 
 def _fill_frame(frame: Frame, region: LoopRegion, found: dict[str, Any]) -> None:
-    t = region.table
-    frame.iteration = found[f"i{t}"]
-    frame.bound = found[f"n{t}"]
-    frame.bound_ending = found[f"w{t}"]
-    collected = sum(isinstance(output, Concatenated) for output in region.outputs)
-    frame.collected = tuple(found[f"c{t}_{number}"] for number in range(collected))
+    at = LoopNames(region.table)
+    frame.iteration, frame.bound, frame.bound_ending = found[at.iteration], found[at.bound], found[at.bound_ending]
+    frame.collected = tuple(found[at.pieces(number)] for number in range(len(concatenated(region))))

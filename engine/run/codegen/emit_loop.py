@@ -1,7 +1,7 @@
 """Writes the function of a loop nest: its iterations, the loops and Ifs inside, what is recorded of them, line by line.
 
-Identifiers are synthetic (``v12`` is slot 12); no text of the model enters the source. When an instruction fails or the run
-pauses, the function's local variables are written back into the machine's explicit state, so that stepping can go on there.
+Identifiers are synthetic (``names.py``); no text of the model enters the source. When an instruction fails or the run pauses, the
+function's local variables are written back into the machine's explicit state, so that stepping can go on there.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from engine.run.codegen import names
 from engine.run.codegen.emit_operation import Computing
 from engine.run.codegen.emitter import Lines
 from engine.run.codegen.inlining import used_once
+from engine.run.codegen.names import FRAME, LEFT, ROWS, RUN, TABLES, VALUES, LoopNames
 from engine.run.codegen.shape_proofs import constant_bound, fits
 from engine.run.codegen.source_map import Context, LoggedBranch, Loop, Place
-from engine.run.machine.regions import entering, holds_loops, iteration_bound, join, part, then_is_taken, truth
+from engine.run.machine.regions import concatenated, entering, holds_loops, iteration_bound, join, part, then_is_taken, truth
+from engine.run.machine.state import NO_BOUND
 from engine.run.plan.plan import Branch, IfRegion, LoopRegion, Program
 from engine.run.plan.ports import Concatenated, LastValue
 from engine.run.record.recording import ENDINGS, Recording
@@ -33,101 +36,98 @@ class Writer(Lines):
         self.recording = recording
         self.computing = computing
         self.numbers = numbers
-        self.noted: list[LoggedBranch] = []
+        self.logged: list[LoggedBranch] = []
 
     def loop(self, safepoint: Callable[..., int]) -> Loop:
-        region, table = self.region, self.region.table
+        region, at = self.region, LoopNames(self.region.table)
         context = Context(region.program, region, None, None, 0)
-        self.constants |= {"bound": iteration_bound, "truth": truth, "chosen": then_is_taken}
-        self.constants |= {"part": part, "entering": entering, "join": join}
-        self.constants |= {"BIG": 1 << 62, "fits": fits, "P": safepoint, "E": {ending: number for number, ending in enumerate(ENDINGS)}}
+        self.constants |= {"iteration_bound": iteration_bound, "truth": truth, "then_is_taken": then_is_taken, "part": part}
+        self.constants |= {"entering": entering, "join": join, "fits": fits, "safepoint": safepoint}
+        self.constants |= {names.NO_BOUND: NO_BOUND, "ENDINGS": {ending: number for number, ending in enumerate(ENDINGS)}}
         for carried in region.carried:
             self.moving.add(self.imported(carried.parameter))
         self._share_back_edge(region)
-        collected = [output for output in region.outputs if isinstance(output, Concatenated)]
-        for number in range(len(collected)):
-            self.head.append(f"a{table}_{number} = F.collected[{number}].append")
-        self.head += [f"i{table} = F.iteration", f"n{table} = F.bound", f"e{table} = E[F.bound_ending]", f"s{table} = 1"]
+        for number in range(len(concatenated(region))):
+            self.head.append(f"{at.add_piece(number)} = {FRAME}.collected[{number}].append")
+        self.head += [f"{at.iteration} = {FRAME}.iteration", f"{at.bound} = {FRAME}.bound"]
+        self.head += [f"{at.ending} = ENDINGS[{FRAME}.bound_ending]", f"{at.chunk} = 1"]
         self._core(region, context)
         for output in region.outputs:
-            self.tail.append(f"V[{output.result}] = {self._result(region, output.result)}")
+            self.tail.append(f"{VALUES}[{output.result}] = {self._result(region, output.result)}")
         for slot in region.program.hidden:
-            self.tail.append(f"V[{slot}] = {self.value(slot)}")
-        start = ["def loop(M, F):", "V = M.values", "R = M.recording.rows", "T = M.recording.tables", "l = M.control.allowed"]
-        made = self.function(start, f"return i{table}, e{table}, l")
-        made.noted = tuple(self.noted)
+            self.tail.append(f"{VALUES}[{slot}] = {self.value(slot)}")
+        start = [f"def loop({RUN}, {FRAME}):", f"{VALUES} = {RUN}.values"]
+        start += [f"{ROWS} = {RUN}.recording.rows", f"{TABLES} = {RUN}.recording.tables", f"{LEFT} = {RUN}.control.allowed"]
+        made = self.function(start, f"return {at.iteration}, {at.ending}, {LEFT}")
+        made.logged = tuple(self.logged)
         return made
 
     # -- structure ------------------------------------------------------------------------------------------------
 
     def _core(self, region: LoopRegion, context: Context) -> None:
-        """The iterations of a loop, in stretches between which the machine is asked whether to go on."""
-        t = region.table
-        last = len(region.program.instructions)
-        frame = "F" if context.outer is None else "None"
-        safepoint = f"P(M, {frame}, {self.constant(f'K{t}', region)}, s{t}, i{t}, n{t} == BIG, l)"
+        """The iterations of a loop, in chunks between which the machine is asked whether to go on."""
+        at, body = LoopNames(region.table), region.program
+        frame = FRAME if context.outer is None else "None"
+        loop = self.constant(at.region, region)
+        safepoint = f"safepoint({RUN}, {frame}, {loop}, {at.chunk}, {at.iteration}, {at.bound} == {names.NO_BOUND}, {LEFT})"
         self.place = Place(context, 0, "begin")
         self.emit("while True:")
         self.indent += 1
-        self.emit(f"q{t} = i{t} + s{t}")
-        self.emit(f"if q{t} > n{t}: q{t} = n{t}")
-        innermost = not holds_loops(region.program)
+        self.emit(f"{at.chunk_end} = {at.iteration} + {at.chunk}")
+        self.emit(f"if {at.chunk_end} > {at.bound}: {at.chunk_end} = {at.bound}")
+        innermost = not holds_loops(body)
         if innermost:
             # So many may run in one go; what is left of them at the end is given back.
-            self.emit(f"if q{t} - i{t} > l: q{t} = i{t} + l")
-            self.emit(f"l -= q{t} - i{t}")
-        self.emit(f"for i{t} in range(i{t}, q{t}):")
+            self.emit(f"if {at.chunk_end} - {at.iteration} > {LEFT}: {at.chunk_end} = {at.iteration} + {LEFT}")
+            self.emit(f"{LEFT} -= {at.chunk_end} - {at.iteration}")
+        self.emit(f"for {at.iteration} in range({at.iteration}, {at.chunk_end}):")
         self.indent += 1
         if not innermost:
             self.place = Place(context, 0, "boundary")
-            self.emit(f"if not l: {safepoint}")
-            self.emit("l -= 1")
+            self.emit(f"if not {LEFT}: {safepoint}")
+            self.emit(f"{LEFT} -= 1")
             self.place = Place(context, 0, "begin")
-        self._begin_iteration(region, context)
-        self._body(region.program, context)
-        self.place = Place(context, last, "operation")
+        self._begin_iteration(region)
+        self._body(body, context)
+        self.place = Place(context, len(body.instructions), "operation")
         self._end_iteration(region)
         self.indent -= 1
         self.place = Place(context, 0, "boundary")
         self.emit("else:")
-        self.emit(f" i{t} = q{t}")
-        self.emit(f" if i{t} >= n{t}: break")
-        self.emit(f" s{t} = {safepoint}")
-        self.emit(" continue")
+        self.indent += 1
+        self.emit(f"{at.iteration} = {at.chunk_end}")
+        self.emit(f"if {at.iteration} >= {at.bound}: break")
+        self.emit(f"{at.chunk} = {safepoint}")
+        self.emit("continue")
+        self.indent -= 1
         if self._may_end(region):
-            self.emit(f"i{t} += 1")
+            self.emit(f"{at.iteration} += 1")
             if innermost:
-                self.emit(f"l += q{t} - i{t}; q{t} = i{t}")
-            self.emit(f"e{t} = {_CONDITION}")
+                self.emit(f"{LEFT} += {at.chunk_end} - {at.iteration}; {at.chunk_end} = {at.iteration}")
+            self.emit(f"{at.ending} = {_CONDITION}")
             self.emit("break")
         self.indent -= 1
 
-    def _begin_iteration(self, region: LoopRegion, context: Context) -> None:
-        t = region.table
+    def _begin_iteration(self, region: LoopRegion) -> None:
+        at = LoopNames(region.table)
         for number, sliced in enumerate(region.sliced):
-            constant = self.constant(f"S{t}_{number}", sliced)
+            constant = self.constant(at.sliced(number), sliced)
             source = self.value(sliced.source)
-            self.emit(f"{self.assigned(sliced.parameter)} = part(K{t}, {constant}, {source}, i{t})")
+            self.emit(f"{self.assigned(sliced.parameter)} = part({at.region}, {constant}, {source}, {at.iteration})")
         for number, counter in enumerate(region.counters):
             if not region.program.takes(counter.parameter):
                 continue
-            if counter.shape:
-                call = self.constant(f"N{t}_{number}", counter.number)
-            else:
-                call = self.constant(f"N{t}_{number}", counter.element_type.dtype.type)
-            self.emit(f"{self.assigned(counter.parameter)} = {call}(i{t})")
+            call = self.constant(at.counter(number), counter.number if counter.shape else counter.element_type.dtype.type)
+            self.emit(f"{self.assigned(counter.parameter)} = {call}({at.iteration})")
         self._record(region.program, produced=False)
 
     def _end_iteration(self, region: LoopRegion) -> None:
-        t = region.table
+        at = LoopNames(region.table)
         self._record(region.program, produced=True)
-        number = 0
-        for output in region.outputs:
-            if isinstance(output, Concatenated):
-                self.emit(f"a{t}_{number}({self.value(output.result)})")
-                number += 1
+        for number, output in enumerate(concatenated(region)):
+            self.emit(f"{at.add_piece(number)}({self.value(output.result)})")
         for slot in self._fleeting(region):
-            self.emit(f"r{slot} = {self.value(slot)}")
+            self.emit(f"{names.last_of_slot(slot)} = {self.value(slot)}")
         if self._may_end(region):
             assert region.condition_result is not None
             self.emit(f"if not {self.value(region.condition_result)}: break")
@@ -141,7 +141,7 @@ class Writer(Lines):
         if len(region.carried) != 1 or self._may_end(region):
             return
         (carried,) = region.carried
-        writing = [one for one in region.program.instructions if one.symbol != "{0}" or carried.parameter in one.inputs]
+        writing = [one for one in region.program.instructions if not one.is_identity or carried.parameter in one.inputs]
         if writing and writing[-1].outputs == (carried.result,) and all(output.result != carried.parameter for output in region.outputs):
             self.names[carried.result] = self.names[carried.parameter]
 
@@ -161,7 +161,7 @@ class Writer(Lines):
         return sorted({output.result for output in region.outputs if isinstance(output, LastValue) and output.result in parameters})
 
     def _result(self, region: LoopRegion, slot: int) -> str:
-        return f"r{slot}" if slot in self._fleeting(region) else self.value(slot)
+        return names.last_of_slot(slot) if slot in self._fleeting(region) else self.value(slot)
 
     def _record(self, program: Program, *, produced: bool) -> None:
         rows = self.recording.rows.get(program.index)
@@ -169,12 +169,13 @@ class Writer(Lines):
             return
         for slot in rows.columns:
             if (slot in program.producer) == produced:
-                self.head.append(f"w{program.index}_{slot} = R[{program.index}].columns[{slot}].pending")
-                self.emit(f"w{program.index}_{slot}.append({self.value(slot)})")
+                name = names.record_of(program.index, slot)
+                self.head.append(f"{name} = {ROWS}[{program.index}].columns[{slot}].pending")
+                self.emit(f"{name}.append({self.value(slot)})")
 
     def _body(self, program: Program, context: Context) -> None:
         rows = self.recording.rows.get(program.index)
-        self.asked |= (used_once(program, context.region) & self.numbers.keys()).difference(rows.columns if rows else ())
+        self.inlined |= (used_once(program, context.region) & self.numbers.keys()).difference(rows.columns if rows else ())
         for position, instruction in enumerate(program.instructions):
             self.place = Place(context, position, "operation")
             match instruction.region:
@@ -188,23 +189,15 @@ class Writer(Lines):
                     raise AssertionError(instruction.title)
 
     def _inner_loop(self, region: LoopRegion, outer: Context, position: int) -> None:
-        t = region.table
+        at, table = LoopNames(region.table), region.table
         context = Context(region.program, region, None, outer, position)
-        self.constant(f"K{t}", region)
-        trips = "None" if region.trip_count is None else self.value(region.trip_count)
-        sources = "".join(f"{self.value(sliced.source)}, " for sliced in region.sliced)
-        self.head += [f"s{t} = 1", f"C{t} = T[{t}].counts.append", f"D{t} = T[{t}].endings.append"]
-        fixed = constant_bound(self.computing.overrides, region)
-        if fixed is not None:
-            self.emit(f"n{t} = {fixed}; w{t} = 'trip_count'; e{t} = {ENDINGS.index('trip_count')}; i{t} = 0")
-        else:
-            self.emit(f"n{t}, w{t} = bound(K{t}, {trips}, ({sources}))")
-            self.emit(f"e{t} = E[w{t}]; i{t} = 0")
-        if region.condition is not None and not self._is_true(outer.program, region.condition):
-            self.emit(f"if n{t} and not truth({self.value(region.condition)}): n{t} = 0; e{t} = E['initial_condition']")
-        self.emit(f"if n{t}:")
+        self.constant(at.region, region)
+        self.head += [f"{at.chunk} = 1", f"{at.add_count} = {TABLES}[{table}].counts.append"]
+        self.head += [f"{at.add_ending} = {TABLES}[{table}].endings.append"]
+        self._bound(region, outer.program)
+        self.emit(f"if {at.bound}:")
         self.indent += 1
-        self.emit(f"if n{t} < 0: n{t} = BIG")
+        self.emit(f"if {at.bound} < 0: {at.bound} = {names.NO_BOUND}")
         self._enter_loop(region)
         self._core(region, context)
         self.place = Place(context, len(region.program.instructions), "join")
@@ -212,96 +205,113 @@ class Writer(Lines):
         self.indent -= 1
         self.place = Place(outer, position, "operation")
         self.emit("else:")
+        self.indent += 1
         for output in region.outputs:
             if isinstance(output, LastValue) and output.initial is not None:
-                self.emit(f" V[{output.initial}] = {self.value(output.initial)}")
+                self.emit(f"{VALUES}[{output.initial}] = {self.value(output.initial)}")
         targets = "".join(f"{self.assigned(output.slot)}, " for output in region.outputs)
-        self.emit(f" {f'{targets} = ' if targets else ''}M.outputs_of_none(K{t})")
-        self.emit(f"C{t}(i{t}); D{t}(e{t})")
+        self.emit(f"{f'{targets} = ' if targets else ''}{RUN}.outputs_of_none({at.region})")
+        self.indent -= 1
+        self.emit(f"{at.add_count}({at.iteration}); {at.add_ending}({at.ending})")
+
+    def _bound(self, region: LoopRegion, outer: Program) -> None:
+        """How many iterations a loop inside may have, and what it ends by when it gets there."""
+        at, fixed = LoopNames(region.table), constant_bound(self.computing.overrides, region)
+        if fixed is not None:
+            self.emit(f"{at.bound} = {fixed}; {at.bound_ending} = 'trip_count'; {at.ending} = {ENDINGS.index('trip_count')}")
+        else:
+            trips = "None" if region.trip_count is None else self.value(region.trip_count)
+            sources = "".join(f"{self.value(sliced.source)}, " for sliced in region.sliced)
+            self.emit(f"{at.bound}, {at.bound_ending} = iteration_bound({at.region}, {trips}, ({sources}))")
+            self.emit(f"{at.ending} = ENDINGS[{at.bound_ending}]")
+        self.emit(f"{at.iteration} = 0")
+        if region.condition is not None and not self._is_true(outer, region.condition):
+            test = f"if {at.bound} and not truth({self.value(region.condition)})"
+            self.emit(f"{test}: {at.bound} = 0; {at.ending} = ENDINGS['initial_condition']")
 
     def _enter_loop(self, region: LoopRegion) -> None:
-        t = region.table
+        at = LoopNames(region.table)
         for invariant in region.invariants:
             if invariant.parameter in region.declared:
                 source = self.value(invariant.source)
-                self.emit(f"{self.assigned(invariant.parameter)} = entering(K{t}, {invariant.parameter}, {source})")
+                self.emit(f"{self.assigned(invariant.parameter)} = entering({at.region}, {invariant.parameter}, {source})")
             else:
                 self.names[invariant.parameter] = self.value(invariant.source)
         for carried in region.carried:
-            initial = f"M.unfed(K{t}, {int(carried.layer)})" if carried.initial is None else self.value(carried.initial)
+            initial = f"{RUN}.unfed({at.region}, {int(carried.layer)})" if carried.initial is None else self.value(carried.initial)
             if carried.parameter in region.declared and carried.initial is not None:
-                initial = f"entering(K{t}, {carried.parameter}, {initial})"
+                initial = f"entering({at.region}, {carried.parameter}, {initial})"
             self.emit(f"{self.assigned(carried.parameter)} = {initial}")
             self.moving.add(self.names[carried.parameter])
         self._share_back_edge(region)
         for unfed in region.unfed:
-            self.emit(f"{self.assigned(unfed.parameter)} = M.unfed(K{t}, {int(unfed.layer)})")
-        number = 0
-        for output in region.outputs:
-            if isinstance(output, Concatenated):
-                self.emit(f"c{t}_{number} = []; a{t}_{number} = c{t}_{number}.append")
-                number += 1
+            self.emit(f"{self.assigned(unfed.parameter)} = {RUN}.unfed({at.region}, {int(unfed.layer)})")
+        for number in range(len(concatenated(region))):
+            self.emit(f"{at.pieces(number)} = []; {at.add_piece(number)} = {at.pieces(number)}.append")
 
     def _leave_loop(self, region: LoopRegion) -> None:
-        t = region.table
-        number = 0
+        at, number = LoopNames(region.table), 0
         for output in region.outputs:
             if isinstance(output, Concatenated):
-                constant = self.constant(f"J{t}_{number}", output)
-                self.emit(f"{self.assigned(output.slot)} = join({constant}, c{t}_{number})")
+                constant = self.constant(at.output(number), output)
+                self.emit(f"{self.assigned(output.slot)} = join({constant}, {at.pieces(number)})")
                 number += 1
             else:
                 self.emit(f"{self.assigned(output.slot)} = {self._result(region, output.result)}")
-        for noted in self.noted:
-            if noted.program == region.program.index:
-                self.emit(f"B{noted.table}.append(-i{t})")
+        for logged in self.logged:
+            if logged.program == region.program.index:
+                self.emit(f"{names.log_of(logged.table)}.append(-{at.iteration})")
         rows = self.recording.rows.get(region.program.index)
         if rows is not None:
             # Where the outer loop is slow to ask, what the inner one writes down would leave the processor's cache.
-            self.emit(f"if len(w{region.program.index}_{next(iter(rows.columns))}) > {_MOST_PENDING}: M.recording.pack(all_of_it=False)")
+            newest = names.record_of(region.program.index, next(iter(rows.columns)))
+            self.emit(f"if len({newest}) > {_MOST_PENDING}: {RUN}.recording.pack(all_of_it=False)")
 
     def _inner_if(self, region: IfRegion, outer: Context, position: int) -> None:
-        tape = self._tape(region, outer, position)
+        log = self._log(region, outer, position)
         for test, taken, branch in ((f"if {self._chosen(region)}:", 1, region.then), ("else:", 0, region.otherwise)):
             context = Context(branch.program, None, branch, outer, position)
             self.place = Place(outer, position, "operation")
             self.emit(test)
             self.indent += 1
             first = len(self.lines)
-            if taken in tape:
-                self.emit(tape[taken])
-            self.place = Place(context, 0, "begin")
-            for parameter, source in branch.bindings:
-                self.names[parameter] = self.value(source)
-            for unfed in branch.unfed:
-                name = self.constant(f"K{branch.program.index}b", branch)
-                self.emit(f"{self.assigned(unfed.parameter)} = M.unfed({name}, {int(unfed.layer)})")
-            self._share_results(region, branch)
-            self._record(branch.program, produced=False)
-            self._body(branch.program, context)
-            self.place = Place(context, len(branch.program.instructions), "operation")
-            self._record(branch.program, produced=True)
-            for slot, result in zip(region.outputs, branch.results, strict=False):
-                if self.assigned(slot) != self.value(result):
-                    self.emit(f"{self.assigned(slot)} = {self.value(result)}")
+            if taken in log:
+                self.emit(log[taken])
+            self._branch(region, branch, context)
             if len(self.lines) == first:
                 self.emit("pass")
             self.indent -= 1
 
+    def _branch(self, region: IfRegion, branch: Branch, context: Context) -> None:
+        self.place = Place(context, 0, "begin")
+        for parameter, source in branch.bindings:
+            self.names[parameter] = self.value(source)
+        for unfed in branch.unfed:
+            name = self.constant(names.branch_of(branch.program.index), branch)
+            self.emit(f"{self.assigned(unfed.parameter)} = {RUN}.unfed({name}, {int(unfed.layer)})")
+        self._share_results(region, branch)
+        self._record(branch.program, produced=False)
+        self._body(branch.program, context)
+        self.place = Place(context, len(branch.program.instructions), "operation")
+        self._record(branch.program, produced=True)
+        for slot, result in zip(region.outputs, branch.results, strict=False):
+            if self.assigned(slot) != self.value(result):
+                self.emit(f"{self.assigned(slot)} = {self.value(result)}")
+
     def _chosen(self, region: IfRegion) -> str:
         """Whether the then branch runs; only a number is its own truth."""
         value = self.value(region.condition)
-        return value if region.condition in self.numbers else f"chosen({self.constant(f'Y{region.table}', region)}, {value})"
+        return value if region.condition in self.numbers else f"then_is_taken({self.constant(names.if_of(region.table), region)}, {value})"
 
-    def _tape(self, region: IfRegion, outer: Context, position: int) -> Mapping[int, str]:
-        """The line that writes down a branch of an If, for each branch that is not left out: what is not noted follows."""
-        t, rarer = region.table, self.recording.branch_log(region.table).rarer
+    def _log(self, region: IfRegion, outer: Context, position: int) -> Mapping[int, str]:
+        """The line that writes down a branch of an If, for each branch that is not left out: the other one follows."""
+        table, rarer, log = region.table, self.recording.branch_log(region.table).rarer, names.log_of(region.table)
         if outer.region is None:
-            self.head.append(f"B{t} = T[{t}].pending")
-            return {taken: f"B{t}.append({taken})" for taken in (0, 1)}
-        self.head.append(f"B{t} = T[{t}].notes")
-        self.noted.append(LoggedBranch(outer.program.index, position, t, rarer))
-        return {rarer: f"B{t}.append(i{outer.region.table})"}
+            self.head.append(f"{log} = {TABLES}[{table}].pending")
+            return {taken: f"{log}.append({taken})" for taken in (0, 1)}
+        self.head.append(f"{log} = {TABLES}[{table}].iterations")
+        self.logged.append(LoggedBranch(outer.program.index, position, table, rarer))
+        return {rarer: f"{log}.append({LoopNames(outer.region.table).iteration})"}
 
     def _share_results(self, region: IfRegion, branch: Branch) -> None:
         """Lets the instructions of a branch write its results where they are read; what back edges overwrite only at its very end."""

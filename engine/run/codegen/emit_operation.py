@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from engine.run.codegen import names
 from engine.run.codegen.emitter import Lines
+from engine.run.codegen.names import MADE
 from engine.run.codegen.shape_proofs import bounded, guarded
 from engine.run.machine.execute import SMALL
 from engine.run.plan.defaults import Defaults
@@ -36,7 +38,7 @@ class Computing:
         if instruction.variable is not None:
             self._variable(lines, instruction, arguments[0])
             return
-        if instruction.symbol == "{0}" and arguments[0] not in lines.moving:
+        if instruction.is_identity and arguments[0] not in lines.moving:
             # Another name for the same value, which nothing overwrites before the end of the iteration.
             lines.names[instruction.outputs[0]] = arguments[0]
             return
@@ -59,36 +61,36 @@ class Computing:
         constant = self.overrides.constant_of(program, slot)
         if not isinstance(constant, np.generic):
             return name
-        return lines.constant(f"z{slot}", np.asarray(constant))
+        return lines.constant(names.constant_of(slot), np.asarray(constant))
 
     def _with_arrays(self, lines: Lines, instruction: Instruction, symbol: str) -> str:
         """The same for the numbers in an expression, which is one for floats of one type."""
 
         def named(found: re.Match[str]) -> str:
             dtype = self.values[instruction.inputs[0]].dtype
-            return lines.constant(f"{dtype.char}{found[0]}", np.array(int(found[0]), dtype))
+            return lines.constant(f"{dtype.name}_{found[0]}", np.array(int(found[0]), dtype))
 
         return _NUMBER.sub(named, symbol)
 
     def _call(self, lines: Lines, instruction: Instruction, arguments: list[str]) -> None:
         targets = [lines.assigned(slot) for slot in instruction.outputs]
-        kernel = lines.constant(f"k{instruction.outputs[0]}", bounded(instruction))
+        kernel = lines.constant(names.kernel_of(instruction.outputs[0]), bounded(instruction))
         if instruction.state is not None:
             state = lines.value(instruction.state)
             arguments.append(f"state={state}")
-            made = f"m, {state}"
+            made = f"{MADE}, {state}"
         elif all(self._has_rank(slot) for slot in instruction.outputs):
             # One that loses its rank later is an array of rank 0: that computes the same.
-            made = ", ".join([*targets, "*m"]) if instruction.several else targets[0]
+            made = ", ".join([*targets, "*_"]) if instruction.several else targets[0]
             lines.emit(f"{made} = {kernel}({', '.join(arguments)})")
             return
         else:
-            made = "m"
+            made = MADE
         lines.emit(f"{made} = {kernel}({', '.join(arguments)})")
         if instruction.settled:
-            lines.emit(f"{', '.join(targets)}, = m")
+            lines.emit(f"{', '.join(targets)}, = {MADE}")
             return
-        values = ["m"] if not instruction.several else [f"m[{number}]" for number in range(len(targets))]
+        values = [MADE] if not instruction.several else [f"{MADE}[{number}]" for number in range(len(targets))]
         for target, value in zip(targets, values, strict=True):
             lines.emit(f"{target} = {value} if {value}.ndim or {value}.dtype.char in 'OV' else {value}[()]")
 
@@ -99,7 +101,7 @@ class Computing:
     def _variable(self, lines: Lines, instruction: Instruction, given: str) -> None:
         assert instruction.variable is not None
         variable = lines.value(instruction.variable)
-        if instruction.title.startswith("Assign"):
+        if instruction.assigns:
             lines.emit(f"{variable} = {given}")
             for slot in instruction.outputs:
                 lines.emit(f"{lines.assigned(slot)} = {variable}")

@@ -1,20 +1,15 @@
-"""The text of a generated function while it is written: its lines, what each of them does, its local variables and its constants.
-
-Identifiers are synthetic (``v12`` is slot 12); no text of the model enters the source.
-"""
+"""The text of a generated function while it is written: its lines, what each of them does, its local variables and its constants."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
-from engine.run.codegen.source_map import Loop, Place
+from engine.run.codegen import names
+from engine.run.codegen.source_map import Loop, Place, compiled
 from engine.run.plan.plan import ABSENT
-
-_FILE = "<loop>"
 
 
 @dataclass(eq=False)
@@ -33,19 +28,19 @@ class Lines:
     constants: dict[str, Any] = field(default_factory=lambda: {"np": np})
     moving: set[str] = field(default_factory=set[str])
     """Local variables that back edges overwrite."""
-    asked: set[int] = field(default_factory=set[int])
-    """Slots that only one question reads: they have no local variable."""
+    inlined: set[int] = field(default_factory=set[int])
+    """Slots that only one condition reads: they have no local variable."""
     _read: dict[int, None] = field(default_factory=dict[int, None])
     """Slots whose values come from outside, in order of first use."""
 
     def emit(self, text: str) -> None:
-        self.lines.append(" " * self.indent + text)
+        self.lines.append("    " * self.indent + text)
         self.places.append(self.place)
 
     def imported(self, slot: int) -> str:
         """The local variable of a slot whose value comes from outside."""
         self._read[slot] = None
-        return self.names.setdefault(slot, f"v{slot}")
+        return self.names.setdefault(slot, names.of_slot(slot))
 
     def value(self, slot: int) -> str:
         """The local variable that holds a slot."""
@@ -55,11 +50,11 @@ class Lines:
 
     def assigned(self, slot: int) -> str:
         """The local variable that a slot is put into."""
-        return self.names.setdefault(slot, f"v{slot}")
+        return self.names.setdefault(slot, names.of_slot(slot))
 
     def put(self, slot: int, computed: str) -> None:
-        """A slot gets what an expression gives; one that only a question reads is the expression, which stands in the question."""
-        if slot in self.asked:
+        """A slot gets what an expression gives; one that only a condition reads stands in the condition."""
+        if slot in self.inlined:
             self.names[slot] = f"({computed})"
         else:
             self.emit(f"{self.assigned(slot)} = {computed}")
@@ -71,11 +66,9 @@ class Lines:
 
     def function(self, start: list[str], end: str) -> Loop:
         """The whole: ``start`` is what is before the head, ``end`` the last line."""
-        imports = [f"v{slot} = V[{slot}]" for slot in self._read]
-        first = [start[0], *(" " + line for line in (*start[1:], *imports, *dict.fromkeys(self.head)))]
-        last = [" " + line for line in (*dict.fromkeys(self.tail), end)]
+        imports = [f"{names.of_slot(slot)} = {names.VALUES}[{slot}]" for slot in self._read]
+        first = [start[0], *("    " + line for line in (*start[1:], *imports, *dict.fromkeys(self.head)))]
+        last = ["    " + line for line in (*dict.fromkeys(self.tail), end)]
         text = "\n".join([*first, *self.lines, *last])
         places: list[Place | None] = [None] * (len(first) + 1) + self.places + [None] * (len(last) + 1)
-        module = compile(text, _FILE, "exec")
-        code = next(constant for constant in module.co_consts if isinstance(constant, CodeType))
-        return Loop(FunctionType(code, self.constants), text, places, self.names, self.asked)
+        return compiled(text, self.constants, places, self.names, self.inlined)

@@ -1,4 +1,4 @@
-"""Values that only decide: nothing reads them but one question, so that generated code writes them into the question itself."""
+"""Values that only decide: nothing reads them but one condition, so that generated code writes them into the condition itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def used_once(program: Program, loop: LoopRegion | None) -> set[int]:
     for slot in questions:
         while read[slot] == 1 and (number := program.producer.get(slot)) is not None and program.instructions[number].region is None:
             once.add(slot)
-            if program.instructions[number].symbol != "{0}":
+            if not program.instructions[number].is_identity:
                 break
             (slot,) = program.instructions[number].inputs
     return once

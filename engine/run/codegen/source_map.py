@@ -1,15 +1,22 @@
-"""The way from a line and a local variable of generated code back to the plan."""
+"""A generated function, and the way from its lines and local variables back to the plan."""
 
 from __future__ import annotations
 
+import linecache
+import weakref
 from dataclasses import dataclass
-from types import FunctionType
+from itertools import count
+from types import CodeType, FunctionType
+from typing import Any, Literal
 
 import numpy as np
 
 from engine.run.machine.state import Frame, RunState
 from engine.run.plan.plan import Branch, LoopRegion, Program
 from engine.run.record.recording import ENDINGS
+
+PlaceKind = Literal["operation", "begin", "boundary", "join"]
+"""An operation, the begin of an iteration, the boundary between two, or the join of outputs after the last."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,8 +36,7 @@ class Place:
 
     context: Context
     position: int
-    kind: str
-    """``operation``, ``begin`` (of an iteration), ``boundary`` (between two) or ``join`` (of outputs after the last)."""
+    kind: PlaceKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +59,44 @@ class Loop:
     text: str
     places: list[Place | None]
     names: dict[int, str]
-    asked: set[int]
+    inlined: set[int]
     """Slots that have no local variable."""
     scalars: tuple[tuple[int, int, np.dtype], ...] = ()
     """Recorded slots, with the numbers of their programs, that hold numbers of one type in every row."""
-    noted: tuple[LoggedBranch, ...] = ()
+    logged: tuple[LoggedBranch, ...] = ()
 
     def __call__(self, machine: RunState, frame: Frame) -> tuple[int, str, int]:
         """How many iterations ran, why it ended, and how many executions of bodies may still begin."""
         count, ending, left = self.function(machine, frame)
         return count, ENDINGS[ending], left
+
+    @property
+    def annotated(self) -> str:
+        """Its text for people, which is never compiled: where a line begins an operation, the address of that after it."""
+        lines, before = list[str](), ""
+        for line, place in zip(self.text.splitlines(), self.places[1:], strict=False):
+            address = _address(place)
+            lines.append(f"{line:<{_ADDRESS_COLUMN}}  # {address}\n" if address not in ("", before) else f"{line}\n")
+            before = address
+        return "".join(lines)
+
+
+_ADDRESS_COLUMN = 80
+_NUMBERS = count()
+
+
+def compiled(text: str, constants: dict[str, Any], places: list[Place | None], names: dict[int, str], inlined: set[int]) -> Loop:
+    """The function of a text. Tracebacks and debuggers of Python show its lines as long as it is there."""
+    file = f"<generated loop {next(_NUMBERS)}>"
+    code = next(constant for constant in compile(text, file, "exec").co_consts if isinstance(constant, CodeType))
+    loop = Loop(FunctionType(code, constants), text, places, names, inlined)
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+    weakref.finalize(loop, linecache.cache.pop, file, None)
+    return loop
+
+
+def _address(place: Place | None) -> str:
+    if place is None or place.kind != "operation" or place.position == len(place.context.program.instructions):
+        return ""
+    program = place.context.program
+    return f"{program.address}/{program.instructions[place.position].label}"

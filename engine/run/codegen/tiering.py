@@ -44,27 +44,27 @@ def run(machine: Machine, frame: Frame, region: LoopRegion) -> None:
         recording.leave_out(region, machine.values, source.scalars(machine.overrides, region, machine.values))
     loop = source.loop(machine.overrides, region, recording, machine.values, machine.defaults, safepoint)
     recording.prove(loop.scalars, holds=True)
-    for noted in loop.noted:
-        recording.branch_log(noted.table).note(noted.branch, frame.iteration if noted.program == region.program.index else 0)
+    for logged in loop.logged:
+        recording.branch_log(logged.table).begin(logged.branch, frame.iteration if logged.program == region.program.index else 0)
     control.enter(sum(one.region is not None for one in machine.frames) - 1)
     try:
         _call(machine, frame, loop)
     finally:
         recording.prove(loop.scalars, holds=False)
         begun = {one.program.index: one.position + (one is not machine.frames[-1]) for one in machine.frames}
-        _tell_branches(machine, frame, loop, begun)
+        _close_logs(machine, frame, loop, begun)
         recording.pack()
 
 
-def _tell_branches(machine: Machine, frame: Frame, loop: Loop, begun: Mapping[int, int]) -> None:
-    """Generated code, which has noted one branch of an If, was left: how often did the If run?"""
+def _close_logs(machine: Machine, frame: Frame, loop: Loop, begun: Mapping[int, int]) -> None:
+    """Generated code, which writes down one branch of an If, was left: how often did the If run?"""
     iterations = {one.program.index: one.iteration for one in machine.frames}
-    for noted in loop.noted:
-        tape = machine.recording.branch_log(noted.table)
-        if noted.program in begun:
-            tape.tell(iterations[noted.program] + (begun[noted.program] > noted.position))
-        elif noted.program == frame.program.index:
-            tape.end(frame.iteration + 1)
+    for logged in loop.logged:
+        log = machine.recording.branch_log(logged.table)
+        if logged.program in begun:
+            log.catch_up(iterations[logged.program] + (begun[logged.program] > logged.position))
+        elif logged.program == frame.program.index:
+            log.end(frame.iteration + 1)
 
 
 def _call(machine: Machine, frame: Frame, loop: Loop) -> None:
@@ -114,8 +114,8 @@ def safepoint(machine: Machine, frame: Frame | None, region: LoopRegion, done: i
         _look_for_repetition(machine, frame, region, iteration)
     for number in region.program.regions:
         inner = region.program.instructions[number].region
-        if isinstance(inner, IfRegion) and (tape := recording.branch_log(inner.table)).is_long:
-            tape.tell(iteration)
+        if isinstance(inner, IfRegion) and (log := recording.branch_log(inner.table)).is_long:
+            log.catch_up(iteration)
     recording.pack(all_of_it=False)
     control.check(recording.bytes)
     control.look(left)

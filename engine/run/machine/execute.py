@@ -93,7 +93,7 @@ def check_held(instruction: Instruction, values: list[Any], constants: Container
 def _access_variable(instruction: Instruction, values: list[Any]) -> None:
     variable = instruction.variable
     assert variable is not None
-    if instruction.title.startswith("Assign"):
+    if instruction.assigns:
         values[variable] = values[instruction.inputs[0]]
         for slot in instruction.outputs:
             values[slot] = values[variable]

@@ -27,7 +27,7 @@ def invariant_source(program: Program, slot: int, changed: frozenset[int] = froz
 
 def constant_of(plan: Plan, program: Program, slot: int, changed: frozenset[int] = frozenset()) -> Any | None:
     """The value of a slot that always equals a Const; None for any other, and where a ``changed`` slot lies between."""
-    while (number := program.producer.get(slot)) is not None and program.instructions[number].symbol == "{0}":
+    while (number := program.producer.get(slot)) is not None and program.instructions[number].is_identity:
         if slot in changed:
             return None
         slot = program.instructions[number].inputs[0]

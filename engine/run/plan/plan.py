@@ -134,6 +134,8 @@ class Instruction:
     """Slot of the hidden state of a random operation."""
     variable: int | None = None
     """Slot of the variable that ReadValue and Assign share."""
+    assigns: bool = False
+    """It is an Assign."""
     float_symbol: str = ""
     """As ``symbol``, for f32 and f64 only; may call functions of ``np``."""
     region: Region | None = None
@@ -145,6 +147,11 @@ class Instruction:
     """Whether its inputs are looked at, and in generated code what it returns: its kernel is a user's, or the model holds sequences."""
     kernel: Callable[..., Any] | None = None
     """The kernel with its attributes bound; ``call`` gives the same, and may keep what it makes of constants."""
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether its output is its input."""
+        return self.symbol == "{0}"
 
 
 @dataclass(eq=False)

@@ -152,7 +152,8 @@ class _Planner:
                 return Instruction(node, label, title, inputs, outputs, region=region)
             case Role.READ_VALUE | Role.ASSIGN:
                 variable = self._variable(str(node.attributes.get("variable_id", "")))
-                return Instruction(node, label, title, inputs, outputs, _initial(operation, node), variable=variable)
+                initial, assigns = _initial(operation, node), operation.role is Role.ASSIGN
+                return Instruction(node, label, title, inputs, outputs, initial, variable=variable, assigns=assigns)
         keywords = typed(operation, node.attributes)
         holds = all(keywords.get(name) == value for name, value in operation.symbol_when.items()) and _takes(operation, len(inputs))
         checked = operation in self.catalogue.categories.get("custom", ()) or self._holds_sequences

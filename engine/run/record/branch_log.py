@@ -1,4 +1,4 @@
-"""The branches that the executions of one If took, and how generated code writes them down without a word for most of them."""
+"""The branch log: which branch each execution of an If took. Generated code writes down only the rarer one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-_MOST_NOTES = 1 << 14
+_MOST_ITERATIONS = 1 << 14
 _LOOKED_BACK = 1024
 
 
@@ -15,16 +15,16 @@ class BranchLog:
     """The branch of each execution of one If: 1 then, 0 else.
 
     Generated code appends to ``pending`` a branch for each execution; or, where the If lies in the body of a loop itself and so runs once
-    in each iteration, to ``notes`` only the iterations in which the rarer branch ran.
+    in each iteration, to ``iterations`` only the iterations in which the rarer branch ran.
     """
 
     pending: list[int] = field(default_factory=list[int])
     """The newest; appending to a list is the fastest there is."""
-    notes: list[int] = field(default_factory=list[int])
-    """The newest iterations, from 0 on, in which the ``noted`` branch ran; after each execution of the loop the negative of its count."""
-    noted: int = 0
-    _told: int = 0
-    """Of the execution of the loop that the first note belongs to: how many of its iterations are packed."""
+    iterations: list[int] = field(default_factory=list[int])
+    """The newest iterations, from 0 on, in which the ``logged`` branch ran; after each execution of the loop the negative of its count."""
+    logged: int = 0
+    _caught_up: int = 0
+    """Of the execution of the loop that the first of them belongs to: how many of its iterations are packed."""
     _packed: bytearray = field(default_factory=bytearray)
 
     @property
@@ -43,41 +43,41 @@ class BranchLog:
         """Turns the newest into bytes, which take an eighth of the room."""
         self._packed += bytearray(self.pending)
         self.pending.clear()
-        complete = len(self.notes)
-        while complete and self.notes[complete - 1] >= 0:
+        complete = len(self.iterations)
+        while complete and self.iterations[complete - 1] >= 0:
             complete -= 1
         if complete:
-            self._packed += self._unfolded(np.array(self.notes[:complete], np.int64))
-            del self.notes[:complete]
-            self._told = 0
+            self._packed += self._unfolded(np.array(self.iterations[:complete], np.int64))
+            del self.iterations[:complete]
+            self._caught_up = 0
 
-    def note(self, branch: int, iteration: int) -> None:
-        """Generated code begins at an iteration of the loop, and notes one branch from now on."""
+    def begin(self, branch: int, iteration: int) -> None:
+        """Generated code begins at an iteration of the loop, and writes down one branch from now on."""
         self.pack()
-        self.noted, self._told = branch, iteration
+        self.logged, self._caught_up = branch, iteration
 
     def end(self, count: int) -> None:
         """The loop has ended after so many iterations."""
-        self.notes.append(-count)
+        self.iterations.append(-count)
 
-    def tell(self, executions: int) -> None:
+    def catch_up(self, executions: int) -> None:
         """In the execution of the loop that is under way, the If ran so often."""
         self.pack()
-        if executions > self._told:
+        if executions > self._caught_up:
             self.end(executions)
             self.pack()
-        self._told = executions
+        self._caught_up = executions
 
     @property
     def is_long(self) -> bool:
         """Whether so much is not packed that packing it is worth while."""
-        return len(self.pending) + len(self.notes) > _MOST_NOTES
+        return len(self.pending) + len(self.iterations) > _MOST_ITERATIONS
 
-    def _unfolded(self, notes: np.ndarray) -> bytes:
-        """A byte for each execution that the notes tell of, which end with a count."""
-        is_count = notes < 0
-        starts = np.concatenate([[0], np.cumsum(-notes[is_count])]) - self._told
-        taken = np.full(int(starts[-1]), 1 - self.noted, np.uint8)
+    def _unfolded(self, iterations: np.ndarray) -> bytes:
+        """A byte for each execution that these iterations tell of, which end with a count."""
+        is_count = iterations < 0
+        starts = np.concatenate([[0], np.cumsum(-iterations[is_count])]) - self._caught_up
+        taken = np.full(int(starts[-1]), 1 - self.logged, np.uint8)
         executions = np.cumsum(is_count)[~is_count]
-        taken[starts[executions] + notes[~is_count]] = self.noted
+        taken[starts[executions] + iterations[~is_count]] = self.logged
         return taken.tobytes()

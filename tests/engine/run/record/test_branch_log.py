@@ -22,29 +22,29 @@ def executions(draw):
 
 
 @given(st.lists(executions(), max_size=6), st.integers(0, 1), st.integers(0, 5), st.booleans())
-def test_notes_of_one_branch_tell_all_of_them(loops, noted, stepped, asks):
-    tape = BranchLog()
+def test_iterations_of_one_branch_tell_all_of_them(loops, logged, stepped, asks):
+    log = BranchLog()
     expected: list[int] = []
     for branches, pauses in loops:
         first = min(stepped, len(branches))
-        tape.branches.extend(map(int, branches[:first]))
+        log.branches.extend(map(int, branches[:first]))
         expected += map(int, branches[:first])
-        tape.note(noted, first)
+        log.begin(logged, first)
         for number, taken in enumerate(branches[first:], first):
             if number in pauses:
-                tape.tell(number)
-                assert list(tape.branches) == expected
-            if taken == noted:
-                tape.notes.append(number)
+                log.catch_up(number)
+                assert list(log.branches) == expected
+            if taken == logged:
+                log.iterations.append(number)
             expected.append(int(taken))
-        tape.end(len(branches))
+        log.end(len(branches))
         if asks:
-            assert list(tape.branches) == expected
-            assert tape.rarer == (2 * sum(expected[-1024:]) < len(expected[-1024:]))
-    assert list(tape.branches) == expected
+            assert list(log.branches) == expected
+            assert log.rarer == (2 * sum(expected[-1024:]) < len(expected[-1024:]))
+    assert list(log.branches) == expected
 
 
-def noted_in_the_middle() -> engine.Model:
+def logged_in_the_middle() -> engine.Model:
     """A loop in a loop: an If on each side of the inner loop, and one in it."""
     graph = build.Graph("tapes")
 
@@ -61,22 +61,22 @@ def noted_in_the_middle() -> engine.Model:
     return graph.model(last)
 
 
-def tapes(result: engine.Result) -> list[list[int]]:
+def logs(result: engine.Result) -> list[list[int]]:
     return [list(table.branches) for table in result.machine.recording.tables if isinstance(table, BranchLog)]
 
 
 @pytest.mark.parametrize("most", [1, 5, 8, 9, 30, 100, 319])
 def test_a_run_that_pauses_has_told_each_branch_up_to_there(most):
-    model, inputs = noted_in_the_middle(), [np.float32(0)]
+    model, inputs = logged_in_the_middle(), [np.float32(0)]
     stepped = engine.Debugger(model, inputs, record=NOTHING)
     paused = engine.Debugger(model, inputs, record=NOTHING, limits=engine.Limits(iterations=most))
     while paused.state != "finished":
         paused.run()
         while stepped.steps < paused.steps:
             stepped.step()
-        assert tapes(paused.result) == tapes(stepped.result)
+        assert logs(paused.result) == logs(stepped.result)
         assert paused.cursor.address == stepped.cursor.address
-    assert tapes(engine.run(model, inputs)) == tapes(stepped.result)
+    assert logs(engine.run(model, inputs)) == logs(stepped.result)
 
 
 @pytest.mark.parametrize("limit", [None, 45_000])
@@ -87,9 +87,9 @@ def test_a_long_loop_packs_its_notes_while_it_runs(limit):
     debugger = engine.Debugger(graph.model(last), [np.int64(0)], record=NOTHING, limits=engine.Limits(iterations=limit))
     while debugger.state != "finished":
         debugger.run()
-        (tape,) = [table for table in debugger.machine.recording.tables if isinstance(table, BranchLog)]
-        assert len(tape.notes) <= 2**14
-    assert tapes(debugger.result) == [[1, 0] * 50_000]
+        (log,) = [table for table in debugger.machine.recording.tables if isinstance(table, BranchLog)]
+        assert len(log.iterations) <= 2**14
+    assert logs(debugger.result) == [[1, 0] * 50_000]
 
 
 @pytest.mark.parametrize("keeps_mostly", [True, False])
