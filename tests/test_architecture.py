@@ -14,11 +14,11 @@ ROOT = Path(__file__).parent.parent
 ALLOWED: dict[str, frozenset[str]] = {}
 """For each room of the engine, the rooms that it may import from (its own apart)."""
 
-_CHAIN = ("errors", "ir", "ops", "check", "run", "trace", "debug", "explain", "view")
+_CHAIN = ("errors", "native", "ir", "ops", "check", "run", "trace", "debug", "explain", "view")
 for _position, _room in enumerate(_CHAIN):
     ALLOWED[_room] = frozenset(_CHAIN[:_position])
 ALLOWED["version"] = frozenset()
-ALLOWED["read"] = frozenset({"errors", "ir"})
+ALLOWED["read"] = frozenset({"errors", "native", "ir"})
 ALLOWED["write"] = frozenset({"errors", "ir"})
 ALLOWED["build"] = frozenset({"errors", "ir", "ops", "check"})
 ALLOWED["show"] = frozenset({"errors", "ir", "write", "debug"})

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from engine.errors import ReadError, Where
 from engine.ir.model import Model
+from engine.native.workers import WORKERS
 from engine.read.limits import ReadLimits
 from engine.read.openvino import read_openvino
 from engine.read.recognise import HEAD_BYTES, Format, recognise
@@ -44,6 +45,7 @@ def _read_bytes(document: bytes, weights: Weights, file: str, limits: ReadLimits
         case Format.OPENVINO:
             return read_openvino(document, _weights_file(weights, file), file, limits)
         case Format.ONNX:
+            WORKERS.warm()  # beside the import that follows
             # Only here: importing the onnx package takes longer than reading most IRs.
             from engine.read.onnx import read_onnx
 

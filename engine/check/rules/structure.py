@@ -281,6 +281,22 @@ def no_results(subject: Subject) -> Iterator[Finding]:
         )
 
 
+def remark_of_the_reader(subject: Subject) -> Iterator[Finding]:
+    """Reading the file has shown something that is worth knowing.
+
+    What it does:
+        Tells what the reader remarked: what it left out, what a part of another project could not do with the file.
+    Why it matters:
+        What is shown and run is not all, or not exactly, what the file holds.
+    Example that fails:
+        an ONNX model whose inputs have default values, which are constants here
+    Example that passes:
+        an ONNX model whose inputs are given by who runs it
+    """
+    for remark in subject.model.notes:
+        yield Finding(Where(subject.model.file, 0, subject.places[0].address), remark)
+
+
 def source_without_output(subject: Subject) -> Iterator[Finding]:
     """A Parameter or a Const has no output port.
 
@@ -340,4 +356,5 @@ RULES = (
     Rule("LS108", "variable-never-read", Severity.ERROR, variable_never_read, before_running=True),
     Rule("LS109", "duplicate-name", Severity.NOTE, duplicate_name),
     Rule("LS110", "no-results", Severity.WARNING, no_results),
+    Rule("LS111", "remark-of-the-reader", Severity.NOTE, remark_of_the_reader),
 )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
 
 from engine.ir.element_type import ElementType
+from engine.native.workers import WORKERS, Crashed, Refused
 from engine.ops.activation.formulas import gelu
 from engine.ops.bounds import check_elements
 from engine.ops.einsum import einsum
@@ -153,13 +152,15 @@ def _image_decoder(arguments: Arguments, attributes: Attributes, outputs: int) -
     layout = attributes.get("pixel_format", "RGB")
     if layout not in ("RGB", "BGR", "Grayscale"):
         raise ValueError(f"pixel_format is {str(layout)[:40]!r}, expected RGB, BGR or Grayscale")
+    given = encoded.tobytes()
     try:
-        with Image.open(io.BytesIO(encoded.tobytes())) as opened:
-            check_elements(opened.width * opened.height * 3, "the output of ImageDecoder")
-            pixels = np.array(opened.convert("L" if layout == "Grayscale" else "RGB"))
-    except (UnidentifiedImageError, OSError, SyntaxError, Image.DecompressionBombError):
+        height, width = map(int, WORKERS.ask("image size", given))
+        check_elements(height * width * 3, "the output of ImageDecoder")
+        (made,) = WORKERS.ask("image", b"L" if layout == "Grayscale" else b"RGB", given)
+    except (Refused, Crashed):
         raise ValueError(f"the {encoded.size} bytes are no image, expected a file such as PNG or JPEG as u8") from None
-    return (pixels[..., ::-1] if layout == "BGR" else pixels.reshape(*pixels.shape[:2], -1),)
+    pixels = np.frombuffer(made, np.uint8).reshape(height, width, -1)
+    return (pixels[..., ::-1] if layout == "BGR" else pixels,)
 
 
 def images_sampled(slow: Callable[..., Any], attributes: Attributes, outputs: int) -> Callable[..., Any]:

@@ -15,6 +15,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import RuntimeContextError, RuntimeImplementationError
 from onnx.reference.ops import aionnx_preview, aionnx_preview_training, aionnxml, load_op
 
+from engine.native.onnx_functions import function_of
 from engine.ops.onnx.conditions import check_inputs
 from engine.ops.onnx.older import LATER, spelled_now
 from engine.ops.onnx.sizes import check_size
@@ -133,9 +134,9 @@ class _Expanded:
             return self.schema.function_body
         node = _node(self.schema, self.attributes, len(arguments), self.outputs)
         types = [helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(one.dtype), one.shape) for one in arguments]
-        body = self.schema.get_context_dependent_function(node.SerializeToString(), [one.SerializeToString() for one in types])
-        function = FunctionProto()
-        function.ParseFromString(body)
+        function = function_of(node, self.schema.since_version, types)
+        if function is None:
+            raise ValueError(f"ONNX does not say what {self.schema.name} computes with these attributes and inputs")
         return function
 
 

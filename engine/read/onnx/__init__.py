@@ -8,6 +8,7 @@ from onnx import GraphProto, ModelProto
 
 from engine.errors import ReadError, Where, shorten
 from engine.ir.model import Graph, Model
+from engine.native.workers import Crashed
 from engine.read.collecting import no_garbage_collection
 from engine.read.limits import ReadLimits
 from engine.read.onnx.graphs import Builder, Built
@@ -19,6 +20,7 @@ from engine.read.places import check_addresses
 from engine.read.weights import Weights
 
 _MOST_INFERRED_DEPTH = 100
+_CRASHED = "ONNX's own shape inference crashes on this file: its types and shapes are those that it says itself, and those found here."
 
 
 def read_onnx(document: bytes, weights: Weights, file: str, limits: ReadLimits) -> Model:
@@ -27,17 +29,19 @@ def read_onnx(document: bytes, weights: Weights, file: str, limits: ReadLimits) 
     ``ReadError`` when no Model can be made of it. Unknown operations and names that nothing makes are left to the checks.
     """
     proto = _parsed(document, file)
+    notes = _notes(proto)
     with no_garbage_collection():
-        graph = _graph(proto, weights, file, limits)
+        types, crashed = _types(proto, file, limits)
+        graph = _graph(proto, types, weights, file, limits)
     try:
         check_addresses(graph, limits)
     except ValueError as error:
         raise ReadError(str(error), Where(file)) from None
-    return Model(graph, graph.name, proto.ir_version, "onnx", file=file, meta_data=_meta_data(proto), notes=tuple(_notes(proto)))
+    return Model(graph, graph.name, proto.ir_version, "onnx", file=file, meta_data=_meta_data(proto), notes=(*notes, *crashed))
 
 
-def _graph(proto: ModelProto, weights: Weights, file: str, limits: ReadLimits) -> Graph:
-    scopes = Survey(proto, file, limits, _types(proto, file, limits)).read()
+def _graph(proto: ModelProto, types: GraphProto | None, weights: Weights, file: str, limits: ReadLimits) -> Graph:
+    scopes = Survey(proto, file, limits, types).read()
     external = ExternalData(Path(file).parent if file else None, weights)
     built: dict[int, Built] = {}
     for scope in reversed(scopes):
@@ -45,13 +49,19 @@ def _graph(proto: ModelProto, weights: Weights, file: str, limits: ReadLimits) -
     return built[id(scopes[0])].graph
 
 
-def _types(proto: ModelProto, file: str, limits: ReadLimits) -> GraphProto | None:
-    """The graph with the types that are found; those of functions are found by writing them out, which knows no bounds."""
+def _types(proto: ModelProto, file: str, limits: ReadLimits) -> tuple[GraphProto | None, tuple[str, ...]]:
+    """The graph with the types that are found, and what is to be said of that.
+
+    The types of functions are found by writing them out, which knows no bounds.
+    """
     if len(proto.graph.node) > limits.nodes:
-        return None
+        return None, ()
     if proto.functions and max(scope.depth for scope in Survey(proto, file, limits).read()) > _MOST_INFERRED_DEPTH:
-        return None
-    return inferred(proto)
+        return None, ()
+    try:
+        return inferred(proto), ()
+    except Crashed:
+        return None, (_CRASHED,)
 
 
 def _parsed(document: bytes, file: str) -> ModelProto:

@@ -1,11 +1,15 @@
-"""The types and shapes that ONNX's shape inference finds, asked of a copy of the model without the data of its weights."""
+"""The types and shapes that ONNX's shape inference finds, asked of a copy of the model without the data of its weights.
+
+It crashes on many a file that is not as it should be, and so works in a process of its own.
+"""
 
 from __future__ import annotations
 
 from math import prod
 
-import onnx
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
+
+from engine.native.workers import WORKERS, Crashed
 
 _MOST_INFERRED_BYTES = 32 * 2**20
 """Beyond this the types and shapes of a file are taken as it says them."""
@@ -15,13 +19,19 @@ _TENSOR, _GRAPH = int(AttributeProto.TENSOR), int(AttributeProto.GRAPH)
 
 
 def inferred(model: ModelProto) -> GraphProto | None:
-    """The model's graph with all types and shapes that are found, nodes and bodies as they stand in it; None when none are."""
+    """The model's graph with all types and shapes that are found, nodes and bodies as they stand in it; None when none are.
+
+    ``Crashed`` when the inference has ended its process, or took too long.
+    """
     try:
         outline: bytes = _outline(model).SerializeToString()
         if len(outline) > _MOST_INFERRED_BYTES:
             return None
-        found = onnx.shape_inference.infer_shapes(outline).graph
-    except Exception:  # it raises many kinds, and a model that contradicts itself can still be looked at
+        (made,) = WORKERS.ask("onnx types", outline)
+        found = ModelProto.FromString(made).graph
+    except Crashed:
+        raise
+    except Exception:  # protobuf raises many kinds, and a model that contradicts itself can still be looked at
         return None
     return found if len(found.node) == len(model.graph.node) else None
 

@@ -8,6 +8,7 @@ from typing import Any
 import onnx
 from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, TypeProto
 
+from engine.native.onnx_functions import function_of
 from engine.read.onnx.types import ELEMENT_TYPES, ValueType
 
 _NUMBERS = {element_type: number for number, element_type in ELEMENT_TYPES.items()}
@@ -17,18 +18,20 @@ def written_out(
     node: NodeProto, attributes: Mapping[str, AttributeProto], version: int, types: Sequence[ValueType]
 ) -> FunctionProto | None:
     """None when ONNX knows no function for the operation, or makes none of such a node."""
-    try:
-        schema: Any = onnx.defs.get_schema(node.op_type, version, node.domain)
-        if not schema.has_context_dependent_function:
-            return None
-        resolved = NodeProto(op_type=node.op_type, domain=node.domain, input=list(node.input), output=list(node.output))
-        resolved.attribute.extend(attributes.values())
-        tensors = [TypeProto(tensor_type=TypeProto.Tensor(elem_type=_number(one))).SerializeToString() for one in types]
-        function = FunctionProto()
-        function.ParseFromString(schema.get_context_dependent_function(resolved.SerializeToString(), tensors))
-    except Exception:  # its own kinds: no schema, a node that contradicts it, a file that cannot be parsed again
+    if not _has_function(node.op_type, version, node.domain):
         return None
-    return function
+    resolved = NodeProto(op_type=node.op_type, domain=node.domain, input=list(node.input), output=list(node.output))
+    resolved.attribute.extend(attributes.values())
+    return function_of(resolved, version, [TypeProto(tensor_type=TypeProto.Tensor(elem_type=_number(one))) for one in types])
+
+
+def _has_function(type: str, version: int, domain: str) -> bool:
+    """Whether ONNX defines an operation by a function that depends on the node."""
+    try:
+        schema: Any = onnx.defs.get_schema(type, version, domain)
+    except onnx.defs.SchemaError:
+        return False
+    return bool(schema.has_context_dependent_function)
 
 
 def _number(type: ValueType) -> int:

@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper, shape_inference
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from engine.ir.model import Model
 from engine.ir.walk import graphs
+from engine.native.workers import WORKERS
 from engine.read import read_model
 
 _WIDE = 3000
@@ -79,8 +80,13 @@ def test_types_are_found_without_the_data_of_weights(
     make: Callable[[], ModelProto], expected: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    infer = shape_inference.infer_shapes
-    monkeypatch.setattr(shape_inference, "infer_shapes", lambda outline: asked.append(len(outline)) or infer(outline))
+    ask = WORKERS.ask
+
+    def told(work: str, *parts: bytes) -> list[bytes]:
+        asked.extend(map(len, parts))
+        return ask(work, *parts)
+
+    monkeypatch.setattr(WORKERS, "ask", told)
     assert _types(read_model(make().SerializeToString())) == expected
     assert asked[0] < 2000
 
