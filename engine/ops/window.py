@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ def padded(data: np.ndarray, begin: Lengths, end: Lengths, value: float = 0) -> 
     leading = data.shape[: data.ndim - len(begin)]
     inner = data.shape[len(leading) :]
     shape = (*leading, *(low + length + high for low, length, high in zip(begin, inner, end, strict=True)))
-    check_elements(int(np.prod(shape, dtype=object)), "the padded data")
+    check_elements(prod(shape), "the padded data")
     result = np.full(shape, value, data.dtype) if value else np.zeros(shape, data.dtype)
     inside: tuple[Any, ...] = (..., *(slice(low, low + length) for low, length in zip(begin, inner, strict=True)))
     result[inside] = data

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -70,17 +71,24 @@ def group_convolution(
     kernel = tuple(sizes)
     strides, dilations = per_axis(strides, axes, 1, "strides"), per_axis(dilations, axes, 1, "dilations")
     begin, end = per_axis(pads_begin, axes, 0, "pads_begin"), per_axis(pads_end, axes, 0, "pads_end")
-    begin, end = pads(data.shape[2:], kernel, strides, dilations, begin, end, auto_pad)
-    counts = tuple(
-        places(length, span(size, dilation), stride, low, high)
-        for length, size, dilation, stride, low, high in zip(data.shape[2:], kernel, dilations, strides, begin, end, strict=True)
-    )
+    begin, end, counts = _placed(data.shape[2:], kernel, strides, dilations, begin, end, auto_pad)
     batch = data.shape[0]
     check_elements(batch * groups * outputs * prod(counts), "the result of the convolution")
     grouped = computable(data).reshape(batch, groups, inputs, *data.shape[2:])
     weights = computable(filters)
     result = _correlate(grouped, weights, counts, strides, dilations, begin, end)
     return rounded(result.reshape(batch, groups * outputs, *counts), data.dtype)
+
+
+@lru_cache(maxsize=256)
+def _placed(
+    lengths: Lengths, kernel: Lengths, strides: Lengths, dilations: Lengths, begin: Lengths, end: Lengths, auto_pad: str
+) -> tuple[Lengths, Lengths, Lengths]:
+    """Padding at both ends of each axis, and the number of places; a model asks for few of them again and again."""
+    begin, end = pads(lengths, kernel, strides, dilations, begin, end, auto_pad)
+    each = zip(lengths, kernel, dilations, strides, begin, end, strict=True)
+    counts = [places(length, span(size, dilation), stride, low, high) for length, size, dilation, stride, low, high in each]
+    return begin, end, tuple(counts)
 
 
 def _correlate(data: Array, filters: Array, counts: Lengths, strides: Lengths, dilations: Lengths, begin: Lengths, end: Lengths) -> Array:
