@@ -129,7 +129,7 @@ class _Walk:
                 outputs = known.get((address, source.layer), ()) if source is not None else ()
                 inputs.append(outputs[source.output] if source is not None and source.output < len(outputs) else NOTHING_KNOWN)
             if row.is_region:
-                inner = self._region(address, row.node, region.with_absent(row.node, row.sources, inputs))
+                inner = self._region(address, row, region.with_absent(row.node, row.sources, inputs))
                 if inner is not None:
                     return inner
             else:
@@ -192,9 +192,9 @@ class _Walk:
             return ()
         return knowledge.computed(operation, inputs, attributes, inferred)
 
-    def _region(self, address: GraphAddress, node: Node, outer: Sequence[Known]) -> _Frame | None:
+    def _region(self, address: GraphAddress, row: _Row, outer: Sequence[Known]) -> _Frame | None:
         """The next body of a node to go through, or None when nothing new enters any of them; then its outputs are known."""
-        insides = []
+        node, insides = row.node, []
         for body in node.bodies:
             place = self._place(address, node, body)
             state = self.bodies.get(place)
@@ -205,10 +205,15 @@ class _Walk:
                 self.bodies[place] = _BodyState(parameters, state.rounds + 1 if state else 1)
                 return _Frame(place, self._rows(place, body.graph), parameters)
             insides.append(inside)
-        outputs = region.chosen(outer, insides) if node.type == IF else region.iterated(node, outer, insides[0])
-        missing = [NOTHING_KNOWN] * (len(node.outputs) - len(outputs))
-        self.known[address, node.id] = (*outputs, *missing)
+        self.known[address, node.id] = self._after_region(row, outer, insides)
         return None
+
+    def _after_region(self, row: _Row, outer: Sequence[Known], insides: Sequence[region.Inside]) -> tuple[Known, ...]:
+        node = row.node
+        if row.operation is None and self.model.dialect == "onnx":
+            return tuple(self._said(port) for port in node.outputs)
+        outputs = region.chosen(outer, insides) if node.type == IF else region.iterated(node, outer, insides[0])
+        return (*outputs, *[NOTHING_KNOWN] * (len(node.outputs) - len(outputs)))
 
     def _place(self, address: GraphAddress, node: Node, body: Body) -> GraphAddress:
         if address not in self.labels:

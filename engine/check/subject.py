@@ -85,7 +85,7 @@ class Subject:
         return tuple(
             Region(outer[id(place.owner)], place.owner, place.body, place)
             for place in self.places
-            if place.owner is not None and place.body is not None and self._is_control_flow(place.owner)
+            if place.owner is not None and place.body is not None and self.is_control_flow(place.owner)
         )
 
     def regions_of(self, node: Node) -> tuple[Region, ...]:
@@ -99,9 +99,12 @@ class Subject:
             found[id(region.node)] = (*found.get(id(region.node), ()), region)
         return found
 
-    def _is_control_flow(self, node: Node) -> bool:
+    def is_control_flow(self, node: Node) -> bool:
+        """Whether it is known how the bodies of a node run, if it has any."""
         operation = self.operation(node)
-        return node.type in (LOOP, TENSOR_ITERATOR, IF) or (operation is not None and operation.role is Role.REGION)
+        # OpenVINO has one of each, whatever the version says; in ONNX every domain may have a Loop of its own.
+        named = self.is_openvino and node.type in (LOOP, TENSOR_ITERATOR, IF)
+        return named or (operation is not None and operation.role is Role.REGION)
 
     @cached_property
     def loops(self) -> tuple[Region, ...]:
@@ -121,7 +124,10 @@ class Subject:
     @cached_property
     def ifs(self) -> tuple[tuple[PlacedGraph, Node], ...]:
         """Every If that has both bodies."""
-        return tuple((place, node) for place in self.places for node in place.graph.nodes if node.type == IF and len(node.bodies) > 1)
+        return tuple((place, node) for place in self.places for node in place.graph.nodes if self._is_if(node))
+
+    def _is_if(self, node: Node) -> bool:
+        return node.type == IF and len(node.bodies) > 1 and self.is_control_flow(node)
 
     @cached_property
     def never_run(self) -> frozenset[str]:

@@ -16,7 +16,9 @@ from engine.ir.shape import DYNAMIC, PartialShape
 LayerId = NewType("LayerId", int)
 """Means something only inside its own graph: bodies and their surroundings may repeat ids."""
 
-BodyName = Literal["body", "then", "else"]
+ForeignBody = NewType("ForeignBody", str)
+"""A graph of an operation that nobody here knows: the name of its attribute, written as an address segment."""
+BodyName = Literal["body", "then", "else"] | ForeignBody
 Dialect = Literal["openvino", "onnx"]
 Form = Literal["tensor", "sequence", "optional", "optional sequence", "map"]
 """What a value is made of (ONNX); everything is a tensor in OpenVINO."""

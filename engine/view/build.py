@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engine.ir.address import ROOT, labels
+from engine.ir.address import ROOT, decode, labels
 from engine.ir.model import IF, LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, Graph, LayerId, Model, Node
 from engine.view.boxes import operation_box, region_name, short_name, sized, tensor_text, tooltip
 from engine.view.cut_edges import cut_long_edges
@@ -22,7 +22,7 @@ from engine.view.graph import ClusterKind, GraphView, ViewCluster, ViewNode, wit
 from engine.view.grouping import OUTER, Grouping, group_title, grouping
 from engine.view.lines import Lines
 from engine.view.places import Place, Region
-from engine.view.roles import handed_in, input_roles
+from engine.view.roles import handed_in, input_roles, unbound_inputs
 from engine.view.sparkline import carried_number
 
 _LISTED = 14
@@ -157,6 +157,10 @@ class _Builder:
             )
         elif node.type == IF:
             header = self._add(ViewNode(self._next("n"), "condition", address, "if", family="region", cluster=frame, tooltip=tooltip(node)))
+        elif kind == "region" and unbound_inputs(node):
+            header = self._add(
+                ViewNode(self._next("n"), "control", address, "inputs", family="region", cluster=frame, tooltip=tooltip(node))
+            )
         region = Region(address, frame, header, self._output_boxes(node, address, frame))
         place.region[node.id] = region
         window = self.folding.window(without_iterations(address))
@@ -181,8 +185,9 @@ class _Builder:
             )  # fmt: skip
             return
         if node.type == IF or len(node.bodies) > 1:
-            name = {"then": "when true", "else": "when false"}.get(body.name, short_name(body.graph.name))
-            frame = self._frame(_CLUSTER_KIND.get(body.name, "body"), address, body.name, name, frame, address)
+            meaning = {"then": "when true", "else": "when false"} if node.type == IF else {}
+            name = meaning.get(body.name, short_name(body.graph.name))
+            frame = self._frame(_CLUSTER_KIND.get(body.name, "body"), address, short_name(decode(body.name)), name, frame, address)
         self.waiting.append(Place(body.graph, address, frame, labels(body.graph), body, region))
 
     def _open_copies(self, region: Region, body: Body, window: Unrolled) -> None:

@@ -11,7 +11,7 @@ from engine.ir.model import IF, LOOP, Body, Node, Source
 from engine.view.graph import EdgeKind, ViewEdge
 from engine.view.places import Place, Region
 from engine.view.preview import constant_text
-from engine.view.roles import input_roles, output_role, slices_of
+from engine.view.roles import input_roles, output_role, slices_of, unbound_inputs
 
 _MEANING: Mapping[tuple[str, int], EdgeKind] = {(LOOP, 0): "trip_count", (LOOP, 1): "start", (IF, 0): "condition"}
 """What an input of a folded control-flow node decides."""
@@ -92,6 +92,8 @@ class Lines:
             self._connect(place, source, ViewEdge("", kind, "", region.header, label=("trip count", "starts if")[index], input=index))
         if region.header and node.type == IF and index == 0:
             self._connect(place, source, ViewEdge("", "condition", "", region.header, label="condition"))
+        if region.header and node.type not in (LOOP, IF) and index in unbound_inputs(node):
+            self._connect(place, source, ViewEdge("", "data", "", region.header, input=index))
         if region.copies:
             self._enter_copies(place, region, node.bodies[0], index, source)
             return

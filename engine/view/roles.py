@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.ir.model import Body, InputMap, LayerId, OutputMap
+from engine.ir.model import Body, InputMap, LayerId, Node, OutputMap
 from engine.view.graph import Slices
 
 
@@ -36,6 +36,12 @@ def handed_in(body: Body) -> tuple[LayerId, ...]:
     """The Parameters that only hand an outer value in: an If's, and those of a loop that are the same in all iterations."""
     roles = input_roles(body)
     return tuple(layer for layer, (role, _) in roles.items() if role in ("", "invariant") and layer in body.graph.by_id)
+
+
+def unbound_inputs(node: Node) -> frozenset[int]:
+    """The inputs of a node with bodies that enter none of them: those of an operation that nobody here knows."""
+    bound = {entry.external for body in node.bodies for entry in body.inputs}
+    return frozenset(range(len(node.inputs))) - bound
 
 
 def output_role(body: Body, entry: OutputMap) -> str:

@@ -255,7 +255,7 @@ def missing_body(subject: Subject) -> Iterator[Finding]:
         an If with a then_body and an else_body
     """
     for place, node in subject.nodes():
-        expected = _BODIES.get(node.type, ())
+        expected = _BODIES.get(node.type, ()) if subject.is_control_flow(node) else ()
         present = {body.name for body in node.bodies}
         missing = [name for name in expected if name not in present]
         if missing:

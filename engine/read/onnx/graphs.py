@@ -15,7 +15,7 @@ from engine.ir.constant import Constant
 from engine.ir.model import NO_ATTRIBUTES, Body, BodyName, Edge, Graph, InputMap, LayerId, Node, Port
 from engine.ir.shape import PartialShape
 from engine.read.onnx.attributes import attributes
-from engine.read.onnx.port_maps import bound
+from engine.read.onnx.port_maps import Bound, bound
 from engine.read.onnx.scopes import Call, Scope
 from engine.read.onnx.tensors import ExternalData, constant, dense
 from engine.read.onnx.types import UNKNOWN_TYPE, ValueType
@@ -150,7 +150,8 @@ class Builder:
     def _body(self, call: Call, name: BodyName, inner: Scope) -> Body:
         built = self.built[id(inner)]
         kind = "" if call.is_function else call.type
-        port_map = bound(kind, call.given, call.captures_from, built.parameters, built.results)
+        # Who knows what an unknown operation hands to its graphs? Only what they capture is sure.
+        port_map = Bound() if call.is_foreign else bound(kind, call.given, call.captures_from, built.parameters, built.results)
         at = {captured: index for index, captured in reversed([*enumerate(call.inputs)][call.captures_from :])}
         captures = tuple(InputMap(at[captured], layer) for captured, layer in built.captured.items())
         return Body(name, built.graph, (*port_map.inputs, *captures), port_map.outputs, port_map.back_edges)

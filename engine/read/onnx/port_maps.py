@@ -14,8 +14,8 @@ from engine.ir.model import BackEdge, InputMap, LayerId, OutputMap
 class Bound:
     """The port map of one body."""
 
-    inputs: tuple[InputMap, ...]
-    outputs: tuple[OutputMap, ...]
+    inputs: tuple[InputMap, ...] = ()
+    outputs: tuple[OutputMap, ...] = ()
     back_edges: tuple[BackEdge, ...] = ()
 
 

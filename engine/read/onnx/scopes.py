@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 
 from engine.errors import ReadError, Where, shorten
-from engine.ir.model import BodyName
+from engine.ir.address import encode
+from engine.ir.model import BodyName, ForeignBody
 from engine.read.limits import ReadLimits
 from engine.read.onnx.attributes import Given, given
 from engine.read.onnx.batched import functions, is_batched, with_loop_over_batch
@@ -43,6 +44,8 @@ class Call:
     captures_from: int = 0
     """The number of inputs before the captures."""
     is_function: bool = False
+    is_foreign: bool = False
+    """Nobody here knows what the operation does with its graphs."""
 
 
 @dataclass(slots=True, eq=False)
@@ -171,13 +174,13 @@ class Survey:
         call.inputs += [""] * (least - len(call.inputs))
 
     def _enter_written_out(self, scope: Scope, call: Call, version: int) -> None:
-        """As a function, with the graphs written into it; where ONNX has none, nothing would run its graphs, and the opset says so."""
+        """As a function, with the graphs written into it; where ONNX has none, nothing would run its graphs: they are there to be read."""
         if call.proto.domain == "com.microsoft" and call.type == "GreedySearch":
             function = greedy_search(call.proto, call.given, scope.opsets[_ONNX])
         else:
             function = written_out(call.proto, call.given, version, [scope.type_of(name) for name in call.inputs])
         if function is None:
-            call.opset += " with graphs"
+            self._enter_foreign(scope, call)
             return
         inner = _function_scope(function, scope.depth + 1, {**scope.attributes, **call.given}, scope.chain)
         # What the graphs capture, and the operations that they mean, are those around them.
@@ -192,6 +195,18 @@ class Survey:
         call.opset, call.is_function = f"function {GRAPHS}", True
         call.inputs += [""] * (len(inner.inputs) - len(call.inputs))
         self._enter(call, "body", inner)
+
+    def _enter_foreign(self, scope: Scope, call: Call) -> None:
+        """Every graph as a body that is called like its attribute; the opset says that it is not run."""
+        call.opset += " with graphs"
+        call.is_foreign = True
+        for attribute in call.given.values():
+            several = [graph for graph in attribute.graphs if attribute.type == AttributeProto.GRAPHS]
+            names = [attribute.name] if not several else [f"{attribute.name}_{number}" for number in range(len(several))]
+            held = several or ([attribute.g] if attribute.type == AttributeProto.GRAPH and attribute.HasField("g") else [])
+            for name, graph in zip(names, held, strict=False):
+                body = _unused(ForeignBody(encode(name) or "graph"), [taken for taken, _ in call.inner])
+                self._enter(call, body, _graph_scope(graph, scope, scope.opsets, scope.attributes, None))
 
     def _enter(self, call: Call, body: BodyName, inner: Scope) -> None:
         call.inner.append((body, inner))
@@ -218,6 +233,14 @@ class Survey:
 
 _ONNX = "ai.onnx"
 _GRAPHS = (int(AttributeProto.GRAPH), int(AttributeProto.GRAPHS))
+
+
+def _unused(name: ForeignBody, taken: Sequence[str]) -> ForeignBody:
+    """The name, or with a number behind it where another body has it."""
+    number, found = 1, name
+    while found in taken:
+        number, found = number + 1, ForeignBody(f"{name}_{number + 1}")
+    return found
 
 
 def _domain(domain: str) -> str:
