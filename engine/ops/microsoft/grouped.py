@@ -76,36 +76,48 @@ def group_query_attention(
     if do_rotary:
         places = _places(before, length, positions, first_prompt)
         queries, keys = _turned(queries, keys, places, cosines, sines, bool(rotary_interleaved))
-    window = local_window_size if sliding_window_cache else None
-    bits = kv_cache_bit_width or 8
+    window, bits = local_window_size if sliding_window_cache else None, kv_cache_bit_width or 8
     caches = [
         Cache.of(past, now, Stored.of(kind, amount, past, bits, query.dtype), window, longest)
         for past, now, kind, amount in ((past_key, keys, k_quant_type, key_scale), (past_value, values, v_quant_type, value_scale))
     ]
-    rule = _Rule(
-        scale or 1 / math.sqrt(width or 1),
-        softcap or 0.0,
-        local_window_size,
-        bool(causal),
-        _sinks(sinks, smooth_softmax, num_heads),
-    )
+    sinks = _sinks(sinks, smooth_softmax, num_heads)
+    rule = _Rule(scale or 1 / math.sqrt(width or 1), softcap or 0.0, local_window_size, bool(causal), sinks)
     bias = None if attention_bias is None else computable(checked_bias(attention_bias, (batch, num_heads, length, longest)))
     check_elements(batch * num_heads * length * longest if outputs > 3 else 0, "the scores")
     shown = np.zeros((batch, num_heads, length, longest), np.float32) if outputs > 3 else None
-    made = np.zeros_like(queries)
-    for number in range(batch):
-        here, weights = (cache.seen(number, before[number], totals[number]) for cache in caches)
-        added = None if bias is None else bias[number % len(bias)]
-        scores = rule.scores(queries[number], here.rows, here.first, added)
-        seen = rule.seen(length, scores.shape[2], here.first, before[number])
-        shares = rule.shares(scores, seen)
-        made[number] = _summed(shares, weights.rows)
-        if shown is not None:
-            shown[number, :, :, here.first : here.first + scores.shape[2]] = shares if qk_output == 2 else np.where(seen, scores, 0)
+    made = _attended(rule, queries, caches, before, totals, bias, shown, shares=qk_output == 2)
     given = [joined_heads(made).astype(query.dtype, copy=False)]
     if outputs > 1:
         given += [cache.handed_on(before, totals) for cache in caches]
     return (*given, shown.astype(query.dtype, copy=False)) if shown is not None else tuple(given)
+
+
+def _attended(
+    rule: _Rule,
+    queries: Array,
+    caches: Sequence[Cache],
+    before: Sequence[int],
+    totals: Sequence[int],
+    bias: Array | None,
+    shown: Array | None,
+    *,
+    shares: bool,
+) -> Array:
+    """``[B, N, S, H]``, one of the batch after the other, as they may have caches of other lengths.
+
+    Into ``shown`` go the scores of what is seen, or the shares that they become.
+    """
+    made = np.zeros_like(queries)
+    for number, (query, earlier, total) in enumerate(zip(queries, before, totals, strict=True)):
+        key, value = (cache.seen(number, earlier, total) for cache in caches)
+        scores = rule.scores(query, key.rows, key.first, None if bias is None else bias[number % len(bias)])
+        seen = rule.seen(query.shape[1], scores.shape[2], key.first, earlier)
+        weights = rule.shares(scores, seen)
+        made[number] = _summed(weights, value.rows)
+        if shown is not None:
+            shown[number, :, :, key.first : key.first + scores.shape[2]] = weights if shares else np.where(seen, scores, 0)
+    return made
 
 
 def _heads(query: Array, key: Array | None, value: Array | None, heads: int, shared: int) -> tuple[Array, Array, Array]:

@@ -64,7 +64,7 @@ def sequence(start: Array, limit: Array, delta: Array | None = None, /) -> Array
     count = max(0, math.ceil((last.item() - first.item()) / step.item()))
     check_elements(count, "the range")
     if first.dtype.kind == "i":
-        return (first.item() + step.item() * np.arange(count)).astype(first.dtype)
+        return np.arange(first.item(), last.item(), step.item(), dtype=first.dtype)
     steps = np.full(count, step)
     steps[:1] = first
     return np.cumsum(steps, dtype=first.dtype)

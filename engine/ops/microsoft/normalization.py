@@ -115,6 +115,10 @@ def embed_layer_normalization(
     """
     if words.ndim != 2 or (segments is None) != (segment_table is None):
         raise ValueError(f"the words have shape {list(words.shape)}, expected [batch, length], and segments come with their table")
+    tables = [word_table, position_table, *([] if segment_table is None else [segment_table])]
+    if gamma.ndim != 1 or beta.shape != gamma.shape or any(one.ndim != 2 or one.shape[1:] != gamma.shape for one in tables):
+        shapes = [list(one.shape) for one in (*tables, gamma, beta)]
+        raise ValueError(f"tables, gamma and beta have shapes {shapes}, expected rows as long as gamma and beta")
     if positions is None:
         positions = np.arange(words.shape[1])[None]
     total = computable(_rows(word_table, words, "word")) + computable(_rows(position_table, positions, "position"))

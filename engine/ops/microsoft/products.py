@@ -91,7 +91,7 @@ def fused_conv(
         if added.shape != made.shape:
             raise ValueError(f"the tensor to add has shape {list(added.shape)}, expected that of the convolution, {list(made.shape)}")
         made = made + added
-    return _activated(made, name, numbers)
+    return _activated(made, name, numbers[: _OF_CONV[name]])
 
 
 def _activated(data: Array, name: str, numbers: Sequence[float]) -> Array:

@@ -61,9 +61,11 @@ def _unused_mark(graphs: Sequence[GraphProto]) -> str:
     used: set[str] = set()
     waiting = [*graphs]
     while waiting:
-        for node in waiting.pop().node:
+        graph = waiting.pop()
+        used.update(one.name for one in graph.output)
+        for node in graph.node:
             used.update(node.input)
-            waiting += [graph for one in node.attribute for graph in (one.g, *one.graphs)]
+            waiting += [inner for one in node.attribute for inner in (one.g, *one.graphs)]
     mark = "search/"
     while any(name.startswith(mark) for name in used):
         mark = f"{mark[:-1]}'/"

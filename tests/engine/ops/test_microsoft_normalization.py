@@ -81,6 +81,10 @@ REFUSED = {
         Case("EmbedLayerNormalization", [WORDS + 3, None, *TABLES[:2], None, ROW, ROW]),
         "the table has 5 rows",
     ),
+    "a gamma of another length than the tables": (
+        Case("EmbedLayerNormalization", [WORDS, None, *TABLES[:2], None, reals(7), reals(7)]),
+        r"have shapes \[\[5, 8\], \[6, 8\], \[7\], \[7\]\]",
+    ),
     "segments without a table": (
         Case("EmbedLayerNormalization", [WORDS, SEGMENTS, *TABLES[:2], None, ROW, ROW]),
         "segments come with their table",

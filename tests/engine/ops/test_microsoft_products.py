@@ -67,6 +67,7 @@ CASES = {
     "relu without a third": Case("FusedGemm", [reals(4, 3), reals(5, 4)], {"activation": "Relu", "transA": 1, "transB": 1}),
     "convolution and relu": conv("Relu"),
     "convolution and tanh": conv("Tanh"),
+    "convolution and relu, with numbers that nobody needs": conv("Relu", 1.0, 2.0),
     "convolution and sigmoid": conv("Sigmoid"),
     "convolution and leaky relu": conv("LeakyRelu", 0.2),
     "convolution and clip": conv("Clip", -0.5, 1.5),
