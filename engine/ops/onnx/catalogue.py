@@ -20,6 +20,8 @@ from engine.ops.onnx.maps import MAPS
 from engine.ops.onnx.older import Older, older
 from engine.ops.onnx.own import images_sampled, own
 from engine.ops.onnx.reference import Kernel, Schema, implementation, prepared, since
+from engine.ops.onnx.resizing import resized
+from engine.ops.onnx.retired import retired
 from engine.ops.onnx.row import LAST
 from engine.ops.onnx.support_vectors import classified
 from engine.ops.onnx.values import given, taken
@@ -95,7 +97,7 @@ def _find(type: str, opset: str) -> Operation | None:
         return MICROSOFT.get(type) if int(version) else None
     schema = since("" if domain == "ai.onnx" else domain, type, int(version))
     if schema is None:
-        return IN_ONNX.get(type) if domain == "ai.onnx" else None
+        return (retired(type, int(version)) or IN_ONNX.get(type)) if domain == "ai.onnx" else None
     return _operation(schema)
 
 
@@ -169,7 +171,7 @@ def _prepare_cast_like(slow: Any, attributes: Mapping[str, Any], outputs: int) -
 
 
 _IN_PART: Mapping[str, Mapping[str, Any]] = {
-    "": {"Cast": _prepare_cast, "CastLike": _prepare_cast_like, "GridSample": images_sampled},
+    "": {"Cast": _prepare_cast, "CastLike": _prepare_cast_like, "GridSample": images_sampled, "Resize": resized},
     "ai.onnx.ml": {"SVMClassifier": classified},
 }
 """Operations, by domain, of which a part is computed here; each is given what prepares the package's kernel for the rest."""

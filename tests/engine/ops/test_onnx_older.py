@@ -17,6 +17,8 @@ from engine.check.check import check
 from engine.check.diagnostic import Report
 from engine.debug.result import RunStopped
 from engine.ops.catalogue import CATALOGUE
+from engine.ops.onnx.catalogue import ONNX
+from engine.ops.onnx.retired import RETIRED
 
 F = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 ROW = np.array([1, 2, 4], np.float32)
@@ -71,6 +73,18 @@ AS_THE_RUNTIME: dict[str, tuple[str, int, list[np.ndarray], dict[str, Any]]] = {
     "rnn": ("RNN", 7, [F, np.ones((1, 2, 4), np.float32) / 8, np.ones((1, 2, 2), np.float32) / 4], {"hidden_size": 2}),
     "texts that match": ("RegexFullMatch", 20, [TEXTS], {"pattern": "[ch]at"}),
     "texts that match, in RE2's syntax": ("RegexFullMatch", 20, [TEXTS], {"pattern": r"\pL{2,3}|(?P<pet>dog)"}),
+    "thresholded relu of 7": ("ThresholdedRelu", 7, [F], {"alpha": 5.0}),
+    "thresholded relu of 1": ("ThresholdedRelu", 1, [F], {}),
+    "affine": ("Affine", 7, [F], {"alpha": 2.0, "beta": -1.0}),
+    "scale": ("Scale", 7, [F], {"scale": 3.0}),
+    "scaled tanh": ("ScaledTanh", 7, [F], {"alpha": 2.0, "beta": 0.1}),
+    "parametric softplus": ("ParametricSoftplus", 7, [F], {"alpha": 2.0, "beta": 0.1}),
+    "image scaler": ("ImageScaler", 7, [IMAGE], {"scale": 0.5, "bias": [1.0, -2.0]}),
+    "crop": ("Crop", 7, [IMAGE], {"border": [1, 0, 1, 2]}),
+    "crop of a size": ("Crop", 7, [IMAGE], {"border": [1, 0, 1, 2], "scale": [2, 3]}),
+    "normalization of 7": ("MeanVarianceNormalization", 7, [IMAGE], {}),
+    "normalization across channels": ("MeanVarianceNormalization", 7, [IMAGE], {"across_channels": 1}),
+    "normalization of the mean": ("MeanVarianceNormalization", 7, [IMAGE], {"normalize_variance": 0}),
     "constants": ("Constant", 9, [], {"value": helper.make_tensor("c", TensorProto.FLOAT, [2], [1, 2])}),
 }
 
@@ -83,6 +97,21 @@ def test_as_onnx_runtime_has_them(type: str, opset: int, inputs: list[np.ndarray
         assert mine.shape == theirs.shape
         # Single precision, summed in another order.
         np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("opset", [11, 12])
+@pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
+@pytest.mark.parametrize("lengths", [[1, 2, 8, 8], [1, 2, 3, 7], [1, 2, 4, 4], [1, 2, 2, 9], [1, 2, 1, 5]])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_nearest_pixels_as_tensorflow_had_them(opset: int, rounding: str, lengths: list[int], scaled: bool) -> None:
+    """Resize 11 and 12 with tf_half_pixel_for_nn."""
+    none = np.zeros(0, np.float32)
+    scales = (np.array(lengths) / IMAGE.shape).astype(np.float32)
+    inputs = [IMAGE, none, scales] if scaled else [IMAGE, none, none, np.array(lengths)]
+    attributes = {"mode": "nearest", "nearest_mode": rounding, "coordinate_transformation_mode": "tf_half_pixel_for_nn"}
+    data = model("Resize", opset, inputs, **attributes)
+    (expected,) = onnxruntime.InferenceSession(data).run(None, {f"x{number}": one for number, one in enumerate(inputs)})
+    np.testing.assert_array_equal(ran(data, inputs)[0], expected)
 
 
 BEFORE: dict[str, tuple[str, int, list[np.ndarray], dict[str, Any], list[np.ndarray]]] = {
@@ -235,3 +264,15 @@ def test_what_cannot_be_run_is_named_with_its_domain(type: str, opset: int, doma
 def test_operations_of_onnx_runtime_come_with_advice(type: str, domain: str, advice: str) -> None:
     (found,) = report(type, 1, domain).errors
     assert advice in found.advice
+
+
+def test_every_version_of_every_operation_is_there() -> None:
+    """Of ONNX itself and of its machine learning domain, also those that ONNX has withdrawn."""
+    schemas = [one for one in onnx.defs.get_all_schemas_with_history() if one.domain in ("", "ai.onnx.ml")]
+    assert len(schemas) > 400
+    missing = [
+        (one.name, one.since_version) for one in schemas if ONNX.find(one.name, f"{one.domain or 'ai.onnx'} {one.since_version}") is None
+    ]
+    assert missing == []
+    assert ONNX.find("ThresholdedRelu", "ai.onnx 9") is RETIRED["ThresholdedRelu"]
+    assert ONNX.find("ImageScaler", "ai.onnx 10") is None
