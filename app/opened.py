@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
-import streamlit as st
 
 import engine
 from app.inputs import named, random_inputs, read_arrays, signatures
@@ -24,7 +25,6 @@ from sample_models import Sample, sample
 
 InputSet = Mapping[str, np.ndarray]
 MADE_UP = "random_seed_0"
-MODELS_KEPT = 12
 _LONGEST_NAME = 60
 _NEEDS_WEIGHTS = "as 'weights'"
 """What the engine tells who reads a model in Python."""
@@ -57,7 +57,7 @@ def open_sample(name: str) -> Opened:
     one = sample(name)
     if one is None:
         raise ReadError(f"there is no sample named {name!r}")
-    model, report = _read(str(one.model), _age(one.model))
+    model, report = KEPT.read(one.model)
     return Opened(f"sample:{name}", one.title, model, report, {chosen.name: chosen.arrays() for chosen in one.sets}, one)
 
 
@@ -66,7 +66,7 @@ def open_path(path: str) -> Opened:
     file = Path(path.strip().strip("'\"")).expanduser()
     if not file.exists():
         raise ReadError(f"{file}: there is no such file")
-    model, report = _read(str(file), _age(file))
+    model, report = KEPT.read(file)
     return Opened(str(file.resolve()), file.name, model, report, _made_up(model))
 
 
@@ -94,16 +94,42 @@ def open_upload(files: Files) -> Opened:
     return Opened("", name, model, check(model, CATALOGUE), _made_up(model), document=document, uploaded_bytes=size)
 
 
-def _age(file: Path) -> tuple[int, ...]:
-    """Changes when the model or its weights change on disk."""
-    beside = file.with_suffix(".bin")
-    return tuple(one.stat().st_mtime_ns for one in (file, beside, file / "saved_model.pb") if one.exists())
+def _beside(file: Path) -> list[Path]:
+    """The files that a model is read from."""
+    return [one for one in (file, file.with_suffix(".bin"), file / "saved_model.pb") if one.exists()]
 
 
-@st.cache_resource(max_entries=MODELS_KEPT, show_spinner=False)
-def _read(path: str, age: tuple[int, ...]) -> tuple[Model, Report]:
-    model = engine.read_model(path)
-    return model, check(model, CATALOGUE)
+@dataclass(eq=False)
+class Kept:
+    """Models that were read from files, the latest ones, as long as their files have no more bytes together than allowed."""
+
+    most_bytes: int
+    _found: OrderedDict[str, tuple[tuple[int, ...], int, Model, Report]] = field(
+        default_factory=OrderedDict[str, tuple[tuple[int, ...], int, Model, Report]]
+    )
+    """By path: when its files were changed, their bytes, and what was made of them."""
+    _lock: Lock = field(default_factory=Lock)
+
+    def read(self, file: Path) -> tuple[Model, Report]:
+        """The model of a file and what the check says of it; read again when the file or its weights have changed on disk."""
+        stats = [one.stat() for one in _beside(file)]
+        age = tuple(one.st_mtime_ns for one in stats)
+        with self._lock:
+            kept = self._found.get(str(file))
+            if kept is not None and kept[0] == age:
+                self._found.move_to_end(str(file))
+                return kept[2:]
+        model = engine.read_model(str(file))
+        report = check(model, CATALOGUE)
+        with self._lock:
+            self._found[str(file)] = age, sum(one.st_size for one in stats), model, report
+            self._found.move_to_end(str(file))
+            while sum(size for _, size, _, _ in self._found.values()) > self.most_bytes:
+                self._found.popitem(last=False)
+        return model, report
+
+
+KEPT = Kept(256 * 2**20)
 
 
 def _made_up(model: Model) -> Mapping[str, InputSet]:
