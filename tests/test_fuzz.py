@@ -115,6 +115,20 @@ def test_what_is_left_out_is_said_in_words() -> None:
         trip_count((np.int64(3),))
 
 
+def test_texts_that_double_in_every_iteration_are_bounded() -> None:
+    """Each element of an array of texts counted as 8 bytes, however long it was."""
+    text = """main (string[1] x) => (string[1] y) {
+        trips = Constant <value_int = 60> ()
+        y = Loop (trips, , x) <body = step (int64 i, bool go, string[1] v) => (bool again, string[1] w) {
+            again = Identity (go)
+            w = StringConcat (v, v)
+        }>
+    }"""
+    document = parse_model('<ir_version: 9, opset_import: ["" : 20]>' + text).SerializeToString()
+    with pytest.raises(engine.RunStopped, match="StringConcat would have"):
+        engine.run(engine.read_model(document), {"x": np.array(["ab"], object)}, limits=engine.Limits(memory_bytes=2**22))
+
+
 def test_two_layers_of_one_id_of_which_one_has_no_outputs() -> None:
     """What was known of the Result of a body was that of the other layer: nothing at all."""
     outer, body = Draft(), Draft()

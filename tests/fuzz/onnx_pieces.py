@@ -27,7 +27,7 @@ def made(dice: random.Random) -> ModelProto:
     for number in range(dice.choice((0, 0, 1, 2))):
         graph.initializer.append(any_tensor(dice, f"c{number}"))
     for _ in range(dice.choice((1, 1, 1, 2, 3))):
-        graph.node.append(any_node(dice, graph))
+        graph.node.append(fitting_node(dice, graph) if dice.random() < 0.7 else any_node(dice, graph))
     names = [name for node in graph.node[-2:] for name in node.output]
     graph.output.extend(any_info(dice, name) if dice.random() < 0.4 else onnx.ValueInfoProto(name=name) for name in names[:2])
     opsets = [helper.make_opsetid("", dice.choice((OPSET, OPSET, 18, 13, 9)))]
@@ -54,6 +54,56 @@ def any_node(dice: random.Random, graph: GraphProto) -> NodeProto:
         if declared.required or dice.random() < 0.2:
             node.attribute.append(any_attribute(dice, name, int(declared.type), graph))
     return node
+
+
+def fitting_node(dice: random.Random, graph: GraphProto) -> NodeProto:
+    """An operation with inputs of the very types that it takes, which the graph gets for it: as inputs, or as constants."""
+    node = any_node(dice, graph)
+    del node.input[:]
+    schema = onnx.defs.get_schema(node.op_type, node.domain)
+    allowed = {one.type_param_str: one.allowed_type_strs for one in schema.type_constraints}
+    chosen: dict[str, str] = {}
+    shape = [dice.choice((1, 2, 3, 3, 4)) for _ in range(_rank(dice))]
+    for formal in schema.inputs:
+        kinds = formal.option
+        if kinds is _OPTION.Optional and dice.random() < 0.6:
+            node.input.append("")
+            continue
+        for _ in range(dice.choice((1, 2, 3)) if kinds is _OPTION.Variadic else 1):
+            text = chosen.setdefault(formal.type_str, dice.choice(sorted(allowed.get(formal.type_str, [formal.type_str]))))
+            node.input.append(_given(dice, graph, text, shape))
+    return node
+
+
+_OPTION = onnx.defs.OpSchema.FormalParameterOption
+
+
+def _given(dice: random.Random, graph: GraphProto, text: str, shape: Sequence[int]) -> str:
+    """The name of an input of a type such as ``seq(tensor(float))``, or of a constant of small numbers."""
+    name = f"g{len(graph.input) + len(graph.initializer)}"
+    alike = shape if dice.random() < 0.6 else [dice.choice((1, 2, 3)) for _ in range(_rank(dice))]
+    if text == "tensor(int64)" and dice.random() < 0.6:
+        numbers = [dice.choice((0, 1, 1, 2, 3, -1)) for _ in range(dice.choice((1, 1, 2, 4)))]
+        graph.initializer.append(helper.make_tensor(name, TensorProto.INT64, [len(numbers)], numbers))
+    else:
+        graph.input.append(onnx.ValueInfoProto(name=name, type=_type_of(text, alike)))
+    return name
+
+
+def _type_of(text: str, shape: Sequence[int]) -> TypeProto:
+    kind, _, inside = text.removesuffix(")").partition("(")
+    match kind:
+        case "seq":
+            return helper.make_sequence_type_proto(_type_of(inside, shape))
+        case "optional":
+            return helper.make_optional_type_proto(_type_of(inside, shape))
+        case "map":
+            key, _, value = inside.partition(",")
+            return helper.make_map_type_proto(TensorProto.DataType.Value(key.strip().upper()), _type_of(value.strip(), shape))
+        case "tensor":
+            return helper.make_tensor_type_proto(TensorProto.DataType.Value(inside.upper()), shape)
+        case _:
+            return helper.make_tensor_type_proto(TensorProto.DataType.Value(kind.upper()), shape)
 
 
 def any_attribute(dice: random.Random, name: str, kind: int, graph: GraphProto) -> AttributeProto:

@@ -114,8 +114,15 @@ def _finite(elements: float) -> int:
     return int(elements) if math.isfinite(elements) else 2**62
 
 
+def _characters(arguments: Arguments, attributes: Attributes) -> int:
+    """Of texts that are joined element by element: as many characters at most as the longest have, in each."""
+    longest = sum(max((len(str(text)) for text in one.reshape(-1).tolist()), default=0) for one in arguments)
+    return longest * math.prod(np.broadcast_shapes(*(one.shape for one in arguments)))
+
+
 _RULES: Mapping[str, Callable[[Arguments, Attributes], int]] = {
     "Tile": _tile,
+    "StringConcat": _characters,
     "Range": _range,
     "Pad": _pad,
     "Resize": _resize,
