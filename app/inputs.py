@@ -14,14 +14,12 @@ from app.running import Running
 from engine.errors import EngineError, InputError, shorten
 from engine.ir.element_type import ElementType
 from engine.ir.model import Model, Signature
-from engine.ir.shape import PartialShape
+from engine.ir.shape import PartialShape, is_of_an_array
 from engine.read.archive import open_archive
 
 MOST_ELEMENTS = 1 << 22
 """Elements up to which an input is made up; larger ones are to be uploaded."""
 MOST_BYTES = 1 << 30
-_MOST_DIMENSIONS, _MOST_PLACES = 64, 1 << 56
-"""What numpy makes an array of, also of one without elements: dimensions, and the product of the lengths that are not 0."""
 OPEN_LENGTHS = (3, 1, 8, 64, 256)
 """Lengths to try where a model leaves them open; convolutions and windows ask for great ones."""
 TRIAL_SECONDS = 0.3
@@ -110,7 +108,7 @@ def default_shape(shape: PartialShape, length: int = OPEN_LENGTHS[0]) -> tuple[i
 def random_input(one: Signature, shape: Sequence[int], seed: int, least: float = -1.0, most: float = 1.0) -> np.ndarray:
     """Random numbers of an input's type; integers come from 0 to 9 unless the bounds say otherwise."""
     elements = math.prod(shape)
-    if len(shape) > _MOST_DIMENSIONS or math.prod(max(length, 1) for length in shape) > _MOST_PLACES:
+    if not is_of_an_array(shape):
         raise InputError(f"input '{one.name}' has the shape {shorten(str(list(shape)))}, which no array can have")
     if elements > MOST_ELEMENTS:
         raise InputError(f"input '{one.name}' has {elements:,} elements: upload it as an .npy file")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -183,6 +184,16 @@ class PartialShape:
         return "..." if self.dimensions is None else f"[{','.join(str(dimension) for dimension in self.dimensions)}]"
 
 
+def is_of_an_array(lengths: Sequence[int]) -> bool:
+    """Whether numpy can make an array of these lengths; it cannot of enormous ones, also when another length is 0.
+
+    >>> is_of_an_array((0, 3)), is_of_an_array((0, 2**62, 2**62)), is_of_an_array((1,) * 65)
+    (True, False, False)
+    """
+    return len(lengths) <= MOST_DIMENSIONS and math.prod(length for length in lengths if length) <= MOST_PLACES
+
+
+MOST_DIMENSIONS, MOST_PLACES = 64, 1 << 58
 DYNAMIC = PartialShape(None)
 SCALAR = PartialShape(())
 

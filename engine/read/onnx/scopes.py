@@ -137,7 +137,10 @@ class Survey:
         elif kind in BODIES and domain == _ONNX:
             typed = node if scope.inferred is None else scope.inferred.node[number]
             if is_batched(node, version or 0, attributes):
-                call.proto = with_loop_over_batch(typed, given(typed.attribute, scope.attributes))
+                try:
+                    call.proto = with_loop_over_batch(typed, given(typed.attribute, scope.attributes))
+                except ValueError as error:
+                    raise self._refused(f"node {shorten(name or kind, 60)!r}: {error}") from error
                 call.inputs = list(call.proto.input)
                 call.given = given(call.proto.attribute, scope.attributes)
                 typed = call.proto

@@ -11,6 +11,7 @@ from onnx import SparseTensorProto, TensorProto, numpy_helper
 from engine.errors import shorten
 from engine.ir.constant import Constant
 from engine.ir.element_type import ElementType
+from engine.ir.shape import is_of_an_array
 from engine.read.onnx.types import ELEMENT_TYPES
 from engine.read.weights import Weights, WeightsFile
 
@@ -71,6 +72,8 @@ def constant(tensor: TensorProto, external: ExternalData) -> Constant | np.ndarr
     shape = tuple(tensor.dims[:])
     if shape and min(shape) < 0:
         raise ValueError(f"it has the shape {list(shape)[:8]}: a length is negative")
+    if not is_of_an_array(shape):
+        raise ValueError(f"it has the shape {list(shape)[:8]}, larger than any array")
     element_type = ELEMENT_TYPES.get(tensor.data_type)
     is_external = tensor.data_location == _EXTERNAL
     if element_type is not None and element_type.bits >= 8 and (is_external or tensor.HasField("raw_data")):

@@ -8,14 +8,10 @@ from dataclasses import dataclass
 from engine.errors import shorten
 from engine.ir.constant import Constant, packed_size
 from engine.ir.element_type import ElementType
-from engine.ir.shape import PartialShape
+from engine.ir.shape import MOST_DIMENSIONS, PartialShape, is_of_an_array
 from engine.read.openvino import fields
 from engine.read.openvino.fields import Attributes, natural, required
 from engine.read.weights import WeightsFile
-
-# What numpy can hold, whatever the memory.
-_MOST_DIMENSIONS = 64
-_MOST_ELEMENTS = 2**58
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +62,6 @@ def _static_shape(text: str) -> tuple[PartialShape, tuple[int, ...], int]:
         lengths = shape.lengths
     except ValueError:
         raise ValueError(f"shape is {shorten(text, 60)!r}, expected lengths such as '4, 3'") from None
-    # Also when another length is 0: numpy can make no such array.
-    if len(lengths) > _MOST_DIMENSIONS or math.prod(length for length in lengths if length) > _MOST_ELEMENTS:
-        raise ValueError(f"shape is {shorten(text, 60)!r}, larger than any array: at most {_MOST_DIMENSIONS} dimensions and 2^58 elements")
+    if not is_of_an_array(lengths):
+        raise ValueError(f"shape is {shorten(text, 60)!r}, larger than any array: at most {MOST_DIMENSIONS} dimensions and 2^58 elements")
     return shape, lengths, math.prod(lengths)

@@ -6,7 +6,6 @@ Generated code says the same a second time (``emit_loop.py``), and drawn models 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from engine.ir.element_type import ElementType
 from engine.ir.model import LOOP, SEQUENCE_MAP, TENSOR_ITERATOR
-from engine.ir.shape import PartialShape
+from engine.ir.shape import PartialShape, is_of_an_array
 from engine.ops.bounds import check_elements
 from engine.ops.casting import cast
 from engine.run.plan.defaults import Defaults
@@ -22,8 +21,6 @@ from engine.run.plan.plan import Branch, CallRegion, IfRegion, LoopRegion, Progr
 from engine.run.plan.ports import Carried, Concatenated, LastValue, Sliced
 
 UNLIMITED = -1
-_MOST_PLACES = 1 << 56
-"""The product of the lengths that are not 0, up to which numpy makes an array without elements."""
 
 
 def bind_entry(region: LoopRegion, values: list[Any], defaults: Defaults) -> None:
@@ -261,7 +258,7 @@ def empty_join(output: Concatenated, shape: PartialShape, dtype: np.dtype) -> An
         lengths = [0]
     else:
         lengths[output.axis] = 0
-    if math.prod(max(length, 1) for length in lengths) > _MOST_PLACES:
+    if not is_of_an_array(lengths):
         raise ValueError(f"the joined output of no iterations would have the shape {lengths}, which no array can have")
     return np.zeros(lengths, dtype)
 
