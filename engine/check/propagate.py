@@ -210,7 +210,7 @@ class _Walk:
 
     def _after_region(self, row: _Row, outer: Sequence[Known], insides: Sequence[region.Inside]) -> tuple[Known, ...]:
         node = row.node
-        if row.operation is None and self.model.dialect == "onnx":
+        if node.is_foreign:
             return tuple(self._said(port) for port in node.outputs)
         outputs = region.chosen(outer, insides) if node.type == IF else region.iterated(node, outer, insides[0])
         return (*outputs, *[NOTHING_KNOWN] * (len(node.outputs) - len(outputs)))

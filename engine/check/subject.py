@@ -102,9 +102,9 @@ class Subject:
     def is_control_flow(self, node: Node) -> bool:
         """Whether it is known how the bodies of a node run, if it has any."""
         operation = self.operation(node)
-        # OpenVINO has one of each, whatever the version says; in ONNX every domain may have a Loop of its own.
-        named = self.is_openvino and node.type in (LOOP, TENSOR_ITERATOR, IF)
-        return named or (operation is not None and operation.role is Role.REGION)
+        if node.is_foreign:
+            return False
+        return node.type in (LOOP, TENSOR_ITERATOR, IF) or (operation is not None and operation.role is Role.REGION)
 
     @cached_property
     def loops(self) -> tuple[Region, ...]:

@@ -19,6 +19,8 @@ LayerId = NewType("LayerId", int)
 ForeignBody = NewType("ForeignBody", str)
 """A graph of an operation that nobody here knows: the name of its attribute, written as an address segment."""
 BodyName = Literal["body", "then", "else"] | ForeignBody
+FOREIGN = " with graphs"
+"""Ends the opset of an operation whose graphs nobody here knows how to run, so that no catalogue holds it."""
 Dialect = Literal["openvino", "onnx"]
 Form = Literal["tensor", "sequence", "optional", "optional sequence", "map"]
 """What a value is made of (ONNX); everything is a tensor in OpenVINO."""
@@ -152,6 +154,11 @@ class Node:
     """Line of the file where it begins; 0 when unknown."""
     output_names: tuple[str, ...] = ()
     """Result only: tensor names that the file gives to the Result itself."""
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether its bodies are those of an operation that nobody here knows, whatever its type is called."""
+        return self.opset.endswith(FOREIGN)
 
     def body(self, name: BodyName) -> Body:
         """The nested graph of that name; ``KeyError`` when the node has none."""

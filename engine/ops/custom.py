@@ -18,6 +18,7 @@ from engine.errors import EngineError
 from engine.ir.element_type import ElementType
 from engine.ops.catalogue import CATALOGUE
 from engine.ops.declare import Array, Attribute, Kernel, Operation
+from engine.ops.dialect import domain_of
 
 ENTRY_POINTS = "loopscope.operations"
 """Group of the package entry points; each names a module with ``OPERATIONS``."""
@@ -26,13 +27,14 @@ ENTRY_POINTS = "loopscope.operations"
 def install(operations: Iterable[Operation], *, replace: bool = False) -> tuple[Operation, ...]:
     """Adds operations to what every model of this process may use; do it before models are run.
 
-    ``EngineError`` when one has a name and version that exist and ``replace`` is not asked for, or cannot run.
+    ``EngineError`` when one has a name that OpenVINO's opsets or ONNX's domains have, or a name and version that were added
+    before, and ``replace`` is not asked for; or when it cannot run.
     """
     added = tuple(operations)
     for operation in added:
         if not isinstance(operation, Operation):
             raise EngineError(f"OPERATIONS holds {operation!r}, expected engine.ops.declare.Operation")
-        problem = _problem(operation)
+        problem = _problem(operation) or ("" if replace else _taken(operation))
         if problem:
             raise EngineError(f"operation {operation.title} {problem}")
     try:
@@ -40,6 +42,16 @@ def install(operations: Iterable[Operation], *, replace: bool = False) -> tuple[
     except ValueError as error:
         raise EngineError(str(error)) from None
     return added
+
+
+def _taken(operation: Operation) -> str:
+    """Whose operation has that name, as the end of a sentence: in an ONNX model, an added one stands for all of its name."""
+    openvino = [one for one in CATALOGUE.versions(operation.name) if CATALOGUE.category_of(one) != "custom"]
+    domain = "" if openvino else domain_of(operation.name)
+    if not openvino and not domain:
+        return ""
+    whose = "OpenVINO's opsets" if openvino else f"the ONNX domain {domain!r}"
+    return f"has a name that exists in {whose}: give it another name, or install it in Python with replace=True"
 
 
 def _problem(operation: Operation) -> str:

@@ -15,3 +15,10 @@ def catalogue_for(dialect: Literal["openvino", "onnx"], catalogue: Catalogue = C
     from engine.ops.onnx.catalogue import OnnxCatalogue, with_own
 
     return catalogue if isinstance(catalogue, OnnxCatalogue) else with_own(catalogue)
+
+
+def domain_of(type: str) -> str:
+    """The ONNX domain that has an operation of this type; empty when none of those that are known has."""
+    from engine.ops.onnx.catalogue import domain_of as known
+
+    return known(type)

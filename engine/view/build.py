@@ -147,17 +147,17 @@ class _Builder:
         return self._add(replace(box, kind="folded", badge=_count(inside), body=_only_body(node, address), spark=spark))
 
     def _open_region(self, place: Place, node: Node, address: str, cluster: str) -> None:
-        kind = _CLUSTER_KIND.get(node.type, "region")
+        kind = "region" if node.is_foreign else _CLUSTER_KIND.get(node.type, "region")
         body = _only_body(node, address)
         frame = self._frame(kind, address, node.type, region_name(address), cluster, body)
         header = ""
-        if node.type == LOOP:
+        if kind == "loop":
             header = self._add(
                 ViewNode(self._next("n"), "control", address, "repeat", family="region", cluster=frame, tooltip=tooltip(node))
             )
-        elif node.type == IF:
+        elif kind == "if":
             header = self._add(ViewNode(self._next("n"), "condition", address, "if", family="region", cluster=frame, tooltip=tooltip(node)))
-        elif kind == "region" and unbound_inputs(node):
+        elif node.is_foreign and unbound_inputs(node):
             header = self._add(
                 ViewNode(self._next("n"), "control", address, "inputs", family="region", cluster=frame, tooltip=tooltip(node))
             )

@@ -87,13 +87,8 @@ class Lines:
 
     def _enter(self, place: Place, region: Region, node: Node, index: int, source: Source) -> None:
         """An input of an open control-flow node goes to its header, and to the Parameters that its port maps name."""
-        if region.header and node.type == LOOP and index < 2:
-            kind: EdgeKind = "trip_count" if index == 0 else "start"
-            self._connect(place, source, ViewEdge("", kind, "", region.header, label=("trip count", "starts if")[index], input=index))
-        if region.header and node.type == IF and index == 0:
-            self._connect(place, source, ViewEdge("", "condition", "", region.header, label="condition"))
-        if region.header and node.type not in (LOOP, IF) and index in unbound_inputs(node):
-            self._connect(place, source, ViewEdge("", "data", "", region.header, input=index))
+        if region.header:
+            self._enter_header(place, region.header, node, index, source)
         if region.copies:
             self._enter_copies(place, region, node.bodies[0], index, source)
             return
@@ -108,6 +103,16 @@ class Lines:
                 if target:
                     edge = ViewEdge("", "input_map", "", target, label=role, into=into, slices=slices_of(entry), input=index)
                     self._connect(place, source, edge)
+
+    def _enter_header(self, place: Place, header: str, node: Node, index: int, source: Source) -> None:
+        if node.is_foreign:
+            if index in unbound_inputs(node):
+                self._connect(place, source, ViewEdge("", "data", "", header, input=index))
+        elif node.type == LOOP and index < 2:
+            kind: EdgeKind = "trip_count" if index == 0 else "start"
+            self._connect(place, source, ViewEdge("", kind, "", header, label=("trip count", "starts if")[index], input=index))
+        elif node.type == IF and index == 0:
+            self._connect(place, source, ViewEdge("", "condition", "", header, label="condition"))
 
     def _enter_copies(self, place: Place, region: Region, body: Body, index: int, source: Source) -> None:
         """As into a body, but slices go to every copy, initial values to the first iteration only, and invariants to their one box."""

@@ -111,6 +111,18 @@ def _versions(type: str, domain: str) -> tuple[Operation, ...]:
     return tuple(operation for operation in found if operation is not None)
 
 
+def domain_of(type: str) -> str:
+    """The domain that has an operation of this type, the standard one first; empty when none has.
+
+    >>> domain_of("Sigmoid"), domain_of("TreeEnsemble"), domain_of("QGemm"), domain_of("Mine")
+    ('ai.onnx', 'ai.onnx.ml', 'com.microsoft', '')
+    """
+    domains = {schema.domain or "ai.onnx" for schema in _all_schemas() if schema.name == type}
+    domains |= {"ai.onnx"} if type in IN_ONNX or type in _OWN else set()
+    domains |= {MICROSOFT_DOMAIN} if type in MICROSOFT else set()
+    return min(domains, default="")
+
+
 @cache
 def _all_schemas() -> tuple[Schema, ...]:
     return tuple(onnx.defs.get_all_schemas_with_history())

@@ -9,7 +9,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 
 from engine.errors import ReadError, Where, shorten
 from engine.ir.address import encode
-from engine.ir.model import BodyName, ForeignBody
+from engine.ir.model import FOREIGN, BodyName, ForeignBody
 from engine.read.limits import ReadLimits
 from engine.read.onnx.attributes import Given, given
 from engine.read.onnx.batched import functions, is_batched, with_loop_over_batch
@@ -201,7 +201,7 @@ class Survey:
 
     def _enter_foreign(self, scope: Scope, call: Call) -> None:
         """Every graph as a body that is called like its attribute; the opset says that it is not run."""
-        call.opset += " with graphs"
+        call.opset += FOREIGN
         call.is_foreign = True
         for attribute in call.given.values():
             several = [graph for graph in attribute.graphs if attribute.type == AttributeProto.GRAPHS]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import parser
 
 import engine
 from engine import build
@@ -67,6 +68,33 @@ def test_a_name_that_exists_is_refused_unless_replacing_is_asked_for():
         custom.install_file(EXAMPLE)
     custom.install_file(EXAMPLE, replace=True)
     assert len(CATALOGUE.versions("ZeroOut")) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "whose"),
+    [
+        ("Sigmoid", "OpenVINO's opsets"),
+        ("sigmoid", "OpenVINO's opsets"),
+        ("DynamicQuantizeLinear", "the ONNX domain 'ai.onnx'"),
+        ("TreeEnsemble", "the ONNX domain 'ai.onnx.ml'"),
+        ("QGemm", "the ONNX domain 'com.microsoft'"),
+    ],
+)
+def test_a_name_that_openvino_or_onnx_has_is_refused_whatever_its_version(name, whose):
+    mine = Operation(name=name, version=77, opsets=(1, 17), opset="extension", page="", kernel=lambda x, /: x)
+    with pytest.raises(engine.EngineError, match=f"operation {name}-77 has a name that exists in {whose}"):
+        custom.install([mine])
+    custom.install([mine], replace=True)
+
+
+def test_onnx_has_its_own_sigmoid_after_a_refused_file(tmp_path):
+    data = parser.parse_model("""<ir_version: 9, opset_import: ["" : 17]> one (float[2] x) => (float[2] y) { y = Sigmoid (x) }""")
+    (tmp_path / "model.onnx").write_bytes(data.SerializeToString())
+    (tmp_path / "ops.py").write_text(EXAMPLE.read_text().replace('"ZeroOut"', '"Sigmoid"').replace("version=1", "version=9"))
+    with pytest.raises(engine.EngineError, match="Sigmoid-9 has a name that exists"):
+        custom.install_file(tmp_path / "ops.py")
+    (got,) = engine.run(engine.read_model(tmp_path / "model.onnx"), [np.zeros(2, np.float32)]).outputs
+    assert got.tolist() == [0.5, 0.5]
 
 
 @pytest.mark.parametrize(

@@ -70,3 +70,12 @@ def test_it_is_drawn_with_its_bodies_and_the_check_names_the_operation_alone(kin
 def test_a_run_says_which_operation_is_missing() -> None:
     with pytest.raises(engine.InvalidModel, match="'Repeat'"):
         engine.run(around("Repeat", step=ADD), {"x": [1, 2]})
+
+
+@pytest.mark.parametrize("kind", ["Repeat", "Loop", "If", "Scan"])
+def test_a_loop_of_another_domain_is_drawn_as_no_loop(kind: str) -> None:
+    view = graph_view(around(kind, body=RELU, other=RELU))
+    assert view.clusters[0].kind == "region"
+    (header,) = (node for node in view.nodes if node.title == "inputs")
+    assert [(edge.kind, edge.label) for edge in view.edges if edge.target == header.id] == [("data", "")]
+    assert not {"repeat", "if"} & {node.title for node in view.nodes}
