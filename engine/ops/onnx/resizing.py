@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.ops.onnx.bilinear import resized_linearly
 from engine.ops.onnx.sizes import check_size
 
 MODE = "tf_half_pixel_for_nn"
@@ -21,7 +22,7 @@ _ROUNDED: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
 def resized(slow: Any, attributes: Mapping[str, Any], outputs: int) -> Any:
     """The kernel of a node; ``slow`` prepares the onnx package's, which knows the other coordinates."""
     if attributes.get("coordinate_transformation_mode") != MODE:
-        return slow(attributes, outputs)
+        return resized_linearly(slow, attributes, outputs)
     mode, rounding = attributes.get("mode") or "nearest", attributes.get("nearest_mode") or "round_prefer_floor"
 
     def compute(data: Any, roi: Any = None, scales: Any = None, sizes: Any = None, /) -> tuple[np.ndarray]:
@@ -32,7 +33,7 @@ def resized(slow: Any, attributes: Mapping[str, Any], outputs: int) -> Any:
         check_size("Resize", (data, None, scales, sizes), {})
         for axis, length in enumerate(data.shape):
             scale = np.float32(scales[axis]) if sizes is None else np.float32(sizes[axis]) / np.float32(length)
-            made = int(np.floor(length * float(scale))) if sizes is None else int(sizes[axis])
+            made = int(np.floor(np.float32(length) * scale)) if sizes is None else int(sizes[axis])
             if scale != 1:
                 # Half a pixel is added and, unlike in half_pixel, not taken away again.
                 places = (np.arange(made, dtype=np.float32) + np.float32(0.5)) / scale
