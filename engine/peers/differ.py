@@ -12,8 +12,9 @@ from engine.debug.debugger import Debugger
 from engine.debug.inputs import Inputs, bind
 from engine.debug.names import value_names
 from engine.errors import EngineError
+from engine.native.alone import never
 from engine.peers.probes import Probe, probes
-from engine.peers.running import Patience, Truth, ask, never
+from engine.peers.running import Patience, Truth, ask
 
 TOLERANCE = 1e-3
 """Of the largest magnitude in a tensor: what sums in another order and vector instructions may add up to over many iterations."""

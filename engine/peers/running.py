@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from engine.debug.debugger import Debugger
-from engine.errors import EngineError, shorten, without_places
+from engine.errors import EngineError
 from engine.ir.model import Model
+from engine.native.alone import Stopped, never, run_alone
 from engine.peers import onnx_model, openvino_model
 from engine.peers.probes import Probe
 from engine.write import write_model
@@ -24,8 +21,6 @@ from engine.write import write_model
 _PREFIX = "loopscope probe "
 _PACKAGES = {"openvino": "openvino", "onnx": "onnxruntime"}
 """The runtime of each dialect."""
-_LOOK_AGAIN = 0.1
-"""Seconds after which it is asked again whether a runtime is still waited for."""
 _CALLED = {"openvino": "OpenVINO", "onnx": "ONNX Runtime"}
 
 
@@ -41,10 +36,6 @@ class Truth:
     """Those inside it, each with one axis for every loop around."""
     refused: str
     """Why the runtime does not give those; empty where it does."""
-
-
-def never() -> bool:
-    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,30 +109,15 @@ def _run(model: Model, folder: Path, file: Path, patience: Patience) -> tuple[st
     called, outputs = _CALLED[model.dialect], folder / "outputs.npz"
     outputs.unlink(missing_ok=True)
     process = Path(__file__).with_name(f"{_PACKAGES[model.dialect]}_process.py")
-    # -P: the folder of the process's file holds modules that are called like the packages it needs.
-    command = [sys.executable, "-P", str(process), str(folder / "inputs.npz"), str(file), str(outputs)]
-    code, said, complained = _waited(command, patience, called)
-    if code != 0 or not outputs.exists():
-        lines = [line for line in complained.splitlines() if line.strip()]
-        reason = shorten(without_places(lines[-1]), 400) if code > 0 and lines else "it crashed"
-        raise EngineError(f"{called} does not run the model: {reason}")
+    files = [str(one) for one in (folder / "inputs.npz", file, outputs)]
+    try:
+        ended = run_alone(process, *files, seconds=patience.seconds, stopped=patience.stopped)
+    except Stopped:
+        raise EngineError(f"{called} was stopped before it had run the model") from None
+    except TimeoutError:
+        raise EngineError(f"{called} did not run the model within {patience.seconds:g} seconds") from None
+    if ended.code != 0 or not outputs.exists():
+        raise EngineError(f"{called} does not run the model: {ended.reason or 'it crashed'}")
     with np.load(outputs, allow_pickle=False) as stored:
         given = {str(name): stored[str(number)] for number, name in enumerate(stored["names"])}
-    return said.splitlines()[-1], given
-
-
-def _waited(command: Sequence[str], patience: Patience, called: str) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr of a process; one that nobody waits for any more is ended."""
-    until, given, asked = time.monotonic() + patience.seconds, subprocess.PIPE, subprocess.DEVNULL
-    with subprocess.Popen(command, text=True, errors="replace", stdin=asked, stdout=given, stderr=given) as process:
-        try:
-            while True:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    said, complained = process.communicate(timeout=_LOOK_AGAIN)
-                    return process.returncode, said, complained
-                if patience.stopped():
-                    raise EngineError(f"{called} was stopped before it had run the model")
-                if time.monotonic() > until:
-                    raise EngineError(f"{called} did not run the model within {patience.seconds:g} seconds")
-        finally:
-            process.kill()
+    return ended.said.splitlines()[-1], given

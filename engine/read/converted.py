@@ -8,15 +8,14 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import shutil
-import subprocess
-import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from engine.errors import ReadError, Where, shorten, without_places
+from engine.errors import ReadError, Where
 from engine.ir.model import Model
+from engine.native.alone import run_alone
 from engine.read import archive
 from engine.read.limits import ReadLimits
 from engine.read.openvino import read_openvino
@@ -107,27 +106,17 @@ def _converted(source: Path, found: Format, name: str, limits: ReadLimits) -> Mo
     with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
         target = Path(folder) / "model.xml"
         how = "convert" if found is Format.EXPORTED_PROGRAM else "read"
-        # -P: the folder of the process's file holds rooms that are called like the packages it needs.
-        command = [sys.executable, "-P", str(_PROCESS), str(source), str(target), how]
         try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", timeout=limits.conversion_seconds, stdin=subprocess.DEVNULL
-            )
-        except subprocess.TimeoutExpired:
+            ended = run_alone(_PROCESS, str(source), str(target), how, seconds=limits.conversion_seconds)
+        except TimeoutError:
             limit = f"the limit 'conversion_seconds' of {limits.conversion_seconds:g}"
             raise ReadError(f"this is {found.value}; OpenVINO did not convert it within {limit}", place) from None
-        if done.returncode != 0 or not target.exists():
-            raise ReadError(f"this is {found.value}; OpenVINO does not convert it: {_reason(done)}", place)
+        if ended.code != 0 or not target.exists():
+            reason = ended.reason or "its frontend crashed on the file"
+            raise ReadError(f"this is {found.value}; OpenVINO does not convert it: {reason}", place)
         model = read_openvino(target.read_bytes(), WeightsFile(target.with_suffix(".bin").read_bytes()), "", limits)
     by = f"OpenVINO {importlib.metadata.version('openvino')}"
     return replace(model, file=name, converted_from=f"{found.value}, converted by {by}")
-
-
-def _reason(done: subprocess.CompletedProcess[str]) -> str:
-    lines = [line for line in done.stderr.splitlines() if line.strip()]
-    if done.returncode < 0 or not lines:
-        return "its frontend crashed on the file"
-    return shorten(without_places(lines[-1]), 400)
 
 
 def _must_be_installed(package: str, found: Format, place: Where) -> None:

@@ -1,0 +1,59 @@
+"""Runs a file of ours that works with native code of other people in a process of its own, once: it may crash or hang, alone."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.errors import shorten, without_places
+
+_LOOK_AGAIN = 0.1
+"""Seconds after which it is asked again whether somebody still waits."""
+_LONGEST_REASON = 400
+
+
+class Stopped(Exception):
+    """Nobody waits for it any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A process that has come to its end by itself."""
+
+    code: int
+    said: str
+    complained: str
+
+    @property
+    def reason(self) -> str:
+        """Why it failed, in its own last words; empty where it crashed without any."""
+        lines = [line for line in self.complained.splitlines() if line.strip()]
+        return shorten(without_places(lines[-1]), _LONGEST_REASON) if self.code > 0 and lines else ""
+
+
+def never() -> bool:
+    return False
+
+
+def run_alone(file: Path, *arguments: str, seconds: float, stopped: Callable[[], bool] = never) -> Ended:
+    """The end of a Python file's process; ``TimeoutError`` and ``Stopped`` when it was ended before."""
+    # -P: the folder of the file may hold modules that are called like the packages it needs.
+    command = [sys.executable, "-P", str(file), *arguments]
+    until, given = time.monotonic() + seconds, subprocess.PIPE
+    with subprocess.Popen(command, text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=given, stderr=given) as process:
+        try:
+            while True:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    said, complained = process.communicate(timeout=_LOOK_AGAIN)
+                    return Ended(process.returncode, said, complained)
+                if stopped():
+                    raise Stopped
+                if time.monotonic() > until:
+                    raise TimeoutError
+        finally:
+            process.kill()
