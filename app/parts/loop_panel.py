@@ -12,7 +12,9 @@ from app.parts import rows as table
 from app.parts import tape
 from app.places import places
 from app.session import Session
-from engine.ir.model import IF
+from engine.ir.model import LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR
+
+_LOOPS = (LOOP, TENSOR_ITERATOR, SCAN, SEQUENCE_MAP)
 
 KEY = "loop_table"
 
@@ -37,7 +39,7 @@ def show(session: Session, loop: LoopInFocus | None) -> None:
 
 def _without_rows(debugger: engine.Debugger, loop: LoopInFocus | None) -> None:
     """What will be listed of the first loop there is, or why nothing is."""
-    first = next((one for one in places(debugger.model).values() if one.node.bodies and one.node.type != IF), None)
+    first = next((one for one in places(debugger.model).values() if one.node.bodies and one.node.type in _LOOPS), None)
     if first is None:
         markup.show("This model has no loop: its whole run is under Timeline.", "quiet")
     elif loop is not None and loop.record is not None and loop.record.ended_by is not None:

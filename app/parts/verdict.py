@@ -9,7 +9,7 @@ from app import actions, markup
 from app.first_odd import first_odd
 from app.session import Session, current
 from app.wording import name_of, path_words
-from engine.errors import EngineError
+from engine.errors import AddressError, EngineError, ValueUnavailable
 from engine.explain.verdict import verdict
 from engine.ir.model import Model
 from engine.view.boxes import short_name
@@ -76,8 +76,10 @@ def _of_region(debugger: engine.Debugger, address: str) -> str:
     name = markup.text(name_of(address), 60)
     try:
         sentence = verdict(debugger, address).sentence
-    except EngineError:
+    except (AddressError, ValueUnavailable):
         return f"<b>{name}</b> has not begun"
+    except EngineError:
+        return ""  # a function: it runs once, and there is nothing to decide
     words = markup.text(sentence[:1].lower() + sentence[1:], 2 * _LONGEST).split("`")
     spans = [f'<span class="mono">{word}</span>' if number % 2 else word for number, word in enumerate(words)]
     return f"<b>{name}</b> {''.join(spans)}"

@@ -115,4 +115,11 @@ def family_of(type: str) -> Family:
     if type in _FIXED:
         return _FIXED[type]
     versions = CATALOGUE.versions(type)
-    return _FAMILY_OF.get(CATALOGUE.category_of(versions[-1]), "other") if versions else "other"
+    return _FAMILY_OF.get(CATALOGUE.category_of(versions[-1]) if versions else _category_elsewhere(type), "other")
+
+
+def _category_elsewhere(type: str) -> str:
+    # Only here: it imports the onnx package, which a model of OpenVINO's does not need.
+    from engine.ops.microsoft.catalogue import CATEGORY
+
+    return CATEGORY.get(type, "")

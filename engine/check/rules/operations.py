@@ -36,9 +36,10 @@ def unknown_operation(subject: Subject) -> Iterator[Finding]:
         addresses = [subject.where(*layer).address for layer in layers[:_PLACES]]
         more = f" and {len(layers) - _PLACES} more" if len(layers) > _PLACES else ""
         everything = f"{total} layer{'s' if total > 1 else ''} of {len(found)} type{'s' if len(found) > 1 else ''}"
+        state = "is drawn and not run" if _is_search(layers[0][1]) else "is unknown"
         yield Finding(
             subject.where(*layers[0]),
-            f"Operation {shorten(kind, 60)!r} ({shorten(layers[0][1].opset, 40)}) is unknown; "
+            f"Operation {shorten(kind, 60)!r} ({shorten(layers[0][1].opset, 40)}) {state}; "
             f"the model has {everything} that cannot be run: {listed(list(found))}.",
             found=f"{len(layers)} layer{'s' if len(layers) > 1 else ''}: {', '.join(shorten(address) for address in addresses)}{more}",
             expected="an operation of opset1 to opset17" if subject.is_openvino else "an operation that Loopscope knows",
@@ -51,7 +52,11 @@ def _advice(node: Node) -> str:
         return "Check the spelling; an operation of your own is added with --ops FILE.py, or in Python by engine.ops.custom.install."
     if node.opset.startswith("com.microsoft.nchwc"):
         return _LAID_OUT
-    return _SEARCH if node.type in _SEARCHES else _FUSED
+    return _SEARCH if _is_search(node) else _FUSED
+
+
+def _is_search(node: Node) -> bool:
+    return node.opset.startswith("com.microsoft ") and node.type in _SEARCHES
 
 
 _LAID_OUT = (
@@ -62,7 +67,7 @@ _LAID_OUT = (
 
 _SEARCHES = ("GreedySearch", "BeamSearch", "Sampling", "WhisperBeamSearch")
 _SEARCH = (
-    "Its graphs are drawn and not run. Of ONNX Runtime's searches, GreedySearch over a decoder alone is run (model_type 0, ONNX opset 11 "
+    "Of ONNX Runtime's searches, GreedySearch over a decoder alone is run (model_type 0, ONNX opset 11 "
     "or later, caches of known heads as inputs 3 and up): export the decoder by itself, or the model with GreedySearch."
 )
 

@@ -186,4 +186,5 @@ NOT_RUN: Mapping[str, tuple[bytes, Sequence[str]]] = {
 def test_what_is_not_run_says_so(data: bytes, names: Sequence[str]) -> None:
     (found,) = (one for one in check(engine.read_model(data), CATALOGUE).errors if one.code == "LS301")
     assert all(name in found.message for name in names)
-    assert found.advice.startswith("Its graphs are drawn and not run. Of ONNX Runtime's searches, GreedySearch over a decoder alone is run")
+    assert "is drawn and not run" in found.message
+    assert found.advice.startswith("Of ONNX Runtime's searches, GreedySearch over a decoder alone is run")
