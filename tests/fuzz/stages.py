@@ -49,7 +49,7 @@ from engine.write import write_model
 from tests.fuzz.typed import type_into
 
 READ_LIMITS = ReadLimits(unpacked_bytes=2**26, conversion_seconds=6)
-LIMITS = engine.Limits(iterations=10_000, seconds=1, memory_bytes=2**26)
+LIMITS = engine.Limits(iterations=2_000, seconds=1, memory_bytes=2**26)
 _MOST_ELEMENTS = 1e6
 
 
