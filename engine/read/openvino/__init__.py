@@ -25,5 +25,8 @@ def read_openvino(document: bytes, weights: WeightsFile, file: str, limits: Read
         check_addresses(reading.graph, limits)
     except ValueError as error:
         raise ReadError(str(error), Where(file)) from None
-    graph = reading.graph if reading.version > 10 else with_layer_names(reading.graph)
-    return Model(graph, graph.name, reading.version, file=file, rt_info=graph.rt_info, meta_data=reading.meta_data)
+    version, meta_data = reading.version, reading.meta_data
+    graph = reading.graph if version > 10 else with_layer_names(reading.graph)
+    # Its parser and its tables refer back to it: it would keep the model, and the mapped weights, until a collection comes by.
+    vars(reading).clear()
+    return Model(graph, graph.name, version, file=file, rt_info=graph.rt_info, meta_data=meta_data)

@@ -8,7 +8,9 @@ import weakref
 from collections.abc import Iterator
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 import engine
 from engine.run.plan.planner import plan_of
@@ -74,3 +76,17 @@ def test_a_session_goes_with_its_last_reference():
         there = [weakref.ref(session), weakref.ref(session._plan)]
         del session
         assert [one() for one in there] == [None, None]
+
+
+@pytest.mark.parametrize("name", ["model.xml", "model.onnx"])
+def test_a_model_that_was_read_goes_with_its_last_reference(tmp_path, name):
+    if name == "model.xml":
+        engine.write_model(adding(1), tmp_path / name)
+    else:
+        proto = helper.make_graph([], "empty", [], [], [helper.make_tensor("w", TensorProto.FLOAT, [3], [1, 2, 3])])
+        onnx.save(helper.make_model(proto), tmp_path / name)
+    with without_collections():
+        model = engine.read_model(tmp_path / name)
+        graph = weakref.ref(model.graph)
+        del model
+        assert graph() is None
