@@ -17,7 +17,7 @@ from engine.view.escape import neutral
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit code: 0 all agrees, 1 something differs, 2 there is nothing to compare, such as a run that did not finish."""
+    """The exit code: 0 the outputs agree, 1 an output differs, 2 there is nothing to compare, such as a run that did not finish."""
     options = _options(words)
     try:
         report = _compared(options)
@@ -27,11 +27,11 @@ def main(words: Sequence[str]) -> int:
         print(json.dumps({"agrees": None, "sentence": str(error)}))
         return REFUSED
     if options.json:
-        print(json.dumps({"agrees": report.agrees, "sentence": report.sentence, **asdict(report)}))
+        print(json.dumps({"agrees": report.agrees, "outputs_agree": report.outputs_agree, "sentence": report.sentence, **asdict(report)}))
     else:
         for line in _lines(report):
-            print(neutral(line))
-    return FINISHED if report.agrees else FAILED
+            print(neutral(line, len(line)))
+    return FINISHED if report.outputs_agree else FAILED
 
 
 def _compared(options: argparse.Namespace) -> Report:
@@ -72,7 +72,8 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         prog="loopscope compare",
         description="Run a model here and with its own runtime, OpenVINO for IR and ONNX Runtime for ONNX, and say which value, "
         "of which operation in which iteration, is the first that differs.",
-        epilog="The exit code is 0 when all agrees, 1 when something differs, 2 when there is nothing to compare.",
+        epilog="The exit code is 0 when the outputs that were compared agree (also where a value inside differs, which is told), 1 when an "
+        "output differs, 2 when there is nothing to compare.",
         allow_abbrev=False,
     )
     parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +13,12 @@ from engine.debug.debugger import Debugger
 from engine.debug.inputs import Inputs, bind
 from engine.debug.names import value_names
 from engine.errors import EngineError
+from engine.ir.model import Signature
 from engine.native.alone import never
+from engine.ops.values import NO_VALUE
 from engine.peers.probes import Probe, probes
 from engine.peers.running import Patience, Truth, ask
+from engine.peers.transport import Unread
 
 TOLERANCE = 1e-3
 """Of the largest magnitude in a tensor: what sums in another order and vector instructions may add up to over many iterations."""
@@ -50,22 +54,44 @@ class Report:
     """Places that were not compared, by the reason."""
     refused: str = ""
     """Why the runtime did not give the values inside; empty where it did."""
+    outputs_left_out: dict[str, str] = field(default_factory=dict[str, str])
+    """Outputs of the model that were not compared, with the reason."""
 
     @property
     def agrees(self) -> bool:
+        """Whether nothing that was compared differs, inside or at the end."""
         return not self.outputs and self.first is None
 
     @property
+    def outputs_agree(self) -> bool:
+        """Whether no output that was compared differs; values inside may."""
+        return not self.outputs
+
+    @property
     def sentence(self) -> str:
-        """What to know, in one or two sentences."""
+        """What to know, in one to three sentences, never cut: what is long is a name, and is shortened in its middle."""
+        return f"{self._verdict} {self._omissions}".strip()
+
+    def _sides(self, one: Difference) -> str:
+        return f"{one.there} in {self.runtime}, {one.here} here"
+
+    @property
+    def _omissions(self) -> str:
+        told = [f"{_name(name)!r} ({why})" for name, why in self.outputs_left_out.items()]
+        return f"Not compared: {', '.join(told)}." if told else ""
+
+    @property
+    def _verdict(self) -> str:
         if self.first is not None:
-            told = f"{self.first.address} is the first value that differs: {self.first.there} in {self.runtime}, {self.first.here} here."
-            return told if self.outputs else f"{told} The outputs of the model agree."
+            told = f"{_name(self.first.address)} is the first value that differs: {self._sides(self.first)}."
+            agree = "The outputs of the model agree" if not self.outputs_left_out else "The outputs that were compared agree"
+            return told if self.outputs else f"{told} {agree}."
         if not self.outputs:
             inside = f", and so do {_counted(self.values, 'value')} at {_counted(self.places, 'place')} inside" if self.values else ""
-            return f"All outputs agree with {self.runtime}{inside}."
+            which = "All outputs" if not self.outputs_left_out else "The outputs that were compared"
+            return f"{which} agree with {self.runtime}{inside}."
         one = self.outputs[0]
-        told = f"The output {one.address!r} differs: {one.there} in {self.runtime}, {one.here} here."
+        told = f"The output {_name(one.address)!r} differs: {self._sides(one)}."
         if self.refused:
             return f"{told} Where it begins cannot be said: {self.refused}."
         agree = (
@@ -97,26 +123,79 @@ def against(
         raise EngineError("values were set by hand in this run, which another runtime cannot do")
     given = bind(debugger.model, inputs)
     fed = [given[signature.layer] for signature in debugger.model.inputs]
-    if any(array.dtype.isbuiltin != 1 for array in fed):
+    if any(isinstance(one, np.ndarray) and one.dtype.isbuiltin != 1 for one in fed):
         raise EngineError("other runtimes are given inputs of numpy's own types only, and this model takes others")
     found = probes(debugger)
     truth = ask(debugger, fed, found.asked, Patience(seconds, stopped), document)
+    reasons = {one.name: why for one, here, there in _pairs(debugger, truth) if (why := not_compared(here, there))}
+    if reasons and len(reasons) == len(truth.outputs) and not truth.values:
+        raise EngineError(f"no output can be compared: {_name(next(iter(reasons)))!r} is not, since {next(iter(reasons.values()))}")
     outputs = tuple(_outputs(debugger, truth, tolerance))
     differing = [_difference(debugger, probe, truth.values[probe], tolerance) for probe in truth.values]
     first = min((one for one in differing if one is not None), key=lambda one: one.step, default=None)
     values = sum(len(probe.expected) for probe in truth.values)
-    return Report(truth.runtime, outputs, first, values, len(truth.values), found.left_out, truth.refused)
+    return Report(truth.runtime, outputs, first, values, len(truth.values), found.left_out, truth.refused, reasons)
 
 
 def _outputs(debugger: Debugger, truth: Truth, tolerance: float) -> Iterator[Difference]:
-    for signature, here, there in zip(debugger.model.outputs, debugger.result.outputs, truth.outputs, strict=False):
-        array = np.asarray(here)
-        if array.dtype.kind not in "biuf":
-            continue
-        if array.shape != there.shape:
-            yield Difference(signature.name, -1, f"shape {_shape(array)}", f"shape {_shape(there)}")
-        elif (place := _first(array[None], there[None], tolerance)) is not None:
-            yield Difference(signature.name, -1, *_told(array[None], there[None], place))
+    for signature, here, there in _pairs(debugger, truth):
+        told = None if not_compared(here, there) else apart(here, there, tolerance)
+        if told is not None:
+            yield Difference(signature.name, -1, *told)
+
+
+def _pairs(debugger: Debugger, truth: Truth) -> Iterator[tuple[Signature, Any, Any]]:
+    """Each output of the model, with what it is here and there."""
+    return zip(debugger.model.outputs, debugger.result.outputs, truth.outputs, strict=True)
+
+
+def not_compared(here: Any, there: Any) -> str:
+    """Why two values cannot be compared; empty when they can, whatever comes of it."""
+    if isinstance(there, Unread):
+        return f"the runtime's value is of the kind {there.kind}"
+    if isinstance(here, (tuple, Mapping)) and type(here) is type(there) and len(here) == len(there):
+        ours = here if isinstance(here, tuple) else [here[key] for key in here if key in there]
+        theirs = there if isinstance(here, tuple) else [there[key] for key in here if key in there]
+        return next((why for one, other in zip(ours, theirs, strict=True) if (why := not_compared(one, other))), "")
+    if isinstance(here, (np.ndarray, np.generic)) and here.dtype.kind not in "biufO":
+        return f"its element type is {here.dtype}"
+    return ""
+
+
+def apart(here: Any, there: Any, tolerance: float) -> tuple[str, str] | None:
+    """How two values of any kind differ, said of each side; None where they agree."""
+    kinds = _kind(here), _kind(there)
+    if kinds[0] != kinds[1]:
+        return kinds
+    if isinstance(here, tuple):
+        return _first_apart(enumerate(here), dict(enumerate(there)), "element", tolerance)
+    if isinstance(here, Mapping):
+        if here.keys() != there.keys():
+            odd = next(iter(here.keys() ^ there.keys()))
+            return (f"a key {odd!r}", f"no key {odd!r}") if odd in here else (f"no key {odd!r}", f"a key {odd!r}")
+        return _first_apart(here.items(), there, "key", tolerance)
+    if here is NO_VALUE:
+        return None
+    one, other = np.asarray(here), np.asarray(there)
+    if one.shape != other.shape:
+        return f"shape {_shape(one)}", f"shape {_shape(other)}"
+    place = _first(one[None], other[None], tolerance)
+    return None if place is None else _told(one[None], other[None], place)
+
+
+def _first_apart(items: Iterable[tuple[Any, Any]], there: Mapping[Any, Any], word: str, tolerance: float) -> tuple[str, str] | None:
+    for key, value in items:
+        if (told := apart(value, there[key], tolerance)) is not None:
+            return f"{told[0]} in {word} {key!r}", f"{told[1]} in {word} {key!r}"
+    return None
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"a sequence of {_counted(len(value), 'value')}"
+    if isinstance(value, Mapping):
+        return f"a map of {_counted(len(value), 'entry', 'entries')}"
+    return "nothing" if value is NO_VALUE else "texts" if np.asarray(value).dtype == object else "a tensor"
 
 
 def _difference(debugger: Debugger, probe: Probe, there: np.ndarray, tolerance: float) -> Difference | None:
@@ -169,5 +248,18 @@ def _shape(array: np.ndarray) -> str:
     return f"[{','.join(map(str, array.shape))}]"
 
 
-def _counted(number: int, word: str) -> str:
-    return f"{number:,} {word}{'s' * (number != 1)}"
+def _counted(number: int, word: str, words: str = "") -> str:
+    return f"{number:,} {word if number == 1 else words or f'{word}s'}"
+
+
+def _name(text: str) -> str:
+    """A name or address for a sentence: a long one without its middle, since the end tells most.
+
+    >>> _name("a" * 100 + "/body/Add_1")
+    'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…aaaaaaaaaaaaaaaaaaaaaaaaaaaaa/body/Add_1'
+    """
+    half = _LONGEST_NAME // 2
+    return text if len(text) <= _LONGEST_NAME else f"{text[: half - 1]}…{text[-half:]}"
+
+
+_LONGEST_NAME = 80

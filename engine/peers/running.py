@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from engine.debug.debugger import Debugger
 from engine.errors import EngineError
 from engine.ir.model import Model
 from engine.native.alone import Stopped, never, run_alone
-from engine.peers import onnx_model, openvino_model
+from engine.peers import onnx_model, openvino_model, transport
 from engine.peers.probes import Probe
 from engine.write import write_model
 
@@ -30,8 +31,8 @@ class Truth:
 
     runtime: str
     """Its name and version."""
-    outputs: tuple[np.ndarray, ...]
-    """Of the model as it is, in its order."""
+    outputs: tuple[Any, ...]
+    """Of the model as it is, in its order, as the machine has them: arrays, tuples, mappings, ``NO_VALUE``, or ``Unread``."""
     values: Mapping[Probe, np.ndarray]
     """Those inside it, each with one axis for every loop around."""
     refused: str
@@ -53,7 +54,7 @@ def runtime_of(model: Model) -> str:
     return _CALLED[model.dialect] if importlib.util.find_spec(_PACKAGES[model.dialect]) is not None else ""
 
 
-def ask(debugger: Debugger, inputs: Sequence[np.ndarray], probes: Sequence[Probe], patience: Patience, document: bytes) -> Truth:
+def ask(debugger: Debugger, inputs: Sequence[Any], probes: Sequence[Probe], patience: Patience, document: bytes) -> Truth:
     """Runs the model of a debugger as it is, then with its insides as outputs.
 
     ``EngineError`` when the runtime is not installed, cannot run the model, or is no longer waited for.
@@ -64,8 +65,7 @@ def ask(debugger: Debugger, inputs: Sequence[np.ndarray], probes: Sequence[Probe
         raise EngineError(f"to compare with {_CALLED[model.dialect]}, install {package}: pip install {package}")
     with tempfile.TemporaryDirectory(prefix="loopscope-") as name:
         folder = Path(name)
-        arrays = {str(number): array for number, array in enumerate(inputs)}
-        np.savez(folder / "inputs.npz", allow_pickle=False, **arrays)
+        transport.write(folder / "inputs.npz", inputs)
         plain = _plain(model, folder, document)
         runtime, given = _run(model, folder, plain, patience)
         named = list(given.values())
@@ -104,7 +104,7 @@ def _probed(debugger: Debugger, probes: Sequence[Probe], plain: Path, target: Pa
     return order
 
 
-def _run(model: Model, folder: Path, file: Path, patience: Patience) -> tuple[str, dict[str, np.ndarray]]:
+def _run(model: Model, folder: Path, file: Path, patience: Patience) -> tuple[str, dict[str, Any]]:
     """Name and version of the runtime, and its outputs by name, in their order."""
     called, outputs = _CALLED[model.dialect], folder / "outputs.npz"
     outputs.unlink(missing_ok=True)
@@ -118,6 +118,4 @@ def _run(model: Model, folder: Path, file: Path, patience: Patience) -> tuple[st
         raise EngineError(f"{called} did not run the model within {patience.seconds:g} seconds") from None
     if ended.code != 0 or not outputs.exists():
         raise EngineError(f"{called} does not run the model: {ended.reason or 'it crashed'}")
-    with np.load(outputs, allow_pickle=False) as stored:
-        given = {str(name): stored[str(number)] for number, name in enumerate(stored["names"])}
-    return ended.said.splitlines()[-1], given
+    return ended.said.splitlines()[-1], transport.read(outputs)

@@ -57,7 +57,10 @@ class _Careful:
 
 
 def format_of(archive: IO[bytes]) -> Format:
-    """SAVED_MODEL or EXPORTED_PROGRAM by the names in it, else ZIP. ``ValueError`` when it is no readable archive."""
+    """SAVED_MODEL, EXPORTED_PROGRAM, TORCHSCRIPT or STATE_DICT by the names in it, else ZIP.
+
+    ``ValueError`` when it is no readable archive.
+    """
     with open_archive(archive) as files:
         names = [info.filename for info in files.infolist() if not info.is_dir()]
     last = {PurePosixPath(name).name for name in names}
@@ -65,6 +68,9 @@ def format_of(archive: IO[bytes]) -> Format:
         return Format.SAVED_MODEL
     if "serialized_exported_program.json" in last or ("archive_format" in last and any("/models/" in f"/{name}" for name in names)):
         return Format.EXPORTED_PROGRAM
+    if "data.pkl" in last:
+        # torch.jit.save writes the code of the modules too; torch.save of a dictionary of weights, or of a pickled module, does not.
+        return Format.TORCHSCRIPT if "constants.pkl" in last or any("/code/" in f"/{name}" for name in names) else Format.STATE_DICT
     return Format.ZIP
 
 

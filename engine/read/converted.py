@@ -24,6 +24,13 @@ from engine.read.weights import Weights, WeightsFile
 
 _PROCESS = Path(__file__).with_name("conversion_process.py")
 _NAMES = {Format.TFLITE: "model.tflite", Format.FROZEN: "model.pb", Format.PADDLE: "model.pdmodel"}
+_UNOPENED = {
+    # Both hold pickles, which run code when they are read.
+    Format.TORCHSCRIPT: "it is not opened as it is; openvino.convert_model(torch.jit.load(path)) makes IR of it where OpenVINO and torch "
+    "are installed, torch.onnx.export and torch.export.save (.pt2) write files that are opened",
+    Format.STATE_DICT: "it holds weights or a pickled module, no graph; torch.export.save (.pt2) or torch.onnx.export write one from "
+    "the Python code of the model",
+}
 _SAVED_MODEL = "saved_model.pb"
 
 
@@ -84,6 +91,8 @@ def _in_archive(file: IO[bytes], name: str) -> Format:
         found = archive.format_of(file)
     except ValueError as error:
         raise ReadError(f"this is a zip archive; {error}", Where(name)) from None
+    if found in _UNOPENED:
+        raise ReadError(f"this is {found.value}: {_UNOPENED[found]}", Where(name))
     if found is Format.ZIP:
         raise ReadError("this is a zip archive with no model in it: of archives, zipped TensorFlow SavedModels are read", Where(name))
     return found

@@ -16,6 +16,8 @@ class Format(Enum):
     PADDLE = "a PaddlePaddle model"
     PADDLE_JSON = "a PaddlePaddle program in JSON"
     EXPORTED_PROGRAM = "a PyTorch exported program"
+    TORCHSCRIPT = "a TorchScript model"
+    STATE_DICT = "a PyTorch checkpoint"
     ZIP = "a zip archive"
     HDF5 = "an HDF5 file"
     GZIP = "a gzip file"

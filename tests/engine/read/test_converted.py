@@ -232,6 +232,33 @@ def test_exported_programs_are_read_by_path_only(tmp_path: Path) -> None:
         engine.read_model(data)
 
 
+TORCH = {
+    # The entries that torch.jit.save, torch.save of a dictionary of tensors, and torch.export.save write.
+    "TorchScript": (
+        ("net/data.pkl", "net/code/__torch__.py", "net/constants.pkl", "net/version"),
+        r"a TorchScript model: .*torch\.jit\.load",
+    ),
+    "TorchScript without constants": (("net/data.pkl", "net/code/__torch__/net.py"), "a TorchScript model"),
+    "weights": (("net/data.pkl", "net/data/0", "net/byteorder", "net/version"), "a PyTorch checkpoint: it holds weights"),
+    "an exported program": (("net/archive_format", "net/models/model.json"), "a PyTorch exported program"),
+}
+
+
+@pytest.mark.parametrize(("names", "says"), TORCH.values(), ids=TORCH.keys())
+def test_files_of_torch_are_called_by_their_names_and_not_unpickled(names: tuple[str, ...], says: str, tmp_path: Path) -> None:
+    # A pickle that writes a file when it is loaded.
+    written = tmp_path / "written"
+    attack = b"cbuiltins\nopen\n(S'" + str(written).encode() + b"'\nS'w'\ntR."
+    data = _zip(**dict.fromkeys(names, attack))
+    (tmp_path / "net.pt").write_bytes(data)
+    with pytest.raises(ReadError, match=says):
+        engine.read_model(data)
+    if "exported" not in says:
+        with pytest.raises(ReadError, match=says):
+            engine.read_model(tmp_path / "net.pt")
+    assert not written.exists()
+
+
 def test_conversion_has_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     slow = tmp_path / "slow.py"
     slow.write_text("import time; time.sleep(60)")
