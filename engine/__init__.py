@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from engine import build, notebook
 from engine.check.diagnostic import InvalidModel
-from engine.debug.changes import Changed
 from engine.debug.cursor import Cursor
 from engine.debug.debugger import Debugger
 from engine.debug.fetches import run
+from engine.debug.overrides import Changed
 from engine.debug.result import Result, RunStopped
 from engine.debug.session import Session
 from engine.errors import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -81,6 +81,29 @@ def test_imports_inside_run_point_one_way(room: str) -> None:
     names = {str(path.relative_to(ROOT)): list(imported(path, at_run_time=False)) for path in files}
     assert names
     assert {file: found for file, some in names.items() if (found := [one for one in some if f"{one}.".startswith(above)])} == {}
+
+
+def test_no_circle_of_imports_leaves_a_folder() -> None:
+    """Imports for annotations count too; a circle inside one folder is that folder's own business."""
+    files = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in sources("engine")}
+    imports = {name: {_file_of(one, files) for one in imported(path, at_run_time=False)} & files.keys() for name, path in files.items()}
+    reached = {name: _reached(name, imports) for name in files}
+    circles = {(name, other) for name in files for other in reached[name] if name in reached[other] and name != other}
+    assert sorted(pair for pair in circles if files[pair[0]].parent != files[pair[1]].parent) == []
+
+
+def _file_of(name: str, files: Mapping[str, Path]) -> str:
+    """The file that a dotted name is, or is in; of what is not ours, any name."""
+    return name if name in files else name.rpartition(".")[0]
+
+
+def _reached(name: str, imports: Mapping[str, set[str]]) -> set[str]:
+    found, waiting = set[str](), [name]
+    while waiting:
+        for one in imports[waiting.pop()] - found:
+            found.add(one)
+            waiting.append(one)
+    return found
 
 
 def test_every_room_has_a_rule() -> None:

@@ -3,41 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from engine.debug import changes as changing
-from engine.debug import lookup
+from engine.debug import overrides as changing
 from engine.debug.breakpoints import Breakpoint, Breakpoints, goal
-from engine.debug.cursor import Cursor, DebuggerState, OpenGraph, frontier, levels_of, next_of
-from engine.debug.door import outward
-from engine.debug.held import held_bytes
+from engine.debug.cursor import Cursor, frontier, next_of
 from engine.debug.inputs import Inputs
 from engine.debug.past import next_stop
-from engine.debug.progress import Progress
 from engine.debug.reason import reason
-from engine.debug.result import Result
-from engine.debug.scene import Scene, Status
-from engine.debug.session import place, start
+from engine.debug.run import Run
+from engine.debug.session import start
 from engine.debug.stops import check_limits, matches, may_run_unwatched, stops
 from engine.debug.watches import Watches
-from engine.errors import AddressError, ValueUnavailable, shorten
-from engine.ir.address import Address
+from engine.errors import AddressError, shorten
 from engine.ir.model import Model, expect_model
 from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.run import drive
 from engine.run.machine.limits import Limits
 from engine.run.machine.machine import Machine
+from engine.run.plan.overrides import Overrides
 from engine.run.plan.plan import Program
 from engine.run.plan.planner import plan_of
 from engine.run.record.recording import Record
-from engine.trace.control_flow import ControlFlow, ControlFlowRecord
-from engine.trace.timeline import Level, Moment, Timeline
-from engine.trace.values import Values
 
 
-class Debugger:
+class Debugger(Run):
     """One run of one model that can be stepped, run, rewound and looked into.
 
     Consts and Parameters are no steps: their values are there when their graph begins. ``record`` bounds what is remembered;
@@ -61,16 +54,11 @@ class Debugger:
         catalogue: Catalogue = CATALOGUE,
     ) -> None:
         expect_model(model, "engine.Debugger")
-        self.model = model
-        self.overrides = changing.bind(plan_of(model, catalogue), changes or {})
-        self.plan = self.overrides.plan
+        overrides = changing.bind(plan_of(model, catalogue), changes or {})
+        self._begun = partial(_begun, overrides, inputs, limits or Limits(), record or Record(), 0 if seed is None else seed)
+        super().__init__(model, overrides, self._begun(), limits or Limits())
         self.breakpoints = Breakpoints(self.plan)
         self.watches = Watches(self)
-        self.limits = limits or Limits()
-        self._record = record or Record()
-        self._inputs = inputs
-        self._seed = 0 if seed is None else seed
-        self.restart()
 
     def __repr__(self) -> str:
         cursor = self.cursor
@@ -79,150 +67,18 @@ class Debugger:
 
     def restart(self) -> Cursor:
         """Back to the beginning, everything computed forgotten."""
-        machine = start(self.overrides, self._inputs, self.limits, self._record, self._seed)
-        # What was given may be written to while the run is looked at; constants, which are views of their file, are not.
-        machine.values = [np.array(value) if isinstance(value, np.ndarray) and value.base is None else value for value in machine.values]
-        self._progress = Progress(machine, self.limits)
-        self._past: int | None = None
+        self._begin(self._begun())
         return self.cursor
-
-    # -- where we are ---------------------------------------------------------------------------------------------
-
-    @property
-    def machine(self) -> Machine:
-        """What computes the run; it stands where nobody has been yet."""
-        return self._progress.machine
-
-    @property
-    def state(self) -> DebuggerState:
-        """Of the run as a whole, wherever the cursor is."""
-        return self._progress.state
-
-    @property
-    def failure(self) -> str | None:
-        """Why the run failed, or the limit that it reached; None otherwise."""
-        return self.machine.failure or self._progress.limit or None
-
-    @property
-    def endless(self) -> str | None:
-        """Why the innermost loop that is open where the run has come to can never end, where that is proved; None otherwise."""
-        return self._progress.endless or None
 
     @property
     def notice(self) -> str | None:
         """Which breakpoint stops a run at the cursor, and why; None when none does."""
-        return reason(self)
-
-    @property
-    def failed_address(self) -> str | None:
-        """Address of the operation that failed."""
-        return place(self.machine) if self.machine.state == "failed" else None
-
-    @property
-    def steps(self) -> int:
-        """Steps that have run so far."""
-        return self._progress.steps
-
-    @property
-    def timeline(self) -> Timeline:
-        """The order of everything that has run."""
-        return self._progress.timeline
-
-    @property
-    def values(self) -> Values:
-        """The values of the run, by graph, row and slot."""
-        return self._progress.values
-
-    @property
-    def held_bytes(self) -> int:
-        """Bytes that the run takes with what it holds, about; constants apart, which belong to the model."""
-        return held_bytes(self.machine, self.values)
-
-    @property
-    def moment(self) -> Moment:
-        """The open graphs at the cursor, outermost first."""
-        if self._past is not None:
-            return self.timeline.moment(self._past)
-        rows = self.timeline.executions.rows
-        return tuple(
-            Level(frame.program, rows[frame.program.index] - 1, frame.iteration if frame.region else None, frame.position)
-            for frame in self.machine.frames
-        )
-
-    @property
-    def cursor(self) -> Cursor:
-        """The moment that is looked at: what runs next, and what ran last."""
-        step = self.steps if self._past is None else self._past
-        if self._past is None and self.machine.state == "finished":
-            return Cursor(step, "", "finished", self._address_before(step))
-        address, kind = next_of(frontier(self.machine) if self._past is None else levels_of(self.moment))
-        return Cursor(step, address, kind, self._address_before(step))
-
-    def _address_before(self, step: int) -> str:
-        if step == 0:
-            return ""
-        if self._past is None:
-            return self._progress.last_address or self.timeline.latest
-        return next_of(levels_of(self.timeline.moment(step - 1)))[0]
-
-    def frames(self) -> tuple[OpenGraph, ...]:
-        """The open graphs at the cursor, outermost first."""
-        return lookup.opened(self, frontier(self.machine) if self._past is None else levels_of(self.moment))
-
-    def statuses(self) -> dict[str, Status]:
-        """Status of every node at the cursor, by static address."""
-        return self.scene().statuses(self.machine.state == "failed" and self._past is None)
-
-    def scene(self) -> Scene:
-        """Which execution of each graph is to be shown at the cursor."""
-        return Scene(self.plan, self.timeline, self.moment)
-
-    # -- what there is --------------------------------------------------------------------------------------------
-
-    @property
-    def control_flow(self) -> ControlFlow:
-        """Records of everything that has run so far."""
-        return self._progress.control_flow
+        return reason(self, self.breakpoints)
 
     @property
     def changes(self) -> tuple[changing.Changed, ...]:
         """The values that were set by hand, and whether the run has come there."""
         return changing.told(self)
-
-    @property
-    def result(self) -> Result:
-        """The outputs and control flow of the run."""
-        return Result(self.machine)
-
-    def value(self, address: str) -> np.ndarray:
-        """The value at an address, read-only; ``ValueUnavailable`` says why there is none, ``AddressError`` that there is no such place.
-
-        Iterations that are left out are those shown at the cursor.
-        """
-        program, row, slot = lookup.locate(self, Address.parse(address))
-        return outward(self.values.get(self.timeline, program, row, slot))
-
-    def record(self, address: str) -> ControlFlowRecord | None:
-        """What one execution of a Loop, TensorIterator or If did so far, by its address; None when it has not begun."""
-        try:
-            return lookup.record(self, Address.parse(address))
-        except ValueUnavailable:
-            return None
-
-    def rows_of(self, address: Address) -> tuple[Program, int]:
-        """The graph that holds the node of an address, and the row of it that is meant."""
-        return lookup.graph_row(self, address)
-
-    def has_run(self, program: Program, row: int, slot: int) -> bool:
-        """Whether what fills a slot has run in a row that has begun."""
-        return lookup.has_run(self, program, row, slot)
-
-    def resolve(self, place: str) -> str | None:
-        """The address that a place, static or in iterations that it names, stands for at the cursor; None when it has not run there."""
-        try:
-            return lookup.resolve(self, place)
-        except (ValueUnavailable, AddressError):
-            return None
 
     # -- moving ---------------------------------------------------------------------------------------------------
 
@@ -381,3 +237,11 @@ class Debugger:
         found, limit = next_stop(self, breakpoints, step)
         self._progress.limit = limit or (self._progress.limit if self.machine.state == "paused" else "")
         return found
+
+
+def _begun(overrides: Overrides, inputs: Inputs, limits: Limits, record: Record, seed: int) -> Machine:
+    """A machine at the beginning, with inputs of its own."""
+    machine = start(overrides, inputs, limits, record, seed)
+    # What was given may be written to while the run is looked at; constants, which are views of their file, are not.
+    machine.values = [np.array(value) if isinstance(value, np.ndarray) and value.base is None else value for value in machine.values]
+    return machine

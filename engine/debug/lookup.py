@@ -2,57 +2,52 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from engine.debug.cursor import Levels, OpenGraph, address_of
+from engine.debug.cursor import OpenGraph, address_of
 from engine.debug.names import body_of, near, region_number
+from engine.debug.position import Position
+from engine.debug.scene import Scene
 from engine.errors import AddressError, ValueUnavailable
 from engine.ir.address import ANY_ITERATION, ROOT, Address, Segment
-from engine.run.plan.plan import ABSENT, IfRegion, LoopRegion, Program
-from engine.trace.control_flow import ControlFlowRecord
-
-if TYPE_CHECKING:
-    from engine.debug.debugger import Debugger
-    from engine.debug.scene import Scene
-
+from engine.run.plan.plan import ABSENT, IfRegion, Instruction, LoopRegion, Program
+from engine.trace.timeline import Timeline
 
 # -- addresses --------------------------------------------------------------------------------------------------------
 
 
-def locate(debugger: Debugger, address: Address) -> tuple[Program, int, int]:
+def locate(position: Position, address: Address) -> tuple[Program, int, int]:
     """Program, row and slot of a value that has been computed; ``ValueUnavailable`` when it has not."""
-    program, row = graph_row(debugger, address)
+    program, row = graph_row(position, address)
     slot = _slot(program, address.segments[-1], address)
-    _must_have_run(debugger, program, row, slot, address)
+    _must_have_run(position, program, row, slot, address)
     return program, row, slot
 
 
-def record(debugger: Debugger, address: Address) -> ControlFlowRecord:
-    """What one execution of a Loop, TensorIterator or If did; ``ValueUnavailable`` when it has not begun."""
+def region_at(position: Position, address: Address) -> tuple[Program, int, Instruction]:
+    """The graph, the row and the instruction of a Loop, TensorIterator or If; ``ValueUnavailable`` when it has not begun there."""
     if not address.names_a_graph:
-        program, row = graph_row(debugger, address)
+        program, row = graph_row(position, address)
         number = region_number(program, address.segments[-1].label)
         if number is not None:
-            must_have_begun(debugger, program, row, number)
-            return debugger.control_flow.of(program, row, program.instructions[number])
+            must_have_begun(position.timeline, program, row, number)
+            return program, row, program.instructions[number]
     raise AddressError(f"{address} names no Loop, TensorIterator or If")
 
 
-def graph_row(debugger: Debugger, address: Address) -> tuple[Program, int]:
+def graph_row(position: Position, address: Address) -> tuple[Program, int]:
     """The graph that holds the node of an address, and the row of it that is meant."""
     if address.names_a_graph:
         raise AddressError(f"{address} names a graph, not a value: add the name of a node")
-    program, row = debugger.plan.main, 0
+    program, row = position.plan.main, 0
     for owner, body in zip(address.segments[1:-1:2], address.segments[2::2], strict=True):
-        program, row = _into(debugger, program, row, owner, body.label)
+        program, row = _into(position, program, row, owner, body.label)
     return program, row
 
 
-def must_have_begun(debugger: Debugger, program: Program, row: int, number: int) -> None:
+def must_have_begun(timeline: Timeline, program: Program, row: int, number: int) -> None:
     """``ValueUnavailable`` when a node with bodies has not begun in a row."""
-    if row >= debugger.timeline.executions.calls(program, number):
+    if row >= timeline.executions.calls(program, number):
         label = program.instructions[number].label
-        raise ValueUnavailable(f"{label!r} in {debugger.timeline.address(program, row)} has not run yet")
+        raise ValueUnavailable(f"{label!r} in {timeline.address(program, row)} has not run yet")
 
 
 def _slot(program: Program, segment: Segment, address: Address) -> int:
@@ -69,12 +64,12 @@ def _slot(program: Program, segment: Segment, address: Address) -> int:
     return slot
 
 
-def _into(debugger: Debugger, program: Program, row: int, segment: Segment, body: str) -> tuple[Program, int]:
+def _into(position: Position, program: Program, row: int, segment: Segment, body: str) -> tuple[Program, int]:
     """The row of a body in one row of the graph around it."""
     number = region_number(program, segment.label)
     if number is None:
         raise AddressError(f"there is no {segment.label!r} with a body in {program.address}")
-    must_have_begun(debugger, program, row, number)
+    must_have_begun(position.timeline, program, row, number)
     region = program.instructions[number].region
     assert region is not None
     if segment.iteration not in (None, ANY_ITERATION) and not isinstance(region, LoopRegion):
@@ -84,9 +79,9 @@ def _into(debugger: Debugger, program: Program, row: int, segment: Segment, body
         raise AddressError(f"{segment.label!r} in {program.address} has no body {body!r}")
     match region:
         case LoopRegion():
-            return inner, _loop_row(debugger, region, row, segment)
+            return inner, _loop_row(position, region, row, segment)
         case IfRegion():
-            taken, rows = debugger.timeline.executions.branch_rows(region)
+            taken, rows = position.timeline.executions.branch_rows(region)
             ran = region.then.program if taken[row] else region.otherwise.program
             if ran is not inner:
                 raise ValueUnavailable(f"the {body} branch of {segment.label!r} did not run there: its condition chose {ran.branch_name}")
@@ -95,12 +90,12 @@ def _into(debugger: Debugger, program: Program, row: int, segment: Segment, body
             return inner, row
 
 
-def _loop_row(debugger: Debugger, region: LoopRegion, execution: int, segment: Segment) -> int:
-    first, end = debugger.timeline.executions.rows_of(region, execution)
+def _loop_row(position: Position, region: LoopRegion, execution: int, segment: Segment) -> int:
+    first, end = position.timeline.executions.rows_of(region, execution)
     if first == end:
         raise ValueUnavailable(f"the body of {segment.label!r} never ran: it has zero iterations")
     if segment.iteration is None or segment.iteration == ANY_ITERATION:
-        shown = debugger.scene().shown.get(region.program.index)
+        shown = position.scene.shown.get(region.program.index)
         return shown.row if shown is not None and first <= shown.row < end else end - 1
     if segment.iteration >= end - first:
         raise ValueUnavailable(
@@ -109,94 +104,95 @@ def _loop_row(debugger: Debugger, region: LoopRegion, execution: int, segment: S
     return first + segment.iteration
 
 
-def iteration_rows(debugger: Debugger, address: Address) -> tuple[Program, int, int, int]:
+def iteration_rows(position: Position, address: Address) -> tuple[Program, int, int, int]:
     """Program, slot, first row and the row after the last of a place over all iterations of the innermost loop around it."""
-    program, row = graph_row(debugger, address)
+    program, row = graph_row(position, address)
     slot = _slot(program, address.segments[-1], address)
     region = program.region
     if not isinstance(region, LoopRegion):
         raise AddressError(f"{address} lies in no loop's body itself: only those have a value for each iteration")
-    execution, _ = debugger.timeline.executions.parent_row(program, row)
-    first, end = debugger.timeline.executions.rows_of(region, execution)
-    return program, slot, first, end if has_run(debugger, program, end - 1, slot) else end - 1
+    execution, _ = position.timeline.executions.parent_row(program, row)
+    first, end = position.timeline.executions.rows_of(region, execution)
+    return program, slot, first, end if has_run(position.timeline, program, end - 1, slot) else end - 1
 
 
-def has_run(debugger: Debugger, program: Program, row: int, slot: int) -> bool:
+def has_run(timeline: Timeline, program: Program, row: int, slot: int) -> bool:
     """Whether what fills a slot has run in a row that has begun."""
-    executions = debugger.timeline.executions
+    executions = timeline.executions
     frame = executions.open.get(program.index)
     number = program.producer.get(slot)
     return number is None or frame is None or row < executions.rows[program.index] - 1 or number < frame.position
 
 
-def _must_have_run(debugger: Debugger, program: Program, row: int, slot: int, address: Address) -> None:
-    if not has_run(debugger, program, row, slot):
-        frame = debugger.timeline.executions.open[program.index]
+def _must_have_run(position: Position, program: Program, row: int, slot: int, address: Address) -> None:
+    if not has_run(position.timeline, program, row, slot):
+        frame = position.timeline.executions.open[program.index]
         number = program.producer[slot]
-        failed = debugger.machine.state == "failed" and number == frame.position and frame is debugger.machine.frames[-1]
+        failed = position.machine.state == "failed" and number == frame.position and frame is position.machine.frames[-1]
         raise ValueUnavailable(f"{address} {'failed' if failed else 'has not run yet'}")
 
 
-def resolve(debugger: Debugger, place: str) -> str | None:
+def resolve(position: Position, place: str) -> str | None:
     """The address of what a place shows at the cursor: of a loop's iterations the one that the place names, else the one that is shown."""
-    scene: Scene | None = debugger.scene()
+    scene: Scene | None = position.scene
     if "[" in place:
         named = Address.parse(place)
-        scene, place = _with_iterations(debugger, debugger.scene(), named), named.static
+        scene, place = _with_iterations(position, position.scene, named), named.static
     if scene is None:
         return None
     graph, _, label = place.rpartition("/")
-    program = debugger.plan.program_by_address.get(graph)
+    program = position.plan.program_by_address.get(graph)
     shown = scene.shown.get(program.index) if program else None
     if program is None or shown is None or label not in program.layer_of_label:
         return None
     if any(one.label == label for one in program.instructions[shown.position :]):
         return None
-    return f"{debugger.timeline.address(program, shown.row)}/{label}"
+    return f"{position.timeline.address(program, shown.row)}/{label}"
 
 
-def _with_iterations(debugger: Debugger, scene: Scene, address: Address) -> Scene | None:
+def _with_iterations(position: Position, scene: Scene, address: Address) -> Scene | None:
     """The scene with the iterations that an address names; None when one of them has not begun at the cursor."""
     static = ROOT
     for owner, body in zip(address.segments[1::2], address.segments[2::2], strict=False):
         static = f"{static}/{owner.label}/{body.label}"
         if owner.iteration is None or owner.iteration == ANY_ITERATION:
             continue
-        program = debugger.plan.program_by_address.get(static)
+        program = position.plan.program_by_address.get(static)
         shown = scene.shown.get(program.index) if program is not None else None
         if program is None or program.parent is None or shown is None:
             return None
         region = program.region
         if not isinstance(region, LoopRegion):
             return None
-        row = debugger.timeline.executions.rows_of(region, scene.shown[program.parent.index].row)[0] + owner.iteration
+        row = position.timeline.executions.rows_of(region, scene.shown[program.parent.index].row)[0] + owner.iteration
         if row > shown.row:
             return None
         scene = scene if row == shown.row else scene.with_row(program, row)
     return scene
 
 
-def opened(debugger: Debugger, levels: Levels) -> tuple[OpenGraph, ...]:
+def opened(position: Position) -> tuple[OpenGraph, ...]:
     """The graphs of a moment, outermost first."""
     found: list[OpenGraph] = []
+    levels = position.levels
     for depth, (program, iteration, _) in enumerate(levels):
-        bound = bound_of(debugger, program) if iteration is not None else None
+        bound = bound_of(position, program) if iteration is not None else None
         found.append(OpenGraph(address_of(levels[: depth + 1]), program.address, iteration, bound))
     return tuple(found)
 
 
-def bound_of(debugger: Debugger, program: Program) -> int | None:
+def bound_of(position: Position, program: Program) -> int | None:
     """How many iterations the open execution of a loop's body may have at most; None for no limit."""
-    frame = next((frame for frame in debugger.machine.frames if frame.program is program), None)
+    frame = next((frame for frame in position.machine.frames if frame.program is program), None)
     if frame is not None:
         return frame.bound if frame.bound < 1 << 62 else None
-    scene = debugger.scene()
+    scene = position.scene
     shown = scene.shown.get(program.index)
     if shown is None:
         return None
-    execution, _ = debugger.timeline.executions.parent_row(program, shown.row)
+    execution, _ = position.timeline.executions.parent_row(program, shown.row)
     assert program.parent is not None
     region = program.region
     assert isinstance(region, LoopRegion)
-    first, end = debugger.timeline.executions.rows_of(region, execution)
+    first, end = position.timeline.executions.rows_of(region, execution)
     return end - first

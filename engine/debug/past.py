@@ -3,47 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.debug.breakpoints import Breakpoint
 from engine.debug.cursor import levels_of
+from engine.debug.run import Run
 from engine.debug.stops import condition_holds, holds
 from engine.run.machine.limits import Paused
 from engine.run.plan.plan import Instruction, Program
 from engine.trace.timeline import Moment, Timeline
 
-if TYPE_CHECKING:
-    from engine.debug.debugger import Debugger
-
-_FIRST_STRETCH, _LONGEST_STRETCH = 1 << 10, 1 << 14
+_FIRST_CHUNK, _LONGEST_CHUNK = 1 << 10, 1 << 14
 _LOOK_EVERY = 64
 Look = Callable[[], None]
 """Called now and then while it is searched; what it raises ends the search."""
 
 
-def next_stop(debugger: Debugger, breakpoints: Sequence[Breakpoint], step: int) -> tuple[int | None, str]:
+def next_stop(run: Run, breakpoints: Sequence[Breakpoint], step: int) -> tuple[int | None, str]:
     """The first step after one at which any breakpoint holds; or, when it is told to stop or reaches a limit, that to which it has come.
 
     The text says which limit that was. After it, the search may take as long again.
 
-    What names one moment is looked up. The others are searched for in stretches, each for all of them, so that none is passed over.
+    What names one moment is looked up. The others are searched for in chunks, each for all of them, so that none is passed over.
     """
-    control = debugger.machine.control
-    stretch, reached = _FIRST_STRETCH, step
-    named = [_at_exact_place(debugger, one, step) for one in breakpoints if _names_a_moment(one)]
+    control = run.machine.control
+    chunk, reached = _FIRST_CHUNK, step
+    named = [_at_exact_place(run, one, step) for one in breakpoints if _names_a_moment(one)]
     known = min((one for one in named if one is not None), default=None)
     searched = [one for one in breakpoints if not _names_a_moment(one)]
-    last = debugger.steps if known is None else known
+    last = run.steps if known is None else known
     control.begin()
     try:
         while searched and reached < last:
-            end = min(reached + stretch, last) + 1
-            found = [next_match(debugger, one, reached, end, lambda: control.check(0)) for one in searched]
+            end = min(reached + chunk, last) + 1
+            found = [next_match(run, one, reached, end, lambda: control.check(0)) for one in searched]
             nearest = min((one for one in found if one is not None), default=None)
             if nearest is not None:
                 return nearest, ""
             control.check(0)
-            reached, stretch = end - 1, min(stretch * 2, _LONGEST_STRETCH)
+            reached, chunk = end - 1, min(chunk * 2, _LONGEST_CHUNK)
         return known, ""
     except Paused as pause:
         limit = f"{pause.message} while looking for a breakpoint in what has run" if pause.cause == "limit" else ""
@@ -54,27 +52,27 @@ def next_stop(debugger: Debugger, breakpoints: Sequence[Breakpoint], step: int) 
     return max(reached, 0), limit
 
 
-def next_match(debugger: Debugger, breakpoint: Breakpoint, step: int, end: int | None = None, look: Look = lambda: None) -> int | None:
+def next_match(run: Run, breakpoint: Breakpoint, step: int, end: int | None = None, look: Look = lambda: None) -> int | None:
     """The first step after one, and before ``end``, in what has run already, at which a breakpoint holds."""
-    timeline = debugger.timeline
-    end = debugger.steps + 1 if end is None else end
+    timeline = run.timeline
+    end = run.steps + 1 if end is None else end
     if _names_a_moment(breakpoint):
-        at = _at_exact_place(debugger, breakpoint, step)
+        at = _at_exact_place(run, breakpoint, step)
         return at if at is not None and at < end else None
     if breakpoint.kind == "address" and breakpoint.program is not None and breakpoint.position is not None:
-        return _next_at_place(debugger, timeline, breakpoint, breakpoint.program, breakpoint.position, step, end, look)
-    for later in range(step + 1, min(end, debugger.steps)):
+        return _next_at_place(run, timeline, breakpoint, breakpoint.program, breakpoint.position, step, end, look)
+    for later in range(step + 1, min(end, run.steps)):
         if later % _LOOK_EVERY == 0:
             look()
         moment, before = timeline.moment(later), timeline.moment(later - 1) if later else ()
         last = instruction_at(before)
-        if holds(debugger, breakpoint, levels_of(moment), last, PastValues(debugger, (*before, *moment))):
+        if holds(run, breakpoint, levels_of(moment), last, PastValues(run, (*before, *moment))):
             return later
     return None
 
 
 def _next_at_place(
-    debugger: Debugger, timeline: Timeline, breakpoint: Breakpoint, program: Program, position: int, step: int, end: int, look: Look
+    run: Run, timeline: Timeline, breakpoint: Breakpoint, program: Program, position: int, step: int, end: int, look: Look
 ) -> int | None:
     rows = timeline.executions.rows[program.index]
     frame = timeline.executions.open.get(program.index)
@@ -91,14 +89,14 @@ def _next_at_place(
         if row % _LOOK_EVERY == 0:
             look()
         at = timeline.step_at(program, row, position)
-        if at >= end or at > debugger.steps or (at == debugger.steps and debugger.state == "finished"):
+        if at >= end or at > run.steps or (at == run.steps and run.state == "finished"):
             return None
         if not _iterations_match(timeline, breakpoint, program, row):
             continue
         if breakpoint.condition is None:
             return at
         moment = timeline.moment(at)
-        if condition_holds(breakpoint.condition, levels_of(moment), PastValues(debugger, moment)):
+        if condition_holds(breakpoint.condition, levels_of(moment), PastValues(run, moment)):
             return at
     return None
 
@@ -108,22 +106,22 @@ def _names_a_moment(breakpoint: Breakpoint) -> bool:
     return breakpoint.kind == "address" and bool(breakpoint.iterations) and None not in breakpoint.iterations
 
 
-def _at_exact_place(debugger: Debugger, breakpoint: Breakpoint, step: int) -> int | None:
+def _at_exact_place(run: Run, breakpoint: Breakpoint, step: int) -> int | None:
     """The step of a place whose iterations are all given; None when it lies before ``step`` or has not been reached."""
     program, position = breakpoint.program, breakpoint.position
     assert program is not None
     assert position is not None
-    row = debugger.timeline.executions.row(program, breakpoint.iterations)
+    row = run.timeline.executions.row(program, breakpoint.iterations)
     if row is None:
         return None
-    frame = debugger.timeline.executions.open.get(program.index)
-    if frame is not None and row == debugger.timeline.executions.rows[program.index] - 1 and frame.position < position:
+    frame = run.timeline.executions.open.get(program.index)
+    if frame is not None and row == run.timeline.executions.rows[program.index] - 1 and frame.position < position:
         return None
-    at = debugger.timeline.step_at(program, row, position)
+    at = run.timeline.step_at(program, row, position)
     if at <= step:
         return None
-    moment = debugger.timeline.moment(at)
-    past = PastValues(debugger, moment)
+    moment = run.timeline.moment(at)
+    past = PastValues(run, moment)
     return at if condition_holds(breakpoint.condition, levels_of(moment), past) else None
 
 
@@ -146,12 +144,12 @@ def instruction_at(moment: Moment) -> Instruction | None:
 class PastValues:
     """The slots as they were at a past moment, each made when looked at."""
 
-    def __init__(self, debugger: Debugger, moment: Moment) -> None:
-        self._debugger = debugger
+    def __init__(self, run: Run, moment: Moment) -> None:
+        self._run = run
         self._rows = {slot: (level.program, level.row) for level in moment for slot in level.program.owned}
 
     def __getitem__(self, slot: int) -> Any:
         place = self._rows.get(slot)
         if place is None:
             return None
-        return self._debugger.values.get(self._debugger.timeline, *place, slot)
+        return self._run.values.get(self._run.timeline, *place, slot)

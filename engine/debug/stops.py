@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -11,12 +11,11 @@ from engine.debug.breakpoints import ITERATION, Breakpoint
 from engine.debug.cursor import Levels, frontier
 from engine.debug.expression import Expression
 from engine.debug.names import slot_of
+from engine.debug.run import Run
 from engine.errors import ExpressionError, ValueUnavailable
+from engine.ops.values import is_tensor
 from engine.run.machine.machine import Machine
 from engine.run.plan.plan import Instruction
-
-if TYPE_CHECKING:
-    from engine.debug.debugger import Debugger
 
 _WEIGHED_EVERY = 1024
 """Steps; weighing what is recorded takes longer than a step."""
@@ -37,14 +36,14 @@ def matches(levels: Levels, breakpoint: Breakpoint) -> bool:
     return all(wanted is None or wanted == found for wanted, found in zip(breakpoint.iterations, iterations, strict=False))
 
 
-def stops(debugger: Debugger, breakpoints: Sequence[Breakpoint]) -> bool:
+def stops(run: Run, breakpoints: Sequence[Breakpoint]) -> bool:
     """Whether any breakpoint holds at the frontier, which an instruction has just reached."""
-    machine = debugger.machine
+    machine = run.machine
     levels = frontier(machine)
-    return any(holds(debugger, one, levels, machine.last, machine.values) for one in breakpoints)
+    return any(holds(run, one, levels, machine.last, machine.values) for one in breakpoints)
 
 
-def holds(debugger: Debugger, breakpoint: Breakpoint, levels: Levels, last: Instruction | None, values: Slots) -> bool:
+def holds(run: Run, breakpoint: Breakpoint, levels: Levels, last: Instruction | None, values: Slots) -> bool:
     if breakpoint.kind == "address":
         return matches(levels, breakpoint) and condition_holds(breakpoint.condition, levels, values)
     last = completed(levels, last)
@@ -53,7 +52,7 @@ def holds(debugger: Debugger, breakpoint: Breakpoint, levels: Levels, last: Inst
     if breakpoint.kind == "nan":
         unusual = any(_is_odd(values[slot]) for slot in last.outputs) and not any(_is_odd(values[slot]) for slot in last.inputs)
     else:
-        unusual = debugger.watches.shape_changed(last, values)
+        unusual = shape_changed(run.shapes, last, values)
     return unusual and condition_holds(breakpoint.condition, levels, values)
 
 
@@ -108,6 +107,17 @@ def _named(levels: Levels, name: str, values: Slots) -> Any:
             raise ValueUnavailable(f"{name!r} has not run yet")
         return values[slot]
     raise ValueUnavailable(f"there is no {name!r} here")
+
+
+def shape_changed(shapes: dict[int, tuple[int, ...]], instruction: Instruction, values: Slots) -> bool:
+    """Whether an instruction has just given another shape than the last time it was looked at; ``shapes`` remembers it."""
+    changed = False
+    for slot in instruction.outputs:
+        value = values[slot]
+        shape = (len(value),) if isinstance(value, tuple) else np.shape(value) if is_tensor(value) else ()
+        changed |= shapes.get(slot, shape) != shape
+        shapes[slot] = shape
+    return changed
 
 
 def _is_odd(value: Any) -> bool:

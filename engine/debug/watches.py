@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,25 +11,19 @@ from engine.debug.breakpoints import ITERATION
 from engine.debug.door import outward
 from engine.debug.expression import Expression, parse
 from engine.debug.names import label_of
-from engine.debug.stops import Slots
+from engine.debug.run import Run
 from engine.errors import AddressError, EngineError, ExpressionError
 from engine.ir.address import ROOT
-from engine.ops.values import is_tensor
-from engine.run.plan.plan import Instruction
-
-if TYPE_CHECKING:
-    from engine.debug.debugger import Debugger
 
 
 class Watches:
-    """The watched expressions of one debugger, by id."""
+    """The watched expressions of one run, by id."""
 
-    def __init__(self, debugger: Debugger) -> None:
-        # Not in a ring: what a debugger holds is freed as soon as nobody uses it any more.
-        self._debugger: Debugger = weakref.proxy(debugger)
+    def __init__(self, run: Run) -> None:
+        # No reference cycle: what a run holds is freed as soon as nobody uses it any more.
+        self._run: Run = weakref.proxy(run)
         self._items: dict[int, Expression] = {}
         self._next = 1
-        self._shapes: dict[int, tuple[int, ...]] = {}
 
     def __repr__(self) -> str:
         return f"<watches: {', '.join(f'{id} {one.text}' for id, one in self._items.items()) or 'none'}>"
@@ -64,28 +58,18 @@ class Watches:
         return outward(parsed.value(self._lookup))
 
     def _lookup(self, name: str) -> Any:
-        debugger = self._debugger
-        opened = debugger.frames()
+        run = self._run
+        opened = run.frames()
         if name == ITERATION:
             found = [one.iteration for one in opened if one.iteration is not None]
             if not found:
                 raise ExpressionError("there is no iteration outside a loop")
             return np.int64(found[-1])
         for one in reversed(opened):
-            program = debugger.plan.program_by_address[one.static]
+            program = run.plan.program_by_address[one.static]
             if (label := label_of(program, name)) is not None:
-                return debugger.value(f"{one.address}/{label}")
+                return run.value(f"{one.address}/{label}")
         if "/" in name:
-            return debugger.value(name)
+            return run.value(name)
         hint = ": an address is written in backticks" if name == ROOT else ""
         raise AddressError(f"there is no {name!r} in the graphs that are open here{hint}")
-
-    def shape_changed(self, instruction: Instruction, values: Slots) -> bool:
-        """Whether an instruction has just given another shape than the last time it was looked at."""
-        changed = False
-        for slot in instruction.outputs:
-            value = values[slot]
-            shape = (len(value),) if isinstance(value, tuple) else np.shape(value) if is_tensor(value) else ()
-            changed |= self._shapes.get(slot, shape) != shape
-            self._shapes[slot] = shape
-        return changed

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from engine.debug.breakpoints import ITERATION
-from engine.debug.debugger import Debugger
 from engine.debug.expression import Expression, parse
+from engine.debug.run import Run
 from engine.errors import EngineError, ExpressionError, shorten
 from engine.explain.history import evenly
 from engine.explain.verdict import execution
@@ -45,7 +45,7 @@ class Answer:
         return tuple(_number(value) for value in self.values)
 
 
-def ask(debugger: Debugger, address: str, text: str, most: int = MOST_ITERATIONS) -> Answer:
+def ask(run: Run, address: str, text: str, most: int = MOST_ITERATIONS) -> Answer:
     """The value of an expression in every iteration of the loop execution at an address.
 
     Names are nodes of the body, or of the graphs around it; ``name`` and ``name[i]`` are the value in iteration ``i`` (0-based),
@@ -53,12 +53,12 @@ def ask(debugger: Debugger, address: str, text: str, most: int = MOST_ITERATIONS
     ``ExpressionError`` when it is outside the language, names what is not there, or has a value in no iteration.
     """
     expression = parse(text).over(COUNTER)
-    outer, execution_row, region, instruction = execution(debugger, address)
-    first, end = debugger.timeline.executions.rows_of(region, execution_row)
+    outer, execution_row, region, instruction = execution(run, address)
+    first, end = run.timeline.executions.rows_of(region, execution_row)
     chosen = evenly(end - first, most)
     if not chosen:
         raise ExpressionError("the loop ran no iteration: there is nothing to ask")
-    source = _Source(debugger, region.program, first, end)
+    source = _Source(run, region.program, first, end)
     source.check(expression)
     values: list[Any] = []
     reasons: list[str] = []
@@ -71,17 +71,17 @@ def ask(debugger: Debugger, address: str, text: str, most: int = MOST_ITERATIONS
     if len(reasons) == len(values):
         raise ExpressionError(reasons[len(reasons) // 2])  # the first and the last may lack only what the others have
     reason = reasons[0] if reasons else ""
-    place = f"{debugger.timeline.address(outer, execution_row)}/{instruction.label}"
+    place = f"{run.timeline.address(outer, execution_row)}/{instruction.label}"
     return Answer(place, region.program, first, end - first, tuple(chosen), tuple(values), reason)
 
 
 class _Source:
     """Looks names up in one loop execution."""
 
-    def __init__(self, debugger: Debugger, program: Program, first: int, end: int) -> None:
-        self.debugger, self.program = debugger, program
+    def __init__(self, run: Run, program: Program, first: int, end: int) -> None:
+        self.run, self.program = run, program
         self.first, self.end = first, end
-        self._columns = Columns(Recorded(debugger.timeline), program, np.arange(first, end))
+        self._columns = Columns(Recorded(run.timeline), program, np.arange(first, end))
 
     def check(self, expression: Expression) -> None:
         """``ExpressionError`` for a name that no iteration can have."""
@@ -103,7 +103,7 @@ class _Source:
         if not 0 <= iteration < self.end - self.first:
             raise ExpressionError("there is no iteration before the first" if iteration < 0 else "there is no iteration after the last")
         if "/" in bare:
-            return self.debugger.value(bare)
+            return self.run.value(bare)
         found = self._place(bare)
         if found is None:
             raise ExpressionError(f"there is no {shorten(bare, 60)!r} here")
@@ -120,19 +120,19 @@ class _Source:
             if slot is not None:
                 return program, row, slot
             if program.parent is not None:
-                row, _ = self.debugger.timeline.executions.parent_row(program, row)
+                row, _ = self.run.timeline.executions.parent_row(program, row)
         return None
 
     def _in_body(self, slot: int, iteration: int, name: str) -> Any:
-        column = self._columns.column(slot) if self.debugger.has_run(self.program, self.end - 1, slot) else None
+        column = self._columns.column(slot) if self.run.has_run(self.program, self.end - 1, slot) else None
         if column is not None:
             return column.values[iteration] if column.varies else column.values
         return self._outside(self.program, self.first + iteration, slot, name)
 
     def _outside(self, program: Program, row: int, slot: int, name: str) -> Any:
-        if not self.debugger.has_run(program, row, slot):
+        if not self.run.has_run(program, row, slot):
             raise ExpressionError(f"{shorten(name, 60)!r} has not run yet")
-        return self.debugger.values.get(self.debugger.timeline, program, row, slot)
+        return self.run.values.get(self.run.timeline, program, row, slot)
 
 
 def _is_moved(name: str) -> bool:

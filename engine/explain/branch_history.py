@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.debug.debugger import Debugger
+from engine.debug.run import Run
 from engine.explain.pattern import region_at
 from engine.run.plan.plan import IfRegion, Program
 
@@ -18,7 +18,7 @@ class BranchHistory:
     static: str
     taken: np.ndarray
     """uint8, one entry for each execution: 1 then, 0 else."""
-    debugger: Debugger
+    run: Run
     program: Program
     """The graph that holds the If; execution k ran in its row k."""
 
@@ -42,13 +42,13 @@ class BranchHistory:
 
     def address(self, execution: int) -> str:
         """The address of one execution."""
-        return f"{self.debugger.timeline.address(self.program, execution)}/{self.static.rpartition('/')[2]}"
+        return f"{self.run.timeline.address(self.program, execution)}/{self.static.rpartition('/')[2]}"
 
 
-def branch_history(debugger: Debugger, static: str) -> BranchHistory:
+def branch_history(run: Run, static: str) -> BranchHistory:
     """The tape of the If at a static address; ``ValueError`` when there is none."""
-    program, instruction = region_at(debugger.plan, static)
+    program, instruction = region_at(run.plan, static)
     if not isinstance(instruction.region, IfRegion):
         raise ValueError(f"{static} is no If")
-    taken, _ = debugger.timeline.executions.branch_rows(instruction.region)
-    return BranchHistory(static, taken, debugger, program)
+    taken, _ = run.timeline.executions.branch_rows(instruction.region)
+    return BranchHistory(static, taken, run, program)

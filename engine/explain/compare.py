@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from engine.debug.debugger import Debugger
+from engine.debug.run import Run
 from engine.errors import EngineError
 from engine.ir.model import IF
 from engine.ops.values import as_array
@@ -53,7 +53,7 @@ class Comparison:
     compared_steps: int
 
 
-def compare(one: Debugger, other: Debugger, *, tolerance: float = 0.0) -> Comparison:
+def compare(one: Run, other: Run, *, tolerance: float = 0.0) -> Comparison:
     """Compares what two runs of the same model have computed, step by step, until their control flow parts.
 
     Values are equal when they differ by at most ``tolerance`` (absolute and relative); NaN equals NaN. ``EngineError`` when the
@@ -72,7 +72,7 @@ def compare(one: Debugger, other: Debugger, *, tolerance: float = 0.0) -> Compar
     return Comparison(None, control, end)
 
 
-def _at(one: Debugger, other: Debugger, step: int, tolerance: float) -> Difference | None:
+def _at(one: Run, other: Run, step: int, tolerance: float) -> Difference | None:
     moment = one.timeline.moment(step)
     level = moment[-1]
     if level.position == len(level.program.instructions):
@@ -118,7 +118,7 @@ def _text(element: Any) -> str:
     return str(element).lower() if np.asarray(element).dtype == bool else str(element)
 
 
-def first_control_flow(one: Debugger, other: Debugger) -> Difference | None:
+def first_control_flow(one: Run, other: Run) -> Difference | None:
     """The first loop that ends after different counts, or If that takes different branches, in the order in which they are decided."""
     step = _first_difference(one, other)
     if step is None:
@@ -128,13 +128,13 @@ def first_control_flow(one: Debugger, other: Debugger) -> Difference | None:
     return _decision(one, other, step)
 
 
-def _first_difference(one: Debugger, other: Debugger) -> int | None:
+def _first_difference(one: Run, other: Run) -> int | None:
     """The first step at which the two stand at different places: as long as all has been decided alike, they stand at the same."""
     parted = [_parted(one, other, program, instruction) for program, instruction in one.plan.regions]
     return min((step for step in parted if step is not None), default=None)
 
 
-def _parted(one: Debugger, other: Debugger, program: Program, instruction: Instruction) -> int | None:
+def _parted(one: Run, other: Run, program: Program, instruction: Instruction) -> int | None:
     """The step, of the first run, after which a loop or If was first decided differently; None where it never was."""
     region = instruction.region
     executions = one.timeline.executions
@@ -154,16 +154,16 @@ def _parted(one: Debugger, other: Debugger, program: Program, instruction: Instr
     return one.timeline.step_at(program, row, program.instructions.index(instruction)) + 1
 
 
-def _begun(debugger: Debugger, region: LoopRegion) -> np.ndarray:
+def _begun(run: Run, region: LoopRegion) -> np.ndarray:
     """How many iterations began in each execution of a loop."""
-    executions = debugger.timeline.executions
+    executions = run.timeline.executions
     begun = np.diff(executions.loop_starts(region))
     frame = executions.open.get(region.program.index)
     return begun if frame is None else np.append(begun, frame.iteration + 1)
 
 
-def _is_over(debugger: Debugger, region: LoopRegion, row: int) -> bool:
-    return row + 1 < len(debugger.timeline.executions.loop_starts(region))
+def _is_over(run: Run, region: LoopRegion, row: int) -> bool:
+    return row + 1 < len(run.timeline.executions.loop_starts(region))
 
 
 def _first_other(one: np.ndarray, other: np.ndarray) -> tuple[int | None, tuple[int, int]]:
@@ -173,7 +173,7 @@ def _first_other(one: np.ndarray, other: np.ndarray) -> tuple[int | None, tuple[
     return (int(found[0]), (int(one[found[0]]), int(other[found[0]]))) if len(found) else (None, (0, 0))
 
 
-def _decision(one: Debugger, other: Debugger, step: int) -> Difference:
+def _decision(one: Run, other: Run, step: int) -> Difference:
     """What was decided differently in the step before the two parted."""
     before = one.timeline.moment(max(step - 1, 0))
     level = before[-1]
@@ -181,25 +181,25 @@ def _decision(one: Debugger, other: Debugger, step: int) -> Difference:
     if level.position < len(level.program.instructions):
         instruction = level.program.instructions[level.position]
         address = f"{graph}/{instruction.label}"
-        words = [_entered(debugger, step) for debugger in (one, other)]
+        words = [_entered(run, step) for run in (one, other)]
         kind: Literal["branch", "iterations"] = "branch" if instruction.node.type == IF else "iterations"
         return Difference(kind, step - 1, address, words[0], words[1])
-    ended = [_iterations(debugger, step - 1) for debugger in (one, other)]
+    ended = [_iterations(run, step - 1) for run in (one, other)]
     return Difference("iterations", step - 1, graph.rpartition("[")[0], ended[0], ended[1])
 
 
-def _entered(debugger: Debugger, step: int) -> str:
+def _entered(run: Run, step: int) -> str:
     """What a run did at a node with bodies that the step before began."""
-    inner = debugger.timeline.moment(step)[-1]
+    inner = run.timeline.moment(step)[-1]
     if inner.program.parent is None or inner.position:
         return "no iteration"
     return "its first iteration" if inner.iteration == 0 else inner.program.branch_name
 
 
-def _iterations(debugger: Debugger, step: int) -> str:
+def _iterations(run: Run, step: int) -> str:
     """How many iterations of a loop one run has, of which both have those until a step."""
-    levels = debugger.timeline.moment(step)
+    levels = run.timeline.moment(step)
     here, outer = levels[-1], levels[-2]
-    record = debugger.control_flow.of(outer.program, outer.row, outer.program.instructions[outer.position])
+    record = run.control_flow.of(outer.program, outer.row, outer.program.instructions[outer.position])
     count, more = ((here.iteration or 0) + 1, "more than ") if record.ended_by is None else (record.iterations or 0, "")
     return f"{more}{count:,} iteration{'' if count == 1 else 's'}"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.debug.changes import is_changed
-from engine.debug.debugger import Debugger
+from engine.debug.overrides import is_changed
+from engine.debug.run import Run
 from engine.explain.proof import Fact
 from engine.explain.provenance import Place, Walk
 from engine.ir.address import decode
@@ -16,27 +16,27 @@ from engine.run.machine.regions import parts
 from engine.run.plan.plan import LoopRegion, Program
 
 
-def trip_fact(debugger: Debugger, program: Program, row: int, slot: int) -> Fact:
+def trip_fact(run: Run, program: Program, row: int, slot: int) -> Fact:
     """What the trip count of a loop was, and what it was made from."""
-    walk = Walk(debugger)
+    walk = Walk(run)
     place = Place(program, row, slot)
     count = f"{int(np.asarray(walk.value(place)).reshape(-1)[0]):,}"
-    by_hand = is_changed(debugger, program, row, slot)
+    by_hand = is_changed(run, program, row, slot)
     operands = () if walk.is_fixed(place) else tuple(walk.address(one) for one, _ in walk.made_of(place))
     text = f"{_name(walk, place)} was set to {count} by hand" if by_hand else f"the trip count {_name(walk, place)} is {count}"
     return Fact(walk.address(place), walk.operation(place), text, operands, by_hand)
 
 
-def trip_count_name(debugger: Debugger, program: Program, row: int, slot: int) -> str:
+def trip_count_name(run: Run, program: Program, row: int, slot: int) -> str:
     """How sentences call a trip count: with its name, unless it is a Const."""
-    walk = Walk(debugger)
+    walk = Walk(run)
     place = Place(program, row, slot)
     return "the trip count" if walk.is_fixed(place) else f"the trip count {_name(walk, place)}"
 
 
-def slice_facts(debugger: Debugger, program: Program, row: int, region: LoopRegion) -> tuple[Fact, ...]:
+def slice_facts(run: Run, program: Program, row: int, region: LoopRegion) -> tuple[Fact, ...]:
     """The sliced inputs of a loop that have the fewest parts."""
-    walk = Walk(debugger)
+    walk = Walk(run)
     found: list[tuple[int, Fact]] = []
     for sliced in region.sliced:
         place = Place(program, row, sliced.source)

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.debug.debugger import Debugger
 from engine.debug.door import outward, plain
+from engine.debug.overrides import told
+from engine.debug.run import Run
 from engine.errors import EngineError
 from engine.explain.history import summarise
 from engine.ir.element_type import ElementType
@@ -24,7 +25,7 @@ _COLUMNS = ("address", "type", "shape", "value", "min", "max", "mean", "not_fini
 FORMATS = (".npz", ".csv", ".parquet", ".json")
 
 
-def export(debugger: Debugger, path: str | Path, *, most_values: int = 100_000, most_bytes: int = 2**30) -> int:
+def export(run: Run, path: str | Path, *, most_values: int = 100_000, most_bytes: int = 2**30) -> int:
     """Writes every value that has been computed so far, in the format that the file's ending names; gives how many.
 
     ``.npz`` holds whole arrays (of types that numpy lacks as the next wider one, texts without trailing NULs, as numpy has them),
@@ -37,15 +38,15 @@ def export(debugger: Debugger, path: str | Path, *, most_values: int = 100_000, 
     ending = target.suffix.lower()
     if ending not in FORMATS:
         raise EngineError(f"a trace is written as {', '.join(FORMATS)}, not as {ending or 'a file without ending'}")
-    values = _bounded(debugger, most_values, most_bytes)
+    values = _bounded(run, most_values, most_bytes)
     if ending == ".npz":
         _write_npz(target, {one.address: one.array for one in values})
         return len(values)
     rows = [_row(one, in_text=ending != ".parquet") for one in values]
     if ending == ".json":
-        changes = [{"address": one.address, "reached": one.reached} for one in debugger.changes]
-        told = {"values": rows, "control_flow": _control_flow(debugger), "changes": changes}
-        target.write_text(json.dumps(told, allow_nan=False))
+        changes = [{"address": one.address, "reached": one.reached} for one in told(run)]
+        exported = {"values": rows, "control_flow": _control_flow(run), "changes": changes}
+        target.write_text(json.dumps(exported, allow_nan=False))
         return len(rows)
     _write_table(target, rows)
     return len(rows)
@@ -96,28 +97,28 @@ def _writable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def computed(debugger: Debugger) -> Iterator[str]:
+def computed(run: Run) -> Iterator[str]:
     """The address of every output of every operation that has run, graph by graph."""
-    return (address for address, *_ in _places(debugger))
+    return (address for address, *_ in _places(run))
 
 
-def _places(debugger: Debugger) -> Iterator[tuple[str, Program, int, int]]:
+def _places(run: Run) -> Iterator[tuple[str, Program, int, int]]:
     """The same with program, row and slot."""
-    timeline = debugger.timeline
-    for program in debugger.plan.programs:
+    timeline = run.timeline
+    for program in run.plan.programs:
         for row in range(timeline.executions.rows[program.index]):
             graph = timeline.address(program, row)
             for instruction in program.instructions:
                 for output, slot in enumerate(instruction.outputs):
-                    if slot != ABSENT and debugger.has_run(program, row, slot):
+                    if slot != ABSENT and run.has_run(program, row, slot):
                         yield f"{graph}/{instruction.label}" + (f":{output}" if output else ""), program, row, slot
 
 
-def _bounded(debugger: Debugger, most_values: int, most_bytes: int) -> list[_Stored]:
+def _bounded(run: Run, most_values: int, most_bytes: int) -> list[_Stored]:
     values: list[_Stored] = []
     total = 0
-    for address, program, row, slot in _places(debugger):
-        for name, value in _tensors(address, debugger.values.get(debugger.timeline, program, row, slot)):
+    for address, program, row, slot in _places(run):
+        for name, value in _tensors(address, run.values.get(run.timeline, program, row, slot)):
             if len(values) >= most_values:
                 raise EngineError(f"the trace holds more than {most_values:,} values: allow more, or run fewer iterations")
             total += _size(value)
@@ -163,8 +164,8 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _control_flow(debugger: Debugger) -> list[dict[str, Any]]:
+def _control_flow(run: Run) -> list[dict[str, Any]]:
     return [
         {"address": one.address, "kind": one.kind, "iterations": one.iterations, "ended_by": one.ended_by, "branch": one.branch}
-        for one in debugger.control_flow
+        for one in run.control_flow
     ]

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.debug.debugger import Debugger
-from engine.debug.lookup import iteration_rows
+from engine.debug.run import Run
 from engine.errors import AddressError, EngineError
 from engine.ir.address import ANY_ITERATION, Address, Segment
 from engine.ops.values import as_array, is_tensor
@@ -113,21 +112,21 @@ class History:
         return np.flatnonzero(~same.all(axis=tuple(range(1, same.ndim))))
 
 
-def history(debugger: Debugger, address: str) -> History:
+def history(run: Run, address: str) -> History:
     """The values at an address over all recorded iterations of the innermost loop that it lies in.
 
     Outer iterations that are left out are those shown at the cursor. ``AddressError`` when the place is in no loop.
     """
     parsed = Address.parse(address)
-    program, slot, first_row, end_row = iteration_rows(debugger, parsed)
+    program, slot, first_row, end_row = run.iteration_rows(parsed)
     place = _starred(parsed)
     if end_row > first_row:
-        column = Columns(Recorded(debugger.timeline), program, np.arange(first_row, end_row)).column(slot)
+        column = Columns(Recorded(run.timeline), program, np.arange(first_row, end_row)).column(slot)
         if column is not None:
             return History(place, np.asarray(column.of(end_row - first_row)))
     if end_row - first_row > _MOST_COMPUTED:
         raise EngineError(f"{place}: {end_row - first_row:,} iterations are more than the {_MOST_COMPUTED:,} that are computed one by one")
-    values = tuple(_value(debugger, program, row, slot) for row in range(first_row, end_row))
+    values = tuple(_value(run, program, row, slot) for row in range(first_row, end_row))
     return of_values(place, values)
 
 
@@ -199,11 +198,11 @@ def _numbers(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float64) if array.dtype.kind != "f" or array.dtype.itemsize < 4 else array
 
 
-def _value(debugger: Debugger, program: Program, row: int, slot: int) -> Any:
+def _value(run: Run, program: Program, row: int, slot: int) -> Any:
     try:
-        if not debugger.has_run(program, row, slot):
+        if not run.has_run(program, row, slot):
             return None
-        return debugger.values.get(debugger.timeline, program, row, slot)
+        return run.values.get(run.timeline, program, row, slot)
     except (EngineError, ValueError, TypeError):
         return None
 

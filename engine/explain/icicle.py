@@ -10,6 +10,7 @@ import numpy as np
 
 from engine.debug.debugger import Debugger
 from engine.debug.past import next_match
+from engine.debug.run import Run
 from engine.ir.address import decode
 from engine.run.plan.plan import Program
 from engine.trace.timeline import Level, Moment
@@ -60,13 +61,13 @@ class Icicle:
     """There are more levels than lanes."""
 
 
-def icicle(debugger: Debugger, most_columns: int = 1000) -> Icicle:
+def icicle(run: Run, most_columns: int = 1000) -> Icicle:
     """Everything that has run so far. Exact up to ``most_columns`` steps; beyond, what stood at the first step of each column."""
-    steps = debugger.steps
+    steps = run.steps
     if not steps:
         return Icicle(0, (), False)
     starts = np.unique(np.linspace(0, steps, min(steps, most_columns) + 1).astype(np.int64))[:-1].tolist()
-    moments = [debugger.timeline.moment(step) for step in starts]
+    moments = [run.timeline.moment(step) for step in starts]
     depth = max(len(moment) for moment in moments)
     lanes = tuple(_lane(moments, [*starts, steps], level) for level in range(min(depth, MOST_LANES)))
     return Icicle(steps, lanes, depth > MOST_LANES)
@@ -117,12 +118,12 @@ def _title(spans: list[Span]) -> str:
     return ", ".join(names) + (" …" if len(owners) > 3 else "") if names else "main"
 
 
-def begin(debugger: Debugger, step: int, depth: int) -> int:
+def begin(run: Run, step: int, depth: int) -> int:
     """The step at which the body execution begins that is open at a step, at some depth; the step itself where none is."""
-    moment = debugger.timeline.moment(min(step, debugger.steps))
+    moment = run.timeline.moment(min(step, run.steps))
     if not 0 < depth < len(moment):
         return step
-    return debugger.timeline.step_at(moment[depth].program, moment[depth].row, 0)
+    return run.timeline.step_at(moment[depth].program, moment[depth].row, 0)
 
 
 def pauses(debugger: Debugger) -> list[tuple[int, str]]:

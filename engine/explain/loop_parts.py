@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.debug.debugger import Debugger
+from engine.debug.run import Run
 from engine.explain.parts import Part, block, lengths
 from engine.explain.pattern import layer_of
 from engine.ir.model import SEQUENCE_MAP
@@ -70,11 +70,11 @@ class Pieces:
         return block(tuple(shape), dict(enumerate(ranges)))
 
 
-def pieces(debugger: Debugger, region: LoopRegion, output: Concatenated, rows: range, part: Part | None) -> Pieces:
+def pieces(run: Run, region: LoopRegion, output: Concatenated, rows: range, part: Part | None) -> Pieces:
     """Which of the rows of a loop's execution made a part of an output; ``part`` is None for all of it."""
     if part is None:
         return Pieces(rows, None, output, None, rows.start)
-    starts = _starts(debugger, region, output, rows, part)
+    starts = _starts(run, region, output, rows, part)
     if starts is None:
         return Pieces(rows, None, output, part, rows.start)
     begin, end = part.ranges[output.axis % len(part.ranges)]
@@ -89,24 +89,24 @@ def _in_order(output: Concatenated, iteration: int, count: int) -> int:
     return count - 1 - iteration if output.reverse else iteration
 
 
-def _starts(debugger: Debugger, region: LoopRegion, output: Concatenated, rows: range, part: Part) -> np.ndarray | None:
+def _starts(run: Run, region: LoopRegion, output: Concatenated, rows: range, part: Part) -> np.ndarray | None:
     total = part.shape[output.axis % len(part.shape)]
     if output.stacked or output.into_sequence:
         return np.arange(len(rows) + 1)
-    each = _declared_length(debugger, region.program, output)
+    each = _declared_length(run, region.program, output)
     if each is not None and each * len(rows) == total:
         return np.arange(len(rows) + 1) * each
     if len(rows) > _MOST_MEASURED:
         return None
     ordered = reversed(rows) if output.reverse else rows
-    return np.cumsum([0, *_measured(debugger, region.program, output, list(ordered))])
+    return np.cumsum([0, *_measured(run, region.program, output, list(ordered))])
 
 
-def _declared_length(debugger: Debugger, program: Program, output: Concatenated) -> int | None:
+def _declared_length(run: Run, program: Program, output: Concatenated) -> int | None:
     """How long each piece is along the axis, where inference knows."""
     layer, number = layer_of(program, output.result)
-    shape = debugger.plan.propagated.output(program.address, layer, number).shape
-    if shape.dimensions is None or output.result in debugger.overrides.slots:
+    shape = run.plan.propagated.output(program.address, layer, number).shape
+    if shape.dimensions is None or output.result in run.overrides.slots:
         return None
     if not shape.dimensions:
         return 1
@@ -114,9 +114,9 @@ def _declared_length(debugger: Debugger, program: Program, output: Concatenated)
     return dimension.length if dimension.is_static else None
 
 
-def _measured(debugger: Debugger, program: Program, output: Concatenated, rows: Sequence[int]) -> list[int]:
+def _measured(run: Run, program: Program, output: Concatenated, rows: Sequence[int]) -> list[int]:
     found: list[int] = []
     for row in rows:
-        shape = np.shape(debugger.values.get(debugger.timeline, program, row, output.result))
+        shape = np.shape(run.values.get(run.timeline, program, row, output.result))
         found.append(shape[output.axis] if shape else 1)
     return found

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from engine.debug.debugger import Debugger
 from engine.debug.names import region_number, value_names
+from engine.debug.run import Run
 from engine.errors import EngineError
 from engine.explain.history import History, evenly, is_finite, of_values
 from engine.explain.verdict import execution
@@ -84,30 +84,30 @@ class Matrix:
         return int(np.searchsorted(self.iterations, iteration, side="right")) - 1
 
 
-def matrix(debugger: Debugger, address: str, most_columns: int = MOST_COLUMNS, most_rows: int = MOST_ROWS) -> Matrix:
+def matrix(run: Run, address: str, most_columns: int = MOST_COLUMNS, most_rows: int = MOST_ROWS) -> Matrix:
     """The matrix of the loop execution at an address; ``EngineError`` when there is none."""
-    outer, execution_row, region, instruction = execution(debugger, address)
+    outer, execution_row, region, instruction = execution(run, address)
     program = region.program
-    first, end = debugger.timeline.executions.rows_of(region, execution_row)
+    first, end = run.timeline.executions.rows_of(region, execution_row)
     total = end - first
     chosen = evenly(total, most_columns)
     named = list(_named(region))
-    filled = _Filler(debugger, program, first, end, chosen)
+    filled = _Filler(run, program, first, end, chosen)
     values = {slot: filled.column(slot) for _, _, slot in named[:most_rows]}
     filled.compute([slot for slot, found in values.items() if found is None])
     rows = [_row(filled, label, role, slot) for label, role, slot in named[:most_rows]]
-    rows += _branches(debugger, program, filled)
-    place = f"{debugger.timeline.address(outer, execution_row)}/{instruction.label}"
+    rows += _branches(run, program, filled)
+    place = f"{run.timeline.address(outer, execution_row)}/{instruction.label}"
     return Matrix(place, program, first, total, tuple(chosen), tuple(rows), max(0, len(named) - most_rows), not filled.late)
 
 
-def step_of(debugger: Debugger, found: Matrix, row: Row, iteration: int) -> int:
+def step_of(run: Run, found: Matrix, row: Row, iteration: int) -> int:
     """The step before which the value of a row in an iteration has just been computed."""
     if row.role == "branch":
         at = region_number(found.program, row.label) or 0
     else:
         at = found.program.producer.get(row.slot, -1) + 1
-    return debugger.timeline.step_at(found.program, found.first_row + iteration, at)
+    return run.timeline.step_at(found.program, found.first_row + iteration, at)
 
 
 def _named(region: LoopRegion) -> Iterator[tuple[str, Role, int]]:
@@ -129,21 +129,21 @@ def _named(region: LoopRegion) -> Iterator[tuple[str, Role, int]]:
 class _Filler:
     """Gets the values of the chosen iterations: whole columns where that goes, row by row elsewhere, within a time."""
 
-    def __init__(self, debugger: Debugger, program: Program, first: int, end: int, chosen: list[int]) -> None:
-        self.debugger, self.program = debugger, program
+    def __init__(self, run: Run, program: Program, first: int, end: int, chosen: list[int]) -> None:
+        self.run, self.program = run, program
         self.first, self.end = first, end
         self.chosen = chosen
         self.columns: dict[int, np.ndarray] = {}
         self.found: dict[tuple[int, int], Any] = {}
         self.late = False
-        self._recorded = Recorded(debugger.timeline)
+        self._recorded = Recorded(run.timeline)
         self._at_once: dict[int, Columns] = {}
         """By the row after the last."""
 
     def column(self, slot: int) -> np.ndarray | None:
         """The numbers of all iterations that have computed them: the last one may still be on its way."""
-        end = self.end if self.debugger.has_run(self.program, self.end - 1, slot) else self.end - 1
-        if end - self.first < 2 or not self.debugger.has_run(self.program, end - 1, slot):
+        end = self.end if self.run.has_run(self.program, self.end - 1, slot) else self.end - 1
+        if end - self.first < 2 or not self.run.has_run(self.program, end - 1, slot):
             return None
         if end not in self._at_once:
             self._at_once[end] = Columns(self._recorded, self.program, np.arange(self.first, end))
@@ -165,10 +165,10 @@ class _Filler:
 
     def _compute_one(self, slot: int, iteration: int) -> None:
         row = self.first + iteration
-        if not self.debugger.has_run(self.program, row, slot):
+        if not self.run.has_run(self.program, row, slot):
             return
         try:
-            self.found[slot, iteration] = self.debugger.values.get(self.debugger.timeline, self.program, row, slot)
+            self.found[slot, iteration] = self.run.values.get(self.run.timeline, self.program, row, slot)
         except (EngineError, ValueError, TypeError):
             return
 
@@ -222,13 +222,13 @@ def _row(filled: _Filler, label: str, role: Role, slot: int) -> Row:
     return Row(label, decode(label), role, slot, cells, odd, changed, fixed, whole)
 
 
-def _branches(debugger: Debugger, program: Program, filled: _Filler) -> Iterator[Row]:
+def _branches(run: Run, program: Program, filled: _Filler) -> Iterator[Row]:
     """A row for each If of the body: the branch that it took."""
     for number in program.regions:
         instruction = program.instructions[number]
         if not isinstance(instruction.region, IfRegion):
             continue
-        taken, _ = debugger.timeline.executions.branch_rows(instruction.region)
+        taken, _ = run.timeline.executions.branch_rows(instruction.region)
         part = taken[filled.first : filled.end]
         cells = tuple(_branch_cell(int(part[one])) if one < len(part) else None for one in filled.chosen)
         history = History("", part)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.debug.debugger import Debugger
+from engine.debug.run import Run
 from engine.errors import EngineError
 from engine.explain.history import finite_rows, is_finite
 from engine.explain.provenance import BY_HAND, Walk
@@ -58,25 +58,25 @@ class NotFinite:
         return f"{first} made by {self.address}{came}{left}."
 
 
-def first_not_finite(debugger: Debugger, seconds: float = SECONDS) -> NotFinite:
+def first_not_finite(run: Run, seconds: float = SECONDS) -> NotFinite:
     """The first moment at which an operation gives a NaN or an infinity, in all that has run.
 
     After so many ``seconds`` nothing more is computed again; the answer then says what was left.
     """
-    return _Search(debugger, seconds).found()
+    return _Search(run, seconds).found()
 
 
 class _Search:
-    def __init__(self, debugger: Debugger, seconds: float) -> None:
-        self.debugger = debugger
-        self.timeline = debugger.timeline
-        self.recorded = Recorded(debugger.timeline)
+    def __init__(self, run: Run, seconds: float) -> None:
+        self.run = run
+        self.timeline = run.timeline
+        self.recorded = Recorded(run.timeline)
         self.deadline = time.monotonic() + seconds
         self.latest = self.deadline + _SECONDS_AT_HAND
         self.best: tuple[int, str] | None = None
 
     def found(self) -> NotFinite:
-        programs = [one for one in self.debugger.plan.programs if self.timeline.executions.rows[one.index]]
+        programs = [one for one in self.run.plan.programs if self.timeline.executions.rows[one.index]]
         left = list(self._look_at_outermost())
         for program in programs:
             self._look_at_carried(program)
@@ -91,7 +91,7 @@ class _Search:
 
     def _source(self, address: str) -> str:
         """The address of what was not finite before any operation was, and that an operation got it from; empty for none."""
-        walk = Walk(self.debugger)
+        walk = Walk(self.run)
         place = walk.place(address)
         if walk.operation(place) == BY_HAND:
             return address
@@ -142,14 +142,14 @@ class _Search:
     def _made_by(self, program: Program, row: int, number: int, instruction: Instruction) -> tuple[int, str] | None:
         """Step and address of the first output of an operation in one row that is not finite."""
         for output, slot in _made(instruction):
-            if self.debugger.has_run(program, row, slot) and not is_finite(self._value(program, row, slot)):
+            if self.run.has_run(program, row, slot) and not is_finite(self._value(program, row, slot)):
                 place = f"{self.timeline.address(program, row)}/{instruction.label}" + (f":{output}" if output else "")
                 return self.timeline.step_at(program, row, number + 1), place
         return None
 
     def _value(self, program: Program, row: int, slot: int) -> Any:
         try:
-            return self.debugger.values.get(self.timeline, program, row, slot)
+            return self.run.values.get(self.timeline, program, row, slot)
         except (EngineError, ValueError, TypeError):
             return ()
 
@@ -157,7 +157,7 @@ class _Search:
 
     def _look_at_outermost(self) -> Iterator[str]:
         """Looks at the values of the outermost graph, which are all there; what is left when it is late."""
-        main = self.debugger.plan.main
+        main = self.run.plan.main
         for number, instruction in enumerate(main.instructions):
             if time.monotonic() > self.latest:
                 yield f"of {main.address} {number:,} of {len(main.instructions):,} operations were looked at"
@@ -225,7 +225,7 @@ class _Search:
         ]
 
     def _may_be_float(self, program: Program, instruction: Instruction, output: int) -> bool:
-        known = self.debugger.plan.propagated.output(program.address, instruction.node.id, output).element_type
+        known = self.run.plan.propagated.output(program.address, instruction.node.id, output).element_type
         return known is None or known.is_float
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.debug.debugger import Debugger
 from engine.debug.names import region_number
+from engine.debug.run import Run
 from engine.ir.model import LOOP, LayerId
 from engine.run.machine.regions import iteration_bound, trip_count, truth
 from engine.run.plan.dependencies import backward_slice
@@ -52,18 +52,18 @@ class Pattern:
         return ", ".join(parts)
 
 
-def pattern(debugger: Debugger, static: str) -> Pattern:
+def pattern(run: Run, static: str) -> Pattern:
     """The pattern of the Loop, TensorIterator or Scan at a static address; ``ValueError`` when there is none."""
-    program, instruction = region_at(debugger.plan, static)
+    program, instruction = region_at(run.plan, static)
     region = instruction.region
     if not isinstance(region, LoopRegion):
         raise ValueError(f"{static} is no loop")
     if region.kind != LOOP:
         return _of_parts(region)
-    always = _constant(debugger, program, region.trip_count)
-    trips = _given(debugger, program, region.trip_count) if always is None else always
-    initial = np.True_ if region.condition is None else _constant(debugger, program, region.condition)
-    condition = np.True_ if _is_asked_once(debugger, region) else _constant(debugger, region.program, region.condition_result)
+    always = _constant(run, program, region.trip_count)
+    trips = _given(run, program, region.trip_count) if always is None else always
+    initial = np.True_ if region.condition is None else _constant(run, program, region.condition)
+    condition = np.True_ if _is_asked_once(run, region) else _constant(run, region.program, region.condition_result)
     count = None if trips is None else trip_count(trips, negative_is_no_limit=region.negative_is_no_limit)
     if region.trip_count is None or count in LARGEST_COUNTS:
         count = -1
@@ -83,11 +83,11 @@ def _of_parts(region: LoopRegion) -> Pattern:
     return Pattern("single pass" if count == 1 else "for loop", None if count == 1 else count, True, 0, certain=True)
 
 
-def _is_asked_once(debugger: Debugger, region: LoopRegion) -> bool:
+def _is_asked_once(run: Run, region: LoopRegion) -> bool:
     """Whether the body gives on the condition that it was entered with, which then holds for ever; also where there is none."""
     if region.condition_result is None:
         return True
-    program, changed = region.program, debugger.overrides.slots
+    program, changed = region.program, run.overrides.slots
     slot = _without_identities(program, region.condition_result)
     carried = next((one for one in region.carried if one.parameter == slot), None)
     if carried is None or carried.initial is None or _without_identities(program, carried.result) != slot:
@@ -119,20 +119,20 @@ def _name(key: tuple[str, str, str], first: bool | None, again: bool | None) -> 
     return "for loop with a condition"
 
 
-def _constant(debugger: Debugger, program: Program, slot: int | None) -> object | None:
+def _constant(run: Run, program: Program, slot: int | None) -> object | None:
     """The value of a slot that a Const, or what folds to a constant, feeds; None when it is computed at run time, or set by hand."""
-    if slot is None or (not debugger.overrides.slots.isdisjoint(backward_slice(program, slot))):
+    if slot is None or (not run.overrides.slots.isdisjoint(backward_slice(program, slot))):
         return None
     layer, output = layer_of(program, _without_identities(program, slot))
-    return debugger.plan.propagated.output(program.address, layer, output).value
+    return run.plan.propagated.output(program.address, layer, output).value
 
 
-def _given(debugger: Debugger, program: Program, slot: int | None) -> object | None:
+def _given(run: Run, program: Program, slot: int | None) -> object | None:
     """What the run's inputs have for a slot that an input of the model feeds; None for every other, and when it is set by hand."""
-    if slot is None or program.parent is not None or not debugger.overrides.slots.isdisjoint(backward_slice(program, slot)):
+    if slot is None or program.parent is not None or not run.overrides.slots.isdisjoint(backward_slice(program, slot)):
         return None
     source = _without_identities(program, slot)
-    return debugger.values.get(debugger.timeline, program, 0, source) if source in program.parameter_slots else None
+    return run.values.get(run.timeline, program, 0, source) if source in program.parameter_slots else None
 
 
 def layer_of(program: Program, slot: int) -> tuple[LayerId, int]:

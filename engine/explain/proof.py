@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.debug.changes import is_changed
-from engine.debug.debugger import Debugger
 from engine.debug.door import outward
+from engine.debug.overrides import is_changed
+from engine.debug.run import Run
 from engine.errors import shorten
 from engine.explain.deciding import OTHER, PASSING, REDUCTIONS, Decision, decision
 from engine.explain.parts import around, element, moved, moves
@@ -63,9 +63,9 @@ class _Truth:
     depth: int
 
 
-def prove(debugger: Debugger, program: Program, row: int, slot: int) -> tuple[Fact, ...]:
+def prove(run: Run, program: Program, row: int, slot: int) -> tuple[Fact, ...]:
     """Back from a condition along what made it true, or false: the facts in the order in which a person follows them."""
-    return tuple(_Prover(debugger).facts(Place(program, row, slot)))
+    return tuple(_Prover(run).facts(Place(program, row, slot)))
 
 
 def because(proof: Sequence[Fact]) -> str:
@@ -89,9 +89,9 @@ def name_of(fact: Fact) -> str:
 
 
 class _Prover:
-    def __init__(self, debugger: Debugger) -> None:
-        self.debugger = debugger
-        self.walk = Walk(debugger)
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.walk = Walk(run)
 
     def facts(self, place: Place) -> list[Fact]:
         facts: list[Fact] = []
@@ -113,7 +113,7 @@ class _Prover:
     def _step(self, truth: _Truth) -> tuple[Fact | None, list[tuple[Place, int]]]:
         """The fact of a truth, and the truths that it follows from; no fact where there is nothing to say but the value."""
         place = truth.place
-        if is_changed(self.debugger, place.program, place.row, place.slot):
+        if is_changed(self.run, place.program, place.row, place.slot):
             text = f"{self._named(place)} was set to {_text(self._value(place), truth.at)} by hand"
             return Fact(self.walk.address(place), self._kind(place), text, (), by_hand=True, depth=truth.depth), []
         number = place.program.producer.get(place.slot)
@@ -134,7 +134,7 @@ class _Prover:
         if isinstance(self._value(source), tuple):  # an ONNX sequence, whose elements are tensors
             return self._fact(truth, f"{self._shown(place, truth.at)}, a part of {self._named(source)}", (source,)), []
         if role == "back edge" and self._is_handed_on(place, source):
-            _, iteration = self.debugger.timeline.executions.parent_row(place.program, place.row)
+            _, iteration = self.run.timeline.executions.parent_row(place.program, place.row)
             source = Place(place.program, place.row - (iteration or 0), place.slot)
         words = _PASSED_ON.get(role, "{0}").format(self._element(source, at))
         return self._fact(truth, f"{words} is {self._truth(place, truth.at)}", (source,)), [(source, at)]
@@ -160,7 +160,7 @@ class _Prover:
         slot = source.slot
         while (number := place.program.producer.get(slot)) is not None and place.program.instructions[number].is_identity:
             slot = place.program.instructions[number].inputs[0]
-        return slot == place.slot and not self.debugger.overrides.slots
+        return slot == place.slot and not self.run.overrides.slots
 
     def _of_region(self, truth: _Truth, instruction: Instruction) -> tuple[Fact, list[tuple[Place, int]]]:
         place, region = truth.place, instruction.region
@@ -168,7 +168,7 @@ class _Prover:
         links = list(self.walk.made_of(place))
         result, role, at = self._source(truth)
         if result is not None and role == "concatenated":
-            _, iteration = self.debugger.timeline.executions.parent_row(result.program, result.row)
+            _, iteration = self.run.timeline.executions.parent_row(result.program, result.row)
             text = f"{self._element(place, truth.at)}, which iteration {(iteration or 0) + 1:,} gave, is {value}"
             return self._fact(truth, text, (result,)), [(result, at)]
         if not links:
@@ -286,7 +286,7 @@ class _Prover:
         """As an array; as it is where it is no tensor; None where nothing is fed."""
         if place.slot == ABSENT:
             return None
-        return outward(self.debugger.values.get(self.debugger.timeline, place.program, place.row, place.slot))
+        return outward(self.run.values.get(self.run.timeline, place.program, place.row, place.slot))
 
     def _truth(self, place: Place, at: int) -> str:
         return str(bool(np.asarray(self._value(place)).reshape(-1)[at])).lower()
@@ -305,7 +305,7 @@ class _Prover:
         """``name = value`` of an element; of a Const with one element the value alone. What was set by hand says so."""
         value = self._value(place)
         text = _text(value, at, exact=exact)
-        if is_changed(self.debugger, place.program, place.row, place.slot):
+        if is_changed(self.run, place.program, place.row, place.slot):
             return f"{self._element(place, at)}, which was set to {text} by hand,"
         return text if self._is_fixed(place) and value.size == 1 else f"{self._element(place, at)} = {text}"
 

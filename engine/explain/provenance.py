@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from engine.debug.changes import is_changed
-from engine.debug.debugger import Debugger
 from engine.debug.names import value_names
+from engine.debug.overrides import is_changed
+from engine.debug.run import Run
 from engine.errors import AddressError
 from engine.explain.loop_parts import Pieces, pieces, read_part
 from engine.explain.parts import Index, Part, behind, moves, part_of
@@ -75,14 +75,14 @@ class Place:
     part: Part | None = None
 
 
-def provenance(debugger: Debugger, address: str, most: int = 500, *, part: Index = ()) -> tuple[Step, ...]:
+def provenance(run: Run, address: str, most: int = 500, *, part: Index = ()) -> tuple[Step, ...]:
     """The values that the value at an address depends on, nearest first, at most so many.
 
     ``part`` asks about some of its elements: ``(2, slice(0, 4))`` as in ``value[2, 0:4]``. What decided how often a loop ran is behind
     what the loop gave; a condition that is a Const is not told, since it decided nothing.
     ``AddressError`` or ``ValueUnavailable`` when the value does not exist, ``EngineError`` when it has no such part.
     """
-    walk = Walk(debugger)
+    walk = Walk(run)
     start = walk.place(address)
     start = replace(start, part=part_of(walk.value(start), part))
     distance = {start: 0}
@@ -103,20 +103,20 @@ def provenance(debugger: Debugger, address: str, most: int = 500, *, part: Index
 class Walk:
     """One step back from any value of a run to what it was made from."""
 
-    def __init__(self, debugger: Debugger) -> None:
-        self.debugger = debugger
-        self.timeline = debugger.timeline
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.timeline = run.timeline
         self._names: dict[int, Mapping[int, str]] = {}
 
     @cached_property
     def _writers(self) -> Writers:
-        return Writers(self.debugger)
+        return Writers(self.run)
 
     def place(self, address: str) -> Place:
-        debugger = self.debugger
-        debugger.value(address)
+        run = self.run
+        run.value(address)
         parsed = Address.parse(address)
-        program, row = debugger.rows_of(parsed)
+        program, row = run.rows_of(parsed)
         layer = program.layer_of_label.get(parsed.segments[-1].label)
         if layer is None:
             raise AddressError(f"there is no {parsed.segments[-1].label!r} in {program.address}")
@@ -129,7 +129,7 @@ class Walk:
         return f"{self.timeline.address(place.program, place.row)}/{names[place.slot]}"
 
     def operation(self, place: Place) -> str:
-        if is_changed(self.debugger, place.program, place.row, place.slot):
+        if is_changed(self.run, place.program, place.row, place.slot):
             return BY_HAND
         number = place.program.producer.get(place.slot)
         if number is not None:
@@ -140,7 +140,7 @@ class Walk:
         """As the run holds it, the whole of it; None for an input that is left out."""
         if place.slot == ABSENT:
             return None
-        return self.debugger.values.get(self.timeline, place.program, place.row, place.slot)
+        return self.run.values.get(self.timeline, place.program, place.row, place.slot)
 
     def taken(self, place: Place) -> Any:
         """The part of a value that a place is about."""
@@ -189,7 +189,7 @@ class Walk:
         return 0 if joined is None else max(0, len(joined.rows) - _MOST_PIECES)
 
     def _is_changed(self, place: Place) -> bool:
-        return is_changed(self.debugger, place.program, place.row, place.slot)
+        return is_changed(self.run, place.program, place.row, place.slot)
 
     # -- operations -----------------------------------------------------------------------------------------------
 
@@ -240,7 +240,7 @@ class Walk:
         if not isinstance(output, Concatenated):
             return None
         rows = range(*self.timeline.executions.rows_of(region, place.row))
-        return pieces(self.debugger, region, output, rows, place.part if rows else None)
+        return pieces(self.run, region, output, rows, place.part if rows else None)
 
     def _decided_by(self, place: Place) -> Iterator[tuple[Place, Role]]:
         """What decided how often a loop ran: of what it gave the trip count and the conditions; of a condition the one before it."""
@@ -262,7 +262,7 @@ class Walk:
             if not self.is_fixed(initial):
                 yield initial, "condition"
         first, end = self.timeline.executions.rows_of(region, place.row)
-        ended_by = self.debugger.control_flow.record_of(region, place.row, "").ended_by
+        ended_by = self.run.control_flow.record_of(region, place.row, "").ended_by
         last = end - 1 if ended_by == "condition" else end - 2
         if region.condition_result is not None and last >= first:
             condition = Place(region.program, last, region.condition_result)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from engine.debug.debugger import Debugger
+from engine.debug.run import Run
 from engine.run.plan.plan import Plan, Program
 
 Writer = tuple[Program, int, int]
@@ -17,10 +17,10 @@ Writer = tuple[Program, int, int]
 class Writers:
     """The Assigns of a model, by variable."""
 
-    def __init__(self, debugger: Debugger) -> None:
-        self._timeline = debugger.timeline
+    def __init__(self, run: Run) -> None:
+        self._timeline = run.timeline
         self._assigns: defaultdict[int, list[tuple[Program, int]]] = defaultdict(list)
-        for program, number, variable in _assigns(debugger.plan):
+        for program, number, variable in _assigns(run.plan):
             self._assigns[variable].append((program, number))
 
     def before(self, program: Program, row: int, number: int) -> Writer | None:

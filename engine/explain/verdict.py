@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.debug.debugger import Debugger
 from engine.debug.lookup import must_have_begun
 from engine.debug.names import region_number
+from engine.debug.run import Run
 from engine.errors import EngineError
 from engine.explain.counting import ran_out, slice_facts, trip_count_name, trip_fact
 from engine.explain.pattern import LARGEST_COUNTS, Pattern, pattern
@@ -37,89 +37,89 @@ class Verdict:
     when nothing has decided yet."""
 
 
-def verdict(debugger: Debugger, address: str) -> Verdict:
+def verdict(run: Run, address: str) -> Verdict:
     """The verdict on the execution of a loop or an If at an address such as ``main/outer[2]/body/inner``.
 
     Iterations that are left out are those shown at the cursor. ``AddressError`` or ``ValueUnavailable`` when there is no such execution.
     """
-    program, row, instruction = _region(debugger, address)
-    region, graph = instruction.region, debugger.timeline.address(program, row)
+    program, row, instruction = _region(run, address)
+    region, graph = instruction.region, run.timeline.address(program, row)
     place = f"{graph}/{instruction.label}"
     if isinstance(region, LoopRegion):
-        return _of_loop(debugger, program, row, region, place)
+        return _of_loop(run, program, row, region, place)
     if not isinstance(region, IfRegion):
         raise EngineError(f"{address} is no loop and no If")
-    record = debugger.control_flow.record_of(region, row, place)
-    proof = prove(debugger, program, row, region.condition)
+    record = run.control_flow.record_of(region, row, place)
+    proof = prove(run, program, row, region.condition)
     told = _told(proof, f"is {'true' if record.branch == 'then' else 'false'}")
     return Verdict(place, record, None, None, f"Took the {record.branch} branch: {told}.", proof)
 
 
-def execution(debugger: Debugger, address: str) -> tuple[Program, int, LoopRegion, Instruction]:
+def execution(run: Run, address: str) -> tuple[Program, int, LoopRegion, Instruction]:
     """The program and row in which a loop ran, and the loop."""
-    program, row, instruction = _region(debugger, address)
+    program, row, instruction = _region(run, address)
     if not isinstance(instruction.region, LoopRegion):
         raise EngineError(f"{address} is no loop")
     return program, row, instruction.region, instruction
 
 
-def _region(debugger: Debugger, address: str) -> tuple[Program, int, Instruction]:
+def _region(run: Run, address: str) -> tuple[Program, int, Instruction]:
     """The program and row in which a node with bodies ran, and the node."""
     parsed = Address.parse(address)
-    program, row = debugger.rows_of(parsed)
+    program, row = run.rows_of(parsed)
     number = region_number(program, parsed.segments[-1].label)
     if number is None:
         raise EngineError(f"{address} has no body")
-    must_have_begun(debugger, program, row, number)
+    must_have_begun(run.timeline, program, row, number)
     return program, row, program.instructions[number]
 
 
-def _of_loop(debugger: Debugger, program: Program, row: int, region: LoopRegion, place: str) -> Verdict:
-    record = debugger.control_flow.record_of(region, row, place)
-    declared = _declared(debugger, program, row, region)
-    proof = _proof(debugger, program, row, region, record)
+def _of_loop(run: Run, program: Program, row: int, region: LoopRegion, place: str) -> Verdict:
+    record = run.control_flow.record_of(region, row, place)
+    declared = _declared(run, program, row, region)
+    proof = _proof(run, program, row, region, record)
     counted = "the trip count"
     if region.trip_count is not None:
-        counted = trip_count_name(debugger, program, row, region.trip_count)
-    failed = _failed_at(debugger, region) if record.ended_by == "error" else ""
-    sentence = _sentence(record, declared, counted, proof, _endless(debugger, region) or debugger.failure or "", failed)
+        counted = trip_count_name(run, program, row, region.trip_count)
+    failed = _failed_at(run, region) if record.ended_by == "error" else ""
+    sentence = _sentence(record, declared, counted, proof, _endless(run, region) or run.failure or "", failed)
     if not record.iterations and record.ended_by in _ENDED:
         sentence += _never_computed(region)
-    return Verdict(place, record, pattern(debugger, Address.parse(place).static), declared, sentence, proof)
+    return Verdict(place, record, pattern(run, Address.parse(place).static), declared, sentence, proof)
 
 
-def _proof(debugger: Debugger, program: Program, row: int, region: LoopRegion, record: ControlFlowRecord) -> tuple[Fact, ...]:
+def _proof(run: Run, program: Program, row: int, region: LoopRegion, record: ControlFlowRecord) -> tuple[Fact, ...]:
     """What decided that a loop ended: its condition, its trip count, or the inputs that ran out."""
     match record.ended_by:
         case "condition" if region.condition_result is not None:
-            last = debugger.timeline.executions.rows_of(region, row)[1] - 1
-            return prove(debugger, region.program, last, region.condition_result)
+            last = run.timeline.executions.rows_of(region, row)[1] - 1
+            return prove(run, region.program, last, region.condition_result)
         case "initial_condition" if region.condition is not None:
-            return prove(debugger, program, row, region.condition)
+            return prove(run, program, row, region.condition)
         case "trip_count" | "zero_trip_count" if region.trip_count is not None:
-            return (trip_fact(debugger, program, row, region.trip_count),)
+            return (trip_fact(run, program, row, region.trip_count),)
         case "slices_exhausted":
-            return slice_facts(debugger, program, row, region)
+            return slice_facts(run, program, row, region)
         case _:
             return ()
 
 
-def _failed_at(debugger: Debugger, region: LoopRegion) -> str:
+def _failed_at(run: Run, region: LoopRegion) -> str:
     """Where in its body a loop failed, in words."""
-    frame = debugger.machine.frames[-1]
+    frame = run.machine.frames[-1]
     if frame.position < len(frame.program.instructions):
         return f"at `{decode(frame.program.instructions[frame.position].label)}` in"
     return "at the end of" if frame.program is region.program else "in"
 
 
-def _endless(debugger: Debugger, region: LoopRegion) -> str:
+def _endless(run: Run, region: LoopRegion) -> str:
     """Why a loop that is under way can never end, where that is proved: for itself, or for the loop inside it that is under way."""
-    if debugger.endless is None:
+    if run.endless is None:
         return ""
-    program = debugger.machine.frames[-1].program
+    program = run.machine.frames[-1].program
     if program is region.program or program.parent is None:
-        return debugger.endless
-    return f"`{decode(program.parent.instructions[program.owner].label)}` in it can never end, because {debugger.endless}"
+        return run.endless
+    return f"`{decode(program.parent.instructions[program.owner].label)}` in it can never end, because {run.endless}"
 
 
 def _told(proof: tuple[Fact, ...], became: str) -> str:
@@ -146,10 +146,10 @@ def _never_computed(region: LoopRegion) -> str:
     return f" Output{'s' if many else ''} {numbers} {'were' if many else 'was'} never computed: {'they are' if many else 'it is'} zeros."
 
 
-def _declared(debugger: Debugger, program: Program, row: int, region: LoopRegion) -> int | None:
+def _declared(run: Run, program: Program, row: int, region: LoopRegion) -> int | None:
     if region.trip_count is None:
         return None
-    return int(np.asarray(debugger.values.get(debugger.timeline, program, row, region.trip_count)).reshape(-1)[0])
+    return int(np.asarray(run.values.get(run.timeline, program, row, region.trip_count)).reshape(-1)[0])
 
 
 def _sentence(record: ControlFlowRecord, declared: int | None, counted: str, proof: tuple[Fact, ...], why: str, failed: str) -> str:

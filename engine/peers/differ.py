@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.debug.debugger import Debugger
 from engine.debug.inputs import Inputs, bind
 from engine.debug.names import value_names
+from engine.debug.run import Run
 from engine.errors import EngineError
 from engine.ir.model import Signature
 from engine.native.alone import never
@@ -103,7 +103,7 @@ class Report:
 
 
 def against(
-    debugger: Debugger,
+    run: Run,
     inputs: Inputs,
     *,
     tolerance: float = TOLERANCE,
@@ -117,36 +117,36 @@ def against(
     equal. ``document`` is the content of an ONNX file, for a model that was read from its bytes. ``EngineError`` when the run has
     not finished, the runtime cannot run the model within ``seconds``, or ``stopped`` says yes before it has.
     """
-    if debugger.state != "finished":
+    if run.state != "finished":
         raise EngineError("only a run that has finished can be compared with another runtime")
-    if debugger.overrides.slots:
+    if run.overrides.slots:
         raise EngineError("values were set by hand in this run, which another runtime cannot do")
-    given = bind(debugger.model, inputs)
-    fed = [given[signature.layer] for signature in debugger.model.inputs]
+    given = bind(run.model, inputs)
+    fed = [given[signature.layer] for signature in run.model.inputs]
     if any(isinstance(one, np.ndarray) and one.dtype.isbuiltin != 1 for one in fed):
         raise EngineError("other runtimes are given inputs of numpy's own types only, and this model takes others")
-    found = probes(debugger)
-    truth = ask(debugger, fed, found.asked, Patience(seconds, stopped), document)
-    reasons = {one.name: why for one, here, there in _pairs(debugger, truth) if (why := not_compared(here, there))}
+    found = probes(run)
+    truth = ask(run, fed, found.asked, Patience(seconds, stopped), document)
+    reasons = {one.name: why for one, here, there in _pairs(run, truth) if (why := not_compared(here, there))}
     if reasons and len(reasons) == len(truth.outputs) and not truth.values:
         raise EngineError(f"no output can be compared: {_name(next(iter(reasons)))!r} is not, since {next(iter(reasons.values()))}")
-    outputs = tuple(_outputs(debugger, truth, tolerance))
-    differing = [_difference(debugger, probe, truth.values[probe], tolerance) for probe in truth.values]
+    outputs = tuple(_outputs(run, truth, tolerance))
+    differing = [_difference(run, probe, truth.values[probe], tolerance) for probe in truth.values]
     first = min((one for one in differing if one is not None), key=lambda one: one.step, default=None)
     values = sum(len(probe.expected) for probe in truth.values)
     return Report(truth.runtime, outputs, first, values, len(truth.values), found.left_out, truth.refused, reasons)
 
 
-def _outputs(debugger: Debugger, truth: Truth, tolerance: float) -> Iterator[Difference]:
-    for signature, here, there in _pairs(debugger, truth):
+def _outputs(run: Run, truth: Truth, tolerance: float) -> Iterator[Difference]:
+    for signature, here, there in _pairs(run, truth):
         told = None if not_compared(here, there) else apart(here, there, tolerance)
         if told is not None:
             yield Difference(signature.name, -1, *told)
 
 
-def _pairs(debugger: Debugger, truth: Truth) -> Iterator[tuple[Signature, Any, Any]]:
+def _pairs(run: Run, truth: Truth) -> Iterator[tuple[Signature, Any, Any]]:
     """Each output of the model, with what it is here and there."""
-    return zip(debugger.model.outputs, debugger.result.outputs, truth.outputs, strict=True)
+    return zip(run.model.outputs, run.result.outputs, truth.outputs, strict=True)
 
 
 def not_compared(here: Any, there: Any) -> str:
@@ -198,25 +198,25 @@ def _kind(value: Any) -> str:
     return "nothing" if value is NO_VALUE else "texts" if np.asarray(value).dtype == object else "a tensor"
 
 
-def _difference(debugger: Debugger, probe: Probe, there: np.ndarray, tolerance: float) -> Difference | None:
+def _difference(run: Run, probe: Probe, there: np.ndarray, tolerance: float) -> Difference | None:
     """The first row in which a value differs."""
     here, lengths = probe.expected, there.shape[: len(probe.lengths)]
     rows = there.reshape(math.prod(lengths), *there.shape[len(lengths) :])
     if rows.shape[1:] != here.shape[1:]:
-        return _at(debugger, probe, 0, f"shape {_shape(here[0])}", f"shape [{','.join(map(str, rows.shape[1:]))}]")
+        return _at(run, probe, 0, f"shape {_shape(here[0])}", f"shape [{','.join(map(str, rows.shape[1:]))}]")
     told = [f"in {' x '.join(f'{length:,}' for length in each)} iterations" for each in (probe.lengths, lengths)]
     if lengths[1:] != probe.lengths[1:]:
-        return _at(debugger, probe, 0, *told)
+        return _at(run, probe, 0, *told)
     common = int(np.searchsorted(probe.places, len(rows)))
     place = _first(here[:common], rows[probe.places[:common]], tolerance)
     if place is not None:
-        return _at(debugger, probe, place[0], *_told(here, rows[probe.places[:common]], place))
-    return _at(debugger, probe, min(common, len(here) - 1), *told) if lengths != probe.lengths else None
+        return _at(run, probe, place[0], *_told(here, rows[probe.places[:common]], place))
+    return _at(run, probe, min(common, len(here) - 1), *told) if lengths != probe.lengths else None
 
 
-def _at(debugger: Debugger, probe: Probe, row: int, here: str, there: str) -> Difference:
-    address = f"{debugger.timeline.address(probe.program, row)}/{value_names(probe.program)[probe.slot]}"
-    return Difference(address, debugger.timeline.step_at(probe.program, row, probe.position + 1), here, there)
+def _at(run: Run, probe: Probe, row: int, here: str, there: str) -> Difference:
+    address = f"{run.timeline.address(probe.program, row)}/{value_names(probe.program)[probe.slot]}"
+    return Difference(address, run.timeline.step_at(probe.program, row, probe.position + 1), here, there)
 
 
 def _first(here: np.ndarray, there: np.ndarray, tolerance: float) -> tuple[int, ...] | None:

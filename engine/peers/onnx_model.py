@@ -9,20 +9,20 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from engine.debug.debugger import Debugger
+from engine.debug.run import Run
 from engine.peers.probes import Probe, owner, times
 from engine.run.plan.plan import IfRegion, LoopRegion, Program
 
 _MOST_IN_ONE_FILE = 2**30
 
 
-def probed(debugger: Debugger, path: Path, probes: Sequence[Probe], prefix: str, target: Path) -> list[Probe]:
+def probed(run: Run, path: Path, probes: Sequence[Probe], prefix: str, target: Path) -> list[Probe]:
     """Writes the model of a run with an output more for each probe, named ``prefix`` and its number; gives the probes in that order.
 
     A probe under n loops gives an array with n axes more, one for the iterations of each, outermost first.
     """
     model = onnx.load(str(path))
-    writing = _Writing(debugger, model.graph)
+    writing = _Writing(run, model.graph)
     for number, probe in enumerate(probes):
         writing.let_out(probe, f"{prefix}{number}")
     onnx.save(model, str(target), save_as_external_data=model.ByteSize() > _MOST_IN_ONE_FILE, all_tensors_to_one_file=True)
@@ -30,10 +30,10 @@ def probed(debugger: Debugger, path: Path, probes: Sequence[Probe], prefix: str,
 
 
 class _Writing:
-    def __init__(self, debugger: Debugger, main: onnx.GraphProto) -> None:
-        self.debugger = debugger
+    def __init__(self, run: Run, main: onnx.GraphProto) -> None:
+        self.run = run
         self.graphs = {0: main}
-        for program in debugger.plan.programs:
+        for program in run.plan.programs:
             if program.parent is not None and program.parent.index in self.graphs and owner(program) is not None:
                 self.graphs[program.index] = self._body(program)
 
@@ -53,7 +53,7 @@ class _Writing:
                 graph.node.append(helper.make_node("Constant", [], [f"{out}/zeros"], value=zeros))
                 self._give(other, f"{out}/zeros", f"{out}/not", kind)
             elif isinstance(region, LoopRegion):
-                shape = (times(self.debugger, region), *shape)
+                shape = (times(self.run, region), *shape)
             value = f"{out}/all"
             _take_out(self._node(program), value)
             program = program.parent

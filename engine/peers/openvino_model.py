@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from engine.debug.debugger import Debugger
+from engine.debug.run import Run
 from engine.ir.constant import Constant
 from engine.ir.model import BodyName, Edge, Graph, LayerId, Model, Node, OutputMap, Port, Source
 from engine.ir.shape import PartialShape
@@ -15,27 +15,27 @@ from engine.peers.probes import Probe, enough, owner, times
 from engine.run.plan.plan import IfRegion, LoopRegion, Program
 
 
-def probed(debugger: Debugger, probes: Sequence[Probe], prefix: str) -> tuple[Model, list[Probe]]:
+def probed(run: Run, probes: Sequence[Probe], prefix: str) -> tuple[Model, list[Probe]]:
     """The model of a run with a Result more for each probe, named ``prefix`` and its number; and the probes in that order.
 
     A probe under n loops gives an array with n axes more, one for the iterations of each, outermost first.
     """
     graphs: dict[int, _Graph] = {}
-    for program in reversed(debugger.plan.programs):
-        made = _Graph(_graph_of(debugger.model, program))
+    for program in reversed(run.plan.programs):
+        made = _Graph(_graph_of(run.model, program))
         asked = [_Asked(probe, Source(probe.layer, probe.output), probe.expected.shape[1:]) for probe in probes if probe.program is program]
         for instruction in program.instructions:
             region = instruction.region
             bodies = [graphs.get(one.index) for one in region.programs] if region is not None else []
             if isinstance(region, LoopRegion) and bodies[0] is not None:
-                asked += _out_of_loop(made, instruction.node.id, bodies[0], times(debugger, region))
-                made.limit(instruction.node.id, enough(debugger, region.program))
+                asked += _out_of_loop(made, instruction.node.id, bodies[0], times(run, region))
+                made.limit(instruction.node.id, enough(run, region.program))
             elif isinstance(region, IfRegion) and bodies != [None, None]:
                 asked += _out_of_branches(made, instruction.node.id, bodies)
         if asked or program.parent is None:
             made.hand_out(asked, prefix if program.parent is None else "", iterated=isinstance(owner(program), LoopRegion))
             graphs[program.index] = made
-    return replace(debugger.model, graph=graphs[0].graph()), [one.probe for one in graphs[0].asked]
+    return replace(run.model, graph=graphs[0].graph()), [one.probe for one in graphs[0].asked]
 
 
 def _graph_of(model: Model, program: Program) -> Graph:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.debug.debugger import Debugger
+from engine.debug.run import Run
 from engine.ir.model import LOOP, SCAN, TENSOR_ITERATOR, LayerId
 from engine.ops.values import is_tensor
 from engine.run.plan.plan import IfRegion, LoopRegion, Program
@@ -50,9 +50,9 @@ class Probes:
     left_out: dict[str, int]
 
 
-def probes(debugger: Debugger) -> Probes:
+def probes(run: Run) -> Probes:
     """The values of a finished run that can be compared, in the order of their graphs."""
-    return _Choosing(debugger).probes()
+    return _Choosing(run).probes()
 
 
 def owner(program: Program) -> LoopRegion | IfRegion | None:
@@ -63,38 +63,38 @@ def owner(program: Program) -> LoopRegion | IfRegion | None:
     return None
 
 
-def times(debugger: Debugger, loop: LoopRegion) -> int:
+def times(run: Run, loop: LoopRegion) -> int:
     """How many iterations a loop runs, at most."""
-    return max(_counts(debugger, loop), default=0)
+    return max(_counts(run, loop), default=0)
 
 
-def enough(debugger: Debugger, program: Program) -> int | None:
+def enough(run: Run, program: Program) -> int | None:
     """A trip count that a loop did not come near, where its own allows far more: runtimes take memory for all that may run."""
     region = owner(program)
     if not isinstance(region, LoopRegion) or region.kind != LOOP or region.trip_count is None or program.parent is None:
         return None
-    most = times(debugger, region) + _MORE
-    rows = debugger.timeline.executions.rows[program.parent.index]
-    trips = [int(np.asarray(debugger.values.get(debugger.timeline, program.parent, row, region.trip_count)).item()) for row in range(rows)]
+    most = times(run, region) + _MORE
+    rows = run.timeline.executions.rows[program.parent.index]
+    trips = [int(np.asarray(run.values.get(run.timeline, program.parent, row, region.trip_count)).item()) for row in range(rows)]
     return most if min(trips, default=0) > most else None
 
 
-def _counts(debugger: Debugger, loop: LoopRegion) -> list[int]:
-    table = debugger.machine.recording.tables[loop.table]
+def _counts(run: Run, loop: LoopRegion) -> list[int]:
+    table = run.machine.recording.tables[loop.table]
     assert isinstance(table, LoopTable)
     return table.counts
 
 
 class _Choosing:
-    def __init__(self, debugger: Debugger) -> None:
-        self.debugger = debugger
-        self.recorded = Recorded(debugger.timeline)
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.recorded = Recorded(run.timeline)
         self.left = _MOST_BYTES
         self.left_out: dict[str, int] = {}
 
     def probes(self) -> Probes:
         asked: list[Probe] = []
-        for program in self.debugger.plan.programs:
+        for program in self.run.plan.programs:
             reason = self._reason(program)
             if reason:
                 self._leave_out(reason, sum(1 for _ in _values_of(program)))
@@ -111,9 +111,9 @@ class _Choosing:
         around = [one for one in program.around() if one.parent is not None]
         if None in map(owner, around):
             return "in a function"
-        if not self.debugger.timeline.executions.rows[program.index]:
+        if not self.run.timeline.executions.rows[program.index]:
             return "never ran"
-        if any(len(set(_counts(self.debugger, loop))) > 1 for one in around if isinstance(loop := owner(one), LoopRegion)):
+        if any(len(set(_counts(self.run, loop))) > 1 for one in around if isinstance(loop := owner(one), LoopRegion)):
             return "in a loop whose number of iterations varies"
         return ""
 
@@ -122,17 +122,17 @@ class _Choosing:
             return np.zeros(1, np.int64)
         around, region = self._places(program.parent), owner(program)
         if isinstance(region, LoopRegion):
-            count = times(self.debugger, region)
+            count = times(self.run, region)
             return (around[:, None] * count + np.arange(count)).reshape(-1)
         assert region is not None
-        taken = self.debugger.timeline.executions.taken(region).astype(bool)
+        taken = self.run.timeline.executions.taken(region).astype(bool)
         return np.asarray(around[taken if program is region.then.program else ~taken])
 
     def _of(self, program: Program) -> Iterator[Probe]:
-        rows = self.debugger.timeline.executions.rows[program.index]
+        rows = self.run.timeline.executions.rows[program.index]
         columns = Columns(self.recorded, program, np.arange(rows))
         loops = [loop for one in program.around() if isinstance(loop := owner(one), LoopRegion)]
-        lengths, places = tuple(times(self.debugger, loop) for loop in reversed(loops)), self._places(program)
+        lengths, places = tuple(times(self.run, loop) for loop in reversed(loops)), self._places(program)
         for layer, output, slot, position in _values_of(program):
             if self._is_nameless(program, position, output):
                 continue
@@ -147,7 +147,7 @@ class _Choosing:
 
     def _is_nameless(self, program: Program, position: int, output: int) -> bool:
         """An output that an ONNX file leaves out."""
-        if self.debugger.model.dialect != "onnx" or position < 0:
+        if self.run.model.dialect != "onnx" or position < 0:
             return False
         return not any(program.instructions[position].node.outputs[output].names)
 
@@ -165,7 +165,7 @@ class _Choosing:
         return np.stack(values)
 
     def _value(self, program: Program, row: int, slot: int) -> Any:
-        return self.debugger.values.get(self.debugger.timeline, program, row, slot)
+        return self.run.values.get(self.run.timeline, program, row, slot)
 
 
 def _values_of(program: Program) -> Iterator[tuple[LayerId, int, int, int]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.debug.debugger import Debugger
+from engine.debug.run import Run
 from engine.errors import EngineError
 from engine.ir.model import Model
 from engine.native.alone import Stopped, never, run_alone
@@ -54,12 +54,12 @@ def runtime_of(model: Model) -> str:
     return _CALLED[model.dialect] if importlib.util.find_spec(_PACKAGES[model.dialect]) is not None else ""
 
 
-def ask(debugger: Debugger, inputs: Sequence[Any], probes: Sequence[Probe], patience: Patience, document: bytes) -> Truth:
-    """Runs the model of a debugger as it is, then with its insides as outputs.
+def ask(run: Run, inputs: Sequence[Any], probes: Sequence[Probe], patience: Patience, document: bytes) -> Truth:
+    """Runs the model of a run as it is, then with its insides as outputs.
 
     ``EngineError`` when the runtime is not installed, cannot run the model, or is no longer waited for.
     """
-    model = debugger.model
+    model = run.model
     package = _PACKAGES[model.dialect]
     if not runtime_of(model):
         raise EngineError(f"to compare with {_CALLED[model.dialect]}, install {package}: pip install {package}")
@@ -72,7 +72,7 @@ def ask(debugger: Debugger, inputs: Sequence[Any], probes: Sequence[Probe], pati
         if not probes:
             return Truth(runtime, tuple(named), {}, "")
         insides = folder / f"insides{plain.suffix}"
-        order = _probed(debugger, probes, plain, insides)
+        order = _probed(run, probes, plain, insides)
         try:
             _, given = _run(model, folder, insides, patience)
         except EngineError as error:
@@ -96,10 +96,10 @@ def _plain(model: Model, folder: Path, document: bytes) -> Path:
     return folder / "plain.xml"
 
 
-def _probed(debugger: Debugger, probes: Sequence[Probe], plain: Path, target: Path) -> list[Probe]:
-    if debugger.model.dialect == "onnx":
-        return onnx_model.probed(debugger, plain, probes, _PREFIX, target)
-    model, order = openvino_model.probed(debugger, probes, _PREFIX)
+def _probed(run: Run, probes: Sequence[Probe], plain: Path, target: Path) -> list[Probe]:
+    if run.model.dialect == "onnx":
+        return onnx_model.probed(run, plain, probes, _PREFIX, target)
+    model, order = openvino_model.probed(run, probes, _PREFIX)
     write_model(model, target)
     return order
 

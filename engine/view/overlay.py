@@ -1,6 +1,6 @@
 """How one moment of a run restyles a picture: what is current, done or skipped, and the values on the wires.
 
-    overlay = overlay_at(debugger, view, selected="main/loop_7/body/Add_3", breakpoints=("main/loop_7[*]/body/Add_3",), previews=cache)
+    overlay = overlay_at(run, view, selected="main/loop_7/body/Add_3", breakpoints=("main/loop_7[*]/body/Add_3",), previews=cache)
 
 Nothing moves: an overlay names only ids of the view that it was made for.
 """
@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
 
-from engine.debug.changes import is_changed
 from engine.debug.cursor import OpenGraph
-from engine.debug.debugger import Debugger
 from engine.debug.door import outward
+from engine.debug.overrides import is_changed
+from engine.debug.run import Run
 from engine.errors import EngineError, ValueUnavailable
 from engine.explain.provenance import Step
 from engine.ir.address import Address
@@ -74,7 +74,7 @@ class Overlay:
 
 
 def overlay_at(
-    debugger: Debugger | None,
+    run: Run | None,
     view: GraphView,
     *,
     selected: str = "",
@@ -84,15 +84,15 @@ def overlay_at(
     previews: dict[str, str] | None = None,
     origins: Sequence[Step] = (),
 ) -> Overlay:
-    """The overlay of a view at the debugger's cursor; without a debugger, selection and breakpoints only.
+    """The overlay of a view at the debugger's cursor; without a run, selection and breakpoints only.
 
     ``selected``: an address, static or with iterations. ``breakpoints`` and those that are ``switched_off``: address patterns
     with ``*``. ``verdicts``: why loops ended, by static address, shown on frames of loops that are not running. ``previews``: texts
     by concrete address, kept by the caller as long as the run lasts. ``origins``: what a value was made of
     (``engine.explain.provenance.provenance``), lit up with its lines by distance.
     """
-    overlay = Overlay() if debugger is None else _Painter(debugger, view, {} if previews is None else previews, verdicts or {}).paint()
-    marks = [(_selected(debugger, view, selected), "selected")] if selected else []
+    overlay = Overlay() if run is None else _Painter(run, view, {} if previews is None else previews, verdicts or {}).paint()
+    marks = [(_selected(run, view, selected), "selected")] if selected else []
     on, off = marked(view, breakpoints), marked(view, switched_off)
     marks += [(node, "breakpoint") for node in on]
     marks += [(node, "breakpoint off") for node in off if node not in on]
@@ -107,11 +107,11 @@ def overlay_at(
     return overlay
 
 
-def _selected(debugger: Debugger | None, view: GraphView, address: str) -> ViewNode | None:
+def _selected(run: Run | None, view: GraphView, address: str) -> ViewNode | None:
     """The box of a selected place; in copies of unrolled loops that of the iteration it names, else the one shown at the cursor."""
     found = view.node_of.get(view.place_of(address))
     if found is None and view.unrolled:
-        concrete = debugger.resolve(without_iterations(address)) if debugger is not None else None
+        concrete = run.resolve(without_iterations(address)) if run is not None else None
         found = view.showing(view.place_of(concrete)) if concrete else next(iter(view.instances_of(address)), None)
     return found or view.showing(without_iterations(address))
 
@@ -139,18 +139,18 @@ def _iteration(frame: OpenGraph) -> str:
 class _Painter:
     """One moment of one run, painted on one view."""
 
-    def __init__(self, debugger: Debugger, view: GraphView, previews: dict[str, str], verdicts: Mapping[str, str]) -> None:
-        self.debugger = debugger
+    def __init__(self, run: Run, view: GraphView, previews: dict[str, str], verdicts: Mapping[str, str]) -> None:
+        self.run = run
         self.view = view
         self.previews = previews
         self.verdicts = verdicts
-        statuses = debugger.statuses()
-        self.copies = instances_at(debugger, view, statuses) if view.unrolled else Instances()
+        statuses = run.statuses()
+        self.copies = instances_at(run, view, statuses) if view.unrolled else Instances()
         self.statuses: Mapping[str, str] = statuses | self.copies.statuses if view.unrolled else statuses
         self._graphs = dict(self.copies.graphs)
         self._rows: dict[str, tuple[Program, int]] = {}
-        self.running = {frame.static: frame for frame in debugger.frames()} | self.copies.running
-        self.outlook = ", never ends" if debugger.endless and debugger.cursor.step == debugger.steps else ""
+        self.running = {frame.static: frame for frame in run.frames()} | self.copies.running
+        self.outlook = ", never ends" if run.endless and run.cursor.step == run.steps else ""
         self.next = self._next()
         self.overlay = Overlay(current=self.next or self._last())
 
@@ -168,7 +168,7 @@ class _Painter:
 
     def _next(self) -> str:
         """The box of what runs next, or the frame: at the end of a body what decides upon another one, or hands out the branch's values."""
-        cursor = self.debugger.cursor
+        cursor = self.run.cursor
         if cursor.kind == "finished":
             return ""
         static = self.view.place_of(cursor.address)
@@ -183,7 +183,7 @@ class _Painter:
 
     def _last(self) -> str:
         """The frame of what ran last, or its box."""
-        static = self.view.place_of(self.debugger.cursor.previous or "")
+        static = self.view.place_of(self.run.cursor.previous or "")
         shown = self.view.showing(static)
         return self._frame_of.get(static) or (shown.id if shown is not None else "")
 
@@ -232,7 +232,7 @@ class _Painter:
         place, _, label = address.rpartition("/")
         graph = self._graphs.get(place)
         if graph is None:
-            concrete = self.debugger.resolve(address)
+            concrete = self.run.resolve(address)
             if concrete is None:
                 return ""
             # What holds for one node of a graph holds for all: parsing a thousand addresses would take longer than a step may.
@@ -254,14 +254,14 @@ class _Painter:
         """
         found = self._rows.get(graph)
         if found is None:
-            found = self._rows[graph] = self.debugger.rows_of(Address.parse(f"{graph}/{label}"))
+            found = self._rows[graph] = self.run.rows_of(Address.parse(f"{graph}/{label}"))
         program, row = found
         layer = program.layer_of_label.get(label)
         slot = ABSENT if layer is None else program.slots.get((layer, output), ABSENT)
         if slot == ABSENT:
             raise ValueUnavailable(f"nothing feeds {label!r}")
-        text = value_preview(outward(self.debugger.values.get(self.debugger.timeline, program, row, slot)))
-        return f"{BY_HAND} {text}" if is_changed(self.debugger, program, row, slot) else text
+        text = value_preview(outward(self.run.values.get(self.run.timeline, program, row, slot)))
+        return f"{BY_HAND} {text}" if is_changed(self.run, program, row, slot) else text
 
     def _back(self, edge: ViewEdge) -> None:
         now, before = self._text(edge.tensor), self._text(edge.into)
@@ -326,12 +326,12 @@ class _Painter:
             self._spark(node, inside)
 
     def _spark(self, node: ViewNode, inside: OpenGraph | None) -> None:
-        graph = inside.address if inside is not None else self.debugger.resolve(node.address)
+        graph = inside.address if inside is not None else self.run.resolve(node.address)
         if not graph:
             return
         label = node.spark.rpartition("/")[2]
         place = f"{graph.rpartition('/')[0]}/body/{label}" if inside is not None else f"{graph}/body/{label}"
-        found = sparkline(self.debugger, place, inside.iteration if inside is not None else None)
+        found = sparkline(self.run, place, inside.iteration if inside is not None else None)
         if found is not None:
             self.overlay.sparks[node.id] = found.as_data()
 

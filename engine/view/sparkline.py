@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.debug.debugger import Debugger
+from engine.debug.run import Run
 from engine.errors import EngineError
 from engine.ir.address import Address
 from engine.ir.model import BackEdge, Body, LayerId
@@ -62,23 +62,23 @@ def _is_counter(body: Body, edge: BackEdge) -> bool:
     return edge.to_layer in fed and any(body.graph.by_id[one].constant is not None for one in fed)
 
 
-def sparkline(debugger: Debugger, parameter: str, iteration: int | None) -> Sparkline | None:
+def sparkline(run: Run, parameter: str, iteration: int | None) -> Sparkline | None:
     """The line of a carried Parameter, by its address; None where there is nothing to see yet. Reads about 50 values at most."""
     try:
-        program, row = debugger.rows_of(Address.parse(parameter))
+        program, row = run.rows_of(Address.parse(parameter))
     except EngineError:
         return None
     region = program.region
     layer = program.layer_of_label.get(parameter.rpartition("/")[2])
     if not isinstance(region, LoopRegion) or layer is None:
         return None
-    first, end = debugger.timeline.executions.rows_of(region, debugger.timeline.executions.parent_row(program, row)[0])
+    first, end = run.timeline.executions.rows_of(region, run.timeline.executions.parent_row(program, row)[0])
     slot = program.slots[layer, 0]
 
     def number(at: int) -> float:
-        return float(np.asarray(debugger.values.get(debugger.timeline, program, at, slot)).reshape(-1)[0].astype(np.float64))
+        return float(np.asarray(run.values.get(run.timeline, program, at, slot)).reshape(-1)[0].astype(np.float64))
 
-    if end - first < 2 or np.size(debugger.values.get(debugger.timeline, program, first, slot)) != 1:
+    if end - first < 2 or np.size(run.values.get(run.timeline, program, first, slot)) != 1:
         return None
 
     rows = [int(at) for at in np.unique(np.linspace(first, end - 1, min(MOST_POINTS, end - first)).astype(np.int64))]

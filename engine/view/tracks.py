@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-from engine.debug.debugger import Debugger
+from engine.debug.run import Run
 from engine.ir.address import decode
 from engine.run.plan.plan import LoopRegion, Program
 from engine.trace.timeline import Level
@@ -36,45 +36,45 @@ class Track:
         return data if self.iteration is None else data | {"iteration": self.iteration}
 
 
-def tracks(debugger: Debugger) -> tuple[Track, ...]:
+def tracks(run: Run) -> tuple[Track, ...]:
     """The whole run with the iterations of its outermost loops, then a track for each open loop inside another, innermost last."""
-    moment = debugger.moment
+    moment = run.moment
     loops = [(around, level) for around, level in itertools.pairwise(moment) if level.iteration is not None]
-    found = [_whole(debugger, loops[0] if loops else None)]
-    return (*found, *(_loop(debugger, around, level) for around, level in loops[1:][-MOST_LOOPS:]))
+    found = [_whole(run, loops[0] if loops else None)]
+    return (*found, *(_loop(run, around, level) for around, level in loops[1:][-MOST_LOOPS:]))
 
 
-def _whole(debugger: Debugger, outermost: tuple[Level, Level] | None) -> Track:
-    main = debugger.plan.main
+def _whole(run: Run, outermost: tuple[Level, Level] | None) -> Track:
+    main = run.plan.main
     ticks: list[int] = []
     count = 0
-    began = [number for number in main.regions if debugger.timeline.executions.calls(main, number)]
+    began = [number for number in main.regions if run.timeline.executions.calls(main, number)]
     for number in began:
         region = main.instructions[number].region
         if isinstance(region, LoopRegion):
-            rows = debugger.timeline.executions.rows_of(region, 0)
-            ticks += _starts(debugger, region.program, *rows)
+            rows = run.timeline.executions.rows_of(region, 0)
+            ticks += _starts(run, region.program, *rows)
             count = rows[1] - rows[0]
     shown = ticks if len(ticks) <= MOST_TICKS * 2 else ticks[:: -(-len(ticks) // (MOST_TICKS * 2))]
     if outermost is None:
-        return Track("", 0, debugger.steps, tuple(shown), None, count)
-    first, end = _rows(debugger, outermost[1])
-    return Track(_title(*outermost), 0, debugger.steps, tuple(shown), outermost[1].iteration, end - first if first or end else count)
+        return Track("", 0, run.steps, tuple(shown), None, count)
+    first, end = _rows(run, outermost[1])
+    return Track(_title(*outermost), 0, run.steps, tuple(shown), outermost[1].iteration, end - first if first or end else count)
 
 
-def _loop(debugger: Debugger, around: Level, level: Level) -> Track:
-    first, end = _rows(debugger, level)
-    ticks = _starts(debugger, level.program, first, end)
-    executions = debugger.timeline.executions
+def _loop(run: Run, around: Level, level: Level) -> Track:
+    first, end = _rows(run, level)
+    ticks = _starts(run, level.program, first, end)
+    executions = run.timeline.executions
     is_open = level.program.index in executions.open and end == executions.rows[level.program.index]
-    last = debugger.steps if is_open else debugger.timeline.step_at(around.program, around.row, around.position + 1) - 1
+    last = run.steps if is_open else run.timeline.step_at(around.program, around.row, around.position + 1) - 1
     return Track(_title(around, level), ticks[0] if ticks else 0, last, tuple(ticks), level.iteration, end - first)
 
 
-def _rows(debugger: Debugger, level: Level) -> tuple[int, int]:
+def _rows(run: Run, level: Level) -> tuple[int, int]:
     """All rows of the execution of a loop that a level is in."""
     assert level.iteration is not None
-    executions = debugger.timeline.executions
+    executions = run.timeline.executions
     execution, _ = executions.parent_row(level.program, level.row)
     assert level.program.parent is not None
     region = level.program.region
@@ -82,12 +82,12 @@ def _rows(debugger: Debugger, level: Level) -> tuple[int, int]:
     return executions.rows_of(region, execution)
 
 
-def _starts(debugger: Debugger, program: Program, first: int, end: int) -> list[int]:
+def _starts(run: Run, program: Program, first: int, end: int) -> list[int]:
     """Steps at which rows of one execution begin."""
     if end <= first:
         return []
-    at = debugger.timeline.step_at(program, first, 0)
-    sizes = debugger.timeline.steps.by_program[program.index]
+    at = run.timeline.step_at(program, first, 0)
+    sizes = run.timeline.steps.by_program[program.index]
     every = -(-(end - first) // MOST_TICKS)
     return [at + sizes.before(row) - sizes.before(first) for row in range(first, end, every)]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from engine.debug.cursor import OpenGraph
-from engine.debug.debugger import Debugger
+from engine.debug.run import Run
 from engine.debug.scene import Scene, Status
 from engine.ir.address import is_within
 from engine.run.plan.plan import LoopRegion, Program
@@ -41,15 +41,15 @@ class _Shown:
     """Whether the cursor's own iteration is shown, all the way up."""
 
 
-def instances_at(debugger: Debugger, view: GraphView, statuses: Statuses) -> Instances:
+def instances_at(run: Run, view: GraphView, statuses: Statuses) -> Instances:
     """What the copies of a view show; ``statuses`` are those at the cursor, by static address."""
     found = Instances()
-    shown = {"": _Shown(debugger.scene(), statuses, True)}
+    shown = {"": _Shown(run.scene(), statuses, True)}
     frames = {frame.id: frame for frame in view.clusters}
     for frame in view.clusters:
         if frame.kind == "copy":
             around = _copy_round(frame, frames)
-            shown[frame.id] = _show(debugger, frame, shown[around], found)
+            shown[frame.id] = _show(run, frame, shown[around], found)
     return found
 
 
@@ -60,26 +60,26 @@ def _copy_round(frame: ViewCluster, frames: dict[str, ViewCluster]) -> str:
     return outer
 
 
-def _show(debugger: Debugger, frame: ViewCluster, around: _Shown, found: Instances) -> _Shown:
-    program = debugger.plan.program_by_address[without_iterations(frame.body)]
+def _show(run: Run, frame: ViewCluster, around: _Shown, found: Instances) -> _Shown:
+    program = run.plan.program_by_address[without_iterations(frame.body)]
     scene = around.scene
     at = scene.shown.get(program.index) if scene is not None else None
     assert program.parent is not None
     if scene is None or at is None:
         skipped = scene is not None and (program.index in scene.skipped or program.parent.index in scene.skipped)
-        return _nothing(debugger, frame, program, found, skipped=skipped)
+        return _nothing(run, frame, program, found, skipped=skipped)
     region = program.region
     assert isinstance(region, LoopRegion)
-    executions = debugger.timeline.executions
+    executions = run.timeline.executions
     first, end = executions.rows_of(region, scene.shown[program.parent.index].row)
     ended = program.index not in executions.open or end < executions.rows[program.index]
     found.total[frame.body] = end - first if ended else None
     row = first + int(frame.address.rpartition("[")[2].rstrip("]"))
     if row > at.row:
-        return _nothing(debugger, frame, program, found, skipped=ended and row >= end)
+        return _nothing(run, frame, program, found, skipped=ended and row >= end)
     here = around if row == at.row else _past(scene, program, row)
     found.state[frame.id] = "active" if row == at.row and at.open else "done"
-    _tell(debugger, frame, program, here, found)
+    _tell(run, frame, program, here, found)
     return here
 
 
@@ -88,33 +88,33 @@ def _past(scene: Scene, program: Program, row: int) -> _Shown:
     return _Shown(made, made.statuses_inside(program), present=False)
 
 
-def _nothing(debugger: Debugger, frame: ViewCluster, program: Program, found: Instances, *, skipped: bool) -> _Shown:
+def _nothing(run: Run, frame: ViewCluster, program: Program, found: Instances, *, skipped: bool) -> _Shown:
     found.state[frame.id] = "skipped" if skipped else "waiting"
     if skipped:
-        for inner, place in _below(debugger, frame, program):
+        for inner, place in _below(run, frame, program):
             found.statuses.update((f"{place}/{label}", "skipped") for label in inner.layer_of_label)
     return _Shown(None, {}, present=False)
 
 
-def _tell(debugger: Debugger, frame: ViewCluster, program: Program, shown: _Shown, found: Instances) -> None:
+def _tell(run: Run, frame: ViewCluster, program: Program, shown: _Shown, found: Instances) -> None:
     """Statuses and executions of all graphs inside a copy that has run, under the copy's addresses."""
     assert shown.scene is not None
-    for inner, place in _below(debugger, frame, program):
+    for inner, place in _below(run, frame, program):
         for label in inner.layer_of_label:
             status = shown.statuses.get(f"{inner.address}/{label}")
             if status is not None:
                 found.statuses[f"{place}/{label}"] = status
         at = shown.scene.shown.get(inner.index)
         if at is not None:
-            found.graphs[place] = debugger.timeline.address(inner, at.row)
+            found.graphs[place] = run.timeline.address(inner, at.row)
     if shown.present:
-        for opened in debugger.frames():
+        for opened in run.frames():
             if is_within(opened.static, program.address):
                 found.running[frame.body + opened.static[len(program.address) :]] = opened
 
 
-def _below(debugger: Debugger, frame: ViewCluster, program: Program) -> Iterator[tuple[Program, str]]:
+def _below(run: Run, frame: ViewCluster, program: Program) -> Iterator[tuple[Program, str]]:
     """A body and the graphs inside it, with their addresses in a copy."""
-    for one in debugger.plan.programs:
+    for one in run.plan.programs:
         if is_within(one.address, program.address):
             yield one, frame.body + one.address[len(program.address) :]

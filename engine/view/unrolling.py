@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from engine.debug.debugger import Debugger
+from engine.debug.run import Run
 from engine.ir.model import Model
 from engine.view.folding import COPIES, FEWEST_COPIES, MOST_COPIES, Folding, Unrolled, toggle
 from engine.view.graph import without_iterations
 
 
-def unroll(model: Model, folding: Folding, address: str, debugger: Debugger | None = None, count: int = COPIES) -> Folding:
+def unroll(model: Model, folding: Folding, address: str, run: Run | None = None, count: int = COPIES) -> Folding:
     """The folding with a loop drawn as copies, round the cursor's iteration; what was unrolled is drawn once again."""
     address = without_iterations(address)
     if folding.window(address) is not None:
         return replace(folding, unrolled=tuple(one for one in folding.unrolled if one.address != address))
     if address in folding.folded:
         folding = toggle(model, folding, address)
-    iteration, total = (None, None) if debugger is None else run_of(debugger, address)
+    iteration, total = (None, None) if run is None else run_of(run, address)
     made = Unrolled(address, 0, max(FEWEST_COPIES, min(count, count if total is None else total)), total)
     return replace(folding, unrolled=(*folding.unrolled, _round(made, iteration)))
 
@@ -39,27 +39,27 @@ def place(folding: Folding, address: str, first: int, count: int) -> Folding:
     return _changed(folding, address, lambda one: _within(replace(one, first=first, count=count)))
 
 
-def followed(folding: Folding, debugger: Debugger) -> Folding:
+def followed(folding: Folding, run: Run) -> Folding:
     """The folding after the cursor has moved: windows that it has left come after it, and learn how many iterations there are."""
     if not folding.unrolled:
         return folding
     made = []
     for one in folding.unrolled:
-        iteration, total = run_of(debugger, one.address)
+        iteration, total = run_of(run, one.address)
         made.append(_round(replace(one, total=total), iteration))
     return replace(folding, unrolled=tuple(made))
 
 
-def run_of(debugger: Debugger, address: str) -> tuple[int | None, int | None]:
+def run_of(run: Run, address: str) -> tuple[int | None, int | None]:
     """Of the loop's execution at the cursor: the iteration that the cursor is in, and how many there are when it is known."""
-    for frame in debugger.frames():
+    for frame in run.frames():
         if frame.iteration is not None and frame.static.rpartition("/")[0] == address:
             place: str | None = frame.address.rpartition("/")[0].rpartition("[")[0]
             iteration: int | None = frame.iteration
             break
     else:
-        place, iteration = debugger.resolve(address), None
-    record = debugger.record(place) if place else None
+        place, iteration = run.resolve(address), None
+    record = run.record(place) if place else None
     return iteration, record.iterations if record is not None and record.ended_by is not None else None
 
 

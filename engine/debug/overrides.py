@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from engine.debug.door import outward
 from engine.debug.inputs import fitted
 from engine.debug.names import body_of, region_number
+from engine.debug.run import Run
 from engine.errors import AddressError, InputError, shorten
 from engine.ir.address import ANY_ITERATION, Address, Segment
 from engine.ir.element_type import ElementType
@@ -19,9 +20,6 @@ from engine.run.plan.dependencies import backward_slice
 from engine.run.plan.overrides import Override, Overrides
 from engine.run.plan.plan import ABSENT, LoopRegion, Plan, Program, settle
 from engine.run.plan.ports import Concatenated
-
-if TYPE_CHECKING:
-    from engine.debug.debugger import Debugger
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,21 +48,21 @@ def bind(plan: Plan, changes: Mapping[str, Any]) -> Overrides:
     return Overrides(plan, tuple(items))
 
 
-def told(debugger: Debugger) -> tuple[Changed, ...]:
+def told(run: Run) -> tuple[Changed, ...]:
     """Each change, and whether the run has come there."""
-    return tuple(Changed(one.address, outward(one.value), _is_reached(debugger, one)) for one in debugger.overrides.items)
+    return tuple(Changed(one.address, outward(one.value), _is_reached(run, one)) for one in run.overrides.items)
 
 
-def is_changed(debugger: Debugger, program: Program, row: int, slot: int) -> bool:
+def is_changed(run: Run, program: Program, row: int, slot: int) -> bool:
     """Whether the value of a slot in a row was set by hand."""
-    if slot not in debugger.overrides.slots:
+    if slot not in run.overrides.slots:
         return False
-    return debugger.overrides.at(program, debugger.timeline.iterations(program, row), slot) is not None
+    return run.overrides.at(program, run.timeline.iterations(program, row), slot) is not None
 
 
-def _is_reached(debugger: Debugger, change: Override) -> bool:
-    row = debugger.timeline.executions.row(change.program, change.iterations)
-    return row is not None and debugger.has_run(change.program, row, change.slot)
+def _is_reached(run: Run, change: Override) -> bool:
+    row = run.timeline.executions.row(change.program, change.iterations)
+    return row is not None and run.has_run(change.program, row, change.slot)
 
 
 def _bound(plan: Plan, address: Address, value: Any) -> Override:
