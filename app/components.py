@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from app.bundle import bundle
+
 if TYPE_CHECKING:
     from streamlit.components.v2.types import ComponentRenderer
 
 _ASSETS = Path(__file__).parent / "assets"
 
 
-def component(name: str, *scripts: str, style: str = "", folder: Path = _ASSETS) -> ComponentRenderer:
-    """The component ``loopscope_NAME``; its scripts, files of a folder, are one module."""
-    js, css = ("\n".join((folder / file).read_text(encoding="utf-8") for file in files) for files in (scripts, [style] if style else []))
-    return st.components.v2.component(f"loopscope_{name}", js=js, css=css or None)
+def component(name: str, script: str, *, style: str = "", folder: Path = _ASSETS) -> ComponentRenderer:
+    """The component ``loopscope_NAME``, whose script is one module: a file of a folder, with those that it imports."""
+    css = (folder / style).read_text(encoding="utf-8") if style else None
+    return st.components.v2.component(f"loopscope_{name}", js=bundle(folder / script), css=css)

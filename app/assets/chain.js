@@ -1,4 +1,7 @@
 // A list of places, each a line that goes there when it is clicked.
+
+import { element } from "./element.js";
+
 const lists = new WeakMap();
 
 export default function ({ data, parentElement, setTriggerValue }) {

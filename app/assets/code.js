@@ -1,4 +1,7 @@
 // The shown graph as code: the current line in step with the canvas, values beside their lines, a click selects the node.
+
+import { element } from "./element.js";
+
 const listings = (globalThis[Symbol.for("loopscope.code")] ??= { shown: new Map(), moments: new Map() });
 const TOKEN = /(#.*$)|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\b(def|return|while|if|else|elif|for|in|and|or|not|is|True|False|None|import|from|pass|break|lambda)\b|(\b\d[\d_.]*(?:e[+-]?\d+)?\b)|(\b[A-Za-z_][\w.]*(?=\())/g;
 const KINDS = ["comment", "text", "word", "number", "call"];

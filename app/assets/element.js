@@ -1,10 +1,9 @@
-// Begins the script of every component.
+// Elements of HTML, as the scripts of the components make them.
 
 /** An element of HTML; what comes from a model is its text, never markup. */
-function element(name, className, text) {
+export function element(name, className, text) {
   const made = document.createElement(name);
   if (className) made.className = className;
   if (text !== undefined) made.textContent = text;
   return made;
 }
-

@@ -1,4 +1,7 @@
 // The finder: a field that opens with "/", hits while typing, arrows and Enter go to one.
+
+import { element } from "./element.js";
+
 const finders = (globalThis[Symbol.for("loopscope.find")] ??= { made: new WeakMap(), open: null });
 if (!finders.listening) {
   finders.listening = true;

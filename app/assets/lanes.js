@@ -1,4 +1,7 @@
 // Lanes of blocks over one axis (steps of a run, iterations of a loop), drawn on a canvas; a click says where.
+
+import { element } from "./element.js";
+
 const charts = (globalThis[Symbol.for("loopscope.lanes")] ??= { drawn: new Map(), cursors: new Map() });
 const AXIS = 22, GAP = 3, ROOM = 8;
 

@@ -1,4 +1,7 @@
 // Rows of a table, each a place in the run: the one of the moment is marked and kept in sight, a click or Enter goes there.
+
+import { element } from "./element.js";
+
 const tables = new WeakMap();
 
 class Table {

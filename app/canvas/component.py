@@ -24,30 +24,12 @@ from engine.view.payload import structure
 from engine.view.tracks import Track
 
 _ASSETS = Path(__file__).parent / "assets"
-_PARTS = (
-    "shared.js",
-    "layout.js",
-    "rows.js",
-    "draw.js",
-    "labels.js",
-    "paint.js",
-    "ring.js",
-    "heads.js",
-    "camera.js",
-    "export.js",
-    "bar.js",
-    "words.js",
-    "pace.js",
-    "telling.js",
-    "play.js",
-    "canvas.js",
-)
 _MISSING = "The layout library is missing from this installation. In a clone, run: python -m app.vendor"
 
-_canvas = component("canvas", *_PARTS, style="canvas.css", folder=_ASSETS)
-_overlay = component("overlay", "shared.js", "overlay.js", folder=_ASSETS)
-_ahead = component("ahead", "shared.js", "ahead.js", folder=_ASSETS)
-_library = component("library", "shared.js", "library.js", folder=_ASSETS)
+_canvas = component("canvas", "canvas.js", style="canvas.css", folder=_ASSETS)
+_overlay = component("overlay", "overlay.js", folder=_ASSETS)
+_prefetch = component("prefetch", "prefetch.js", folder=_ASSETS)
+_library = component("library", "library.js", folder=_ASSETS)
 
 # The same view gives the same message, so that Streamlit sends it once.
 _structures: WeakKeyDictionary[GraphView, dict[str, object]] = WeakKeyDictionary()
@@ -170,7 +152,7 @@ def _tell_moves(key: str, run: Run | None) -> None:
 @st.fragment
 def _send_ahead(run: Run, key: str, belonging: Mapping[str, object]) -> None:
     """A fragment, so that what is asked for while the canvas plays comes alone: nothing else of the page is drawn again for it."""
-    _ahead(key=key, data={**(run.ahead() or {}), **belonging}, on_ask_change=partial(_tell_ask, key, run))
+    _prefetch(key=key, data={**(run.ahead() or {}), **belonging}, on_ask_change=partial(_tell_ask, key, run))
 
 
 def _tell_ask(key: str, run: Run) -> None:

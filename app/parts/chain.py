@@ -10,7 +10,7 @@ from app.components import component
 from app.session import widget
 from engine.view.escape import neutral
 
-_chain = component("chain", "element.js", "chain.js", style="chain.css")
+_chain = component("chain", "chain.js", style="chain.css")
 _LONGEST = 200
 
 

@@ -31,8 +31,8 @@ KEY = "code"
 MOST_LINES = 3000
 _LONGEST = 400
 
-_code = component("code", "element.js", "code.js", style="code.css")
-_moment = component("code_moment", "element.js", "code.js")
+_code = component("code", "code.js", style="code.css")
+_moment = component("code_moment", "code.js")
 _listings: WeakKeyDictionary[Plan, dict[str, tuple[Listing, dict[str, object]]]] = WeakKeyDictionary()
 
 

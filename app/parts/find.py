@@ -27,7 +27,7 @@ MOST_VALUES = 1500
 
 _MOST_PICKS = 2**31
 
-_finder = component("find", "element.js", "find.js", style="find.css")
+_finder = component("find", "find.js", style="find.css")
 _values: WeakKeyDictionary[engine.Debugger, tuple[int, Mapping[str, str]]] = WeakKeyDictionary()
 
 

@@ -14,8 +14,8 @@ from app.components import component
 from app.session import widget
 from engine.view.escape import neutral
 
-_lanes = component("lanes", "element.js", "lanes.js", style="lanes.css")
-_cursor = component("lanes_cursor", "element.js", "lanes.js")
+_lanes = component("lanes", "lanes.js", style="lanes.css")
+_cursor = component("lanes_cursor", "lanes.js")
 
 LONGEST_NAME = 80
 Kind = Literal["idle", "even", "odd", "then", "else", "heat", "nan", "failed", "shape"]

@@ -8,7 +8,7 @@ from app.components import component
 from app.session import widget
 from engine.view.escape import neutral
 
-_rows = component("rows", "element.js", "rows.js", style="rows.css")
+_rows = component("rows", "rows.js", style="rows.css")
 LONGEST = 120
 
 

@@ -1,9 +1,10 @@
 // The bar under the picture: speed, and a track to slide along for the run and for each loop inside a loop.
 
+
 const SPEEDS = [0.5, 1, 2, 4, 8];
 const BAR = { row: 1.5, padding: 0.875 }; // rem
 
-class Bar {
+export class Bar {
   constructor(playback, root) {
     Object.assign(this, { playback, root, rows: [] });
     this.element = document.createElement("div");

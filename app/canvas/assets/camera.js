@@ -1,14 +1,17 @@
 // Camera: which part of the picture is in sight; wheel, drag, pinch, buttons, overview.
 
-const ZOOM = { least: 0.08, most: 3, readable: 0.75, words: 0.34 };
+import { MARGIN } from "./geometry.js";
+import { StickyHeaders } from "./sticky_headers.js";
+
+export const ZOOM = { least: 0.08, most: 3, readable: 0.75, words: 0.34 };
 const CLICK_DISTANCE = 4;
 const GLIDE = 220;
 const REST = 160; // milliseconds without a movement
 
-class Camera {
+export class Camera {
   constructor(stage, wrapper, overview) {
     Object.assign(this, { stage, wrapper, overview, glass: overview.querySelector(".glass"), x: 0, y: 0, k: 1, width: 1, height: 1, view: { width: 0, height: 0 }, tools: { width: 0, height: 0 }, boxes: [], pointers: new Map(), moved: 0, onChange: () => {} });
-    this.heads = new Heads(stage);
+    this.stickyHeaders = new StickyHeaders(stage);
     stage.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     stage.addEventListener("pointerdown", (event) => this.down(event));
     stage.addEventListener("pointermove", (event) => this.move(event));
@@ -35,7 +38,7 @@ class Camera {
   place() {
     this.frame = 0;
     this.wrapper.style.transform = `translate(${this.x}px, ${this.y}px) scale(${this.k})`;
-    this.heads.place(this);
+    this.stickyHeaders.place(this);
     this.drawOverview();
   }
 

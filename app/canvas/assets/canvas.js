@@ -1,5 +1,17 @@
 // The canvas: one per place on the page; keeps its picture while overlays come and go.
 
+import { Camera, ZOOM } from "./camera.js";
+import { CurrentHighlight } from "./current_highlight.js";
+import { draw } from "./draw.js";
+import { onPaper, printPicture, savePicture, standalone } from "./export.js";
+import { MARGIN } from "./geometry.js";
+import { PATIENT, TooDense, ladderOf, layOut } from "./layout.js";
+import { Outbox, numberAfter } from "./outbox.js";
+import { Painting } from "./paint.js";
+import { Playback } from "./playback.js";
+import { shared } from "./shared.js";
+import { Tooltip, legendOf, wordsOf, wordsOfStop } from "./tooltips.js";
+
 const SETTLED = 150; // milliseconds after which a picture counts as one that rests
 const UNFOLDABLE = 2500; // milliseconds without an answer after which a picture that is too dense is laid out all the same
 
@@ -32,11 +44,11 @@ class Canvas {
       if (this.structure) shared.viewports.set(this.place, { x: this.camera.x, y: this.camera.y, k: this.camera.k });
       this.hoverSoon();
     };
-    this.ring = new Ring();
+    this.highlight = new CurrentHighlight();
     this.tooltip = new Tooltip(find(".tooltip"));
     this.following = true;
     this.playback = new Playback(this);
-    this.acts = new Telling((acts) => this.root.isConnected && this.setState?.("acts", acts));
+    this.acts = new Outbox((acts) => this.root.isConnected && this.setState?.("acts", acts));
     this.listen();
     // Streamlit shows the component at its final size only after a moment.
     new ResizeObserver(() => this.resized()).observe(this.stage);
@@ -235,11 +247,11 @@ class Canvas {
     this.latent = Object.keys(structure.edges).filter((id) => structure.edges[id].latent && parts.has(id)).map((id) => parts.get(id));
     this.selected = this.pointed = this.revealed = "";
     this.painting.apply(this.overlay?.hash === structure.hash ? this.overlay : null);
-    this.wrapper.replaceChildren(svg, this.ring.element);
+    this.wrapper.replaceChildren(svg, this.highlight.element);
     this.root.dataset.hash = structure.hash;
     this.root.dataset.milliseconds = Math.round(geometry.milliseconds);
     this.camera.show(svg, Object.keys(structure.nodes).filter((id) => parts.has(id)).map((id) => this.sight(parts.get(id))));
-    this.camera.heads.show(structure, parts);
+    this.camera.stickyHeaders.show(structure, parts);
     this.prepareOverview();
     this.legend.replaceChildren(...legendOf(structure));
     this.look(moved);
@@ -314,10 +326,10 @@ class Canvas {
     this.current = overlay.current;
     const next = Object.keys(overlay.nodes ?? {}).find((id) => /\b(current|failed)\b/.test(overlay.nodes[id]));
     const part = this.parts.get(next);
-    this.ring.show(part, part && this.sight(part), overlay.nodes?.[next]);
+    this.highlight.show(part, part && this.sight(part), overlay.nodes?.[next]);
     this.root.dataset.current = overlay.current ?? "";
     this.root.dataset.painted = overlay.moment ?? "";
-    this.camera.heads.place(this.camera);
+    this.camera.stickyHeaders.place(this.camera);
     this.hoverSoon();
   }
 

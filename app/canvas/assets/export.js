@@ -1,10 +1,12 @@
 // Export: the picture as it looks now, with every style written into it, so that any program can show and print it.
 
+import { SVG, svgElement } from "./svg.js";
+
 const KEPT = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "opacity", "paint-order"];
 const KEPT_OF_TEXT = ["font-family", "font-size", "font-weight", "text-anchor"];
 
 /** Makes something of a picture that has all its words, however far away it is on the screen, no ring that is about to breathe, and in print light colours. */
-function onPaper(root, printed, make) {
+export function onPaper(root, printed, make) {
   const stage = root.querySelector(".stage");
   const was = { far: stage.classList.contains("far"), moving: root.classList.contains("moving"), theme: root.dataset.theme };
   stage.classList.remove("far");
@@ -18,7 +20,7 @@ function onPaper(root, printed, make) {
 }
 
 /** A standalone SVG document of what is drawn. */
-function standalone(svg, paper) {
+export function standalone(svg, paper) {
   const copy = svg.cloneNode(true);
   const originals = [svg, ...svg.querySelectorAll("*")];
   const copies = [copy, ...copy.querySelectorAll("*")];
@@ -37,7 +39,7 @@ function standalone(svg, paper) {
   for (const made of dropped) made.remove();
   copy.setAttribute("xmlns", SVG);
   const [x, y, width, height] = copy.getAttribute("viewBox").split(" ");
-  copy.prepend(element("rect", { x, y, width, height, fill: paper }));
+  copy.prepend(svgElement("rect", { x, y, width, height, fill: paper }));
   return new XMLSerializer().serializeToString(copy);
 }
 
@@ -58,7 +60,7 @@ function download(blob, name) {
 }
 
 /** Saves a picture: SVG, or PNG at twice the size of a plain screen. */
-function savePicture(svg, name, asPixels) {
+export function savePicture(svg, name, asPixels) {
   const blob = new Blob([svg], { type: "image/svg+xml" });
   if (!asPixels) return download(blob, `${name}.svg`);
   const picture = new Image();
@@ -74,7 +76,7 @@ function savePicture(svg, name, asPixels) {
 }
 
 /** The browser's print dialog, which also makes PDF: one page of the picture's own size. */
-function printPicture(svg, name) {
+export function printPicture(svg, name) {
   document.querySelector("iframe[data-print]")?.remove();
   const sheet = document.createElement("iframe");
   sheet.dataset.print = "";

@@ -1,5 +1,9 @@
 // Labels of lines: the layout keeps room for those that it drew; for lines into and out of copies, room is looked for along them.
 
+import { CHIP } from "./chips.js";
+import { areaOf, overlap, sampled } from "./geometry.js";
+
+const PART = 16; // characters of " · part 10 of 12", or of "part 100 of 120"
 const LETTER = 5.6; // a little more than a character of a label is wide, with its halo
 const LABEL = { height: 16, pad: 8, header: 32, step: 0.02, furthest: 0.8 };
 
@@ -12,7 +16,7 @@ function longestLabel(edge, line) {
 }
 
 /** What labels of lines between copies and the outside keep clear of: boxes with the values below them, frames' headers, lanes from copy to copy. */
-function crowdOf(structure, geometry) {
+export function crowdOf(structure, geometry) {
   const found = [];
   for (const [id, node] of Object.entries(structure.nodes)) {
     const middle = geometry.nodes[id];
@@ -28,7 +32,7 @@ function crowdOf(structure, geometry) {
 }
 
 /** The middle of a line's label, which is then taken; null where there is no room. */
-function placeOfLabel(edge, line, frame, { taken, crowd }) {
+export function placeOfLabel(edge, line, frame, { taken, crowd }) {
   const width = roomFor(longestLabel(edge, line));
   const place = line.copyEnd ? alongside(line, width, [...taken, ...crowd]) : { ...line.label };
   if (!place) return null;

@@ -1,5 +1,7 @@
 // Carries the layout library, and has a worker start on it at once: it is ready when the first picture has come.
 
+import { shared } from "./shared.js";
+
 const START_UP = 6000; // milliseconds: compiles the library
 
 async function unpack(bytes) {

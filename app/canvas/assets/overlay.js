@@ -1,4 +1,7 @@
 // Hands the newest overlay to its canvas; small, because it comes with every step.
+
+import { shared } from "./shared.js";
+
 export default function ({ data }) {
   if (!data) return;
   shared.overlays.set(data.key, data);

@@ -1,6 +1,10 @@
 // Painting: an overlay restyles the picture, touching only what changed since the last one.
 
-class Painting {
+import { setChip } from "./chips.js";
+import { setSpark } from "./sparks.js";
+import { shortened } from "./svg.js";
+
+export class Painting {
   constructor(structure, parts) {
     this.structure = structure;
     this.parts = parts;

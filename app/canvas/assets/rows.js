@@ -1,9 +1,11 @@
 // Rows of copies: one copy's layout, stamped once for each iteration of an unrolled loop, and the lines that lead from copy to copy.
 
+import { readGeometry } from "./geometry.js";
+
 const LANE = { apart: 9, first: 13, gap: 44, bend: 9, clear: 11 };
 
 /** Layout of a structure with rows: `run` gives the geometry of a DOT text. */
-async function layOutRows(structure, run) {
+export async function layOutRows(structure, run) {
   const made = new Map();
   const geometryOf = async (dot) => {
     const text = dot.replace(/@(r\d+)([wh])@/g, (_, id, side) => (made.get(id)[side === "w" ? "width" : "height"] / 72).toFixed(3));

@@ -1,6 +1,6 @@
 // What the canvas and the components that feed it know in common: one table per page, whichever of them comes first.
 
-const shared = (globalThis[Symbol.for("loopscope.canvas")] ??= {
+export const shared = (globalThis[Symbol.for("loopscope.canvas")] ??= {
   newWorker: null, // from the component that carries the layout library
   waitingForLibrary: [],
   layouts: new Map(), // geometry by structure hash

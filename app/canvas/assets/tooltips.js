@@ -1,15 +1,18 @@
 // What the canvas says in words: of what is pointed at, and what its colours and lines mean.
 
+
 const LINES = [
   ["back", "back edge: to the next iteration"],
   ["input_map", "port map: in and out of a body"],
   ["branch", "chosen by the condition"],
 ];
+
 const STATES = [
   ["current", "runs next"],
   ["selected", "selected"],
   ["stop", "breakpoint"],
 ];
+
 const EDGES = {
   back: "back edge",
   again: "decides whether another iteration runs",
@@ -17,9 +20,10 @@ const EDGES = {
   output_map: "port map",
   merge: "becomes the If's output",
 };
+
 const BESIDE = { right: 16, below: 18, border: 8, least: 4 }; // pixels from the pointer to the tooltip, and from that to the canvas's border
 
-class Tooltip {
+export class Tooltip {
   constructor(element) {
     this.element = element;
   }
@@ -40,7 +44,7 @@ class Tooltip {
 }
 
 /** Of a box or a line, with what an overlay knows of it; empty for what has no words. */
-function wordsOf(id, structure, overlay) {
+export function wordsOf(id, structure, overlay) {
   const node = structure.nodes[id];
   const edge = structure.edges[id];
   const lines = node ? wordsOfBox(id, node, overlay) : edge ? wordsOfLine(id, edge, structure, overlay) : [];
@@ -48,7 +52,7 @@ function wordsOf(id, structure, overlay) {
 }
 
 /** Of the dot of a breakpoint. */
-function wordsOfStop(box) {
+export function wordsOfStop(box) {
   return box.classList.contains("off") ? "breakpoint, switched off: a click switches it on" : "breakpoint: a click switches it off";
 }
 
@@ -72,7 +76,7 @@ function wordsOfLine(id, edge, structure, overlay) {
 }
 
 /** A row for each family, kind of line and state that a picture may have. */
-function legendOf(structure) {
+export function legendOf(structure) {
   const kinds = new Set(Object.values(structure.edges).map((edge) => edge.kind));
   return [
     ...Object.entries(structure.families).map(([family, text]) => legendRow(`swatch ${family}`, text)),

@@ -1,5 +1,11 @@
 // Playing: moves through steps that were sent ahead, at the browser's own pace, and tells Python where it is.
 
+import { Bar } from "./bar.js";
+import { AGAIN, Outbox, numberAfter } from "./outbox.js";
+import { marksOf, patched, withMarks } from "./prefetched.js";
+import { ReportThrottle, REPORT } from "./report_throttle.js";
+import { shared } from "./shared.js";
+
 const RATE = 4; // steps per second at speed 1
 const AHEAD = 96; // steps that should be there before they are needed
 const KEPT_FRAMES = 6000;
@@ -14,12 +20,12 @@ const KEYS = { Home: "restart", ArrowLeft: "back", ArrowRight: "step", o: "over"
 const ACTS = ["click", "keydown", "change", "focusout"]; // by which a person may tell Python something
 const STEPS = { restart: -Infinity, back: -1, step: 1 }; // moves whose end is known without Python
 
-class Playback {
+export class Playback {
   constructor(canvas) {
     Object.assign(this, { canvas, frames: new Map(), stops: new Set(), marks: {}, step: 0, steps: 0, over: false, tracks: [], speed: 1, touched: -Infinity });
-    this.moves = new Telling((moves) => canvas.setState?.("moves", { run: this.run, moves }));
+    this.moves = new Outbox((moves) => canvas.setState?.("moves", { run: this.run, moves }));
     this.bar = new Bar(this, canvas.root);
-    this.pace = new Pace(() => this.playing || this.dragging);
+    this.throttle = new ReportThrottle(() => this.playing || this.dragging);
   }
 
   /** To the keys of the page, wherever its focus is, and to the buttons that do the same; of all else that is done, only that it was. */
@@ -155,13 +161,13 @@ class Playback {
     // The next word goes out when the last one has been heard: frames of the picture come before those of the panels.
     const heard = last || !(this.heard < this.count) || since > 5 * REPORT;
     const waited = last || !(this.frames.has(step) || this.steps <= SHORT_RUN); // by a person, for what only Python knows
-    const wait = heard ? (waited ? REPORT : this.pace.wait(this.playing ? this.speed : BY_HAND)) - since : REPORT / 4;
+    const wait = heard ? (waited ? REPORT : this.throttle.wait(this.playing ? this.speed : BY_HAND)) - since : REPORT / 4;
     if (wait > 0) {
       this.late = setTimeout(() => this.report(this.step, !this.playing && !this.dragging), wait);
       return;
     }
     this.reported = performance.now();
-    this.pace.reported();
+    this.throttle.reported();
     this.send(step);
     if (last) this.await(this.count);
     if (last) this.late = setTimeout(() => this.repeat(), AGAIN);
@@ -222,7 +228,7 @@ class Playback {
       this.paint();
     }
     this.playing = true;
-    this.pace.begin();
+    this.throttle.begin();
     this.settle();
     this.restartClock();
     this.report(this.step);
@@ -288,7 +294,7 @@ class Playback {
     this.pause(false);
     this.settle();
     this.dragging = true;
-    this.pace.begin();
+    this.throttle.begin();
   }
 
   release() {
@@ -325,35 +331,4 @@ class Playback {
     event.stopImmediatePropagation();
     this.go(name);
   }
-}
-
-/** One overlay after a change; None of Python takes an entry away. */
-function patched(full, change) {
-  const made = { ...full };
-  for (const [name, value] of Object.entries(change)) {
-    if (value === null || typeof value !== "object" || Array.isArray(value)) {
-      made[name] = value;
-      continue;
-    }
-    made[name] = { ...full[name] };
-    for (const [key, one] of Object.entries(value)) one === null ? delete made[name][key] : (made[name][key] = one);
-  }
-  return made;
-}
-
-const MARK = /\b(selected|breakpoint( off)?|origin(-\d)?)\b/g;
-
-function marksOf(overlay) {
-  const found = {};
-  for (const [id, classes] of Object.entries(overlay.nodes ?? {})) {
-    const marks = classes.match(MARK);
-    if (marks) found[id] = marks.join(" ");
-  }
-  return found;
-}
-
-function withMarks(nodes, marks) {
-  const made = { ...nodes };
-  for (const [id, mark] of Object.entries(marks)) made[id] = `${made[id] ?? ""} ${mark}`.trim();
-  return made;
 }

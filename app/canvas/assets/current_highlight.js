@@ -1,8 +1,9 @@
 // The ring round what runs next breathes: a second ring comes and goes over it, for which the picture need not be painted anew.
 
+
 const RING = 3.4; // from a box to the inner border of its ring
 
-class Ring {
+export class CurrentHighlight {
   constructor() {
     this.element = document.createElement("div");
   }

@@ -1,12 +1,12 @@
 // How often the panels follow a moving picture: each time they are drawn anew it may miss frames, and it should miss few.
 
-const REPORT = 160; // milliseconds between reports to Python, at least
+export const REPORT = 160; // milliseconds between reports to Python, at least
 const OFTEN = 320; // while the picture moves by itself or by a hand, at least
 const SELDOM = 500; // and at most, at speed 1: who plays slowly reads along, who plays fast watches the picture
 const MISSED = 0.02; // of its time, which a moving picture may lose to the panels
 const FRAME = 17; // milliseconds
 
-class Pace {
+export class ReportThrottle {
   constructor(isMoving) {
     Object.assign(this, { isMoving, lost: 0 });
   }

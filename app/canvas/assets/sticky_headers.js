@@ -1,4 +1,6 @@
-// Heads of frames that are larger than the view: what a frame is and how far it is stays in sight, at the edge of its visible part.
+// Sticky headers of frames that are larger than the view: what a frame is and how far it is stays in sight, at the edge of its visible part.
+
+import { MARGIN, overlap } from "./geometry.js";
 
 const HEAD = { top: 5, bottom: 28, letter: 8.2, name: 7, indent: 24, row: 26, edge: 6, apart: 10, least: 72, high: 110, most: 3 };
 const STATE = 280; // what a state may take of a line
@@ -6,7 +8,7 @@ const STATE = 280; // what a state may take of a line
 /** About what a head takes that sticks; nothing of the page is read for it. */
 const widthOf = ({ cluster, part }) => 36 + (cluster.title.length + cluster.name.length + part.told.length) * 5.6;
 
-class Heads {
+export class StickyHeaders {
   constructor(stage) {
     this.element = document.createElement("div");
     this.element.className = "stuck-heads";

@@ -1,8 +1,8 @@
 // What Python has to hear: words with numbers, told again until they are confirmed.
 
-const AGAIN = 1000; // milliseconds after which a word that nobody has confirmed is told again
+export const AGAIN = 1000; // milliseconds after which a word that nobody has confirmed is told again
 
-class Telling {
+export class Outbox {
   /** `tell` is given all words that are not confirmed: of those that come too fast, Python hears only the last. */
   constructor(tell) {
     Object.assign(this, { tell, words: [] });
@@ -30,4 +30,4 @@ class Telling {
 }
 
 /** Greater than that of any word before, also on an earlier visit. */
-const numberAfter = (last) => Math.max((last ?? 0) + 1, Date.now());
+export const numberAfter = (last) => Math.max((last ?? 0) + 1, Date.now());

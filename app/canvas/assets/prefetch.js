@@ -1,4 +1,7 @@
 // Hands a stretch of the run that was sent ahead to its canvas, and asks for the next one.
+
+import { shared } from "./shared.js";
+
 export default function ({ data, setStateValue }) {
   if (!data) return;
   shared.askers.set(data.key, setStateValue);

@@ -1,0 +1,81 @@
+// Boxes: one for each operation, port and folded part.
+
+import { CHIP, chip } from "./chips.js";
+import { sparkOf } from "./sparks.js";
+import { button, svgElement, svgText } from "./svg.js";
+
+export function drawBox(id, node, middle, layers, parts) {
+  const { width, height } = node;
+  const [left, top] = [middle.x - width / 2, middle.y - height / 2];
+  const group = svgElement("g", { id, class: `box ${node.kind} ${node.family}`, "data-address": node.address, "data-node": id, transform: `translate(${left.toFixed(1)} ${top.toFixed(1)})` });
+  const pill = node.kind === "control" || node.kind === "condition" || node.kind === "output" || node.kind === "more" || node.kind === "stub";
+  const rounding = pill ? height / 2 : node.kind === "parameter" || node.kind === "result" ? 14 : 8;
+  group.append(svgElement("rect", { class: "ring", x: -5, y: -5, width: width + 10, height: height + 10, rx: rounding + 5 }));
+  if (node.kind === "folded") {
+    group.append(svgElement("rect", { class: "behind", x: 5, y: 5, width, height, rx: rounding }));
+  }
+  group.append(svgElement("rect", { class: "shade", x: 0, y: 1, width, height: height + 0.5, rx: rounding }));
+  group.append(svgElement("rect", { class: "body", width, height, rx: rounding }));
+  if (node.kind === "folded") group.append(svgElement("rect", { class: "inner", x: 3, y: 3, width: width - 6, height: height - 6, rx: rounding - 2 }));
+  if (!pill) group.append(svgElement("rect", { class: "stripe", x: 0, y: rounding, width: 4, height: Math.max(6, height - 2 * rounding), rx: 2 }));
+  const badge = (pill ? writePill : writeBox)(group, node) ?? null;
+  group.append(svgElement("circle", { class: "stop", cx: 1, cy: 1, r: 6 }));
+  const spark = node.spark ? sparkOf(group, node) : null;
+  layers.boxes.append(group);
+  const count = Math.min(node.outputs, 4);
+  const chips = [];
+  const share = (width + 18) / Math.max(1, count);
+  for (let k = 0; k < count; k += 1) {
+    const most = Math.max(4, Math.floor((share - CHIP.padding) / CHIP.character));
+    const made = chip("value", middle.x + (k - (count - 1) / 2) * share, top + height + CHIP.gap, Math.min(most, 30));
+    chips.push(made);
+    layers.chips.append(made.group);
+  }
+  parts.set(id, { group, base: `box ${node.kind} ${node.family}`, chips, badge, spark, at: middle, width, height, rounding });
+}
+
+function writePill(group, node) {
+  const middle = node.height / 2 + 4;
+  if (node.kind === "stub") {
+    group.append(svgText(node.title, { class: "stub-number", x: node.width / 2, y: middle }));
+    return;
+  }
+  const line = svgText(node.title, { class: "pill-title", x: node.width / 2, y: middle });
+  const rest = [node.detail, ...(node.constants ?? [])].filter(Boolean).join("  ");
+  if (rest) {
+    const more = svgElement("tspan", { class: "pill-detail", dx: 6 });
+    more.textContent = rest;
+    line.append(more);
+  }
+  group.append(line);
+}
+
+function writeBox(group, node) {
+  const folded = node.kind === "folded";
+  const title = svgText(node.title, { class: "title", x: 14, y: 20 });
+  title.style.setProperty("--far", `${Math.min(19, (node.width - (folded ? 40 : 22)) / (node.title.length * 0.56)).toFixed(1)}px`);
+  if (node.name) {
+    const name = svgElement("tspan", { class: "name", dx: 6 });
+    name.textContent = node.name;
+    title.append(name);
+  }
+  group.append(title);
+  let y = 37;
+  if (node.detail || node.constants) {
+    let x = 14;
+    if (node.detail) {
+      group.append(svgText(node.detail, { class: "detail", x, y }));
+      x += node.detail.length * 6.32 + 8;
+    }
+    for (const text of node.constants ?? []) {
+      const width = text.length * 6.32 + 10;
+      group.append(svgElement("rect", { class: "constant-pill", x, y: y - 11.5, width, height: 15.5, rx: 4 }), svgText(text, { class: "constant-text", x: x + 5, y }));
+      x += width + 6;
+    }
+    y += 17;
+  }
+  const badge = node.badge ? svgText(node.badge, { class: "badge", x: 14, y }) : null;
+  if (badge) group.append(badge);
+  if (folded) group.append(button("unfold", node.width - 23, 6, "M7 2.5 V11.5 M2.5 7 H11.5", "Unfold"));
+  return badge;
+}

@@ -1,0 +1,55 @@
+// Geometry: from Graphviz's answer to numbers, and what areas and curves are asked.
+
+/** How many lines that should run downwards do not. */
+export function linesUpwards(answer) {
+  const { objects = [], edges = [] } = JSON.parse(answer);
+  const height = (id) => Number(objects[id]?.pos?.split(",")[1]);
+  return edges.filter((edge) => edge.constraint !== "false" && height(edge.tail) < height(edge.head) - 1).length;
+}
+
+/** From Graphviz's json0 (y upwards, text) to numbers with y downwards. */
+export function readGeometry(json) {
+  const [, , width, height] = json.bb.split(",").map(Number);
+  const point = (text) => {
+    const [x, y] = text.split(",").map(Number);
+    return { x, y: height - y };
+  };
+  const geometry = { width, height, nodes: {}, clusters: {}, edges: {} };
+  for (const object of json.objects ?? []) {
+    if (object.name?.startsWith("cluster_")) {
+      const [x0, y0, x1, y1] = object.bb.split(",").map(Number);
+      geometry.clusters[object.id] = { x: x0, y: height - y1, width: x1 - x0, height: y1 - y0 };
+    } else if (object.pos) {
+      geometry.nodes[object.id] = point(object.pos);
+    }
+  }
+  for (const edge of json.edges ?? []) {
+    if (!edge.id || !edge.pos) continue;
+    const made = { points: [], begin: null, end: null, label: edge.lp ? point(edge.lp) : null };
+    for (const part of edge.pos.split(" ")) {
+      if (part.startsWith("s,")) made.begin = point(part.slice(2));
+      else if (part.startsWith("e,")) made.end = point(part.slice(2));
+      else if (part) made.points.push(point(part));
+    }
+    geometry.edges[edge.id] = made;
+  }
+  return geometry;
+}
+
+export const MARGIN = 26;
+
+export const areaOf = (middle, width, height) => ({ left: middle.x - width / 2, right: middle.x + width / 2, top: middle.y - height / 2, bottom: middle.y + height / 2 });
+
+export const overlap = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+
+/** Points along a curve of Bezier pieces. */
+export function sampled(points, step = 0.1) {
+  const found = [points[0]];
+  for (let i = 0; i + 3 < points.length; i += 3) {
+    for (let t = step; t <= 1; t += step) {
+      const mix = (key) => (1 - t) ** 3 * points[i][key] + 3 * (1 - t) ** 2 * t * points[i + 1][key] + 3 * (1 - t) * t * t * points[i + 2][key] + t ** 3 * points[i + 3][key];
+      found.push({ x: mix("x"), y: mix("y") });
+    }
+  }
+  return found;
+}
