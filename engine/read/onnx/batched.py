@@ -47,7 +47,7 @@ def with_loop_over_batch(node: NodeProto, attributes: Mapping[str, AttributeProt
     scans = int(attributes["num_scan_inputs"].i) if "num_scan_inputs" in attributes else 0
     names, results = [one.name for one in body.input], [one.name for one in body.output]
     states = max(len(names) - scans, 0)
-    if not 0 <= scans <= len(names) or len(results) < states:
+    if not 1 <= scans <= len(names) or len(results) < states:
         raise ValueError(f"num_scan_inputs is {scans}, which does not fit a body of {len(names)} inputs and {len(results)} outputs")
     given, nodes, made = names, [_inside(attributes, scans, names, results)], results
     inputs = list(node.input)[1:]
