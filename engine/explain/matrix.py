@@ -195,16 +195,22 @@ class _Filler:
         return len(self.chosen) == self.end - self.first and missing in ([], self.chosen[-1:])
 
 
+_NARROW = 2
+"""``isbuiltin`` of the narrow types that numpy itself lacks."""
+
+
 def cell(value: Any) -> Cell:
     """One value as a cell.
 
     >>> cell(np.float32(2)).number, cell(np.array([1.0, np.nan, 3.0])).number, cell(np.array(["a"], object)).number
     (2.0, 2.0, None)
+    >>> cell(np.void(b"abc")).number is None  # bytes that are no numbers
+    True
     """
     if not is_tensor(value):
         return Cell(None, value, False)
     array = np.asarray(value)
-    if array.dtype.kind not in "biufV" or array.dtype.names or not array.size:
+    if (array.dtype.kind not in "biuf" and array.dtype.isbuiltin != _NARROW) or not array.size:
         return Cell(None, value, False)
     numbers = array.reshape(-1)[:_MOST_ELEMENTS].astype(np.float64)
     finite = numbers[np.isfinite(numbers)]

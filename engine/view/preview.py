@@ -21,6 +21,8 @@ def number_text(value: object) -> str:
     ('0.1', '7', 'true', 'NaN')
     >>> number_text(np.float32(3)), number_text(1234567.0), number_text("abc")
     ('3.0', '1.235e+06', '"abc"')
+    >>> number_text(b"abc")  # what is neither, an array of objects may hold all the same
+    "b'abc'"
     """
     if isinstance(value, float):  # the most frequent first; np.float64 is one too
         return _float_text(value)
@@ -36,7 +38,10 @@ def number_text(value: object) -> str:
         return str(int(value.item()[0]))
     if isinstance(value, (complex, np.complexfloating)):
         return neutral(f"{complex(value):.4g}", _TEXT)
-    return _float_text(float(value))  # type: ignore[arg-type]  # ml_dtypes' scalars convert
+    try:
+        return _float_text(float(value))  # type: ignore[arg-type]  # ml_dtypes' scalars convert
+    except (TypeError, ValueError):
+        return neutral(repr(value), _TEXT)
 
 
 def _float_text(number: float) -> str:

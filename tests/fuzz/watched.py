@@ -10,6 +10,7 @@ import resource
 import time
 import traceback
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -24,8 +25,6 @@ MOST_SECONDS = 30
 MOST_BYTES = 2**30
 _MOST_IN_ONE = 20_000
 """Cases after which a process begins anew: what it keeps of them is nobody's fault."""
-_LOOKED_AT = 0.02
-"""Seconds that a case takes before anybody looks at the memory that it took."""
 _SPAWN = multiprocessing.get_context("spawn")
 
 
@@ -139,7 +138,7 @@ def _work(report: Connection, plan: Plan, begins: int, again: int, now: Any) -> 
     # Not the bound itself, which is measured: only to keep a runaway case from taking the whole machine.
     resource.setrlimit(resource.RLIMIT_AS, (6 * 2**30, 6 * 2**30))
     sound = originals(plan.files)
-    at_first = most_bytes_held()
+    at_first = bytes_held()
 
     def tell(stage: int) -> None:
         now[1] = stage
@@ -148,7 +147,7 @@ def _work(report: Connection, plan: Plan, begins: int, again: int, now: Any) -> 
     while os.getppid() == watcher and now[2] < _MOST_IN_ONE and (number == again or not plan.has_ended(number)):
         now[0] = number
         case = case_of(sound, plan.seed, number)
-        began = time.perf_counter()
+        before = bytes_held()
         faulthandler.dump_traceback_later(MOST_SECONDS, exit=True)
         try:
             go_through(case.document, case.weights, case.inputs, case.dice, tell, share=plan.share)
@@ -156,23 +155,34 @@ def _work(report: Connection, plan: Plan, begins: int, again: int, now: Any) -> 
         except Exception:
             found = traceback.format_exc(limit=-8)
         faulthandler.cancel_dump_traceback_later()
-        used = most_bytes_held() - at_first if time.perf_counter() - began > _LOOKED_AT else 0
+        used, kept = most_bytes_held() - before, before - at_first
         if used > MOST_BYTES:
             found = f"took {used / 2**20:.0f} MB\n{found}"
+        elif kept > MOST_BYTES:
+            found = f"{kept / 2**20:.0f} MB were kept of the {now[2]} cases before\n{found}"
         if found:
             report.send((number, STAGES[now[1]].name, found))
         now[2] += 1
         number += plan.jobs
-        if used > MOST_BYTES:
+        if max(used, kept) > MOST_BYTES:
             break
     now[0] = number
 
 
+def bytes_held() -> int:
+    """The memory that this process holds now; where the kernel lets it, ``most_bytes_held`` begins anew there."""
+    with suppress(OSError):
+        _PEAK.write_text("5")
+    return most_bytes_held()
+
+
 def most_bytes_held() -> int:
-    """The most memory that this process has held so far.
+    """The most memory that this process has held since.
 
     The kernel's own mark for this process, where it keeps one: `ru_maxrss` starts at what the process that started this one held.
     """
-    status = Path("/proc/self/status")
-    marks = re.findall(r"^VmHWM:\s*(\d+) kB", status.read_text(), re.M) if status.exists() else []
+    marks = re.findall(r"^VmHWM:\s*(\d+) kB", _STATUS.read_text(), re.M) if _STATUS.exists() else []
     return int(marks[0] if marks else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * 1024
+
+
+_STATUS, _PEAK = Path("/proc/self/status"), Path("/proc/self/clear_refs")
