@@ -142,6 +142,24 @@ def test_texts_that_double_in_every_iteration_are_bounded() -> None:
         engine.run(engine.read_model(document), {"x": np.array(["ab"], object)}, limits=engine.Limits(memory_bytes=2**22))
 
 
+GRAMS = {
+    "as many skipped as there are numbers": (1, 2, 2**31 - 1, [0], "1,000,000 skipped"),
+    "no length": (0, 2, 0, [0], "grams of 0 to 2"),
+    "the longest shorter than the shortest": (3, 2, 0, [0], "grams of 3 to 2"),
+    "an enormous number of a gram": (1, 1, 0, [2**40], "1099511627777 elements"),
+}
+
+
+@pytest.mark.parametrize(("least", "most", "skipped", "indexes", "says"), GRAMS.values(), ids=GRAMS.keys())
+def test_grams_are_bounded(least: int, most: int, skipped: int, indexes: list[int], says: str) -> None:
+    """The onnx package went through all of them, and made an array for all numbers up to the greatest."""
+    attributes = {"min_gram_length": least, "max_gram_length": most, "max_skip_count": skipped, "ngram_indexes": indexes}
+    given = np.array([1, 2, 3], np.int64)
+    document = model("TfIdfVectorizer", 9, [given], mode="TF", ngram_counts=[0], pool_int64s=[1], **attributes)
+    with pytest.raises(engine.RunStopped, match=says):
+        engine.run(engine.read_model(document), {"x0": given})
+
+
 def test_two_layers_of_one_id_of_which_one_has_no_outputs() -> None:
     """What was known of the Result of a body was that of the other layer: nothing at all."""
     outer, body = Draft(), Draft()

@@ -198,12 +198,25 @@ def _squares(arguments: Arguments, attributes: Attributes) -> None:
         raise ValueError(f"the input has shape {list(arguments[0].shape)}, expected square matrices")
 
 
+_MOST_SKIPPED = 1_000_000
+"""Distances that TfIdfVectorizer goes through one by one."""
+
+
+def _grams(arguments: Arguments, attributes: Attributes) -> None:
+    least, most, skips = (attributes.get(name) for name in ("min_gram_length", "max_gram_length", "max_skip_count"))
+    if least is None or most is None or skips is None or not 1 <= least <= most or not 0 <= skips <= _MOST_SKIPPED:
+        raise ValueError(
+            f"grams of {least} to {most} with up to {skips} skipped, expected lengths of at least 1 and at most {_MOST_SKIPPED:,} skipped"
+        )
+
+
 _CONDITIONS: Mapping[str, Callable[[Arguments, Attributes], None]] = {
     "Attention": _attention,
     "BatchNormalization": _of_channels,
     "BitShift": _direction,
     "Col2Im": _columns,
     "CumProd": _one_axis,
+    "TfIdfVectorizer": _grams,
     "CumSum": _one_axis,
     "DepthToSpace": _blocks,
     "Det": _squares,

@@ -120,9 +120,16 @@ def _characters(arguments: Arguments, attributes: Attributes) -> int:
     return longest * math.prod(np.broadcast_shapes(*(one.shape for one in arguments)))
 
 
+def _terms(arguments: Arguments, attributes: Attributes) -> int:
+    """A count for each number of a gram up to the greatest, for each row."""
+    rows = arguments[0].shape[0] if arguments[0].ndim == 2 else 1
+    return int(rows) * (max(attributes.get("ngram_indexes") or (), default=-1) + 1)
+
+
 _RULES: Mapping[str, Callable[[Arguments, Attributes], int]] = {
     "Tile": _tile,
     "StringConcat": _characters,
+    "TfIdfVectorizer": _terms,
     "Range": _range,
     "Pad": _pad,
     "Resize": _resize,
