@@ -21,6 +21,7 @@ from engine.explain.not_finite import first_not_finite
 from engine.ir.model import Model
 from engine.run.codegen.compile import generated
 from engine.run.plan.planner import plan_of
+from engine.run.record.endings import StopCause
 from engine.view.escape import neutral
 
 FINISHED, FAILED, REFUSED, STOPPED = 0, 1, 2, 130
@@ -106,7 +107,8 @@ def _searched(model: Model, inputs: Mapping[Any, np.ndarray], limits: engine.Lim
     if debugger.state == "finished":
         return Outcome("finished", result=debugger.result, odd=odd)
     address = debugger.failed_address or debugger.cursor.address
-    state, cause = {"failed": ("failed", "error"), "limit": ("limit", "limit")}.get(debugger.state, ("stopped", "stopped"))
+    cause: StopCause = "error" if debugger.state == "failed" else "limit" if debugger.state == "limit" else "stopped"
+    state = "failed" if cause == "error" else cause
     return Outcome(state, f"{address}: {debugger.failure or 'the run was stopped'}", address, Result(debugger.machine, cause), odd)
 
 

@@ -10,6 +10,7 @@ from engine.run.machine.execute import computing
 from engine.run.machine.limits import Endless, Limits, Paused
 from engine.run.machine.machine import Failure, Machine
 from engine.run.plan.plan import Program
+from engine.run.record.endings import StopCause
 from engine.trace.control_flow import ControlFlow
 from engine.trace.timeline import Timeline
 from engine.trace.values import Values
@@ -56,7 +57,7 @@ class Progress:
 
     @property
     def control_flow(self) -> ControlFlow:
-        cause = "error" if self.machine.state == "failed" else "limit" if self.limit else None
+        cause: StopCause | None = "error" if self.machine.state == "failed" else "limit" if self.limit else None
         return ControlFlow(self.machine, cause, endless=bool(self.endless))
 
     def has_reached(self, program: Program, row: int, position: int) -> bool:

@@ -11,13 +11,14 @@ from engine.debug.door import owned
 from engine.errors import AddressError, EngineError, ValueUnavailable, listed, shorten
 from engine.ir.model import Model, Signature
 from engine.run.machine.machine import Machine
+from engine.run.record.endings import StopCause
 from engine.trace.control_flow import ControlFlow
 
 
 class Result:
     """One run of a model, finished or not; what was not computed says so when asked for."""
 
-    def __init__(self, machine: Machine, cause: str | None = None) -> None:
+    def __init__(self, machine: Machine, cause: StopCause | None = None) -> None:
         self._machine = machine
         self._cause = cause
 
@@ -104,7 +105,7 @@ class RunStopped(EngineError):
     of ``"error"``, ``"limit"``, ``"stopped"``.
     """
 
-    def __init__(self, message: str, *, result: Result, address: str, cause: str) -> None:
+    def __init__(self, message: str, *, result: Result, address: str, cause: StopCause) -> None:
         self.result = result
         self.address = address
         self.cause = cause

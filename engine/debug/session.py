@@ -19,6 +19,7 @@ from engine.run.machine.limits import Limits, Paused
 from engine.run.machine.machine import Failure, Machine
 from engine.run.plan.overrides import Overrides
 from engine.run.plan.planner import plan_of
+from engine.run.record.endings import StopCause
 from engine.run.record.recording import NOTHING, Record
 from engine.trace.timeline import Timeline
 
@@ -96,7 +97,7 @@ def _whole(seed: SupportsIndex) -> int:
         raise InputError(f"the seed is {shorten(repr(seed), 60)}, expected a whole number") from None
 
 
-def stopped(machine: Machine, message: str, cause: str) -> RunStopped:
+def stopped(machine: Machine, message: str, cause: StopCause) -> RunStopped:
     """The error for a run that did not finish, with everything up to there."""
     address = place(machine)
     return RunStopped(f"{address}: {message}", result=Result(machine, cause), address=address, cause=cause)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, overload
+from typing import overload
 
 from engine.run.machine.machine import Machine
-from engine.run.plan.plan import Instruction, LoopRegion, Program, Region
+from engine.run.plan.plan import Instruction, LoopRegion, Program, Region, RegionKind
 from engine.run.record.branch_log import BranchLog
-from engine.run.record.recording import ENDINGS, LoopTable
+from engine.run.record.endings import ENDINGS, Ending, StopCause
+from engine.run.record.recording import LoopTable
 from engine.trace.timeline import Timeline
-
-Kind = Literal["Loop", "TensorIterator", "If", "Scan", "SequenceMap", "Function"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +20,10 @@ class ControlFlowRecord:
 
     address: str
     """Such as ``main/while_3[2]/body/if_2``."""
-    kind: str
+    kind: RegionKind
     iterations: int | None
     """Iterations of this one execution; None for If."""
-    ended_by: str | None
+    ended_by: Ending | None
     """``trip_count``, ``condition``, ``zero_trip_count``, ``initial_condition``, ``slices_exhausted``, ``limit``, ``error`` or ``stopped``;
     None for If, and for a loop that has not ended."""
     branch: str | None
@@ -36,7 +35,7 @@ class ControlFlowRecord:
 class ControlFlow(Sequence[ControlFlowRecord]):
     """Records in pre-order (an outer loop before what ran in it), each made when asked for."""
 
-    def __init__(self, machine: Machine, cause: str | None, *, endless: bool = False) -> None:
+    def __init__(self, machine: Machine, cause: StopCause | None, *, endless: bool = False) -> None:
         self._timeline = Timeline(machine)
         self._cause = cause
         self._endless = endless

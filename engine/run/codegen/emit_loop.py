@@ -21,7 +21,8 @@ from engine.run.machine.regions import concatenated, entering, holds_loops, iter
 from engine.run.machine.state import NO_BOUND
 from engine.run.plan.plan import Branch, IfRegion, LoopRegion, Program
 from engine.run.plan.ports import Concatenated, LastValue
-from engine.run.record.recording import ENDINGS, Recording
+from engine.run.record.endings import ENDINGS
+from engine.run.record.recording import Recording
 
 _MOST_PENDING = 4096
 _CONDITION = ENDINGS.index("condition")

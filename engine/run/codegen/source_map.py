@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.run.machine.state import Frame, RunState
 from engine.run.plan.plan import Branch, LoopRegion, Program
-from engine.run.record.recording import ENDINGS
+from engine.run.record.endings import ENDINGS, LoopEnding
 
 PlaceKind = Literal["operation", "begin", "boundary", "join"]
 """An operation, the begin of an iteration, the boundary between two, or the join of outputs after the last."""
@@ -65,7 +65,7 @@ class Loop:
     """Recorded slots, with the numbers of their programs, that hold numbers of one type in every row."""
     logged: tuple[LoggedBranch, ...] = ()
 
-    def __call__(self, machine: RunState, frame: Frame) -> tuple[int, str, int]:
+    def __call__(self, machine: RunState, frame: Frame) -> tuple[int, LoopEnding, int]:
         """How many iterations ran, why it ended, and how many executions of bodies may still begin."""
         count, ending, left = self.function(machine, frame)
         return count, ENDINGS[ending], left

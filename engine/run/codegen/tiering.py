@@ -24,6 +24,10 @@ _WATCH_AFTER = 1 << 16
 """Iterations of a loop without limit before the machine looks whether its state repeats."""
 
 
+class HandedOver(Exception):
+    """Generated code gives a loop back to stepping, between two iterations."""
+
+
 def is_worth_generating(frame: Frame) -> bool:
     """At the beginning of an iteration of a loop that has shown that it is no short one."""
     region = frame.region
@@ -70,10 +74,11 @@ def _close_logs(machine: Machine, frame: Frame, loop: Loop, begun: Mapping[int, 
 def _call(machine: Machine, frame: Frame, loop: Loop) -> None:
     try:
         count, ending, left = loop(machine, frame)
+    except HandedOver as over:
+        deoptimise(machine, loop, over)
+        return
     except Paused as pause:
         deoptimise(machine, loop, pause)
-        if pause.cause == "watch":
-            return
         raise
     except Exception as error:
         instruction = deoptimise(machine, loop, error)
@@ -104,13 +109,13 @@ def safepoint(machine: Machine, frame: Frame | None, region: LoopRegion, done: i
     recording, control = machine.recording, machine.control
     change = machine.next_override(iteration) if frame is not None else None
     if change == iteration:
-        raise Paused("watch", "")
+        raise HandedOver
     rows = recording.rows.get(region.program.index)
     watched = rows is not None and rows.forget
     if watched or (unlimited and iteration >= _WATCH_AFTER and can_prove_endless(region)):
         if rows is None:
             recording.watch(region)
-            raise Paused("watch", "")
+            raise HandedOver
         _look_for_repetition(machine, frame, region, iteration)
     for number in region.program.regions:
         inner = region.program.instructions[number].region

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
@@ -32,7 +33,7 @@ class Limits:
 class Paused(Exception):
     """The run stops at this iteration boundary; ``cause`` is ``limit`` or ``stopped``."""
 
-    def __init__(self, cause: str, message: str) -> None:
+    def __init__(self, cause: Literal["limit", "stopped"], message: str) -> None:
         self.cause = cause
         self.message = message
         super().__init__(message)

@@ -12,7 +12,8 @@ from engine.run.machine.state import NO_BOUND, Failure, Frame, RunState
 from engine.run.plan.defaults import Defaults
 from engine.run.plan.overrides import Overrides
 from engine.run.plan.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Program, settle
-from engine.run.record.recording import ENDINGS, NOTHING, LoopTable, Record, Recording
+from engine.run.record.endings import ENDINGS, LoopEnding
+from engine.run.record.recording import NOTHING, LoopTable, Record, Recording
 
 __all__ = ["Failure", "Frame", "Machine"]
 
@@ -162,14 +163,14 @@ class Machine(RunState):
         except Exception as error:
             raise self.failed(f"{shorten(str(error), 400)}") from error
 
-    def finish_loop(self, frame: Frame, count: int, ending: str) -> None:
+    def finish_loop(self, frame: Frame, count: int, ending: LoopEnding) -> None:
         """A loop has ended after ``count`` iterations: its outputs are made and its frame goes."""
         assert frame.region is not None
         outputs = regions.outputs(frame.region, self.values, frame.collected)
         self.frames.pop()
         self._leave_loop(self.frames[-1], frame.region, count, ending, outputs)
 
-    def _leave_loop(self, outer: Frame, region: LoopRegion, count: int, ending: str, outputs: list[Any]) -> None:
+    def _leave_loop(self, outer: Frame, region: LoopRegion, count: int, ending: LoopEnding, outputs: list[Any]) -> None:
         table = self.recording.tables[region.table]
         assert isinstance(table, LoopTable)
         table.counts.append(count)

@@ -19,6 +19,7 @@ from engine.ops.casting import cast
 from engine.run.plan.defaults import Defaults
 from engine.run.plan.plan import Branch, CallRegion, IfRegion, LoopRegion, Program, settle
 from engine.run.plan.ports import Carried, Concatenated, LastValue, Sliced
+from engine.run.record.endings import LoopEnding
 
 UNLIMITED = -1
 
@@ -70,7 +71,7 @@ def leave_branch(region: IfRegion | CallRegion, branch: Branch, values: list[Any
         values[slot] = values[result]
 
 
-def first_bound(region: LoopRegion, values: list[Any]) -> tuple[int, str]:
+def first_bound(region: LoopRegion, values: list[Any]) -> tuple[int, LoopEnding]:
     """How many iterations a loop that is entered may run (``UNLIMITED`` for no limit), and why it ends when it gets there."""
     trips = None if region.trip_count is None else values[region.trip_count]
     bound, ending = iteration_bound(region, trips, [values[sliced.source] for sliced in region.sliced])
@@ -195,7 +196,7 @@ def entering(region: LoopRegion, parameter: int, value: Any) -> Any:
     return settle(cast(value, wanted))
 
 
-def iteration_bound(region: LoopRegion, trips_asked: Any, sources: Sequence[Any]) -> tuple[int, str]:
+def iteration_bound(region: LoopRegion, trips_asked: Any, sources: Sequence[Any]) -> tuple[int, LoopEnding]:
     """How many iterations a loop may run (``UNLIMITED`` for no limit), and what ``ended_by`` says when it gets there.
 
     ``trips_asked`` is the value of the trip count (None where there is none), ``sources`` the tensors of its sliced inputs.

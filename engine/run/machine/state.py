@@ -13,6 +13,7 @@ from engine.run.machine.limits import Control
 from engine.run.plan.defaults import Defaults
 from engine.run.plan.overrides import Overrides
 from engine.run.plan.plan import Branch, Instruction, LoopRegion, Plan, Program
+from engine.run.record.endings import LoopEnding
 from engine.run.record.recording import Recording
 
 Status = Literal["paused", "finished", "failed"]
@@ -34,7 +35,7 @@ class Frame:
     iteration: int = 0
     bound: int = 0
     """Iterations at most; ``NO_BOUND`` for no limit."""
-    bound_ending: str = "trip_count"
+    bound_ending: LoopEnding = "trip_count"
     collected: tuple[list[Any], ...] = ()
     cycles: CycleDetector | None = None
     is_behind: bool = False

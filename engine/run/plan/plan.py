@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -22,11 +22,15 @@ ABSENT = 0
 """The slot of inputs that a node leaves out; it holds None."""
 
 
+LoopKind = Literal["Loop", "TensorIterator", "Scan", "SequenceMap"]
+RegionKind = LoopKind | Literal["If", "Function"]
+
+
 @dataclass(frozen=True, eq=False)
 class LoopRegion:
     """A Loop, TensorIterator or Scan: its body and what goes in and out of it."""
 
-    kind: str
+    kind: LoopKind
     program: Program
     trip_count: int | None
     """Outer slot; None: the sliced inputs decide."""
@@ -88,7 +92,7 @@ class IfRegion:
     table: int
     first_decides: bool = True
     """Whether a condition may be a list of several elements: False for ONNX."""
-    kind: str = "If"
+    kind: Literal["If"] = "If"
 
     @property
     def programs(self) -> tuple[Program, ...]:
@@ -102,7 +106,7 @@ class CallRegion:
     branch: Branch
     outputs: tuple[int, ...]
     table: int
-    kind: str = "Function"
+    kind: Literal["Function"] = "Function"
 
     @property
     def programs(self) -> tuple[Program, ...]:

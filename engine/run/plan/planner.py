@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from engine.run.plan.plan import (
     CallRegion,
     IfRegion,
     Instruction,
+    LoopKind,
     LoopRegion,
     Plan,
     Program,
@@ -59,6 +60,7 @@ def plan_checked(checked_model: CheckedModel, catalogue: Catalogue) -> Plan:
 
 
 _MOST_KEPT_BYTES = 1 << 30
+_LOOP_KINDS: Mapping[str, LoopKind] = {kind: kind for kind in get_args(LoopKind)}
 _TRUE = Node(LayerId(-1), "true", "Const", constant=Constant.of(np.array(True)))
 
 
@@ -232,7 +234,7 @@ class _Planner:
             then, otherwise = (_branch(node.body(name), inner[name], inputs) for name in ("then", "else"))
             return IfRegion(inputs[0], then, otherwise, outputs, table, first_decides=self.model.dialect != "onnx")
         body = node.body("body")
-        if node.type not in (LOOP, TENSOR_ITERATOR, SCAN, SEQUENCE_MAP):
+        if node.type not in _LOOP_KINDS:
             return CallRegion(_branch(body, inner["body"], inputs), outputs, table)
         if node.type == LOOP and self.model.dialect == "onnx":
             region = _loop(node, body, inner["body"], self._with_condition(inputs), outputs, table)
@@ -320,7 +322,7 @@ def _loop(node: Node, body: Body, program: Program, inputs: tuple[int, ...], out
             unfed.append(Unfed(slot, layer))
     condition = next((entry.internal for entry in body.outputs if entry.purpose == "execution_condition"), None)
     return LoopRegion(
-        kind=node.type,
+        kind=_LOOP_KINDS[node.type],
         program=program,
         trip_count=inputs[0] if is_loop and inputs[0] != ABSENT else None,
         condition=inputs[1] if is_loop and inputs[1] != ABSENT else None,

@@ -20,8 +20,6 @@ from engine.run.record.branch_log import BranchLog
 from engine.run.record.columns import Column, Rows
 from engine.run.record.recomputed import cheap_slots
 
-ENDINGS = ("trip_count", "condition", "zero_trip_count", "initial_condition", "slices_exhausted", "limit", "error", "stopped")
-
 
 @dataclass(eq=False)
 class LoopTable:
