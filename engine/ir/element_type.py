@@ -158,6 +158,8 @@ UNSIGNED = frozenset(
     }
 )
 INTEGERS = SIGNED | UNSIGNED
-INDEX_TYPES = frozenset({ElementType.I64, ElementType.I32})
+INDEX_CHOICES = (ElementType.I64, ElementType.I32)
+"""What an attribute for the type of indices may be, in the order in which a message lists them."""
+INDEX_TYPES = frozenset(INDEX_CHOICES)
 NUMERIC = FLOATS | INTEGERS
 ANY_TYPE = frozenset(ElementType)

@@ -8,6 +8,7 @@ from engine.ir.element_type import ElementType
 from engine.ops.broadcast import AUTO_BROADCAST, fitted
 from engine.ops.declare import Array, Operation
 from engine.ops.elements import COMPUTED_INTEGERS, own_type
+from engine.ops.family import family
 from engine.ops.infer import elementwise, same
 
 
@@ -48,69 +49,14 @@ def right_shift(data: Array, shifts: Array, /, *, auto_broadcast: str = "numpy")
 
 _BITS = COMPUTED_INTEGERS | {ElementType.BOOLEAN}
 
+row = family("bitwise", infer=elementwise, inputs=(2, 2), attributes=(AUTO_BROADCAST,), types=(_BITS,))
+of_one = family("bitwise", infer=same, types=(_BITS,))
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="BitwiseAnd",
-        version=13,
-        opsets=(13, 16),
-        page="bitwise/bitwise-and-13",
-        kernel=bitwise_and,
-        infer=elementwise,
-        inputs=(2, 2),
-        attributes=(AUTO_BROADCAST,),
-        types=(_BITS,),
-    ),
-    Operation(
-        name="BitwiseLeftShift",
-        version=15,
-        opsets=(15, 16),
-        page="bitwise/bitwise-left-shift-15",
-        kernel=left_shift,
-        infer=elementwise,
-        inputs=(2, 2),
-        attributes=(AUTO_BROADCAST,),
-        types=(COMPUTED_INTEGERS,),
-    ),
-    Operation(
-        name="BitwiseNot",
-        version=13,
-        opsets=(13, 16),
-        page="bitwise/bitwise-not-13",
-        kernel=bitwise_not,
-        infer=same,
-        types=(_BITS,),
-    ),
-    Operation(
-        name="BitwiseOr",
-        version=13,
-        opsets=(13, 16),
-        page="bitwise/bitwise-or-13",
-        kernel=bitwise_or,
-        infer=elementwise,
-        inputs=(2, 2),
-        attributes=(AUTO_BROADCAST,),
-        types=(_BITS,),
-    ),
-    Operation(
-        name="BitwiseRightShift",
-        version=15,
-        opsets=(15, 16),
-        page="bitwise/bitwise-right-shift-15",
-        kernel=right_shift,
-        infer=elementwise,
-        inputs=(2, 2),
-        attributes=(AUTO_BROADCAST,),
-        types=(COMPUTED_INTEGERS,),
-    ),
-    Operation(
-        name="BitwiseXor",
-        version=13,
-        opsets=(13, 16),
-        page="bitwise/bitwise-xor-13",
-        kernel=bitwise_xor,
-        infer=elementwise,
-        inputs=(2, 2),
-        attributes=(AUTO_BROADCAST,),
-        types=(_BITS,),
-    ),
+    row("BitwiseAnd", bitwise_and, version=13),
+    row("BitwiseLeftShift", left_shift, version=15, types=(COMPUTED_INTEGERS,)),
+    of_one("BitwiseNot", bitwise_not, version=13),
+    row("BitwiseOr", bitwise_or, version=13),
+    row("BitwiseRightShift", right_shift, version=15, types=(COMPUTED_INTEGERS,)),
+    row("BitwiseXor", bitwise_xor, version=13),
 )

@@ -10,6 +10,7 @@ from engine.ir.element_type import ElementType
 from engine.ops.broadcast import AUTO_BROADCAST, binary
 from engine.ops.declare import Array, Attribute, Operation
 from engine.ops.elements import COMPUTED, COMPUTED_FLOATS
+from engine.ops.family import family
 from engine.ops.infer import comparison, predicate
 
 equal = binary(operator.eq, "Whether two tensors are equal.")
@@ -43,114 +44,26 @@ def is_nan(data: Array, /) -> Array:
 
 
 _COMPARABLE = COMPUTED | {ElementType.BOOLEAN}
-_NUMPY = {"auto_broadcast": "numpy"}
 _DETECTED = (Attribute("detect_negative", "bool", True), Attribute("detect_positive", "bool", True))
 
+row = family(
+    "comparison",
+    infer=comparison,
+    inputs=(2, 2),
+    attributes=(AUTO_BROADCAST,),
+    types=(_COMPARABLE,),
+    symbol_when={"auto_broadcast": "numpy"},
+)
+of_one = family("comparison", infer=predicate, types=(COMPUTED_FLOATS,))
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="Equal",
-        version=1,
-        opsets=(1, 16),
-        page="comparison/equal-1",
-        kernel=equal,
-        infer=comparison,
-        inputs=(2, 2),
-        attributes=(AUTO_BROADCAST,),
-        types=(_COMPARABLE,),
-        symbol="{0} == {1}",
-        symbol_when=_NUMPY,
-    ),
-    Operation(
-        name="Greater",
-        version=1,
-        opsets=(1, 16),
-        page="comparison/greater-1",
-        kernel=greater,
-        infer=comparison,
-        inputs=(2, 2),
-        attributes=(AUTO_BROADCAST,),
-        types=(_COMPARABLE,),
-        symbol="{0} > {1}",
-        symbol_when=_NUMPY,
-    ),
-    Operation(
-        name="GreaterEqual",
-        version=1,
-        opsets=(1, 16),
-        page="comparison/greater-equal-1",
-        kernel=greater_equal,
-        infer=comparison,
-        inputs=(2, 2),
-        attributes=(AUTO_BROADCAST,),
-        types=(_COMPARABLE,),
-        symbol="{0} >= {1}",
-        symbol_when=_NUMPY,
-    ),
-    Operation(
-        name="IsFinite",
-        version=10,
-        opsets=(10, 16),
-        page="comparison/isfinite-10",
-        kernel=is_finite,
-        infer=predicate,
-        types=(COMPUTED_FLOATS,),
-    ),
-    Operation(
-        name="IsInf",
-        version=10,
-        opsets=(10, 16),
-        page="comparison/isinf-10",
-        kernel=is_infinite,
-        infer=predicate,
-        attributes=_DETECTED,
-        types=(COMPUTED_FLOATS,),
-    ),
-    Operation(
-        name="IsNaN",
-        version=10,
-        opsets=(10, 16),
-        page="comparison/isnan-10",
-        kernel=is_nan,
-        infer=predicate,
-        types=(COMPUTED_FLOATS,),
-    ),
-    Operation(
-        name="Less",
-        version=1,
-        opsets=(1, 16),
-        page="comparison/less-1",
-        kernel=less,
-        infer=comparison,
-        inputs=(2, 2),
-        attributes=(AUTO_BROADCAST,),
-        types=(_COMPARABLE,),
-        symbol="{0} < {1}",
-        symbol_when=_NUMPY,
-    ),
-    Operation(
-        name="LessEqual",
-        version=1,
-        opsets=(1, 16),
-        page="comparison/lessequal-1",
-        kernel=less_equal,
-        infer=comparison,
-        inputs=(2, 2),
-        attributes=(AUTO_BROADCAST,),
-        types=(_COMPARABLE,),
-        symbol="{0} <= {1}",
-        symbol_when=_NUMPY,
-    ),
-    Operation(
-        name="NotEqual",
-        version=1,
-        opsets=(1, 16),
-        page="comparison/notequal-1",
-        kernel=not_equal,
-        infer=comparison,
-        inputs=(2, 2),
-        attributes=(AUTO_BROADCAST,),
-        types=(_COMPARABLE,),
-        symbol="{0} != {1}",
-        symbol_when=_NUMPY,
-    ),
+    row("Equal", equal, symbol="{0} == {1}"),
+    row("Greater", greater, symbol="{0} > {1}"),
+    row("GreaterEqual", greater_equal, symbol="{0} >= {1}"),
+    of_one("IsFinite", is_finite, version=10, page="comparison/isfinite-10"),
+    of_one("IsInf", is_infinite, version=10, page="comparison/isinf-10", attributes=_DETECTED),
+    of_one("IsNaN", is_nan, version=10, page="comparison/isnan-10"),
+    row("Less", less, symbol="{0} < {1}"),
+    row("LessEqual", less_equal, page="comparison/lessequal-1", symbol="{0} <= {1}"),
+    row("NotEqual", not_equal, page="comparison/notequal-1", symbol="{0} != {1}"),
 )

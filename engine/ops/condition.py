@@ -13,6 +13,7 @@ from engine.ir.shape import Dimension, PartialShape, static
 from engine.ops.broadcast import AUTO_BROADCAST, fitted
 from engine.ops.declare import Array, Attribute, Known, Operation, Role
 from engine.ops.elements import COMPUTED, PACKED, as_numbers, widened
+from engine.ops.family import family
 from engine.ops.infer import broadcast_shapes, common_type, typed_by
 
 
@@ -80,47 +81,27 @@ def _nonzero_rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
 _BOOLEAN = frozenset({ElementType.BOOLEAN})
 _INDEX_TYPE = Attribute("output_type", "type", ElementType.I64, allowed=(ElementType.I64, ElementType.I32))
 
+row = family("condition")
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="Bucketize",
+    row(
+        "Bucketize",
+        bucketize,
         version=3,
-        opsets=(3, 16),
-        page="condition/bucketize-3",
-        kernel=bucketize,
         infer=typed_by("output_type"),
         inputs=(2, 2),
         attributes=(_INDEX_TYPE, Attribute("with_right_bound", "bool", True)),
         types=(COMPUTED,),
     ),
-    Operation(
-        name="If",
-        version=8,
-        opsets=(8, 16),
-        page="condition/if-8",
-        inputs=(1, None),
-        outputs=None,
-        types=(_BOOLEAN, ANY_TYPE),
-        role=Role.REGION,
-    ),
-    Operation(
-        name="NonZero",
+    row("If", version=8, inputs=(1, None), outputs=None, types=(_BOOLEAN, ANY_TYPE), role=Role.REGION),
+    row(
+        "NonZero",
+        nonzero,
         version=3,
-        opsets=(3, 16),
         page="condition/nonzero-3",
-        kernel=nonzero,
         infer=_nonzero_rule,
         attributes=(_INDEX_TYPE,),
         types=(ANY_TYPE - PACKED - {ElementType.STRING},),
     ),
-    Operation(
-        name="Select",
-        version=1,
-        opsets=(1, 16),
-        page="condition/select-1",
-        kernel=select,
-        infer=_select_rule,
-        inputs=(3, 3),
-        attributes=(AUTO_BROADCAST,),
-        types=(_BOOLEAN, ANY_TYPE),
-    ),
+    row("Select", select, infer=_select_rule, inputs=(3, 3), attributes=(AUTO_BROADCAST,), types=(_BOOLEAN, ANY_TYPE)),
 )

@@ -140,6 +140,8 @@ class Operation:
     numpy broadcasting, such as ``{0} + {1}``; empty when there is none. It must hold for every type in ``types``."""
     float_symbol: str = ""
     """As ``symbol``, but it holds for f32 and f64 only; functions of numpy may be called as ``np.tanh({0})``. Elementwise, as that is."""
+    identity: bool = False
+    """Whether its output is its input, always."""
     symbol_when: Mapping[str, object] = field(default_factory=dict[str, object])
     """Attribute values (by keyword) under which ``symbol`` and ``float_symbol`` hold; empty: always."""
     stateful: bool = False

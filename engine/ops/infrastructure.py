@@ -8,6 +8,7 @@ from typing import Any
 from engine.ir.element_type import INDEX_TYPES, ElementType
 from engine.ir.shape import DYNAMIC, PartialShape
 from engine.ops.declare import Attribute, Known, Operation, Role
+from engine.ops.family import family
 from engine.ops.infer import same
 
 
@@ -37,28 +38,13 @@ _VARIABLE_TYPES = (*(element_type.value for element_type in ElementType), "dynam
 _BOOLEAN = frozenset({ElementType.BOOLEAN})
 _ANY = frozenset(ElementType)
 
+row = family("infrastructure")
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="Assign",
-        version=3,
-        opsets=(3, 5),
-        page="infrastructure/assign-3",
-        infer=same,
-        attributes=(Attribute("variable_id", "str"),),
-        role=Role.ASSIGN,
-    ),
-    Operation(
-        name="Assign",
-        version=6,
-        opsets=(6, 16),
-        page="infrastructure/assign-6",
-        infer=same,
-        attributes=(Attribute("variable_id", "str"),),
-        role=Role.ASSIGN,
-    ),
-    Operation(
-        name="Const",
-        version=1,
+    row("Assign", version=3, opsets=(3, 5), infer=same, attributes=(Attribute("variable_id", "str"),), role=Role.ASSIGN),
+    row("Assign", version=6, infer=same, attributes=(Attribute("variable_id", "str"),), role=Role.ASSIGN),
+    row(
+        "Const",
         opsets=(1, 17),
         page="infrastructure/constant-1",
         infer=_constant,
@@ -71,40 +57,19 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
         role=Role.CONSTANT,
     ),
-    Operation(
-        name="Loop",
-        version=5,
-        opsets=(5, 16),
-        page="infrastructure/loop-5",
-        inputs=(2, None),
-        outputs=None,
-        types=(INDEX_TYPES, _BOOLEAN, _ANY),
-        role=Role.REGION,
-    ),
-    Operation(
-        name="Parameter",
-        version=1,
+    row("Loop", version=5, inputs=(2, None), outputs=None, types=(INDEX_TYPES, _BOOLEAN, _ANY), role=Role.REGION),
+    row(
+        "Parameter",
         opsets=(1, 17),
-        page="infrastructure/parameter-1",
         infer=_declared,
         inputs=(0, 0),
         attributes=(Attribute("element_type", "type"), Attribute("shape", "shape", DYNAMIC)),
         role=Role.PARAMETER,
     ),
-    Operation(
-        name="ReadValue",
-        version=3,
-        opsets=(3, 5),
-        page="infrastructure/read-value-3",
-        infer=same,
-        attributes=(Attribute("variable_id", "str"),),
-        role=Role.READ_VALUE,
-    ),
-    Operation(
-        name="ReadValue",
+    row("ReadValue", version=3, opsets=(3, 5), infer=same, attributes=(Attribute("variable_id", "str"),), role=Role.READ_VALUE),
+    row(
+        "ReadValue",
         version=6,
-        opsets=(6, 16),
-        page="infrastructure/read-value-6",
         infer=_variable,
         inputs=(0, 1),
         attributes=(
@@ -114,14 +79,6 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
         role=Role.READ_VALUE,
     ),
-    Operation(name="Result", version=1, opsets=(1, 16), page="infrastructure/result-1", infer=same, role=Role.RESULT),
-    Operation(
-        name="TensorIterator",
-        version=1,
-        opsets=(1, 16),
-        page="infrastructure/tensor-iterator-1",
-        inputs=(1, None),
-        outputs=None,
-        role=Role.REGION,
-    ),
+    row("Result", infer=same, role=Role.RESULT),
+    row("TensorIterator", inputs=(1, None), outputs=None, role=Role.REGION),
 )

@@ -9,6 +9,7 @@ from typing import Any
 from engine.ir.element_type import ElementType
 from engine.ops.broadcast import AUTO_BROADCAST, binary
 from engine.ops.declare import Array, Known, Operation
+from engine.ops.family import family
 from engine.ops.infer import elementwise
 
 logical_and = binary(operator.and_, "Whether both are true.")
@@ -32,67 +33,13 @@ def _truths(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[
 _BOOLEAN = frozenset({ElementType.BOOLEAN})
 _NUMPY = {"auto_broadcast": "numpy"}
 
+row = family("logical", infer=_truths, inputs=(2, 2), attributes=(AUTO_BROADCAST,), types=(_BOOLEAN,), symbol_when=_NUMPY)
+of_one = family("logical", infer=_truths, types=(_BOOLEAN,))
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="LogicalAnd",
-        version=1,
-        opsets=(1, 16),
-        page="logical/logical-and-1",
-        kernel=logical_and,
-        infer=_truths,
-        inputs=(2, 2),
-        attributes=(AUTO_BROADCAST,),
-        types=(_BOOLEAN,),
-        symbol="{0} & {1}",
-        symbol_when=_NUMPY,
-    ),
-    Operation(
-        name="LogicalNot",
-        version=1,
-        opsets=(1, 16),
-        page="logical/logical-not-1",
-        kernel=logical_not,
-        infer=_truths,
-        types=(_BOOLEAN,),
-        symbol="~{0}",
-    ),
-    Operation(
-        name="LogicalOr",
-        version=1,
-        opsets=(1, 16),
-        page="logical/logical-or-1",
-        kernel=logical_or,
-        infer=_truths,
-        inputs=(2, 2),
-        attributes=(AUTO_BROADCAST,),
-        types=(_BOOLEAN,),
-        symbol="{0} | {1}",
-        symbol_when=_NUMPY,
-    ),
-    Operation(
-        name="LogicalXor",
-        version=2,
-        opsets=(1, 16),
-        page="logical/logical-xor-1",
-        kernel=logical_xor,
-        infer=_truths,
-        inputs=(2, 2),
-        attributes=(AUTO_BROADCAST,),
-        types=(_BOOLEAN,),
-        symbol="{0} ^ {1}",
-        symbol_when=_NUMPY,
-    ),
-    Operation(
-        name="Xor",
-        version=1,
-        opsets=(1, 1),
-        page="logical/logical-xor-1",
-        kernel=logical_xor,
-        infer=_truths,
-        inputs=(2, 2),
-        attributes=(AUTO_BROADCAST,),
-        types=(_BOOLEAN,),
-        symbol="{0} ^ {1}",
-        symbol_when=_NUMPY,
-    ),
+    row("LogicalAnd", logical_and, symbol="{0} & {1}"),
+    of_one("LogicalNot", logical_not, symbol="~{0}"),
+    row("LogicalOr", logical_or, symbol="{0} | {1}"),
+    row("LogicalXor", logical_xor, version=2, opsets=(1, 16), page="logical/logical-xor-1", symbol="{0} ^ {1}"),
+    row("Xor", logical_xor, opsets=(1, 1), page="logical/logical-xor-1", symbol="{0} ^ {1}"),
 )

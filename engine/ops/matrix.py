@@ -15,6 +15,7 @@ from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.einsum import einsum, infer_einsum
 from engine.ops.elements import COMPUTED
+from engine.ops.family import family
 from engine.ops.infer import broadcast_shapes, common_type
 from engine.ops.precision import computable, multiplicable, rounded
 
@@ -209,45 +210,26 @@ def infer_grouped_matmul(inputs: Sequence[Known], attributes: Mapping[str, Any],
     raise ValueError(f"shapes {inputs[0].shape} and {inputs[1].shape} are no grouped product: expected ranks 2 and 3, 3 and 3, or 2 and 2")
 
 
+row = family("matrix")
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="MatMul",
-        version=1,
-        opsets=(1, 16),
+    row(
+        "MatMul",
+        matmul,
         page="matrix/matmul-1",
-        kernel=matmul,
         infer=infer_matmul,
         inputs=(2, 2),
         attributes=(Attribute("transpose_a", "bool", False), Attribute("transpose_b", "bool", False)),
         types=(COMPUTED,),
     ),
-    Operation(
-        name="Einsum",
-        version=7,
-        opsets=(7, 16),
-        page="matrix/einsum-7",
-        kernel=einsum,
-        infer=infer_einsum,
-        inputs=(1, None),
-        attributes=(Attribute("equation", "str"),),
-        types=(COMPUTED,),
-    ),
-    Operation(
-        name="Inverse",
-        version=14,
-        opsets=(14, 16),
-        page="matrix/inverse-14",
-        kernel=inverse,
-        infer=infer_inverse,
-        attributes=(Attribute("adjoint", "bool", False),),
-        types=(REAL_FLOATS,),
-    ),
-    Operation(
-        name="GroupedMatMul",
+    row("Einsum", einsum, version=7, infer=infer_einsum, inputs=(1, None), attributes=(Attribute("equation", "str"),), types=(COMPUTED,)),
+    row("Inverse", inverse, version=14, infer=infer_inverse, attributes=(Attribute("adjoint", "bool", False),), types=(REAL_FLOATS,)),
+    row(
+        "GroupedMatMul",
+        grouped_matmul,
         version=17,
         opsets=(17, 17),
         page="matrix/grouped-matmul-17",
-        kernel=grouped_matmul,
         infer=infer_grouped_matmul,
         inputs=(2, 3),
         types=(COMPUTED, COMPUTED, INDEX_TYPES),

@@ -12,6 +12,7 @@ from engine.ir.element_type import INDEX_TYPES, REAL_FLOATS
 from engine.ir.shape import Dimension, PartialShape
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.elements import COMPUTED_INTEGERS
+from engine.ops.family import family
 from engine.ops.index import axis_within
 from engine.ops.infer import axes_of, common_type, same
 from engine.ops.precision import computable, rounded
@@ -199,56 +200,30 @@ def _axes(axes: Array, rank: int) -> tuple[int, ...]:
 _EPSILON = Attribute("epsilon", "float", least=0)
 _VARIANCE = Attribute("normalize_variance", "bool")
 
+row = family("normalization", types=(REAL_FLOATS,))
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="BatchNormInference",
-        version=1,
+    row(
+        "BatchNormInference",
+        batch_norm_inference_1,
         opsets=(1, 4),
-        page="normalization/batch-norm-inference-1",
-        kernel=batch_norm_inference_1,
         infer=infer_batch_norm_inference_1,
         inputs=(5, 5),
         attributes=(_EPSILON,),
-        types=(REAL_FLOATS,),
     ),
-    Operation(
-        name="BatchNormInference",
-        version=5,
-        opsets=(5, 16),
-        page="normalization/batch-norm-inference-5",
-        kernel=batch_norm_inference,
-        infer=infer_channels,
-        inputs=(5, 5),
-        attributes=(_EPSILON,),
-        types=(REAL_FLOATS,),
-    ),
-    Operation(
-        name="GRN",
-        version=1,
-        opsets=(1, 16),
-        page="normalization/grn-1",
-        kernel=grn,
-        infer=infer_channels,
-        attributes=(Attribute("bias", "float"),),
-        types=(REAL_FLOATS,),
-    ),
-    Operation(
-        name="GroupNormalization",
+    row("BatchNormInference", batch_norm_inference, version=5, infer=infer_channels, inputs=(5, 5), attributes=(_EPSILON,)),
+    row("GRN", grn, infer=infer_channels, attributes=(Attribute("bias", "float"),)),
+    row(
+        "GroupNormalization",
+        group_normalization,
         version=12,
-        opsets=(12, 16),
-        page="normalization/group-normalization-12",
-        kernel=group_normalization,
         infer=infer_channels,
         inputs=(3, 3),
         attributes=(Attribute("num_groups", "int", least=1), Attribute("epsilon", "float")),
-        types=(REAL_FLOATS,),
     ),
-    Operation(
-        name="LRN",
-        version=1,
-        opsets=(1, 16),
-        page="normalization/lrn-1",
-        kernel=lrn,
+    row(
+        "LRN",
+        lrn,
         infer=infer_over_axes,
         inputs=(2, 2),
         attributes=(
@@ -259,12 +234,12 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
         types=(REAL_FLOATS, COMPUTED_INTEGERS),
     ),
-    Operation(
-        name="MVN",
+    row(
+        "MVN",
+        mvn,
         version=2,
         opsets=(2, 5),
         page="normalization/mvn-1",
-        kernel=mvn,
         infer=same,
         attributes=(
             Attribute("across_channels", "bool", False),
@@ -272,25 +247,19 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("normalize_variance", "bool"),
             Attribute("eps", "float"),
         ),
-        types=(REAL_FLOATS,),
     ),
-    Operation(
-        name="MVN",
+    row(
+        "MVN",
+        mvn_with_axes,
         version=6,
-        opsets=(6, 16),
-        page="normalization/mvn-6",
-        kernel=mvn_with_axes,
         infer=infer_over_axes,
         inputs=(2, 2),
         attributes=(_VARIANCE, Attribute("eps", "float"), Attribute("eps_mode", "str", allowed=("inside_sqrt", "outside_sqrt"))),
         types=(REAL_FLOATS, INDEX_TYPES),
     ),
-    Operation(
-        name="NormalizeL2",
-        version=1,
-        opsets=(1, 16),
-        page="normalization/normalize-l2-1",
-        kernel=normalize_l2,
+    row(
+        "NormalizeL2",
+        normalize_l2,
         infer=infer_over_axes,
         inputs=(2, 2),
         attributes=(Attribute("eps", "float"), Attribute("eps_mode", "str", allowed=("add", "max"))),

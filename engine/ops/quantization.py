@@ -10,6 +10,7 @@ import numpy as np
 
 from engine.ir.element_type import REAL_FLOATS, ElementType
 from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.family import family
 from engine.ops.infer import broadcast_shapes, common_type, elementwise
 from engine.ops.precision import computable, rounded
 
@@ -95,13 +96,12 @@ def infer_fake_convert(inputs: Sequence[Known], attributes: Mapping[str, Any], /
     return (Known(common_type(inputs), broadcast_shapes(*shapes)),)
 
 
+row = family("quantization")
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="FakeQuantize",
-        version=1,
-        opsets=(1, 16),
-        page="quantization/fake-quantize-1",
-        kernel=fake_quantize,
+    row(
+        "FakeQuantize",
+        fake_quantize,
         infer=elementwise,
         inputs=(5, 5),
         attributes=(
@@ -110,12 +110,10 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
         types=(REAL_FLOATS,),
     ),
-    Operation(
-        name="FakeConvert",
+    row(
+        "FakeConvert",
+        fake_convert,
         version=13,
-        opsets=(13, 16),
-        page="quantization/fake-convert-13",
-        kernel=fake_convert,
         infer=infer_fake_convert,
         inputs=(2, 3),
         attributes=(Attribute("destination_type", "type", ElementType.F8E4M3, allowed=(ElementType.F8E4M3, ElementType.F8E5M2)),),

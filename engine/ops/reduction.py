@@ -13,6 +13,7 @@ from engine.ir.element_type import ElementType
 from engine.ir.shape import DYNAMIC, PartialShape, static
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.elements import COMPUTED, COMPUTED_INTEGERS, INTEGER_DTYPES, as_numbers, widened
+from engine.ops.family import family
 from engine.ops.index import axis_within
 from engine.ops.infer import axes_of
 
@@ -148,104 +149,16 @@ _KEEP_DIMS = (Attribute("keep_dims", "bool", False),)
 _TYPES = (COMPUTED, COMPUTED_INTEGERS)
 _LOGICAL = (frozenset({ElementType.BOOLEAN}), COMPUTED_INTEGERS)
 
+row = family("reduction", infer=_rule, inputs=(2, 2), attributes=_KEEP_DIMS, types=_TYPES)
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="ReduceL1",
-        version=4,
-        opsets=(4, 16),
-        page="reduction/reduce-l1-4",
-        kernel=reduce_l1,
-        infer=_rule,
-        inputs=(2, 2),
-        attributes=_KEEP_DIMS,
-        types=_TYPES,
-    ),
-    Operation(
-        name="ReduceL2",
-        version=4,
-        opsets=(4, 16),
-        page="reduction/reduce-l2-4",
-        kernel=reduce_l2,
-        infer=_rule,
-        inputs=(2, 2),
-        attributes=_KEEP_DIMS,
-        types=_TYPES,
-    ),
-    Operation(
-        name="ReduceLogicalAnd",
-        version=1,
-        opsets=(1, 16),
-        page="reduction/reduce-logical-and-1",
-        kernel=reduce_logical_and,
-        infer=_rule,
-        inputs=(2, 2),
-        attributes=_KEEP_DIMS,
-        types=_LOGICAL,
-    ),
-    Operation(
-        name="ReduceLogicalOr",
-        version=1,
-        opsets=(1, 16),
-        page="reduction/reduce-logical-or-1",
-        kernel=reduce_logical_or,
-        infer=_rule,
-        inputs=(2, 2),
-        attributes=_KEEP_DIMS,
-        types=_LOGICAL,
-    ),
-    Operation(
-        name="ReduceMax",
-        version=1,
-        opsets=(1, 16),
-        page="reduction/reduce-max-1",
-        kernel=reduce_max,
-        infer=_rule,
-        inputs=(2, 2),
-        attributes=_KEEP_DIMS,
-        types=_TYPES,
-    ),
-    Operation(
-        name="ReduceMean",
-        version=1,
-        opsets=(1, 16),
-        page="reduction/reduce-mean-1",
-        kernel=reduce_mean,
-        infer=_rule,
-        inputs=(2, 2),
-        attributes=_KEEP_DIMS,
-        types=_TYPES,
-    ),
-    Operation(
-        name="ReduceMin",
-        version=1,
-        opsets=(1, 16),
-        page="reduction/reduce-min-1",
-        kernel=reduce_min,
-        infer=_rule,
-        inputs=(2, 2),
-        attributes=_KEEP_DIMS,
-        types=_TYPES,
-    ),
-    Operation(
-        name="ReduceProd",
-        version=1,
-        opsets=(1, 16),
-        page="reduction/reduce-prod-1",
-        kernel=reduce_prod,
-        infer=_rule,
-        inputs=(2, 2),
-        attributes=_KEEP_DIMS,
-        types=_TYPES,
-    ),
-    Operation(
-        name="ReduceSum",
-        version=1,
-        opsets=(1, 16),
-        page="reduction/reduce-sum-1",
-        kernel=reduce_sum,
-        infer=_rule,
-        inputs=(2, 2),
-        attributes=_KEEP_DIMS,
-        types=_TYPES,
-    ),
+    row("ReduceL1", reduce_l1, version=4),
+    row("ReduceL2", reduce_l2, version=4),
+    row("ReduceLogicalAnd", reduce_logical_and, types=_LOGICAL),
+    row("ReduceLogicalOr", reduce_logical_or, types=_LOGICAL),
+    row("ReduceMax", reduce_max),
+    row("ReduceMean", reduce_mean),
+    row("ReduceMin", reduce_min),
+    row("ReduceProd", reduce_prod),
+    row("ReduceSum", reduce_sum),
 )

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from engine.ir.element_type import ANY_TYPE, INDEX_TYPES, INTEGERS, ElementType
+from engine.ir.element_type import ANY_TYPE, INDEX_CHOICES, INTEGERS, ElementType
 from engine.ir.partial_value import Interval, PartialValue, length_within
 from engine.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
 from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.family import family
 from engine.ops.index import axes_within, axis_within, whole_numbers
 from engine.ops.infer import spelled
 
@@ -168,64 +169,30 @@ def _infer_shape_of(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -
     return (Known(element_type, PartialShape.of([shape.rank]), partial=PartialValue.of_shape(shape)),)
 
 
+row = family("shape")
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="Reshape",
-        version=1,
-        opsets=(1, 16),
-        page="shape/reshape-1",
-        kernel=reshape,
-        infer=_infer_reshape,
-        inputs=(2, 2),
-        types=(ANY_TYPE, INTEGERS),
-        attributes=(Attribute("special_zero", "bool"),),
+    row(
+        "Reshape", reshape, infer=_infer_reshape, inputs=(2, 2), types=(ANY_TYPE, INTEGERS), attributes=(Attribute("special_zero", "bool"),)
     ),
-    Operation(
-        name="ShapeOf",
-        version=1,
-        opsets=(1, 2),
-        page="shape/shape-of-1",
-        kernel=shape_of,
-        infer=_infer_shape_of,
-    ),
-    Operation(
-        name="ShapeOf",
+    row("ShapeOf", shape_of, opsets=(1, 2), infer=_infer_shape_of),
+    row(
+        "ShapeOf",
+        shape_of,
         version=3,
         opsets=(3, 17),
-        page="shape/shape-of-3",
-        kernel=shape_of,
         infer=_infer_shape_of,
-        attributes=(Attribute("output_type", "type", ElementType.I64, tuple(INDEX_TYPES)),),
+        attributes=(Attribute("output_type", "type", ElementType.I64, INDEX_CHOICES),),
     ),
-    Operation(
-        name="Squeeze",
-        version=1,
-        opsets=(1, 14),
-        page="shape/squeeze-1",
-        kernel=squeeze,
-        infer=_infer_squeeze,
-        inputs=(1, 2),
-        types=(ANY_TYPE, INTEGERS),
-    ),
-    Operation(
-        name="Squeeze",
+    row("Squeeze", squeeze, opsets=(1, 14), infer=_infer_squeeze, inputs=(1, 2), types=(ANY_TYPE, INTEGERS)),
+    row(
+        "Squeeze",
+        squeeze,
         version=15,
-        opsets=(15, 16),
-        page="shape/squeeze-15",
-        kernel=squeeze,
         infer=_infer_squeeze,
         inputs=(1, 2),
         types=(ANY_TYPE, INTEGERS),
         attributes=(Attribute("allow_axis_skip", "bool", False),),
     ),
-    Operation(
-        name="Unsqueeze",
-        version=1,
-        opsets=(1, 16),
-        page="shape/unsqueeze-1",
-        kernel=unsqueeze,
-        infer=_infer_unsqueeze,
-        inputs=(2, 2),
-        types=(ANY_TYPE, INTEGERS),
-    ),
+    row("Unsqueeze", unsqueeze, infer=_infer_unsqueeze, inputs=(2, 2), types=(ANY_TYPE, INTEGERS)),
 )

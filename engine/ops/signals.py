@@ -12,6 +12,7 @@ from engine.ir.element_type import INDEX_TYPES, REAL_FLOATS
 from engine.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.family import family
 from engine.ops.index import axis_within
 from engine.ops.precision import computable, rounded
 from engine.ops.window import windows
@@ -294,28 +295,26 @@ def _transform(name: str, version: int, kernel: Callable[..., Array], infer: Cal
     )
 
 
+row = family("signals")
+
 OPERATIONS: tuple[Operation, ...] = (
     _transform("DFT", 7, dft, infer_dft),
     _transform("IDFT", 7, idft, infer_dft),
     _transform("RDFT", 9, rdft, infer_rdft),
     _transform("IRDFT", 9, irdft, infer_irdft),
-    Operation(
-        name="STFT",
+    row(
+        "STFT",
+        stft,
         version=15,
-        opsets=(15, 16),
-        page="signals/stft-15",
-        kernel=stft,
         infer=infer_stft,
         inputs=(4, 4),
         attributes=(Attribute("transpose_frames", "bool"),),
         types=(REAL_FLOATS, REAL_FLOATS, INDEX_TYPES),
     ),
-    Operation(
-        name="ISTFT",
+    row(
+        "ISTFT",
+        istft,
         version=16,
-        opsets=(16, 16),
-        page="signals/istft-16",
-        kernel=istft,
         infer=infer_istft,
         inputs=(4, 5),
         attributes=(Attribute("center", "bool"), Attribute("normalized", "bool")),

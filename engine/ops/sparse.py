@@ -12,6 +12,7 @@ from engine.ir.element_type import ANY_TYPE, INDEX_TYPES, NUMERIC, ElementType
 from engine.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.family import family
 from engine.ops.index import positions, positions_within, whole_number
 from engine.ops.infer import common_type
 from engine.ops.precision import accumulator
@@ -173,65 +174,42 @@ _REDUCTION = Attribute("reduction", "str", "sum", ("sum", "mean"))
 _BAG_OFFSETS = (NUMERIC, INDEX_TYPES, INDEX_TYPES, INDEX_TYPES, NUMERIC)
 _BAG_PACKED = (NUMERIC, INDEX_TYPES, NUMERIC)
 
+row = family("sparse")
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="EmbeddingBagOffsetsSum",
-        version=3,
-        opsets=(3, 16),
-        page="sparse/embedding-bag-offsets-sum-3",
-        kernel=embedding_bag_offsets,
-        infer=_infer_bag_offsets,
-        inputs=(3, 5),
-        types=_BAG_OFFSETS,
-    ),
-    Operation(
-        name="EmbeddingBagOffsets",
+    row("EmbeddingBagOffsetsSum", embedding_bag_offsets, version=3, infer=_infer_bag_offsets, inputs=(3, 5), types=_BAG_OFFSETS),
+    row(
+        "EmbeddingBagOffsets",
+        embedding_bag_offsets,
         version=15,
-        opsets=(15, 16),
-        page="sparse/embedding-bag-offsets-15",
-        kernel=embedding_bag_offsets,
         infer=_infer_bag_offsets,
         inputs=(3, 5),
         types=_BAG_OFFSETS,
         attributes=(_REDUCTION,),
     ),
-    Operation(
-        name="EmbeddingBagPackedSum",
-        version=3,
-        opsets=(3, 16),
-        page="sparse/embedding-bag-packed-sum-3",
-        kernel=embedding_bag_packed,
-        infer=_infer_bag_packed,
-        inputs=(2, 3),
-        types=_BAG_PACKED,
-    ),
-    Operation(
-        name="EmbeddingBagPacked",
+    row("EmbeddingBagPackedSum", embedding_bag_packed, version=3, infer=_infer_bag_packed, inputs=(2, 3), types=_BAG_PACKED),
+    row(
+        "EmbeddingBagPacked",
+        embedding_bag_packed,
         version=15,
-        opsets=(15, 16),
-        page="sparse/embedding-bag-packed-15",
-        kernel=embedding_bag_packed,
         infer=_infer_bag_packed,
         inputs=(2, 3),
         types=_BAG_PACKED,
         attributes=(_REDUCTION,),
     ),
-    Operation(
-        name="EmbeddingSegmentsSum",
+    row(
+        "EmbeddingSegmentsSum",
+        embedding_segments_sum,
         version=3,
-        opsets=(3, 16),
-        page="sparse/embedding-segments-sum-3",
-        kernel=embedding_segments_sum,
         infer=_infer_segments_sum,
         inputs=(4, 6),
         types=(NUMERIC, INDEX_TYPES, INDEX_TYPES, INDEX_TYPES, INDEX_TYPES, NUMERIC),
     ),
-    Operation(
-        name="SparseFillEmptyRows",
+    row(
+        "SparseFillEmptyRows",
+        sparse_fill_empty_rows,
         version=16,
-        opsets=(16, 16),
         page="sparse/fill-empty-rows-16",
-        kernel=sparse_fill_empty_rows,
         infer=_infer_fill,
         inputs=(4, 4),
         outputs=3,

@@ -10,6 +10,7 @@ import numpy as np
 from engine.ir.element_type import INDEX_TYPES, ElementType
 from engine.ir.shape import PartialShape
 from engine.ops.declare import Array, Known, Operation
+from engine.ops.family import family
 
 
 def string_tensor_pack(begins: Array, ends: Array, symbols: Array, /) -> Array:
@@ -47,25 +48,16 @@ def _unpack_rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> t
     return (places, places, Known(ElementType.U8, PartialShape.unknown(1)))
 
 
+row = family("type")
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="StringTensorPack",
+    row(
+        "StringTensorPack",
+        string_tensor_pack,
         version=15,
-        opsets=(15, 16),
-        page="type/string-tensor-pack-15",
-        kernel=string_tensor_pack,
         infer=_pack_rule,
         inputs=(3, 3),
         types=(INDEX_TYPES, INDEX_TYPES, frozenset({ElementType.U8})),
     ),
-    Operation(
-        name="StringTensorUnpack",
-        version=15,
-        opsets=(15, 16),
-        page="type/string-tensor-unpack-15",
-        kernel=string_tensor_unpack,
-        infer=_unpack_rule,
-        outputs=3,
-        types=(frozenset({ElementType.STRING}),),
-    ),
+    row("StringTensorUnpack", string_tensor_unpack, version=15, infer=_unpack_rule, outputs=3, types=(frozenset({ElementType.STRING}),)),
 )

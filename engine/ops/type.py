@@ -8,6 +8,7 @@ from typing import Any
 from engine.ir.element_type import ANY_TYPE, ElementType
 from engine.ops.casting import cast
 from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.family import family
 from engine.ops.infer import typed_by
 from engine.ops.promotion import promotion
 
@@ -64,33 +65,22 @@ def _convert_like_rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /
 
 _NUMBERS = ANY_TYPE - {ElementType.STRING}
 
+row = family("type")
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="Convert",
-        version=1,
+    row(
+        "Convert",
+        convert,
         opsets=(1, 17),
-        page="type/convert-1",
-        kernel=convert,
         infer=typed_by("destination_type"),
         attributes=(Attribute("destination_type", "type"),),
         types=(_NUMBERS,),
     ),
-    Operation(
-        name="ConvertLike",
-        version=1,
-        opsets=(1, 16),
-        page="type/convert-like-1",
-        kernel=convert_like,
-        infer=_convert_like_rule,
-        inputs=(2, 2),
-        types=(ANY_TYPE,),
-    ),
-    Operation(
-        name="ConvertPromoteTypes",
+    row("ConvertLike", convert_like, infer=_convert_like_rule, inputs=(2, 2), types=(ANY_TYPE,)),
+    row(
+        "ConvertPromoteTypes",
+        convert_promote_types,
         version=14,
-        opsets=(14, 16),
-        page="type/convert-promote-types-14",
-        kernel=convert_promote_types,
         infer=_promote_rule,
         inputs=(2, 2),
         outputs=2,

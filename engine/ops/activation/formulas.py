@@ -7,8 +7,10 @@ import math
 import numpy as np
 from scipy import special
 
+from engine.ir.element_type import ANY_TYPE
 from engine.ops.declare import Array, Attribute, Operation
 from engine.ops.elements import COMPUTED, COMPUTED_FLOATS, elementwise, through_float
+from engine.ops.family import family
 from engine.ops.infer import same
 
 exponential = elementwise(np.exp, "e to the power of each element.")
@@ -96,94 +98,18 @@ def _single(value: Array, name: str) -> Array:
     return value.reshape(())
 
 
+row = family("activation", infer=same, types=(COMPUTED_FLOATS,))
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="Elu",
-        version=1,
-        opsets=(1, 16),
-        page="activation/elu-1",
-        kernel=elu,
-        infer=same,
-        attributes=(Attribute("alpha", "float"),),
-        types=(COMPUTED,),
-    ),
-    Operation(
-        name="Exp",
-        version=1,
-        opsets=(1, 16),
-        page="activation/exp-1",
-        kernel=exponential,
-        infer=same,
-        types=(COMPUTED,),
-        float_symbol="np.exp({0})",
-    ),
-    Operation(
-        name="Gelu",
-        version=2,
-        opsets=(2, 6),
-        page="activation/gelu-2",
-        kernel=gelu_exact,
-        infer=same,
-        types=(COMPUTED_FLOATS,),
-    ),
-    Operation(
-        name="Gelu",
-        version=7,
-        opsets=(7, 16),
-        page="activation/gelu-7",
-        kernel=gelu,
-        infer=same,
-        attributes=(Attribute("approximation_mode", "str", "erf", allowed=("erf", "tanh")),),
-        types=(COMPUTED_FLOATS,),
-    ),
-    Operation(name="Identity", version=16, opsets=(16, 16), page="activation/identity-16", kernel=identity, infer=same, symbol="{0}"),
-    Operation(name="Mish", version=4, opsets=(4, 16), page="activation/mish-4", kernel=mish, infer=same, types=(COMPUTED_FLOATS,)),
-    Operation(
-        name="Selu",
-        version=1,
-        opsets=(1, 16),
-        page="activation/selu-1",
-        kernel=selu,
-        infer=same,
-        inputs=(3, 3),
-        types=(COMPUTED_FLOATS,),
-    ),
-    Operation(
-        name="Sigmoid",
-        version=1,
-        opsets=(1, 16),
-        page="activation/sigmoid-1",
-        kernel=sigmoid,
-        infer=same,
-        types=(COMPUTED,),
-        float_symbol="1 / (1 + np.exp(-{0}))",
-    ),
-    Operation(
-        name="SoftPlus",
-        version=4,
-        opsets=(4, 16),
-        page="activation/softplus-4",
-        kernel=softplus,
-        infer=same,
-        types=(COMPUTED_FLOATS,),
-    ),
-    Operation(
-        name="SoftSign",
-        version=9,
-        opsets=(9, 16),
-        page="activation/softsign-9",
-        kernel=softsign,
-        infer=same,
-        types=(COMPUTED_FLOATS,),
-    ),
-    Operation(
-        name="Swish",
-        version=4,
-        opsets=(4, 16),
-        page="activation/swish-4",
-        kernel=swish,
-        infer=same,
-        inputs=(1, 2),
-        types=(COMPUTED_FLOATS,),
-    ),
+    row("Elu", elu, attributes=(Attribute("alpha", "float"),), types=(COMPUTED,)),
+    row("Exp", exponential, types=(COMPUTED,), float_symbol="np.exp({0})"),
+    row("Gelu", gelu_exact, version=2, opsets=(2, 6)),
+    row("Gelu", gelu, version=7, attributes=(Attribute("approximation_mode", "str", "erf", allowed=("erf", "tanh")),)),
+    row("Identity", identity, version=16, types=(ANY_TYPE,), symbol="{0}", identity=True),
+    row("Mish", mish, version=4),
+    row("Selu", selu, inputs=(3, 3)),
+    row("Sigmoid", sigmoid, types=(COMPUTED,), float_symbol="1 / (1 + np.exp(-{0}))"),
+    row("SoftPlus", softplus, version=4, page="activation/softplus-4"),
+    row("SoftSign", softsign, version=9, page="activation/softsign-9"),
+    row("Swish", swish, version=4, inputs=(1, 2)),
 )

@@ -10,6 +10,7 @@ import numpy as np
 
 from engine.ops.declare import Array, Attribute, Operation
 from engine.ops.elements import COMPUTED, COMPUTED_FLOATS, INTEGER_DTYPES, integer_limits, own_type, through_float
+from engine.ops.family import family
 from engine.ops.infer import same
 
 
@@ -75,55 +76,13 @@ def relu(data: Array, /) -> Array:
     return own_type(np.maximum(data, data.dtype.type(0)), data.dtype)
 
 
+row = family("activation", infer=same, types=(COMPUTED,))
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="Clamp",
-        version=1,
-        opsets=(1, 16),
-        page="activation/clamp-1",
-        kernel=clamp,
-        infer=same,
-        attributes=(Attribute("min", "float"), Attribute("max", "float")),
-        types=(COMPUTED,),
-    ),
-    Operation(
-        name="HSigmoid",
-        version=5,
-        opsets=(5, 16),
-        page="activation/hsigmoid-5",
-        kernel=hsigmoid,
-        infer=same,
-        types=(COMPUTED,),
-    ),
-    Operation(name="HSwish", version=4, opsets=(4, 16), page="activation/hswish-4", kernel=hswish, infer=same, types=(COMPUTED,)),
-    Operation(
-        name="HardSigmoid",
-        version=1,
-        opsets=(1, 16),
-        page="activation/hard-sigmoid-1",
-        kernel=hard_sigmoid,
-        infer=same,
-        inputs=(3, 3),
-        types=(COMPUTED_FLOATS,),
-    ),
-    Operation(
-        name="PReLU",
-        version=1,
-        opsets=(1, 16),
-        page="activation/prelu-1",
-        kernel=prelu,
-        infer=same,
-        inputs=(2, 2),
-        types=(COMPUTED,),
-    ),
-    Operation(
-        name="ReLU",
-        version=1,
-        opsets=(1, 16),
-        page="activation/relu-1",
-        kernel=relu,
-        infer=same,
-        types=(COMPUTED,),
-        float_symbol="np.maximum({0}, 0)",
-    ),
+    row("Clamp", clamp, attributes=(Attribute("min", "float"), Attribute("max", "float"))),
+    row("HSigmoid", hsigmoid, version=5, page="activation/hsigmoid-5"),
+    row("HSwish", hswish, version=4, page="activation/hswish-4"),
+    row("HardSigmoid", hard_sigmoid, inputs=(3, 3), types=(COMPUTED_FLOATS,)),
+    row("PReLU", prelu, page="activation/prelu-1", inputs=(2, 2)),
+    row("ReLU", relu, page="activation/relu-1", float_symbol="np.maximum({0}, 0)"),
 )

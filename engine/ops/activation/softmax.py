@@ -9,6 +9,7 @@ import numpy as np
 
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.elements import COMPUTED_FLOATS, through_float
+from engine.ops.family import family
 from engine.ops.index import axis_within
 
 
@@ -47,35 +48,10 @@ def _rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Kn
     return (Known(inputs[0].element_type, shape),)
 
 
+row = family("activation", infer=_rule, types=(COMPUTED_FLOATS,))
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="LogSoftmax",
-        version=5,
-        opsets=(5, 16),
-        page="activation/log-soft-max-5",
-        kernel=log_softmax,
-        infer=_rule,
-        attributes=(Attribute("axis", "int", 1),),
-        types=(COMPUTED_FLOATS,),
-    ),
-    Operation(
-        name="SoftMax",
-        version=1,
-        opsets=(1, 7),
-        page="activation/softmax-1",
-        kernel=softmax,
-        infer=_rule,
-        attributes=(Attribute("axis", "int", 1, least=0),),
-        types=(COMPUTED_FLOATS,),
-    ),
-    Operation(
-        name="SoftMax",
-        version=8,
-        opsets=(8, 16),
-        page="activation/softmax-8",
-        kernel=softmax,
-        infer=_rule,
-        attributes=(Attribute("axis", "int", 1),),
-        types=(COMPUTED_FLOATS,),
-    ),
+    row("LogSoftmax", log_softmax, version=5, page="activation/log-soft-max-5", attributes=(Attribute("axis", "int", 1),)),
+    row("SoftMax", softmax, opsets=(1, 7), page="activation/softmax-1", attributes=(Attribute("axis", "int", 1, least=0),)),
+    row("SoftMax", softmax, version=8, page="activation/softmax-8", attributes=(Attribute("axis", "int", 1),)),
 )

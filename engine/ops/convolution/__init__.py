@@ -14,6 +14,7 @@ from engine.ops.convolution.transposed import (
 )
 from engine.ops.declare import Attribute, Operation
 from engine.ops.elements import COMPUTED, COMPUTED_INTEGERS
+from engine.ops.family import family
 from engine.ops.window import AUTO_PADS
 
 _WINDOW = (
@@ -26,82 +27,49 @@ _WINDOW = (
 _TRANSPOSED = (*_WINDOW, Attribute("output_padding", "ints", (), least=0))
 _DEFORMABLE = (*_WINDOW, Attribute("group", "int", 1, least=1), Attribute("deformable_group", "int", 1, least=1))
 
+row = family("convolution", types=(COMPUTED,))
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="Convolution",
-        version=1,
-        opsets=(1, 16),
-        page="convolution/convolution-1",
-        kernel=convolution,
-        infer=infer_convolution,
-        inputs=(2, 2),
-        attributes=_WINDOW,
-        types=(COMPUTED,),
-    ),
-    Operation(
-        name="GroupConvolution",
-        version=1,
-        opsets=(1, 16),
-        page="convolution/group-convolution-1",
-        kernel=group_convolution,
-        infer=infer_group_convolution,
-        inputs=(2, 2),
-        attributes=_WINDOW,
-        types=(COMPUTED,),
-    ),
-    Operation(
-        name="ConvolutionBackpropData",
-        version=1,
-        opsets=(1, 16),
-        page="convolution/convolution-backprop-data-1",
-        kernel=convolution_backprop_data,
+    row("Convolution", convolution, infer=infer_convolution, inputs=(2, 2), attributes=_WINDOW),
+    row("GroupConvolution", group_convolution, infer=infer_group_convolution, inputs=(2, 2), attributes=_WINDOW),
+    row(
+        "ConvolutionBackpropData",
+        convolution_backprop_data,
         infer=infer_convolution_backprop_data,
         inputs=(2, 3),
         attributes=_TRANSPOSED,
         types=(COMPUTED, COMPUTED, COMPUTED_INTEGERS),
     ),
-    Operation(
-        name="GroupConvolutionBackpropData",
-        version=1,
-        opsets=(1, 16),
-        page="convolution/group-convolution-backprop-data-1",
-        kernel=group_convolution_backprop_data,
+    row(
+        "GroupConvolutionBackpropData",
+        group_convolution_backprop_data,
         infer=infer_group_convolution_backprop_data,
         inputs=(2, 3),
         attributes=_TRANSPOSED,
         types=(COMPUTED, COMPUTED, INDEX_TYPES),
     ),
-    Operation(
-        name="BinaryConvolution",
-        version=1,
-        opsets=(1, 16),
-        page="convolution/binary-convolution-1",
-        kernel=binary_convolution,
+    row(
+        "BinaryConvolution",
+        binary_convolution,
         infer=infer_binary_convolution,
         inputs=(2, 2),
         attributes=(*_WINDOW, Attribute("mode", "str", allowed=("xnor-popcount",)), Attribute("pad_value", "float")),
         types=(COMPUTED, frozenset({ElementType.U1})),
     ),
-    Operation(
-        name="DeformableConvolution",
-        version=1,
+    row(
+        "DeformableConvolution",
+        deformable_convolution,
         opsets=(1, 7),
-        page="convolution/deformable-convolution-1",
-        kernel=deformable_convolution,
         infer=infer_deformable_convolution,
         inputs=(3, 3),
         attributes=_DEFORMABLE,
-        types=(COMPUTED,),
     ),
-    Operation(
-        name="DeformableConvolution",
+    row(
+        "DeformableConvolution",
+        deformable_convolution,
         version=8,
-        opsets=(8, 16),
-        page="convolution/deformable-convolution-8",
-        kernel=deformable_convolution,
         infer=infer_deformable_convolution,
         inputs=(3, 4),
         attributes=(*_DEFORMABLE, Attribute("bilinear_interpolation_pad", "bool", False)),
-        types=(COMPUTED,),
     ),
 )

@@ -14,6 +14,7 @@ from engine.ir.shape import PartialShape, static
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.elements import narrowed, widened
+from engine.ops.family import family
 from engine.ops.index import positions_within
 from engine.ops.ranks import check_rank, of_rank
 
@@ -196,32 +197,22 @@ _MODE = Attribute("mode", "str", allowed=("avg", "max"))
 _TYPES = (REAL_FLOATS, REAL_FLOATS, INTEGERS)
 
 
-def _align(name: str, version: int, opsets: tuple[int, int], page: str, kernel: Any, *more: Attribute) -> Operation:
-    return Operation(
-        name=name,
-        version=version,
-        opsets=opsets,
-        page=f"detection/{page}",
-        kernel=kernel,
-        infer=_infer_align,
-        inputs=(3, 3),
-        types=_TYPES,
-        attributes=(*_ALIGN, *more),
-    )
-
-
-_MODES = ("asymmetric", "half_pixel_for_nn", "half_pixel")
+_ALIGNED_MODES = ("asymmetric", "half_pixel_for_nn", "half_pixel")
+row = family("detection", infer=_infer_align, inputs=(3, 3), types=_TYPES)
 
 OPERATIONS: tuple[Operation, ...] = (
-    _align("ROIAlign", 3, (3, 8), "roi-align-3", roi_align, _MODE),
-    _align("ROIAlign", 9, (9, 16), "roi-align-9", roi_align, _MODE, Attribute("aligned_mode", "str", "asymmetric", allowed=_MODES)),
-    _align("ROIAlignRotated", 15, (15, 16), "roi-align-rotated-15", roi_align_rotated, Attribute("clockwise_mode", "bool", False)),
-    Operation(
-        name="ExperimentalDetectronROIFeatureExtractor",
+    row("ROIAlign", roi_align, version=3, opsets=(3, 8), attributes=(*_ALIGN, _MODE)),
+    row(
+        "ROIAlign",
+        roi_align,
+        version=9,
+        attributes=(*_ALIGN, _MODE, Attribute("aligned_mode", "str", "asymmetric", allowed=_ALIGNED_MODES)),
+    ),
+    row("ROIAlignRotated", roi_align_rotated, version=15, attributes=(*_ALIGN, Attribute("clockwise_mode", "bool", False))),
+    row(
+        "ExperimentalDetectronROIFeatureExtractor",
+        feature_extractor,
         version=6,
-        opsets=(6, 16),
-        page="detection/experimental-detectron-roi-feature-extractor-6",
-        kernel=feature_extractor,
         infer=_infer_extractor,
         inputs=(2, None),
         outputs=2,

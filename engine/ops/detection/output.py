@@ -16,6 +16,7 @@ from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.detection.survival import best
 from engine.ops.elements import narrowed, widened
+from engine.ops.family import family
 from engine.ops.ranks import check_rank, of_rank
 from engine.ops.sort.boxes import best_first
 
@@ -294,33 +295,24 @@ _OUTPUT = (
 )
 
 
-def _output(version: int, opsets: tuple[int, int], attributes: tuple[Attribute, ...]) -> Operation:
-    return Operation(
-        name="DetectionOutput",
-        version=version,
-        opsets=opsets,
-        page=f"detection/detectionoutput-{version}",
-        kernel=detection_output,
-        infer=_infer,
-        inputs=(3, 5),
-        types=(REAL_FLOATS,),
-        attributes=attributes,
-    )
-
+row = family("detection", infer=_infer, inputs=(3, 5), types=(REAL_FLOATS,))
 
 OPERATIONS: tuple[Operation, ...] = (
-    _output(1, (1, 7), (Attribute("num_classes", "int", least=1), *_OUTPUT)),
-    _output(8, (8, 16), _OUTPUT),
-    Operation(
-        name="ExperimentalDetectronDetectionOutput",
+    row(
+        "DetectionOutput",
+        detection_output,
+        opsets=(1, 7),
+        page="detection/detectionoutput-1",
+        attributes=(Attribute("num_classes", "int", least=1), *_OUTPUT),
+    ),
+    row("DetectionOutput", detection_output, version=8, page="detection/detectionoutput-8", attributes=_OUTPUT),
+    row(
+        "ExperimentalDetectronDetectionOutput",
+        detectron_output,
         version=6,
-        opsets=(6, 16),
-        page="detection/experimental-detectron-detection-output-6",
-        kernel=detectron_output,
         infer=_infer_detectron,
         inputs=(4, 4),
         outputs=3,
-        types=(REAL_FLOATS,),
         attributes=(
             Attribute("score_threshold", "float"),
             Attribute("nms_threshold", "float"),

@@ -13,6 +13,7 @@ from engine.ir.shape import PartialShape, static
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.elements import narrowed, widened
+from engine.ops.family import family
 from engine.ops.index import positions_within
 from engine.ops.ranks import of_rank
 
@@ -270,16 +271,15 @@ _GROUPS = (
 )
 """Files have 0 sub-bins where the mode does not look at them."""
 
+row = family("detection", types=(REAL_FLOATS,), inputs=(2, 2))
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="ROIPooling",
+    row(
+        "ROIPooling",
+        roi_pooling,
         version=2,
-        opsets=(2, 16),
         page="detection/roi-pooling-1",
-        kernel=roi_pooling,
         infer=partial(_infer, grouped=False),
-        inputs=(2, 2),
-        types=(REAL_FLOATS,),
         attributes=(
             Attribute("pooled_h", "int", least=1),
             Attribute("pooled_w", "int", least=1),
@@ -287,26 +287,17 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("method", "str", "max", allowed=("max", "bilinear")),
         ),
     ),
-    Operation(
-        name="PSROIPooling",
-        version=1,
-        opsets=(1, 16),
-        page="detection/psroi-pooling-1",
-        kernel=ps_roi_pooling,
+    row(
+        "PSROIPooling",
+        ps_roi_pooling,
         infer=partial(_infer, grouped=True),
-        inputs=(2, 2),
-        types=(REAL_FLOATS,),
         attributes=(*_GROUPS, Attribute("mode", "str", "average", allowed=("average", "bilinear"))),
     ),
-    Operation(
-        name="DeformablePSROIPooling",
-        version=1,
-        opsets=(1, 16),
-        page="detection/deformable-psroi-pooling-1",
-        kernel=deformable_ps_roi_pooling,
+    row(
+        "DeformablePSROIPooling",
+        deformable_ps_roi_pooling,
         infer=partial(_infer, grouped=True),
         inputs=(2, 3),
-        types=(REAL_FLOATS,),
         attributes=(
             *_GROUPS,
             Attribute("mode", "str", "bilinear_deformable", allowed=("bilinear_deformable",)),

@@ -15,6 +15,7 @@ from engine.ir.shape import UNKNOWN, PartialShape, static
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.elements import narrowed, widened
+from engine.ops.family import family
 from engine.ops.index import whole_numbers
 from engine.ops.ranks import of_rank
 
@@ -264,15 +265,14 @@ def _prior_box(version: int, opsets: tuple[int, int], attributes: tuple[Attribut
     )
 
 
+row = family("detection")
+
 OPERATIONS: tuple[Operation, ...] = (
     _prior_box(1, (1, 7), _PRIOR_BOX),
     _prior_box(8, (8, 16), (*_PRIOR_BOX, Attribute("min_max_aspect_ratios_order", "bool", True))),
-    Operation(
-        name="PriorBoxClustered",
-        version=1,
-        opsets=(1, 16),
-        page="detection/prior-box-clustered-1",
-        kernel=prior_box_clustered,
+    row(
+        "PriorBoxClustered",
+        prior_box_clustered,
         infer=partial(_infer_boxes, clustered=True),
         inputs=(2, 2),
         types=(INTEGERS,),
@@ -287,12 +287,10 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("variance", "floats", ()),
         ),
     ),
-    Operation(
-        name="ExperimentalDetectronPriorGridGenerator",
+    row(
+        "ExperimentalDetectronPriorGridGenerator",
+        prior_grid,
         version=6,
-        opsets=(6, 16),
-        page="detection/experimental-detectron-prior-grid-generator-6",
-        kernel=prior_grid,
         infer=_infer_grid,
         inputs=(3, 3),
         types=(REAL_FLOATS,),

@@ -14,6 +14,7 @@ from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.detection.survival import adaptively_best, best
 from engine.ops.elements import narrowed, widened
+from engine.ops.family import family
 from engine.ops.ranks import check_rank, of_rank
 
 _F32 = np.float32
@@ -261,40 +262,18 @@ _GENERATE = (
     Attribute("post_nms_count", "int", least=0),
 )
 
+row = family("detection", types=(REAL_FLOATS,))
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="Proposal",
-        version=1,
-        opsets=(1, 3),
-        page="detection/proposal-1",
-        kernel=proposal,
-        infer=_infer_first_proposal,
-        inputs=(3, 3),
-        types=(REAL_FLOATS,),
-        attributes=_PROPOSAL,
-    ),
-    Operation(
-        name="Proposal",
-        version=4,
-        opsets=(4, 16),
-        page="detection/proposal-4",
-        kernel=proposal_4,
-        infer=_infer_proposal,
-        inputs=(3, 3),
-        outputs=2,
-        types=(REAL_FLOATS,),
-        attributes=_PROPOSAL,
-    ),
-    Operation(
-        name="GenerateProposals",
+    row("Proposal", proposal, opsets=(1, 3), infer=_infer_first_proposal, inputs=(3, 3), attributes=_PROPOSAL),
+    row("Proposal", proposal_4, version=4, infer=_infer_proposal, inputs=(3, 3), outputs=2, attributes=_PROPOSAL),
+    row(
+        "GenerateProposals",
+        generate_proposals,
         version=9,
-        opsets=(9, 16),
-        page="detection/generate-proposals-9",
-        kernel=generate_proposals,
         infer=_infer_generated,
         inputs=(4, 4),
         outputs=3,
-        types=(REAL_FLOATS,),
         attributes=(
             *_GENERATE,
             Attribute("normalized", "bool", True),
@@ -302,16 +281,13 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("roi_num_type", "type", ElementType.I64, allowed=(ElementType.I32, ElementType.I64)),
         ),
     ),
-    Operation(
-        name="ExperimentalDetectronGenerateProposalsSingleImage",
+    row(
+        "ExperimentalDetectronGenerateProposalsSingleImage",
+        proposals_of_one_image,
         version=6,
-        opsets=(6, 16),
-        page="detection/experimental-detectron-generate-proposals-single-image-6",
-        kernel=proposals_of_one_image,
         infer=_infer_one_image,
         inputs=(4, 4),
         outputs=2,
-        types=(REAL_FLOATS,),
         attributes=_GENERATE,
     ),
 )

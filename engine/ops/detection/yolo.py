@@ -12,6 +12,7 @@ from engine.ir.element_type import REAL_FLOATS
 from engine.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.elements import narrowed, widened
+from engine.ops.family import family
 from engine.ops.index import axis_within
 from engine.ops.ranks import check_rank, of_rank
 
@@ -111,13 +112,12 @@ def _infer_reorg(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> t
     return (Known(inputs[0].element_type, PartialShape((shape.at(0), shape.at(1) * (step * step), height, width))),)
 
 
+row = family("detection")
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="RegionYolo",
-        version=1,
-        opsets=(1, 16),
-        page="detection/region-yolo-1",
-        kernel=region_yolo,
+    row(
+        "RegionYolo",
+        region_yolo,
         infer=_infer_region,
         types=(REAL_FLOATS,),
         attributes=(
@@ -131,12 +131,11 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("anchors", "floats", ()),
         ),
     ),
-    Operation(
-        name="ReorgYolo",
+    row(
+        "ReorgYolo",
+        reorg_yolo,
         version=2,
-        opsets=(2, 16),
         page="detection/reorg-yolo-1",
-        kernel=reorg_yolo,
         infer=_infer_reorg,
         attributes=(Attribute("stride", "ints", least=1),),
     ),

@@ -15,6 +15,7 @@ from engine.ops.bounds import check_elements
 from engine.ops.casting import cast
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.elements import COMPUTED
+from engine.ops.family import family
 from engine.ops.infer import common_type
 
 Number = int | float
@@ -97,26 +98,9 @@ def _own_type_rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) ->
 
 _OUTPUT_TYPE = Attribute("output_type", "type", allowed=tuple(one for one in ElementType if one in NUMERIC))
 
+row = family("generation")
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="Range",
-        version=1,
-        opsets=(1, 3),
-        page="generation/range-1",
-        kernel=sequence_of_own_type,
-        infer=_own_type_rule,
-        inputs=(3, 3),
-        types=(COMPUTED,),
-    ),
-    Operation(
-        name="Range",
-        version=4,
-        opsets=(4, 16),
-        page="generation/range-4",
-        kernel=sequence,
-        infer=_rule,
-        inputs=(3, 3),
-        attributes=(_OUTPUT_TYPE,),
-        types=(COMPUTED,),
-    ),
+    row("Range", sequence_of_own_type, opsets=(1, 3), infer=_own_type_rule, inputs=(3, 3), types=(COMPUTED,)),
+    row("Range", sequence, version=4, infer=_rule, inputs=(3, 3), attributes=(_OUTPUT_TYPE,), types=(COMPUTED,)),
 )

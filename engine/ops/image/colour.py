@@ -10,15 +10,16 @@ import numpy as np
 
 from engine.ir.element_type import FLOATS, ElementType
 from engine.ir.shape import UNKNOWN, Dimension, PartialShape, static
-from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.declare import Array, Attribute, Kernel, Known, Operation
 from engine.ops.elements import PACKED
+from engine.ops.family import family
 from engine.ops.ranks import of_rank
 
 _TYPES = (frozenset({ElementType.U8}) | FLOATS) - PACKED
 _F32 = np.float32
 
 
-def nv12_to_colour(*planes: Array, reverse: bool) -> Array:
+def nv12_to_colour(*planes: Array, reverse: bool = False) -> Array:
     """A frame [N, H, W, 3] from one plane [N, 3H/2, W, 1], or from Y [N, H, W, 1] and UV [N, H/2, W/2, 2]."""
     luma = np.asarray(planes[0])
     if len(planes) == 1:
@@ -29,7 +30,7 @@ def nv12_to_colour(*planes: Array, reverse: bool) -> Array:
     return _colour(luma, chroma[..., 0], chroma[..., 1], reverse)
 
 
-def i420_to_colour(*planes: Array, reverse: bool) -> Array:
+def i420_to_colour(*planes: Array, reverse: bool = False) -> Array:
     """A frame [N, H, W, 3] from one plane [N, 3H/2, W, 1], or from Y [N, H, W, 1] and U and V [N, H/2, W/2, 1]."""
     luma = np.asarray(planes[0])
     if len(planes) == 1:
@@ -42,7 +43,7 @@ def i420_to_colour(*planes: Array, reverse: bool) -> Array:
     return _colour(luma, u, v, reverse)
 
 
-def colour_to_nv12(image: Array, /, *, single_plane: bool = True, reverse: bool) -> tuple[Array, ...]:
+def colour_to_nv12(image: Array, /, *, single_plane: bool = True, reverse: bool = False) -> tuple[Array, ...]:
     """One plane [N, 3H/2, W, 1], or Y [N, H, W, 1] and UV [N, H/2, W/2, 2], from a frame [N, H, W, 3] with even H and W."""
     image = np.asarray(image)
     if image.ndim != 4 or image.shape[3] != 3 or image.shape[1] % 2 or image.shape[2] % 2:
@@ -118,44 +119,21 @@ def _infer_nv12(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tu
     return plane(batch, height, width, static(1)), plane(batch, *halves, static(2))
 
 
-def _decoder(name: str, page: str, planes: int) -> Operation:
-    kernel = nv12_to_colour if name.startswith("NV12") else i420_to_colour
-    return Operation(
-        name=name,
-        version=8,
-        opsets=(8, 16),
-        page=f"image/{page}",
-        kernel=_documented(partial(kernel, reverse=name.endswith("BGR")), kernel.__doc__),
-        infer=_infer_colour,
-        inputs=(1, planes),
-        types=(_TYPES,),
-    )
+def _bgr(kernel: Kernel) -> Kernel:
+    """The same colours in the order blue, green, red."""
+    reversed_kernel = partial(kernel, reverse=True)
+    reversed_kernel.__doc__ = kernel.__doc__
+    return reversed_kernel
 
 
-def _encoder(name: str, page: str) -> Operation:
-    return Operation(
-        name=name,
-        version=17,
-        opsets=(17, 17),
-        page=f"image/{page}",
-        kernel=_documented(partial(colour_to_nv12, reverse=name.startswith("BGR")), colour_to_nv12.__doc__),
-        infer=_infer_nv12,
-        outputs=None,
-        types=(_TYPES,),
-        attributes=(Attribute("single_plane", "bool", True),),
-    )
-
-
-def _documented(kernel: partial[Any], text: str | None) -> partial[Any]:
-    kernel.__doc__ = text
-    return kernel
-
+decoder = family("image", infer=_infer_colour, inputs=(1, 2), types=(_TYPES,))
+encoder = family("image", infer=_infer_nv12, outputs=None, attributes=(Attribute("single_plane", "bool", True),), types=(_TYPES,))
 
 OPERATIONS: tuple[Operation, ...] = (
-    _decoder("NV12toRGB", "nv12-to-rgb-8", 2),
-    _decoder("NV12toBGR", "nv12-to-bgr-8", 2),
-    _decoder("I420toRGB", "i420-to-rgb-8", 3),
-    _decoder("I420toBGR", "i420-to-bgr-8", 3),
-    _encoder("RGBtoNV12", "rgb-to-nv12-17"),
-    _encoder("BGRtoNV12", "bgr-to-nv12-17"),
+    decoder("NV12toRGB", nv12_to_colour, version=8, page="image/nv12-to-rgb-8"),
+    decoder("NV12toBGR", _bgr(nv12_to_colour), version=8, page="image/nv12-to-bgr-8"),
+    decoder("I420toRGB", i420_to_colour, version=8, page="image/i420-to-rgb-8", inputs=(1, 3)),
+    decoder("I420toBGR", _bgr(i420_to_colour), version=8, page="image/i420-to-bgr-8", inputs=(1, 3)),
+    encoder("RGBtoNV12", colour_to_nv12, version=17, opsets=(17, 17), page="image/rgb-to-nv12-17"),
+    encoder("BGRtoNV12", _bgr(colour_to_nv12), version=17, opsets=(17, 17), page="image/bgr-to-nv12-17"),
 )

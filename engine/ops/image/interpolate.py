@@ -14,6 +14,7 @@ from engine.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.elements import COMPUTED, INTEGER_DTYPES, narrowed, saturated, widened
+from engine.ops.family import family
 from engine.ops.image.sampling import PILLOW, Axis, Choices, Taps, cubic, linear, linear_onnx, nearest, pillow
 from engine.ops.index import axes_within, whole_numbers
 
@@ -243,13 +244,13 @@ def _attributes(modes: tuple[str, ...]) -> tuple[Attribute, ...]:
 
 _NUMBERS = REAL_FLOATS | INTEGERS
 
+row = family("image")
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="Interpolate",
-        version=1,
+    row(
+        "Interpolate",
+        interpolate_1,
         opsets=(1, 3),
-        page="image/interpolate-1",
-        kernel=interpolate_1,
         infer=partial(_infer, given=1, axes=2),
         inputs=(2, 2),
         types=(COMPUTED, INTEGERS),
@@ -261,23 +262,20 @@ OPERATIONS: tuple[Operation, ...] = (
             *_PADS,
         ),
     ),
-    Operation(
-        name="Interpolate",
+    row(
+        "Interpolate",
+        interpolate_4,
         version=4,
         opsets=(4, 10),
-        page="image/interpolate-4",
-        kernel=interpolate_4,
         infer=partial(_infer, given=2, axes=3),
         inputs=(3, 4),
         types=(COMPUTED, INTEGERS, NUMERIC, INTEGERS),
         attributes=_attributes(MODES),
     ),
-    Operation(
-        name="Interpolate",
+    row(
+        "Interpolate",
+        interpolate_11,
         version=11,
-        opsets=(11, 16),
-        page="image/interpolate-11",
-        kernel=interpolate_11,
         infer=partial(_infer, given=1, axes=2),
         inputs=(2, 3),
         types=(COMPUTED, _NUMBERS, INTEGERS),

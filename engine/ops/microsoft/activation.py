@@ -78,13 +78,13 @@ def infer_with_bias(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -
 
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("Gelu", kernel=gelu, infer=same, types=(FLOATING,)),
-    row("BiasGelu", kernel=bias_gelu, infer=infer_with_bias, inputs=(2, 2), types=(FLOATING,)),
-    row("FastGelu", kernel=fast_gelu, infer=infer_with_bias, inputs=(1, 2), types=(FLOATING,)),
-    row("QuickGelu", kernel=quick_gelu, infer=same, attributes=(Attribute("alpha", "float", 1.702),), types=(FLOATING,)),
+    row("Gelu", gelu, infer=same, types=(FLOATING,)),
+    row("BiasGelu", bias_gelu, infer=infer_with_bias, inputs=(2, 2), types=(FLOATING,)),
+    row("FastGelu", fast_gelu, infer=infer_with_bias, inputs=(1, 2), types=(FLOATING,)),
+    row("QuickGelu", quick_gelu, infer=same, attributes=(Attribute("alpha", "float", 1.702),), types=(FLOATING,)),
     row(
         "BiasSoftmax",
-        kernel=bias_softmax,
+        bias_softmax,
         infer=same,
         inputs=(2, 2),
         attributes=(Attribute("axis", "int", 1), Attribute("is_inner_broadcast", "int")),

@@ -128,7 +128,7 @@ _MASK = frozenset({ElementType.I32})
 OPERATIONS: tuple[Operation, ...] = (
     row(
         "Attention",
-        kernel=attention,
+        attention,
         infer=infer_attention,
         inputs=(2, 7),
         outputs=2,

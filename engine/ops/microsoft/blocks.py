@@ -193,7 +193,7 @@ def infer_gather(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> t
 OPERATIONS: tuple[Operation, ...] = (
     row(
         "MatMulNBits",
-        kernel=matmul_n_bits,
+        matmul_n_bits,
         infer=infer_matmul_n_bits,
         inputs=(3, 6),
         attributes=(
@@ -215,7 +215,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     row(
         "GatherBlockQuantized",
-        kernel=gather_block_quantized,
+        gather_block_quantized,
         infer=infer_gather,
         inputs=(3, 4),
         attributes=(

@@ -65,11 +65,11 @@ def infer_distances(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -
 OPERATIONS: tuple[Operation, ...] = (
     row(
         "CDist",
-        kernel=distances,
+        distances,
         infer=infer_distances,
         inputs=(2, 2),
         attributes=(Attribute("metric", "str", "sqeuclidean"),),
         types=(frozenset({ElementType.F32, ElementType.F64}),),
     ),
-    row("Inverse", kernel=inverse, infer=same, types=(FLOATING,)),
+    row("Inverse", inverse, infer=same, types=(FLOATING,)),
 )

@@ -240,7 +240,7 @@ _CACHE = FLOATING | {ElementType.U8, ElementType.I8}
 OPERATIONS: tuple[Operation, ...] = (
     row(
         "GroupQueryAttention",
-        kernel=group_query_attention,
+        group_query_attention,
         infer=infer_group_query_attention,
         inputs=(7, 16),
         optional_inputs=frozenset({1, 2, 3, 4}),

@@ -170,19 +170,19 @@ def infer_crop_and_resize(inputs: Sequence[Known], attributes: Mapping[str, Any]
 OPERATIONS: tuple[Operation, ...] = (
     row(
         "Pad",
-        kernel=pad,
+        pad,
         infer=infer_pad,
         inputs=(2, 3),
         attributes=(Attribute("mode", "str", "constant", allowed=("constant", "reflect", "edge", "wrap")),),
         types=(FLOATING, _WHOLE, FLOATING),
     ),
-    row("ExpandDims", kernel=expand_dims, infer=infer_expand_dims, inputs=(2, 2), types=(ANY_TYPE, _AXIS)),
-    row("Trilu", kernel=trilu, infer=same, inputs=(1, 2), attributes=(Attribute("upper", "int", 1),), types=(ANY_TYPE, _WHOLE)),
-    row("Unique", kernel=unique, infer=infer_unique, outputs=3, types=(NUMERIC,)),
-    row("Range", kernel=sequence, infer=infer_sequence, inputs=(2, 3), types=(NUMERIC,)),
+    row("ExpandDims", expand_dims, infer=infer_expand_dims, inputs=(2, 2), types=(ANY_TYPE, _AXIS)),
+    row("Trilu", trilu, infer=same, inputs=(1, 2), attributes=(Attribute("upper", "int", 1),), types=(ANY_TYPE, _WHOLE)),
+    row("Unique", unique, infer=infer_unique, outputs=3, types=(NUMERIC,)),
+    row("Range", sequence, infer=infer_sequence, inputs=(2, 3), types=(NUMERIC,)),
     row(
         "CropAndResize",
-        kernel=crop_and_resize,
+        crop_and_resize,
         infer=infer_crop_and_resize,
         inputs=(4, 4),
         attributes=(

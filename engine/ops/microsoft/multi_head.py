@@ -124,7 +124,7 @@ _MASK = frozenset({ElementType.I32})
 OPERATIONS: tuple[Operation, ...] = (
     row(
         "MultiHeadAttention",
-        kernel=multi_head_attention,
+        multi_head_attention,
         infer=infer_multi_head_attention,
         inputs=(1, 10),
         outputs=4,

@@ -165,7 +165,7 @@ _EPSILON = Attribute("epsilon", "float", 1e-12)
 OPERATIONS: tuple[Operation, ...] = (
     row(
         "SkipLayerNormalization",
-        kernel=skip_layer_normalization,
+        skip_layer_normalization,
         infer=infer_skip,
         inputs=(3, 5),
         outputs=4,
@@ -174,7 +174,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     row(
         "SkipSimplifiedLayerNormalization",
-        kernel=skip_simplified_layer_normalization,
+        skip_simplified_layer_normalization,
         infer=infer_skip,
         inputs=(3, 4),
         outputs=4,
@@ -183,7 +183,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     row(
         "EmbedLayerNormalization",
-        kernel=embed_layer_normalization,
+        embed_layer_normalization,
         infer=infer_embedding,
         inputs=(7, 9),
         optional_inputs=frozenset({1, 4}),
@@ -197,7 +197,7 @@ _ALONE = (Attribute("axis", "int", -1), Attribute("epsilon", "float", 1e-5), Att
 IN_ONNX: tuple[Operation, ...] = (
     row(
         "LayerNormalization",
-        kernel=layer_normalization,
+        layer_normalization,
         infer=infer_normalized,
         inputs=(2, 3),
         outputs=3,
@@ -206,7 +206,7 @@ IN_ONNX: tuple[Operation, ...] = (
     ),
     row(
         "SimplifiedLayerNormalization",
-        kernel=simplified_layer_normalization,
+        simplified_layer_normalization,
         infer=infer_normalized,
         inputs=(2, 2),
         outputs=2,

@@ -186,7 +186,7 @@ _TRANSPOSED = (Attribute("alpha", "float", 1.0), Attribute("transA", "int", 0), 
 OPERATIONS: tuple[Operation, ...] = (
     row(
         "FusedMatMul",
-        kernel=fused_matmul,
+        fused_matmul,
         infer=infer_fused_matmul,
         inputs=(2, 2),
         attributes=(*_TRANSPOSED, Attribute("transBatchA", "int", 0), Attribute("transBatchB", "int", 0)),
@@ -194,7 +194,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     row(
         "TransposeMatMul",
-        kernel=fused_matmul,
+        fused_matmul,
         infer=infer_fused_matmul,
         inputs=(2, 2),
         attributes=_TRANSPOSED,
@@ -202,7 +202,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     row(
         "FusedGemm",
-        kernel=fused_gemm,
+        fused_gemm,
         infer=infer_fused_gemm,
         inputs=(2, 3),
         attributes=(
@@ -215,7 +215,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     row(
         "FusedConv",
-        kernel=fused_conv,
+        fused_conv,
         infer=infer_fused_conv,
         inputs=(2, 4),
         attributes=(

@@ -197,12 +197,12 @@ _OF_ONE = (BYTES, SCALES, BYTES, SCALES, BYTES)
 _OF_TWO = (BYTES, SCALES, BYTES, BYTES, SCALES, BYTES, SCALES, BYTES)
 _AXIS = (Attribute("axis", "int", None),)
 OPERATIONS: tuple[Operation, ...] = (
-    row("QLinearAdd", kernel=q_linear_add, infer=infer_of_two, inputs=(7, 8), optional_inputs=frozenset({2, 5}), types=_OF_TWO),
-    row("QLinearMul", kernel=q_linear_mul, infer=infer_of_two, inputs=(7, 8), optional_inputs=frozenset({2, 5}), types=_OF_TWO),
-    row("QLinearSigmoid", kernel=q_linear_sigmoid, infer=same, inputs=(4, 5), optional_inputs=frozenset({2}), types=_OF_ONE),
+    row("QLinearAdd", q_linear_add, infer=infer_of_two, inputs=(7, 8), optional_inputs=frozenset({2, 5}), types=_OF_TWO),
+    row("QLinearMul", q_linear_mul, infer=infer_of_two, inputs=(7, 8), optional_inputs=frozenset({2, 5}), types=_OF_TWO),
+    row("QLinearSigmoid", q_linear_sigmoid, infer=same, inputs=(4, 5), optional_inputs=frozenset({2}), types=_OF_ONE),
     row(
         "QLinearLeakyRelu",
-        kernel=q_linear_leaky_relu,
+        q_linear_leaky_relu,
         infer=same,
         inputs=(4, 5),
         optional_inputs=frozenset({2}),
@@ -211,7 +211,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     row(
         "QLinearSoftmax",
-        kernel=q_linear_softmax,
+        q_linear_softmax,
         infer=same,
         inputs=(5, 5),
         optional_inputs=frozenset({2}),
@@ -220,7 +220,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     row(
         "QLinearConcat",
-        kernel=q_linear_concat,
+        q_linear_concat,
         infer=infer_concat_of_quanta,
         inputs=(3, None),
         attributes=(Attribute("axis", "int"),),
@@ -228,15 +228,15 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     row(
         "QLinearWhere",
-        kernel=q_linear_where,
+        q_linear_where,
         infer=infer_where,
         inputs=(9, 9),
         types=(frozenset({ElementType.BOOLEAN}), BYTES, SCALES, BYTES, BYTES, SCALES, BYTES, SCALES, BYTES),
     ),
-    row("QuantizeLinear", kernel=quantize, infer=infer_quantize, inputs=(2, 3), attributes=_AXIS, types=(_HALVES, _HALVES, _QUANTA)),
+    row("QuantizeLinear", quantize, infer=infer_quantize, inputs=(2, 3), attributes=_AXIS, types=(_HALVES, _HALVES, _QUANTA)),
     row(
         "DequantizeLinear",
-        kernel=dequantize,
+        dequantize,
         infer=infer_dequantize,
         inputs=(2, 3),
         attributes=_AXIS,

@@ -64,7 +64,7 @@ _HALVES = frozenset({ElementType.F16, ElementType.F32})
 OPERATIONS: tuple[Operation, ...] = (
     row(
         "QAttention",
-        kernel=q_attention,
+        q_attention,
         infer=infer_q_attention,
         inputs=(5, 9),
         outputs=2,

@@ -122,7 +122,7 @@ def infer_lstm(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tup
 OPERATIONS: tuple[Operation, ...] = (
     row(
         "DynamicQuantizeLSTM",
-        kernel=dynamic_quantize_lstm,
+        dynamic_quantize_lstm,
         infer=infer_lstm,
         inputs=(12, 12),
         optional_inputs=frozenset(range(3, 8)),

@@ -136,25 +136,25 @@ _HALVES = frozenset({ElementType.F16, ElementType.F32})
 OPERATIONS: tuple[Operation, ...] = (
     row(
         "MatMulIntegerToFloat",
-        kernel=matmul_integer_to_float,
+        matmul_integer_to_float,
         infer=infer_product,
         inputs=(4, 7),
         types=(BYTES, BYTES, _HALVES, _HALVES, BYTES, BYTES, _HALVES),
     ),
     row(
         "DynamicQuantizeMatMul",
-        kernel=dynamic_quantize_matmul,
+        dynamic_quantize_matmul,
         infer=infer_product,
         inputs=(3, 5),
         types=(SCALES, BYTES, SCALES, BYTES, SCALES),
     ),
     row(
         "QGemm",
-        kernel=q_gemm,
+        q_gemm,
         infer=infer_q_gemm,
         inputs=(6, 9),
         attributes=(Attribute("alpha", "float", 1.0), Attribute("transA", "int", 0), Attribute("transB", "int", 0)),
         types=(BYTES, SCALES, BYTES, BYTES, SCALES, BYTES, frozenset({ElementType.I32}), SCALES, BYTES),
     ),
-    row("MatMulInteger16", kernel=matmul_integer_16, infer=infer_product_16, inputs=(2, 2), types=(frozenset({ElementType.I16}),)),
+    row("MatMulInteger16", matmul_integer_16, infer=infer_product_16, inputs=(2, 2), types=(frozenset({ElementType.I16}),)),
 )

@@ -128,7 +128,7 @@ _OF_ONE = (BYTES, SCALES, BYTES, SCALES, BYTES)
 OPERATIONS: tuple[Operation, ...] = (
     row(
         "QLinearConv",
-        kernel=q_linear_conv,
+        q_linear_conv,
         infer=infer_conv,
         inputs=(8, 9),
         attributes=(
@@ -142,7 +142,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     row(
         "QLinearAveragePool",
-        kernel=q_linear_average_pool,
+        q_linear_average_pool,
         infer=infer_pool,
         inputs=(4, 5),
         optional_inputs=frozenset({2}),
@@ -151,7 +151,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     row(
         "QLinearGlobalAveragePool",
-        kernel=q_linear_global_average_pool,
+        q_linear_global_average_pool,
         infer=infer_global_pool,
         inputs=(5, 5),
         attributes=(_LAST,),
@@ -159,7 +159,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     row(
         "NhwcMaxPool",
-        kernel=nhwc_max_pool,
+        nhwc_max_pool,
         infer=infer_pool,
         attributes=(*_MOVES, _KERNEL, Attribute("ceil_mode", "int", 0), Attribute("dilations", "ints", None)),
         types=(BYTES,),

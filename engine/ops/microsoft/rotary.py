@@ -76,7 +76,7 @@ def _places(positions: Array, batch: int, length: int) -> Array:
 OPERATIONS: tuple[Operation, ...] = (
     row(
         "RotaryEmbedding",
-        kernel=rotary_embedding,
+        rotary_embedding,
         infer=same,
         inputs=(4, 4),
         attributes=(

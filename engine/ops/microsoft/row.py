@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 from engine.ir.element_type import ElementType
-from engine.ops.declare import Operation
+from engine.ops.declare import Kernel, Operation
+from engine.ops.family import Fields
 from engine.ops.onnx.row import LAST
 
 FLOATING = frozenset({ElementType.F16, ElementType.BF16, ElementType.F32, ElementType.F64})
@@ -13,6 +14,6 @@ FLOATING = frozenset({ElementType.F16, ElementType.BF16, ElementType.F32, Elemen
 INDICES = frozenset({ElementType.I32, ElementType.I64})
 
 
-def row(name: str, **declared: Any) -> Operation:
-    """A row; ``declared`` are the fields of ``Operation``. Page: ContribOperators.md of ONNX Runtime."""
-    return Operation(name=name, version=1, opsets=(1, LAST), page=f"com.microsoft.{name}", **declared)
+def row(name: str, kernel: Kernel, /, **declared: Unpack[Fields]) -> Operation:
+    """A row; its page is of ContribOperators.md of ONNX Runtime."""
+    return Operation(name=name, version=1, opsets=(1, LAST), page=f"com.microsoft.{name}", kernel=kernel, **declared)

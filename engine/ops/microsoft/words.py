@@ -195,7 +195,7 @@ _HASHED = frozenset({ElementType.U32, ElementType.I32, ElementType.U64, ElementT
 OPERATIONS: tuple[Operation, ...] = (
     row(
         "Tokenizer",
-        kernel=tokenizer,
+        tokenizer,
         infer=infer_tokens,
         attributes=(
             Attribute("mark", "int"),
@@ -208,14 +208,14 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     row(
         "MurmurHash3",
-        kernel=murmur_hash,
+        murmur_hash,
         infer=infer_hash,
         attributes=(Attribute("positive", "int", 1), Attribute("seed", "int", 0)),
         types=(_HASHED,),
     ),
     row(
         "WordConvEmbedding",
-        kernel=word_conv_embedding,
+        word_conv_embedding,
         infer=infer_word_conv_embedding,
         inputs=(4, 4),
         attributes=tuple(Attribute(name, "int", None) for name in ("embedding_size", "conv_window_size", "char_embedding_size")),

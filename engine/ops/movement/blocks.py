@@ -12,6 +12,7 @@ from engine.ir.element_type import ANY_TYPE, INTEGERS
 from engine.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.family import family
 from engine.ops.index import whole_numbers
 
 
@@ -169,43 +170,11 @@ def _same_rank(inputs: Sequence[Known]) -> PartialShape:
 _MODE = Attribute("mode", "str", allowed=("blocks_first", "depth_first"))
 _BLOCK_SIZE = Attribute("block_size", "int", 1, least=1)
 
+row = family("movement")
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="BatchToSpace",
-        version=2,
-        opsets=(2, 16),
-        page="movement/batch-to-space-2",
-        kernel=batch_to_space,
-        infer=_infer_batch_to_space,
-        inputs=(4, 4),
-        types=(ANY_TYPE, INTEGERS),
-    ),
-    Operation(
-        name="DepthToSpace",
-        version=1,
-        opsets=(1, 16),
-        page="movement/depth-to-space-1",
-        kernel=depth_to_space,
-        infer=_infer_depth_to_space,
-        attributes=(_MODE, _BLOCK_SIZE),
-    ),
-    Operation(
-        name="SpaceToBatch",
-        version=2,
-        opsets=(2, 16),
-        page="movement/space-to-batch-2",
-        kernel=space_to_batch,
-        infer=_infer_space_to_batch,
-        inputs=(4, 4),
-        types=(ANY_TYPE, INTEGERS),
-    ),
-    Operation(
-        name="SpaceToDepth",
-        version=1,
-        opsets=(1, 16),
-        page="movement/space-to-depth-1",
-        kernel=space_to_depth,
-        infer=_infer_space_to_depth,
-        attributes=(_MODE, _BLOCK_SIZE),
-    ),
+    row("BatchToSpace", batch_to_space, version=2, infer=_infer_batch_to_space, inputs=(4, 4), types=(ANY_TYPE, INTEGERS)),
+    row("DepthToSpace", depth_to_space, infer=_infer_depth_to_space, attributes=(_MODE, _BLOCK_SIZE)),
+    row("SpaceToBatch", space_to_batch, version=2, infer=_infer_space_to_batch, inputs=(4, 4), types=(ANY_TYPE, INTEGERS)),
+    row("SpaceToDepth", space_to_depth, infer=_infer_space_to_depth, attributes=(_MODE, _BLOCK_SIZE)),
 )

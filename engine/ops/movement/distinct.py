@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.ir.element_type import ANY_TYPE, INDEX_TYPES, ElementType
+from engine.ir.element_type import ANY_TYPE, INDEX_CHOICES, INDEX_TYPES, ElementType
 from engine.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.index import axis_within, whole_number
@@ -104,8 +104,8 @@ OPERATIONS: tuple[Operation, ...] = (
         types=(ANY_TYPE, INDEX_TYPES),
         attributes=(
             Attribute("sorted", "bool", True),
-            Attribute("index_element_type", "type", ElementType.I64, tuple(INDEX_TYPES)),
-            Attribute("count_element_type", "type", ElementType.I64, tuple(INDEX_TYPES)),
+            Attribute("index_element_type", "type", ElementType.I64, INDEX_CHOICES),
+            Attribute("count_element_type", "type", ElementType.I64, INDEX_CHOICES),
         ),
     ),
 )

@@ -12,6 +12,7 @@ from engine.ir.element_type import ANY_TYPE, INTEGERS, NUMERIC
 from engine.ir.shape import DYNAMIC, UNKNOWN, PartialShape
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.family import family
 from engine.ops.index import axis_within, positions, positions_within, whole_number
 from engine.ops.infer import common_type
 
@@ -219,74 +220,18 @@ def _infer_gather_tree(inputs: Sequence[Known], attributes: Mapping[str, Any], /
 
 _TYPES = (ANY_TYPE, INTEGERS)
 _BATCH_DIMS = (Attribute("batch_dims", "int", 0),)
+_LEADING = (Attribute("batch_dims", "int", 0, least=0),)
+"""GatherND counts no batch dimensions from the end."""
+
+row = family("movement", inputs=(2, 2), types=_TYPES)
+gathers = family("movement", infer=_infer_gather, inputs=(3, 3), types=_TYPES)
 
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="Gather", version=1, opsets=(1, 6), page="movement/gather-1", kernel=gather, infer=_infer_gather, inputs=(3, 3), types=_TYPES
-    ),
-    Operation(
-        name="Gather",
-        version=7,
-        opsets=(7, 7),
-        page="movement/gather-7",
-        kernel=gather,
-        infer=_infer_gather,
-        inputs=(3, 3),
-        types=_TYPES,
-        attributes=_BATCH_DIMS,
-    ),
-    Operation(
-        name="Gather",
-        version=8,
-        opsets=(8, 16),
-        page="movement/gather-8",
-        kernel=gather,
-        infer=_infer_gather,
-        inputs=(3, 3),
-        types=_TYPES,
-        attributes=_BATCH_DIMS,
-    ),
-    Operation(
-        name="GatherElements",
-        version=6,
-        opsets=(6, 16),
-        page="movement/gather-elements-6",
-        kernel=gather_elements,
-        infer=_infer_gather_elements,
-        inputs=(2, 2),
-        types=_TYPES,
-        attributes=(Attribute("axis", "int"),),
-    ),
-    Operation(
-        name="GatherND",
-        version=5,
-        opsets=(5, 7),
-        page="movement/gather-nd-5",
-        kernel=gather_nd_flat,
-        infer=_infer_gather_nd_flat,
-        inputs=(2, 2),
-        types=_TYPES,
-        attributes=(Attribute("batch_dims", "int", 0, least=0),),
-    ),
-    Operation(
-        name="GatherND",
-        version=8,
-        opsets=(8, 16),
-        page="movement/gather-nd-8",
-        kernel=gather_nd,
-        infer=_infer_gather_nd,
-        inputs=(2, 2),
-        types=_TYPES,
-        attributes=(Attribute("batch_dims", "int", 0, least=0),),
-    ),
-    Operation(
-        name="GatherTree",
-        version=1,
-        opsets=(1, 16),
-        page="movement/gather-tree-1",
-        kernel=gather_tree,
-        infer=_infer_gather_tree,
-        inputs=(4, 4),
-        types=(NUMERIC,),
-    ),
+    gathers("Gather", gather, opsets=(1, 6)),
+    gathers("Gather", gather, version=7, opsets=(7, 7), attributes=_BATCH_DIMS),
+    gathers("Gather", gather, version=8, attributes=_BATCH_DIMS),
+    row("GatherElements", gather_elements, version=6, infer=_infer_gather_elements, attributes=(Attribute("axis", "int"),)),
+    row("GatherND", gather_nd_flat, version=5, opsets=(5, 7), infer=_infer_gather_nd_flat, attributes=_LEADING),
+    row("GatherND", gather_nd, version=8, infer=_infer_gather_nd, attributes=_LEADING),
+    row("GatherTree", gather_tree, infer=_infer_gather_tree, inputs=(4, 4), types=(NUMERIC,)),
 )

@@ -13,6 +13,7 @@ from engine.ir.partial_value import length_within
 from engine.ir.shape import DYNAMIC, PartialShape, static
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.family import family
 from engine.ops.index import axes_within, whole_numbers
 from engine.ops.infer import broadcast_shapes, common_type, spelled
 
@@ -184,59 +185,21 @@ def _infer_pad(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tup
 
 _MODES = ("constant", "edge", "reflect", "symmetric")
 
+_MODE = Attribute("mode", "str", "numpy", ("numpy", "explicit", "bidirectional", "pdpd"))
+_FIRST_MODE = Attribute("mode", "str", "numpy", ("numpy", "explicit", "none", "pdpd"))
+row = family("movement", infer=_infer_broadcast, inputs=(2, 3), attributes=(_MODE,), types=(ANY_TYPE, INTEGERS))
+pads = family(
+    "movement",
+    infer=_infer_pad,
+    inputs=(3, 4),
+    attributes=(Attribute("pad_mode", "str", allowed=_MODES),),
+    types=(ANY_TYPE, INTEGERS, INTEGERS, ANY_TYPE),
+)
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="Broadcast",
-        version=1,
-        opsets=(1, 2),
-        page="movement/broadcast-1",
-        kernel=broadcast,
-        infer=_infer_broadcast,
-        inputs=(2, 3),
-        types=(ANY_TYPE, INTEGERS),
-        attributes=(Attribute("mode", "str", "numpy", ("numpy", "explicit", "none", "pdpd")),),
-    ),
-    Operation(
-        name="Broadcast",
-        version=3,
-        opsets=(3, 16),
-        page="movement/broadcast-3",
-        kernel=broadcast,
-        infer=_infer_broadcast,
-        inputs=(2, 3),
-        types=(ANY_TYPE, INTEGERS),
-        attributes=(Attribute("mode", "str", "numpy", ("numpy", "explicit", "bidirectional", "pdpd")),),
-    ),
-    Operation(
-        name="Pad",
-        version=1,
-        opsets=(1, 11),
-        page="movement/pad-1",
-        kernel=pad,
-        infer=_infer_pad,
-        inputs=(3, 4),
-        types=(ANY_TYPE, INTEGERS, INTEGERS, ANY_TYPE),
-        attributes=(Attribute("pad_mode", "str", allowed=_MODES),),
-    ),
-    Operation(
-        name="Pad",
-        version=12,
-        opsets=(12, 16),
-        page="movement/pad-12",
-        kernel=pad,
-        infer=_infer_pad,
-        inputs=(3, 4),
-        types=(ANY_TYPE, INTEGERS, INTEGERS, ANY_TYPE),
-        attributes=(Attribute("pad_mode", "str", allowed=_MODES),),
-    ),
-    Operation(
-        name="Tile",
-        version=1,
-        opsets=(1, 16),
-        page="movement/tile-1",
-        kernel=tile,
-        infer=_infer_tile,
-        inputs=(2, 2),
-        types=(ANY_TYPE, INTEGERS),
-    ),
+    row("Broadcast", broadcast, opsets=(1, 2), attributes=(_FIRST_MODE,)),
+    row("Broadcast", broadcast, version=3),
+    pads("Pad", pad, opsets=(1, 11)),
+    pads("Pad", pad, version=12),
+    row("Tile", tile, infer=_infer_tile, inputs=(2, 2), attributes=()),
 )

@@ -14,6 +14,7 @@ from engine.ir.element_type import ANY_TYPE, INTEGERS
 from engine.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.family import family
 from engine.ops.index import axis_within, whole_number, whole_numbers
 from engine.ops.infer import common_type
 
@@ -136,38 +137,18 @@ def _with_length(shape: PartialShape, axis: int, length: Dimension) -> PartialSh
     return PartialShape((*dimensions[:axis], length, *dimensions[axis + 1 :]))
 
 
+row = family("movement")
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="Concat",
-        version=1,
-        opsets=(1, 16),
-        page="movement/concat-1",
-        kernel=concat,
-        infer=infer_concat,
-        inputs=(1, None),
-        attributes=(Attribute("axis", "int"),),
-    ),
-    Operation(
-        name="Split",
-        version=1,
-        opsets=(1, 16),
-        page="movement/split-1",
-        kernel=split,
+    row("Concat", concat, infer=infer_concat, inputs=(1, None), attributes=(Attribute("axis", "int"),)),
+    row(
+        "Split",
+        split,
         infer=_infer_split,
         inputs=(2, 2),
         outputs=None,
         types=(ANY_TYPE, INTEGERS),
         attributes=(Attribute("num_splits", "int", least=1),),
     ),
-    Operation(
-        name="VariadicSplit",
-        version=1,
-        opsets=(1, 16),
-        page="movement/variadic-split-1",
-        kernel=variadic_split,
-        infer=_infer_variadic_split,
-        inputs=(3, 3),
-        outputs=None,
-        types=(ANY_TYPE, INTEGERS, INTEGERS),
-    ),
+    row("VariadicSplit", variadic_split, infer=_infer_variadic_split, inputs=(3, 3), outputs=None, types=(ANY_TYPE, INTEGERS, INTEGERS)),
 )

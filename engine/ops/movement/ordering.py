@@ -10,6 +10,7 @@ import numpy as np
 from engine.ir.element_type import ANY_TYPE, INTEGERS, NUMERIC, ElementType
 from engine.ir.shape import DYNAMIC, PartialShape
 from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.family import family
 from engine.ops.index import axes_within, axis_within, positions, whole_numbers
 from engine.ops.infer import same
 
@@ -89,56 +90,27 @@ def shuffle_channels(data: Array, /, *, axis: int = 1, group: int = 1) -> Array:
     return grouped.swapaxes(along, along + 1).reshape(data.shape)
 
 
+row = family("movement")
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="Reverse",
-        version=1,
+    row(
+        "Reverse",
+        reverse,
         opsets=(1, 1),
-        page="movement/reverse-1",
-        kernel=reverse,
         infer=same,
         inputs=(1, 2),
         types=(ANY_TYPE, INTEGERS | {ElementType.BOOLEAN}),
         attributes=(Attribute("mode", "str", allowed=("index", "mask")),),
     ),
-    Operation(
-        name="ReverseSequence",
-        version=1,
-        opsets=(1, 16),
-        page="movement/reverse-sequence-1",
-        kernel=reverse_sequence,
+    row(
+        "ReverseSequence",
+        reverse_sequence,
         infer=same,
         inputs=(2, 2),
         types=(ANY_TYPE, NUMERIC),
         attributes=(Attribute("batch_axis", "int", 0), Attribute("seq_axis", "int", 1)),
     ),
-    Operation(
-        name="Roll",
-        version=7,
-        opsets=(7, 16),
-        page="movement/roll-7",
-        kernel=roll,
-        infer=same,
-        inputs=(3, 3),
-        types=(ANY_TYPE, INTEGERS),
-    ),
-    Operation(
-        name="ShuffleChannels",
-        version=1,
-        opsets=(1, 16),
-        page="movement/shuffle-channels-1",
-        kernel=shuffle_channels,
-        infer=same,
-        attributes=(Attribute("axis", "int", 1), Attribute("group", "int", 1, least=1)),
-    ),
-    Operation(
-        name="Transpose",
-        version=1,
-        opsets=(1, 16),
-        page="movement/transpose-1",
-        kernel=transpose,
-        infer=_infer_transpose,
-        inputs=(2, 2),
-        types=(ANY_TYPE, INTEGERS),
-    ),
+    row("Roll", roll, version=7, infer=same, inputs=(3, 3), types=(ANY_TYPE, INTEGERS)),
+    row("ShuffleChannels", shuffle_channels, infer=same, attributes=(Attribute("axis", "int", 1), Attribute("group", "int", 1, least=1))),
+    row("Transpose", transpose, infer=_infer_transpose, inputs=(2, 2), types=(ANY_TYPE, INTEGERS)),
 )

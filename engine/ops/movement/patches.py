@@ -12,6 +12,7 @@ from engine.ir.element_type import ANY_TYPE, INDEX_TYPES
 from engine.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.family import family
 from engine.ops.index import whole_numbers
 from engine.ops.precision import accumulator
 
@@ -138,13 +139,14 @@ def _infer_col2im(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
     return (Known(data.element_type, PartialShape((*batch, channels, *lengths))),)
 
 
+row = family("movement")
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="Col2Im",
+    row(
+        "Col2Im",
+        col2im,
         version=15,
-        opsets=(15, 16),
         page="movement/col2im-15",
-        kernel=col2im,
         infer=_infer_col2im,
         inputs=(3, 3),
         types=(ANY_TYPE, INDEX_TYPES),
@@ -155,12 +157,10 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("pads_end", "ints", (0, 0), least=0),
         ),
     ),
-    Operation(
-        name="ExtractImagePatches",
+    row(
+        "ExtractImagePatches",
+        extract_image_patches,
         version=3,
-        opsets=(3, 16),
-        page="movement/extract-image-patches-3",
-        kernel=extract_image_patches,
         infer=_infer_patches,
         attributes=(
             Attribute("sizes", "ints", least=1),

@@ -11,6 +11,7 @@ import numpy as np
 from engine.ir.element_type import ANY_TYPE, INTEGERS
 from engine.ir.shape import PartialShape
 from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.family import family
 from engine.ops.index import axis_within, positions, positions_within, whole_number
 from engine.ops.infer import common_type
 from engine.ops.precision import accumulator
@@ -141,60 +142,29 @@ def _infer_scatter_elements(inputs: Sequence[Known], attributes: Mapping[str, An
 
 _TYPES = (ANY_TYPE, INTEGERS, ANY_TYPE, INTEGERS)
 
+row = family("movement", types=_TYPES)
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="ScatterElementsUpdate",
-        version=3,
-        opsets=(3, 11),
-        page="movement/scatter-elements-update-3",
-        kernel=scatter_elements,
-        infer=_infer_scatter_elements,
-        inputs=(4, 4),
-        types=_TYPES,
-    ),
-    Operation(
-        name="ScatterElementsUpdate",
+    row("ScatterElementsUpdate", scatter_elements, version=3, opsets=(3, 11), infer=_infer_scatter_elements, inputs=(4, 4)),
+    row(
+        "ScatterElementsUpdate",
+        scatter_elements,
         version=12,
-        opsets=(12, 16),
-        page="movement/scatter-elements-update-12",
-        kernel=scatter_elements,
         infer=_infer_scatter_elements,
         inputs=(4, 4),
-        types=_TYPES,
         attributes=(
             Attribute("reduction", "str", "none", ("none", "sum", "prod", "min", "max", "mean")),
             Attribute("use_init_val", "bool", True),
         ),
     ),
-    Operation(
-        name="ScatterNDUpdate",
-        version=4,
-        opsets=(4, 14),
-        page="movement/scatter-nd-update-3",
-        kernel=scatter_nd,
-        infer=_infer_scatter,
-        inputs=(3, 3),
-        types=_TYPES,
-    ),
-    Operation(
-        name="ScatterNDUpdate",
+    row("ScatterNDUpdate", scatter_nd, version=4, opsets=(4, 14), page="movement/scatter-nd-update-3", infer=_infer_scatter, inputs=(3, 3)),
+    row(
+        "ScatterNDUpdate",
+        scatter_nd,
         version=15,
-        opsets=(15, 16),
-        page="movement/scatter-nd-update-15",
-        kernel=scatter_nd,
         infer=_infer_scatter,
         inputs=(3, 3),
-        types=_TYPES,
         attributes=(Attribute("reduction", "str", "none", ("none", "sum", "sub", "prod", "min", "max")),),
     ),
-    Operation(
-        name="ScatterUpdate",
-        version=3,
-        opsets=(3, 16),
-        page="movement/scatter-update-3",
-        kernel=scatter_update,
-        infer=_infer_scatter,
-        inputs=(4, 4),
-        types=_TYPES,
-    ),
+    row("ScatterUpdate", scatter_update, version=3, infer=_infer_scatter, inputs=(4, 4)),
 )

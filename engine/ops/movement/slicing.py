@@ -12,6 +12,7 @@ from engine.ir.element_type import ANY_TYPE, INTEGERS
 from engine.ir.partial_value import Interval
 from engine.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
 from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.family import family
 from engine.ops.index import axes_within, whole_numbers
 from engine.ops.infer import common_type
 
@@ -244,33 +245,14 @@ def _infer_slice_scatter(inputs: Sequence[Known], attributes: Mapping[str, Any],
 
 _BITS = (0, 1)
 
+row = family("movement")
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="Slice",
-        version=8,
-        opsets=(8, 16),
-        page="movement/slice-8",
-        kernel=slice_,
-        infer=_infer_slice,
-        inputs=(4, 5),
-        types=(ANY_TYPE, INTEGERS),
-    ),
-    Operation(
-        name="SliceScatter",
-        version=15,
-        opsets=(15, 16),
-        page="movement/slice-scatter-15",
-        kernel=slice_scatter,
-        infer=_infer_slice_scatter,
-        inputs=(5, 6),
-        types=(ANY_TYPE, ANY_TYPE, INTEGERS),
-    ),
-    Operation(
-        name="StridedSlice",
-        version=1,
-        opsets=(1, 16),
-        page="movement/strided-slice-1",
-        kernel=strided_slice,
+    row("Slice", slice_, version=8, infer=_infer_slice, inputs=(4, 5), types=(ANY_TYPE, INTEGERS)),
+    row("SliceScatter", slice_scatter, version=15, infer=_infer_slice_scatter, inputs=(5, 6), types=(ANY_TYPE, ANY_TYPE, INTEGERS)),
+    row(
+        "StridedSlice",
+        strided_slice,
         infer=_infer_strided_slice,
         inputs=(3, 4),
         types=(ANY_TYPE, INTEGERS),

@@ -146,7 +146,7 @@ DIRECT: Mapping[str, Direct] = {
     **COLUMNS,
     **REGIONS,
     **UPDATES,
-    "Identity": Direct(kernel=identity, first=1, symbol="{0}"),
+    "Identity": Direct(kernel=identity, first=1, symbol="{0}", identity=True),
     "Optional": Direct(kernel=optional, first=15, always_tensor=False),
     "OptionalHasElement": Direct(kernel=optional_has_element, first=15),
     "OptionalGetElement": Direct(kernel=optional_get_element, first=15, always_tensor=False),

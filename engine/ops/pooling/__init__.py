@@ -5,6 +5,7 @@ from __future__ import annotations
 from engine.ir.element_type import INDEX_TYPES, ElementType
 from engine.ops.declare import Attribute, Operation
 from engine.ops.elements import COMPUTED
+from engine.ops.family import family
 from engine.ops.pooling.adaptive import (
     adaptive_average_pool,
     adaptive_max_pool,
@@ -27,95 +28,20 @@ _FLOOR_OR_CEIL = Attribute("rounding_type", "str", "floor", allowed=("floor", "c
 _ROUNDING = Attribute("rounding_type", "str", "floor", allowed=("floor", "ceil", "ceil_torch"))
 _DILATIONS = Attribute("dilations", "ints", (), least=1)
 _EXCLUDE = Attribute("exclude-pad", "bool")
-_INDICES = (
-    _DILATIONS,
-    Attribute("index_element_type", "type", ElementType.I64, allowed=(ElementType.I64, ElementType.I32)),
-    Attribute("axis", "int", 0),
-)
+_INDEX_TYPE = Attribute("index_element_type", "type", ElementType.I64, allowed=(ElementType.I64, ElementType.I32))
+_INDICES = (_DILATIONS, _INDEX_TYPE, Attribute("axis", "int", 0))
+
+row = family("pooling", infer=infer_pool, types=(COMPUTED,))
+with_indices = family("pooling", infer=infer_max_pool_with_indices, outputs=2, types=(COMPUTED,))
+adaptive = family("pooling", inputs=(2, 2), types=(COMPUTED, INDEX_TYPES))
 
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="AvgPool",
-        version=1,
-        opsets=(1, 13),
-        page="pooling/avg-pool-1",
-        kernel=average_pool,
-        infer=infer_pool,
-        attributes=(*_WINDOW, _EXCLUDE, _FLOOR_OR_CEIL),
-        types=(COMPUTED,),
-    ),
-    Operation(
-        name="AvgPool",
-        version=14,
-        opsets=(14, 15),
-        page="pooling/avg-pool-14",
-        kernel=average_pool,
-        infer=infer_pool,
-        attributes=(*_WINDOW, _EXCLUDE, _ROUNDING),
-        types=(COMPUTED,),
-    ),
-    Operation(
-        name="AvgPool",
-        version=16,
-        opsets=(16, 16),
-        page="pooling/avg-pool-16",
-        kernel=average_pool,
-        infer=infer_pool,
-        attributes=(*_WINDOW, _EXCLUDE, _ROUNDING, _DILATIONS),
-        types=(COMPUTED,),
-    ),
-    Operation(
-        name="MaxPool",
-        version=1,
-        opsets=(1, 7),
-        page="pooling/max-pool-1",
-        kernel=max_pool,
-        infer=infer_pool,
-        attributes=(*_WINDOW, _FLOOR_OR_CEIL),
-        types=(COMPUTED,),
-    ),
-    Operation(
-        name="MaxPool",
-        version=8,
-        opsets=(8, 13),
-        page="pooling/max-pool-8",
-        kernel=max_pool_with_indices,
-        infer=infer_max_pool_with_indices,
-        outputs=2,
-        attributes=(*_WINDOW, _FLOOR_OR_CEIL, *_INDICES),
-        types=(COMPUTED,),
-    ),
-    Operation(
-        name="MaxPool",
-        version=14,
-        opsets=(14, 16),
-        page="pooling/max-pool-14",
-        kernel=max_pool_with_indices,
-        infer=infer_max_pool_with_indices,
-        outputs=2,
-        attributes=(*_WINDOW, _ROUNDING, *_INDICES),
-        types=(COMPUTED,),
-    ),
-    Operation(
-        name="AdaptiveAvgPool",
-        version=8,
-        opsets=(8, 16),
-        page="pooling/adaptive-avg-pool-8",
-        kernel=adaptive_average_pool,
-        infer=infer_adaptive_average_pool,
-        inputs=(2, 2),
-        types=(COMPUTED, INDEX_TYPES),
-    ),
-    Operation(
-        name="AdaptiveMaxPool",
-        version=8,
-        opsets=(8, 16),
-        page="pooling/adaptive-max-pool-8",
-        kernel=adaptive_max_pool,
-        infer=infer_adaptive_max_pool,
-        inputs=(2, 2),
-        outputs=2,
-        attributes=(Attribute("index_element_type", "type", ElementType.I64, allowed=(ElementType.I64, ElementType.I32)),),
-        types=(COMPUTED, INDEX_TYPES),
-    ),
+    row("AvgPool", average_pool, opsets=(1, 13), attributes=(*_WINDOW, _EXCLUDE, _FLOOR_OR_CEIL)),
+    row("AvgPool", average_pool, version=14, opsets=(14, 15), attributes=(*_WINDOW, _EXCLUDE, _ROUNDING)),
+    row("AvgPool", average_pool, version=16, attributes=(*_WINDOW, _EXCLUDE, _ROUNDING, _DILATIONS)),
+    row("MaxPool", max_pool, opsets=(1, 7), attributes=(*_WINDOW, _FLOOR_OR_CEIL)),
+    with_indices("MaxPool", max_pool_with_indices, version=8, opsets=(8, 13), attributes=(*_WINDOW, _FLOOR_OR_CEIL, *_INDICES)),
+    with_indices("MaxPool", max_pool_with_indices, version=14, attributes=(*_WINDOW, _ROUNDING, *_INDICES)),
+    adaptive("AdaptiveAvgPool", adaptive_average_pool, version=8, infer=infer_adaptive_average_pool),
+    adaptive("AdaptiveMaxPool", adaptive_max_pool, version=8, infer=infer_adaptive_max_pool, outputs=2, attributes=(_INDEX_TYPE,)),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from engine.ir.element_type import ANY_TYPE, INDEX_TYPES, REAL_FLOATS, ElementType
 from engine.ops.declare import Attribute, Operation
 from engine.ops.elements import COMPUTED_INTEGERS
+from engine.ops.family import family
 from engine.ops.sequence.attention import infer_attention, scaled_dot_product_attention
 from engine.ops.sequence.ctc import (
     ctc_greedy_decoder,
@@ -37,24 +38,20 @@ _SEQUENCE_TYPES = (REAL_FLOATS, REAL_FLOATS, COMPUTED_INTEGERS, REAL_FLOATS)
 
 _INDEX = (ElementType.I64, ElementType.I32)
 
+row = family("sequence", types=(REAL_FLOATS,))
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="CTCGreedyDecoder",
-        version=1,
-        opsets=(1, 16),
-        page="sequence/ctc-greedy-decoder-1",
-        kernel=ctc_greedy_decoder,
+    row(
+        "CTCGreedyDecoder",
+        ctc_greedy_decoder,
         infer=infer_ctc_greedy_decoder,
         inputs=(2, 2),
         attributes=(Attribute("ctc_merge_repeated", "bool", True),),
-        types=(REAL_FLOATS,),
     ),
-    Operation(
-        name="CTCGreedyDecoderSeqLen",
+    row(
+        "CTCGreedyDecoderSeqLen",
+        ctc_greedy_decoder_with_lengths,
         version=6,
-        opsets=(6, 16),
-        page="sequence/ctc-greedy-decoder-seq-len-6",
-        kernel=ctc_greedy_decoder_with_lengths,
         infer=infer_ctc_greedy_decoder_with_lengths,
         inputs=(2, 3),
         outputs=2,
@@ -65,12 +62,10 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
         types=(REAL_FLOATS, INDEX_TYPES),
     ),
-    Operation(
-        name="CTCLoss",
+    row(
+        "CTCLoss",
+        ctc_loss,
         version=4,
-        opsets=(4, 16),
-        page="sequence/ctc-loss-4",
-        kernel=ctc_loss,
         infer=infer_ctc_loss,
         inputs=(4, 5),
         attributes=(
@@ -80,12 +75,10 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
         types=(REAL_FLOATS, INDEX_TYPES),
     ),
-    Operation(
-        name="LSTMCell",
-        version=1,
+    row(
+        "LSTMCell",
+        lstm_cell_with_peepholes,
         opsets=(1, 3),
-        page="sequence/lstm-cell-1",
-        kernel=lstm_cell_with_peepholes,
         infer=infer_cell(2),
         inputs=(5, 7),
         outputs=2,
@@ -94,95 +87,62 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("input_forget", "bool", False),
             Attribute("weights_format", "str", "fico", allowed=("fico", "icof", "ifco", "ifoc", "iofc")),
         ),
-        types=(REAL_FLOATS,),
     ),
-    Operation(
-        name="LSTMCell",
+    row(
+        "LSTMCell",
+        lstm_cell,
         version=4,
-        opsets=(4, 16),
         page="sequence/lstm-cell-1",
-        kernel=lstm_cell,
         infer=infer_cell(2),
         inputs=(5, 6),
         outputs=2,
         attributes=_recurrent("sigmoid", "tanh", "tanh"),
-        types=(REAL_FLOATS,),
     ),
-    Operation(
-        name="LSTMSequence",
+    row(
+        "LSTMSequence",
+        lstm_sequence,
         version=5,
-        opsets=(5, 16),
-        page="sequence/lstm-sequence-5",
-        kernel=lstm_sequence,
         infer=infer_sequence(2),
         inputs=(7, 7),
         outputs=3,
         attributes=(*_recurrent("sigmoid", "tanh", "tanh"), _DIRECTION),
         types=(REAL_FLOATS, REAL_FLOATS, REAL_FLOATS, COMPUTED_INTEGERS, REAL_FLOATS),
     ),
-    Operation(
-        name="GRUCell",
-        version=3,
-        opsets=(3, 16),
-        page="sequence/gru-cell-3",
-        kernel=gru_cell,
-        infer=infer_cell(1),
-        inputs=(4, 5),
-        attributes=(*_recurrent("sigmoid", "tanh"), _LINEAR),
-        types=(REAL_FLOATS,),
-    ),
-    Operation(
-        name="GRUSequence",
+    row("GRUCell", gru_cell, version=3, infer=infer_cell(1), inputs=(4, 5), attributes=(*_recurrent("sigmoid", "tanh"), _LINEAR)),
+    row(
+        "GRUSequence",
+        gru_sequence,
         version=5,
-        opsets=(5, 16),
-        page="sequence/gru-sequence-5",
-        kernel=gru_sequence,
         infer=infer_sequence(1),
         inputs=(6, 6),
         outputs=2,
         attributes=(*_recurrent("sigmoid", "tanh"), _DIRECTION, _LINEAR),
         types=_SEQUENCE_TYPES,
     ),
-    Operation(
-        name="RNNCell",
-        version=1,
-        opsets=(1, 16),
-        page="sequence/rnn-cell-3",
-        kernel=rnn_cell,
-        infer=infer_cell(1),
-        inputs=(4, 5),
-        attributes=_recurrent("tanh"),
-        types=(REAL_FLOATS,),
-    ),
-    Operation(
-        name="RNNSequence",
+    row("RNNCell", rnn_cell, page="sequence/rnn-cell-3", infer=infer_cell(1), inputs=(4, 5), attributes=_recurrent("tanh")),
+    row(
+        "RNNSequence",
+        rnn_sequence,
         version=5,
-        opsets=(5, 16),
-        page="sequence/rnn-sequence-5",
-        kernel=rnn_sequence,
         infer=infer_sequence(1),
         inputs=(6, 6),
         outputs=2,
         attributes=(*_recurrent("tanh"), _DIRECTION),
         types=_SEQUENCE_TYPES,
     ),
-    Operation(
-        name="OneHot",
-        version=1,
+    row(
+        "OneHot",
+        one_hot,
         opsets=(1, 15),
-        page="sequence/one-hot-1",
-        kernel=one_hot,
         infer=infer_one_hot,
         inputs=(4, 4),
         attributes=(Attribute("axis", "int"),),
         types=(INDEX_TYPES, INDEX_TYPES, ANY_TYPE),
     ),
-    Operation(
-        name="OneHot",
+    row(
+        "OneHot",
+        one_hot,
         version=16,
-        opsets=(16, 16),
-        page="sequence/one-hot-16",
-        kernel=one_hot,
         infer=infer_one_hot,
         inputs=(4, 4),
         attributes=(
@@ -192,12 +152,11 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
         types=(INDEX_TYPES, INDEX_TYPES, ANY_TYPE),
     ),
-    Operation(
-        name="ScaledDotProductAttention",
+    row(
+        "ScaledDotProductAttention",
+        scaled_dot_product_attention,
         version=13,
-        opsets=(13, 16),
         page="sequence/scaled-dot-product-attention",
-        kernel=scaled_dot_product_attention,
         infer=infer_attention,
         inputs=(3, 6),
         attributes=(Attribute("causal", "bool"),),

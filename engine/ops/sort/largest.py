@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.ir.element_type import INDEX_TYPES, INTEGERS, NUMERIC, ElementType
+from engine.ir.element_type import INDEX_CHOICES, INTEGERS, NUMERIC, ElementType
 from engine.ir.shape import Dimension, PartialShape, static
 from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.family import family
 from engine.ops.index import axis_within, whole_number
 from engine.ops.infer import spelled_length
 
@@ -273,39 +274,36 @@ def _infer_top_k(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> t
 _AXIS = Attribute("axis", "int")
 _MODE = Attribute("mode", "str", allowed=("max", "min"))
 _SORT = Attribute("sort", "str", allowed=("value", "index", "none"))
-_INDEX_TYPE = Attribute("index_element_type", "type", ElementType.I32, tuple(INDEX_TYPES))
+_INDEX_TYPE = Attribute("index_element_type", "type", ElementType.I32, INDEX_CHOICES)
+
+row = family("sort")
 
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="TopK",
-        version=1,
+    row(
+        "TopK",
+        top_k,
         opsets=(1, 2),
-        page="sort/top-k-1",
-        kernel=top_k,
         infer=_infer_top_k,
         inputs=(2, 2),
         outputs=2,
         types=(NUMERIC, INTEGERS),
         attributes=(_AXIS, _MODE, _SORT, _INDEX_TYPE),
     ),
-    Operation(
-        name="TopK",
+    row(
+        "TopK",
+        top_k,
         version=3,
         opsets=(3, 10),
-        page="sort/top-k-3",
-        kernel=top_k,
         infer=_infer_top_k,
         inputs=(2, 2),
         outputs=2,
         types=(NUMERIC, INTEGERS),
         attributes=(_AXIS, _MODE, _SORT, _INDEX_TYPE),
     ),
-    Operation(
-        name="TopK",
+    row(
+        "TopK",
+        top_k,
         version=11,
-        opsets=(11, 16),
-        page="sort/top-k-11",
-        kernel=top_k,
         infer=_infer_top_k,
         inputs=(2, 2),
         outputs=2,

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.ir.element_type import INDEX_TYPES, REAL_FLOATS, ElementType
+from engine.ir.element_type import INDEX_CHOICES, INDEX_TYPES, REAL_FLOATS, ElementType
 from engine.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.family import family
 from engine.ops.index import positions
 from engine.ops.infer import common_type
 from engine.ops.sort.boxes import best_first, overlap, survivors
@@ -248,7 +249,7 @@ def _infer_rows(element_type: ElementType | None, batch: Dimension, most: int | 
 _SHARED = (
     Attribute("sort_result_type", "str", "none", ("classid", "class", "score", "none")),
     Attribute("sort_result_across_batch", "bool", False),
-    Attribute("output_type", "type", ElementType.I64, tuple(INDEX_TYPES)),
+    Attribute("output_type", "type", ElementType.I64, INDEX_CHOICES),
     Attribute("score_threshold", "float", 0.0),
     Attribute("nms_top_k", "int", -1, least=-1),
     Attribute("keep_top_k", "int", -1, least=-1),
@@ -257,13 +258,14 @@ _SHARED = (
 )
 _MULTICLASS = (*_SHARED, Attribute("iou_threshold", "float", 0.0), Attribute("nms_eta", "float", 1.0))
 
+row = family("sort")
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="MatrixNms",
+    row(
+        "MatrixNms",
+        matrix_nms,
         version=8,
-        opsets=(8, 16),
         page="sort/matrix-non-max-suppression-8",
-        kernel=matrix_nms,
         infer=_infer_shared,
         inputs=(2, 2),
         outputs=3,
@@ -275,24 +277,23 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("post_threshold", "float", 0.0),
         ),
     ),
-    Operation(
-        name="MulticlassNms",
+    row(
+        "MulticlassNms",
+        multiclass_nms,
         version=8,
         opsets=(8, 8),
         page="sort/multiclass-non-max-suppression-8",
-        kernel=multiclass_nms,
         infer=_infer_multiclass,
         inputs=(2, 2),
         outputs=3,
         types=(REAL_FLOATS,),
         attributes=_MULTICLASS,
     ),
-    Operation(
-        name="MulticlassNms",
+    row(
+        "MulticlassNms",
+        multiclass_nms,
         version=9,
-        opsets=(9, 16),
         page="sort/multiclass-non-max-suppression-9",
-        kernel=multiclass_nms,
         infer=_infer_multiclass,
         inputs=(2, 3),
         outputs=3,

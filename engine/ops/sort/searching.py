@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from engine.ir.element_type import INDEX_TYPES, NUMERIC, REAL_FLOATS, ElementType
+from engine.ir.element_type import INDEX_CHOICES, NUMERIC, REAL_FLOATS, ElementType
 from engine.ir.shape import PartialShape, static
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.family import family
 from engine.ops.infer import common_type
 from engine.ops.sort.largest import comparable
 
@@ -55,27 +56,26 @@ def _infer_top_k_regions(inputs: Sequence[Known], attributes: Mapping[str, Any],
     return (Known(common_type(inputs), PartialShape((static(attributes["max_rois"]), static(4)))),)
 
 
+row = family("sort")
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="ExperimentalDetectronTopKROIs",
+    row(
+        "ExperimentalDetectronTopKROIs",
+        top_k_regions,
         version=6,
-        opsets=(6, 16),
         page="sort/experimental-detectron-top-krois-6",
-        kernel=top_k_regions,
         infer=_infer_top_k_regions,
         inputs=(2, 2),
         types=(REAL_FLOATS,),
         attributes=(Attribute("max_rois", "int", 0, least=0),),
     ),
-    Operation(
-        name="SearchSorted",
+    row(
+        "SearchSorted",
+        search_sorted,
         version=15,
-        opsets=(15, 16),
-        page="sort/search-sorted-15",
-        kernel=search_sorted,
         infer=_infer_search_sorted,
         inputs=(2, 2),
         types=(NUMERIC,),
-        attributes=(Attribute("right_mode", "bool", False), Attribute("output_type", "type", ElementType.I64, tuple(INDEX_TYPES))),
+        attributes=(Attribute("right_mode", "bool", False), Attribute("output_type", "type", ElementType.I64, INDEX_CHOICES)),
     ),
 )

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.ir.element_type import INDEX_TYPES, INTEGERS, REAL_FLOATS, ElementType
+from engine.ir.element_type import INDEX_CHOICES, INTEGERS, REAL_FLOATS, ElementType
 from engine.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.family import family
 from engine.ops.index import whole_number
 from engine.ops.sort.boxes import Overlap, best_first, corners, overlap, soft_survivors, survivors
 from engine.ops.sort.rotated import rotated_overlap, rotated_quads
@@ -156,77 +157,19 @@ def _infer_indices(inputs: Sequence[Known], attributes: Mapping[str, Any], /) ->
 
 _ENCODING = Attribute("box_encoding", "str", "corner", ("corner", "center"))
 _DESCENDING = Attribute("sort_result_descending", "bool", True)
-_OUTPUT_TYPE = Attribute("output_type", "type", ElementType.I64, tuple(INDEX_TYPES))
+_OUTPUT_TYPE = Attribute("output_type", "type", ElementType.I64, INDEX_CHOICES)
 _TYPES = (REAL_FLOATS, REAL_FLOATS, INTEGERS, REAL_FLOATS)
 
+_ATTRIBUTES = (_ENCODING, _DESCENDING, _OUTPUT_TYPE)
+row = family("sort", infer=_infer_suppress, inputs=(2, 6), outputs=3, attributes=_ATTRIBUTES, types=_TYPES)
+indices = family("sort", infer=_infer_indices, inputs=(2, 5), attributes=_ATTRIBUTES, types=_TYPES)
+_OF_ROTATED = (_DESCENDING, _OUTPUT_TYPE, Attribute("clockwise", "bool", True))
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="NMSRotated",
-        version=13,
-        opsets=(13, 16),
-        page="sort/nms-rotated-13",
-        kernel=suppress_rotated,
-        infer=_infer_suppress,
-        inputs=(5, 5),
-        outputs=3,
-        types=_TYPES,
-        attributes=(_DESCENDING, _OUTPUT_TYPE, Attribute("clockwise", "bool", True)),
-    ),
-    Operation(
-        name="NonMaxSuppression",
-        version=1,
-        opsets=(1, 2),
-        page="sort/non-max-suppression-1",
-        kernel=suppress_indices,
-        infer=_infer_indices,
-        inputs=(2, 5),
-        types=_TYPES,
-        attributes=(_ENCODING, _DESCENDING),
-    ),
-    Operation(
-        name="NonMaxSuppression",
-        version=3,
-        opsets=(3, 3),
-        page="sort/non-max-suppression-3",
-        kernel=suppress_indices,
-        infer=_infer_indices,
-        inputs=(2, 5),
-        types=_TYPES,
-        attributes=(_ENCODING, _DESCENDING, _OUTPUT_TYPE),
-    ),
-    Operation(
-        name="NonMaxSuppression",
-        version=4,
-        opsets=(4, 4),
-        page="sort/non-max-suppression-4",
-        kernel=suppress_indices,
-        infer=_infer_indices,
-        inputs=(2, 5),
-        types=_TYPES,
-        attributes=(_ENCODING, _DESCENDING, _OUTPUT_TYPE),
-    ),
-    Operation(
-        name="NonMaxSuppression",
-        version=5,
-        opsets=(5, 8),
-        page="sort/no-max-suppression-5",
-        kernel=suppress,
-        infer=_infer_suppress,
-        inputs=(2, 6),
-        outputs=3,
-        types=_TYPES,
-        attributes=(_ENCODING, _DESCENDING, _OUTPUT_TYPE),
-    ),
-    Operation(
-        name="NonMaxSuppression",
-        version=9,
-        opsets=(9, 16),
-        page="sort/non-max-suppression-9",
-        kernel=suppress,
-        infer=_infer_suppress,
-        inputs=(2, 6),
-        outputs=3,
-        types=_TYPES,
-        attributes=(_ENCODING, _DESCENDING, _OUTPUT_TYPE),
-    ),
+    row("NMSRotated", suppress_rotated, version=13, inputs=(5, 5), attributes=_OF_ROTATED),
+    indices("NonMaxSuppression", suppress_indices, opsets=(1, 2), attributes=(_ENCODING, _DESCENDING)),
+    indices("NonMaxSuppression", suppress_indices, version=3, opsets=(3, 3)),
+    indices("NonMaxSuppression", suppress_indices, version=4, opsets=(4, 4)),
+    row("NonMaxSuppression", suppress, version=5, opsets=(5, 8), page="sort/no-max-suppression-5"),
+    row("NonMaxSuppression", suppress, version=9),
 )

@@ -151,11 +151,8 @@ class Instruction:
     """Whether its inputs are looked at, and in generated code what it returns: its kernel is a user's, or the model holds sequences."""
     kernel: Callable[..., Any] | None = None
     """The kernel with its attributes bound; ``call`` gives the same, and may keep what it makes of constants."""
-
-    @property
-    def is_identity(self) -> bool:
-        """Whether its output is its input."""
-        return self.symbol == "{0}"
+    is_identity: bool = False
+    """Whether its output is its input."""
 
 
 @dataclass(eq=False)

@@ -172,7 +172,9 @@ class _Planner:
         kernel = bound(operation.kernel, keywords)
         call = self._keeping(program, graph, node, operation, keywords) or kernel
         several, broadcasts = operation.outputs != 1, len(inputs) > 1 and _broadcasts(operation)
-        return made(call, several, symbol, broadcasts, float_symbol=of_floats, kernel=kernel)
+        return made(
+            call, several, symbol, broadcasts, float_symbol=of_floats, kernel=kernel, is_identity=operation.identity and bool(symbol)
+        )
 
     @cached_property
     def _holds_sequences(self) -> bool:

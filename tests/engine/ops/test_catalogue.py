@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
+import subprocess
+import sys
 from collections import Counter
 from functools import cache, partial
 from pathlib import Path
@@ -16,6 +19,7 @@ from openvino.utils.node_factory import NodeFactory
 from engine.ir.element_type import ElementType
 from engine.ops.catalogue import CATALOGUE
 from engine.ops.declare import REQUIRED, Operation, Role
+from engine.ops.onnx.direct import DIRECT
 
 OPSETS = range(1, 18)
 SPELLED_IN_XML = {"Constant": "Const", "Relu": "ReLU", "PRelu": "PReLU", "Softmax": "SoftMax"}
@@ -122,13 +126,29 @@ def test_a_symbol_gives_the_very_result_of_the_kernel(operation: Operation) -> N
     keywords = {attribute.keyword: attribute.default for attribute in operation.attributes} | dict(operation.symbol_when)
     for element_type in operation.types[0]:
         if element_type.dtype.names or element_type is ElementType.STRING:
-            assert operation.symbol == "{0}"
+            assert operation.identity
             continue
         left, right = (np.array(numbers, np.float32).astype(element_type.dtype) for numbers in ([1, 0, 3, 2], [1, 2, 1, 0]))
         for given in ((left, right), (left[0], right[1]), (left[2], right), (left.reshape(4, 1), right)):
             with np.errstate(all="ignore"):
                 expected, got = (function(*given[: operation.inputs[0]]) for function in (partial(operation.kernel, **keywords), compute))
             assert (got.dtype, got.shape, got.tobytes()) == (expected.dtype, expected.shape, expected.tobytes()), element_type
+
+
+def test_what_gives_its_input_is_written_as_its_input() -> None:
+    of_onnx = [(name, direct.identity, direct.symbol) for name, direct in DIRECT.items()]
+    rows = [(operation.title, operation.identity, operation.symbol) for operation in CATALOGUE] + of_onnx
+    assert [name for name, identity, _ in rows if identity] == ["Identity-16", "Identity"]
+    assert [name for name, identity, symbol in rows if identity is not (symbol == "{0}")] == []
+
+
+def test_what_an_attribute_allows_is_said_in_the_same_order_in_every_process() -> None:
+    command = "from engine.ops.catalogue import CATALOGUE; print([[a.allowed for a in one.attributes] for one in CATALOGUE])"
+    printed = {
+        subprocess.run([sys.executable, "-c", command], capture_output=True, check=True, env={**os.environ, "PYTHONHASHSEED": seed}).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(printed) == 1
 
 
 def test_categories_are_the_folders_of_the_spec() -> None:
