@@ -6,7 +6,11 @@ import sys
 from types import ModuleType
 
 import pytest
-from hypothesis import is_hypothesis_test
+from hypothesis import is_hypothesis_test, settings
+
+# How long an example takes on a machine that does other things as well says nothing of the code.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 _RUNTIMES = frozenset({"openvino", "onnxruntime"})
 _OF_CHANCE = ("tests/engine/drawn/", "tests/test_fuzz.py")

@@ -204,9 +204,9 @@ def _nest(depth: int) -> Model:
 
 
 def test_three_hundred_nested_loops_are_gone_through_in_time() -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     found = propagate(_nest(300), CATALOGUE)
-    assert time.perf_counter() - begin < 5
+    assert time.process_time() - begin < 5
     assert not found.contradictions
     assert found.output("main", LayerId(2)).shape.rank == 1
 
@@ -224,7 +224,7 @@ def test_a_chain_of_ten_thousand_is_fast() -> None:
     nodes = [Node(LayerId(0), "x", "Parameter", "opset1", outputs=(port,))]
     nodes += [Node(LayerId(number), str(number), "Relu", "opset1", inputs=(Port(0),), outputs=(Port(1),)) for number in range(1, count)]
     ends = [Edge(LayerId(number - 1), 0 if number == 1 else 1, LayerId(number), 0) for number in range(1, count)]
-    begin = time.perf_counter()
+    begin = time.process_time()
     found = propagate(Model(Graph(tuple(nodes), tuple(ends))), CATALOGUE)
-    assert time.perf_counter() - begin < 2
+    assert time.process_time() - begin < 2
     assert str(found.output("main", LayerId(count - 1)).shape) == "[2,3]"

@@ -128,9 +128,9 @@ def test_a_search_through_what_has_run_has_the_limit_of_a_run():
     d = long_past(seconds=1)
     places = [0]
     for _ in range(2):
-        began = time.perf_counter()
+        began = time.process_time()
         d.run()
-        assert time.perf_counter() - began < 5
+        assert time.process_time() - began < 5
         assert d.failure == "the limit of 1 seconds is reached while looking for a breakpoint in what has run"
         places.append(d.cursor.step)
     assert places[0] <= places[1] < places[2] < d.steps

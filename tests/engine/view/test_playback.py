@@ -70,9 +70,9 @@ def test_a_batch_keeps_to_its_time_and_says_where_it_stops() -> None:
     assert "stop" not in batch(debugger, view, stop, seconds=60), "going on from there"
     debugger.breakpoints.switch(1, False)
     assert "stop" not in batch(debugger, view, 1, seconds=60), "it is switched off"
-    began = time.perf_counter()
+    began = time.process_time()
     short = batch(debugger, view, 0, seconds=0)
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
     assert len(short["frames"]) == 1
     assert batch(debugger, view, 10**9)["first"] == debugger.steps
 
@@ -128,10 +128,10 @@ def test_ticks_of_long_loops_are_few() -> None:
     (track,) = tracks(debugger)
     assert track.count == 5000
     assert len(track.ticks) <= 120
-    began = time.perf_counter()
+    began = time.process_time()
     for _ in range(20):
         sparkline(debugger, "main/for_each_year/body/balance", None)
-    assert (time.perf_counter() - began) / 20 < 0.02
+    assert (time.process_time() - began) / 20 < 0.02
 
 
 def test_a_folded_loop_draws_its_carried_number() -> None:
