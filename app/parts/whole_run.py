@@ -16,12 +16,13 @@ from engine.debug.names import value_names
 from engine.explain.icicle import Icicle, Span, begin, icicle, pauses
 from engine.ir.address import decode
 from engine.ops.values import is_tensor
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import LoopRegion, Program
 
 KEY, COLOUR = "whole_run", "whole_run_colour"
 BRANCH = "iterations and branches"
 
-Colour = tuple[int, int, str]
+Colour = tuple[int, Slot, str]
 """Program number, slot and name of the carried value that colours its loop's iterations."""
 
 _charts: WeakKeyDictionary[engine.Debugger, tuple[object, lanes.Chart, Icicle]] = WeakKeyDictionary()
@@ -66,7 +67,7 @@ def colours(debugger: engine.Debugger) -> dict[str, Colour]:
     return found
 
 
-def _value(debugger: engine.Debugger, program: Program, row: int, slot: int) -> float | None:
+def _value(debugger: engine.Debugger, program: Program, row: int, slot: Slot) -> float | None:
     found = debugger.values.get(debugger.timeline, program, row, slot)
     value = np.asarray(found if is_tensor(found) else "")
     return float(value.reshape(-1)[0]) if value.size == 1 and value.dtype.kind in "biuf" else None

@@ -8,13 +8,14 @@ from engine.debug.position import Position
 from engine.debug.scene import Scene
 from engine.errors import AddressError, ValueUnavailable
 from engine.ir.address import ANY_ITERATION, ROOT, Address, Segment
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT, IfRegion, Instruction, LoopRegion, Program
 from engine.trace.timeline import Timeline
 
 # -- addresses --------------------------------------------------------------------------------------------------------
 
 
-def locate(position: Position, address: Address) -> tuple[Program, int, int]:
+def locate(position: Position, address: Address) -> tuple[Program, int, Slot]:
     """Program, row and slot of a value that has been computed; ``ValueUnavailable`` when it has not."""
     program, row = graph_row(position, address)
     slot = _slot(program, address.segments[-1], address)
@@ -50,7 +51,7 @@ def must_have_begun(timeline: Timeline, program: Program, row: int, number: int)
         raise ValueUnavailable(f"{label!r} in {timeline.address(program, row)} has not run yet")
 
 
-def _slot(program: Program, segment: Segment, address: Address) -> int:
+def _slot(program: Program, segment: Segment, address: Address) -> Slot:
     layer = program.layer_of_label.get(segment.label)
     if layer is None:
         raise AddressError(
@@ -104,7 +105,7 @@ def _loop_row(position: Position, region: LoopRegion, execution: int, segment: S
     return first + segment.iteration
 
 
-def iteration_rows(position: Position, address: Address) -> tuple[Program, int, int, int]:
+def iteration_rows(position: Position, address: Address) -> tuple[Program, Slot, int, int]:
     """Program, slot, first row and the row after the last of a place over all iterations of the innermost loop around it."""
     program, row = graph_row(position, address)
     slot = _slot(program, address.segments[-1], address)
@@ -116,7 +117,7 @@ def iteration_rows(position: Position, address: Address) -> tuple[Program, int, 
     return program, slot, first, end if has_run(position.timeline, program, end - 1, slot) else end - 1
 
 
-def has_run(timeline: Timeline, program: Program, row: int, slot: int) -> bool:
+def has_run(timeline: Timeline, program: Program, row: int, slot: Slot) -> bool:
     """Whether what fills a slot has run in a row that has begun."""
     executions = timeline.executions
     frame = executions.open.get(program.index)
@@ -124,7 +125,7 @@ def has_run(timeline: Timeline, program: Program, row: int, slot: int) -> bool:
     return number is None or frame is None or row < executions.rows[program.index] - 1 or number < frame.position
 
 
-def _must_have_run(position: Position, program: Program, row: int, slot: int, address: Address) -> None:
+def _must_have_run(position: Position, program: Program, row: int, slot: Slot, address: Address) -> None:
     if not has_run(position.timeline, program, row, slot):
         frame = position.timeline.executions.open[program.index]
         number = program.producer[slot]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 
 from engine.ir.address import encode
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT, Program, Region
 
 
@@ -19,7 +20,7 @@ def body_of(region: Region, name: str) -> Program | None:
     return next((one for one in region.programs if one.branch_name == name), None)
 
 
-def slot_of(program: Program, name: str) -> int | None:
+def slot_of(program: Program, name: str) -> Slot | None:
     """The slot of the value that a condition means by a name in a graph; None where it has none."""
     label, _, output = (label_of(program, name) or "").partition(":")
     slot = program.slots.get((program.layer_of_label[label], int(output or 0)), ABSENT) if label else ABSENT
@@ -39,7 +40,7 @@ def label_of(program: Program, name: str) -> str | None:
     return f"{label}:{output}" if output.isdecimal() and len(output) < 10 and label in program.layer_of_label else None
 
 
-def value_names(program: Program) -> Mapping[int, str]:
+def value_names(program: Program) -> Mapping[Slot, str]:
     """What addresses call the value of each slot: its node, with ``:1`` after it for another output than the first."""
     labels = {layer: label for label, layer in program.layer_of_label.items()}
     return {

@@ -17,6 +17,7 @@ from engine.ir.address import ANY_ITERATION, Address, Segment
 from engine.ir.element_type import ElementType
 from engine.ir.shape import PartialShape
 from engine.run.plan.dependencies import backward_slice
+from engine.run.plan.numbers import Slot
 from engine.run.plan.overrides import Override, Overrides
 from engine.run.plan.plan import ABSENT, LoopRegion, Plan, Program, settle
 from engine.run.plan.ports import Concatenated
@@ -53,7 +54,7 @@ def told(run: Run) -> tuple[Changed, ...]:
     return tuple(Changed(one.address, outward(one.value), _is_reached(run, one)) for one in run.overrides.items)
 
 
-def is_changed(run: Run, program: Program, row: int, slot: int) -> bool:
+def is_changed(run: Run, program: Program, row: int, slot: Slot) -> bool:
     """Whether the value of a slot in a row was set by hand."""
     if slot not in run.overrides.slots:
         return False
@@ -89,7 +90,7 @@ def _bound(plan: Plan, address: Address, value: Any) -> Override:
     return Override(place, program, slot, loops, iterations, array, element_type is not None)
 
 
-def _may_be_shorter(plan: Plan, program: Program, slot: int) -> bool:
+def _may_be_shorter(plan: Plan, program: Program, slot: Slot) -> bool:
     """Whether a value follows from what a loop has joined: of a loop that may end early, inference counts iterations that may not run."""
     joined = {
         output.slot

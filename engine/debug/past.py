@@ -10,6 +10,7 @@ from engine.debug.cursor import levels_of
 from engine.debug.run import Run
 from engine.debug.stops import condition_holds, holds
 from engine.run.machine.limits import Paused
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import Instruction, Program
 from engine.trace.timeline import Moment, Timeline
 
@@ -148,7 +149,7 @@ class PastValues:
         self._run = run
         self._rows = {slot: (level.program, level.row) for level in moment for slot in level.program.owned}
 
-    def __getitem__(self, slot: int) -> Any:
+    def __getitem__(self, slot: Slot) -> Any:
         place = self._rows.get(slot)
         if place is None:
             return None

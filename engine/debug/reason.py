@@ -13,6 +13,7 @@ from engine.debug.run import Run
 from engine.debug.stops import asked, completed, concerns, condition_holds, holds, matches
 from engine.ir.address import decode
 from engine.ops.values import is_tensor
+from engine.run.plan.numbers import Slot
 from engine.trace.timeline import Moment
 
 
@@ -53,7 +54,7 @@ def _after_something(run: Run, breakpoint: Breakpoint) -> str | None:
     return f"breakpoint {breakpoint.id}, the shape of {decode(last.label)!r} changed from {change[0]} to {change[1]}"
 
 
-def _change(run: Run, moment: Moment, slot: int) -> tuple[list[int], list[int]] | None:
+def _change(run: Run, moment: Moment, slot: Slot) -> tuple[list[int], list[int]] | None:
     """The shape of a value when its graph ran the time before, and now; None where they are the same."""
     level = next((one for one in moment if slot in one.program.owned), None)
     if level is None or not level.row:

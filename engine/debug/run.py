@@ -18,6 +18,7 @@ from engine.ir.address import Address
 from engine.ir.model import Model
 from engine.run.machine.limits import Limits
 from engine.run.machine.machine import Machine
+from engine.run.plan.numbers import Slot
 from engine.run.plan.overrides import Overrides
 from engine.run.plan.plan import Plan, Program
 from engine.trace.control_flow import ControlFlow, ControlFlowRecord
@@ -164,11 +165,11 @@ class Run:
         """The graph that holds the node of an address, and the row of it that is meant."""
         return lookup.graph_row(self.position, address)
 
-    def iteration_rows(self, address: Address) -> tuple[Program, int, int, int]:
+    def iteration_rows(self, address: Address) -> tuple[Program, Slot, int, int]:
         """Program, slot, first row and the row after the last of a place over all iterations of the innermost loop around it."""
         return lookup.iteration_rows(self.position, address)
 
-    def has_run(self, program: Program, row: int, slot: int) -> bool:
+    def has_run(self, program: Program, row: int, slot: Slot) -> bool:
         """Whether what fills a slot has run in a row that has begun."""
         return lookup.has_run(self.timeline, program, row, slot)
 

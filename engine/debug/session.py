@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import secrets
+from collections.abc import Mapping
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -17,6 +18,7 @@ from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.run import drive
 from engine.run.machine.limits import Limits, Paused
 from engine.run.machine.machine import Failure, Machine
+from engine.run.plan.numbers import Slot
 from engine.run.plan.overrides import Overrides
 from engine.run.plan.planner import plan_of
 from engine.run.record.endings import StopCause
@@ -30,7 +32,7 @@ class Session:
     def __init__(self, model: Model, *, catalogue: Catalogue = CATALOGUE) -> None:
         expect_model(model, "engine.Session")
         self._plan = plan_of(model, catalogue)
-        self._variables: dict[int, Any] = {}
+        self._variables: dict[Slot, Any] = {}
         self._machine: Machine | None = None
 
     def __repr__(self) -> str:
@@ -74,7 +76,7 @@ def start(
     limits: Limits,
     record: Record,
     seed: int | None,
-    variables: dict[int, Any] | None = None,
+    variables: Mapping[Slot, Any] | None = None,
     *,
     keeps: bool = True,
 ) -> Machine:

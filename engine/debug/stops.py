@@ -15,6 +15,7 @@ from engine.debug.run import Run
 from engine.errors import ExpressionError, ValueUnavailable
 from engine.ops.values import is_tensor
 from engine.run.machine.machine import Machine
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import Instruction
 
 _WEIGHED_EVERY = 1024
@@ -24,7 +25,7 @@ _WEIGHED_EVERY = 1024
 class Slots(Protocol):
     """The values of a run by slot, at its frontier or at a past moment."""
 
-    def __getitem__(self, slot: int, /) -> Any: ...
+    def __getitem__(self, slot: Slot, /) -> Any: ...
 
 
 def matches(levels: Levels, breakpoint: Breakpoint) -> bool:

@@ -15,6 +15,7 @@ from engine.errors import EngineError, ExpressionError, shorten
 from engine.explain.history import evenly
 from engine.explain.verdict import execution
 from engine.ops.values import is_tensor
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import Program
 from engine.trace.vectorised import Columns, Recorded
 
@@ -110,7 +111,7 @@ class _Source:
         program, row, slot = found
         return self._in_body(slot, iteration, bare) if program is self.program else self._outside(program, row, slot, bare)
 
-    def _place(self, name: str) -> tuple[Program, int, int] | None:
+    def _place(self, name: str) -> tuple[Program, int, Slot] | None:
         """Program, row and slot of a name: in the body, else in the graphs around it."""
         label, _, output = name.partition(":")
         row = self.first
@@ -123,13 +124,13 @@ class _Source:
                 row, _ = self.run.timeline.executions.parent_row(program, row)
         return None
 
-    def _in_body(self, slot: int, iteration: int, name: str) -> Any:
+    def _in_body(self, slot: Slot, iteration: int, name: str) -> Any:
         column = self._columns.column(slot) if self.run.has_run(self.program, self.end - 1, slot) else None
         if column is not None:
             return column.values[iteration] if column.varies else column.values
         return self._outside(self.program, self.first + iteration, slot, name)
 
-    def _outside(self, program: Program, row: int, slot: int, name: str) -> Any:
+    def _outside(self, program: Program, row: int, slot: Slot, name: str) -> Any:
         if not self.run.has_run(program, row, slot):
             raise ExpressionError(f"{shorten(name, 60)!r} has not run yet")
         return self.run.values.get(self.run.timeline, program, row, slot)

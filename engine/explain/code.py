@@ -19,6 +19,7 @@ from engine.explain.loop_code import LoopCode
 from engine.explain.operands import Operands
 from engine.ir.element_type import ElementType
 from engine.ir.model import SEQUENCE_MAP
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Plan, Program
 
 _DEEPEST = 12
@@ -155,7 +156,7 @@ class _Writer:
             return f"{targets[0]} = VARIABLES[{name}]"
         return f"{targets[0]} = VARIABLES.get({name}, {self.operands.read(instruction.inputs[0])})"
 
-    def _branch(self, branch: Branch, outputs: tuple[int, ...], address: str, depth: int) -> Iterator[_Part]:
+    def _branch(self, branch: Branch, outputs: tuple[Slot, ...], address: str, depth: int) -> Iterator[_Part]:
         self.operands.meet(branch.program)
         pad = "    " * depth
         for parameter, source in branch.bindings:

@@ -13,10 +13,11 @@ from engine.explain.provenance import Place, Walk
 from engine.ir.address import decode
 from engine.ir.model import SEQUENCE_MAP
 from engine.run.machine.regions import parts
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import LoopRegion, Program
 
 
-def trip_fact(run: Run, program: Program, row: int, slot: int) -> Fact:
+def trip_fact(run: Run, program: Program, row: int, slot: Slot) -> Fact:
     """What the trip count of a loop was, and what it was made from."""
     walk = Walk(run)
     place = Place(program, row, slot)
@@ -27,7 +28,7 @@ def trip_fact(run: Run, program: Program, row: int, slot: int) -> Fact:
     return Fact(walk.address(place), walk.operation(place), text, operands, by_hand)
 
 
-def trip_count_name(run: Run, program: Program, row: int, slot: int) -> str:
+def trip_count_name(run: Run, program: Program, row: int, slot: Slot) -> str:
     """How sentences call a trip count: with its name, unless it is a Const."""
     walk = Walk(run)
     place = Place(program, row, slot)

@@ -19,6 +19,7 @@ from engine.errors import EngineError
 from engine.explain.history import summarise
 from engine.ir.element_type import ElementType
 from engine.ops.values import is_tensor, shortest
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT, Program
 
 _COLUMNS = ("address", "type", "shape", "value", "min", "max", "mean", "not_finite")
@@ -102,7 +103,7 @@ def computed(run: Run) -> Iterator[str]:
     return (address for address, *_ in _places(run))
 
 
-def _places(run: Run) -> Iterator[tuple[str, Program, int, int]]:
+def _places(run: Run) -> Iterator[tuple[str, Program, int, Slot]]:
     """The same with program, row and slot."""
     timeline = run.timeline
     for program in run.plan.programs:

@@ -14,6 +14,7 @@ from engine.debug.run import Run
 from engine.errors import AddressError, EngineError
 from engine.ir.address import ANY_ITERATION, Address, Segment
 from engine.ops.values import as_array, is_tensor
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import Program
 from engine.trace.vectorised import Columns, Recorded
 
@@ -198,7 +199,7 @@ def _numbers(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float64) if array.dtype.kind != "f" or array.dtype.itemsize < 4 else array
 
 
-def _value(run: Run, program: Program, row: int, slot: int) -> Any:
+def _value(run: Run, program: Program, row: int, slot: Slot) -> Any:
     try:
         if not run.has_run(program, row, slot):
             return None

@@ -14,6 +14,7 @@ from engine.explain.operands import Operands
 from engine.ir.element_type import ElementType
 from engine.ir.model import LOOP, TENSOR_ITERATOR
 from engine.run.machine.regions import UNLIMITED, empty_join, trip_count, truth
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT, LoopRegion
 from engine.run.plan.ports import Concatenated, LastValue
 
@@ -89,7 +90,7 @@ class LoopCode:
             else:
                 yield f"{self.operands.new(invariant.parameter)} = {text}"
 
-    def _entering(self, parameter: int, source: int | None, text: str) -> str:
+    def _entering(self, parameter: Slot, source: int | None, text: str) -> str:
         """What a Parameter receives from a slot outside; converted where a TensorIterator's Parameter declares another type."""
         wanted = self.region.declared.get(parameter)
         same = wanted is None or source is None or self.operands.types.get(source) is wanted
@@ -134,7 +135,7 @@ class LoopCode:
         count = None if value is None else trip_count(value, negative_is_no_limit=self.region.negative_is_no_limit)
         return UNLIMITED if count == 2**63 - 1 else count
 
-    def _is_true(self, slot: int) -> bool:
+    def _is_true(self, slot: Slot) -> bool:
         """Whether a condition is the constant true."""
         value = self.operands.plan.constant.get(slot)
         return value is not None and np.size(value) == 1 and truth(value)

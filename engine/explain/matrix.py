@@ -16,6 +16,7 @@ from engine.explain.history import History, evenly, is_finite, of_values
 from engine.explain.verdict import execution
 from engine.ir.address import decode
 from engine.ops.values import is_tensor
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import IfRegion, LoopRegion, Program
 from engine.trace.vectorised import Columns, Recorded
 
@@ -51,7 +52,7 @@ class Row:
     """Its address below the body."""
     name: str
     role: Role
-    slot: int
+    slot: Slot
     cells: tuple[Cell | None, ...]
     """One for each column; None where it did not run or was not computed."""
     first_not_finite: int | None
@@ -110,7 +111,7 @@ def step_of(run: Run, found: Matrix, row: Row, iteration: int) -> int:
     return run.timeline.step_at(found.program, found.first_row + iteration, at)
 
 
-def _named(region: LoopRegion) -> Iterator[tuple[str, Role, int]]:
+def _named(region: LoopRegion) -> Iterator[tuple[str, Role, Slot]]:
     """Label, role and slot of everything that may change from one iteration to the next: the carried values first."""
     program = region.program
     names = value_names(program)
@@ -134,13 +135,13 @@ class _Filler:
         self.first, self.end = first, end
         self.chosen = chosen
         self.columns: dict[int, np.ndarray] = {}
-        self.found: dict[tuple[int, int], Any] = {}
+        self.found: dict[tuple[Slot, int], Any] = {}
         self.late = False
         self._recorded = Recorded(run.timeline)
         self._at_once: dict[int, Columns] = {}
         """By the row after the last."""
 
-    def column(self, slot: int) -> np.ndarray | None:
+    def column(self, slot: Slot) -> np.ndarray | None:
         """The numbers of all iterations that have computed them: the last one may still be on its way."""
         end = self.end if self.run.has_run(self.program, self.end - 1, slot) else self.end - 1
         if end - self.first < 2 or not self.run.has_run(self.program, end - 1, slot):
@@ -153,7 +154,7 @@ class _Filler:
         self.columns[slot] = np.asarray(column.of(end - self.first))
         return self.columns[slot]
 
-    def compute(self, slots: list[int]) -> None:
+    def compute(self, slots: list[Slot]) -> None:
         """Iteration by iteration, last slots first: one replay of a body gives all that its values depend on."""
         deadline = time.monotonic() + _SECONDS
         for iteration in self.chosen:
@@ -163,7 +164,7 @@ class _Filler:
                     return
                 self._compute_one(slot, iteration)
 
-    def _compute_one(self, slot: int, iteration: int) -> None:
+    def _compute_one(self, slot: Slot, iteration: int) -> None:
         row = self.first + iteration
         if not self.run.has_run(self.program, row, slot):
             return
@@ -172,13 +173,13 @@ class _Filler:
         except (EngineError, ValueError, TypeError):
             return
 
-    def cells(self, slot: int) -> tuple[Cell | None, ...]:
+    def cells(self, slot: Slot) -> tuple[Cell | None, ...]:
         column = self.columns.get(slot)
         if column is not None:
             return tuple(cell(column[one]) if one < len(column) else None for one in self.chosen)
         return tuple(cell(self.found[slot, one]) if (slot, one) in self.found else None for one in self.chosen)
 
-    def history(self, slot: int) -> History:
+    def history(self, slot: Slot) -> History:
         """Of all iterations, or of those that were looked at."""
         if slot in self.columns:
             return History("", self.columns[slot])
@@ -187,7 +188,7 @@ class _Filler:
             values.pop()
         return of_values("", tuple(values))
 
-    def is_whole(self, slot: int) -> bool:
+    def is_whole(self, slot: Slot) -> bool:
         """Whether all iterations were looked at, but perhaps the last, which may still be on its way."""
         if slot in self.columns:
             return True
@@ -219,7 +220,7 @@ def cell(value: Any) -> Cell:
     return Cell(number, value, not is_finite(array))
 
 
-def _row(filled: _Filler, label: str, role: Role, slot: int) -> Row:
+def _row(filled: _Filler, label: str, role: Role, slot: Slot) -> Row:
     cells, over, whole = filled.cells(slot), filled.history(slot), filled.is_whole(slot)
     odd = over.first_not_finite
     if odd is not None and slot not in filled.columns:

@@ -16,6 +16,7 @@ from engine.debug.run import Run
 from engine.errors import EngineError
 from engine.explain.history import finite_rows, is_finite
 from engine.explain.provenance import BY_HAND, Walk
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT, Instruction, LoopRegion, Program
 from engine.trace.vectorised import Columns, Recorded
 
@@ -147,7 +148,7 @@ class _Search:
                 return self.timeline.step_at(program, row, number + 1), place
         return None
 
-    def _value(self, program: Program, row: int, slot: int) -> Any:
+    def _value(self, program: Program, row: int, slot: Slot) -> Any:
         try:
             return self.run.values.get(self.timeline, program, row, slot)
         except (EngineError, ValueError, TypeError):
@@ -166,12 +167,12 @@ class _Search:
                 self._take(found)
                 return
 
-    def _look_at_columns(self, program: Program) -> list[int]:
+    def _look_at_columns(self, program: Program) -> list[Slot]:
         """Looks at all rows in columns as far as that goes; the slots that have to be computed row by row."""
         if program.parent is None:
             return []
         waiting = self._floats(program)
-        slow: list[int] = []
+        slow: list[Slot] = []
         begin, count = 0, _FIRST_ROWS
         while waiting and begin < self._rows(program):
             if time.monotonic() > self.latest:
@@ -197,7 +198,7 @@ class _Search:
             begin, count = int(rows[-1]) + 1, max(1, min(_MOST_ROWS, _MOST_ELEMENTS // widest))
         return slow
 
-    def _look_row_by_row(self, program: Program, slots: Sequence[int], deadline: float) -> Iterator[str]:
+    def _look_row_by_row(self, program: Program, slots: Sequence[Slot], deadline: float) -> Iterator[str]:
         """Looks at slots that columns do not give; what is left when it is late."""
         row, backwards = 0, sorted(slots, reverse=True)  # the last slots first: one replay gives all that they depend on
         while row < self._rows(program):
@@ -215,7 +216,7 @@ class _Search:
             if program.index in executions.open and program.parent is not None:
                 self._take(self._first_in(program, executions.rows[program.index] - 1))
 
-    def _floats(self, program: Program) -> list[int]:
+    def _floats(self, program: Program) -> list[Slot]:
         """The slots of operations that may hold floats."""
         return [
             slot
@@ -229,7 +230,7 @@ class _Search:
         return known is None or known.is_float
 
 
-def _made(instruction: Instruction) -> Iterator[tuple[int, int]]:
+def _made(instruction: Instruction) -> Iterator[tuple[int, Slot]]:
     """Number and slot of the outputs that an operation makes itself; a node with bodies hands on what was made in them."""
     if instruction.region is None:
         yield from ((output, slot) for output, slot in enumerate(instruction.outputs) if slot != ABSENT)

@@ -13,6 +13,7 @@ from engine.explain.literals import array_text, inline_text, is_written, stored
 from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId
 from engine.run.plan.defaults import Defaults
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT, Instruction, Plan, Program
 
 _RESERVED = frozenset(
@@ -46,13 +47,13 @@ class Operands:
                 self.addresses[slot] = f"{program.address}/{labels[layer]}"
                 self.types[slot] = self.plan.propagated.output(program.address, layer, output).element_type
 
-    def new(self, slot: int) -> str:
+    def new(self, slot: Slot) -> str:
         """The identifier that a slot is assigned to."""
         if slot not in self.names:
             self.names[slot] = self.identifiers.give(self.labels.get(slot, "value"))
         return self.names[slot]
 
-    def read(self, slot: int) -> str:
+    def read(self, slot: Slot) -> str:
         """What stands for a slot's value."""
         if slot == ABSENT:
             return "None"

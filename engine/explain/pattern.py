@@ -11,6 +11,7 @@ from engine.debug.run import Run
 from engine.ir.model import LOOP, LayerId
 from engine.run.machine.regions import iteration_bound, trip_count, truth
 from engine.run.plan.dependencies import backward_slice
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import Instruction, LoopRegion, Plan, Program
 
 LARGEST_COUNTS = frozenset({2**31 - 1, 2**63 - 1})
@@ -99,7 +100,7 @@ def _is_asked_once(run: Run, region: LoopRegion) -> bool:
     return is_left_out or carried.initial == region.condition
 
 
-def _without_identities(program: Program, slot: int) -> int:
+def _without_identities(program: Program, slot: Slot) -> Slot:
     while (number := program.producer.get(slot)) is not None and program.instructions[number].is_identity:
         slot = program.instructions[number].inputs[0]
     return slot
@@ -119,7 +120,7 @@ def _name(key: tuple[str, str, str], first: bool | None, again: bool | None) -> 
     return "for loop with a condition"
 
 
-def _constant(run: Run, program: Program, slot: int | None) -> object | None:
+def _constant(run: Run, program: Program, slot: Slot | None) -> object | None:
     """The value of a slot that a Const, or what folds to a constant, feeds; None when it is computed at run time, or set by hand."""
     if slot is None or (not run.overrides.slots.isdisjoint(backward_slice(program, slot))):
         return None
@@ -127,7 +128,7 @@ def _constant(run: Run, program: Program, slot: int | None) -> object | None:
     return run.plan.propagated.output(program.address, layer, output).value
 
 
-def _given(run: Run, program: Program, slot: int | None) -> object | None:
+def _given(run: Run, program: Program, slot: Slot | None) -> object | None:
     """What the run's inputs have for a slot that an input of the model feeds; None for every other, and when it is set by hand."""
     if slot is None or program.parent is not None or not run.overrides.slots.isdisjoint(backward_slice(program, slot)):
         return None
@@ -135,7 +136,7 @@ def _given(run: Run, program: Program, slot: int | None) -> object | None:
     return run.values.get(run.timeline, program, 0, source) if source in program.parameter_slots else None
 
 
-def layer_of(program: Program, slot: int) -> tuple[LayerId, int]:
+def layer_of(program: Program, slot: Slot) -> tuple[LayerId, int]:
     """The node and output that a slot belongs to."""
     results = set(program.results)
     return next((layer, output) for (layer, output), one in program.slots.items() if one == slot and layer not in results)

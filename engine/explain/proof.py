@@ -16,6 +16,7 @@ from engine.explain.deciding import OTHER, PASSING, REDUCTIONS, Decision, decisi
 from engine.explain.parts import around, element, moved, moves
 from engine.explain.provenance import Place, Role, Walk
 from engine.ir.address import decode
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT, IfRegion, Instruction, LoopRegion, Program
 
 _HOLDS = {"==": "equals", "!=": "does not equal", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
@@ -63,7 +64,7 @@ class _Truth:
     depth: int
 
 
-def prove(run: Run, program: Program, row: int, slot: int) -> tuple[Fact, ...]:
+def prove(run: Run, program: Program, row: int, slot: Slot) -> tuple[Fact, ...]:
     """Back from a condition along what made it true, or false: the facts in the order in which a person follows them."""
     return tuple(_Prover(run).facts(Place(program, row, slot)))
 

@@ -18,6 +18,7 @@ from engine.explain.loop_parts import Pieces, pieces, read_part
 from engine.explain.parts import Index, Part, behind, moves, part_of
 from engine.explain.variables import Writers, writes
 from engine.ir.address import Address
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT, Branch, CallRegion, IfRegion, LoopRegion, Program
 from engine.run.plan.ports import Carried, Concatenated, Invariant, Sliced
 
@@ -71,7 +72,7 @@ class Place:
 
     program: Program
     row: int
-    slot: int
+    slot: Slot
     part: Part | None = None
 
 
@@ -106,7 +107,7 @@ class Walk:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.timeline = run.timeline
-        self._names: dict[int, Mapping[int, str]] = {}
+        self._names: dict[int, Mapping[Slot, str]] = {}
 
     @cached_property
     def _writers(self) -> Writers:

@@ -14,7 +14,7 @@ from engine.ir.model import LayerId
 from engine.ops.casting import cast
 from engine.ops.catalogue import CATALOGUE
 from engine.run.machine import regions
-from engine.run.plan.plan import settle
+from engine.run.plan.plan import ABSENT, settle
 from engine.run.plan.ports import Concatenated
 
 __all__ = ["ElementType", "converted", "iterations", "join", "kernel", "part", "parts"]
@@ -67,7 +67,7 @@ def join(pieces: Sequence[Any], empty: Any, *, axis: int = 0, reverse: bool = Fa
     """What a loop has collected, joined along an axis; ``empty`` when there was no iteration."""
     if not pieces:
         return empty
-    return regions.join(Concatenated(0, 0, axis, reverse, stacked, LayerId(0)), list(pieces))
+    return regions.join(Concatenated(ABSENT, ABSENT, axis, reverse, stacked, LayerId(0)), list(pieces))
 
 
 def converted(value: Any, element_type: str) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from engine.debug.run import Run
 from engine.ir.model import LOOP, SCAN, TENSOR_ITERATOR, LayerId
 from engine.ops.values import is_tensor
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import IfRegion, LoopRegion, Program
 from engine.run.record.recording import LoopTable
 from engine.trace.vectorised import Columns, Recorded
@@ -31,7 +32,7 @@ class Probe:
     program: Program
     layer: LayerId
     output: int
-    slot: int
+    slot: Slot
     position: int
     """Number of the instruction that computes it; -1 for a Parameter."""
     expected: np.ndarray
@@ -151,7 +152,7 @@ class _Choosing:
             return False
         return not any(program.instructions[position].node.outputs[output].names)
 
-    def _whole(self, columns: Columns, program: Program, rows: int, slot: int) -> np.ndarray | None:
+    def _whole(self, columns: Columns, program: Program, rows: int, slot: Slot) -> np.ndarray | None:
         column = columns.column(slot) if program.parent is not None else None
         if column is not None:
             return np.asarray(column.of(rows))
@@ -164,11 +165,11 @@ class _Choosing:
             return None
         return np.stack(values)
 
-    def _value(self, program: Program, row: int, slot: int) -> Any:
+    def _value(self, program: Program, row: int, slot: Slot) -> Any:
         return self.run.values.get(self.run.timeline, program, row, slot)
 
 
-def _values_of(program: Program) -> Iterator[tuple[LayerId, int, int, int]]:
+def _values_of(program: Program) -> Iterator[tuple[LayerId, int, Slot, int]]:
     """Layer, output number, slot and instruction number of what a graph computes; in bodies the carried Parameters too."""
     region = owner(program)
     if isinstance(region, LoopRegion):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.run.machine.machine import Frame, Machine
+from engine.run.plan.numbers import ProgramIndex, TableIndex
 from engine.run.plan.plan import IfRegion, LoopRegion, Program
 from engine.run.record.branch_log import BranchLog
 from engine.run.record.recording import LoopTable
@@ -84,10 +85,10 @@ class Executions:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.plan = machine.plan
-        self.open: dict[int, Frame] = {frame.program.index: frame for frame in machine.frames}
-        self._starts: dict[int, np.ndarray] = {}
-        self._taken: dict[int, np.ndarray] = {}
-        self._branch_rows: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self.open: dict[ProgramIndex, Frame] = {frame.program.index: frame for frame in machine.frames}
+        self._starts: dict[TableIndex, np.ndarray] = {}
+        self._taken: dict[TableIndex, np.ndarray] = {}
+        self._branch_rows: dict[TableIndex, tuple[np.ndarray, np.ndarray]] = {}
         self._asked: Counter[int] = Counter()
         self.rows: list[int] = [0] * len(self.plan.programs)
         """Rows that began, by program number."""
@@ -195,7 +196,7 @@ class Executions:
         return row
 
 
-def instruction_number(program: Program, table: int) -> int:
+def instruction_number(program: Program, table: TableIndex) -> int:
     """Number of the instruction of a program whose region has that table."""
     for number in program.regions:
         region = program.instructions[number].region
@@ -210,13 +211,13 @@ class Sizes:
     def __init__(self, executions: Executions, weights: Weights) -> None:
         self.executions = executions
         self.weights = weights
-        self.by_program: dict[int, Uniform | Varied] = {}
+        self.by_program: dict[ProgramIndex, Uniform | Varied] = {}
         for program in reversed(executions.plan.programs):
             self.by_program[program.index] = self._sizes(program)
 
     @property
     def total(self) -> int:
-        return self.by_program[0].before(1)
+        return self.by_program[self.executions.plan.main.index].before(1)
 
     def _sizes(self, program: Program) -> Uniform | Varied:
         executions, weights = self.executions, self.weights

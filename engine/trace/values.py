@@ -13,14 +13,15 @@ from engine.run.machine.execute import computing, execute
 from engine.run.machine.limits import Control, Limits
 from engine.run.machine.machine import Machine
 from engine.run.machine.state import Frame
+from engine.run.plan.numbers import ProgramIndex, Slot
 from engine.run.plan.overrides import Override, Overrides
 from engine.run.plan.plan import Instruction, Program
 from engine.run.record.columns import Rows
 from engine.run.record.recording import NOTHING, Recording
 from engine.trace.timeline import Timeline
 
-Row = tuple[int, int]
-"""Program number and row."""
+_Key = tuple[ProgramIndex, int]
+"""Of a row: its graph, and its number there."""
 
 _MOST_KEPT_BYTES = 64 * 2**20
 _MOST_KEPT_ROWS = 512
@@ -35,7 +36,7 @@ class _Need:
     program: Program
     row: int
     iteration: int | None
-    slots: set[int]
+    slots: set[Slot]
     numbers: list[int]
     first_row: int
     """Row to replay from; equal to ``row`` when the carried state at ``row`` is at hand."""
@@ -50,11 +51,11 @@ class Values:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self._cache: OrderedDict[Row, dict[int, Any]] = OrderedDict()
+        self._cache: OrderedDict[_Key, dict[Slot, Any]] = OrderedDict()
         self.cached_bytes = 0
         """Of what is in the cache."""
 
-    def get(self, timeline: Timeline, program: Program, row: int, slot: int) -> Any:
+    def get(self, timeline: Timeline, program: Program, row: int, slot: Slot) -> Any:
         """The value of a slot in a row; the caller has made sure that it was computed."""
         change = self._change(timeline, program, row, slot)
         if change is not None:
@@ -64,14 +65,14 @@ class Values:
             return kept
         needs = self._needs(timeline, program, row, slot)
         with computing():
-            outer: dict[int, Any] = {}
+            outer: dict[Slot, Any] = {}
             for need in reversed(needs):
                 outer = self._compute(timeline, need, outer)
         return outer[slot]
 
     # -- what is at hand ------------------------------------------------------------------------------------------
 
-    def _at_hand(self, timeline: Timeline, program: Program, row: int, slot: int) -> Any | None:
+    def _at_hand(self, timeline: Timeline, program: Program, row: int, slot: Slot) -> Any | None:
         if program.parent is None:
             return self.machine.values[slot]
         frame = timeline.executions.open.get(program.index)
@@ -91,7 +92,7 @@ class Values:
             return plan.constant[slot] if slot in self.machine.overrides.slots else self.machine.values[slot]
         return None
 
-    def _change(self, timeline: Timeline, program: Program, row: int, slot: int) -> Override | None:
+    def _change(self, timeline: Timeline, program: Program, row: int, slot: Slot) -> Override | None:
         """What a person has set there."""
         overrides = self.machine.overrides
         if slot not in overrides.slots:
@@ -100,7 +101,7 @@ class Values:
 
     # -- what it takes --------------------------------------------------------------------------------------------
 
-    def _needs(self, timeline: Timeline, program: Program, row: int, slot: int) -> list[_Need]:
+    def _needs(self, timeline: Timeline, program: Program, row: int, slot: Slot) -> list[_Need]:
         """From the row asked for outwards: what each level has to compute for the one inside it."""
         needs: list[_Need] = []
         slots, before = {slot}, None
@@ -112,7 +113,7 @@ class Values:
         needs.append(_Need(program, 0, None, slots, [], 0, before))
         return needs
 
-    def _need(self, program: Program, row: int, iteration: int | None, slots: set[int], before: int | None) -> _Need:
+    def _need(self, program: Program, row: int, iteration: int | None, slots: set[Slot], before: int | None) -> _Need:
         carried = program.loop.carried if program.loop is not None else ()
         rows = self.machine.recording.rows.get(program.index)
         first_row = row
@@ -133,11 +134,11 @@ class Values:
             need.from_outside = not self._entry_kept(program, first_row, program.hidden, rows)
         return need
 
-    def _entry_kept(self, program: Program, row: int, entry: Sequence[int], rows: Rows | None) -> bool:
+    def _entry_kept(self, program: Program, row: int, entry: Sequence[Slot], rows: Rows | None) -> bool:
         cached = self._cache.get((program.index, row), {})
         return all(slot in cached or (rows is not None and not rows.forget and rows.has_kept(row, slot)) for slot in entry)
 
-    def _closure(self, program: Program, slots: set[int], row: int | None = None) -> list[int]:
+    def _closure(self, program: Program, slots: set[Slot], row: int | None = None) -> list[int]:
         """The instructions that the slots depend on, in order; all up to the last one where random states or variables matter.
 
         Of ``row`` what is recorded need not be computed.
@@ -155,11 +156,11 @@ class Values:
             return list(range(max(needed) + 1))
         return sorted(needed)
 
-    def _is_recorded(self, program: Program, row: int | None, slot: int) -> bool:
+    def _is_recorded(self, program: Program, row: int | None, slot: Slot) -> bool:
         rows = None if row is None or program.hidden else self.machine.recording.rows.get(program.index)
         return row is not None and rows is not None and not rows.forget and rows.has_kept(row, slot)
 
-    def _outer_slots(self, program: Program) -> set[int]:
+    def _outer_slots(self, program: Program) -> set[Slot]:
         """The slots of the surrounding graph that binding a row's Parameters may take."""
         if program.branch is not None:
             return {source for _, source in program.branch.bindings}
@@ -167,7 +168,7 @@ class Values:
 
     # -- computing it ---------------------------------------------------------------------------------------------
 
-    def _compute(self, timeline: Timeline, need: _Need, outer: dict[int, Any]) -> dict[int, Any]:
+    def _compute(self, timeline: Timeline, need: _Need, outer: dict[Slot, Any]) -> dict[Slot, Any]:
         program = need.program
         if program.parent is None:
             return self._of_outermost(need)
@@ -205,7 +206,7 @@ class Values:
         self._keep((program.index, need.row), known)
         return known if need.before is None else known | {slot: values[slot] for slot in program.hidden}
 
-    def _of_outermost(self, need: _Need) -> dict[int, Any]:
+    def _of_outermost(self, need: _Need) -> dict[Slot, Any]:
         """Values of the outermost graph; what random states and variables were before one of its instructions is found by running all
         that uses them before it."""
         machine = self.machine
@@ -248,7 +249,7 @@ class Values:
             if program.producer[slot] not in numbers:
                 values[slot] = self._kept(program, need.row, slot)
 
-    def _kept(self, program: Program, row: int, slot: int) -> Any:
+    def _kept(self, program: Program, row: int, slot: Slot) -> Any:
         cached = self._cache.get((program.index, row))
         if cached is not None and slot in cached:
             return cached[slot]
@@ -277,7 +278,7 @@ class Values:
         quiet.frames.append(Frame(program, number))
         run_region(quiet)
 
-    def _keep(self, row: Row, known: dict[int, Any]) -> None:
+    def _keep(self, row: _Key, known: dict[Slot, Any]) -> None:
         kept = self._cache.setdefault(row, {})
         self.cached_bytes += sum(getattr(value, "nbytes", _BYTES_OF_A_NUMBER) for slot, value in known.items() if slot not in kept)
         kept.update(known)

@@ -16,6 +16,7 @@ from engine.ops.casting import cast
 from engine.ops.values import is_tensor
 from engine.run.machine.execute import computing_columns
 from engine.run.machine.regions import part_begin
+from engine.run.plan.numbers import ProgramIndex, Slot
 from engine.run.plan.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Program
 from engine.run.plan.ports import Carried, Concatenated, Counter, Invariant, LastValue, Sliced
 from engine.trace.timeline import Timeline
@@ -53,16 +54,16 @@ class Recorded:
         self.timeline = timeline
         timeline.machine.recording.pack()
         self._rows = timeline.machine.recording.rows
-        self._found: dict[tuple[int, int], np.ndarray | None] = {}
+        self._found: dict[tuple[ProgramIndex, Slot], np.ndarray | None] = {}
 
-    def column(self, program: Program, slot: int) -> np.ndarray | None:
+    def column(self, program: Program, slot: Slot) -> np.ndarray | None:
         """All rows of a slot; None where they were not kept, or not as arrays of one shape and type."""
         key = program.index, slot
         if key not in self._found:
             self._found[key] = self._whole(program, slot)
         return self._found[key]
 
-    def _whole(self, program: Program, slot: int) -> np.ndarray | None:
+    def _whole(self, program: Program, slot: Slot) -> np.ndarray | None:
         rows = self._rows.get(program.index)
         if rows is None or rows.forget or rows.stride != 1 or slot not in rows.columns:
             return None
@@ -80,10 +81,10 @@ class Columns:
         self.recorded = recorded
         self.machine, self.executions = recorded.timeline.machine, recorded.timeline.executions
         self.program, self.rows = program, rows
-        self._found: dict[int, Column | None] = {}
+        self._found: dict[Slot, Column | None] = {}
         self._around = around
 
-    def column(self, slot: int) -> Column | None:
+    def column(self, slot: Slot) -> Column | None:
         """The values of a slot in the rows; None where they cannot be computed in columns."""
         if slot not in self._found:
             try:
@@ -93,7 +94,7 @@ class Columns:
                 self._found[slot] = None
         return self._found[slot]
 
-    def _compute(self, slot: int) -> None:
+    def _compute(self, slot: Slot) -> None:
         """All that a slot depends on in this graph, and then the slot itself."""
         if self.program.parent is None:
             self._found[slot] = self._same(self.machine.values[slot])
@@ -109,7 +110,7 @@ class Columns:
         if slot not in self._found:
             self._put(slot, self._bound(slot))
 
-    def _order(self, slot: int) -> list[int]:
+    def _order(self, slot: Slot) -> list[int]:
         """The instructions that it takes, in order; what is recorded takes none before it."""
         needed: set[int] = set()
         waiting = [slot]
@@ -123,7 +124,7 @@ class Columns:
                 waiting.extend(self.program.instructions[number].inputs)
         return sorted(needed)
 
-    def _put(self, slot: int, column: Column | None) -> None:
+    def _put(self, slot: Slot, column: Column | None) -> None:
         """A column, with what was set by hand in these rows."""
         overrides = self.machine.overrides
         if column is None or slot not in self.machine.overrides.slots:
@@ -141,7 +142,7 @@ class Columns:
                 values[at] = change.value
         self._found[slot] = column if values is None else Column(values, True)
 
-    def _recorded(self, slot: int) -> Column | None:
+    def _recorded(self, slot: Slot) -> Column | None:
         whole = self.recorded.column(self.program, slot)
         if whole is None or (len(self.rows) and self.rows[-1] >= len(whole)):
             return None
@@ -149,7 +150,7 @@ class Columns:
 
     # -- what a row begins with -----------------------------------------------------------------------------------
 
-    def _bound(self, slot: int) -> Column | None:
+    def _bound(self, slot: Slot) -> Column | None:
         """What is no operation's: a Parameter, or a Const."""
         program, plan = self.program, self.machine.plan
         if slot not in program.parameter_slots or program.parent is None:
@@ -165,7 +166,7 @@ class Columns:
             return None
         return Column(value, False)
 
-    def _of_loop(self, region: LoopRegion, slot: int) -> Column | None:
+    def _of_loop(self, region: LoopRegion, slot: Slot) -> Column | None:
         match region.binding.get(slot):
             case Carried():
                 return self._recorded(slot)
@@ -185,7 +186,7 @@ class Columns:
             return column
         return Column(cast(np.asarray(column.values), wanted), column.varies)
 
-    def _of_branch(self, branch: Branch, slot: int) -> Column | None:
+    def _of_branch(self, branch: Branch, slot: Slot) -> Column | None:
         source = next((outer for parameter, outer in branch.bindings if parameter == slot), None)
         return None if source is None else self._outer(source)
 
@@ -210,7 +211,7 @@ class Columns:
         starts = self.executions.loop_starts(region)
         return self.rows - starts[np.searchsorted(starts, self.rows, side="right") - 1]
 
-    def _outer(self, slot: int) -> Column | None:
+    def _outer(self, slot: Slot) -> Column | None:
         """A value of the graph around, as it was in each row."""
         if self._around is None:
             outer = self._outer_rows()
@@ -234,7 +235,7 @@ class Columns:
 
     # -- what operations give -------------------------------------------------------------------------------------
 
-    def _of_instruction(self, instruction: Instruction, slot: int) -> Column | None:
+    def _of_instruction(self, instruction: Instruction, slot: Slot) -> Column | None:
         match instruction.region:
             case None:
                 return self._computed(instruction)
@@ -261,7 +262,7 @@ class Columns:
             return self._same(made)
         return Column(made, True) if np.shape(made) == (len(self.rows), *shape) else None
 
-    def _last_value(self, region: LoopRegion, slot: int) -> Column | None:
+    def _last_value(self, region: LoopRegion, slot: Slot) -> Column | None:
         """What a loop gave: the value of its last iteration, where each of its executions had one."""
         output = next(one for one in region.outputs if one.slot == slot)
         starts = self.executions.loop_starts(region)
@@ -270,7 +271,7 @@ class Columns:
         ends = starts[self.rows + 1]
         return self._inside(region.program, ends - 1, self._all(), output.result) if (ends > starts[self.rows]).all() else None
 
-    def _chosen(self, region: IfRegion, slot: int) -> Column | None:
+    def _chosen(self, region: IfRegion, slot: Slot) -> Column | None:
         taken, rows = self.executions.branch_rows(region)
         number = region.outputs.index(slot)
         made: np.ndarray | None = None
@@ -292,7 +293,7 @@ class Columns:
     def _all(self) -> np.ndarray:
         return np.arange(len(self.rows))
 
-    def _inside(self, program: Program, rows: np.ndarray, places: np.ndarray, slot: int) -> Column | None:
+    def _inside(self, program: Program, rows: np.ndarray, places: np.ndarray, slot: Slot) -> Column | None:
         """A value of a graph inside this one, in rows of its own; what it takes from here is there for the rows in these places."""
         if sum(1 for _ in program.around()) > _DEEPEST:
             return None

@@ -18,6 +18,7 @@ from engine.run.codegen.shape_proofs import grows
 from engine.run.codegen.source_map import Loop
 from engine.run.codegen.type_proofs import scalar_types
 from engine.run.plan.defaults import Defaults
+from engine.run.plan.numbers import ProgramIndex, Slot, TableIndex
 from engine.run.plan.overrides import Overrides
 from engine.run.plan.plan import IfRegion, LoopRegion, Plan, Program
 from engine.run.record.recording import Recording
@@ -52,7 +53,7 @@ def can_generate(region: LoopRegion) -> bool:
 class _Entry:
     """A loop, and the types of what enters its body."""
 
-    table: int
+    table: TableIndex
     types: tuple[tuple[np.dtype | None, bool], ...]
     """Of each Parameter its element type, and whether it has ranks."""
 
@@ -62,7 +63,7 @@ class _Use:
     """What a generated function is good for."""
 
     entry: _Entry
-    recorded: tuple[tuple[int, tuple[int, ...]], ...]
+    recorded: tuple[tuple[ProgramIndex, tuple[Slot, ...]], ...]
     """The recorded slots of each graph, by program number."""
     grows: bool
 
@@ -72,7 +73,7 @@ class _Code:
     """What was generated for the loops of one plan, or of one that a person has set values in."""
 
     loops: dict[_Use, Loop] = field(default_factory=dict[_Use, Loop])
-    scalars: dict[_Entry, Mapping[int, np.dtype]] = field(default_factory=dict[_Entry, Mapping[int, np.dtype]])
+    scalars: dict[_Entry, Mapping[Slot, np.dtype]] = field(default_factory=dict[_Entry, Mapping[Slot, np.dtype]])
 
 
 _CODE: WeakKeyDictionary[Plan | Overrides, _Code] = WeakKeyDictionary()
@@ -111,7 +112,7 @@ def generated(plan: Plan) -> Iterator[tuple[str, Loop]]:
         yield f"{program.address}/{instruction.label}", made
 
 
-def scalars(overrides: Overrides, region: LoopRegion, values: list[Any]) -> Mapping[int, np.dtype]:
+def scalars(overrides: Overrides, region: LoopRegion, values: list[Any]) -> Mapping[Slot, np.dtype]:
     """The slots of a nest that hold numbers of one type in every row, if what enters its body has the types of these values; proved once
     for each plan and such types."""
     entry, known = _Entry(region.table, _entering(region, values)), _code_of(overrides).scalars

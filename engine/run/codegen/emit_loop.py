@@ -19,6 +19,7 @@ from engine.run.codegen.shape_proofs import constant_bound, fits
 from engine.run.codegen.source_map import Context, LoggedBranch, Loop, Place
 from engine.run.machine.regions import concatenated, entering, holds_loops, iteration_bound, join, part, then_is_taken, truth
 from engine.run.machine.state import NO_BOUND
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import Branch, IfRegion, LoopRegion, Program
 from engine.run.plan.ports import Concatenated, LastValue
 from engine.run.record.endings import ENDINGS
@@ -31,7 +32,7 @@ _CONDITION = ENDINGS.index("condition")
 class Writer(Lines):
     """Writes the function of one loop nest for what a recording records."""
 
-    def __init__(self, region: LoopRegion, recording: Recording, computing: Computing, numbers: Mapping[int, np.dtype]) -> None:
+    def __init__(self, region: LoopRegion, recording: Recording, computing: Computing, numbers: Mapping[Slot, np.dtype]) -> None:
         super().__init__()
         self.region = region
         self.recording = recording
@@ -153,15 +154,15 @@ class Writer(Lines):
             return False
         return not self._is_true(region.program, slot)
 
-    def _is_true(self, program: Program, slot: int) -> bool:
+    def _is_true(self, program: Program, slot: Slot) -> bool:
         return (constant := self.computing.overrides.constant_of(program, slot)) is not None and np.size(constant) == 1 and truth(constant)
 
-    def _fleeting(self, region: LoopRegion) -> list[int]:
+    def _fleeting(self, region: LoopRegion) -> list[Slot]:
         """Results that are carried Parameters themselves: the back edges overwrite them, so last values are set aside."""
         parameters = {carried.parameter for carried in region.carried}
         return sorted({output.result for output in region.outputs if isinstance(output, LastValue) and output.result in parameters})
 
-    def _result(self, region: LoopRegion, slot: int) -> str:
+    def _result(self, region: LoopRegion, slot: Slot) -> str:
         return names.last_of_slot(slot) if slot in self._fleeting(region) else self.value(slot)
 
     def _record(self, program: Program, *, produced: bool) -> None:

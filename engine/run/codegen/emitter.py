@@ -9,6 +9,7 @@ import numpy as np
 
 from engine.run.codegen import names
 from engine.run.codegen.source_map import Loop, Place, compiled
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT
 
 
@@ -21,38 +22,38 @@ class Lines:
     place: Place | None = None
     """What the lines that are being written do."""
     indent: int = 1
-    names: dict[int, str] = field(default_factory=dict[int, str])
+    names: dict[Slot, str] = field(default_factory=dict[Slot, str])
     """The local variable of each slot, or its expression; two slots share one where both hold one value."""
     head: list[str] = field(default_factory=list[str])
     tail: list[str] = field(default_factory=list[str])
     constants: dict[str, Any] = field(default_factory=lambda: {"np": np})
     moving: set[str] = field(default_factory=set[str])
     """Local variables that back edges overwrite."""
-    inlined: set[int] = field(default_factory=set[int])
+    inlined: set[Slot] = field(default_factory=set[Slot])
     """Slots that only one condition reads: they have no local variable."""
-    _read: dict[int, None] = field(default_factory=dict[int, None])
+    _read: dict[Slot, None] = field(default_factory=dict[Slot, None])
     """Slots whose values come from outside, in order of first use."""
 
     def emit(self, text: str) -> None:
         self.lines.append("    " * self.indent + text)
         self.places.append(self.place)
 
-    def imported(self, slot: int) -> str:
+    def imported(self, slot: Slot) -> str:
         """The local variable of a slot whose value comes from outside."""
         self._read[slot] = None
         return self.names.setdefault(slot, names.of_slot(slot))
 
-    def value(self, slot: int) -> str:
+    def value(self, slot: Slot) -> str:
         """The local variable that holds a slot."""
         if slot == ABSENT:
             return "None"
         return self.names[slot] if slot in self.names else self.imported(slot)
 
-    def assigned(self, slot: int) -> str:
+    def assigned(self, slot: Slot) -> str:
         """The local variable that a slot is put into."""
         return self.names.setdefault(slot, names.of_slot(slot))
 
-    def put(self, slot: int, computed: str) -> None:
+    def put(self, slot: Slot, computed: str) -> None:
         """A slot gets what an expression gives; one that only a condition reads stands in the condition."""
         if slot in self.inlined:
             self.names[slot] = f"({computed})"

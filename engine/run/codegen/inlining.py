@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import IfRegion, LoopRegion, Program
 
 
-def used_once(program: Program, loop: LoopRegion | None) -> set[int]:
+def used_once(program: Program, loop: LoopRegion | None) -> set[Slot]:
     """Slots of a graph that nothing reads but one If, to choose its branch, or ``loop``, whose body it is, to go on."""
     regions = [program.instructions[number].region for number in program.regions]
     questions = [region.condition for region in regions if isinstance(region, IfRegion)]
@@ -16,7 +17,7 @@ def used_once(program: Program, loop: LoopRegion | None) -> set[int]:
     if loop is not None and loop.condition_result is not None:
         questions.append(loop.condition_result)
         read.update(one.result for one in (*loop.carried, *loop.outputs))
-    once: set[int] = set()
+    once: set[Slot] = set()
     for slot in questions:
         while read[slot] == 1 and (number := program.producer.get(slot)) is not None and program.instructions[number].region is None:
             once.add(slot)

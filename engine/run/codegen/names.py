@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.run.plan.numbers import ProgramIndex, Slot, TableIndex
+
 RUN, FRAME, VALUES, ROWS, TABLES = "run", "frame", "values", "rows", "tables"
 """The run, the frame of the outermost loop, the run's slots, what is recorded by graph and by table."""
 LEFT = "left"
@@ -16,42 +18,42 @@ MADE = "made"
 NO_BOUND = "NO_BOUND"
 
 
-def of_slot(slot: int) -> str:
+def of_slot(slot: Slot) -> str:
     """The variable that holds a slot."""
     return f"value_{slot}"
 
 
-def last_of_slot(slot: int) -> str:
+def last_of_slot(slot: Slot) -> str:
     """The variable that keeps what a slot held in the last iteration, where the back edge overwrites it."""
     return f"last_{slot}"
 
 
-def kernel_of(slot: int) -> str:
+def kernel_of(slot: Slot) -> str:
     """The kernel of the operation whose first output is a slot."""
     return f"kernel_{slot}"
 
 
-def constant_of(slot: int) -> str:
+def constant_of(slot: Slot) -> str:
     """A constant number as an array of rank 0."""
     return f"constant_{slot}"
 
 
-def branch_of(program: int) -> str:
+def branch_of(program: ProgramIndex) -> str:
     """A branch, by the number of its graph."""
     return f"branch_{program}"
 
 
-def record_of(program: int, slot: int) -> str:
+def record_of(program: ProgramIndex, slot: Slot) -> str:
     """The newest recorded values of a slot, by the number of its graph."""
     return f"recorded_{program}_{slot}"
 
 
-def log_of(table: int) -> str:
+def log_of(table: TableIndex) -> str:
     """Where the branches of an If are written down."""
     return f"log_{table}"
 
 
-def if_of(table: int) -> str:
+def if_of(table: TableIndex) -> str:
     """An If, by the number of its table."""
     return f"if_{table}"
 
@@ -60,7 +62,7 @@ def if_of(table: int) -> str:
 class LoopNames:
     """The variables of one loop, by the number of its table."""
 
-    table: int
+    table: TableIndex
 
     @property
     def region(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from engine.run.machine.state import Frame, RunState
+from engine.run.plan.numbers import ProgramIndex, Slot, TableIndex
 from engine.run.plan.plan import Branch, LoopRegion, Program
 from engine.run.record.endings import ENDINGS, LoopEnding
 
@@ -43,11 +44,11 @@ class Place:
 class LoggedBranch:
     """An If of which generated code writes down only one branch."""
 
-    program: int
+    program: ProgramIndex
     """The number of the body that it lies in, which is that of a loop."""
     position: int
     """Its instruction there."""
-    table: int
+    table: TableIndex
     branch: int
 
 
@@ -58,10 +59,10 @@ class Loop:
     function: FunctionType
     text: str
     places: list[Place | None]
-    names: dict[int, str]
-    inlined: set[int]
+    names: dict[Slot, str]
+    inlined: set[Slot]
     """Slots that have no local variable."""
-    scalars: tuple[tuple[int, int, np.dtype], ...] = ()
+    scalars: tuple[tuple[ProgramIndex, Slot, np.dtype], ...] = ()
     """Recorded slots, with the numbers of their programs, that hold numbers of one type in every row."""
     logged: tuple[LoggedBranch, ...] = ()
 
@@ -85,7 +86,7 @@ _ADDRESS_COLUMN = 80
 _NUMBERS = count()
 
 
-def compiled(text: str, constants: dict[str, Any], places: list[Place | None], names: dict[int, str], inlined: set[int]) -> Loop:
+def compiled(text: str, constants: dict[str, Any], places: list[Place | None], names: dict[Slot, str], inlined: set[Slot]) -> Loop:
     """The function of a text. Tracebacks and debuggers of Python show its lines as long as it is there."""
     file = f"<generated loop {next(_NUMBERS)}>"
     code = next(constant for constant in compile(text, file, "exec").co_consts if isinstance(constant, CodeType))

@@ -15,6 +15,7 @@ from engine.run.machine.machine import Machine
 from engine.run.machine.overriding import undo_constants
 from engine.run.machine.regions import holds_loops
 from engine.run.machine.state import Frame
+from engine.run.plan.numbers import ProgramIndex
 from engine.run.plan.plan import IfRegion, LoopRegion, Program
 from engine.run.record.recording import can_prove_endless
 
@@ -60,7 +61,7 @@ def run(machine: Machine, frame: Frame, region: LoopRegion) -> None:
         recording.pack()
 
 
-def _close_logs(machine: Machine, frame: Frame, loop: Loop, begun: Mapping[int, int]) -> None:
+def _close_logs(machine: Machine, frame: Frame, loop: Loop, begun: Mapping[ProgramIndex, int]) -> None:
     """Generated code, which writes down one branch of an If, was left: how often did the If run?"""
     iterations = {one.program.index: one.iteration for one in machine.frames}
     for logged in loop.logged:

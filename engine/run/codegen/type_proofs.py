@@ -13,11 +13,12 @@ import numpy as np
 
 from engine.run.machine.execute import computing
 from engine.run.plan.expressions import expression
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import IfRegion, Instruction, LoopRegion, Plan, Program
 from engine.run.plan.ports import LastValue
 
 
-def scalar_types(plan: Plan, region: LoopRegion, values: list[Any]) -> dict[int, np.dtype]:
+def scalar_types(plan: Plan, region: LoopRegion, values: list[Any]) -> dict[Slot, np.dtype]:
     """The types of the slots that hold numbers whatever the run; ``values`` are those that enter the body now."""
     proof = _Proof(plan, values)
     given = [one.parameter for one in region.invariants]
@@ -33,12 +34,12 @@ def scalar_types(plan: Plan, region: LoopRegion, values: list[Any]) -> dict[int,
 class _Proof:
     def __init__(self, plan: Plan, values: list[Any]) -> None:
         self.values = values
-        self.types: dict[int, np.dtype] = {slot: value.dtype for slot, value in plan.constants if isinstance(value, np.generic)}
-        self.used: defaultdict[int, list[int]] = defaultdict(list)
+        self.types: dict[Slot, np.dtype] = {slot: value.dtype for slot, value in plan.constants if isinstance(value, np.generic)}
+        self.used: defaultdict[Slot, list[Slot]] = defaultdict(list)
         """For each slot, those whose type was concluded from its."""
-        self.wrong: list[int] = []
+        self.wrong: list[Slot] = []
 
-    def certain(self) -> dict[int, np.dtype]:
+    def certain(self) -> dict[Slot, np.dtype]:
         """The types that nothing contradicts."""
         while self.wrong:
             slot = self.wrong.pop()
@@ -101,13 +102,13 @@ class _Proof:
             for slot in instruction.inputs:
                 self.used[slot].append(instruction.outputs[0])
 
-    def _follow(self, slot: int, source: int) -> None:
+    def _follow(self, slot: Slot, source: Slot) -> None:
         """The slot has the type of the other."""
         if source in self.types:
             self.types[slot] = self.types[source]
             self.used[source].append(slot)
 
-    def _same(self, slot: int, source: int) -> None:
+    def _same(self, slot: Slot, source: Slot) -> None:
         """The slot sometimes is the other: the types must be equal."""
         self.used[source].append(slot)
         if self.types.get(slot) != self.types.get(source):

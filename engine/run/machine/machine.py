@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from engine.errors import shorten
@@ -10,6 +11,7 @@ from engine.run.machine.execute import check_held, describe, execute
 from engine.run.machine.limits import Control, Limits, Paused
 from engine.run.machine.state import NO_BOUND, Failure, Frame, RunState
 from engine.run.plan.defaults import Defaults
+from engine.run.plan.numbers import Slot
 from engine.run.plan.overrides import Overrides
 from engine.run.plan.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Program, settle
 from engine.run.record.endings import ENDINGS, LoopEnding
@@ -24,12 +26,12 @@ class Machine(RunState):
     @staticmethod
     def start(
         overrides: Overrides,
-        inputs: dict[int, Any],
+        inputs: Mapping[Slot, Any],
         *,
         limits: Limits,
         record: Record = NOTHING,
         entropy: int = 0,
-        variables: dict[int, Any] | None = None,
+        variables: Mapping[Slot, Any] | None = None,
         keeps: bool = True,
     ) -> Machine:
         """A machine before its first instruction; ``inputs`` and ``variables`` are values by slot."""

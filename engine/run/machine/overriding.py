@@ -7,6 +7,7 @@ from typing import Any
 
 from engine.run.machine.regions import bind_invariants
 from engine.run.plan.defaults import Defaults
+from engine.run.plan.numbers import Slot
 from engine.run.plan.overrides import Overrides
 from engine.run.plan.plan import Program
 
@@ -24,7 +25,7 @@ def begin(overrides: Overrides, defaults: Defaults, program: Program, iterations
     put(overrides, program, iterations, mine, values)
 
 
-def put(overrides: Overrides, program: Program, iterations: tuple[int, ...], slots: Collection[int], values: list[Any]) -> None:
+def put(overrides: Overrides, program: Program, iterations: tuple[int, ...], slots: Collection[Slot], values: list[Any]) -> None:
     """Sets those of these slots, in one row."""
     for one in overrides.by_program.get(program.index, ()):
         if one.slot in slots and one.iterations == iterations:

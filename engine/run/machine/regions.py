@@ -17,6 +17,7 @@ from engine.ir.shape import PartialShape, is_of_an_array
 from engine.ops.bounds import check_elements
 from engine.ops.casting import cast
 from engine.run.plan.defaults import Defaults
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import Branch, CallRegion, IfRegion, LoopRegion, Program, settle
 from engine.run.plan.ports import Carried, Concatenated, LastValue, Sliced
 from engine.run.record.endings import LoopEnding
@@ -188,7 +189,7 @@ def part_begin(region: LoopRegion, sliced: Sliced, length: int, iteration: Any) 
     return first + iteration * size if sliced.stride > 0 else first - (iteration + 1) * size + 1
 
 
-def entering(region: LoopRegion, parameter: int, value: Any) -> Any:
+def entering(region: LoopRegion, parameter: Slot, value: Any) -> Any:
     """What a Parameter receives from outside: for a TensorIterator in the element type that the Parameter declares, as in OpenVINO."""
     wanted = region.declared.get(parameter)
     if wanted is None or value.dtype == wanted.dtype:

@@ -11,6 +11,7 @@ from engine.run.machine import regions
 from engine.run.machine.cycle_detection import CycleDetector
 from engine.run.machine.limits import Control
 from engine.run.plan.defaults import Defaults
+from engine.run.plan.numbers import Slot
 from engine.run.plan.overrides import Overrides
 from engine.run.plan.plan import Branch, Instruction, LoopRegion, Plan, Program
 from engine.run.record.endings import LoopEnding
@@ -66,7 +67,7 @@ class RunState:
     """What ran last; None after the end of a body, and after generated code."""
     keeps: bool = True
     """False: values of the outermost graph go as soon as nothing in it needs them any more, outputs apart."""
-    begun_with: Mapping[int, Any] = field(default_factory=dict[int, Any])
+    begun_with: Mapping[Slot, Any] = field(default_factory=dict[Slot, Any])
     """Random states and variables at the start, by slot."""
 
     @property

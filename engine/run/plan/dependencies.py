@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import Instruction, Program
 
 
-def backward_slice(program: Program, slot: int) -> Iterator[int]:
+def backward_slice(program: Program, slot: Slot) -> Iterator[Slot]:
     """A slot and all that may feed it, each once."""
-    waiting, seen = [(program, slot)], set[int]()
+    waiting, seen = [(program, slot)], set[Slot]()
     while waiting:
         graph, one = waiting.pop()
         if one in seen:
@@ -24,7 +25,7 @@ def backward_slice(program: Program, slot: int) -> Iterator[int]:
             waiting += _feeding(graph.parent, around)
 
 
-def _feeding(graph: Program, instruction: Instruction) -> list[tuple[Program, int]]:
+def _feeding(graph: Program, instruction: Instruction) -> list[tuple[Program, Slot]]:
     """The inputs of an operation; for one with bodies, their Results too."""
     inner = instruction.region.programs if instruction.region else ()
     return [(graph, slot) for slot in instruction.inputs] + [(body, slot) for body in inner for slot in body.results.values()]

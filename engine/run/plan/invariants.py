@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT, Plan, Program
 from engine.run.plan.ports import Invariant
 
 
-def invariant_source(program: Program, slot: int, changed: frozenset[int] = frozenset()) -> int | None:
+def invariant_source(program: Program, slot: Slot, changed: frozenset[Slot] = frozenset()) -> Slot | None:
     """The slot of a Const, of an input of the model or of an operation of the outermost graph that always gives a slot its value.
 
     None when the value may differ from row to row, or passes through a ``changed`` slot.
@@ -25,7 +26,7 @@ def invariant_source(program: Program, slot: int, changed: frozenset[int] = froz
     return None
 
 
-def constant_of(plan: Plan, program: Program, slot: int, changed: frozenset[int] = frozenset()) -> Any | None:
+def constant_of(plan: Plan, program: Program, slot: Slot, changed: frozenset[Slot] = frozenset()) -> Any | None:
     """The value of a slot that always equals a Const; None for any other, and where a ``changed`` slot lies between."""
     while (number := program.producer.get(slot)) is not None and program.instructions[number].is_identity:
         if slot in changed:
@@ -35,7 +36,7 @@ def constant_of(plan: Plan, program: Program, slot: int, changed: frozenset[int]
     return None if source is None else plan.constant.get(source)
 
 
-def _outer(program: Program, parameter: int) -> int | None:
+def _outer(program: Program, parameter: Slot) -> Slot | None:
     """The slot of the surrounding graph that a Parameter always equals."""
     if program.branch is not None:
         return dict(program.branch.bindings).get(parameter)

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from engine.run.plan.invariants import constant_of
+from engine.run.plan.numbers import ProgramIndex, Slot
 from engine.run.plan.plan import Plan, Program
 
 
@@ -18,7 +19,7 @@ class Override:
 
     address: str
     program: Program
-    slot: int
+    slot: Slot
     loops: tuple[Program, ...]
     """The bodies of the loops around it, outermost first."""
     iterations: tuple[int, ...]
@@ -47,29 +48,29 @@ class Overrides:
     items: tuple[Override, ...] = ()
 
     @cached_property
-    def by_program(self) -> Mapping[int, tuple[Override, ...]]:
+    def by_program(self) -> Mapping[ProgramIndex, tuple[Override, ...]]:
         """Those in each graph, by program number."""
-        found: defaultdict[int, list[Override]] = defaultdict(list)
+        found: defaultdict[ProgramIndex, list[Override]] = defaultdict(list)
         for one in self.items:
             found[one.program.index].append(one)
         return {index: tuple(some) for index, some in found.items()}
 
     @cached_property
-    def slots(self) -> frozenset[int]:
+    def slots(self) -> frozenset[Slot]:
         """Slots that are set somewhere: they are not the same in all rows, whatever the model says."""
         return frozenset(one.slot for one in self.items)
 
     @cached_property
-    def constants(self) -> tuple[tuple[Program, int], ...]:
+    def constants(self) -> tuple[tuple[Program, Slot], ...]:
         """The slots of Consts in bodies that are set somewhere, with their graphs."""
         bodies = [program for program in self.plan.programs if program.parent is not None] if self.items else []
         return tuple((body, slot) for body in bodies for slot in sorted(self.slots & self.plan.constant_numbers & body.owned))
 
-    def constant_of(self, program: Program, slot: int) -> Any | None:
+    def constant_of(self, program: Program, slot: Slot) -> Any | None:
         """The value of a slot that equals a Const in the whole run; None for any other."""
         return constant_of(self.plan, program, slot, self.slots)
 
-    def at(self, program: Program, iterations: tuple[int, ...], slot: int) -> Override | None:
+    def at(self, program: Program, iterations: tuple[int, ...], slot: Slot) -> Override | None:
         """What is set of a slot in one row."""
         mine = self.by_program.get(program.index, ())
         return next((one for one in mine if one.slot == slot and one.iterations == iterations), None)

@@ -15,10 +15,11 @@ from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId, Model, Node
 from engine.ops.catalogue import Catalogue
 from engine.ops.declare import Operation
+from engine.run.plan.numbers import ProgramIndex, Slot, TableIndex
 from engine.run.plan.ports import Binding, Carried, Concatenated, Counter, Invariant, LastValue, Sliced, Unfed
 
 _LEAST_MOVED, _MOST_MOVED = 1 << 12, 1 << 25
-ABSENT = 0
+ABSENT = Slot(0)
 """The slot of inputs that a node leaves out; it holds None."""
 
 
@@ -32,11 +33,11 @@ class LoopRegion:
 
     kind: LoopKind
     program: Program
-    trip_count: int | None
+    trip_count: Slot | None
     """Outer slot; None: the sliced inputs decide."""
-    condition: int | None
+    condition: Slot | None
     """Outer slot of the initial condition; None: true."""
-    condition_result: int | None
+    condition_result: Slot | None
     """Body slot; None: always true."""
     invariants: tuple[Invariant, ...]
     carried: tuple[Carried, ...]
@@ -44,11 +45,11 @@ class LoopRegion:
     counters: tuple[Counter, ...]
     unfed: tuple[Unfed, ...]
     outputs: tuple[LastValue | Concatenated, ...]
-    table: int
+    table: TableIndex
     """Number of its table in the trace."""
     negative_is_no_limit: bool = True
     """What a negative trip count means: no limit in OpenVINO, no iteration in ONNX."""
-    declared: Mapping[int, ElementType] = field(default_factory=dict[int, ElementType])
+    declared: Mapping[Slot, ElementType] = field(default_factory=dict[Slot, ElementType])
     """Of a TensorIterator, the element types of its Parameters by slot: what enters is converted to them, as in OpenVINO."""
 
     @property
@@ -56,13 +57,13 @@ class LoopRegion:
         return (self.program,)
 
     @cached_property
-    def binding(self) -> Mapping[int, Binding]:
+    def binding(self) -> Mapping[Slot, Binding]:
         """What each Parameter receives, by slot."""
         every: tuple[Binding, ...] = (*self.invariants, *self.unfed, *self.carried, *self.sliced, *self.counters)
         return {one.parameter: one for one in every}
 
     @cached_property
-    def outer_slots(self) -> frozenset[int]:
+    def outer_slots(self) -> frozenset[Slot]:
         """The slots of the graph around that Parameters receive values from."""
         initial = (one.initial for one in self.carried if one.initial is not None)
         return frozenset((*(one.source for one in self.invariants), *(one.source for one in self.sliced), *initial))
@@ -74,10 +75,10 @@ class Branch:
 
     name: str
     program: Program
-    bindings: tuple[tuple[int, int], ...]
+    bindings: tuple[tuple[Slot, Slot], ...]
     """(Parameter slot, outer slot) pairs."""
     unfed: tuple[Unfed, ...]
-    results: tuple[int, ...]
+    results: tuple[Slot, ...]
     """Body slot of each output of the If."""
 
 
@@ -85,11 +86,11 @@ class Branch:
 class IfRegion:
     """An If: the condition and its two bodies."""
 
-    condition: int
+    condition: Slot
     then: Branch
     otherwise: Branch
-    outputs: tuple[int, ...]
-    table: int
+    outputs: tuple[Slot, ...]
+    table: TableIndex
     first_decides: bool = True
     """Whether a condition may be a list of several elements: False for ONNX."""
     kind: Literal["If"] = "If"
@@ -104,8 +105,8 @@ class CallRegion:
     """A named subgraph that is called once (an ONNX function)."""
 
     branch: Branch
-    outputs: tuple[int, ...]
-    table: int
+    outputs: tuple[Slot, ...]
+    table: TableIndex
     kind: Literal["Function"] = "Function"
 
     @property
@@ -125,8 +126,8 @@ class Instruction:
     """Its segment in addresses."""
     title: str
     """Operation with version, for messages."""
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
+    inputs: tuple[Slot, ...]
+    outputs: tuple[Slot, ...]
     call: Callable[..., Any] | None = None
     several: bool = False
     """The kernel gives a tuple."""
@@ -134,9 +135,9 @@ class Instruction:
     """A Python expression over {0}, {1} that equals the call, element by element."""
     broadcasts: bool = False
     """Its output may have more elements than all of its inputs together."""
-    state: int | None = None
+    state: Slot | None = None
     """Slot of the hidden state of a random operation."""
-    variable: int | None = None
+    variable: Slot | None = None
     """Slot of the variable that ReadValue and Assign share."""
     assigns: bool = False
     """It is an Assign."""
@@ -161,21 +162,21 @@ class Program:
 
     address: str
     """Static address: ``main`` or ``main/while_3/body``."""
-    index: int
+    index: ProgramIndex
     parent: Program | None
     owner: int = 0
     """Number of the instruction of the parent that runs it."""
     instructions: tuple[Instruction, ...] = ()
-    parameters: Mapping[LayerId, int] = field(default_factory=dict[LayerId, int])
+    parameters: Mapping[LayerId, Slot] = field(default_factory=dict[LayerId, Slot])
     """Slot of each Parameter."""
-    results: Mapping[LayerId, int] = field(default_factory=dict[LayerId, int])
+    results: Mapping[LayerId, Slot] = field(default_factory=dict[LayerId, Slot])
     """Slot of the value that each Result takes."""
-    slots: Mapping[tuple[LayerId, int], int] = field(default_factory=dict[tuple[LayerId, int], int])
+    slots: Mapping[tuple[LayerId, int], Slot] = field(default_factory=dict[tuple[LayerId, int], Slot])
     """Slot of every node output; a Result counts as its input."""
     layer_of_label: Mapping[str, LayerId] = field(default_factory=dict[str, LayerId])
     regions: tuple[int, ...] = ()
     """Numbers of the instructions that are regions."""
-    hidden: tuple[int, ...] = ()
+    hidden: tuple[Slot, ...] = ()
     """Slots of random states and variables that it or its bodies use."""
 
     @cached_property
@@ -204,30 +205,30 @@ class Program:
         return self.address.rpartition("/")[2]
 
     @cached_property
-    def producer(self) -> Mapping[int, int]:
+    def producer(self) -> Mapping[Slot, int]:
         """For each slot that an instruction fills, the number of that instruction."""
         return {slot: number for number, instruction in enumerate(self.instructions) for slot in instruction.outputs}
 
     @cached_property
-    def done_with(self) -> tuple[tuple[int, ...], ...]:
+    def done_with(self) -> tuple[tuple[Slot, ...], ...]:
         """For each instruction, the slots of earlier instructions and its own that nothing reads after it; never what a Result takes."""
         last = {slot: number for number, one in enumerate(self.instructions) for slot in (*one.inputs, *one.outputs)}
-        done: list[list[int]] = [[] for _ in self.instructions]
+        done: list[list[Slot]] = [[] for _ in self.instructions]
         for slot in self.producer.keys() - self.results.values():
             done[last[slot]].append(slot)
         return tuple(map(tuple, done))
 
-    def takes(self, slot: int) -> bool:
+    def takes(self, slot: Slot) -> bool:
         """Whether anything in it takes a slot's value, or it hands it on."""
         return slot in self.results.values() or any(slot in instruction.inputs for instruction in self.instructions)
 
     @cached_property
-    def parameter_slots(self) -> frozenset[int]:
+    def parameter_slots(self) -> frozenset[Slot]:
         """The slots of its Parameters."""
         return frozenset(self.parameters.values())
 
     @cached_property
-    def owned(self) -> frozenset[int]:
+    def owned(self) -> frozenset[Slot]:
         """All slots of this graph itself."""
         return frozenset(self.slots.values())
 
@@ -250,12 +251,12 @@ class Plan:
     slot_count: int
     regions: tuple[tuple[Program, Instruction], ...]
     """By table number: the program and the instruction of each region."""
-    constant_slots: tuple[tuple[int, Node], ...]
-    variables: Mapping[str, int]
+    constant_slots: tuple[tuple[Slot, Node], ...]
+    variables: Mapping[str, Slot]
     """Slot of each variable by its id."""
-    states: tuple[int, ...]
+    states: tuple[Slot, ...]
     """Slots of the states of random operations."""
-    operations: Mapping[tuple[int, LayerId], Operation]
+    operations: Mapping[tuple[ProgramIndex, LayerId], Operation]
     """Operation of each computing node, by program number and layer."""
 
     @cached_property
@@ -264,7 +265,7 @@ class Plan:
         return propagate(self.model, self.catalogue)
 
     @cached_property
-    def constants(self) -> tuple[tuple[int, Any], ...]:
+    def constants(self) -> tuple[tuple[Slot, Any], ...]:
         """Slot and value of every Const, decoded when the plan first runs."""
         outermost = self.main.owned
         return tuple(
@@ -272,12 +273,12 @@ class Plan:
         )
 
     @cached_property
-    def constant(self) -> Mapping[int, Any]:
+    def constant(self) -> Mapping[Slot, Any]:
         """The same by slot."""
         return dict(self.constants)
 
     @cached_property
-    def constant_numbers(self) -> frozenset[int]:
+    def constant_numbers(self) -> frozenset[Slot]:
         """The slots of Consts."""
         return frozenset(slot for slot, _ in self.constant_slots)
 

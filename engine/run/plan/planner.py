@@ -23,6 +23,7 @@ from engine.ops.declare import Known, Operation, Role, typed
 from engine.ops.dialect import catalogue_for
 from engine.ops.infer import comparison, elementwise
 from engine.run.plan.folding import FoldedKernel
+from engine.run.plan.numbers import ProgramIndex, Slot, TableIndex
 from engine.run.plan.plan import (
     ABSENT,
     Branch,
@@ -72,15 +73,15 @@ class _Planner:
     programs: list[Program] = field(default_factory=list[Program])
     graphs: list[Graph] = field(default_factory=list[Graph])
     tables: list[tuple[Program, Instruction] | None] = field(default_factory=list["tuple[Program, Instruction] | None"])
-    constants: list[tuple[int, Node]] = field(default_factory=list[tuple[int, Node]])
-    variables: dict[str, int] = field(default_factory=dict[str, int])
-    states: list[int] = field(default_factory=list[int])
-    operations: dict[tuple[int, LayerId], Operation] = field(default_factory=dict[tuple[int, LayerId], Operation])
+    constants: list[tuple[Slot, Node]] = field(default_factory=list[tuple[Slot, Node]])
+    variables: dict[str, Slot] = field(default_factory=dict[str, Slot])
+    states: list[Slot] = field(default_factory=list[Slot])
+    operations: dict[tuple[ProgramIndex, LayerId], Operation] = field(default_factory=dict[tuple[ProgramIndex, LayerId], Operation])
     kept_bytes: int = 0
     """Bytes that kernels may keep of what they make of constants."""
-    once: set[tuple[int, LayerId]] = field(default_factory=set[tuple[int, LayerId]])
+    once: set[tuple[ProgramIndex, LayerId]] = field(default_factory=set[tuple[ProgramIndex, LayerId]])
     """Nodes that are not computed again and again, by program number."""
-    true: int | None = None
+    true: Slot | None = None
     """Slot of a condition that is always true."""
 
     def plan(self) -> Plan:
@@ -103,14 +104,14 @@ class _Planner:
             operations=self.operations,
         )
 
-    def _slot(self) -> int:
+    def _slot(self) -> Slot:
         self.slot_count += 1
-        return self.slot_count - 1
+        return Slot(self.slot_count - 1)
 
     def _open(self, address: str, graph: Graph, parent: Program | None, owner: int) -> Program:
         """A program with slots for everything in its graph; its instructions are filled in later, so that nesting needs no recursion."""
-        program = Program(address, len(self.programs), parent, owner)
-        slots: dict[tuple[LayerId, int], int] = {}
+        program = Program(address, ProgramIndex(len(self.programs)), parent, owner)
+        slots: dict[tuple[LayerId, int], Slot] = {}
         for node in graph.nodes:
             if node.type != "Result":
                 for output in range(len(node.outputs)):
@@ -218,18 +219,18 @@ class _Planner:
         self.kept_bytes += size
         return True
 
-    def _variable(self, name: str) -> int:
+    def _variable(self, name: str) -> Slot:
         if name not in self.variables:
             self.variables[name] = self._slot()
         return self.variables[name]
 
-    def _state(self) -> int:
+    def _state(self) -> Slot:
         self.states.append(self._slot())
         return self.states[-1]
 
-    def _region(self, program: Program, node: Node, label: str, inputs: tuple[int, ...], outputs: tuple[int, ...], number: int) -> Region:
+    def _region(self, program: Program, node: Node, label: str, inputs: tuple[Slot, ...], outputs: tuple[Slot, ...], number: int) -> Region:
         self.tables.append(None)
-        table = len(self.tables) - 1
+        table = TableIndex(len(self.tables) - 1)
         place = f"{program.address}/{label}"
         inner = {body.name: self._open(f"{place}/{body.name}", body.graph, program, number) for body in node.bodies}
         if "then" in inner:
@@ -243,7 +244,7 @@ class _Planner:
             return replace(region, condition=None if inputs[1] == ABSENT else inputs[1], negative_is_no_limit=False)
         return _loop(node, body, inner["body"], inputs, outputs, table)
 
-    def _with_condition(self, inputs: tuple[int, ...]) -> tuple[int, ...]:
+    def _with_condition(self, inputs: tuple[Slot, ...]) -> tuple[Slot, ...]:
         """The inputs of an ONNX Loop: a condition that is left out is true, also for the body, which may look at it."""
         if inputs[1] != ABSENT:
             return inputs
@@ -254,7 +255,7 @@ class _Planner:
 
     def _find_hidden(self) -> None:
         """Random states and variables of a program include those of its bodies; inner programs come after outer ones."""
-        hidden: dict[int, set[int]] = {program.index: set() for program in self.programs}
+        hidden: dict[ProgramIndex, set[Slot]] = {program.index: set() for program in self.programs}
         for program in reversed(self.programs):
             found = hidden[program.index]
             for instruction in program.instructions:
@@ -285,20 +286,20 @@ def _broadcasts(operation: Operation) -> bool:
     return operation.infer in (elementwise, comparison)
 
 
-def _source_slot(graph: Graph, slots: Mapping[tuple[LayerId, int], int], node: Node, index: int) -> int:
+def _source_slot(graph: Graph, slots: Mapping[tuple[LayerId, int], Slot], node: Node, index: int) -> Slot:
     sources = graph.sources[node.id]
     source = sources[index] if index < len(sources) else None
     return ABSENT if source is None else slots[source.layer, source.output]
 
 
-def _branch(body: Body, program: Program, inputs: tuple[int, ...]) -> Branch:
+def _branch(body: Body, program: Program, inputs: tuple[Slot, ...]) -> Branch:
     fed = {entry.internal: inputs[entry.external] for entry in body.inputs if entry.external != -1 and entry.internal in program.parameters}
     bindings = tuple((program.parameters[layer], slot) for layer, slot in fed.items())
     unfed = tuple(Unfed(slot, layer) for layer, slot in program.parameters.items() if layer not in fed)
     return Branch(body.name, program, bindings, unfed, tuple(program.results[entry.internal] for entry in body.outer_outputs))
 
 
-def _loop(node: Node, body: Body, program: Program, inputs: tuple[int, ...], outputs: tuple[int, ...], table: int) -> LoopRegion:
+def _loop(node: Node, body: Body, program: Program, inputs: tuple[Slot, ...], outputs: tuple[Slot, ...], table: TableIndex) -> LoopRegion:
     is_loop = node.type == LOOP
     # Of several back edges into one Parameter the first counts, as in OpenVINO.
     result_of = {edge.to_layer: edge.from_layer for edge in reversed(body.back_edges) if edge.to_layer in program.parameters}
@@ -340,13 +341,13 @@ def _loop(node: Node, body: Body, program: Program, inputs: tuple[int, ...], out
     )
 
 
-def _declared_types(body: Body, program: Program) -> dict[int, ElementType]:
+def _declared_types(body: Body, program: Program) -> dict[Slot, ElementType]:
     types = {slot: body.graph.by_id[layer].outputs[0].element_type for layer, slot in program.parameters.items()}
     return {slot: element_type for slot, element_type in types.items() if element_type is not None}
 
 
 def _loop_outputs(
-    body: Body, program: Program, carried: tuple[Carried, ...], outputs: tuple[int, ...], *, into_sequence: bool
+    body: Body, program: Program, carried: tuple[Carried, ...], outputs: tuple[Slot, ...], *, into_sequence: bool
 ) -> tuple[LastValue | Concatenated, ...]:
     made: list[LastValue | Concatenated] = []
     for slot, entry in zip(outputs, body.outer_outputs, strict=False):
@@ -363,7 +364,7 @@ def _loop_outputs(
     return tuple(made)
 
 
-def _counter(node: Node, slot: int) -> Counter:
+def _counter(node: Node, slot: Slot) -> Counter:
     port = node.outputs[0]
     shape = port.shape.lengths if port.shape.is_static else ()
     return Counter(slot, port.element_type or ElementType.I64, shape, node.id)

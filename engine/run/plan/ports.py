@@ -10,16 +10,17 @@ import numpy as np
 from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId
 from engine.ops.bounds import check_elements
+from engine.run.plan.numbers import Slot
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Carried:
     """A Parameter that receives the value of a Result of the iteration before."""
 
-    parameter: int
-    initial: int | None
+    parameter: Slot
+    initial: Slot | None
     """Outer slot of the first value; None: unconnected, zeros as OpenVINO does."""
-    result: int
+    result: Slot
     layer: LayerId
     """The body's Parameter."""
     result_layer: LayerId
@@ -29,8 +30,8 @@ class Carried:
 class Sliced:
     """A Parameter that receives part i of an outer tensor along an axis."""
 
-    parameter: int
-    source: int
+    parameter: Slot
+    source: Slot
     axis: int
     start: int
     end: int
@@ -45,7 +46,7 @@ class Sliced:
 class Counter:
     """A Parameter that receives the iteration number."""
 
-    parameter: int
+    parameter: Slot
     element_type: ElementType
     shape: tuple[int, ...]
     layer: LayerId
@@ -62,8 +63,8 @@ class Counter:
 class Invariant:
     """A Parameter that has one outer value in all iterations."""
 
-    parameter: int
-    source: int
+    parameter: Slot
+    source: Slot
     """Outer slot."""
 
 
@@ -71,7 +72,7 @@ class Invariant:
 class Unfed:
     """A Parameter that nothing feeds: zeros."""
 
-    parameter: int
+    parameter: Slot
     layer: LayerId
 
 
@@ -83,11 +84,11 @@ Binding = Carried | Sliced | Counter | Invariant | Unfed
 class LastValue:
     """An output of a loop: the value of a Result in the last iteration."""
 
-    slot: int
-    result: int
-    initial: int | None
+    slot: Slot
+    result: Slot
+    initial: Slot | None
     """Outer slot that it equals when no iteration ran; None: never computed then."""
-    carried_without_initial: int | None
+    carried_without_initial: Slot | None
     """Parameter slot whose zeros it equals when no iteration ran (unconnected carried Parameter)."""
     layer: LayerId
 
@@ -96,8 +97,8 @@ class LastValue:
 class Concatenated:
     """An output of a loop: the values of a Result in all iterations, joined along an axis."""
 
-    slot: int
-    result: int
+    slot: Slot
+    result: Slot
     axis: int
     reverse: bool
     stacked: bool

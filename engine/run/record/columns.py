@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from engine.run.plan.numbers import Slot
+
 SMALL = 512
 """Arrays of at most so many bytes are packed into one; larger ones are kept by reference."""
 _FEW = 1024
@@ -105,7 +107,7 @@ def _bytes(chunk: Any) -> int:
 class Rows:
     """The recorded values of a program's rows."""
 
-    columns: Mapping[int, Column]
+    columns: Mapping[Slot, Column]
     """By slot."""
     stride: int = 1
     """Every so many rows one is kept."""
@@ -116,7 +118,7 @@ class Rows:
     """Whether what is cheap to compute again has been left out."""
 
     @staticmethod
-    def of(slots: Iterable[int]) -> Rows:
+    def of(slots: Iterable[Slot]) -> Rows:
         """Nothing so far."""
         return Rows({slot: Column() for slot in slots})
 
@@ -155,7 +157,7 @@ class Rows:
             column.thin()
         self.stride *= 2
 
-    def whole(self, slot: int) -> np.ndarray | None:
+    def whole(self, slot: Slot) -> np.ndarray | None:
         """All kept values of a slot as one array, when they have one shape and type."""
         column = self.columns[slot]
         pending = [_packed(list(column.pending), None)] if self.stride == 1 and column.pending else []
@@ -168,7 +170,7 @@ class Rows:
             return None
         return np.concatenate(chunks) if len(chunks) > 1 else first
 
-    def has_kept(self, row: int, slot: int) -> bool:
+    def has_kept(self, row: int, slot: Slot) -> bool:
         """Whether the value of a slot at a row is kept, which may be None: a variable before it is assigned."""
         column = self.columns.get(slot)
         if column is None:
@@ -177,7 +179,7 @@ class Rows:
             return row % self.stride == 0
         return row - self.packed_rows < len(column.pending)
 
-    def kept(self, row: int, slot: int) -> Any | None:
+    def kept(self, row: int, slot: Slot) -> Any | None:
         """The recorded value of a slot at a row; None when that row or slot was not kept."""
         column = self.columns.get(slot)
         if column is None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from engine.errors import InputError
 from engine.ir.model import LOOP
+from engine.run.plan.numbers import ProgramIndex, Slot, TableIndex
 from engine.run.plan.plan import IfRegion, LoopRegion, Plan, Program
 from engine.run.record.branch_log import BranchLog
 from engine.run.record.columns import Column, Rows
@@ -53,14 +54,14 @@ class Recording:
     plan: Plan
     record: Record
     tables: list[LoopTable | BranchLog] = field(default_factory=list[LoopTable | BranchLog])
-    rows: dict[int, Rows] = field(default_factory=dict[int, Rows])
+    rows: dict[ProgramIndex, Rows] = field(default_factory=dict[ProgramIndex, Rows])
     """By program number; programs of which nothing is recorded have none."""
     bytes: int = 0
     """What the columns take; they only grow when they are packed."""
     _counted: list[int] = field(default_factory=list[int])
     _ended: list[int] = field(default_factory=list[int])
     """By table number: iterations of the executions of a loop that have ended."""
-    _loops: dict[int, int] = field(default_factory=dict[int, int])
+    _loops: dict[ProgramIndex, TableIndex] = field(default_factory=dict[ProgramIndex, TableIndex])
     """Table of the loop of each body, by program number."""
 
     def __post_init__(self) -> None:
@@ -83,7 +84,7 @@ class Recording:
                 self._counted[number] = len(table.counts)
         return sum(self._ended)
 
-    def leave_out(self, region: LoopRegion, values: list[Any], scalars: Container[int]) -> None:
+    def leave_out(self, region: LoopRegion, values: list[Any], scalars: Container[Slot]) -> None:
         """From now on, what is cheap to compute again is not recorded in a nest of loops; ``values`` are those of its first iterations."""
         waiting: list[Program] = [region.program]
         while waiting:
@@ -98,13 +99,13 @@ class Recording:
             if not rows.columns:
                 del self.rows[program.index]
 
-    def branch_log(self, table: int) -> BranchLog:
+    def branch_log(self, table: TableIndex) -> BranchLog:
         """What one If did."""
         found = self.tables[table]
         assert isinstance(found, BranchLog)
         return found
 
-    def prove(self, scalars: Iterable[tuple[int, int, np.dtype]], *, holds: bool) -> None:
+    def prove(self, scalars: Iterable[tuple[ProgramIndex, Slot, np.dtype]], *, holds: bool) -> None:
         """What is appended to columns (program number and slot) is, from now on or no longer, known to be numbers of a type."""
         for index, slot, dtype in scalars:
             column = self.rows[index].columns[slot]
@@ -137,11 +138,11 @@ class Recording:
             self.bytes += largest.bytes
 
 
-def recorded_slots(program: Program, record: Record) -> tuple[int, ...]:
+def recorded_slots(program: Program, record: Record) -> tuple[Slot, ...]:
     """The slots of a program that a record keeps a column for."""
     if program.parent is None:
         return ()
-    slots: list[int] = []
+    slots: list[Slot] = []
     region = program.region
     if isinstance(region, LoopRegion) and (record.state or record.everything):
         slots += [carried.parameter for carried in region.carried]
