@@ -40,7 +40,12 @@ class Position:
             return self.timeline.moment(self.step)
         rows = self.timeline.executions.rows
         return tuple(
-            Level(frame.program, rows[frame.program.index] - 1, frame.iteration if frame.region else None, frame.position)
+            Level(
+                program=frame.program,
+                row=rows[frame.program.index] - 1,
+                iteration=frame.iteration if frame.region else None,
+                position=frame.position,
+            )
             for frame in self.machine.frames
         )
 

@@ -67,7 +67,8 @@ def join(pieces: Sequence[Any], empty: Any, *, axis: int = 0, reverse: bool = Fa
     """What a loop has collected, joined along an axis; ``empty`` when there was no iteration."""
     if not pieces:
         return empty
-    return regions.join(Concatenated(ABSENT, ABSENT, axis, reverse, stacked, LayerId(0)), list(pieces))
+    output = Concatenated(slot=ABSENT, result=ABSENT, axis=axis, reverse=reverse, stacked=stacked, layer=LayerId(0))
+    return regions.join(output, list(pieces))
 
 
 def converted(value: Any, element_type: str) -> Any:

@@ -11,7 +11,7 @@ from engine.run.plan.plan import IfRegion, Instruction, LoopRegion, Program
 from engine.trace.sizes import RECORDS, STEPS, Executions, Sizes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
     """One open graph of a moment: its row, its iteration, and the instruction that it stands at."""
 
@@ -87,7 +87,7 @@ class Timeline:
         program, row, iteration, left = self.machine.plan.main, 0, None, step
         while True:
             position, inner = self._descend(program, row, left)
-            levels.append(Level(program, row, iteration, position))
+            levels.append(Level(program=program, row=row, iteration=iteration, position=position))
             if inner is None:
                 return tuple(levels)
             program, row, iteration, left = inner

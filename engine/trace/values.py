@@ -275,7 +275,7 @@ class Values:
         machine = self.machine
         recording, control = Recording(machine.plan, NOTHING), Control(Limits(None, None, None))
         quiet = Machine(machine.plan, values, recording, control, machine.defaults, inside or Overrides(machine.plan))
-        quiet.frames.append(Frame(program, number))
+        quiet.frames.append(Frame(program, position=number))
         run_region(quiet)
 
     def _keep(self, row: _Key, known: dict[Slot, Any]) -> None:

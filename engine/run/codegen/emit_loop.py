@@ -312,7 +312,7 @@ class Writer(Lines):
             self.head.append(f"{log} = {TABLES}[{table}].pending")
             return {taken: f"{log}.append({taken})" for taken in (0, 1)}
         self.head.append(f"{log} = {TABLES}[{table}].iterations")
-        self.logged.append(LoggedBranch(outer.program.index, position, table, rarer))
+        self.logged.append(LoggedBranch(program=outer.program.index, position=position, table=table, branch=rarer))
         return {rarer: f"{log}.append({LoopNames(outer.region.table).iteration})"}
 
     def _share_results(self, region: IfRegion, branch: Branch) -> None:

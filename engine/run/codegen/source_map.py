@@ -40,7 +40,7 @@ class Place:
     kind: PlaceKind
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedBranch:
     """An If of which generated code writes down only one branch."""
 

@@ -105,7 +105,7 @@ class Machine(RunState):
         regions.bind_entry(region, self.values, self.defaults)
         collected: tuple[list[Any], ...] = tuple([] for _ in regions.concatenated(region))
         bound = NO_BOUND if bound == regions.UNLIMITED else bound
-        self.frames.append(Frame(region.program, 0, region, None, 0, bound, ending, collected))
+        self.frames.append(Frame(region.program, region=region, bound=bound, bound_ending=ending, collected=collected))
         self._begin_iteration(self.frames[-1], region)
         self._check_iterations()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal
 
 from engine.ir.model import LayerId
@@ -27,6 +27,7 @@ class Frame:
     """One graph that is being run: where it stands, and for a loop's body its iteration and what it has collected."""
 
     program: Program
+    _: KW_ONLY
     position: int = 0
     """Number of the instruction that runs next; the number of instructions when the graph is done."""
     region: LoopRegion | None = None
@@ -83,7 +84,7 @@ class RunState:
 
     def open_frame(self, program: Program, region: LoopRegion | None, branch: Branch | None) -> Frame:
         """A frame on top of the others; what is in its slots is up to the caller."""
-        self.frames.append(Frame(program, 0, region, branch))
+        self.frames.append(Frame(program, region=region, branch=branch))
         return self.frames[-1]
 
     def unfed(self, owner: LoopRegion | Branch, layer: LayerId) -> Any:

@@ -316,9 +316,11 @@ def _loop(node: Node, body: Body, program: Program, inputs: tuple[Slot, ...], ou
             counters.append(_counter(body.graph.by_id[layer], slot))
         elif entry is not None and outer is not None and entry.axis is not None:
             whole = node.type not in (SCAN, SEQUENCE_MAP)
-            sliced.append(Sliced(slot, outer, entry.axis, entry.start, entry.end, entry.stride, entry.part_size, layer, whole))
+            cut = {"axis": entry.axis, "start": entry.start, "end": entry.end, "stride": entry.stride, "part_size": entry.part_size}
+            sliced.append(Sliced(parameter=slot, source=outer, **cut, layer=layer, whole_parts=whole))
         elif layer in result_of:
-            carried[layer] = Carried(slot, outer, program.results[result_of[layer]], layer, result_of[layer])
+            source = result_of[layer]
+            carried[layer] = Carried(parameter=slot, initial=outer, result=program.results[source], layer=layer, result_layer=source)
         elif outer is not None:
             invariants.append(Invariant(slot, outer))
         else:
@@ -356,11 +358,22 @@ def _loop_outputs(
             state = next((one for one in carried if one.result_layer == entry.internal), None)
             initial = state.initial if state else None
             zeros = state.parameter if state and state.initial is None else None
-            made.append(LastValue(slot, result, initial, zeros, entry.internal))
+            made.append(LastValue(slot=slot, result=result, initial=initial, carried_without_initial=zeros, layer=entry.internal))
         else:
-            reverse, stacked, layer = entry.stride < 0, entry.stacked, entry.internal
-            size, start, end = entry.part_size, entry.start, entry.end
-            made.append(Concatenated(slot, result, entry.axis, reverse, stacked, layer, size, start, end, into_sequence))
+            made.append(
+                Concatenated(
+                    slot=slot,
+                    result=result,
+                    axis=entry.axis,
+                    reverse=entry.stride < 0,
+                    stacked=entry.stacked,
+                    layer=entry.internal,
+                    part_size=entry.part_size,
+                    start=entry.start,
+                    end=entry.end,
+                    into_sequence=into_sequence,
+                )
+            )
     return tuple(made)
 
 

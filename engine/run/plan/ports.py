@@ -13,7 +13,7 @@ from engine.ops.bounds import check_elements
 from engine.run.plan.numbers import Slot
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Carried:
     """A Parameter that receives the value of a Result of the iteration before."""
 
@@ -26,7 +26,7 @@ class Carried:
     result_layer: LayerId
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Sliced:
     """A Parameter that receives part i of an outer tensor along an axis."""
 
@@ -80,7 +80,7 @@ Binding = Carried | Sliced | Counter | Invariant | Unfed
 """What a Parameter of a loop's body receives."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class LastValue:
     """An output of a loop: the value of a Result in the last iteration."""
 
@@ -93,7 +93,7 @@ class LastValue:
     layer: LayerId
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Concatenated:
     """An output of a loop: the values of a Result in all iterations, joined along an axis."""
 
