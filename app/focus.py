@@ -10,6 +10,7 @@ from app.session import Session
 from engine.debug.cursor import OpenGraph
 from engine.ir.address import ROOT, Address
 from engine.ir.model import IF
+from engine.trace.control_flow import ControlFlowRecord
 from engine.view.graph import without_iterations
 
 
@@ -24,7 +25,7 @@ class LoopInFocus:
     """Iterations that have begun, in what has been run so far."""
     current: int | None
     """0-based iteration that the cursor is in; None when it is outside."""
-    record: engine.ControlFlowRecord | None
+    record: ControlFlowRecord | None
 
 
 def loop_in_focus(session: Session) -> LoopInFocus | None:

@@ -1,13 +1,16 @@
-"""Loopscope's engine: read, check, run and explain neural-network graphs with control flow."""
+"""Loopscope's engine: read, check, run and explain neural-network graphs with control flow.
+
+This is the door: what README speaks of. ``check``, ``compare`` and ``run`` are functions here and rooms as well. The functions are
+what the names mean to those who ``import engine``; modules of the rooms are imported as always (``from engine.check import text``).
+"""
 
 from __future__ import annotations
 
 from engine import build, notebook
+from engine.check.check import check
 from engine.check.diagnostic import InvalidModel
-from engine.debug.cursor import Cursor
 from engine.debug.debugger import Debugger
 from engine.debug.fetches import run
-from engine.debug.overrides import Changed
 from engine.debug.result import Result, RunStopped
 from engine.debug.session import Session
 from engine.errors import (
@@ -20,14 +23,14 @@ from engine.errors import (
     ValueUnavailable,
     WriteError,
 )
-from engine.ir.element_type import ElementType
+from engine.explain.compare import compare
+from engine.explain.verdict import verdict
 from engine.ir.model import Model
-from engine.ir.shape import PartialShape
+from engine.ops.declare import Operation
 from engine.read import read_model
 from engine.run.machine.limits import Limits
 from engine.run.record.recording import Record
 from engine.show import show
-from engine.trace.control_flow import ControlFlowRecord
 from engine.write import write_model
 
 Model.drawn = notebook.bundle
@@ -36,20 +39,16 @@ __all__ = [
     # errors
     "AddressError",
     "BuildError",
-    # debugging and running
-    "Changed",
-    "ControlFlowRecord",
-    "Cursor",
+    # running and looking
     "Debugger",
-    # models
-    "ElementType",
     "EngineError",
     "ExpressionError",
     "InputError",
     "InvalidModel",
     "Limits",
+    # models
     "Model",
-    "PartialShape",
+    "Operation",
     "ReadError",
     "Record",
     "Result",
@@ -59,9 +58,13 @@ __all__ = [
     "WriteError",
     # building
     "build",
+    # explaining
+    "check",
+    "compare",
     "read_model",
     "run",
     # the app
     "show",
+    "verdict",
     "write_model",
 ]

@@ -12,6 +12,8 @@ import pytest
 import engine
 from engine import build
 from engine.build import ops
+from engine.check.diagnostic import Report
+from engine.explain.verdict import Verdict
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
@@ -51,6 +53,11 @@ def test_building_and_what_is_said_about_it(shown: list[tuple[Any, ...]], capsys
     printed = re.findall(r"# (\d+)$", block, re.MULTILINE)
     assert capsys.readouterr().out.split() == printed
     assert shown == [(names["model"], [100])]
-    results = [eval(call, {**names, "inputs": [100]}) for call in CALLS]
-    assert [float(one.outputs[0]) for one in results if one is not None] == [12.5]
+    debugger, what_if = (engine.Debugger(names["model"], [start]) for start in (100, 50))
+    for one in (debugger, what_if):
+        one.run()
+    results = [eval(call, {**names, "inputs": [100], "debugger": debugger, "what_if": what_if}) for call in CALLS]
+    assert [float(one.outputs[0]) for one in results if isinstance(one, engine.Result)] == [12.5]
+    assert [one.record.iterations for one in results if isinstance(one, Verdict)] == [7]
+    assert [one.ok for one in results if isinstance(one, Report)] == [True]
     assert (tmp_path / "halve.xml").exists()

@@ -13,6 +13,7 @@ import pytest
 import engine
 import sample_models
 from engine.ir.equal import difference
+from engine.trace.control_flow import ControlFlowRecord
 from sample_models import InputSet, Sample, make, samples
 from sample_models.recipes import by_hand, decoders, savings
 from sample_models.recipes.recipe import Recipe
@@ -43,7 +44,7 @@ def _iterations(sample: Sample, outputs: Mapping[str, np.ndarray]) -> int:
     return int(output) if sample.count.read == "value" else output.shape[sample.count.axis] + sample.count.offset
 
 
-def _record(result: engine.Result, address: str) -> engine.ControlFlowRecord:
+def _record(result: engine.Result, address: str) -> ControlFlowRecord:
     return next(record for record in result.control_flow if record.address == address)
 
 

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-import engine
 from app import actions, markup
 from app.session import Session
 from app.wording import name_of
-from engine.debug.cursor import OpenGraph
+from engine.debug.cursor import Cursor, OpenGraph
 from engine.ir.address import ROOT, decode
 from engine.view.boxes import short_name
 
@@ -82,7 +81,7 @@ def _of(bound: int | None) -> str:
     return "" if bound is None else f" of {bound:,}"
 
 
-def _ahead(cursor: engine.Cursor) -> str:
+def _ahead(cursor: Cursor) -> str:
     """What happens with the next step."""
     match cursor.kind:
         case "finished":

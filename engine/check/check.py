@@ -8,8 +8,8 @@ from engine.check.diagnostic import EVERYBODY, InvalidModel, Report, Runtime
 from engine.check.rule import ONNXRUNTIME, OPENVINO
 from engine.check.rules import RULES
 from engine.check.subject import Subject
-from engine.ir.model import Model
-from engine.ops.catalogue import Catalogue
+from engine.ir.model import Model, expect_model
+from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.ops.dialect import catalogue_for
 
 
@@ -20,8 +20,12 @@ class CheckedModel:
     model: Model
 
 
-def check(model: Model, catalogue: Catalogue) -> Report:
-    """Everything that all rules find in a model, whatever runtime it is about; never raises for what a model says."""
+def check(model: Model, catalogue: Catalogue = CATALOGUE) -> Report:
+    """Everything that all rules find in a model, whatever runtime it is about; never raises for what a model says.
+
+    ``print`` of the report gives its summary; ``report.ok`` says whether the model can be run.
+    """
+    expect_model(model, "engine.check")
     subject = Subject(model, catalogue_for(model.dialect, catalogue))
     return Report.of(diagnostic for rule in RULES for diagnostic in rule.apply(subject))
 

@@ -132,6 +132,9 @@ class Report:
                 found.setdefault(one.where.address, []).append(one)
         return {address: tuple(diagnostics) for address, diagnostics in found.items()}
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def summary(self) -> str:
         """One sentence, then the first few errors (or warnings), a line each.
 

@@ -26,6 +26,14 @@ from engine.trace.timeline import Moment, Timeline
 from engine.trace.values import Values
 
 
+def expect_run(given: object, taker: str) -> None:
+    """``TypeError`` when what ``taker`` gets is no run that can be looked into, such as a Result."""
+    if not isinstance(given, Run):
+        raise TypeError(
+            f"{taker} takes a Debugger, not {type(given).__name__}: engine.Debugger(model, inputs) makes one, its run() runs it"
+        )
+
+
 class Run:
     """One run of one model, as far as it has been computed, and the moment of it that is looked at."""
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from engine.debug.run import Run
+from engine.debug.run import Run, expect_run
 from engine.errors import EngineError
 from engine.ir.model import IF
 from engine.ops.values import as_array
@@ -59,6 +59,8 @@ def compare(one: Run, other: Run, *, tolerance: float = 0.0) -> Comparison:
     Values are equal when they differ by at most ``tolerance`` (absolute and relative); NaN equals NaN. ``EngineError`` when the
     runs are of different models.
     """
+    for run in (one, other):
+        expect_run(run, "engine.compare")
     if one.plan.main is not other.plan.main:
         raise EngineError("the runs are of different models")
     control = first_control_flow(one, other)

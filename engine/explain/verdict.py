@@ -8,7 +8,7 @@ import numpy as np
 
 from engine.debug.lookup import must_have_begun
 from engine.debug.names import region_number
-from engine.debug.run import Run
+from engine.debug.run import Run, expect_run
 from engine.errors import EngineError
 from engine.explain.counting import ran_out, slice_facts, trip_count_name, trip_fact
 from engine.explain.pattern import LARGEST_COUNTS, Pattern, pattern
@@ -42,6 +42,7 @@ def verdict(run: Run, address: str) -> Verdict:
 
     Iterations that are left out are those shown at the cursor. ``AddressError`` or ``ValueUnavailable`` when there is no such execution.
     """
+    expect_run(run, "engine.verdict")
     program, row, instruction = _region(run, address)
     region, graph = instruction.region, run.timeline.address(program, row)
     place = f"{graph}/{instruction.label}"

@@ -33,7 +33,7 @@ def install(operations: Iterable[Operation], *, replace: bool = False) -> tuple[
     added = tuple(operations)
     for operation in added:
         if not isinstance(operation, Operation):
-            raise EngineError(f"OPERATIONS holds {operation!r}, expected engine.ops.declare.Operation")
+            raise EngineError(f"OPERATIONS holds {operation!r}, expected engine.Operation")
         problem = _problem(operation) or ("" if replace else _taken(operation))
         if problem:
             raise EngineError(f"operation {operation.title} {problem}")
@@ -69,7 +69,7 @@ def _problem(operation: Operation) -> str:
     attributes: tuple[object, ...] = operation.attributes
     odd = [one for one in attributes if not isinstance(one, Attribute)]
     if odd:
-        return f"has the attribute {odd[0]!r}, expected engine.ops.declare.Attribute"
+        return f"has the attribute {odd[0]!r}, expected engine.ops.Attribute"
     try:
         inspect.signature(kernel).bind_partial(**{one.keyword: one.default for one in operation.attributes})
     except TypeError as error:
@@ -108,7 +108,7 @@ def install_packages() -> tuple[Operation, ...]:
 def _declared(module: ModuleType, where: str) -> tuple[Operation, ...]:
     declared = getattr(module, "OPERATIONS", None)
     if not isinstance(declared, (tuple, list)) or not declared:
-        raise EngineError(f"{where}: it declares no OPERATIONS, a tuple of engine.ops.declare.Operation")
+        raise EngineError(f"{where}: it declares no OPERATIONS, a tuple of engine.Operation")
     return tuple(declared)
 
 

@@ -3,12 +3,77 @@
 from __future__ import annotations
 
 import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import engine
 from engine import build
+from engine.ir.element_type import ElementType
+
+PUBLIC = [
+    "AddressError",
+    "BuildError",
+    "Debugger",
+    "EngineError",
+    "ExpressionError",
+    "InputError",
+    "InvalidModel",
+    "Limits",
+    "Model",
+    "Operation",
+    "ReadError",
+    "Record",
+    "Result",
+    "RunStopped",
+    "Session",
+    "ValueUnavailable",
+    "WriteError",
+    "build",
+    "check",
+    "compare",
+    "read_model",
+    "run",
+    "show",
+    "verdict",
+    "write_model",
+]
+
+
+def test_the_names_of_the_door() -> None:
+    """Somebody's program breaks when one goes, and one that nobody needs stays for ever: README speaks of each."""
+    assert sorted(engine.__all__) == PUBLIC
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    assert [
+        name for name in PUBLIC if not re.search(rf"`engine\.{name}\b|\bengine\.{name}\(|from engine import .*\b{name}\b", readme)
+    ] == []
+
+
+@pytest.mark.parametrize("room", ["check", "run"])
+def test_functions_called_as_their_rooms_hide_no_module(room: str) -> None:
+    """Whichever is imported first."""
+    modules = sorted(path.stem for path in (Path(engine.__file__).parent / room).glob("[a-z]*.py"))
+    assert modules
+    lines = [f"from engine.{room}.{module} import __doc__" for module in modules] + [f"from engine.{room} import {modules[0]} as module"]
+    for order in (["import engine", *lines], [*lines, "import engine"]):
+        program = "\n".join([*order, f"print(callable(engine.{room}), module.__name__)"])
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        assert done.stdout.split() == ["True", f"engine.{room}.{modules[0]}"]
+
+
+def test_a_report_is_printed_as_its_summary() -> None:
+    assert str(engine.check(halving())) == "No problems found."
+
+
+def test_explaining_takes_a_debugger() -> None:
+    debugger, result = engine.Debugger(halving(), [100]), engine.run(halving(), [100])
+    for call in (lambda: engine.verdict(result, "main/while"), lambda: engine.compare(debugger, result)):
+        with pytest.raises(TypeError, match=r"takes a Debugger, not Result: engine\.Debugger\(model, inputs\) makes one"):
+            call()
 
 
 def halving() -> engine.Model:
@@ -22,6 +87,7 @@ TAKERS = {
     "engine.Debugger": lambda given, folder: engine.Debugger(given, [100]),
     "engine.Session": lambda given, folder: engine.Session(given),
     "engine.write_model": lambda given, folder: engine.write_model(given, folder / "model.xml"),
+    "engine.check": lambda given, folder: engine.check(given),
     "engine.show": lambda given, folder: engine.show(given, wait=False, browser=False),
 }
 
@@ -77,7 +143,7 @@ def test_narrow_types_come_back_from_a_file_of_numpy(element_type, tmp_path):
     """Such a file keeps their bytes and forgets their type, which the model's input knows."""
     x = build.Graph("same").parameter("x", element_type, [2])
     model = x.graph.model({"same": build.ops.reshape(x, [2, 1], special_zero=False)})
-    array = np.array([1, 1], engine.ElementType(element_type).dtype)
+    array = np.array([1, 1], ElementType(element_type).dtype)
     np.savez(tmp_path / "in.npz", x=array)
     with np.load(tmp_path / "in.npz") as stored:
         (same,) = engine.run(model, {"x": stored["x"]}).outputs

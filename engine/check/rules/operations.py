@@ -49,7 +49,7 @@ def unknown_operation(subject: Subject) -> Iterator[Finding]:
 
 def _advice(node: Node) -> str:
     if not node.opset.startswith("com.microsoft"):
-        return "Check the spelling; an operation of your own is added with --ops FILE.py, or in Python by engine.ops.custom.install."
+        return "Check the spelling; an operation of your own is added with --ops FILE.py, or in Python by engine.ops.install."
     if node.opset.startswith("com.microsoft.nchwc"):
         return _LAID_OUT
     return _SEARCH if _is_search(node) else _FUSED

@@ -12,6 +12,7 @@ import openvino as ov
 
 import engine
 from engine.check.check import check
+from engine.ir.element_type import ElementType
 from engine.ir.equal import difference
 from engine.ops.catalogue import CATALOGUE
 
@@ -22,7 +23,7 @@ def run_both(model: engine.Model, feeds: Sequence[Any] = (), *, tolerance: float
     """Our result; asserts that inferred shapes hold, that the file means the same model, and that OpenVINO's outputs are ours."""
     result = engine.run(model, feeds)
     for signature, output in zip(model.outputs, result.outputs, strict=True):
-        assert signature.element_type is engine.ElementType.of(output)
+        assert signature.element_type is ElementType.of(output)
         assert signature.shape.contains(output.shape), f"inferred {signature.shape}, computed {output.shape}"
     assert check(model, CATALOGUE).ok
     with tempfile.TemporaryDirectory() as folder:

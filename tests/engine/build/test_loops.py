@@ -16,6 +16,7 @@ import engine
 from engine import build
 from engine.build import ops, structure
 from engine.errors import BuildError
+from engine.ir.shape import PartialShape
 from engine.ir.walk import graphs, nodes
 from tests.engine.build.both import run_both
 
@@ -196,7 +197,7 @@ def test_invariants_that_hold():
         lambda s: ops.reduce_sum(s["v"], 0) > 1, lambda s: {"v": s["v"][d:], "n": s["n"] + 1}, {"n": 0, "v": v}, {"v": [None], "n": None}
     )
     bounded = build.while_loop(lambda w: ops.reduce_sum(w, 0) > 1, lambda w: w[d:], [v], ["..3"])
-    unknown = build.while_loop(lambda w: ops.reduce_sum(w, [0]) > 1, lambda w: w[d:], [v], [engine.PartialShape()])
+    unknown = build.while_loop(lambda w: ops.reduce_sum(w, [0]) > 1, lambda w: w[d:], [v], [PartialShape()])
     model = graph.model([by_name["v"], by_name["n"], bounded[0], unknown[0]])
     result = engine.run(model, [np.array([3, 2, 1], np.float32), 1])
     assert [output.tolist() for output in result.outputs] == [[1], 2, [1], [1]]

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import engine
+from engine.debug.cursor import Cursor
 from engine.errors import AddressError, EngineError, InputError
 from tests.engine.debug import walks
 from tests.engine.debug.replay import RECORDS, Replay
@@ -47,7 +48,7 @@ def test_a_changed_run_is_what_an_interpreter_of_its_own_computes_however_it_is_
     changes = {address: changed_value(data.draw, plain.values[address]) for address in chosen}
     expected = Replay(changes)
     outputs = expected.run(model, feeds)
-    trail: list[engine.Cursor] = []
+    trail: list[Cursor] = []
     for record in RECORDS:
         debugger = engine.Debugger(model, feeds, record=record, changes=changes)
         debugger.run()

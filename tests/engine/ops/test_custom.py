@@ -105,7 +105,7 @@ def test_onnx_has_its_own_sigmoid_after_a_refused_file(tmp_path):
         ({"opsets": (5, 1)}, "is in opset5 to opset1, expected the first one first"),
         ({"kernel": None}, "has no kernel"),
         ({"kernel": 3}, "has the kernel 3, expected a function"),
-        ({"attributes": ("keep",)}, "has the attribute 'keep', expected engine.ops.declare.Attribute"),
+        ({"attributes": ("keep",)}, "has the attribute 'keep', expected engine.ops.Attribute"),
         (
             {"attributes": (Attribute("kept", "int"),)},
             "not take its attributes as keywords: got an unexpected keyword argument 'kept'",
