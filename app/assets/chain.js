@@ -11,18 +11,20 @@ export default function ({ data, parentElement, setTriggerValue }) {
     lists.set(parentElement, (list = element("div", "chain")));
     parentElement.append(list);
   }
-  list.replaceChildren(...data.rows.map((row, number) => {
-    const line = element("button", `line ${row.kind}`);
-    line.style.setProperty("--depth", row.depth);
-    line.disabled = !row.live;
-    const words = element("span", "words");
-    if (row.role) words.append(element("span", "role", row.role));
-    words.append(element("b", "", row.title));
-    if (row.detail) words.append(element("span", "detail", row.detail));
-    line.append(words);
-    if (row.value) line.append(element("span", "value", row.value));
-    line.title = row.hint;
-    line.onclick = () => setTriggerValue("pick", number);
-    return line;
-  }));
+  list.replaceChildren(
+    ...data.rows.map((row, number) => {
+      const line = element("button", `line ${row.kind}`);
+      line.style.setProperty("--depth", row.depth);
+      line.disabled = !row.live;
+      const words = element("span", "words");
+      if (row.role) words.append(element("span", "role", row.role));
+      words.append(element("b", "", row.title));
+      if (row.detail) words.append(element("span", "detail", row.detail));
+      line.append(words);
+      if (row.value) line.append(element("span", "value", row.value));
+      line.title = row.hint;
+      line.onclick = () => setTriggerValue("pick", number);
+      return line;
+    }),
+  );
 }

@@ -3,7 +3,8 @@
 import { element } from "./element.js";
 
 const listings = (globalThis[Symbol.for("loopscope.code")] ??= { shown: new Map(), moments: new Map() });
-const TOKEN = /(#.*$)|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\b(def|return|while|if|else|elif|for|in|and|or|not|is|True|False|None|import|from|pass|break|lambda)\b|(\b\d[\d_.]*(?:e[+-]?\d+)?\b)|(\b[A-Za-z_][\w.]*(?=\())/g;
+const TOKEN =
+  /(#.*$)|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\b(def|return|while|if|else|elif|for|in|and|or|not|is|True|False|None|import|from|pass|break|lambda)\b|(\b\d[\d_.]*(?:e[+-]?\d+)?\b)|(\b[A-Za-z_][\w.]*(?=\())/g;
 const KINDS = ["comment", "text", "word", "number", "call"];
 
 function coloured(text) {
@@ -55,7 +56,9 @@ class Code {
   paint() {
     const moment = listings.moments.get(this.data?.key);
     if (!moment || moment.hash !== this.data.hash) return;
-    const now = new Set(moment.current), dim = new Set(moment.dim), chosen = new Set(moment.chosen);
+    const now = new Set(moment.current);
+    const dim = new Set(moment.dim);
+    const chosen = new Set(moment.chosen);
     this.rows.forEach((row, number) => {
       row.classList.toggle("now", now.has(number));
       row.classList.toggle("dim", dim.has(number));
@@ -66,7 +69,8 @@ class Code {
     const follow = moment.current[0] ?? moment.chosen[0];
     if (follow === undefined || this.last === `${follow}`) return;
     this.last = `${follow}`;
-    const row = this.rows[follow], top = row.offsetTop - this.body.scrollTop;
+    const row = this.rows[follow];
+    const top = row.offsetTop - this.body.scrollTop;
     if (top < 20 || top > this.body.clientHeight - 46) this.body.scrollTop = row.offsetTop - this.body.clientHeight / 3;
   }
 }

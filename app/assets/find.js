@@ -5,13 +5,17 @@ import { element } from "./element.js";
 const finders = (globalThis[Symbol.for("loopscope.find")] ??= { made: new WeakMap(), open: null });
 if (!finders.listening) {
   finders.listening = true;
-  document.addEventListener("keydown", (event) => {
-    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || !finders.open) return;
-    const at = event.composedPath()[0];
-    if (at instanceof HTMLElement && (at.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName))) return;
-    event.preventDefault();
-    finders.open();
-  }, true);
+  document.addEventListener(
+    "keydown",
+    (event) => {
+      if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || !finders.open) return;
+      const at = event.composedPath()[0];
+      if (at instanceof HTMLElement && (at.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName))) return;
+      event.preventDefault();
+      finders.open();
+    },
+    true,
+  );
 }
 
 const AGAIN = 1000; // milliseconds after which what nobody has answered is told again: while a page opens, a word may be lost
@@ -55,7 +59,10 @@ class Finder {
 
   asking() {
     const text = this.field.value;
-    this.tell(() => this.ask(text), () => this.asked === text);
+    this.tell(
+      () => this.ask(text),
+      () => this.asked === text,
+    );
   }
 
   /** Tells Python, and again until it is known to have heard. */
@@ -99,23 +106,28 @@ class Finder {
   go(hit) {
     this.close();
     const number = (this.picks = Math.max(this.picks, this.picked) + 1);
-    this.tell(() => this.send({ address: hit.address, number }), () => this.picked >= number);
+    this.tell(
+      () => this.send({ address: hit.address, number }),
+      () => this.picked >= number,
+    );
   }
 
   receive(data) {
     this.hits = data.hits;
-    this.list.replaceChildren(...data.hits.map((hit) => {
-      const row = element("div", `hit ${hit.family}`);
-      row.setAttribute("role", "option");
-      const head = element("div", "head");
-      head.append(element("b", "", hit.type), element("span", "name", hit.name));
-      if (hit.value) head.append(element("span", "value", hit.value));
-      const where = element("div", "where", hit.where);
-      if (hit.why) where.append(element("span", "why", hit.why));
-      row.append(head, where);
-      row.onclick = () => this.go(hit);
-      return row;
-    }));
+    this.list.replaceChildren(
+      ...data.hits.map((hit) => {
+        const row = element("div", `hit ${hit.family}`);
+        row.setAttribute("role", "option");
+        const head = element("div", "head");
+        head.append(element("b", "", hit.type), element("span", "name", hit.name));
+        if (hit.value) head.append(element("span", "value", hit.value));
+        const where = element("div", "where", hit.where);
+        if (hit.why) where.append(element("span", "why", hit.why));
+        row.append(head, where);
+        row.onclick = () => this.go(hit);
+        return row;
+      }),
+    );
     this.foot.textContent = data.foot;
     this.asked = data.asked;
     this.picked = data.picked;

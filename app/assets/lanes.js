@@ -3,7 +3,9 @@
 import { element } from "./element.js";
 
 const charts = (globalThis[Symbol.for("loopscope.lanes")] ??= { drawn: new Map(), cursors: new Map() });
-const AXIS = 22, GAP = 3, ROOM = 8;
+const AXIS = 22;
+const GAP = 3;
+const ROOM = 8;
 
 function palette(root) {
   const style = getComputedStyle(root);
@@ -15,12 +17,22 @@ function palette(root) {
   const [red, green, blue] = probe.getImageData(0, 0, 1, 1).data;
   const dark = red * 0.3 + green * 0.6 + blue * 0.1 < 128;
   return {
-    text, paper, dark, font: style.getPropertyValue("--st-font").trim() || "system-ui, sans-serif",
-    quiet: dark ? "rgba(255,255,255,.62)" : "rgba(20,24,40,.62)", faint: dark ? "rgba(255,255,255,.07)" : "rgba(20,24,40,.05)",
-    high: dark ? [129, 140, 248] : [79, 70, 229], low: dark ? [251, 146, 60] : [217, 119, 6],
-    then: dark ? "#1fa67c" : "#009e73", else: dark ? "#d79a1a" : "#e69f00",
-    nan: dark ? "#f472b6" : "#be185d", stop: dark ? "#f87171" : "#dc2626", now: dark ? "#fbbf24" : "#e08a00",
-    shapes: dark ? ["#7dd3fc", "#c4b5fd", "#86efac", "#fda4af", "#fcd34d"] : ["#0284c7", "#7c3aed", "#15803d", "#be123c", "#b45309"],
+    text,
+    paper,
+    dark,
+    font: style.getPropertyValue("--st-font").trim() || "system-ui, sans-serif",
+    quiet: dark ? "rgba(255,255,255,.62)" : "rgba(20,24,40,.62)",
+    faint: dark ? "rgba(255,255,255,.07)" : "rgba(20,24,40,.05)",
+    high: dark ? [129, 140, 248] : [79, 70, 229],
+    low: dark ? [251, 146, 60] : [217, 119, 6],
+    then: dark ? "#1fa67c" : "#009e73",
+    else: dark ? "#d79a1a" : "#e69f00",
+    nan: dark ? "#f472b6" : "#be185d",
+    stop: dark ? "#f87171" : "#dc2626",
+    now: dark ? "#fbbf24" : "#e08a00",
+    shapes: dark
+      ? ["#7dd3fc", "#c4b5fd", "#86efac", "#fda4af", "#fcd34d"]
+      : ["#0284c7", "#7c3aed", "#15803d", "#be123c", "#b45309"],
   };
 }
 
@@ -57,8 +69,8 @@ class Lanes {
   cut(pen, words, room) {
     if (pen.measureText(words).width <= room) return words;
     let end = words.length;
-    while (end > 1 && pen.measureText(words.slice(0, end) + "…").width > room) end -= 1;
-    return end > 1 ? words.slice(0, end) + "…" : "";
+    while (end > 1 && pen.measureText(`${words.slice(0, end)}…`).width > room) end -= 1;
+    return end > 1 ? `${words.slice(0, end)}…` : "";
   }
 
   x(at) {
@@ -69,7 +81,8 @@ class Lanes {
     const { data } = this;
     const width = this.root.clientWidth;
     if (!data || !width) return;
-    const ratio = Math.max(1, devicePixelRatio || 1), height = this.bottom + AXIS;
+    const ratio = Math.max(1, devicePixelRatio || 1);
+    const height = this.bottom + AXIS;
     this.canvas.width = Math.round(width * ratio);
     this.canvas.height = Math.round(height * ratio);
     this.canvas.style.height = `${height}px`;
@@ -103,21 +116,33 @@ class Lanes {
     switch (kind) {
       case "heat": {
         const [red, green, blue] = level < 0 ? look.low : look.high;
-        return [`rgba(${red},${green},${blue},${0.07 + 0.73 * Math.min(1, Math.abs(level))})`, Math.abs(level) > (look.dark ? 0.8 : 0.62)];
+        return [
+          `rgba(${red},${green},${blue},${0.07 + 0.73 * Math.min(1, Math.abs(level))})`,
+          Math.abs(level) > (look.dark ? 0.8 : 0.62),
+        ];
       }
-      case "then": return [look.then, true];
-      case "else": return [look.else, false];
-      case "nan": return [look.nan, true];
-      case "failed": return [look.stop, true];
-      case "shape": return [look.shapes[level % look.shapes.length] + (look.dark ? "55" : "38"), false];
-      case "even": return [`rgba(${look.high.join(",")},.20)`, false];
-      case "odd": return [`rgba(${look.high.join(",")},.36)`, false];
-      default: return [look.faint, false];
+      case "then":
+        return [look.then, true];
+      case "else":
+        return [look.else, false];
+      case "nan":
+        return [look.nan, true];
+      case "failed":
+        return [look.stop, true];
+      case "shape":
+        return [look.shapes[level % look.shapes.length] + (look.dark ? "55" : "38"), false];
+      case "even":
+        return [`rgba(${look.high.join(",")},.20)`, false];
+      case "odd":
+        return [`rgba(${look.high.join(",")},.36)`, false];
+      default:
+        return [look.faint, false];
     }
   }
 
   block(pen, look, lane, [from, to, kind, level, words], top) {
-    const left = this.x(from), wide = this.x(to) - left;
+    const left = this.x(from);
+    const wide = this.x(to) - left;
     const [colour, bright] = this.colour(look, kind, level);
     pen.fillStyle = colour;
     const seam = wide > 4 ? 1 : 0;
@@ -135,7 +160,8 @@ class Lanes {
     let begun = false;
     lane.line.forEach((level, number) => {
       if (level === null) return void (begun = false);
-      const left = this.x(number + 0.5), y = top + lane.height - 3 - level * (lane.height - 6);
+      const left = this.x(number + 0.5);
+      const y = top + lane.height - 3 - level * (lane.height - 6);
       begun ? pen.lineTo(left, y) : pen.moveTo(left, y);
       begun = true;
     });
@@ -157,11 +183,17 @@ class Lanes {
       pen.textAlign = "center";
       for (let number = 0; number < ticks.length; number += every) pen.fillText(ticks[number], this.x(number + 0.5), y);
     } else {
-      const raw = extent / many, power = 10 ** Math.floor(Math.log10(Math.max(raw, 1)));
+      const raw = extent / many;
+      const power = 10 ** Math.floor(Math.log10(Math.max(raw, 1)));
       const step = Math.max(1, [1, 2, 5, 10].map((one) => one * power).find((one) => one >= raw) ?? 1);
       for (let at = 0; at <= extent; at += step) {
         const words = (first + at).toLocaleString("en-US");
-        pen.textAlign = at === 0 ? "left" : this.x(at) + pen.measureText(words).width / 2 > this.left + this.room ? "right" : "center";
+        pen.textAlign =
+          at === 0
+            ? "left"
+            : this.x(at) + pen.measureText(words).width / 2 > this.left + this.room
+              ? "right"
+              : "center";
         pen.fillText(words, this.x(at), y);
         pen.fillRect(this.x(at), this.bottom, 1, 4);
       }
@@ -178,7 +210,8 @@ class Lanes {
     if (mark.kind === "nan" && !inside) pen.fillRect(x - 1, 0, 2, this.bottom);
     pen.beginPath();
     if (mark.kind === "stop") pen.arc(x, this.bottom - 1, 4, 0, 7);
-    else if (mark.kind === "fixed") pen.rect(x, top + this.data.lanes[mark.lane].height - 3, this.x(mark.until) - x - 1, 3);
+    else if (mark.kind === "fixed")
+      pen.rect(x, top + this.data.lanes[mark.lane].height - 3, this.x(mark.until) - x - 1, 3);
     else {
       pen.moveTo(x - (inside ? 0 : 5), top);
       pen.lineTo(x + (inside ? 7 : 5), top);
@@ -190,7 +223,8 @@ class Lanes {
   now(pen, look) {
     const cursor = charts.cursors.get(this.data.key);
     if (!cursor || cursor.at === null) return;
-    const left = this.x(cursor.at), wide = Math.max(cursor.wide ? this.x(cursor.at + cursor.wide) - left : 0, 0);
+    const left = this.x(cursor.at);
+    const wide = Math.max(cursor.wide ? this.x(cursor.at + cursor.wide) - left : 0, 0);
     pen.strokeStyle = look.now;
     pen.lineWidth = 2;
     if (wide > 4) return void pen.strokeRect(left, 1, wide - 1, this.bottom - 1);
@@ -208,10 +242,17 @@ class Lanes {
 
   place(event) {
     const box = this.canvas.getBoundingClientRect();
-    const x = event.clientX - box.left, y = event.clientY - box.top;
+    const x = event.clientX - box.left;
+    const y = event.clientY - box.top;
     const lane = this.tops.findLastIndex((top) => y >= top);
     const at = ((x - this.left) / this.room) * this.data.extent;
-    return { x, y, lane: y < this.bottom ? Math.max(0, lane) : -1, at: Math.min(Math.max(at, 0), this.data.extent - 1e-6), name: x < this.left };
+    return {
+      x,
+      y,
+      lane: y < this.bottom ? Math.max(0, lane) : -1,
+      at: Math.min(Math.max(at, 0), this.data.extent - 1e-6),
+      name: x < this.left,
+    };
   }
 
   hover(event) {
@@ -219,7 +260,9 @@ class Lanes {
     const { x, lane, at, name } = this.place(event);
     const found = lane < 0 ? null : this.data.lanes[lane];
     const block = found?.blocks.find((one) => one[0] <= at && at < one[1]);
-    const near = this.data.marks.find((one) => Math.abs(this.x(one.at) - x) < 5 && (one.lane < 0 || one.lane === undefined || one.lane === lane));
+    const near = this.data.marks.find(
+      (one) => Math.abs(this.x(one.at) - x) < 5 && (one.lane < 0 || one.lane === undefined || one.lane === lane),
+    );
     if (!found || (name && !found.note) || (!name && !block && !near)) return this.leave();
     const words = name ? [found.name, found.note] : [found.name, block?.[5] || block?.[4] || "", near ? near.text : ""];
     this.tip.replaceChildren(...words.filter(Boolean).map((one, number) => element("div", number ? "" : "first", one)));

@@ -37,7 +37,11 @@ class Table {
       if (this.shown[number] === text && this.body.rows[number]) return;
       const line = element("tr");
       line.tabIndex = 0;
-      line.append(...row.map((cell) => Object.assign(element("td", cell === "then" || cell === "else" ? cell : "", cell), { title: cell })));
+      line.append(
+        ...row.map((cell) =>
+          Object.assign(element("td", cell === "then" || cell === "else" ? cell : "", cell), { title: cell }),
+        ),
+      );
       if (this.body.rows[number]) this.body.rows[number].replaceWith(line);
       else this.body.append(line);
       this.shown[number] = text;
@@ -53,7 +57,8 @@ class Table {
     this.followed = number;
     const line = this.body.rows[number];
     if (!line) return;
-    const top = line.offsetTop - this.head.offsetHeight, below = line.offsetTop + line.offsetHeight - this.frame.clientHeight;
+    const top = line.offsetTop - this.head.offsetHeight;
+    const below = line.offsetTop + line.offsetHeight - this.frame.clientHeight;
     if (this.frame.scrollTop > top) this.frame.scrollTop = top;
     else if (this.frame.scrollTop < below) this.frame.scrollTop = below;
   }

@@ -101,24 +101,37 @@ def show(
     Zoom and place are kept for each ``subject``, such as a model. ``file``: what a picture of it is called on disk.
     ``traced``: the name of the value whose origins the overlay lights up.
     """
-    data = _structures.get(view)
-    if data is None:
-        data = _structures[view] = structure(view)
-    belonging = {"key": key, "hash": data["hash"]}
-    moment = overlay.as_data() | belonging | {"focus": _id_of(view, focus), "traced": traced, "acted": acted}
     missing = "" if LIBRARY.is_file() else _MISSING
     with st.container(gap=None, key=f"{key}_parts"):
-        _overlay(key=f"{key}_overlay", data=moment if run is None else moment | run.as_data())
+        _overlay(key=f"{key}_overlay", data=moment(view, overlay, key=key, focus=focus, traced=traced, acted=acted, run=run))
         _canvas(
             key=key,
-            data={"key": key, "height": height, "structure": data, "missing": missing, "subject": subject, "file": file},
+            data={"key": key, "height": height, "structure": _structure_of(view), "missing": missing, "subject": subject, "file": file},
             height=height,
             on_acts_change=partial(_tell_acts, key, view, on_acts),
             on_step_change=partial(_tell_step, key, run),
             on_moves_change=partial(_tell_moves, key, run),
         )
         if run is not None:
-            _send_ahead(run, f"{key}_ahead", belonging | {"run": run.name})
+            _send_ahead(run, f"{key}_prefetch", belonging(view, key) | {"run": run.name})
+
+
+def moment(view: GraphView, overlay: Overlay, *, key: str, focus: str, traced: str, acted: int, run: Run | None) -> dict[str, object]:
+    """The overlay of now as it is sent: ``Moment`` in ``protocol/protocol.schema.json``."""
+    now = overlay.as_data() | belonging(view, key) | {"focus": _id_of(view, focus), "traced": traced, "acted": acted}
+    return now if run is None else now | run.as_data()
+
+
+def belonging(view: GraphView, key: str) -> dict[str, object]:
+    """Which canvas and which of its pictures a message is for."""
+    return {"key": key, "hash": _structure_of(view)["hash"]}
+
+
+def _structure_of(view: GraphView) -> dict[str, object]:
+    data = _structures.get(view)
+    if data is None:
+        data = _structures[view] = structure(view)
+    return data
 
 
 def _id_of(view: GraphView, address: str) -> str:

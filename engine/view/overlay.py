@@ -8,22 +8,25 @@ Nothing moves: an overlay names only ids of the view that it was made for.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
+from typing import Literal
 
 from engine.debug.cursor import OpenGraph
 from engine.debug.door import outward
 from engine.debug.overrides import is_changed
 from engine.debug.run import Run
+from engine.debug.scene import Status
 from engine.errors import EngineError, ValueUnavailable
 from engine.explain.provenance import Step
 from engine.ir.address import Address
 from engine.run.plan.plan import ABSENT, Program
 from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
-from engine.view.origins import lit
+from engine.view.origins import Lit, lit
 from engine.view.preview import value_preview
 from engine.view.sparkline import sparkline
+from engine.view.status import BreakpointState, FrameStatus, NodeStatus
 from engine.view.unrolled_instances import Instances, instances_at
 
 BY_HAND = "✎"
@@ -36,8 +39,10 @@ _READABLE = 1_000_000
 class Overlay:
     """What differs from the bare picture, by the view's ids; ``as_data`` gives it as JSON."""
 
-    nodes: dict[str, str] = field(default_factory=dict[str, str])
-    """Classes of boxes, separated by blanks: one of current, done, waiting, skipped, failed; and breakpoint (and off), selected, nan."""
+    nodes: dict[str, NodeStatus] = field(default_factory=dict[str, NodeStatus])
+    """Of boxes: where the run is with them."""
+    nans: dict[str, bool] = field(default_factory=dict[str, bool])
+    """Boxes of which a value contains NaN, each True."""
     values: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """Texts on the wires that leave a box, by output number; empty text where there is no value."""
     backs: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
@@ -46,31 +51,26 @@ class Overlay:
     """On frames and folded loops: ``iteration 3 of 12`` (counted from 1), or a verdict."""
     progress: dict[str, float] = field(default_factory=dict[str, float])
     """Of loops that say how often they run: the part that is done, 0 to 1."""
-    frames: dict[str, str] = field(default_factory=dict[str, str])
-    """Classes of frames: active, taken, skipped; and current."""
+    frames: dict[str, FrameStatus] = field(default_factory=dict[str, FrameStatus])
+    """Of frames: where the run is with a loop's body, a branch or a copy of an unrolled body; none for a body that is not running."""
     slices: dict[str, str] = field(default_factory=dict[str, str])
     """On port maps: ``part 2 of 6``."""
-    lines: dict[str, str] = field(default_factory=dict[str, str])
-    """Classes of lines: those on which a value came."""
     sparks: dict[str, list[object]] = field(default_factory=dict[str, list[object]])
     """On folded loops: ``engine.view.sparkline.Sparkline.as_data``."""
+    next: str = ""
+    """Id of the box or frame that runs next; empty at the end of the run."""
     current: str = ""
     """Id of the box or frame that the canvas keeps in sight: what runs next, and in the end what ran last."""
+    selected: str = ""
+    """Id of the selected box."""
+    breakpoints: dict[str, BreakpointState] = field(default_factory=dict[str, BreakpointState])
+    """On boxes: a breakpoint that holds, or one that is switched off."""
+    origins: dict[str, int] = field(default_factory=dict[str, int])
+    """Of boxes and lines that a traced value came through: the distance from it, at most ``engine.view.origins.FARTHEST``."""
 
     def as_data(self) -> dict[str, object]:
         """Plain dictionaries and lists, for JSON."""
-        return {
-            "nodes": self.nodes,
-            "values": self.values,
-            "backs": self.backs,
-            "headers": self.headers,
-            "progress": self.progress,
-            "frames": self.frames,
-            "slices": self.slices,
-            "lines": self.lines,
-            "sparks": self.sparks,
-            "current": self.current,
-        }
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
 def overlay_at(
@@ -92,19 +92,11 @@ def overlay_at(
     (``engine.explain.provenance.provenance``), lit up with its lines by distance.
     """
     overlay = Overlay() if run is None else _Painter(run, view, {} if previews is None else previews, verdicts or {}).paint()
-    marks = [(_selected(run, view, selected), "selected")] if selected else []
-    on, off = marked(view, breakpoints), marked(view, switched_off)
-    marks += [(node, "breakpoint") for node in on]
-    marks += [(node, "breakpoint off") for node in off if node not in on]
-    for node, mark in marks:
-        if node is not None:
-            overlay.nodes[node.id] = f"{overlay.nodes.get(node.id, '')} {mark}".strip()
-    if origins:
-        found = lit(view, origins)
-        for id, distance in found.boxes.items():
-            overlay.nodes[id] = f"{overlay.nodes.get(id, '')} origin origin-{distance}".strip()
-        overlay.lines.update((id, f"origin origin-{distance}") for id, distance in found.lines.items())
-    return overlay
+    chosen = _selected(run, view, selected) if selected else None
+    states: dict[str, BreakpointState] = {node.id: "off" for node in marked(view, switched_off)}
+    states.update((node.id, "on") for node in marked(view, breakpoints))
+    found = lit(view, origins) if origins else Lit()
+    return replace(overlay, selected=chosen.id if chosen else "", breakpoints=states, origins=found.boxes | found.lines)
 
 
 def _selected(run: Run | None, view: GraphView, address: str) -> ViewNode | None:
@@ -130,6 +122,17 @@ def marked(view: GraphView, patterns: Collection[str]) -> list[ViewNode]:
     return list(found.values())
 
 
+def _together(found: set[Status]) -> NodeStatus:
+    """The status of several operations that are drawn as one."""
+    if "failed" in found:
+        return "failed"
+    if "current" in found:
+        return "current"
+    if found == {"skipped"}:
+        return "skipped"
+    return "done" if found <= {"done", "skipped"} else "waiting"
+
+
 def _iteration(frame: OpenGraph) -> str:
     """Counted from 1, as people count; a bound beyond a million is none that anyone wants to read."""
     number = (frame.iteration or 0) + 1
@@ -146,13 +149,13 @@ class _Painter:
         self.verdicts = verdicts
         statuses = run.statuses()
         self.copies = instances_at(run, view, statuses) if view.unrolled else Instances()
-        self.statuses: Mapping[str, str] = statuses | self.copies.statuses if view.unrolled else statuses
+        self.statuses: Mapping[str, Status] = statuses | self.copies.statuses if view.unrolled else statuses
         self._graphs = dict(self.copies.graphs)
         self._rows: dict[str, tuple[Program, int]] = {}
         self.running = {frame.static: frame for frame in run.frames()} | self.copies.running
         self.outlook = ", never ends" if run.endless and run.cursor.step == run.steps else ""
         self.next = self._next()
-        self.overlay = Overlay(current=self.next or self._last())
+        self.overlay = Overlay(next=self.next, current=self.next or self._last())
 
     def paint(self) -> Overlay:
         for node in self.view.nodes:
@@ -198,31 +201,22 @@ class _Painter:
             if any(texts):
                 self.overlay.values[node.id] = texts
                 if any("NaN" in text for text in texts):
-                    status += " nan"
+                    self.overlay.nans[node.id] = True
         self.overlay.nodes[node.id] = status
         if node.kind == "folded" and not node.members:
             self._folded(node)
 
-    def _status(self, node: ViewNode) -> str:
+    def _status(self, node: ViewNode) -> NodeStatus:
         if node.id == self.next:
             return "failed" if self.statuses.get(node.address) == "failed" else "current"
         if node.members:
-            found = {self.statuses.get(member, "waiting") for member in node.members}
-            return next(
-                (one for one in ("failed", "current") if one in found), "skipped" if found == {"skipped"} else self._all_done(found)
-            )
+            return _together({self.statuses.get(member, "waiting") for member in node.members})
         address = node.address.partition(":")[0] if node.kind == "output" else node.address
-        status = self.statuses.get(address, "")
-        if not status and node.kind == "folded":
-            status = self._branch(address)
+        status = self.statuses.get(address) or (self._branch(address) if node.kind == "folded" else "waiting")
         if node.kind in ("control", "condition") and status not in ("skipped", "failed"):
             return "done" if status in ("done", "running") else "waiting"
         # The current operation may be shown by another box: its folded group, or its region's header.
-        return "waiting" if status in ("", "current", "running") else status
-
-    @staticmethod
-    def _all_done(found: set[str]) -> str:
-        return "done" if found <= {"done", "skipped"} else "waiting"
+        return "waiting" if status == "current" or status == "running" else status
 
     def _text(self, static: str) -> str:
         """What is on a wire now; empty when nothing is."""
@@ -288,28 +282,24 @@ class _Painter:
     def _copy(self, cluster: ViewCluster) -> None:
         """One iteration of an unrolled loop: whether it is now, and of how many."""
         state, total = self.copies.state[cluster.id], self.copies.total.get(cluster.body)
-        present = " current" if cluster.id == self.next else ""
-        self.overlay.frames[cluster.id] = f"{state}{present}"
+        self.overlay.frames[cluster.id] = state
         words = {"active": "now", "waiting": "", "skipped": "did not run", "done": ""}[state]
         number = f"of {total:,}" if total is not None and state != "skipped" else ""
         self.overlay.headers[cluster.id] = ", ".join(part for part in (number, words) if part)
 
     def _frame(self, cluster: ViewCluster) -> None:
         frame = self.running.get(cluster.body)
-        present = " current" if cluster.id == self.next else ""
         if cluster.kind in ("then", "else"):
             found = self._branch(cluster.address)
             if found != "waiting":
                 self.overlay.frames[cluster.id] = "skipped" if found == "skipped" else "taken"
             return
         if frame is not None and frame.iteration is not None:
-            self.overlay.frames[cluster.id] = f"active{present}"
+            self.overlay.frames[cluster.id] = "active"
             self.overlay.headers[cluster.id] = _iteration(frame) + self.outlook
             if frame.bound:
                 self.overlay.progress[cluster.id] = min(1.0, (frame.iteration + 1) / frame.bound)
             return
-        if present:
-            self.overlay.frames[cluster.id] = "current"
         if self.statuses.get(cluster.address) == "skipped":
             self.overlay.frames[cluster.id] = "skipped"
         elif cluster.address in self.verdicts:
@@ -335,16 +325,16 @@ class _Painter:
         if found is not None:
             self.overlay.sparks[node.id] = found.as_data()
 
-    def _branch(self, body: str) -> str:
+    def _branch(self, body: str) -> Literal["done", "skipped", "waiting"]:
         """Whether a branch was taken: it is running, or its nodes say so."""
         if body in self.running:
             return "done"
         return self._told_by_nodes.get(body, "waiting")
 
     @cached_property
-    def _told_by_nodes(self) -> Mapping[str, str]:
+    def _told_by_nodes(self) -> Mapping[str, Literal["done", "skipped"]]:
         """Of each graph, the status of its nodes that were decided upon."""
-        found: dict[str, str] = {}
+        found: dict[str, Literal["done", "skipped"]] = {}
         for address, status in self.statuses.items():
             if status != "waiting":
                 body = address.rpartition("/")[0]

@@ -11,6 +11,7 @@ from engine.debug.scene import Scene, Status
 from engine.ir.address import is_within
 from engine.run.plan.plan import LoopRegion, Program
 from engine.view.graph import GraphView, ViewCluster, without_iterations
+from engine.view.status import FrameStatus
 
 Statuses = dict[str, Status]
 
@@ -24,8 +25,8 @@ class Instances:
     """For each graph the address of the execution that is shown."""
     running: dict[str, OpenGraph] = field(default_factory=dict[str, OpenGraph])
     """Open graphs inside copies."""
-    state: dict[str, str] = field(default_factory=dict[str, str])
-    """By frame: active, done, waiting or skipped."""
+    state: dict[str, FrameStatus] = field(default_factory=dict[str, FrameStatus])
+    """By frame."""
     total: dict[str, int | None] = field(default_factory=dict[str, int | None])
     """By graph: how many iterations there are, where that is known."""
 

@@ -40,7 +40,7 @@ def test_a_head_out_of_sight_sticks_to_the_visible_part_of_its_frame(page: Page,
         for part in (0.1, 0.4):
             for above in (-60.0, -400.0):
                 beside(canvas, DIVISORS, zoom=zoom, part=part, above=above)
-                stuck = canvas.locator(".stuck")
+                stuck = canvas.locator(".sticky-header")
                 expect(stuck.filter(has_text="try_each_divisor")).to_contain_text("iteration 2 of 2")
                 found = boxes(stuck)
                 for left, top, right, bottom in found:
@@ -58,13 +58,13 @@ def overlap(one: list[float], other: list[float]) -> bool:
 def test_where_the_head_is_in_sight_nothing_sticks_and_a_click_leads_to_it(page: Page, server: str) -> None:
     canvas = open_sample(page, server, "count_primes", set="up_to_30", step="400")
     beside(canvas, DIVISORS, zoom=1.5, part=0.2, above=-200.0)
-    stuck = canvas.locator(".stuck", has_text="try_each_divisor")
+    stuck = canvas.locator(".sticky-header", has_text="try_each_divisor")
     expect(stuck).to_have_count(1)
     canvas.locator("[data-do=follow]").click()
     page.keyboard.press("Home")  # its words follow the run, also where nothing moves
     expect(stuck).not_to_contain_text("iteration")
     stuck.click()
-    expect(canvas.locator(".stuck b", has_text="Loop").locator("..").filter(has_text="try_each_divisor")).to_have_count(0)
+    expect(canvas.locator(".sticky-header b", has_text="Loop").locator("..").filter(has_text="try_each_divisor")).to_have_count(0)
     frame, view = canvas.locator(f'.frame[data-address="{DIVISORS}"]').bounding_box(), canvas.bounding_box()
     assert frame is not None
     assert view is not None
@@ -72,7 +72,7 @@ def test_where_the_head_is_in_sight_nothing_sticks_and_a_click_leads_to_it(page:
 
 
 DOUBLED = """canvas => {
-  const stuck = [...canvas.querySelectorAll('.stuck')].filter((e) => e.querySelector('b').textContent)
+  const stuck = [...canvas.querySelectorAll('.sticky-header')].filter((e) => e.querySelector('b').textContent)
     .map((e) => ({ id: e.dataset.frame, area: e.getBoundingClientRect() }));
   const heads = [...canvas.querySelectorAll('.head')];
   const seen = heads.filter((e) => getComputedStyle(e.querySelector('.frame-title')).visibility === 'visible');
@@ -87,7 +87,7 @@ DOUBLED = """canvas => {
 @pytest.mark.parametrize("depth", [6, 40])
 def test_in_a_deep_nest_no_head_is_there_twice_or_below_another(page: Page, server: str, tmp_path: Path, depth: int) -> None:
     canvas = open_address(page, f"{server}/?model={nest(tmp_path, depth)}&step=60")
-    expect(canvas.locator(".stuck").first).to_be_visible()
+    expect(canvas.locator(".sticky-header").first).to_be_visible()
     for zoom in (0.7, 1.0, 1.3, 1.9):
         for part in (-0.1, 0.05, 0.3):
             for above in (-90.0, -20.0, 40.0):
@@ -98,7 +98,7 @@ def test_in_a_deep_nest_no_head_is_there_twice_or_below_another(page: Page, serv
 def test_the_state_alone_sticks_where_the_title_is_in_sight(page: Page, server: str) -> None:
     canvas = open_sample(page, server, "count_primes", set="up_to_30", step="400")
     beside(canvas, LOOP, zoom=1.6, part=-0.02, above=60.0)
-    stuck = canvas.locator(".stuck", has_text="iteration 20 of 29")
+    stuck = canvas.locator(".sticky-header", has_text="iteration 20 of 29")
     expect(stuck).to_have_count(1)
     expect(stuck).to_have_text("iteration 20 of 29")
     own = canvas.locator(".head.loop", has_text="for_each_candidate").locator(".frame-state")
@@ -122,8 +122,8 @@ def test_what_is_set_by_hand_is_said_without_moving_the_picture(page: Page, serv
     assert line is not None
     for part in (0.1, 0.3):
         beside(canvas, "main/while_not_one", zoom=1.5, part=part, above=-100.0)
-        expect(canvas.locator(".stuck").first).to_be_visible()
-        for left, top, _, _ in boxes(canvas.locator(".stuck")):
+        expect(canvas.locator(".sticky-header").first).to_be_visible()
+        for left, top, _, _ in boxes(canvas.locator(".sticky-header")):
             assert top >= line["y"] + line["height"] or left >= line["x"] + line["width"]
     said.get_by_role("button").click()
     expect(said).to_have_count(0)

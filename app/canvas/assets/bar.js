@@ -1,6 +1,5 @@
 // The bar under the picture: speed, and a track to slide along for the run and for each loop inside a loop.
 
-
 const SPEEDS = [0.5, 1, 2, 4, 8];
 const BAR = { row: 1.5, padding: 0.875 }; // rem
 
@@ -56,7 +55,14 @@ export class Bar {
     line.innerHTML = `<div class="rail" role="slider" tabindex="0" aria-label="Moment of the run"><canvas></canvas><div class="past"></div><div class="thumb"></div></div><span class="words"></span>`;
     this.tracks.append(line);
     const find = (name) => line.querySelector(name);
-    const row = { line, rail: find(".rail"), canvas: find("canvas"), past: find(".past"), thumb: find(".thumb"), words: find(".words") };
+    const row = {
+      line,
+      rail: find(".rail"),
+      canvas: find("canvas"),
+      past: find(".past"),
+      thumb: find(".thumb"),
+      words: find(".words"),
+    };
     this.rows.push(row);
     row.rail.addEventListener("pointerdown", (event) => {
       row.rail.setPointerCapture(event.pointerId);
@@ -64,7 +70,10 @@ export class Bar {
       this.playback.grab();
       this.point(row, event);
     });
-    row.rail.addEventListener("pointermove", (event) => row.rail.hasPointerCapture(event.pointerId) && this.point(row, event));
+    row.rail.addEventListener(
+      "pointermove",
+      (event) => row.rail.hasPointerCapture(event.pointerId) && this.point(row, event),
+    );
     for (const name of ["pointerup", "pointercancel"]) row.rail.addEventListener(name, () => this.playback.release());
   }
 
@@ -87,11 +96,22 @@ export class Bar {
     row.rail.setAttribute("aria-valuenow", playback.step);
     row.rail.setAttribute("aria-valuemin", first);
     row.rail.setAttribute("aria-valuemax", reach);
-    const now = ticks.length === track.count ? ticks.filter((tick) => tick <= playback.step).length : track.iteration === undefined ? 0 : track.iteration + 1;
+    const now =
+      ticks.length === track.count
+        ? ticks.filter((tick) => tick <= playback.step).length
+        : track.iteration === undefined
+          ? 0
+          : track.iteration + 1;
     const inside = playback.step < reach || track.iteration !== undefined;
-    const iteration = track.title && now && inside ? `${track.title} ${now.toLocaleString("en")}/${track.count.toLocaleString("en")}` : "";
-    const of = playback.over || reach > playback.step ? `/${reach.toLocaleString("en")}${playback.over ? "" : "+"}` : "";
-    const words = k ? iteration : `step ${playback.step.toLocaleString("en")}${of}${iteration ? ` · ${iteration}` : ""}`;
+    const iteration =
+      track.title && now && inside
+        ? `${track.title} ${now.toLocaleString("en")}/${track.count.toLocaleString("en")}`
+        : "";
+    const of =
+      playback.over || reach > playback.step ? `/${reach.toLocaleString("en")}${playback.over ? "" : "+"}` : "";
+    const words = k
+      ? iteration
+      : `step ${playback.step.toLocaleString("en")}${of}${iteration ? ` · ${iteration}` : ""}`;
     if (row.shown !== words) row.words.textContent = row.shown = words;
     this.drawTicks(row, first, reach, ticks);
   }
@@ -109,6 +129,7 @@ export class Bar {
     const pen = row.canvas.getContext("2d");
     pen.fillStyle = getComputedStyle(this.root).getPropertyValue("--line-region").trim();
     pen.globalAlpha = ticks.length > width / 6 ? 0.3 : 0.65;
-    for (const tick of ticks) pen.fillRect(((tick - first) / Math.max(1, last - first)) * (width - 1) * ratio, 0, ratio, height * ratio);
+    for (const tick of ticks)
+      pen.fillRect(((tick - first) / Math.max(1, last - first)) * (width - 1) * ratio, 0, ratio, height * ratio);
   }
 }

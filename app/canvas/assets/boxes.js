@@ -7,17 +7,43 @@ import { button, svgElement, svgText } from "./svg.js";
 export function drawBox(id, node, middle, layers, parts) {
   const { width, height } = node;
   const [left, top] = [middle.x - width / 2, middle.y - height / 2];
-  const group = svgElement("g", { id, class: `box ${node.kind} ${node.family}`, "data-address": node.address, "data-node": id, transform: `translate(${left.toFixed(1)} ${top.toFixed(1)})` });
-  const pill = node.kind === "control" || node.kind === "condition" || node.kind === "output" || node.kind === "more" || node.kind === "stub";
+  const group = svgElement("g", {
+    id,
+    class: `box ${node.kind} ${node.family}`,
+    "data-address": node.address,
+    "data-node": id,
+    transform: `translate(${left.toFixed(1)} ${top.toFixed(1)})`,
+  });
+  const pill =
+    node.kind === "control" ||
+    node.kind === "condition" ||
+    node.kind === "output" ||
+    node.kind === "more" ||
+    node.kind === "stub";
   const rounding = pill ? height / 2 : node.kind === "parameter" || node.kind === "result" ? 14 : 8;
-  group.append(svgElement("rect", { class: "ring", x: -5, y: -5, width: width + 10, height: height + 10, rx: rounding + 5 }));
+  group.append(
+    svgElement("rect", { class: "ring", x: -5, y: -5, width: width + 10, height: height + 10, rx: rounding + 5 }),
+  );
   if (node.kind === "folded") {
     group.append(svgElement("rect", { class: "behind", x: 5, y: 5, width, height, rx: rounding }));
   }
   group.append(svgElement("rect", { class: "shade", x: 0, y: 1, width, height: height + 0.5, rx: rounding }));
   group.append(svgElement("rect", { class: "body", width, height, rx: rounding }));
-  if (node.kind === "folded") group.append(svgElement("rect", { class: "inner", x: 3, y: 3, width: width - 6, height: height - 6, rx: rounding - 2 }));
-  if (!pill) group.append(svgElement("rect", { class: "stripe", x: 0, y: rounding, width: 4, height: Math.max(6, height - 2 * rounding), rx: 2 }));
+  if (node.kind === "folded")
+    group.append(
+      svgElement("rect", { class: "inner", x: 3, y: 3, width: width - 6, height: height - 6, rx: rounding - 2 }),
+    );
+  if (!pill)
+    group.append(
+      svgElement("rect", {
+        class: "stripe",
+        x: 0,
+        y: rounding,
+        width: 4,
+        height: Math.max(6, height - 2 * rounding),
+        rx: 2,
+      }),
+    );
   const badge = (pill ? writePill : writeBox)(group, node) ?? null;
   group.append(svgElement("circle", { class: "stop", cx: 1, cy: 1, r: 6 }));
   const spark = node.spark ? sparkOf(group, node) : null;
@@ -31,7 +57,17 @@ export function drawBox(id, node, middle, layers, parts) {
     chips.push(made);
     layers.chips.append(made.group);
   }
-  parts.set(id, { group, base: `box ${node.kind} ${node.family}`, chips, badge, spark, at: middle, width, height, rounding });
+  parts.set(id, {
+    group,
+    base: `box ${node.kind} ${node.family}`,
+    chips,
+    badge,
+    spark,
+    at: middle,
+    width,
+    height,
+    rounding,
+  });
 }
 
 function writePill(group, node) {
@@ -53,7 +89,10 @@ function writePill(group, node) {
 function writeBox(group, node) {
   const folded = node.kind === "folded";
   const title = svgText(node.title, { class: "title", x: 14, y: 20 });
-  title.style.setProperty("--far", `${Math.min(19, (node.width - (folded ? 40 : 22)) / (node.title.length * 0.56)).toFixed(1)}px`);
+  title.style.setProperty(
+    "--far",
+    `${Math.min(19, (node.width - (folded ? 40 : 22)) / (node.title.length * 0.56)).toFixed(1)}px`,
+  );
   if (node.name) {
     const name = svgElement("tspan", { class: "name", dx: 6 });
     name.textContent = node.name;
@@ -69,7 +108,10 @@ function writeBox(group, node) {
     }
     for (const text of node.constants ?? []) {
       const width = text.length * 6.32 + 10;
-      group.append(svgElement("rect", { class: "constant-pill", x, y: y - 11.5, width, height: 15.5, rx: 4 }), svgText(text, { class: "constant-text", x: x + 5, y }));
+      group.append(
+        svgElement("rect", { class: "constant-pill", x, y: y - 11.5, width, height: 15.5, rx: 4 }),
+        svgText(text, { class: "constant-text", x: x + 5, y }),
+      );
       x += width + 6;
     }
     y += 17;

@@ -10,7 +10,23 @@ const REST = 160; // milliseconds without a movement
 
 export class Camera {
   constructor(stage, wrapper, overview) {
-    Object.assign(this, { stage, wrapper, overview, glass: overview.querySelector(".glass"), x: 0, y: 0, k: 1, width: 1, height: 1, view: { width: 0, height: 0 }, tools: { width: 0, height: 0 }, boxes: [], pointers: new Map(), moved: 0, onChange: () => {} });
+    Object.assign(this, {
+      stage,
+      wrapper,
+      overview,
+      glass: overview.querySelector(".glass"),
+      x: 0,
+      y: 0,
+      k: 1,
+      width: 1,
+      height: 1,
+      view: { width: 0, height: 0 },
+      tools: { width: 0, height: 0 },
+      boxes: [],
+      pointers: new Map(),
+      moved: 0,
+      onChange: () => {},
+    });
     this.stickyHeaders = new StickyHeaders(stage);
     stage.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     stage.addEventListener("pointerdown", (event) => this.down(event));
@@ -88,7 +104,10 @@ export class Camera {
     const fitted = this.fitted();
     const readable = Number(getComputedStyle(this.stage).getPropertyValue("--canvas-readable")) || ZOOM.readable; // a page in large type asks for more
     const k = Math.max(fitted, readable);
-    this.set(...this.beside((width - this.width * k) / 2, fitted >= readable ? (height - this.height * k) / 2 : 4, k), k);
+    this.set(
+      ...this.beside((width - this.width * k) / 2, fitted >= readable ? (height - this.height * k) / 2 : 4, k),
+      k,
+    );
     this.rest();
   }
 
@@ -97,7 +116,11 @@ export class Camera {
     if (y < -MARGIN * k) return [x, y]; // its first row is out of sight
     const { width, height } = this.view;
     const [left, below] = [width - this.tools.width - 24, this.tools.height + 24];
-    const placed = this.boxes.map((box) => ({ left: x + box.left * k, right: x + (box.left + box.width) * k, top: y + box.top * k }));
+    const placed = this.boxes.map((box) => ({
+      left: x + box.left * k,
+      right: x + (box.left + box.width) * k,
+      top: y + box.top * k,
+    }));
     const covered = placed.filter((box) => box.right > left && box.left < width && box.top < below);
     if (!covered.length) return [x, y];
     const aside = Math.max(...covered.map((box) => box.right)) - left;
@@ -115,7 +138,11 @@ export class Camera {
     const turn = (now) => {
       const t = Math.min(1, (now - began) / GLIDE);
       const eased = 1 - (1 - t) ** 3;
-      Object.assign(this, { x: from.x + (x - from.x) * eased, y: from.y + (y - from.y) * eased, k: from.k + (k - from.k) * eased });
+      Object.assign(this, {
+        x: from.x + (x - from.x) * eased,
+        y: from.y + (y - from.y) * eased,
+        k: from.k + (k - from.k) * eased,
+      });
       this.update();
       if (t < 1) this.gliding = requestAnimationFrame(turn);
     };
@@ -131,7 +158,8 @@ export class Camera {
     const head = right > width - this.tools.width - margin ? this.tools.height + margin : margin;
     if (left >= margin && top >= head && right <= width - margin && bottom <= height - margin) return;
     // As little empty paper as there can be: a picture larger than the view fills it, any other lies in its middle.
-    const within = (at, size, view) => (size * this.k > view ? Math.min(head, Math.max(view - size * this.k - 8, at)) : (view - size * this.k) / 2);
+    const within = (at, size, view) =>
+      size * this.k > view ? Math.min(head, Math.max(view - size * this.k - 8, at)) : (view - size * this.k) / 2;
     const x = within(width / 2 - (box.left + box.width / 2) * this.k, this.width, width);
     this.glide(...this.beside(x, within(height * 0.45 - (box.top + box.height / 2) * this.k, this.height, height)));
   }
@@ -156,7 +184,11 @@ export class Camera {
     if (event.shiftKey) return this.set(this.x - event.deltaY - event.deltaX, this.y);
     const step = event.deltaMode === 1 ? event.deltaY * 16 : event.deltaY;
     // A pinch arrives as a wheel with ctrl and small steps.
-    this.zoom(Math.exp(-Math.max(-120, Math.min(120, step)) * (event.ctrlKey ? 0.01 : 0.0016)), event.clientX - area.left, event.clientY - area.top);
+    this.zoom(
+      Math.exp(-Math.max(-120, Math.min(120, step)) * (event.ctrlKey ? 0.01 : 0.0016)),
+      event.clientX - area.left,
+      event.clientY - area.top,
+    );
   }
 
   down(event) {
@@ -185,7 +217,11 @@ export class Camera {
     const area = this.stage.getBoundingClientRect();
     this.moved = CLICK_DISTANCE + 1;
     this.pointers.set(event.pointerId, now);
-    this.zoom(distance(now, other) / Math.max(1, distance(before, other)), (now.x + other.x) / 2 - area.left, (now.y + other.y) / 2 - area.top);
+    this.zoom(
+      distance(now, other) / Math.max(1, distance(before, other)),
+      (now.x + other.x) / 2 - area.left,
+      (now.y + other.y) / 2 - area.top,
+    );
   }
 
   up(event) {
@@ -213,14 +249,19 @@ export class Camera {
     const pen = canvas.getContext("2d");
     const scale = this.overviewScale * ratio;
     for (const [id, box] of Object.entries(geometry.clusters)) {
-      pen.fillStyle = style(`--line-${structure.clusters[id].kind === "if" ? "math" : "region"}`) + "22";
+      pen.fillStyle = `${style(`--line-${structure.clusters[id].kind === "if" ? "math" : "region"}`)}22`;
       pen.fillRect((box.x + MARGIN) * scale, (box.y + MARGIN) * scale, box.width * scale, box.height * scale);
     }
     for (const [id, node] of Object.entries(structure.nodes)) {
       const middle = geometry.nodes[id];
       if (!middle) continue;
       pen.fillStyle = style(`--line-${node.family}`);
-      pen.fillRect((middle.x - node.width / 2 + MARGIN) * scale, (middle.y - node.height / 2 + MARGIN) * scale, Math.max(1.5, node.width * scale), Math.max(1.5, node.height * scale));
+      pen.fillRect(
+        (middle.x - node.width / 2 + MARGIN) * scale,
+        (middle.y - node.height / 2 + MARGIN) * scale,
+        Math.max(1.5, node.width * scale),
+        Math.max(1.5, node.height * scale),
+      );
     }
   }
 

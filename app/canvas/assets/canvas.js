@@ -10,6 +10,7 @@ import { Outbox, numberAfter } from "./outbox.js";
 import { Painting } from "./paint.js";
 import { Playback } from "./playback.js";
 import { shared } from "./shared.js";
+import { NO_OVERLAY, boxOfNext } from "./status.js";
 import { Tooltip, legendOf, wordsOf, wordsOfStop } from "./tooltips.js";
 
 const SETTLED = 150; // milliseconds after which a picture counts as one that rests
@@ -38,7 +39,13 @@ class Canvas {
       <div class="notice" role="status"></div>`;
     parent.append(this.root);
     const find = (name) => this.root.querySelector(name);
-    Object.assign(this, { stage: find(".stage"), wrapper: find(".wrapper"), notice: find(".notice"), legend: find(".legend"), trace: find(".trace") });
+    Object.assign(this, {
+      stage: find(".stage"),
+      wrapper: find(".wrapper"),
+      notice: find(".notice"),
+      legend: find(".legend"),
+      trace: find(".trace"),
+    });
     this.camera = new Camera(this.stage, this.wrapper, find(".overview"));
     this.camera.onChange = () => {
       if (this.structure) shared.viewports.set(this.place, { x: this.camera.x, y: this.camera.y, k: this.camera.k });
@@ -59,7 +66,8 @@ class Canvas {
   }
 
   listen() {
-    for (const bar of this.root.querySelectorAll(".tools")) bar.addEventListener("click", (event) => this.tool(event.target.closest("button")?.dataset.do));
+    for (const bar of this.root.querySelectorAll(".tools"))
+      bar.addEventListener("click", (event) => this.tool(event.target.closest("button")?.dataset.do));
     this.trace.querySelector("button").addEventListener("click", () => this.send({ kind: "untrace" }));
     this.stage.addEventListener("click", (event) => this.clicked(event));
     this.stage.addEventListener("dblclick", (event) => this.doubleClicked(event));
@@ -76,7 +84,9 @@ class Canvas {
     if (name === "in") this.camera.zoom(1.25);
     if (name === "out") this.camera.zoom(0.8);
     if (name === "fit") this.camera.fit();
-    this.root.querySelector(".formats").classList.toggle("on", name === "save" && !this.root.querySelector(".formats.on"));
+    this.root
+      .querySelector(".formats")
+      .classList.toggle("on", name === "save" && !this.root.querySelector(".formats.on"));
     if (["svg", "png", "pdf"].includes(name) && this.structure) this.save(name);
     if (name === "unroll") this.unroll();
     if (name === "legend") this.legend.classList.toggle("on");
@@ -99,7 +109,8 @@ class Canvas {
     const own = { "+": "in", "=": "in", "-": "out", 0: "fit", l: "legend", u: "unroll" }[event.key];
     if (own) this.tool(own);
     else if (event.key === "Backspace" || event.key === "?") this.send({ kind: "key", key: event.key });
-    else if (event.key === "Enter" && this.structure?.nodes[this.selected]?.body) this.send({ kind: "open", id: this.selected });
+    else if (event.key === "Enter" && this.structure?.nodes[this.selected]?.body)
+      this.send({ kind: "open", id: this.selected });
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -136,7 +147,7 @@ class Canvas {
   clicked(event) {
     if (this.camera.dragged) return;
     this.root.focus({ preventScroll: true });
-    const stuck = event.target.closest?.(".stuck");
+    const stuck = event.target.closest?.(".sticky-header");
     if (stuck) return this.camera.bringHead(this.parts.get(stuck.dataset.frame));
     const { action, id, group } = this.target(event);
     if (event.target.closest?.(".stop")) return this.send({ kind: "breakpoint", id });
@@ -183,7 +194,12 @@ class Canvas {
     const { id, group } = this.target(event);
     this.reveal(this.structure?.nodes[id] ? id : "");
     if (!group || this.stage.classList.contains("dragging")) this.tooltip.hide();
-    else this.tooltip.show(event.target.closest?.(".stop") ? wordsOfStop(group) : wordsOf(id, this.structure, this.overlay), event, this.root.getBoundingClientRect());
+    else
+      this.tooltip.show(
+        event.target.closest?.(".stop") ? wordsOfStop(group) : wordsOf(id, this.structure, this.overlay),
+        event,
+        this.root.getBoundingClientRect(),
+      );
   }
 
   /** Once a step or a move of the picture is over, what lies then under a pointer that rests is told. */
@@ -202,14 +218,21 @@ class Canvas {
     if (!this.latent?.length || (this.pointed === pointed && this.revealed === this.selected)) return;
     Object.assign(this, { pointed, revealed: this.selected });
     const ends = [pointed, this.selected].filter(Boolean);
-    for (const { group, source, target } of this.latent) group.toggleAttribute("data-shown", ends.includes(source) || ends.includes(target));
+    for (const { group, source, target } of this.latent)
+      group.toggleAttribute("data-shown", ends.includes(source) || ends.includes(target));
   }
 
   /** After folding, what was clicked stays where it was. */
   anchorOf(id) {
     const part = this.parts?.get(id);
     const address = (this.structure.nodes[id] ?? this.structure.clusters[id])?.address;
-    return part && address ? { address, x: this.camera.x + (part.at.x + MARGIN) * this.camera.k, y: this.camera.y + (part.at.y + MARGIN) * this.camera.k } : null;
+    return part && address
+      ? {
+          address,
+          x: this.camera.x + (part.at.x + MARGIN) * this.camera.k,
+          y: this.camera.y + (part.at.y + MARGIN) * this.camera.k,
+        }
+      : null;
   }
 
   async show(structure, subject, ladder = ladderOf(structure)) {
@@ -231,10 +254,13 @@ class Canvas {
     } catch (error) {
       if (turn !== this.turn) return;
       const dense = error instanceof TooDense;
-      this.say(dense ? "Too dense to lay out in time: folding more…" : `The picture could not be laid out: ${error.message}`);
+      this.say(
+        dense ? "Too dense to lay out in time: folding more…" : `The picture could not be laid out: ${error.message}`,
+      );
       if (dense) this.send({ kind: "too_dense", root: structure.root });
       // Where no other picture comes, nothing could be folded.
-      if (dense && ladder !== PATIENT) setTimeout(() => turn === this.turn && this.show(structure, subject, PATIENT), UNFOLDABLE);
+      if (dense && ladder !== PATIENT)
+        setTimeout(() => turn === this.turn && this.show(structure, subject, PATIENT), UNFOLDABLE);
     } finally {
       clearTimeout(slow);
     }
@@ -244,13 +270,20 @@ class Canvas {
     const { svg, parts } = draw(structure, geometry);
     const moved = !this.structure || this.structure.root !== structure.root || this.subject !== subject;
     Object.assign(this, { structure, subject, parts, geometry, painting: new Painting(structure, parts) });
-    this.latent = Object.keys(structure.edges).filter((id) => structure.edges[id].latent && parts.has(id)).map((id) => parts.get(id));
+    this.latent = Object.keys(structure.edges)
+      .filter((id) => structure.edges[id].latent && parts.has(id))
+      .map((id) => parts.get(id));
     this.selected = this.pointed = this.revealed = "";
-    this.painting.apply(this.overlay?.hash === structure.hash ? this.overlay : null);
+    this.painting.apply(this.overlay?.hash === structure.hash ? this.overlay : NO_OVERLAY);
     this.wrapper.replaceChildren(svg, this.highlight.element);
     this.root.dataset.hash = structure.hash;
     this.root.dataset.milliseconds = Math.round(geometry.milliseconds);
-    this.camera.show(svg, Object.keys(structure.nodes).filter((id) => parts.has(id)).map((id) => this.sight(parts.get(id))));
+    this.camera.show(
+      svg,
+      Object.keys(structure.nodes)
+        .filter((id) => parts.has(id))
+        .map((id) => this.sight(parts.get(id))),
+    );
     this.camera.stickyHeaders.show(structure, parts);
     this.prepareOverview();
     this.legend.replaceChildren(...legendOf(structure));
@@ -260,7 +293,11 @@ class Canvas {
 
   look(moved) {
     const kept = shared.viewports.get(this.place);
-    const anchored = this.anchor && [...Object.entries(this.structure.nodes), ...Object.entries(this.structure.clusters)].find(([, one]) => one.address === this.anchor.address && one.kind !== "output");
+    const anchored =
+      this.anchor &&
+      [...Object.entries(this.structure.nodes), ...Object.entries(this.structure.clusters)].find(
+        ([, one]) => one.address === this.anchor.address && one.kind !== "output",
+      );
     const part = anchored && this.parts.get(anchored[0]);
     if (part) this.stay(part);
     else if (kept) this.camera.set(kept.x, kept.y, kept.k);
@@ -273,7 +310,10 @@ class Canvas {
 
   /** What was clicked stays where it was, but not under the tools. */
   stay(part) {
-    this.camera.set(this.anchor.x - (part.at.x + MARGIN) * this.camera.k, this.anchor.y - (part.at.y + MARGIN) * this.camera.k);
+    this.camera.set(
+      this.anchor.x - (part.at.x + MARGIN) * this.camera.k,
+      this.anchor.y - (part.at.y + MARGIN) * this.camera.k,
+    );
     if (part.chips) this.camera.follow(this.sight(part));
   }
 
@@ -302,33 +342,43 @@ class Canvas {
   }
 
   /** All of the way if it can be read, else its end. */
-  lookAtOrigins({ nodes }) {
-    const boxes = Object.keys(nodes).filter((id) => /\borigin\b/.test(nodes[id]) && this.parts.get(id)).map((id) => this.sight(this.parts.get(id)));
+  lookAtOrigins({ origins }) {
+    const isBox = (id) => id in this.structure.nodes && this.parts.has(id);
+    const boxes = Object.keys(origins)
+      .filter(isBox)
+      .map((id) => this.sight(this.parts.get(id)));
     if (!boxes.length) return;
     const [left, top] = ["left", "top"].map((side) => Math.min(...boxes.map((box) => box[side])));
-    const [right, bottom] = [Math.max(...boxes.map((box) => box.left + box.width)), Math.max(...boxes.map((box) => box.top + box.height))];
+    const [right, bottom] = [
+      Math.max(...boxes.map((box) => box.left + box.width)),
+      Math.max(...boxes.map((box) => box.top + box.height)),
+    ];
     if (this.camera.frameOf({ left, top, width: right - left, height: bottom - top })) return;
-    const end = Object.keys(nodes).find((id) => /\borigin-0\b/.test(nodes[id]) && this.parts.get(id));
+    const end = Object.keys(origins).find((id) => origins[id] === 0 && isBox(id));
     if (end) this.camera.follow(this.sight(this.parts.get(end)));
   }
 
   /** The place of a part in the picture, with the value below it. */
   sight(part) {
-    return { left: part.at.x - part.width / 2 + MARGIN, top: part.at.y - part.height / 2 + MARGIN, width: part.width ?? 0, height: (part.height ?? 0) + 24 };
+    return {
+      left: part.at.x - part.width / 2 + MARGIN,
+      top: part.at.y - part.height / 2 + MARGIN,
+      width: part.width ?? 0,
+      height: (part.height ?? 0) + 24,
+    };
   }
 
   paint(overlay) {
     this.overlay = overlay;
     this.painting.apply(overlay);
-    this.selected = Object.keys(overlay.nodes ?? {}).find((id) => /\bselected\b/.test(overlay.nodes[id])) ?? "";
+    this.selected = overlay.selected;
     this.reveal();
     if (overlay.current !== this.current || overlay.focus !== this.focused) this.follow(overlay);
     this.current = overlay.current;
-    const next = Object.keys(overlay.nodes ?? {}).find((id) => /\b(current|failed)\b/.test(overlay.nodes[id]));
+    const next = boxOfNext(overlay);
     const part = this.parts.get(next);
-    this.highlight.show(part, part && this.sight(part), overlay.nodes?.[next]);
-    this.root.dataset.current = overlay.current ?? "";
-    this.root.dataset.painted = overlay.moment ?? "";
+    this.highlight.show(part, part && this.sight(part), overlay.breakpoints[next] ? "" : overlay.nodes[next]);
+    this.root.dataset.current = overlay.current;
     this.camera.stickyHeaders.place(this.camera);
     this.hoverSoon();
   }

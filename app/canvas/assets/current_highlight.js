@@ -1,6 +1,5 @@
 // The ring round what runs next breathes: a second ring comes and goes over it, for which the picture need not be painted anew.
 
-
 const RING = 3.4; // from a box to the inner border of its ring
 
 export class CurrentHighlight {
@@ -8,13 +7,19 @@ export class CurrentHighlight {
     this.element = document.createElement("div");
   }
 
-  /** Round a box at that place, unless the dot of a breakpoint lies on its ring. */
-  show(part, place, classes = "") {
-    const state = part?.rounding && /\b(current|failed)\b(?!.*\bbreakpoint\b)/.exec(classes);
-    this.element.className = state ? `beat ${state[1]}` : "beat";
-    if (!state || this.part === part) return;
+  /** Round a box at that place: `status` is current, failed, or empty where there is to be none. */
+  show(part, place, status) {
+    const shown = part?.rounding && status;
+    this.element.className = shown ? `current-highlight ${status}` : "current-highlight";
+    if (!shown || this.part === part) return;
     this.part = part;
     const { left, top } = place;
-    Object.assign(this.element.style, { left: `${left - RING}px`, top: `${top - RING}px`, width: `${part.width + 2 * RING}px`, height: `${part.height + 2 * RING}px`, borderRadius: `${part.rounding + RING}px` });
+    Object.assign(this.element.style, {
+      left: `${left - RING}px`,
+      top: `${top - RING}px`,
+      width: `${part.width + 2 * RING}px`,
+      height: `${part.height + 2 * RING}px`,
+      borderRadius: `${part.rounding + RING}px`,
+    });
   }
 }

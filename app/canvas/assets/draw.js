@@ -17,18 +17,23 @@ export function draw(structure, geometry) {
     role: "img",
     "aria-label": "graph",
   });
-  const layers = Object.fromEntries(["frames", "lines", "heads", "labels", "boxes", "chips"].map((name) => [name, svgElement("g", { class: name })]));
+  const layers = Object.fromEntries(
+    ["frames", "lines", "heads", "labels", "boxes", "chips"].map((name) => [name, svgElement("g", { class: name })]),
+  );
   for (const [id, cluster] of Object.entries(structure.clusters)) {
     if (geometry.clusters[id]) drawFrame(id, cluster, geometry.clusters[id], layers, parts);
   }
-  const taken = Object.entries(structure.nodes).filter(([id]) => geometry.nodes[id]).map(([id, node]) => areaOf(geometry.nodes[id], node.width, node.height));
+  const taken = Object.entries(structure.nodes)
+    .filter(([id]) => geometry.nodes[id])
+    .map(([id, node]) => areaOf(geometry.nodes[id], node.width, node.height));
   const room = { taken, crowd: crowdOf(structure, geometry) };
   const lines = Object.entries(structure.edges).filter(([id]) => geometry.edges[id]);
   // Those for whose labels the layout has kept room come first.
   for (const free of [false, true]) {
     for (const [id, edge] of lines) {
       const line = geometry.edges[id];
-      if (Boolean(line.copyEnd) === free) drawLine(id, edge, line, layers, parts, geometry.clusters[structure.nodes[edge.source]?.cluster], room);
+      if (Boolean(line.copyEnd) === free)
+        drawLine(id, edge, line, layers, parts, geometry.clusters[structure.nodes[edge.source]?.cluster], room);
     }
   }
   for (const [id, node] of Object.entries(structure.nodes)) {

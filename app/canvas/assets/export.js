@@ -2,13 +2,28 @@
 
 import { SVG, svgElement } from "./svg.js";
 
-const KEPT = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "opacity", "paint-order"];
+const KEPT = [
+  "fill",
+  "fill-opacity",
+  "stroke",
+  "stroke-width",
+  "stroke-opacity",
+  "stroke-dasharray",
+  "stroke-linecap",
+  "stroke-linejoin",
+  "opacity",
+  "paint-order",
+];
 const KEPT_OF_TEXT = ["font-family", "font-size", "font-weight", "text-anchor"];
 
 /** Makes something of a picture that has all its words, however far away it is on the screen, no ring that is about to breathe, and in print light colours. */
 export function onPaper(root, printed, make) {
   const stage = root.querySelector(".stage");
-  const was = { far: stage.classList.contains("far"), moving: root.classList.contains("moving"), theme: root.dataset.theme };
+  const was = {
+    far: stage.classList.contains("far"),
+    moving: root.classList.contains("moving"),
+    theme: root.dataset.theme,
+  };
   stage.classList.remove("far");
   root.classList.add("moving");
   if (printed) root.dataset.theme = "light";
@@ -28,13 +43,15 @@ export function standalone(svg, paper) {
   originals.forEach((original, i) => {
     const style = getComputedStyle(original);
     const made = copies[i];
-    if (style.display === "none" || style.opacity === "0" || original.matches(".reach, .button")) return dropped.push(made);
+    if (style.display === "none" || style.opacity === "0" || original.matches(".reach, .button"))
+      return dropped.push(made);
     const isText = original.tagName === "text" || original.tagName === "tspan";
     for (const name of isText ? [...KEPT, ...KEPT_OF_TEXT] : KEPT) {
       const value = plainColour(style.getPropertyValue(name));
       if (original.tagName !== "g" || name === "opacity") made.setAttribute(name, value);
     }
-    for (const name of ["class", "role", "aria-label", "data-address", "data-node", "data-edge", "data-frame"]) made.removeAttribute(name);
+    for (const name of ["class", "role", "aria-label", "data-address", "data-node", "data-edge", "data-frame"])
+      made.removeAttribute(name);
   });
   for (const made of dropped) made.remove();
   copy.setAttribute("xmlns", SVG);

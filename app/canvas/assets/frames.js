@@ -1,10 +1,21 @@
+// Frames: loops, branches and unrolled iterations, drawn around what they hold.
 
 import { button, svgElement, svgText } from "./svg.js";
 
 export function drawFrame(id, cluster, box, layers, parts) {
-  const inner = cluster.kind === "then" || cluster.kind === "else" || cluster.kind === "copy" || cluster.kind === "group";
+  const inner =
+    cluster.kind === "then" || cluster.kind === "else" || cluster.kind === "copy" || cluster.kind === "group";
   const group = svgElement("g", { id, class: `frame ${cluster.kind}`, "data-address": cluster.address });
-  group.append(svgElement("rect", { class: "edge-of-frame", x: box.x, y: box.y, width: box.width, height: box.height, rx: inner ? 12 : 16 }));
+  group.append(
+    svgElement("rect", {
+      class: "edge-of-frame",
+      x: box.x,
+      y: box.y,
+      width: box.width,
+      height: box.height,
+      rx: inner ? 12 : 16,
+    }),
+  );
   layers.frames.append(group);
   // Words and buttons lie above the lines that cross the frame's border.
   const head = svgElement("g", { class: `head ${cluster.kind}`, "data-frame": id });
@@ -20,7 +31,9 @@ export function drawFrame(id, cluster, box, layers, parts) {
   title.append(name);
   head.append(title);
   const buttons = headButtons(cluster);
-  buttons.forEach(([action, path, label], k) => head.append(button(action, box.x + box.width - 28 - k * 21, y - 14, path, label)));
+  buttons.forEach(([action, path, label], k) =>
+    head.append(button(action, box.x + box.width - 28 - k * 21, y - 14, path, label)),
+  );
   const stateEnd = box.x + box.width - (buttons.length ? 15 + buttons.length * 21 : 12);
   const header = svgElement("g", { class: "frame-state", transform: `translate(${stateEnd} ${y - 14})` });
   const state = {
@@ -32,17 +45,45 @@ export function drawFrame(id, cluster, box, layers, parts) {
   head.append(header);
   layers.heads.append(head);
   const titleWidth = 20 + buttons.length * 21 + cluster.title.length * 8.2 + cluster.name.length * 7;
-  parts.set(id, { group, head, title, base: `frame ${cluster.kind}`, state, header, box, titleWidth, stateEnd, told: "", at: { x: box.x + box.width / 2, y: box.y + 20 }, width: 60, height: 30 });
+  parts.set(id, {
+    group,
+    head,
+    title,
+    base: `frame ${cluster.kind}`,
+    state,
+    header,
+    box,
+    titleWidth,
+    stateEnd,
+    told: "",
+    at: { x: box.x + box.width / 2, y: box.y + 20 },
+    width: 60,
+    height: 30,
+  });
 }
 
 /** What can be done with a frame, from right to left. */
 function headButtons(cluster) {
   const found = [];
-  if (cluster.body && cluster.kind !== "group") found.push(["open", "M5 2.5 H2.5 V11.5 H11.5 V9 M7.5 2.5 H11.5 V6.5 M11.5 2.5 L6.5 7.5", "Open on its own"]);
-  if (cluster.loop && cluster.body) found.push(["unroll", cluster.copies ? "M11.2 4.2 A4.8 4.8 0 1 0 11.8 8 M11.8 1.6 V4.8 H8.6" : "M1.5 3.5 H4.5 V10.5 H1.5 Z M5.8 3.5 H8.8 V10.5 H5.8 Z M10.1 3.5 H13 V10.5 H10.1 Z", cluster.copies ? "Draw the loop once, with back edges" : "Unroll: iterations side by side"]);
+  if (cluster.body && cluster.kind !== "group")
+    found.push(["open", "M5 2.5 H2.5 V11.5 H11.5 V9 M7.5 2.5 H11.5 V6.5 M11.5 2.5 L6.5 7.5", "Open on its own"]);
+  if (cluster.loop && cluster.body)
+    found.push([
+      "unroll",
+      cluster.copies
+        ? "M11.2 4.2 A4.8 4.8 0 1 0 11.8 8 M11.8 1.6 V4.8 H8.6"
+        : "M1.5 3.5 H4.5 V10.5 H1.5 Z M5.8 3.5 H8.8 V10.5 H5.8 Z M10.1 3.5 H13 V10.5 H10.1 Z",
+      cluster.copies ? "Draw the loop once, with back edges" : "Unroll: iterations side by side",
+    ]);
   if (cluster.copies) {
-    found.push(["later", "M5 2.5 L9.5 7 L5 11.5", "Later iterations"], ["earlier", "M9 2.5 L4.5 7 L9 11.5", "Earlier iterations"]);
-    found.push(["wider", "M7 3 V11 M3 7 H11", "One iteration more side by side"], ["fewer", "M3 7 H11", "One iteration fewer"]);
+    found.push(
+      ["later", "M5 2.5 L9.5 7 L5 11.5", "Later iterations"],
+      ["earlier", "M9 2.5 L4.5 7 L9 11.5", "Earlier iterations"],
+    );
+    found.push(
+      ["wider", "M7 3 V11 M3 7 H11", "One iteration more side by side"],
+      ["fewer", "M3 7 H11", "One iteration fewer"],
+    );
   }
   return found;
 }

@@ -38,7 +38,12 @@ export function readGeometry(json) {
 
 export const MARGIN = 26;
 
-export const areaOf = (middle, width, height) => ({ left: middle.x - width / 2, right: middle.x + width / 2, top: middle.y - height / 2, bottom: middle.y + height / 2 });
+export const areaOf = (middle, width, height) => ({
+  left: middle.x - width / 2,
+  right: middle.x + width / 2,
+  top: middle.y - height / 2,
+  bottom: middle.y + height / 2,
+});
 
 export const overlap = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 
@@ -47,7 +52,11 @@ export function sampled(points, step = 0.1) {
   const found = [points[0]];
   for (let i = 0; i + 3 < points.length; i += 3) {
     for (let t = step; t <= 1; t += step) {
-      const mix = (key) => (1 - t) ** 3 * points[i][key] + 3 * (1 - t) ** 2 * t * points[i + 1][key] + 3 * (1 - t) * t * t * points[i + 2][key] + t ** 3 * points[i + 3][key];
+      const mix = (key) =>
+        (1 - t) ** 3 * points[i][key] +
+        3 * (1 - t) ** 2 * t * points[i + 1][key] +
+        3 * (1 - t) * t * t * points[i + 2][key] +
+        t ** 3 * points[i + 3][key];
       found.push({ x: mix("x"), y: mix("y") });
     }
   }

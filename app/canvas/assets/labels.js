@@ -37,7 +37,8 @@ export function placeOfLabel(edge, line, frame, { taken, crowd }) {
   const place = line.copyEnd ? alongside(line, width, [...taken, ...crowd]) : { ...line.label };
   if (!place) return null;
   // Inside the frame that the line is in: the layout keeps room for labels outside it too.
-  if (!line.copyEnd && frame && edge.inside) place.x = Math.max(frame.x + width / 2, Math.min(place.x, frame.x + frame.width - width / 2));
+  if (!line.copyEnd && frame && edge.inside)
+    place.x = Math.max(frame.x + width / 2, Math.min(place.x, frame.x + frame.width - width / 2));
   crowd.push(areaOf(place, width, LABEL.height));
   return place;
 }

@@ -6,10 +6,17 @@ import { shared } from "./shared.js";
 
 // What to try when a layout takes too long: [extra graph attributes, milliseconds]. Two seconds in all; then more has to be folded.
 const ROUGH = { nslimit: 0.1, nslimit1: 0.1, mclimit: 0.1 };
-const LADDER = [[{}, 850], [ROUGH, 350], [{ ...ROUGH, splines: "line" }, 800]];
+const LADDER = [
+  [{}, 850],
+  [ROUGH, 350],
+  [{ ...ROUGH, splines: "line" }, 800],
+];
 // A small picture takes so long on a busy machine only: it gets more of the two seconds for the layout that is worth waiting for.
 const SMALL = 150;
-const LADDER_OF_SMALL = [[{}, 1500], [ROUGH, 500]];
+const LADDER_OF_SMALL = [
+  [{}, 1500],
+  [ROUGH, 500],
+];
 // Another way to find the rows, slower but blind to frames: for pictures in which lines run upwards, because a frame was set too high.
 const LEVEL = [{ newrank: true }, 450];
 // For a picture of which nothing more can be folded: on a busy machine even a small one may take longer than the ladder gives it.

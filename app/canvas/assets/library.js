@@ -29,14 +29,19 @@ class LayoutWorker {
     this.worker = new Worker(address, { type: "module" });
     this.ready = new Promise((resolve, reject) => {
       this.worker.addEventListener("message", ({ data }) => data.ready && resolve());
-      this.worker.addEventListener("error", (event) => reject(new Error(event.message || "the layout worker did not start")));
+      this.worker.addEventListener("error", (event) =>
+        reject(new Error(event.message || "the layout worker did not start")),
+      );
     });
     this.ready.catch(() => {}); // whoever asks for a layout hears of it
   }
 
   /** Graphviz's answer to a DOT text, or null when it takes too long. */
   async run(dot, attributes, milliseconds) {
-    await Promise.race([this.ready, new Promise((_, reject) => setTimeout(() => reject(new Error("the layout library did not start")), START_UP))]);
+    await Promise.race([
+      this.ready,
+      new Promise((_, reject) => setTimeout(() => reject(new Error("the layout library did not start")), START_UP)),
+    ]);
     return await new Promise((resolve, reject) => {
       const timer = setTimeout(() => resolve(null), milliseconds);
       this.worker.onmessage = ({ data }) => {

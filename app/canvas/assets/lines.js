@@ -13,11 +13,15 @@ export function drawLine(id, edge, line, layers, parts, frame, room) {
   const backwards = Boolean(line.begin);
   const tip = line.begin ?? line.end;
   const path = [`M${at(points[0])}`];
-  for (let i = 1; i + 2 < points.length; i += 3) path.push(`C${at(points[i])} ${at(points[i + 1])} ${at(points[i + 2])}`);
+  for (let i = 1; i + 2 < points.length; i += 3)
+    path.push(`C${at(points[i])} ${at(points[i + 1])} ${at(points[i + 2])}`);
   const near = backwards ? points[0] : points[points.length - 1];
   const base = `line ${edge.kind}${edge.latent ? " latent" : ""}`;
   const group = svgElement("g", { id, class: base, "data-edge": id });
-  group.append(svgElement("path", { class: "reach", d: path.join("") }), svgElement("path", { class: "stroke", d: path.join("") }));
+  group.append(
+    svgElement("path", { class: "reach", d: path.join("") }),
+    svgElement("path", { class: "stroke", d: path.join("") }),
+  );
   if (tip) group.append(arrow(near, tip, edge.kind));
   layers.lines.append(group);
   const part = { group, base, source: edge.source, target: edge.target };
@@ -74,6 +78,9 @@ function arrow(from, tip, kind) {
   const base = { x: tip.x - dx * reach, y: tip.y - dy * reach };
   const shape = `M${at(tip)} L${at({ x: base.x - dy * half, y: base.y + dx * half })} L${at({ x: base.x + dy * half, y: base.y - dx * half })}Z`;
   const made = svgElement("g");
-  made.append(svgElement("path", { class: "stroke plain", d: `M${at(from)} L${at(base)}` }), svgElement("path", { class: "tip", d: shape }));
+  made.append(
+    svgElement("path", { class: "stroke plain", d: `M${at(from)} L${at(base)}` }),
+    svgElement("path", { class: "tip", d: shape }),
+  );
   return made;
 }

@@ -2,6 +2,7 @@
 
 import { setChip } from "./chips.js";
 import { setSpark } from "./sparks.js";
+import { classesOfBox, classesOfFrame, classesOfLine } from "./status.js";
 import { shortened } from "./svg.js";
 
 export class Painting {
@@ -13,21 +14,25 @@ export class Painting {
   }
 
   apply(overlay) {
-    const { nodes = {}, values = {}, backs = {}, headers = {}, sparks = {}, progress = {}, frames = {}, slices = {}, lines = {} } = overlay ?? {};
+    const { values, backs, headers, sparks, progress, slices } = overlay;
     for (const id of Object.keys(this.structure.nodes)) {
       const part = this.parts.get(id);
       if (!part) continue;
-      this.restyle(id, part, nodes[id] ?? "");
+      this.restyle(id, part, classesOfBox(overlay, id));
       if (part.spark) setSpark(part.spark, sparks[id]);
       const texts = values[id] ?? [];
       part.chips.forEach((made, k) => setChip(made, texts[k] ?? ""));
-      if (part.badge && this.structure.nodes[id].kind === "folded") this.relabel(id, part.badge, shortened(headers[id] ?? this.structure.nodes[id].badge, Math.floor((part.width - 28) / 5.6)));
+      if (part.badge && this.structure.nodes[id].kind === "folded")
+        this.relabel(
+          id,
+          part.badge,
+          shortened(headers[id] ?? this.structure.nodes[id].badge, Math.floor((part.width - 28) / 5.6)),
+        );
     }
     for (const [id, edge] of Object.entries(this.structure.edges)) {
       const part = this.parts.get(id);
       if (!part) continue;
-      const state = lineState(nodes[edge.source] ?? "", nodes[edge.target] ?? "", edge.kind, Boolean(backs[id]));
-      this.restyle(id, part, lines[id] ? `${state} ${lines[id]}` : state);
+      this.restyle(id, part, classesOfLine(overlay, id, edge));
       if (part.now) {
         const [now, before] = backs[id] ?? ["", ""];
         setChip(part.now, now ? `↻ ${now}` : "");
@@ -38,7 +43,7 @@ export class Painting {
     for (const id of Object.keys(this.structure.clusters)) {
       const part = this.parts.get(id);
       if (!part) continue;
-      this.restyle(id, part, frames[id] ?? "");
+      this.restyle(id, part, classesOfFrame(overlay, id));
       setHeader(part, headers[id] ?? "", progress[id]);
     }
   }
@@ -55,15 +60,6 @@ export class Painting {
     this.labels.set(id, text);
     element.textContent = text;
   }
-}
-
-const RAN = /\b(done|failed)\b/;
-
-function lineState(source, target, kind, carries) {
-  if (kind === "back") return carries ? "live" : "";
-  if (/\bskipped\b/.test(source) || /\bskipped\b/.test(target)) return "skipped";
-  if (!RAN.test(source)) return "";
-  return /\bcurrent\b/.test(target) ? "live feeds" : "live";
 }
 
 function setHeader(part, text, progress) {

@@ -2,7 +2,7 @@
 
 import { Bar } from "./bar.js";
 import { AGAIN, Outbox, numberAfter } from "./outbox.js";
-import { marksOf, patched, withMarks } from "./prefetched.js";
+import { marksOf, patched } from "./prefetched.js";
 import { ReportThrottle, REPORT } from "./report_throttle.js";
 import { shared } from "./shared.js";
 
@@ -16,13 +16,35 @@ const IDLE = 350; // milliseconds of rest after which the steps around are fetch
 const LIGHT = 24; // steps that a stretch must hold at least for that: fewer cost more than they give
 const TOGETHER = 50; // milliseconds within which Streamlit may make one word of two
 const ECHO = 3000; // milliseconds after which Python's word counts again, whatever it says
-const KEYS = { Home: "restart", ArrowLeft: "back", ArrowRight: "step", o: "over", O: "over", ArrowDown: "into", ArrowUp: "out", "Shift+ArrowLeft": "previous", "Shift+ArrowRight": "next", End: "run" };
+const KEYS = {
+  Home: "restart",
+  ArrowLeft: "back",
+  ArrowRight: "step",
+  o: "over",
+  O: "over",
+  ArrowDown: "into",
+  ArrowUp: "out",
+  "Shift+ArrowLeft": "previous",
+  "Shift+ArrowRight": "next",
+  End: "run",
+};
 const ACTS = ["click", "keydown", "change", "focusout"]; // by which a person may tell Python something
 const STEPS = { restart: -Infinity, back: -1, step: 1 }; // moves whose end is known without Python
 
 export class Playback {
   constructor(canvas) {
-    Object.assign(this, { canvas, frames: new Map(), stops: new Set(), marks: {}, step: 0, steps: 0, over: false, tracks: [], speed: 1, touched: -Infinity });
+    Object.assign(this, {
+      canvas,
+      frames: new Map(),
+      stops: new Set(),
+      marks: {},
+      step: 0,
+      steps: 0,
+      over: false,
+      tracks: [],
+      speed: 1,
+      touched: -Infinity,
+    });
     this.moves = new Outbox((moves) => canvas.setState?.("moves", { run: this.run, moves }));
     this.bar = new Bar(this, canvas.root);
     this.throttle = new ReportThrottle(() => this.playing || this.dragging);
@@ -32,7 +54,8 @@ export class Playback {
   listen(signal) {
     document.addEventListener("click", (event) => this.clicked(event), { capture: true, signal });
     document.addEventListener("keydown", (event) => this.pressed(event), { capture: true, signal });
-    for (const act of ACTS) document.addEventListener(act, () => (this.touched = performance.now()), { capture: true, signal });
+    for (const act of ACTS)
+      document.addEventListener(act, () => (this.touched = performance.now()), { capture: true, signal });
   }
 
   /** Whether a hand moves the picture, so that it also shows what Python comes past on its way there. */
@@ -58,13 +81,19 @@ export class Playback {
       }
       Object.assign(this, { run: overlay.run, hash: overlay.hash });
     }
-    Object.assign(this, { steps: overlay.steps, over: overlay.over, tracks: overlay.tracks, marks: marksOf(overlay), lines: overlay.lines });
+    Object.assign(this, {
+      steps: overlay.steps,
+      over: overlay.over,
+      tracks: overlay.tracks,
+      marks: marksOf(overlay),
+    });
     if (this.walking) this.step = Math.min(this.step, this.last);
     this.heard = overlay.reported;
     this.confirm(overlay.moved);
     if (this.awaited !== undefined && overlay.reported >= this.awaited) this.settle();
     this.rest();
-    const behind = this.ahead && overlay.step !== this.step && (this.playing || this.frames.has(this.step) || !this.held);
+    const behind =
+      this.ahead && overlay.step !== this.step && (this.playing || this.frames.has(this.step) || !this.held);
     if (!behind && !this.held) this.step = overlay.step;
     this.obey(overlay.plays);
     this.bar.draw();
@@ -150,7 +179,11 @@ export class Playback {
     if (this.asked !== undefined && now - this.asked < 1500) return;
     this.asked = now;
     // Not an event: two of those at once would be one to Python, and what a person did would be lost.
-    shared.askers.get(this.canvas.key)?.("ask", { step: first, run: this.run, count: (this.asks = (this.asks ?? Date.now()) + 1) });
+    shared.askers.get(this.canvas.key)?.("ask", {
+      step: first,
+      run: this.run,
+      count: (this.asks = (this.asks ?? Date.now()) + 1),
+    });
     // What a person does in the same moment is then heard, but the answer is drawn only where the ask came from.
     setTimeout(() => this.touched >= now && this.canvas.send({ kind: "look" }), TOGETHER);
   }
@@ -161,7 +194,9 @@ export class Playback {
     // The next word goes out when the last one has been heard: frames of the picture come before those of the panels.
     const heard = last || !(this.heard < this.count) || since > 5 * REPORT;
     const waited = last || !(this.frames.has(step) || this.steps <= SHORT_RUN); // by a person, for what only Python knows
-    const wait = heard ? (waited ? REPORT : this.throttle.wait(this.playing ? this.speed : BY_HAND)) - since : REPORT / 4;
+    const wait = heard
+      ? (waited ? REPORT : this.throttle.wait(this.playing ? this.speed : BY_HAND)) - since
+      : REPORT / 4;
     if (wait > 0) {
       this.late = setTimeout(() => this.report(this.step, !this.playing && !this.dragging), wait);
       return;
@@ -205,7 +240,13 @@ export class Playback {
   paint() {
     const frame = this.frames.get(this.step);
     this.steps = Math.max(this.steps, this.step);
-    if (frame) this.canvas.paint({ ...frame, nodes: withMarks(frame.nodes, this.marks), lines: this.lines, hash: this.hash, focus: this.canvas.focused });
+    if (frame)
+      this.canvas.paint({
+        ...frame,
+        ...this.marks,
+        hash: this.hash,
+        focus: this.canvas.focused,
+      });
     this.bar.draw();
     return Boolean(frame);
   }
@@ -312,7 +353,12 @@ export class Playback {
   pressed(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || !this.canvas.root.isConnected) return;
     const target = event.composedPath()[0];
-    if (target.closest?.("input:not([type=checkbox]), textarea, select, [contenteditable=true], [role=textbox], [role=combobox], [role=dialog], [role=radio]")) return;
+    if (
+      target.closest?.(
+        "input:not([type=checkbox]), textarea, select, [contenteditable=true], [role=textbox], [role=combobox], [role=dialog], [role=radio]",
+      )
+    )
+      return;
     const name = KEYS[`${event.shiftKey && event.key.startsWith("Arrow") ? "Shift+" : ""}${event.key}`];
     if (event.key === " " && !target.closest?.("button")) this.toggle();
     else if (name && this.run !== undefined) this.go(name);
@@ -323,8 +369,10 @@ export class Playback {
 
   clicked(event) {
     // What the mouse has chosen leaves the keys to the run; who came there by keyboard goes on choosing with them.
-    if (event.detail && event.target.closest?.("[role=radio], [role=option]")) setTimeout(() => document.activeElement?.blur());
-    const button = event.target.closest?.(".st-key-transport button") && event.target.closest("[class*=st-key-transport_]");
+    if (event.detail && event.target.closest?.("[role=radio], [role=option]"))
+      setTimeout(() => document.activeElement?.blur());
+    const button =
+      event.target.closest?.(".st-key-transport button") && event.target.closest("[class*=st-key-transport_]");
     const name = /st-key-transport_(\w+)/.exec(button?.className ?? "")?.[1];
     if (!Object.values(KEYS).includes(name) || this.run === undefined || !this.canvas.root.isConnected) return;
     event.preventDefault();

@@ -14,19 +14,7 @@ export function patched(full, change) {
   return made;
 }
 
-const MARK = /\b(selected|breakpoint( off)?|origin(-\d)?)\b/g;
-
-export function marksOf(overlay) {
-  const found = {};
-  for (const [id, classes] of Object.entries(overlay.nodes ?? {})) {
-    const marks = classes.match(MARK);
-    if (marks) found[id] = marks.join(" ");
-  }
-  return found;
-}
-
-export function withMarks(nodes, marks) {
-  const made = { ...nodes };
-  for (const [id, mark] of Object.entries(marks)) made[id] = `${made[id] ?? ""} ${mark}`.trim();
-  return made;
+/** What a person has marked, which is the same in all steps that were sent ahead. */
+export function marksOf({ selected, breakpoints, origins }) {
+  return { selected, breakpoints, origins };
 }

@@ -8,7 +8,9 @@ const LANE = { apart: 9, first: 13, gap: 44, bend: 9, clear: 11 };
 export async function layOutRows(structure, run) {
   const made = new Map();
   const geometryOf = async (dot) => {
-    const text = dot.replace(/@(r\d+)([wh])@/g, (_, id, side) => (made.get(id)[side === "w" ? "width" : "height"] / 72).toFixed(3));
+    const text = dot.replace(/@(r\d+)([wh])@/g, (_, id, side) =>
+      (made.get(id)[side === "w" ? "width" : "height"] / 72).toFixed(3),
+    );
     const geometry = readGeometry(JSON.parse(await run(text)));
     for (const [id, row] of made) if (geometry.nodes[id]) place(geometry, id, row);
     orderBranches(structure, geometry);
@@ -27,9 +29,21 @@ function keepInside(structure, geometry) {
   for (const [id, edge] of Object.entries(structure.edges)) {
     const line = geometry.edges[id];
     const frame = geometry.clusters[structure.nodes[edge.source].cluster];
-    if ((edge.kind !== "back" && edge.kind !== "again") || !line || !frame || structure.nodes[edge.target].cluster !== structure.nodes[edge.source].cluster) continue;
-    const inside = (point) => point && { x: Math.min(Math.max(point.x, frame.x + 10), frame.x + frame.width - 10), y: point.y };
-    geometry.edges[id] = { points: line.points.map(inside), begin: inside(line.begin), end: inside(line.end), label: inside(line.label) };
+    if (
+      (edge.kind !== "back" && edge.kind !== "again") ||
+      !line ||
+      !frame ||
+      structure.nodes[edge.target].cluster !== structure.nodes[edge.source].cluster
+    )
+      continue;
+    const inside = (point) =>
+      point && { x: Math.min(Math.max(point.x, frame.x + 10), frame.x + frame.width - 10), y: point.y };
+    geometry.edges[id] = {
+      points: line.points.map(inside),
+      begin: inside(line.begin),
+      end: inside(line.end),
+      label: inside(line.label),
+    };
   }
 }
 
@@ -37,7 +51,9 @@ function keepInside(structure, geometry) {
 function orderBranches(structure, geometry) {
   for (const [left, then] of Object.entries(structure.clusters)) {
     if (then.kind !== "then" || !geometry.clusters[left]) continue;
-    const right = Object.keys(structure.clusters).find((id) => structure.clusters[id].kind === "else" && structure.clusters[id].parent === then.parent);
+    const right = Object.keys(structure.clusters).find(
+      (id) => structure.clusters[id].kind === "else" && structure.clusters[id].parent === then.parent,
+    );
     const [one, other] = [geometry.clusters[left], geometry.clusters[right]];
     if (!other || one.x < other.x) continue;
     const begin = other.x;
@@ -64,7 +80,9 @@ function shiftFrame(structure, geometry, frame, dx) {
 
 /** The row as one picture: earlier iterations, the copies, later iterations, from left to right. */
 function stamp(row, copy, structure) {
-  const lines = Object.values(structure.edges).filter((edge) => SIDEWAYS.has(edge.kind) && row.copies[0].nodes.includes(edge.source)).length;
+  const lines = Object.values(structure.edges).filter(
+    (edge) => SIDEWAYS.has(edge.kind) && row.copies[0].nodes.includes(edge.source),
+  ).length;
   const margin = LANE.first + LANE.apart * lines + 6;
   const gap = LANE.gap + LANE.apart * lines;
   const made = { nodes: {}, clusters: {}, edges: {}, width: 0, height: copy.height + 2 * margin };
@@ -92,7 +110,13 @@ function stamp(row, copy, structure) {
 function moved(one, dx, dy) {
   const shift = (point) => point && { x: point.x + dx, y: point.y + dy };
   if (!one.points) return { ...one, x: one.x + dx, y: one.y + dy };
-  return { ...one, points: one.points.map(shift), begin: shift(one.begin), end: shift(one.end), label: shift(one.label) };
+  return {
+    ...one,
+    points: one.points.map(shift),
+    begin: shift(one.begin),
+    end: shift(one.end),
+    label: shift(one.label),
+  };
 }
 
 /** Puts a row in the place of the box that kept room for it. */
@@ -100,7 +124,8 @@ function place(geometry, id, row) {
   const middle = geometry.nodes[id];
   delete geometry.nodes[id];
   for (const kind of ["nodes", "clusters", "edges"]) {
-    for (const [part, one] of Object.entries(row[kind])) geometry[kind][part] = moved(one, middle.x - row.width / 2, middle.y - row.height / 2);
+    for (const [part, one] of Object.entries(row[kind]))
+      geometry[kind][part] = moved(one, middle.x - row.width / 2, middle.y - row.height / 2);
   }
 }
 
@@ -114,7 +139,12 @@ function drawBetween(structure, geometry) {
     if (!SIDEWAYS.has(edge.kind)) {
       const copyEnd = edge.kind === "output_map" ? "source" : "target";
       const copy = geometry.clusters[copyOf(structure, edge[copyEnd])];
-      geometry.edges[id] = falling(box(structure, geometry, edge.source), box(structure, geometry, edge.target), copyEnd, copy);
+      geometry.edges[id] = falling(
+        box(structure, geometry, edge.source),
+        box(structure, geometry, edge.target),
+        copyEnd,
+        copy,
+      );
       continue;
     }
     const ends = [copyOf(structure, edge.source), copyOf(structure, edge.target)];
@@ -160,19 +190,46 @@ function falling(from, to, copyEnd, copy) {
 /** Lines of one gap: down from the Results, up through the gap, down into the next copy; each in a lane of its own. */
 function route(structure, geometry, lines) {
   const [before, after] = lines[0].ends.map((id) => geometry.clusters[id]);
-  lines.sort((a, b) => (a.edge.kind === b.edge.kind ? geometry.nodes[b.edge.source].x - geometry.nodes[a.edge.source].x : a.edge.kind === "goes_on" ? 1 : -1));
+  lines.sort((a, b) =>
+    a.edge.kind === b.edge.kind
+      ? geometry.nodes[b.edge.source].x - geometry.nodes[a.edge.source].x
+      : a.edge.kind === "goes_on"
+        ? 1
+        : -1,
+  );
   lines.forEach(({ id, edge }, lane) => {
     const [from, to] = [box(structure, geometry, edge.source), box(structure, geometry, edge.target)];
     const x = (before ? before.x + before.width : from.right) + LANE.gap / 2 - 4 + lane * LANE.apart;
     const down = before ? before.y + before.height + LANE.first + lane * LANE.apart : 0;
-    const start = before ? [{ x: from.x, y: from.bottom }, { x: from.x, y: down }, { x, y: down }] : [{ x: from.right, y: from.y }, { x, y: from.y }];
+    const start = before
+      ? [
+          { x: from.x, y: from.bottom },
+          { x: from.x, y: down },
+          { x, y: down },
+        ]
+      : [
+          { x: from.right, y: from.y },
+          { x, y: from.y },
+        ];
     const spread = (lane - (lines.length - 1) / 2) * 6;
     let ending;
-    if (!after) ending = [{ x, y: to.y + spread }, { x: to.left, y: to.y + spread }];
-    else if (edge.kind === "goes_on") ending = [{ x, y: after.y + 34 }, { x: after.x, y: after.y + 34 }];
+    if (!after)
+      ending = [
+        { x, y: to.y + spread },
+        { x: to.left, y: to.y + spread },
+      ];
+    else if (edge.kind === "goes_on")
+      ending = [
+        { x, y: after.y + 34 },
+        { x: after.x, y: after.y + 34 },
+      ];
     else {
       const up = after.y - LANE.first - (lines.length - 1 - lane) * LANE.apart;
-      ending = [{ x, y: up }, { x: to.x, y: up }, { x: to.x, y: to.top }];
+      ending = [
+        { x, y: up },
+        { x: to.x, y: up },
+        { x: to.x, y: to.top },
+      ];
     }
     geometry.edges[id] = rounded([...start, ...ending]);
   });

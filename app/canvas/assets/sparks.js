@@ -6,8 +6,20 @@ const SPARK = { height: 18, left: 14 };
 
 export function sparkOf(group, node) {
   const top = node.height - SPARK.height - 8;
-  const made = { group: svgElement("g", { class: "spark", transform: `translate(${SPARK.left} ${top})` }), line: svgElement("path", { class: "spark-line" }), now: svgElement("circle", { class: "spark-now", r: 2.6 }), odd: svgElement("path", { class: "spark-odd" }), width: node.width - 2 * SPARK.left, shown: "" };
-  made.group.append(svgElement("line", { class: "spark-base", x1: 0, x2: made.width, y1: SPARK.height, y2: SPARK.height }), made.line, made.odd, made.now);
+  const made = {
+    group: svgElement("g", { class: "spark", transform: `translate(${SPARK.left} ${top})` }),
+    line: svgElement("path", { class: "spark-line" }),
+    now: svgElement("circle", { class: "spark-now", r: 2.6 }),
+    odd: svgElement("path", { class: "spark-odd" }),
+    width: node.width - 2 * SPARK.left,
+    shown: "",
+  };
+  made.group.append(
+    svgElement("line", { class: "spark-base", x1: 0, x2: made.width, y1: SPARK.height, y2: SPARK.height }),
+    made.line,
+    made.odd,
+    made.now,
+  );
   group.append(made.group);
   return made;
 }
@@ -36,5 +48,8 @@ export function setSpark(made, data) {
     made.now.setAttribute("cx", x(now));
     made.now.setAttribute("cy", y(height));
   }
-  made.odd.setAttribute("d", odd === null ? "" : `M${x(odd)} 0V${SPARK.height}M${x(odd)} ${SPARK.height / 2}m-4 -4l8 8m0 -8l-8 8`);
+  made.odd.setAttribute(
+    "d",
+    odd === null ? "" : `M${x(odd)} 0V${SPARK.height}M${x(odd)} ${SPARK.height / 2}m-4 -4l8 8m0 -8l-8 8`,
+  );
 }

@@ -2,7 +2,19 @@
 
 import { MARGIN, overlap } from "./geometry.js";
 
-const HEAD = { top: 5, bottom: 28, letter: 8.2, name: 7, indent: 24, row: 26, edge: 6, apart: 10, least: 72, high: 110, most: 3 };
+const HEAD = {
+  top: 5,
+  bottom: 28,
+  letter: 8.2,
+  name: 7,
+  indent: 24,
+  row: 26,
+  edge: 6,
+  apart: 10,
+  least: 72,
+  high: 110,
+  most: 3,
+};
 const STATE = 280; // what a state may take of a line
 
 /** About what a head takes that sticks; nothing of the page is read for it. */
@@ -11,7 +23,7 @@ const widthOf = ({ cluster, part }) => 36 + (cluster.title.length + cluster.name
 export class StickyHeaders {
   constructor(stage) {
     this.element = document.createElement("div");
-    this.element.className = "stuck-heads";
+    this.element.className = "sticky-headers";
     this.element.setAttribute("aria-hidden", "true");
     stage.append(this.element);
     this.stage = stage;
@@ -35,7 +47,9 @@ export class StickyHeaders {
   /** The page lays words on the picture's corner: no head goes below them. */
   measureCorner() {
     const { offsetLeft = 0, offsetTop = 0, offsetWidth = 0, offsetHeight = 0 } = this.cornerElement ?? {};
-    this.corner = offsetHeight ? { width: offsetLeft + offsetWidth, height: offsetTop + offsetHeight } : { width: 0, height: 0 };
+    this.corner = offsetHeight
+      ? { width: offsetLeft + offsetWidth, height: offsetTop + offsetHeight }
+      : { width: 0, height: 0 };
     if (this.camera) this.place(this.camera);
   }
 
@@ -82,7 +96,9 @@ export class StickyHeaders {
     const [left, top] = [x + (box.x + MARGIN) * k, y + (box.y + MARGIN) * k];
     const [right, bottom] = [left + box.width * k, top + box.height * k];
     const [upper, lower] = [top + HEAD.top * k, top + HEAD.bottom * k];
-    const seen = Math.min(right, view.width) - Math.max(left, 0) > HEAD.least && Math.min(bottom, view.height) - Math.max(top, 0) > HEAD.high;
+    const seen =
+      Math.min(right, view.width) - Math.max(left, 0) > HEAD.least &&
+      Math.min(bottom, view.height) - Math.max(top, 0) > HEAD.high;
     const wide = (30 + frame.cluster.title.length * HEAD.letter) * k;
     const end = x + (stateEnd + MARGIN) * k;
     const named = Math.min(right, left + wide + frame.cluster.name.length * HEAD.name * k);
@@ -94,7 +110,10 @@ export class StickyHeaders {
   /** Outside the view, or below what lies on its upper corners. */
   isAway({ view, tools }, left, right, upper, lower) {
     if (left < 0 || right > view.width || upper < 0 || lower > view.height) return true;
-    return (upper < this.corner.height && left < this.corner.width) || (upper < tools.height + HEAD.apart && right > view.width - tools.width - HEAD.apart);
+    return (
+      (upper < this.corner.height && left < this.corner.width) ||
+      (upper < tools.height + HEAD.apart && right > view.width - tools.width - HEAD.apart)
+    );
   }
 
   /** What has to be shown of a frame's head, and where; null when its own head is in sight. */
@@ -106,7 +125,12 @@ export class StickyHeaders {
     const under = tools.height + 2 * HEAD.apart;
     if (!frame.stuck) {
       if (!frame.stateAway || frame.away || upper > view.height - HEAD.row) return null;
-      return { right: Math.min(frame.right - HEAD.edge, upper < under ? beside : view.width - HEAD.edge), top: upper, width: STATE, title: false };
+      return {
+        right: Math.min(frame.right - HEAD.edge, upper < under ? beside : view.width - HEAD.edge),
+        top: upper,
+        width: STATE,
+        title: false,
+      };
     }
     const left = Math.max(frame.left, 0) + HEAD.edge;
     let top = Math.max(upper, frame.stack, left < this.corner.width ? this.corner.height + HEAD.edge : 0);
@@ -126,7 +150,7 @@ export class StickyHeaders {
 
   put(at, { left, right, top, width, title }, { id, cluster, part }) {
     const made = (this.pool[at] ??= this.make());
-    const classes = part.group.getAttribute("class").replace("frame", "stuck");
+    const classes = part.group.getAttribute("class").replace("frame", "sticky-header");
     const words = [title ? cluster.title : "", title ? cluster.name : "", part.told];
     if (made.classes !== classes) made.element.className = made.classes = classes;
     if (made.words !== words.join("\n")) {
@@ -137,7 +161,9 @@ export class StickyHeaders {
     // In steps: a new width has the words laid out anew.
     const room = `${Math.max(HEAD.least, Math.floor(width / 8) * 8)}px`;
     if (made.room !== room) made.element.style.maxWidth = made.room = room;
-    const place = title ? `translate(${Math.round(left)}px, ${Math.round(top)}px)` : `translate(${Math.round(right)}px, ${Math.round(top)}px) translateX(-100%)`;
+    const place = title
+      ? `translate(${Math.round(left)}px, ${Math.round(top)}px)`
+      : `translate(${Math.round(right)}px, ${Math.round(top)}px) translateX(-100%)`;
     if (made.place !== place) made.element.style.transform = made.place = place;
   }
 

@@ -1,6 +1,5 @@
 // What the canvas says in words: of what is pointed at, and what its colours and lines mean.
 
-
 const LINES = [
   ["back", "back edge: to the next iteration"],
   ["input_map", "port map: in and out of a body"],
@@ -38,7 +37,10 @@ export class Tooltip {
     if (!text) return;
     if (this.element.textContent !== text) this.element.textContent = text;
     const x = Math.min(event.clientX - area.left + BESIDE.right, area.width - this.element.offsetWidth - BESIDE.border);
-    const y = Math.min(event.clientY - area.top + BESIDE.below, area.height - this.element.offsetHeight - BESIDE.border);
+    const y = Math.min(
+      event.clientY - area.top + BESIDE.below,
+      area.height - this.element.offsetHeight - BESIDE.border,
+    );
     this.element.style.transform = `translate(${Math.max(BESIDE.least, x)}px, ${Math.max(BESIDE.least, y)}px)`;
   }
 }
@@ -53,12 +55,17 @@ export function wordsOf(id, structure, overlay) {
 
 /** Of the dot of a breakpoint. */
 export function wordsOfStop(box) {
-  return box.classList.contains("off") ? "breakpoint, switched off: a click switches it on" : "breakpoint: a click switches it off";
+  return box.classList.contains("off")
+    ? "breakpoint, switched off: a click switches it on"
+    : "breakpoint: a click switches it off";
 }
 
 function wordsOfBox(id, node, overlay) {
   const values = overlay?.values?.[id] ?? [];
-  return [node.tooltip ?? node.title, ...values.map((text, k) => text && `value ${node.outputs > 1 ? `${k}: ` : ""}${text}`)];
+  return [
+    node.tooltip ?? node.title,
+    ...values.map((text, k) => text && `value ${node.outputs > 1 ? `${k}: ` : ""}${text}`),
+  ];
 }
 
 function wordsOfLine(id, edge, structure, overlay) {

@@ -10,7 +10,7 @@ import numpy as np
 import engine
 from engine.view.build import graph_view
 from engine.view.folding import Folding
-from engine.view.overlay import BY_HAND, overlay_at
+from engine.view.overlay import BY_HAND, Overlay, overlay_at
 from engine.view.preview import has_nan, value_preview
 
 FOLDER = Path(__file__).parents[3] / "sample_models"
@@ -35,9 +35,9 @@ def test_a_moment_inside_a_loop_and_a_branch() -> None:
         json.dumps(overlay.as_data(), allow_nan=False)
         assert set(overlay.nodes) <= set(by_id)
         assert set(overlay.frames) <= set(by_id)
-        current = [id for id, state in overlay.nodes.items() if "current" in state]
+        current = [id for id, state in overlay.nodes.items() if state == "current"]
         assert current == [overlay.current] * bool(overlay.current in overlay.nodes and debugger.cursor.kind != "finished")
-        seen |= {state for classes in overlay.nodes.values() for state in classes.split()} | set(overlay.headers.values())
+        seen |= {*overlay.nodes.values()} | set(overlay.headers.values())
         taken.add(tuple(overlay.frames[branch] for branch in branches if branch in overlay.frames))
     assert {"current", "done", "waiting", "skipped"} <= seen
     assert any(text.startswith("iteration 2") for text in seen)
@@ -66,12 +66,12 @@ def test_values_back_edges_and_marks() -> None:
     overlay = overlay_at(
         debugger, view, selected=chosen.address, breakpoints=(chosen.address.replace("/body/", "[*]/body/"), "main/nowhere")
     )
-    assert overlay.nodes[chosen.id].endswith("selected breakpoint")
+    assert (overlay.selected, overlay.breakpoints) == (chosen.id, {chosen.id: "on"})
     hollow = overlay_at(debugger, view, switched_off=(chosen.address,))
-    assert hollow.nodes[chosen.id].endswith("breakpoint off")
+    assert (hollow.selected, hollow.breakpoints) == ("", {chosen.id: "off"})
     both = overlay_at(debugger, view, breakpoints=(chosen.address,), switched_off=(chosen.address,))
-    assert both.nodes[chosen.id].endswith(" breakpoint")
-    assert overlay_at(None, view, selected=chosen.address).nodes == {chosen.id: "selected"}
+    assert both.breakpoints == {chosen.id: "on"}
+    assert overlay_at(None, view, selected=chosen.address) == Overlay(selected=chosen.id)
 
 
 def test_previews() -> None:

@@ -108,12 +108,11 @@ def test_selection_and_breakpoints_find_their_copies() -> None:
     view = graph_view(model, Folding(unrolled=(Unrolled(COLLATZ, 0, 3, 7),)))
     place = f"{COLLATZ}/body/equal"
     marked = overlay_at(debugger, view, selected=place, breakpoints=[place.replace("/body", "[*]/body")])
-    with_mark = {mark: [id for id, text in marked.nodes.items() if mark in text] for mark in ("selected", "breakpoint")}
-    assert with_mark["selected"] == [view.node_of[f"{COLLATZ}[1]/body/equal"].id]
-    assert len(with_mark["breakpoint"]) == 3
+    assert marked.selected == view.node_of[f"{COLLATZ}[1]/body/equal"].id
+    assert len(marked.breakpoints) == 3
     marked = overlay_at(debugger, view, selected=f"{COLLATZ}[2]/body/equal", breakpoints=[f"{COLLATZ}[0]/body/equal"])
-    assert [id for id, text in marked.nodes.items() if "selected" in text] == [view.node_of[f"{COLLATZ}[2]/body/equal"].id]
-    assert [id for id, text in marked.nodes.items() if "breakpoint" in text] == [view.node_of[f"{COLLATZ}[0]/body/equal"].id]
+    assert marked.selected == view.node_of[f"{COLLATZ}[2]/body/equal"].id
+    assert [*marked.breakpoints] == [view.node_of[f"{COLLATZ}[0]/body/equal"].id]
 
 
 def test_windows_follow_the_cursor() -> None:

@@ -1,0 +1,53 @@
+// Status and marks as data become classes of elements here, and nowhere else.
+
+const joined = (...names) => names.filter(Boolean).join(" ");
+
+const originOf = (overlay, id) => id in overlay.origins && `origin origin-${overlay.origins[id]}`;
+
+/** Of a box: where the run is with it, and what is marked on it. */
+export function classesOfBox(overlay, id) {
+  const breakpoint = { on: "breakpoint", off: "breakpoint off" }[overlay.breakpoints[id]];
+  const selected = overlay.selected === id && "selected";
+  return joined(overlay.nodes[id], overlay.nans[id] && "nan", selected, breakpoint, originOf(overlay, id));
+}
+
+/** Of a frame. */
+export function classesOfFrame(overlay, id) {
+  return joined(overlay.frames[id], overlay.next === id && "current");
+}
+
+/** Of a line: whether a value has come along it, and whether what runs next waits for that. */
+export function classesOfLine(overlay, id, { kind, source, target }) {
+  return joined(flow(overlay, id, kind, overlay.nodes[source], overlay.nodes[target]), originOf(overlay, id));
+}
+
+function flow(overlay, id, kind, source, target) {
+  if (kind === "back") return overlay.backs[id] ? "live" : "";
+  if (source === "skipped" || target === "skipped") return "skipped";
+  if (source !== "done" && source !== "failed") return "";
+  return target === "current" ? "live feeds" : "live";
+}
+
+/** The box of what runs next, or of what failed; empty when there is none. */
+export function boxOfNext(overlay) {
+  return Object.keys(overlay.nodes).find((id) => overlay.nodes[id] === "current" || overlay.nodes[id] === "failed") ?? "";
+}
+
+/** What a picture shows before anything is known of a run. */
+export const NO_OVERLAY = {
+  hash: "",
+  nodes: {},
+  nans: {},
+  values: {},
+  backs: {},
+  headers: {},
+  progress: {},
+  frames: {},
+  slices: {},
+  sparks: {},
+  breakpoints: {},
+  origins: {},
+  next: "",
+  current: "",
+  selected: "",
+};

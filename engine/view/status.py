@@ -1,0 +1,11 @@
+"""How far a run is with what a picture shows."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+NodeStatus = Literal["current", "done", "waiting", "skipped", "failed"]
+FrameStatus = Literal["active", "done", "waiting", "taken", "skipped"]
+"""A loop's body is ``active`` while it runs, a copy of an unrolled one also ``done`` or ``waiting``;
+a branch is ``taken`` or ``skipped``."""
+BreakpointState = Literal["on", "off"]
