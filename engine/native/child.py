@@ -1,8 +1,8 @@
 """Runs native code of other people on bytes that nobody vouches for, request by request, until its input ends.
 
 Started as a file, in a process of its own, so it imports nothing of ours. A request and an answer are parts of bytes, each with its
-length before it. A request names the work first; an answer begins with ``made``, or with ``refused`` and the reason. Argument: the bytes
-of memory that the process may take.
+length before it. A request begins with the seconds that it may take, by the clock and of the processor, and the name of the work; an
+answer with ``made``, or with ``refused`` and the reason. Argument: the bytes of memory that the process may take.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import importlib.util
 import io
 import json
 import os
+import signal
 import struct
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -94,6 +95,16 @@ WORK: Mapping[bytes, Callable[..., list[bytes]]] = {
 }
 
 
+def _end_after(seconds: float, of_processor: float) -> None:
+    """Lets the system end this process so many seconds from now; 0 calls that off.
+
+    Native code that hangs lets no thread of ours run, and whoever waits for it may have died: so the signals' own effect is used.
+    """
+    if sys.platform != "win32":
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        signal.setitimer(signal.ITIMER_PROF, of_processor)
+
+
 def main(most_bytes: str) -> int:
     """0 when the input has ended."""
     if sys.platform == "linux":
@@ -105,14 +116,16 @@ def main(most_bytes: str) -> int:
     os.dup2(2, 1)  # what a library prints is no answer
     while True:
         try:
-            work, *parts = received(given)
+            seconds, of_processor, work, *parts = received(given)
         except EOFError:
             return 0
+        _end_after(float(seconds), float(of_processor))
         try:
             answer = [MADE, *WORK[work](*parts)]
         except Exception as error:
             reason = " ".join(str(error).split())[:_LONGEST_REASON] or type(error).__name__
             answer = [REFUSED, reason.encode("utf-8", "replace")]
+        _end_after(0, 0)
         send(back, answer)
 
 

@@ -14,7 +14,9 @@ from engine.native.child import MADE, received, send
 
 _CHILD = Path(__file__).with_name("child.py")
 _SECONDS = 20.0
-"""That one request may take."""
+"""That one request may take, by the clock."""
+_PROCESSOR_SECONDS, _PER_MEGABYTE = 2.0, 1.0
+"""What it may take of the processor: so much, and as much again for each megabyte of it. ONNX's shape inference takes 0.1 for one."""
 _MOST_BYTES = 2 * 2**30
 """Memory of one process."""
 _MOST_AT_ONCE = 4
@@ -47,7 +49,7 @@ class Workers:
             alarm.daemon = True
             alarm.start()
             try:
-                status, *made = _asked(process, [work.encode(), *parts])
+                status, *made = _asked(process, [*self._bounds(parts), work.encode(), *parts])
             except BaseException as error:  # whatever it was: what is still in its pipes answers no later request
                 process.kill()
                 _end(process)
@@ -60,6 +62,11 @@ class Workers:
         if status != MADE:
             raise Refused(b" ".join(made).decode("utf-8", "replace"))
         return made
+
+    def _bounds(self, parts: tuple[bytes, ...]) -> list[bytes]:
+        """By which the process ends itself, should we have died: seconds by the clock, and of the processor."""
+        of_processor = _PROCESSOR_SECONDS + _PER_MEGABYTE * sum(map(len, parts)) / 1e6
+        return [b"%f" % self._seconds, b"%f" % min(of_processor, self._seconds)]
 
     def warm(self) -> None:
         """Starts a process ahead of the request that will need it."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -117,6 +120,66 @@ try:
 except Exception:
     print(WORKERS._idle[0].pid)
 """
+
+
+def hanging() -> ModelProto:
+    """Functions that call the one before twice: shape inference writes 2 to the 40th nodes out."""
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("mine", 1)]
+    functions = [helper.make_function("mine", "f0", ["a"], ["c"], [helper.make_node("Neg", ["a"], ["c"])], opsets)]
+    for number in range(1, 40):
+        calls = [helper.make_node(f"f{number - 1}", [given], [made], domain="mine") for given, made in (("a", "b"), ("b", "c"))]
+        functions.append(helper.make_function("mine", f"f{number}", ["a"], ["c"], calls, opsets))
+    graph = helper.make_graph([helper.make_node("f39", ["x"], ["y"], domain="mine")], "hanging", [X], [])
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9, functions=functions)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes there have no timer that ends them")
+def test_what_hangs_has_seconds_of_the_processor_that_are_bounded_by_its_size() -> None:
+    before = os.times()
+    with pytest.raises(Crashed):
+        WORKERS.ask("onnx types", hanging().SerializeToString())
+    after = os.times()
+    used = after.children_user + after.children_system - before.children_user - before.children_system
+    assert 1.5 < used < 4, "2 s, and what the process had used before"
+
+
+HANGS = """
+import sys
+from engine.native.workers import WORKERS
+WORKERS.warm()
+print(WORKERS._idle[0].pid, flush=True)
+WORKERS.ask("onnx types", sys.stdin.buffer.read())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="whether a process is there is read from /proc")
+def test_a_process_that_hangs_ends_though_ours_was_killed() -> None:
+    with subprocess.Popen([sys.executable, "-c", HANGS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as ours:
+        assert ours.stdin is not None
+        assert ours.stdout is not None
+        child = Path("/proc", ours.stdout.readline().decode().strip())
+        ours.stdin.write(hanging().SerializeToString())
+        ours.stdin.close()
+        assert passes(lambda: processor_seconds(child) > 1), "it hangs"
+        ours.kill()
+    assert passes(lambda: processor_seconds(child) == 0)
+
+
+def processor_seconds(process: Path) -> float:
+    """What a process has used; 0 when there is none."""
+    try:
+        state, *numbers = (process / "stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return 0 if state == "Z" else sum(map(int, numbers[10:12])) / os.sysconf("SC_CLK_TCK")
+
+
+def passes(condition: Callable[[], bool]) -> bool:
+    """Whether it comes true before long."""
+    deadline = time.monotonic() + 60
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return condition()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="whether a process is there is read from /proc")
