@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache, partial
 from typing import Any
 
@@ -16,14 +16,14 @@ from engine.ops.declare import REQUIRED, Attribute, AttributeKind, Operation, Ro
 from engine.ops.microsoft.catalogue import DOMAIN as MICROSOFT_DOMAIN
 from engine.ops.microsoft.catalogue import IN_ONNX, MICROSOFT
 from engine.ops.onnx.direct import DIRECT, DRAWN, cast_like, cast_to
-from engine.ops.onnx.maps import MAPS
+from engine.ops.onnx.machine_learning import DOMAIN as ML_DOMAIN
+from engine.ops.onnx.machine_learning import MACHINE_LEARNING, TREE_MODELS
 from engine.ops.onnx.older import Older, older
 from engine.ops.onnx.own import images_sampled, own
 from engine.ops.onnx.reference import Kernel, Schema, implementation, prepared, since
 from engine.ops.onnx.resizing import resized
 from engine.ops.onnx.retired import retired
 from engine.ops.onnx.row import LAST
-from engine.ops.onnx.support_vectors import classified
 from engine.ops.onnx.values import given, taken
 
 REGIONS = frozenset({"Loop", "If", "Scan", "SequenceMap"})
@@ -146,22 +146,34 @@ def _operation(schema: Schema) -> Operation | None:
         return Operation(**declared, **direct.fields, kernel=_described(direct.kernel, schema), prepare=one_of_any_form)
     if not schema.domain and name in DRAWN:
         return Operation(**declared, kernel=_described(DRAWN[name], schema), stateful=True)
-    if not schema.domain:
-        computed = older(name, version) or own(name, version)
-    else:
-        computed = MAPS.get(name) if schema.domain == "ai.onnx.ml" else None
+    if schema.domain == ML_DOMAIN and name in TREE_MODELS:
+        trees = partial(_prepare_trees, TREE_MODELS[name])
+        return Operation(**declared, kernel=_described(partial(_call, trees), schema), prepare=trees)
+    computed = _computed(schema.domain, name, version)
     if computed is not None:
         make = partial(_prepare_older, computed)
         return Operation(**declared, kernel=_described(partial(_call, make), schema), prepare=make)
     computable = implementation(schema.domain, name, version) or schema.has_function or schema.has_context_dependent_function
     if not computable:
         return None
-    if name in _IN_PART.get(schema.domain, {}):
+    if not schema.domain and name in _IN_PART:
         slow = partial(_prepare, schema, version, False)
-        return Operation(**declared, kernel=_described(partial(_call, slow), schema), prepare=partial(_IN_PART[schema.domain][name], slow))
+        return Operation(**declared, kernel=_described(partial(_call, slow), schema), prepare=partial(_IN_PART[name], slow))
     drawn = name in _RANDOM and (name != "Dropout" or version >= _FIRST_TRAINING_DROPOUT)
     make = partial(_prepare, schema, version, drawn)
     return Operation(**declared, kernel=_described(partial(_call, make), schema), prepare=make, stateful=drawn)
+
+
+def _computed(domain: str, name: str, version: int) -> Older | None:
+    """What computes an operation here from its arguments and attributes together."""
+    if domain == ML_DOMAIN:
+        return MACHINE_LEARNING.get(name)
+    return None if domain else older(name, version) or own(name, version)
+
+
+def _prepare_trees(make: Callable[..., Kernel], attributes: Mapping[str, Any], outputs: int) -> Kernel:
+    compute = make({name: value for name, value in attributes.items() if value is not None}, outputs)
+    return lambda data: tuple(given(one) for one in compute(data))
 
 
 def _prepare_older(computed: Older, attributes: Mapping[str, Any], outputs: int) -> Kernel:
@@ -182,11 +194,13 @@ def _prepare_cast_like(slow: Any, attributes: Mapping[str, Any], outputs: int) -
     return cast_like(slow(attributes, outputs))
 
 
-_IN_PART: Mapping[str, Mapping[str, Any]] = {
-    "": {"Cast": _prepare_cast, "CastLike": _prepare_cast_like, "GridSample": images_sampled, "Resize": resized},
-    "ai.onnx.ml": {"SVMClassifier": classified},
+_IN_PART: Mapping[str, Any] = {
+    "Cast": _prepare_cast,
+    "CastLike": _prepare_cast_like,
+    "GridSample": images_sampled,
+    "Resize": resized,
 }
-"""Operations, by domain, of which a part is computed here; each is given what prepares the package's kernel for the rest."""
+"""Operations of which a part is computed here; each is given what prepares the package's kernel for the rest."""
 
 
 def _in_a_tuple(kernel: Kernel, attributes: Mapping[str, Any], outputs: int) -> Kernel:

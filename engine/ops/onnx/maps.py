@@ -1,4 +1,4 @@
-"""ONNX-ML operations over maps and categories, which the onnx package declares but does not compute."""
+"""ONNX-ML operations over maps and categories."""
 
 from __future__ import annotations
 
@@ -60,4 +60,23 @@ def _category_mapper(arguments: Arguments, attributes: Attributes, outputs: int)
     return (made.reshape(data.shape),)
 
 
-MAPS: Mapping[str, Older] = {"ZipMap": _zip_map, "CastMap": _cast_map, "CategoryMapper": _category_mapper}
+def _dict_vectorizer(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    """The values of a map in the order of a list of keys, as one row; 0 or an empty text for a key that the map does not have."""
+    entries = arguments[0]
+    vocabulary = attributes.get("string_vocabulary") or attributes.get("int64_vocabulary") or ()
+    if not isinstance(entries, Mapping):
+        raise ValueError("the input is no map")
+    first = next(iter(entries.values()), np.float32(0))
+    dtype, absent = (np.dtype(object), "") if isinstance(first, str) else (np.asarray(first).dtype, 0)
+    made = np.full((1, len(vocabulary)), absent, dtype)
+    for place, key in enumerate(vocabulary):
+        made[0, place] = entries.get(key, made[0, place])
+    return (made,)
+
+
+MAPS: Mapping[str, Older] = {
+    "CastMap": _cast_map,
+    "CategoryMapper": _category_mapper,
+    "DictVectorizer": _dict_vectorizer,
+    "ZipMap": _zip_map,
+}

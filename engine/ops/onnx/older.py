@@ -248,6 +248,8 @@ def spelled_now(type: str, version: int, attributes: Attributes) -> dict[str, An
             now["mode"] = {"bilinear": "linear", "bicubic": "cubic"}.get(now["mode"], now["mode"])
         case "RoiAlign" if version == 10:
             now["coordinate_transformation_mode"] = "output_half_pixel"
+        case "TfIdfVectorizer" if not now.get("weights"):
+            now["weights"] = (1.0,) * len(now.get("ngram_indexes") or ())
         case "GRU" if now.get("direction") == "foward":
             now["direction"] = "forward"  # misspelt in the default of the first versions
         case _:

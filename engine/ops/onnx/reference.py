@@ -13,7 +13,7 @@ import onnx
 from onnx import AttributeProto, FunctionProto, NodeProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import RuntimeContextError, RuntimeImplementationError
-from onnx.reference.ops import aionnx_preview, aionnx_preview_training, aionnxml, load_op
+from onnx.reference.ops import aionnx_preview, aionnx_preview_training, load_op
 
 from engine.native.onnx_functions import function_of
 from engine.ops.onnx.conditions import check_inputs
@@ -28,7 +28,6 @@ Schema = Any
 
 _LOADERS: Mapping[str, Callable[..., Any]] = {
     "": load_op,
-    "ai.onnx.ml": aionnxml.load_op,
     "ai.onnx.preview": aionnx_preview.load_op,
     "ai.onnx.preview.training": aionnx_preview_training.load_op,
 }

@@ -1,4 +1,4 @@
-"""SVMClassifier with probabilities of three and more classes: pairwise ones, coupled as libsvm does."""
+"""ONNX-ML's SVMClassifier and SVMRegressor; probabilities of several classes are pairwise ones, coupled as libsvm does."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from typing import Any
 
 import numpy as np
 from scipy import special
+from scipy.spatial import distance
 
-Kernel = Any
+from engine.ops.bounds import check_elements
+from engine.ops.onnx.linear_models import rows_of
+from engine.ops.onnx.older import Arguments, Attributes, Older
+from engine.ops.onnx.post_transforms import labels_at, of_two_classes, transformed
+
 _LEAST = 1e-7
 """A pairwise probability is no less, and no more than 1 less this."""
 
@@ -53,44 +58,86 @@ def _improved(quadratic: np.ndarray, chances: np.ndarray, slopes: np.ndarray, va
     return chances
 
 
-def classified(slow: Any, attributes: Mapping[str, Any], outputs: int) -> Kernel:
-    """The kernel of a node; ``slow`` prepares the onnx package's, which is right where nothing is coupled."""
-    labels = attributes.get("classlabels_strings") or attributes.get("classlabels_ints") or ()
-    if len(labels) < 3 or not attributes.get("prob_a") or not sum(attributes.get("vectors_per_class") or ()):
-        kernel: Kernel = slow(attributes, outputs)
-        return kernel
-    names = np.array(labels, object if attributes.get("classlabels_strings") else np.int64)
+def _svm_classifier(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    """Labels (N,), and a score for each class, or for each pair of classes where no probabilities are to be had."""
+    rows = rows_of(arguments[0])
+    texts, numbers = attributes.get("classlabels_strings"), attributes.get("classlabels_ints")
+    classes, transform = max(len(texts or numbers or ()), 1), attributes.get("post_transform") or "NONE"
+    if not sum(attributes.get("vectors_per_class") or ()):
+        linear = _by_coefficients(rows, attributes, classes)
+        return labels_at(linear.argmax(axis=1), texts, numbers), transformed(linear, transform)
+    scores = _pairwise(rows, classes, attributes)
+    pairs = list(itertools.combinations(range(classes), 2))
+    votes = np.zeros((len(rows), classes))
+    for number, (one, other) in enumerate(pairs):
+        won = scores[:, number] > 0
+        votes[:, one] += won
+        votes[:, other] += ~won
+    labels = labels_at(votes.argmax(axis=1), texts, numbers)
+    if attributes.get("prob_a"):
+        return labels, transformed(coupled(_chances(scores, pairs, attributes)).astype(np.float32), transform)
+    if classes == 2:
+        return labels, of_two_classes(scores[:, 0].astype(np.float32), transform, chance=transform != "NONE")
+    return labels, transformed(scores.astype(np.float32), transform)
 
-    def compute(data: np.ndarray, /) -> tuple[np.ndarray, ...]:
-        rows = np.atleast_2d(np.asarray(data)).astype(np.float64)
-        scores = _pairwise(rows, len(labels), attributes)
-        votes = np.zeros((len(rows), len(labels)))
-        chances = np.zeros((len(rows), len(labels), len(labels)))
-        for number, (one, other) in enumerate(itertools.combinations(range(len(labels)), 2)):
-            won = scores[:, number] > 0
-            votes[:, one] += won
-            votes[:, other] += ~won
-            chance = special.expit(-(scores[:, number] * attributes["prob_a"][number] + attributes["prob_b"][number]))
-            chances[:, one, other] = np.clip(chance, _LEAST, 1 - _LEAST)
-            chances[:, other, one] = 1 - chances[:, one, other]
-        shown = _transformed(coupled(chances).astype(np.float32), attributes.get("post_transform") or "NONE")
-        return (names[votes.argmax(axis=1)], shown.astype(np.float32))[:outputs]
 
-    return compute
+def _svm_regressor(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    """(N, 1): the score, or with ``one_class`` 1 where it is above 0 and -1 elsewhere."""
+    rows, count = rows_of(arguments[0]), int(attributes.get("n_supports") or 0)
+    if count:
+        vectors = np.array(attributes.get("support_vectors") or (), np.float64)
+        weights = np.array(attributes.get("coefficients") or (), np.float64)
+        if vectors.size != count * rows.shape[1] or weights.size != count:
+            raise ValueError(
+                f"{count} support vectors of {rows.shape[1]} numbers have {vectors.size} numbers and {weights.size} coefficients, "
+                f"expected {count * rows.shape[1]} and {count}"
+            )
+        scores = (_alike(rows, vectors.reshape(count, -1), attributes) @ weights)[:, None] + _first_rho(attributes)
+    else:
+        scores = _by_coefficients(rows, attributes, 1)
+    if attributes.get("one_class"):
+        return (np.where(scores > 0, 1, -1).astype(np.float32),)
+    return (transformed(scores.astype(np.float32), attributes.get("post_transform") or "NONE"),)
+
+
+def _by_coefficients(rows: np.ndarray, attributes: Mapping[str, Any], targets: int) -> np.ndarray:
+    """Without support vectors the model is linear whatever kernel_type says: (N, targets)."""
+    weights = np.array(attributes.get("coefficients") or (), np.float64)
+    if weights.size != targets * rows.shape[1]:
+        raise ValueError(f"there are {weights.size} coefficients, expected {targets} times {rows.shape[1]} features")
+    return np.asarray((rows @ weights.reshape(targets, -1).T + _first_rho(attributes)).astype(np.float32))
+
+
+def _first_rho(attributes: Mapping[str, Any]) -> float:
+    return float((attributes.get("rho") or (0.0,))[0])
+
+
+def _chances(scores: np.ndarray, pairs: list[tuple[int, int]], attributes: Mapping[str, Any]) -> np.ndarray:
+    """How likely the first of each pair is rather than the other, by Platt's sigmoid: (N, k, k)."""
+    classes = pairs[-1][1] + 1
+    chances = np.zeros((len(scores), classes, classes))
+    for number, (one, other) in enumerate(pairs):
+        chance = special.expit(-(scores[:, number] * attributes["prob_a"][number] + attributes["prob_b"][number]))
+        chances[:, one, other] = np.clip(chance, _LEAST, 1 - _LEAST)
+        chances[:, other, one] = 1 - chances[:, one, other]
+    return chances
 
 
 def _pairwise(rows: np.ndarray, classes: int, attributes: Mapping[str, Any]) -> np.ndarray:
     """The decision of each pair of classes, (N, pairs): above 0 for the first."""
     counts = [int(one) for one in attributes["vectors_per_class"]]
-    vectors = np.array(attributes["support_vectors"], np.float64).reshape(sum(counts), -1)
-    weights = np.array(attributes["coefficients"], np.float64).reshape(-1, sum(counts))
-    pairs = classes * (classes - 1) // 2
-    if vectors.shape[1] != rows.shape[1] or len(counts) != classes or len(weights) != classes - 1:
+    vectors = np.array(attributes.get("support_vectors") or (), np.float64)
+    weights = np.array(attributes.get("coefficients") or (), np.float64)
+    pairs, count = classes * (classes - 1) // 2, sum(counts)
+    if classes < 2 or len(counts) != classes or min(counts) < 0:
+        raise ValueError(f"vectors_per_class has {len(counts)} numbers for {classes} classes, expected one for each of two or more")
+    if vectors.size != count * rows.shape[1] or weights.size != count * (classes - 1):
         raise ValueError(
-            f"there are {len(counts)} groups of vectors of {vectors.shape[1]} numbers and {len(weights)} weights for each, "
-            f"expected {classes} groups of {rows.shape[1]} numbers and {classes - 1} weights"
+            f"{count} support vectors of {rows.shape[1]} numbers have {vectors.size} numbers and {weights.size} coefficients, "
+            f"expected {count * rows.shape[1]} and {count * (classes - 1)}"
         )
-    for name in ("rho", "prob_a", "prob_b"):
+    vectors, weights = vectors.reshape(count, -1), weights.reshape(-1, count)
+    for name in ("rho", "prob_a", "prob_b") if attributes.get("prob_a") else ("rho",):
         if len(attributes.get(name) or ()) != pairs:
             raise ValueError(f"{name} has {len(attributes.get(name) or ())} numbers, expected {pairs}: one for each pair of classes")
     alike = _alike(rows, vectors, attributes)
@@ -105,42 +152,19 @@ def _pairwise(rows: np.ndarray, classes: int, attributes: Mapping[str, Any]) -> 
 
 def _alike(rows: np.ndarray, vectors: np.ndarray, attributes: Mapping[str, Any]) -> np.ndarray:
     """The kernel function of every row and every support vector."""
+    check_elements(len(rows) * len(vectors), "the kernel values of rows and support vectors")
     gamma, shift, degree = (*(attributes.get("kernel_params") or ()), 0.0, 0.0, 0.0)[:3]
     match attributes.get("kernel_type") or "LINEAR":
         case "LINEAR":
             return rows @ vectors.T
         case "POLY":
-            return (gamma * (rows @ vectors.T) + shift) ** int(degree)
+            return (gamma * (rows @ vectors.T) + shift) ** degree
         case "SIGMOID":
             return np.tanh(gamma * (rows @ vectors.T) + shift)
         case "RBF":
-            return np.exp(-gamma * ((rows[:, None] - vectors[None]) ** 2).sum(axis=2))
+            return np.asarray(np.exp(-gamma * distance.cdist(rows, vectors, "sqeuclidean")))
         case other:
             raise ValueError(f"kernel_type is {str(other)[:40]!r}, expected LINEAR, POLY, RBF or SIGMOID")
 
 
-def _transformed(scores: np.ndarray, post_transform: str) -> np.ndarray:
-    """Attribute post_transform of the page."""
-    match post_transform:
-        case "NONE":
-            return scores
-        case "LOGISTIC":
-            return np.asarray(special.expit(scores))
-        case "SOFTMAX":
-            return np.asarray(special.softmax(scores, axis=1))
-        case "SOFTMAX_ZERO":
-            powers = np.where(np.abs(scores) > _LEAST, np.exp(scores - scores.max(axis=1, keepdims=True)), 0)
-            return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-        case "PROBIT":
-            return _probit(scores)
-        case other:
-            raise ValueError(f"post_transform is {other[:40]!r}, expected NONE, LOGISTIC, SOFTMAX, SOFTMAX_ZERO or PROBIT")
-
-
-def _probit(chances: np.ndarray) -> np.ndarray:
-    """By Winitzki's short formula for the inverse of erf, as ONNX Runtime has it: right to three digits, infinite at 0 and 1."""
-    with np.errstate(divide="ignore"):
-        log = np.log(4 * chances * (1 - chances))
-    middle = 2 / (np.pi * 0.147) + log / 2
-    root = np.sqrt(np.sqrt(middle**2 - log / 0.147) - middle)
-    return np.asarray(np.sqrt(2) * np.where(chances < 0.5, -root, root))
+SUPPORT_VECTORS: Mapping[str, Older] = {"SVMClassifier": _svm_classifier, "SVMRegressor": _svm_regressor}
