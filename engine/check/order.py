@@ -34,7 +34,7 @@ def order(graph: Graph) -> Order:
     return Order(layers, tuple(_cycles(data, set(layers))))
 
 
-def upstream(graph: Graph, layer: LayerId) -> frozenset[LayerId]:
+def dependencies(graph: Graph, layer: LayerId) -> frozenset[LayerId]:
     """All layers that a layer waits for, by way of others too."""
     feeders = _feeders(graph)
     found: set[LayerId] = set()

@@ -1,4 +1,4 @@
-"""The branch tape: which branch an If took at each of its executions, over all nested iterations."""
+"""The branch history: which branch an If took at each of its executions, over all nested iterations."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class BranchHistory:
 
 
 def branch_history(run: Run, static: str) -> BranchHistory:
-    """The tape of the If at a static address; ``ValueError`` when there is none."""
+    """The branch history of the If at a static address; ``ValueError`` when there is none."""
     program, instruction = region_at(run.plan, static)
     if not isinstance(instruction.region, IfRegion):
         raise ValueError(f"{static} is no If")

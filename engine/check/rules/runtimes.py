@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from engine.check import trips
 from engine.check.diagnostic import Severity
 from engine.check.known import scalar_value
-from engine.check.order import upstream
+from engine.check.order import dependencies
 from engine.check.rule import ONNXRUNTIME, OPENVINO, Finding, Rule
 from engine.check.rules.port_maps import spelled
 from engine.check.rules.suspicious import execution_condition, trip_count
@@ -165,7 +165,7 @@ def overwritten_states(subject: Subject) -> Iterator[Finding]:
         if not handed:
             continue
         place = {entry.internal: number for number, entry in enumerate(region.body.inputs)}
-        reads = {edge.to_layer: upstream(region.body.graph, edge.from_layer) for edge in region.body.back_edges}
+        reads = {edge.to_layer: dependencies(region.body.graph, edge.from_layer) for edge in region.body.back_edges}
         late = [layer for layer, source in handed.items() if _is_overwritten(region, layer, source, place, reads)]
         if late:
             named = region.body.graph.by_id

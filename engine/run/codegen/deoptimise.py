@@ -76,7 +76,7 @@ def _bind_counters(machine: Machine, frames: Sequence[Frame]) -> None:
 
 
 def _compute_inlined(machine: Machine, loop: Loop) -> None:
-    """Computes what has no local variable, of all that has run in the open graphs."""
+    """Computes the values without a local variable whose operations have run in the open graphs."""
     for frame in machine.frames:
         for number in sorted(frame.program.producer[slot] for slot in loop.inlined & frame.program.producer.keys()):
             if number < frame.position:
@@ -84,7 +84,7 @@ def _compute_inlined(machine: Machine, loop: Loop) -> None:
 
 
 def _return_iterations(machine: Machine, place: Place, found: dict[str, Any]) -> None:
-    """Tells how many executions of bodies began and ended."""
+    """Counts the executions of bodies that began and ended."""
     left, under_way = found[LEFT], 0
     context: Context | None = place.context
     while context is not None:

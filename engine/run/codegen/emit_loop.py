@@ -67,7 +67,7 @@ class Writer(Lines):
     # -- structure ------------------------------------------------------------------------------------------------
 
     def _core(self, region: LoopRegion, context: Context) -> None:
-        """The iterations of a loop, in chunks between which the machine is asked whether to go on."""
+        """The iterations of a loop, in chunks, with a safepoint after each."""
         at, body = LoopNames(region.table), region.program
         frame = FRAME if context.outer is None else "None"
         loop = self.constant(at.region, region)

@@ -1,4 +1,4 @@
-"""Runs loops through generated code, from the machine's explicit state and back to it."""
+"""Tiering: which loops run through generated code, and how they get into it from the explicit state and out of it again."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from engine.run.plan.plan import IfRegion, LoopRegion, Program
 from engine.run.record.recording import can_prove_endless
 
 _INTERPRETED_FIRST = 2
-"""Iterations of a loop that are interpreted before code is generated for it: short loops never pay for that. One where it holds loops."""
+"""Iterations of a loop that are stepped through first, because code for a short loop never pays; one where it holds loops."""
 _WATCH_AFTER = 1 << 16
-"""Iterations of a loop without limit before the machine looks whether its state repeats."""
+"""Iterations of a loop without a limit after which its state is watched for a cycle."""
 
 
 class HandedOver(Exception):
@@ -30,7 +30,7 @@ class HandedOver(Exception):
 
 
 def is_worth_generating(frame: Frame) -> bool:
-    """At the beginning of an iteration of a loop that has shown that it is no short one."""
+    """Whether a frame is at the beginning of an iteration of a loop that has run long enough."""
     region = frame.region
     if region is None or frame.position or not frame.iteration:
         return False
@@ -103,7 +103,7 @@ def _unrecord_row(machine: Machine, program: Program) -> None:
 
 
 def safepoint(machine: Machine, frame: Frame | None, region: LoopRegion, done: int, iteration: int, unlimited: bool, left: int) -> int:
-    """Generated code asks, between two iterations: may I go on, and for how many iterations until the next question?
+    """Between two chunks of generated code: checks limits, packs what was recorded, and gives the length of the next chunk.
 
     ``left`` is how many executions of bodies may still begin; ``frame`` that of the outermost loop, None for a loop inside it.
     """

@@ -1,4 +1,4 @@
-"""What numpy says when inputs do not fit, in the words of somebody who looks at a model and not at Python."""
+"""Numpy's messages about inputs that do not fit, in the words of models."""
 
 from __future__ import annotations
 

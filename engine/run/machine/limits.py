@@ -1,4 +1,4 @@
-"""How far a run may go, and the safepoint that looks whether it has."""
+"""How far a run may go: its limits, and the count of what it has used of them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _MOST_ITERATIONS_UNWATCHED = 1 << 12
 
 @dataclass(eq=False)
 class Control:
-    """Counts iterations and time for one run, and carries the order to stop, from any thread."""
+    """Counts iterations and time of one run; any thread may set ``stop``."""
 
     limits: Limits
     iterations: int = 0
@@ -66,7 +66,7 @@ class Control:
     """Executions of bodies that could still begin when generated code began."""
     _inside: int = 0
     _since: float = 0.0
-    _pulse: float = 0.0
+    _safepoint: float = 0.0
     _running: int = 0
     _yielded: float = field(default_factory=time.perf_counter)
 
@@ -79,7 +79,7 @@ class Control:
         """Computing starts: the clock runs."""
         self._running += 1
         if self._running == 1:
-            self._since = self._pulse = time.perf_counter()
+            self._since = self._safepoint = time.perf_counter()
 
     def end(self) -> None:
         """Computing pauses: the clock stands."""
@@ -118,11 +118,11 @@ class Control:
 
     @property
     def reached(self) -> int:
-        """Executions of loop bodies that have ended, with those that generated code has told of so far."""
+        """Executions of loop bodies that have ended, with those that generated code has reported so far."""
         return self.iterations + self._inside
 
     def look(self, left: int) -> None:
-        """Generated code tells how many executions of bodies may still begin."""
+        """Generated code reports how many executions of bodies may still begin."""
         self._inside = self.allowed - left
         self.check_left(left)
 
@@ -143,12 +143,12 @@ class Control:
     def next_chunk(self, chunk: int) -> int:
         """How many iterations to run before the next look, so that looks are some milliseconds apart."""
         now = time.perf_counter()
-        elapsed = now - self._pulse
+        elapsed = now - self._safepoint
         if now - self._yielded > _YIELD_EVERY:
             # The interpreter hands over between threads when it likes, which may take half a second: too long for who wants to stop us.
             time.sleep(1e-6)
             self._yielded = now = time.perf_counter()
-        self._pulse = now
+        self._safepoint = now
         if elapsed < _SHORT:
             chunk = min(chunk * (2 if elapsed * 10 > _SHORT else 8), _MOST_ITERATIONS_UNWATCHED)
         elif elapsed > _LONG:

@@ -32,8 +32,8 @@ class LoopTable:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a run records: for each loop its carried state; or the value of every operation; within a budget
-    of bytes."""
+    """What a run records, within a budget of bytes: the carried state of each loop, or ``everything``, which is the value of every
+    operation but those that are cheap to compute again."""
 
     everything: bool = False
     state: bool = True
@@ -49,7 +49,7 @@ NOTHING = Record(state=False)
 
 @dataclass(eq=False)
 class Recording:
-    """All that one run writes down."""
+    """What one run writes down."""
 
     plan: Plan
     record: Record
@@ -77,7 +77,7 @@ class Recording:
                 self.rows[program.index] = Rows.of(slots)
 
     def iterations(self) -> int:
-        """Iterations of all loop executions that have ended; counts only what is new since it was last asked."""
+        """Iterations of all loop executions that have ended. Each call counts only those that are new."""
         for number, table in enumerate(self.tables):
             if isinstance(table, LoopTable) and len(table.counts) > self._counted[number]:
                 self._ended[number] += sum(table.counts[self._counted[number] :])
@@ -100,7 +100,7 @@ class Recording:
                 del self.rows[program.index]
 
     def branch_log(self, table: TableIndex) -> BranchLog:
-        """What one If did."""
+        """The branch log of an If."""
         found = self.tables[table]
         assert isinstance(found, BranchLog)
         return found

@@ -184,18 +184,18 @@ class Agreement:
             assert debugger.seek(expected.trail[step].address).address == expected.trail[step].address
 
     def _same_explanations(self, debugger: engine.Debugger, expected: Stepped) -> None:
-        """Histories, columns and branch tapes."""
+        """Histories, columns and branch histories."""
         for place in self._some([one for one in expected.values if re.search(r"\]/body/[^/]*$", one)]):
             owner, iteration, name = re.fullmatch(r"(.*)\[(\d+)\](/body/[^/]*)", place).groups()
             found = history(debugger, f"{owner}[*]{name}")
             _same((found.values if found.column is None else found.column)[int(iteration)], expected.values[place], f"history of {place}")
-        tapes: dict[str, dict[str, bool]] = {}
+        branches_of: dict[str, dict[str, bool]] = {}
         for record in expected.flow:
             if record.kind == "If":
-                tapes.setdefault(re.sub(r"\[\d+\]", "", record.address), {})[record.address] = record.branch == "then"
-        for static, branches in tapes.items():
-            tape = branch_history(debugger, static)
-            assert {tape.address(number): bool(taken) for number, taken in enumerate(tape.taken)} == branches
+                branches_of.setdefault(re.sub(r"\[\d+\]", "", record.address), {})[record.address] = record.branch == "then"
+        for static, branches in branches_of.items():
+            log = branch_history(debugger, static)
+            assert {log.address(number): bool(taken) for number, taken in enumerate(log.taken)} == branches
         if debugger.state == "finished":
             self._same_columns(debugger, expected)
 

@@ -18,7 +18,7 @@ FLOATS, INTEGERS = (F32, F64, F16), (I32, I64, U8)
 MOST_ELEMENTS = 1 << 14
 SMALL_SHAPES = [(), (), (1,), (3,), (4,), (2, 3), (3, 2), (1, 3), (2, 1, 2)]
 LARGE_SHAPES = [(16, 32), (8, 64), (300,), (512,), (64, 64), (1, 512), (32, 16)]
-"""Arrays that loops keep in rings."""
+"""Shapes of arrays that are too large to be packed into columns."""
 Shape = tuple[int | None, ...]
 """None for lengths that nobody knows."""
 T = TypeVar("T")

@@ -94,13 +94,13 @@ def test_a_loop_of_zero_iterations_hands_on_its_initial_value():
 
 def test_the_tape_of_an_if():
     debugger = run(walk(outer_trips=6), np.float32(1))
-    tape = branch_history(debugger, "main/outer/body/choice")
-    assert tape.taken.tolist() == [0, 0, 1, 0, 1, 0]  # 4, 6, 8 -> 4, 6, 8 -> 4, 6
-    assert tape.counts == (2, 4)
-    assert tape.never == ()
-    assert tape.changes.tolist() == [2, 3, 4, 5]
-    assert tape.address(2) == "main/outer[2]/body/choice"
-    assert tape.static == "main/outer/body/choice"
+    history = branch_history(debugger, "main/outer/body/choice")
+    assert history.taken.tolist() == [0, 0, 1, 0, 1, 0]  # 4, 6, 8 -> 4, 6, 8 -> 4, 6
+    assert history.counts == (2, 4)
+    assert history.never == ()
+    assert history.changes.tolist() == [2, 3, 4, 5]
+    assert history.address(2) == "main/outer[2]/body/choice"
+    assert history.static == "main/outer/body/choice"
     assert branch_history(run(walk(), np.float32(-9)), "main/outer/body/choice").never == ("then",)
     assert branch_history(engine.Debugger(walk(), [np.float32(1)]), "main/outer/body/choice").never == ()
     with pytest.raises(ValueError, match="no If"):
