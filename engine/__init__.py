@@ -1,7 +1,7 @@
 """Loopscope's engine: read, check, run and explain neural-network graphs with control flow.
 
-This is the door: what README speaks of. ``check``, ``compare`` and ``run`` are functions here and rooms as well. The functions are
-what the names mean to those who ``import engine``; modules of the rooms are imported as always (``from engine.check import text``).
+This is the door: what README speaks of. ``check`` and ``run`` are functions here and rooms as well: the functions are what
+the names mean to those who ``import engine``, and modules of the rooms are imported as always (``from engine.check import text``).
 """
 
 from __future__ import annotations

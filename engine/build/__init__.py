@@ -10,6 +10,8 @@ model = graph.model(last)
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 from engine.build.body import Collected, current_iteration
 from engine.build.branches import case, cond, switch_case
 from engine.build.function import function
@@ -21,7 +23,10 @@ from engine.build.tensor_array import TensorArray
 from engine.build.while_loop import do_while, while_loop
 from engine.ops.catalogue import CATALOGUE
 
-ops = Operations(CATALOGUE)
+if TYPE_CHECKING:
+    from engine.build.named import NamedOperations  # a stub without a module: the functions are made when they are asked for
+
+ops = cast("NamedOperations", Operations(CATALOGUE))
 """One function per operation of the catalogue; ``dir(ops)`` lists them, ``help(ops.gather)`` explains one."""
 
 __all__ = [

@@ -25,6 +25,11 @@ _ELSEWHERE = {
 }
 
 
+def buildable(catalogue: Catalogue) -> Iterator[Operation]:
+    """The operations that are functions here; what a graph and its loops are made of has functions of its own."""
+    return (operation for operation in catalogue if operation.role not in _ELSEWHERE)
+
+
 class Operations:
     """The operations of a catalogue as functions: ``ops.reduce_sum(x, [0], keep_dims=True)``.
 
@@ -41,10 +46,10 @@ class Operations:
         self._functions: dict[str, Function] = {}
 
     def __dir__(self) -> list[str]:
-        return ["version", *sorted({snake_case(operation.name) for operation in self._buildable()})]
+        return ["version", *sorted({snake_case(operation.name) for operation in buildable(self._catalogue)})]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted({snake_case(operation.name) for operation in self._buildable()}))
+        return iter(sorted({snake_case(operation.name) for operation in buildable(self._catalogue)}))
 
     def __getattr__(self, name: str) -> Function:
         if name.startswith("_"):
@@ -54,15 +59,12 @@ class Operations:
 
     def version(self, name: str, version: int) -> Function:
         """The function of one version of an operation; ``BuildError`` names those that there are."""
-        there = [operation for operation in self._buildable() if letters(operation.name) == letters(name)]
+        there = [operation for operation in buildable(self._catalogue) if letters(operation.name) == letters(name)]
         for operation in there:
             if operation.version == version:
                 return self._function(operation)
         versions = ", ".join(operation.title for operation in there) or "nothing of that name"
         raise BuildError(f"there is no {name}-{version}; there is {versions}")
-
-    def _buildable(self) -> Iterator[Operation]:
-        return (operation for operation in self._catalogue if operation.role not in _ELSEWHERE)
 
     def _newest(self, name: str) -> Operation:
         wanted = letters(name)
