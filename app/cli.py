@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.freed_memory import keep_freed_memory
-from app.safety import bound_memory
+from app.state.freed_memory import keep_freed_memory
+from app.state.memory_limit import bound_memory
 from engine.errors import EngineError, in_one_line
 from engine.ops.custom import install_file, install_packages
 from engine.version import VERSION
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         words = _install_operations(words)
         if words and words[0] in COMMANDS and not Path(words[0]).is_file():
             return _command(COMMANDS[words[0]], words[1:])
-        return _command("launch", _launch_options(words))
+        return _command("serve", _launch_options(words))
     except EngineError as error:
         return refuse(str(error))
     except BrokenPipeError:  # such as `| head`: nobody reads on, so that nothing is left to say

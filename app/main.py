@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import canvas, links, style
-from app.parts import address
-from app.screens import debugger, gallery, learn
-from app.session import current
+from app import canvas
+from app.links import arrival
+from app.parts.frame import page_address, style
+from app.screens import debugger_screen, gallery_screen, learn_screen
+from app.state.user_session import current
 
 st.set_page_config(page_title="Loopscope", page_icon=style.ICON, layout="wide", initial_sidebar_state="collapsed")
 style.apply()
 canvas.prepare()
 session = current()
 if not session.arrived:
-    links.arrive(session)
-elif address.moved():
-    links.follow(session)
+    arrival.arrive(session)
+elif page_address.moved():
+    arrival.follow(session)
 if session.opened is None:
-    gallery.show(session)
+    gallery_screen.show(session)
 elif session.learning.lesson:
-    learn.show(session)
+    learn_screen.show(session)
 else:
-    debugger.show(session)
+    debugger_screen.show(session)

@@ -142,7 +142,7 @@ def test_session_state_has_one_door() -> None:
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         )
     }
-    assert users <= {"app/session.py"}
+    assert users <= {"app/state/user_session.py"}
 
 
 def test_long_files_say_why() -> None:

@@ -16,7 +16,7 @@ import streamlit as st
 
 from app.canvas.event import Act, Move, Report, read_acts, read_ask, read_moves, read_report
 from app.components import component
-from app.session import widget
+from app.state.user_session import widget
 from app.vendor import LIBRARY
 from engine.view.graph import GraphView
 from engine.view.overlay import Overlay

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from app.wording import record_sentence
+from app.describe.wording import record_sentence
 from engine.debug.result import Result
 from engine.explain.not_finite import NotFinite
 from engine.ir.element_type import ElementType

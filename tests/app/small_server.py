@@ -9,10 +9,11 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from app import cli, sharing
-from app.command import launch
+from app import cli
+from app.actions import memory_budget
+from app.command import serve
 
-_settings = launch.settings
+_settings = serve.settings
 
 
 def main(seconds: str, megabytes: str, left_alone: str, *others: str) -> int:
@@ -20,9 +21,9 @@ def main(seconds: str, megabytes: str, left_alone: str, *others: str) -> int:
         # The visitors of tests do not ask for the page, with which a token against forged requests comes.
         return {**_settings(address, port), "server.disconnectedSessionTTL": float(seconds), "server.enableXsrfProtection": False}
 
-    launch.settings = settings
-    sharing.budget = lambda: int(megabytes) * 2**20
-    sharing.LEFT_ALONE = (float(left_alone),)
+    serve.settings = settings
+    memory_budget.budget = lambda: int(megabytes) * 2**20
+    memory_budget.LEFT_ALONE = (float(left_alone),)
     return cli.main(["--server", *others])
 
 

@@ -17,8 +17,11 @@ from typing import Any
 import numpy as np
 
 import engine
-from app.inputs import bindings, default_shape, named, parse_scalar, parse_shape, random_inputs, read_arrays, signatures
-from app.uploaded import model_among
+from app.describe.input_files import named, read_arrays
+from app.describe.input_text import parse_scalar, parse_shape
+from app.describe.random_inputs import default_shape, random_inputs
+from app.describe.signatures import bindings, signatures
+from app.state.uploads import model_among
 from engine.check.check import check
 from engine.errors import EngineError
 from engine.explain.branch_history import branch_history

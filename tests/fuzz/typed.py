@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import engine
-from app.answers import read_number
-from app.inputs import parse_scalar, parse_shape, signatures
+from app.describe.answers import read_number
+from app.describe.input_text import parse_scalar, parse_shape
+from app.describe.signatures import signatures
 from engine.debug.expression import parse
 from engine.errors import EngineError
 from engine.explain.ask import ask

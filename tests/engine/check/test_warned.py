@@ -12,7 +12,7 @@ from onnx import parser
 from openvino import opset15 as op
 
 import engine
-from app.inputs import random_inputs
+from app.describe.random_inputs import random_inputs
 from engine.check.check import check, own_runtimes
 from engine.check.diagnostic import Diagnostic, Report, Runtime, Severity
 from engine.check.rules import RULES

@@ -19,18 +19,7 @@ from engine.ops.onnx.numbers import NUMBERS
 from engine.ops.onnx.places import PLACES
 from engine.ops.onnx.reference import prepared
 from engine.run.plan.plan import settle
-from tests.engine.ops.onnx_nodes import (
-    MOVING,
-    TYPES,
-    Dice,
-    Node,
-    along_an_axis,
-    elementwise,
-    gemm,
-    layer_normalization,
-    product,
-    reduction,
-)
+from tests.engine.ops.onnx_nodes import MOVING, TYPES, Dice, Node, along_an_axis, elementwise, gemm, layer_normalization, product, reduction
 
 Schema = Any
 _SEEDS = st.integers(0, 2**32 - 1)

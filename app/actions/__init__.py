@@ -1,0 +1,1 @@
+"""What clicks, keys and links do: the only writers of a session."""

@@ -1,0 +1,148 @@
+"""What if: the callbacks that set a value of the run by hand, and that take it back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import engine
+from app.actions import moves, refusals
+from app.actions.comparing import CHOICE, UNCHANGED, compare_with
+from app.actions.runs import put
+from app.describe.input_text import parse_element
+from app.describe.node_index import moment_of
+from app.describe.signatures import bindings
+from app.describe.wording import name_of
+from app.links.packing import packed, unpacked
+from app.state.launch import limits
+from app.state.looks import LENS
+from app.state.user_session import Message, Session, current, place, widget
+from engine.errors import EngineError, InputError
+from engine.ir.element_type import ElementType
+from engine.ops.values import is_tensor
+
+MOST_CHANGES = 8
+EDITABLE = 1024
+"""Elements up to which a value can be set."""
+COMPARE_SECONDS = 5.0
+"""Longest time of each of the two runs that are compared without being asked for."""
+
+
+def refusal(debugger: engine.Debugger, address: str, array: np.ndarray) -> str:
+    """Why a value cannot be set here; empty when it can."""
+    if not is_tensor(array) or not _is_number(array):
+        return "Only numbers and truth values can be set here."
+    if array.size > EDITABLE or not array.size:
+        return f"It has {array.size:,} elements: from 1 to {EDITABLE:,} can be set here, others in Python: engine.Debugger(…, changes=…)."
+    if address.count("/") == 1 and address.partition(":")[0].removeprefix("main/") in _inputs(debugger):
+        return "It is an input of the model: set it in the panel Inputs."
+    return ""
+
+
+def _is_number(array: np.ndarray) -> bool:
+    try:
+        return ElementType.of(array) is not ElementType.STRING
+    except KeyError:
+        return False  # a type that only ONNX has
+
+
+def _inputs(debugger: engine.Debugger) -> set[str]:
+    main = debugger.plan.main
+    return {label for label, layer in main.layer_of_label.items() if main.slots.get((layer, 0)) in main.parameter_slots}
+
+
+@refusals.afresh
+def set_value(address: str, key: str) -> None:
+    """Another run, in which the value at an address is what an editor holds: from the moment when it is there."""
+    session = current()
+    debugger = session.debugger
+    if debugger is None or not moves.settled(session):
+        return
+    was = debugger.value(address)
+    value = edited(was, widget(key), name_of(address))
+    if value.tobytes() == was.tobytes():
+        session.message = Message(f"This is the value that {name_of(address)} has: change it, then run from here", "info")
+        return
+    _run_with(session, {**session.changes, address: value})
+    step = moment_of(debugger, address)
+    moves.go(lambda changed: changed.seek(step))
+    show_outcome(session)
+
+
+def edited(was: np.ndarray, given: Any, name: str) -> np.ndarray:
+    """The value that an editor holds: one element, or a table of which some cells were edited; ``InputError`` says what is wrong."""
+    element_type = ElementType.of(was)
+    if not isinstance(given, Mapping):
+        return parse_element(given, element_type, name).astype(was.dtype).reshape(was.shape)
+    made = was.copy()
+    table = as_table(made)
+    for row, cells in given["edited_rows"].items():
+        for column, cell in cells.items():
+            if cell is not None:
+                table[int(row), int(column)] = parse_element(cell, element_type, name).astype(was.dtype)
+    return made
+
+
+def as_table(array: np.ndarray) -> np.ndarray:
+    """An array of at least one axis as rows and columns, which are its last axis; a view."""
+    return array.reshape(-1, array.shape[-1])
+
+
+@refusals.afresh
+def undo(address: str) -> None:
+    """The run without one of the changes; without the last of them it is the original one, where it was left; if it never began, here."""
+    session = current()
+    if session.debugger is None or not moves.settled(session):
+        return
+    left = {one: value for one, value in session.changes.items() if one != address}
+    step = session.debugger.cursor.step
+    if not left:
+        assert session.original is not None
+        put(session, session.original)
+        session.changes, session.original = {}, None
+        if not session.debugger.steps:  # a link has brought the changes
+            moves.go(lambda original: original.seek(step))
+        return
+    _run_with(session, left)
+    moves.go(lambda changed: changed.seek(step))
+    show_outcome(session)
+
+
+def _run_with(session: Session, changes: Mapping[str, Any]) -> None:
+    """The session's run with other changes, at its first moment; the original one is kept."""
+    if session.opened is None or session.debugger is None:
+        return
+    if len(changes) > MOST_CHANGES:
+        raise InputError(f"{MOST_CHANGES} values are set by hand already: take one of them back first")
+    model = session.opened.model
+    changed = engine.Debugger(model, bindings(model, session.inputs), limits=limits(), changes=changes)
+    session.original = session.original or session.debugger
+    session.changes = {one.address: one.value for one in changed.changes}
+    put(session, changed)
+
+
+def show_outcome(session: Session) -> None:
+    """What came of the changes, compared with the run without them, unless the run itself takes long."""
+    place(CHOICE, UNCHANGED)
+    LENS.show("Compare")
+    if moves.settled(session):
+        compare_with(UNCHANGED, COMPARE_SECONDS)
+
+
+def as_text(changes: Mapping[str, np.ndarray]) -> str:
+    """The changes for the page's address; empty where there are none, or too much for it."""
+    return packed({address: value.tolist() for address, value in changes.items()})
+
+
+def restore(session: Session, text: str) -> None:
+    """The changes that the page's address asks for."""
+    wanted = unpacked(text)
+    if not isinstance(wanted, dict):
+        session.message = Message("The link's what-if cannot be read: this is the run without it", "info")
+        return
+    try:
+        _run_with(session, wanted)
+    except EngineError as error:
+        session.message = Message(str(error))

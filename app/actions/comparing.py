@@ -1,0 +1,63 @@
+"""What a click on Compare does: two runs apart from the one that is stepped through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import engine
+from app.actions.moves import settled
+from app.actions.refusals import told
+from app.describe.signatures import bindings
+from app.state.background_run import Comparing
+from app.state.launch import limits
+from app.state.open_model import Opened
+from app.state.user_session import PATIENCE, Compared, Session, current
+from engine.peers import against
+
+CHOICE = "compare_with"
+"""The widget that holds what to compare with: the name of an input set, or one of these three, which are no names."""
+BEFORE, UNCHANGED, RUNTIME = "", "\n", "\n\n"
+MOST_SECONDS = 20.0
+"""Longest time of each of the two runs."""
+
+
+@told
+def compare_with(name: str, seconds: float = MOST_SECONDS) -> None:
+    """Runs the present inputs with what was set by hand, and those of another set (or the ones before, or these without what was set),
+    apart from the run that is stepped through."""
+    session = current()
+    if session.opened is None or not settled(session):
+        return
+    if name == RUNTIME:
+        _compare_with_runtime(session, session.opened, seconds)
+        return
+    model, sets = session.opened.model, {**session.opened.sets, BEFORE: session.before, UNCHANGED: session.inputs}
+    bounds = replace(limits(), seconds=seconds)
+    runs = [
+        engine.Debugger(model, bindings(model, inputs), limits=bounds, changes=changes)
+        for inputs, changes in ((session.inputs, session.changes), (sets[name], None))
+    ]
+    one, other = runs
+
+    def work(_: Callable[[], bool]) -> None:
+        session.compared = Compared(name, one, other)
+
+    session.compared = None
+    session.running = Comparing(runs, work)
+    session.running.done(PATIENCE)
+    settled(session)
+
+
+def _compare_with_runtime(session: Session, opened: Opened, seconds: float) -> None:
+    """Runs the present inputs once more, and in the runtime of the model."""
+    inputs = bindings(opened.model, session.inputs)
+    run = engine.Debugger(opened.model, inputs, limits=replace(limits(), seconds=seconds))
+
+    def work(stopped: Callable[[], bool]) -> None:
+        session.truth = against(run, inputs, seconds=seconds, document=opened.document, stopped=stopped)
+
+    session.truth = None
+    session.running = Comparing([run], work)
+    session.running.done(PATIENCE)
+    settled(session)

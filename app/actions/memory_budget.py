@@ -1,0 +1,117 @@
+"""What all sessions hold together: beyond a budget, runs that nobody has touched for the longest time give up their values."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import engine
+from app.actions import runs
+from app.describe.signatures import bindings
+from app.state.freed_memory import give_back_freed_memory
+from app.state.launch import limits
+from app.state.memory_limit import machine_bytes
+from app.state.user_session import Message, Session, every
+from engine.errors import EngineError
+
+GAVE_UP = "The server needed the memory of this run for other users: it stands at its beginning again, and will compute its values anew."
+STOPPED = "This run was stopped because the server's memory is used up just now: go on with it in a minute."
+NO_ROOM = "There is not enough memory for this just now: try again in a minute."
+_SHARE = 0.5
+"""Of the machine's memory: the rest is for what runs take while they compute, and for other programs."""
+LEFT_ALONE = (30.0, 3.0)
+"""Seconds after which a run counts as one that nobody looks at: where these do not give enough, the others that do not compute."""
+Made = TypeVar("Made")
+
+
+def budget() -> int:
+    """Bytes that all sessions of a server may hold together."""
+    return int(machine_bytes() * _SHARE)
+
+
+def held_bytes(session: Session) -> int:
+    """Bytes of everything that a session's runs hold, and of what was uploaded in it: once as a file, once as a model."""
+    uploaded = session.opened.uploaded_bytes if session.opened else 0
+    return sum(run.held_bytes for run in _runs(session)) + 2 * uploaded
+
+
+def _runs(session: Session) -> set[engine.Debugger]:
+    compared, running = session.compared, session.running
+    found = {session.stepped, session.original, session.scout, *(running.debuggers if running else ())}
+    found |= {compared.one, compared.other} if compared else set()
+    return {run for run in found if run is not None}
+
+
+def keep_within(most: int) -> bool:
+    """Makes room until all sessions together hold so many bytes; False when the rest is in use.
+
+    The largest run that computes just now is stopped then: its user can go on with it later.
+    """
+    held = _within(most)
+    if sum(held.values()) <= most:
+        return True
+    computing = [session for session in held if session.running is not None]
+    if computing:
+        _stop(max(computing, key=lambda one: held[one]))
+    return False
+
+
+def make_room() -> None:
+    """All runs that nobody has under way give up their values."""
+    _within(0)
+    give_back_freed_memory()  # also where there was none: what failed is gone only now
+
+
+def _within(most: int) -> dict[Session, int]:
+    """The bytes that each session holds, after runs have given up their values, as far as that was needed and can be."""
+    held = {session: held_bytes(session) for session in every()}
+    before = sum(held.values())
+    for seconds in LEFT_ALONE:
+        for session in sorted(held, key=lambda one: one.touched):
+            if sum(held.values()) > most and _give_up(session, seconds):
+                held[session] = held_bytes(session)
+    if sum(held.values()) < before:
+        give_back_freed_memory()
+    return held
+
+
+def _give_up(session: Session, left_alone: float) -> bool:
+    """Whether a session's run has given up its values: not one that computes, and only after so many seconds without anybody."""
+    with session.touching:
+        if session.is_computing or session.gave_up or time.monotonic() - session.touched < left_alone:
+            return False
+        opened, was = session.opened, session.stepped
+        if opened is None or was is None:
+            return False
+        begun = [
+            engine.Debugger(opened.model, bindings(opened.model, session.inputs), limits=limits(), changes=changes)
+            for changes in ((session.changes, None) if session.changes else (None,))
+        ]
+        session.original = begun[1] if session.changes else None
+        runs.put(session, begun[0])
+        session.gave_up = True
+        return True
+
+
+def _stop(session: Session) -> None:
+    running = session.running
+    if running is not None:
+        session.message = Message(STOPPED, "info")
+        running.stop()
+
+
+def with_room(work: Callable[[], Made]) -> Made:
+    """What some work gives that may be done twice: where memory is short, it is tried again once other sessions have made room.
+
+    ``EngineError`` when that is not enough.
+    """
+    try:
+        return work()
+    except MemoryError:
+        pass  # what failed is free again only here
+    make_room()
+    try:
+        return work()
+    except MemoryError:
+        raise EngineError(NO_ROOM) from None

@@ -1,0 +1,91 @@
+"""Opening and closing models, and choosing their inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import streamlit as st
+
+from app.actions.memory_budget import with_room
+from app.actions.moves import stop_if_running
+from app.actions.refusals import afresh, told
+from app.actions.runs import start
+from app.state import open_model as opening
+from app.state.launch import must_be_local
+from app.state.open_model import Opened
+from app.state.uploads import has_model
+from app.state.user_session import Message, current, widget
+from engine.check.check import own_runtimes
+from engine.ir.address import ROOT
+from engine.view.folding import VISIBLE_NODES, default_folding
+
+
+@told
+def open_sample(name: str) -> None:
+    with_room(lambda: show_model(opening.open_sample(name)))
+
+
+@afresh
+def open_path(key: str) -> None:
+    """The path that a text field holds; on a server for others there is no such field, and whoever sends one is refused."""
+    if widget(key):
+        must_be_local()
+        with_room(lambda: show_model(opening.open_path(str(widget(key)))))
+
+
+@afresh
+def open_upload(key: str) -> None:
+    """The files of an uploader, once a model is among them."""
+    files = current().uploads.latest(widget(key) or [])
+    if has_model(files):
+        with_room(lambda: show_model(opening.open_upload(files)))
+    elif files:
+        current().message = Message(f"{files[0][0]} holds weights: add the .xml or .onnx file that they belong to", "info")
+
+
+@told
+def close() -> None:
+    """Back to the gallery."""
+    session = current()
+    stop_if_running(session)
+    session.opened = session.debugger = session.running = None
+    session.playing = False
+    session.inputs, session.selected, session.root = {}, "", ROOT
+    st.query_params.clear()
+
+
+def show_model(opened: Opened, input_set: str = "") -> None:
+    """Another model: on its first input set, or the one named."""
+    session = current()
+    stop_if_running(session)
+    session.learning.lesson = ""
+    session.opened, session.debugger, session.running = opened, None, None
+    session.selected, session.root, session.message = "", ROOT, None
+    session.folding, session.boxes = default_folding(opened.model), VISIBLE_NODES
+    session.checked_for = own_runtimes(opened.model)
+    session.input_set = input_set if input_set in opened.sets else next(iter(opened.sets), "")
+    session.inputs = opened.sets.get(session.input_set, {})
+    start(session)
+
+
+@told
+def choose_set(key: str) -> None:
+    """The named input set that a widget holds."""
+    choose_set_named(str(widget(key)))
+
+
+@told
+def choose_set_named(name: str) -> None:
+    """Another of the model's named input sets."""
+    session = current()
+    if session.opened and name in session.opened.sets and (name != session.input_set or session.changes):
+        use_inputs(session.opened.sets[name], name)
+
+
+def use_inputs(inputs: Mapping[str, np.ndarray], name: str = "") -> None:
+    session = current()
+    stop_if_running(session)
+    session.before = session.inputs
+    session.inputs, session.input_set, session.message = dict(inputs), name, None
+    start(session)

@@ -1,0 +1,89 @@
+"""Moves through the run, at once or in the background."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import engine
+from app.actions.refusals import told
+from app.state.background_run import Onward, Running
+from app.state.user_session import PATIENCE, Message, Session, current
+from engine.errors import EngineError
+from engine.view.folding import reveal
+
+AT_ONCE = 0.05
+"""Seconds by which the first picture may come later, so that it has the whole of a short run."""
+Move = Callable[[engine.Debugger], object]
+
+
+@told
+def go(move: Move) -> None:
+    """Moves the debugger; what takes longer than a blink goes on in the background."""
+    session = current()
+    debugger = session.debugger
+    if debugger is None or not settled(session) or session.gave_up:
+        return
+    session.message = None
+    session.running = Running(debugger, lambda: move(debugger))
+    session.running.done(PATIENCE)
+    settled(session)
+
+
+def run_on() -> None:
+    """Lets the run that a link has reopened go on to its end, of which the link's moment is a part; a short one is over at once."""
+    session = current()
+    if session.debugger is not None:
+        session.onward = Onward(session.debugger)
+        if session.running is None:
+            session.onward.go_on(AT_ONCE)
+
+
+def play() -> None:
+    """Has the canvas step by itself, or stop that."""
+    session = current()
+    session.plays += 1
+
+
+def settled(session: Session) -> bool:
+    """Whether nothing runs in the background any more; what a run had to say becomes the message."""
+    running = session.running
+    if running is not None and running.done():
+        session.running = None
+        _unfold_failure(session)
+        if isinstance(running.error, EngineError):
+            session.message = Message(str(running.error))
+        elif running.error is not None:
+            raise running.error
+    return session.running is None
+
+
+def _unfold_failure(session: Session) -> None:
+    """Where an operation has failed inside something folded, that is opened: the picture shows it, not only the box around it."""
+    debugger = session.debugger
+    if session.opened and debugger is not None and debugger.failed_address and debugger.cursor.step == debugger.steps:
+        session.folding = reveal(session.opened.model, session.folding, debugger.failed_address)
+
+
+def stop() -> None:
+    """Stops what runs in the background at the next iteration; what it did is kept."""
+    session = current()
+    if session.running is not None:
+        session.running.stop()
+
+
+def stop_if_running(session: Session) -> None:
+    if not settled(session):
+        stop()
+
+
+@told
+def seek(place: str | int) -> None:
+    """To an address or a step number, and there the inspector follows the cursor again."""
+    current().selected = ""
+    go(lambda debugger: debugger.seek(place))
+
+
+@told
+def run_to(pattern: str) -> None:
+    """Until something that the pattern names is next."""
+    go(lambda debugger: debugger.run_to(pattern))

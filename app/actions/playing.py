@@ -1,0 +1,112 @@
+"""The run as the canvas plays it: where it is, and stretches of it that are sent ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import engine
+from app import canvas
+from app.actions import moves
+from app.actions.controls import BY_NAME
+from app.describe.signatures import bindings
+from app.state.launch import limits
+from app.state.user_session import Session, Standing, current
+from engine.view.graph import GraphView
+from engine.view.playback import batch
+from engine.view.tracks import tracks
+
+SECONDS = 0.05
+"""Time to describe what is sent ahead: so long a key press may have to wait."""
+FURTHER = 64
+"""Steps that nobody has computed yet and that keys may have asked for before they are heard of."""
+LONGEST_SCOUT = 20_000
+"""A scout has to walk the way of the run from its beginning; beyond so many steps the debugger goes ahead itself, and comes back."""
+
+
+def run_of(session: Session, view: GraphView) -> canvas.Run | None:
+    """What the canvas of a session plays; while a long run is under way, what was known before."""
+    debugger = session.at_rest
+    if debugger is not None:
+        pausing = " ".join(str(one.id) for one in debugger.breakpoints.on)  # what was sent ahead says where they pause
+        name = f"{session.generation} {id(debugger)} {pausing}"
+        session.standing = Standing(name, debugger.cursor.step, debugger.steps, debugger.state != "paused", tracks(debugger))
+    standing = session.standing
+    if standing is None:
+        return None
+    return canvas.Run(
+        standing.run,
+        step=standing.step,
+        steps=standing.steps,
+        over=standing.over,
+        tracks=standing.tracks,
+        ahead=lambda: _stretch(session, view),
+        on_ask=ask,
+        on_step=glide,
+        on_moves=make,
+        reported=session.reported,
+        moved=session.moved,
+        plays=session.plays,
+    )
+
+
+def _stretch(session: Session, view: GraphView) -> Mapping[str, object] | None:
+    """What was asked for last."""
+    debugger = session.at_rest
+    if session.ahead is not None and debugger is not None:
+        wanted, session.ahead = session.ahead, None
+        session.batch = _sent(session, debugger, view, wanted)
+    return session.batch
+
+
+def ask(step: int) -> None:
+    """The canvas wants to know what comes from this step on."""
+    current().ahead = step
+
+
+def glide(report: canvas.Report) -> None:
+    """To a step that the canvas has come to by itself; what is pinned stays pinned."""
+    session = current()
+    session.reported, session.playing = report.number, report.playing
+    if report.number > session.moved:
+        _seek(session, report.step)
+
+
+def make(asked: Sequence[canvas.Move]) -> None:
+    """The moves that were asked for since; a long run swallows those that were asked for behind it."""
+    session = current()
+    for move in asked:
+        control = BY_NAME.get(move.name)
+        if move.number <= session.moved or control is None:
+            continue
+        session.moved = move.number
+        if move.start is not None:
+            _seek(session, move.start)
+        moves.go(control.move)
+
+
+def _seek(session: Session, step: int) -> None:
+    """To a step that the browser knows of, or may know of before it is heard here."""
+    debugger = session.at_rest
+    if debugger is not None:
+        known = max(debugger.steps, session.scout.steps if session.scout else 0)
+        reached = min(step, known + FURTHER)
+        moves.go(lambda debugger: debugger.seek(reached))
+
+
+def _sent(session: Session, debugger: engine.Debugger, view: GraphView, wanted: int) -> dict[str, object] | None:
+    """What has run comes from the debugger, what nobody has seen yet from a scout, which tells each moment as it is when it is new."""
+    if wanted <= debugger.steps:
+        return batch(debugger, view, wanted, seconds=SECONDS, previews=session.previews)
+    if debugger.state != "paused" or session.opened is None:
+        return None
+    scout, here = debugger, debugger.cursor.step
+    if wanted <= LONGEST_SCOUT:
+        if session.scout is None or session.scout.steps > wanted:
+            model, changes = session.opened.model, session.changes
+            session.scout = engine.Debugger(model, bindings(model, session.inputs), limits=limits(), changes=changes)
+        scout = session.scout
+        scout.seek(debugger.steps)
+    made = batch(scout, view, wanted, seconds=SECONDS, previews=session.previews, further=True, breakpoints=debugger.breakpoints.on)
+    if scout is debugger:
+        debugger.seek(here)
+    return made | ({"end": scout.steps} if scout.state != "paused" else {})

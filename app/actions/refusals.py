@@ -1,0 +1,39 @@
+"""What an action refuses becomes a sentence on the screen."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import ParamSpec
+
+from app.actions.memory_budget import NO_ROOM
+from app.state.user_session import Message, current
+from engine.errors import EngineError
+
+Arguments = ParamSpec("Arguments")
+
+
+def told(action: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """The action, with the engine's refusals turned into a sentence on the screen."""
+
+    @functools.wraps(action)
+    def guarded(*given: Arguments.args, **named: Arguments.kwargs) -> None:
+        try:
+            action(*given, **named)
+        except EngineError as error:
+            current().message = Message(str(error))
+        except MemoryError:
+            current().message = Message(NO_ROOM)
+
+    return guarded
+
+
+def afresh(action: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """The action, told, and what was said before it no longer on the screen."""
+
+    @functools.wraps(action)
+    def fresh(*given: Arguments.args, **named: Arguments.kwargs) -> None:
+        current().message = None
+        told(action)(*given, **named)
+
+    return fresh

@@ -1,0 +1,53 @@
+"""The run that a session steps through: begun, put in place of another, and what is known of it forgotten."""
+
+from __future__ import annotations
+
+import engine
+from app.describe.signatures import bindings
+from app.state.launch import limits
+from app.state.user_session import Session
+from engine.errors import InputError
+
+
+def start(session: Session) -> None:
+    """A debugger at the first moment of a run with the session's inputs; the inputs panel starts afresh."""
+    opened = session.opened
+    if opened is None:
+        return
+    _forget(session)
+    session.draft, session.changes, session.original = dict(session.inputs), {}, None
+    before, session.debugger = session.debugger, None
+    if not opened.report.ok:
+        return
+    if len(session.inputs) < len(opened.model.inputs):
+        raise InputError("some inputs have no value yet: give them one in the inputs panel, then run")
+    session.debugger = engine.Debugger(opened.model, bindings(opened.model, session.inputs), limits=limits())
+    if before is not None:
+        _hand_over(before, session.debugger)
+
+
+def put(session: Session, debugger: engine.Debugger) -> None:
+    """Another run of the same inputs in place of the one that is stepped through."""
+    _forget(session)
+    if session.debugger is not None:
+        _hand_over(session.debugger, debugger)
+    session.debugger = debugger
+
+
+def _forget(session: Session) -> None:
+    """What is known of the run that is stepped through, as another one comes."""
+    session.generation += 1
+    session.playing, session.compared, session.truth = False, None, None
+    session.refused, session.previews = {}, {}
+    session.ahead = session.batch = session.scout = session.pictured = session.standing = None
+
+
+def _hand_over(before: engine.Debugger, debugger: engine.Debugger) -> None:
+    """Breakpoints and watches stay from one run to the next."""
+    debugger.breakpoints.clear()
+    for one in before.breakpoints.items():
+        debugger.breakpoints.add(one.pattern, one.condition.text if one.condition else "", one.kind, on=one.on)
+    for number, _ in debugger.watches.items():
+        debugger.watches.remove(number)
+    for _, expression in before.watches.items():
+        debugger.watches.add(expression)

@@ -1,0 +1,106 @@
+"""What is selected, folded and shown on the canvas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from app.actions import unrolled_loops
+from app.actions.refusals import told
+from app.canvas import CanvasEvent
+from app.state.user_session import current
+from engine.check.diagnostic import Runtime
+from engine.errors import AddressError, shorten
+from engine.ir.address import ROOT, Address
+from engine.ir.walk import graphs
+from engine.view.folding import VISIBLE_NODES, default_folding, reveal, toggle
+
+FEWEST_BOXES = 20
+"""A picture with fewer boxes than this is not folded further."""
+
+
+@told
+def select(address: str) -> None:
+    """Pins the inspector to a place, in the iterations that its address names; an empty one lets it follow the cursor."""
+    current().selected = str(replace(Address.parse(address), output=0)) if address else ""
+
+
+@told
+def open_body(address: str) -> None:
+    """Makes a body the canvas, by its static address."""
+    session = current()
+    if session.opened is None:
+        return
+    if all(place.address != address for place in graphs(session.opened.model)):
+        raise AddressError(f"the model has no body at {shorten(address)}")
+    session.folding = default_folding(session.opened.model, address)
+    session.root, session.boxes = address, VISIBLE_NODES
+
+
+@told
+def fold(address: str) -> None:
+    """Folds what is open at a static address and opens what is folded."""
+    session = current()
+    if session.opened:
+        session.folding = toggle(session.opened.model, session.folding, address)
+
+
+@told
+def reveal_place(address: str) -> None:
+    """Selects a place and opens what is folded around it."""
+    session = current()
+    if session.opened:
+        session.root = ROOT if not f"{address}/".startswith(f"{session.root}/") else session.root
+        session.folding = reveal(session.opened.model, session.folding, address)
+        select(address)
+
+
+@told
+def on_canvas(event: CanvasEvent) -> None:
+    """What was done on the canvas."""
+    match event.kind:
+        case "select":
+            select(event.address)
+        case "clear":
+            select("")
+        case "fold":
+            fold(event.address)
+        case "unroll":
+            unrolled_loops.unroll(current(), event.address)
+        case "earlier" | "later":
+            unrolled_loops.shift(current(), event.address, 1 if event.kind == "later" else -1)
+        case "fewer" | "wider":
+            unrolled_loops.resize(current(), event.address, 1 if event.kind == "wider" else -1)
+        case "open":
+            open_body(event.root) if event.root else select(event.address)
+        case "key":
+            if event.key == "Backspace":
+                go_up()
+        case "too_dense":
+            fold_more()
+
+
+def check_for(titles: Iterable[str]) -> None:
+    """Problems tells what is only about these runtimes, too."""
+    current().checked_for = frozenset(one for one in Runtime if one.title in titles)
+
+
+def go_up() -> None:
+    """The canvas one level further out: the graph that holds the one shown."""
+    outer = current().root.rpartition("/")[0].rpartition("/")[0]
+    if outer:
+        open_body(outer)
+
+
+@told
+def fold_more() -> None:
+    """Half as many boxes: the picture was too dense to be laid out in time."""
+    session = current()
+    if session.opened and session.boxes > FEWEST_BOXES:
+        session.boxes //= 2
+        session.folding = default_folding(session.opened.model, session.root, most=session.boxes)
+
+
+def ask(question: str) -> None:
+    """A question to the trace, as somebody has typed or chosen it."""
+    current().asked = question

@@ -1,0 +1,73 @@
+"""Loops that the canvas draws as copies of their body: switched on and off, and kept round the cursor."""
+
+from __future__ import annotations
+
+from app.describe.node_index import places
+from app.links.packing import packed, unpacked
+from app.state.user_session import Message, Session
+from engine.ir.model import IF
+from engine.view import unrolling
+from engine.view.build import graph_view
+from engine.view.folding import COPIES
+from engine.view.graph import without_iterations
+
+MOST_BOXES = 420
+"""Fewer copies are drawn where there would be more boxes than this."""
+LATEST = 2**40
+"""First iteration of a window that a link may ask for."""
+
+
+def unroll(session: Session, address: str) -> None:
+    """Draws a loop as copies of its body, one for each iteration of a window; or once again."""
+    if session.opened is None:
+        return
+    model, before, at_rest = session.opened.model, session.folding, session.at_rest
+    for count in range(COPIES, 0, -1):
+        session.folding = unrolling.unroll(model, before, address, at_rest, count)
+        if len(graph_view(model, session.folding, session.root).nodes) <= MOST_BOXES:
+            break
+    if session.folding.window(without_iterations(address)) is None:
+        session.selected = without_iterations(session.selected)  # which copy it was cannot be seen any more
+
+
+def shift(session: Session, address: str, windows: int) -> None:
+    """Other iterations of an unrolled loop: so many windows later, or earlier."""
+    session.folding = unrolling.shift(session.folding, address, windows)
+
+
+def resize(session: Session, address: str, more: int) -> None:
+    """More iterations of an unrolled loop side by side, or fewer."""
+    session.folding = unrolling.resize(session.folding, address, more)
+
+
+def follow(session: Session) -> None:
+    """Windows come after the cursor, once for each time that it moves."""
+    debugger = session.at_rest
+    if debugger is not None and debugger.cursor.step != session.followed:
+        session.folding = unrolling.followed(session.folding, debugger)
+        session.followed = debugger.cursor.step
+
+
+def as_text(session: Session) -> str:
+    """The windows for the page's address; empty where nothing is unrolled, or too much for it."""
+    return packed([[one.address, one.first, one.count] for one in session.folding.unrolled])
+
+
+def restore(session: Session, text: str) -> None:
+    """The windows that the page's address asks for: they come after the cursor only when it moves again."""
+    wanted = unpacked(text)
+    windows = wanted if isinstance(wanted, list) else [wanted]
+    for one in windows:
+        match one:
+            case [str(address), int(first), int(count)] if _is_loop(session, address) and session.folding.window(address) is None:
+                unroll(session, address)
+                session.folding = unrolling.place(session.folding, address, min(first, LATEST), count)
+            case _:
+                session.message = Message("The link's unrolled loops cannot be read: this picture is without some of them", "info")
+    if session.at_rest is not None:
+        session.followed = session.at_rest.cursor.step
+
+
+def _is_loop(session: Session, address: str) -> bool:
+    found = places(session.opened.model).get(address) if session.opened else None
+    return found is not None and bool(found.node.bodies) and found.node.type != IF

@@ -1,0 +1,117 @@
+"""Starts the app's server and opens it in the browser."""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import threading
+import time
+import tomllib
+import webbrowser
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from app.state.launch import LAUNCH
+from engine.errors import InputError, listed, shorten
+from sample_models import sample, samples
+
+FIRST_PORT, PORTS_TRIED = 8501, 100
+APP = Path(__file__).resolve().parent.parent
+_SERVER_UPLOAD_MEGABYTES = 100
+
+
+def main(options: argparse.Namespace) -> int:
+    """Serves until interrupted; ``OSError`` when the model's file is not there or no port is free."""
+    if options.inputs and not options.model:
+        raise InputError("--inputs are the inputs of a model, and no model is given")
+    if options.sample and sample(options.sample) is None:
+        raise InputError(f"there is no sample {shorten(options.sample)!r}: there are {listed([one.name for one in samples()], 99)}")
+    if options.model and not Path(options.model).exists():
+        raise InputError(f"{shorten(options.model)}: there is no such file, and no such command: `loopscope --help` lists the commands")
+    if options.inputs:
+        Path(options.inputs).stat()
+    LAUNCH.model = str(Path(options.model).resolve()) if options.model else ""
+    LAUNCH.inputs = str(Path(options.inputs).resolve()) if options.inputs else ""
+    LAUNCH.server = options.server
+    address = "0.0.0.0" if options.server else "127.0.0.1"
+    port = free_port(address, options.port)
+    url = f"http://localhost:{port}" + (f"/?model=sample:{quote(options.sample)}" if options.sample and not options.model else "")
+    print(f"Loopscope is at {url} (stop it with Ctrl+C)", flush=True)
+    if not options.no_browser:
+        threading.Thread(target=_open_when_ready, args=(port, url), daemon=True).start()
+    from streamlit import App  # only here: `loopscope run` has no use for it, and it takes most of a second
+
+    from app.actions.session_end import watching_over_sessions
+    from app.parts.frame.failure import say_sorry
+
+    _send_at_once()
+    App(APP / "main.py", on_script_error=say_sorry, lifespan=watching_over_sessions).run(config=settings(address, port))
+    return 0
+
+
+def _send_at_once() -> None:
+    """Has the server send every packet when it is written.
+
+    Streamlit binds its socket in a way that asyncio does not know for TCP, and so leaves small packets waiting for each other: 40 ms for
+    each of the sixty files of a page, and for what a step sends. Connections inherit the option from the socket that they come in at.
+    """
+    from streamlit.web.server.starlette import starlette_server
+
+    bind = starlette_server._bind_socket
+
+    def bound(address: str, port: int, backlog: int) -> socket.socket:
+        made = bind(address, port, backlog)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return made
+
+    starlette_server._bind_socket = bound
+
+
+def settings(address: str, port: int) -> Mapping[str, Any]:
+    """The packaged configuration with the address and the port of this start, as dotted names."""
+    with (APP / ".streamlit" / "config.toml").open("rb") as file:
+        packaged = _dotted(tomllib.load(file))
+    if LAUNCH.server:
+        # Uploads stay in memory as long as their session.
+        packaged["server.maxUploadSize"] = _SERVER_UPLOAD_MEGABYTES
+    return {**packaged, "server.address": address, "server.port": port}
+
+
+def _dotted(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A nested table as flat names.
+
+    >>> _dotted({"theme": {"light": {"textColor": "#000"}}, "port": 1})
+    {'theme.light.textColor': '#000', 'port': 1}
+    """
+    flat: dict[str, Any] = {}
+    for name, value in table.items():
+        flat.update(_dotted(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value})
+    return flat
+
+
+def free_port(address: str, wanted: int = 0) -> int:
+    """The port asked for, or the first from 8501 on which nobody listens; ``OSError`` when it is taken, or all of them are."""
+    for port in (wanted,) if wanted else range(FIRST_PORT, FIRST_PORT + PORTS_TRIED):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((address, port))
+            except OSError:
+                continue
+            return port
+    taken = f"port {wanted} is" if wanted else f"all ports from {FIRST_PORT} to {FIRST_PORT + PORTS_TRIED - 1} are"
+    raise OSError(f"{taken} taken: choose another with --port")
+
+
+def _open_when_ready(port: int, url: str, seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            time.sleep(0.1)
+            continue
+        webbrowser.open(url)
+        return

@@ -1,0 +1,109 @@
+"""A loop's run as a table: one row per iteration with the carried values, the condition, the branches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import engine
+from app.describe.node_index import Place
+from engine.errors import EngineError
+from engine.ir.address import decode, labels
+from engine.ir.model import IF
+from engine.view.boxes import short_name
+from engine.view.preview import value_preview
+
+PAGE = 100
+"""Rows of one page."""
+MOST_KEPT = 2000
+"""Rows of a run that are remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What one column shows: a tensor of the body, or the branch of an If, by its address below the body."""
+
+    title: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoopColumns:
+    """The columns of a loop's table."""
+
+    carried: tuple[Column, ...]
+    condition: Column | None
+    branches: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One iteration in words."""
+
+    iteration: int
+    """0-based."""
+    place: str
+    """Concrete address of the body's execution, to go to."""
+    carried: tuple[str, ...]
+    condition: str
+    branches: tuple[str, ...]
+    complete: bool
+    """Nothing in it is still to be computed."""
+
+
+_finished: WeakKeyDictionary[engine.Debugger, dict[str, Row]] = WeakKeyDictionary()
+"""Rows that are complete, by place: what has been computed never changes."""
+
+
+def loop_columns(loop: Place) -> LoopColumns:
+    """What is worth a column in the table of a Loop or TensorIterator."""
+    body = loop.node.bodies[0]
+    label = labels(body.graph)
+    fed = [label[edge.to_layer] for edge in body.back_edges if edge.to_layer in label]
+    carried = tuple(Column(short_name(decode(text)), text) for text in fed)
+    condition = next((entry.internal for entry in body.outputs if entry.purpose == "execution_condition"), None)
+    ifs = (label[node.id] for node in body.graph.nodes if node.type == IF)
+    branches = tuple(Column(short_name(decode(text)), text) for text in ifs)
+    goes_on = Column("goes on", label[condition]) if condition is not None and condition in label else None
+    return LoopColumns(carried, goes_on, branches)
+
+
+def rows(debugger: engine.Debugger, loop: str, columns: LoopColumns, iterations: Sequence[int]) -> list[Row]:
+    """The rows of some iterations of one execution of a loop (its concrete address, such as ``main/outer[1]/body/inner``)."""
+    kept = _finished.setdefault(debugger, {})
+    found: list[Row] = []
+    for iteration in iterations:
+        body = f"{loop}[{iteration}]/body"
+        row = kept.get(body) or _row(debugger, body, columns, iteration)
+        if row.complete:
+            kept[body] = row
+        found.append(row)
+    while len(kept) > MOST_KEPT:
+        del kept[next(iter(kept))]
+    return found
+
+
+def _row(debugger: engine.Debugger, body: str, columns: LoopColumns, iteration: int) -> Row:
+    carried = tuple(preview(debugger, f"{body}/{column.label}") for column in columns.carried)
+    condition = preview(debugger, f"{body}/{columns.condition.label}") if columns.condition else ""
+    branches = tuple(branch_taken(debugger, f"{body}/{column.label}") for column in columns.branches)
+    complete = all(carried) and all(branches) and bool(condition or columns.condition is None)
+    return Row(iteration, body, carried, {"true": "yes", "false": "no"}.get(condition, condition), branches, complete)
+
+
+def preview(debugger: engine.Debugger, address: str) -> str:
+    """The value at a concrete address in a few characters; empty when there is none."""
+    try:
+        return value_preview(debugger.value(address))
+    except EngineError:
+        return ""
+
+
+def branch_taken(debugger: engine.Debugger, address: str) -> str:
+    """Which branch an If has taken; empty while it has not begun."""
+    try:
+        record = debugger.record(address)
+    except EngineError:
+        return ""
+    return record.branch or "" if record is not None else ""

@@ -1,0 +1,1 @@
+"""The page's address: a moment as text."""

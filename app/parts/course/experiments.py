@@ -1,0 +1,35 @@
+"""Try this: other inputs for the run of a lesson, proposed or typed; the prediction begins anew."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.actions import teaching
+from app.describe.lessons import Lesson
+from app.describe.signatures import signatures
+from app.parts.widgets import markup
+from app.state.user_session import Session
+from engine.view.escape import neutral
+
+
+def show(session: Session, lesson: Lesson) -> None:
+    markup.show(markup.section("Try this"))
+    with st.container(key="trials", gap="xsmall"):
+        for position, trial in enumerate(lesson.trials):
+            button, words = st.columns([1, 1.5], vertical_alignment="center", gap="small")
+            button.button(trial.label, key=f"trial_{lesson.name}_{position}", on_click=teaching.try_it, args=(trial,), width="stretch")
+            with words:
+                markup.show(markup.prose(trial.text), "quiet")
+        _own(session)
+
+
+def _own(session: Session) -> None:
+    if session.opened is None:
+        return
+    fields = {name: teaching.typed(array) for name, array in session.inputs.items()}
+    keys = {name: f"trial_own_{position}_{session.generation}" for position, name in enumerate(fields) if fields[name] is not None}
+    with st.popover("Inputs of your own", icon=":material/tune:"), st.form(f"trial_form_{session.generation}", border=False):
+        for name, key in keys.items():
+            one = signatures(session.opened.model)[name]
+            st.text_input(f"{neutral(name, 60)} · {one.element_type or 'any type'} {one.shape}".replace("[", "\\["), fields[name], key=key)
+        st.form_submit_button("Use these", type="primary", on_click=teaching.use_typed, args=(keys,))

@@ -1,0 +1,1 @@
+"""What stands round every view of a run: header, transport, canvas, messages."""

@@ -1,0 +1,153 @@
+"""The graph canvas at the cursor, with what is pinned, where it pauses, and why its loops ended."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import partial
+from threading import Lock
+from weakref import WeakKeyDictionary
+
+import engine
+from app import canvas
+from app.actions import pausing, playing, selection, unrolled_loops
+from app.describe.wording import path_words, times
+from app.parts.inspector import inspector, origin
+from app.state.looks import PANEL, VIEW
+from app.state.user_session import Session, current, widget
+from engine.errors import EngineError
+from engine.explain.provenance import Step
+from engine.ir.model import Model
+from engine.view.build import graph_view
+from engine.view.folding import Folding
+from engine.view.graph import GraphView
+from engine.view.overlay import Overlay, overlay_at
+
+KEY = "canvas_graph"
+HEIGHT = 560
+
+
+_VIEWS_KEPT = 32
+_views: WeakKeyDictionary[Model, OrderedDict[tuple[Folding, str], GraphView]] = WeakKeyDictionary()
+"""The latest of each model that somebody has open."""
+_views_lock = Lock()
+
+
+def _view(model: Model, folding: Folding, root: str) -> GraphView:
+    """The same picture for everybody who looks at the same model in the same way."""
+    with _views_lock:
+        kept = _views.setdefault(model, OrderedDict())
+        if (folding, root) in kept:
+            kept.move_to_end((folding, root))
+            return kept[folding, root]
+    view = graph_view(model, folding, root)
+    with _views_lock:
+        kept[folding, root] = view
+        if len(kept) > _VIEWS_KEPT:
+            kept.popitem(last=False)
+    return view
+
+
+def show(session: Session) -> None:
+    if session.opened is None:
+        return
+    unrolled_loops.follow(session)
+    view = _view(session.opened.model, session.folding, session.root)
+    debugger = session.at_rest
+    steps = _traced(session, debugger)
+    overlay = _overlay(session, debugger, view, steps)
+    canvas.show(
+        view,
+        overlay,
+        key=KEY,
+        height=HEIGHT,
+        on_acts=partial(_on_acts, view),
+        acted=session.acted,
+        traced=" · ".join(path_words(steps[0].address)[1:]) if steps else "",
+        focus=session.selected,
+        subject=_subject(session),
+        file=session.opened.file_name(session.root),
+        run=playing.run_of(session, view),
+    )
+
+
+def _overlay(session: Session, debugger: engine.Debugger | None, view: GraphView, steps: tuple[Step, ...]) -> Overlay:
+    """The moment; while a long run is under way, the one at which it began."""
+    if session.running is not None and session.pictured is not None and session.pictured[0] is view:
+        return session.pictured[1]
+    breakpoints = debugger.breakpoints.items() if debugger else ()
+    overlay = overlay_at(
+        debugger,
+        view,
+        selected=session.selected,
+        breakpoints=[one.pattern for one in breakpoints if one.pattern and one.on],
+        switched_off=[one.pattern for one in breakpoints if one.pattern and not one.on],
+        verdicts=_verdicts(debugger, view),
+        previews=session.previews,
+        origins=steps,
+    )
+    if session.running is None:
+        session.pictured = view, overlay
+    return overlay
+
+
+def _traced(session: Session, debugger: engine.Debugger | None) -> tuple[Step, ...]:
+    """What the value was made of whose origin the inspector shows; nothing while it shows something else."""
+    inspected = widget(PANEL.key) in (None, "Inspect") and widget(VIEW.key) == "Origin" and not session.learning.lesson
+    address = inspector.shown_value(session) if inspected else ""
+    try:
+        return origin.steps_to(debugger, address) if debugger is not None and address else ()
+    except EngineError:
+        return ()
+
+
+def _on_acts(view: GraphView, acts: tuple[canvas.Act, ...]) -> None:
+    """Those that were not heard before."""
+    session = current()
+    for act in acts:
+        if act.number > session.acted:
+            session.acted = act.number
+            if act.event is not None:
+                _on_event(view, act.event)
+
+
+def _on_event(view: GraphView, event: canvas.CanvasEvent) -> None:
+    if event.kind == "untrace":
+        VIEW.show("Value")
+    elif event.kind == "breakpoint":
+        pausing.switch_at(view, event.address)
+    else:
+        selection.on_canvas(event)
+
+
+def _subject(session: Session) -> str:
+    """What is on the canvas: another one, or the same in larger type, is looked at afresh."""
+    large = " in large type" if session.learning.lesson and session.learning.large else ""
+    return f"{session.opened.link or session.opened.title}{large}" if session.opened else ""
+
+
+def _verdicts(debugger: engine.Debugger | None, view: GraphView) -> dict[str, str]:
+    """How often each loop on the canvas ran, for those that have."""
+    found: dict[str, str] = {}
+    if debugger is None:
+        return found
+    loops = [one.address for one in view.clusters if one.kind in ("loop", "tensor_iterator")]
+    loops += [one.address for one in view.nodes if one.kind == "folded"]
+    for static in loops:
+        address = debugger.resolve(static)
+        record = debugger.record(address) if address else None
+        if record is not None and record.iterations is not None and record.ended_by is not None:
+            ended_by = "endless" if record.endless else record.ended_by
+            found[static] = f"{times(record.iterations)}, {SHORT.get(ended_by, ended_by)}"
+    return found
+
+
+SHORT = {
+    "trip_count": "trip count reached",
+    "condition": "condition became false",
+    "zero_trip_count": "trip count 0",
+    "initial_condition": "condition false at once",
+    "slices_exhausted": "all slices used",
+    "limit": "limit reached",
+    "endless": "never ends",
+    "error": "failed",
+}

@@ -1,0 +1,90 @@
+"""The bar at the top: the way back to the gallery, what is open, which inputs it runs on."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.actions import models
+from app.describe.node_index import places
+from app.parts.frame import key_sheet
+from app.parts.panels import finder
+from app.parts.widgets import markup
+from app.state.looks import PANEL
+from app.state.open_model import MADE_UP, Opened
+from app.state.user_session import Session
+from engine.errors import shorten
+
+EDITED = "edited"
+
+
+def show(session: Session) -> None:
+    opened = session.opened
+    if opened is None:
+        return
+    back, title, search, chooser, sheet = st.columns([1.1, 5.9, 0.7, 2.8, 0.55], vertical_alignment="center", gap="small")
+    back.button(
+        "Gallery",
+        key="header_close",
+        icon=":material/arrow_back:",
+        on_click=models.close,
+        type="tertiary",
+        help="Back to the samples, or open another model",
+    )
+    card = opened.sample.card if opened.sample else opened.model.converted_from
+    with title:
+        markup.show(
+            f'<b style="font-size:1.15rem">{markup.text(opened.title, 80)}</b>&ensp;{markup.chip(_size(opened))}'
+            f'<span class="quiet" title="{markup.text(card, 220)}">{markup.text(card, 220)}</span>',
+            "titles",
+        )
+    with search:
+        finder.show()
+    with chooser:
+        _choose(session, opened)
+    with sheet:
+        key_sheet.show()
+
+
+def _size(opened: Opened) -> str:
+    model = opened.model
+    kind = "ONNX" if model.dialect == "onnx" else f"OpenVINO IR {model.version}"
+    count = len(places(model))
+    return f"{kind} · {count:,} node{'s' if count != 1 else ''}"
+
+
+def _choose(session: Session, opened: Opened) -> None:
+    names = list(opened.sets)
+    options = names if session.input_set in names else [EDITED, *names]
+    if len(options) < 2:
+        if options == [MADE_UP] and opened.report.ok and opened.model.inputs:
+            _made_up()
+        return
+    key = f"header_set_{session.generation}"
+    st.selectbox(
+        "Inputs",
+        options,
+        index=options.index(session.input_set) if session.input_set in names else 0,
+        key=key,
+        format_func=lambda name: _set_words(opened, str(name)),
+        on_change=models.choose_set,
+        args=(key,),
+        label_visibility="collapsed",
+    )
+
+
+def _made_up() -> None:
+    """Says that nobody has given these inputs, and leads to where one can."""
+    st.button(
+        "Inputs are made up",
+        key="header_made_up",
+        icon=":material/casino:",
+        type="tertiary",
+        help="Random values, the same each time: give your own ones in the inputs panel",
+        on_click=PANEL.show,
+        args=("Inputs",),
+    )
+
+
+def _set_words(opened: Opened, name: str) -> str:
+    told = opened.sample.text_of(name) if opened.sample else ""
+    return shorten(told or name.replace("_", " "), 110)

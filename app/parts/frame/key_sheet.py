@@ -1,0 +1,31 @@
+"""The keys, as a sheet to look at."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.actions.controls import CONTROLS
+from app.parts.widgets import markup
+
+_SHOWN = {"Right": "→", "Left": "←", "Up": "↑", "Down": "↓"}
+_OTHER = (
+    ("/", "Find a node by name, operation, shape or value"),
+    ("P", "Step by itself, and stop that; so does the space bar"),
+    ("Backspace", "On the canvas: out of the body that it shows"),
+    ("+ − 0", "On the canvas: closer, further, everything"),
+    ("U", "On the canvas: iterations side by side, or the loop drawn once"),
+    ("L", "On the canvas: the legend"),
+    ("Double click", "A body on a canvas of its own"),
+    ("Red dot", "A breakpoint: a click switches it off, and on again"),
+)
+
+
+def show() -> None:
+    with st.popover("\u200b", icon=":material/keyboard:", help="Keys", type="tertiary"):
+        rows = [(_keys(one.shortcut), markup.text(one.meaning)) for one in CONTROLS]
+        rows += [(markup.text(key), markup.text(meaning)) for key, meaning in _OTHER]
+        markup.show(markup.facts(rows))
+
+
+def _keys(shortcut: str) -> str:
+    return " ".join(f"<kbd>{_SHOWN.get(key, key)}</kbd>" for key in shortcut.split("+"))

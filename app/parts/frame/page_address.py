@@ -1,0 +1,47 @@
+"""The page's address in the browser: opening a model is a step in its history, a moment of the run only rewrites the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from app.state.user_session import place, widget
+
+_LINKED = "address_linked"
+_STEPS_OF_HISTORY = ("model", "lesson")
+_REPLACE = """
+export default function ({ data }) {
+  if (!data) return;
+  const url = new URL(location.href);
+  for (const name of [...url.searchParams.keys()]) if (!(name in data.moment)) url.searchParams.delete(name);
+  for (const [name, text] of Object.entries(data.moment)) url.searchParams.set(name, text);
+  if (url.href !== location.href) history.replaceState(history.state, "", url);
+}
+"""
+_component = st.components.v2.component("loopscope_address", js=_REPLACE)
+
+
+def show(moment: Mapping[str, str]) -> None:
+    """Writes a moment into the address. Streamlit's own way would make every single step a step of the browser's history."""
+    opened = {name: moment[name] for name in _STEPS_OF_HISTORY if name in moment}
+    if _asked() != opened:
+        st.query_params.from_dict(opened)
+    place(_LINKED, opened)
+    with st.container(key="address"):
+        _component(key="address_bar", data={"moment": dict(moment)}, height=1)
+
+
+def moved() -> bool:
+    """Whether the user went back or forth in the browser, to another model or to none."""
+    linked = widget(_LINKED)
+    return linked is not None and _asked() != linked
+
+
+def forget() -> None:
+    """Nothing is open that the address would name."""
+    place(_LINKED, {})
+
+
+def _asked() -> dict[str, str]:
+    return {name: text for name, text in st.query_params.to_dict().items() if name in _STEPS_OF_HISTORY}

@@ -1,0 +1,55 @@
+"""Runs that take long: how far one is, and a button that stops it; and one that goes on by itself."""
+
+from __future__ import annotations
+
+import time
+
+import streamlit as st
+
+from app.actions import moves
+from app.describe.wording import times
+from app.parts.widgets import markup
+from app.state.background_run import Comparing
+from app.state.user_session import Message, Session, current
+
+EVERY = 0.3
+"""Seconds between two pictures."""
+
+
+@st.fragment(run_every=EVERY)
+def show() -> None:
+    """Until the run is done; then the whole page is drawn anew."""
+    session = current()
+    if moves.settled(session) or session.running is None:
+        st.rerun()
+    seconds = time.monotonic() - session.running.since
+    with st.container(key="progress", horizontal=True, vertical_alignment="center"):
+        st.button("Stop", key="progress_stop", icon=":material/stop:", on_click=_stop, type="primary", shortcut="Escape")
+        done = session.running.iterations
+        rate = f" · {done / seconds:,.0f} per second" if done and seconds > 1 else ""
+        doing = "Comparing" if isinstance(session.running, Comparing) else "Running"
+        markup.show(f"<b>{doing}</b> &ensp;{times(done) if done else 'first iterations'}{rate} · {seconds:.0f} s")
+
+
+def _stop() -> None:
+    session = current()
+    if isinstance(session.running, Comparing):
+        session.message = Message("The comparison was stopped", "info")
+    moves.stop()
+
+
+def onward(session: Session) -> None:
+    """A run that goes on to its end by itself, if there is one."""
+    if session.onward is not None and not session.onward.over:
+        _onward()
+
+
+@st.fragment(run_every=EVERY)
+def _onward() -> None:
+    """Until it is there; then the whole page is drawn anew, with its end."""
+    going = current().onward
+    if going is not None:
+        going.go_on()
+    if going is None or going.over:
+        st.rerun()
+    markup.show(markup.chip(f"running on · {times(going.debugger.machine.control.reached)}"))

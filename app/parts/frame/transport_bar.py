@@ -1,0 +1,37 @@
+"""The transport bar: buttons that move through the run, each with a key."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.actions import moves
+from app.actions.controls import CONTROLS
+from app.state.user_session import Session
+
+
+def show(session: Session) -> None:
+    debugger = session.debugger
+    if debugger is None:
+        return
+    at_start, at_end = debugger.cursor.step == 0, debugger.cursor.kind == "finished"
+    with st.container(key="transport", horizontal=True, vertical_alignment="center"):
+        for control in CONTROLS:
+            st.button(
+                control.label or "​",
+                key=f"transport_{control.name}",
+                icon=f":material/{control.icon}:",
+                help=control.meaning,
+                shortcut=control.shortcut,
+                type="primary" if control.name == "step" else "secondary",
+                disabled=at_start if control.back else at_end,
+                on_click=moves.go,
+                args=(control.move,),
+            )
+        st.button(
+            "Pause" if session.playing else "Play",
+            key="transport_play",
+            icon=f":material/{'pause' if session.playing else 'play'}_circle:",
+            help="Stop stepping" if session.playing else "Step by itself, at the speed that is set below the picture",
+            shortcut="P",
+            on_click=moves.play,
+        )

@@ -1,0 +1,145 @@
+"""What if a value were another: the editor beside a value, and the line that says what is set by hand and what came of it."""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+import engine
+from app.actions import changing
+from app.actions.comparing import UNCHANGED
+from app.describe.tensor_summary import values_for_editing
+from app.describe.wording import name_of, path_words
+from app.parts.widgets import markup
+from app.state.user_session import Compared, Session, current
+from engine.errors import shorten
+from engine.explain.compare import first_control_flow
+from engine.ir.element_type import ElementType
+from engine.trace.control_flow import ControlFlowRecord
+from engine.view.preview import value_preview
+
+_HELP = "Set this value by hand, and run from here with it"
+_outcomes: WeakKeyDictionary[engine.Debugger, tuple[int, str]] = WeakKeyDictionary()
+"""What came of it, for so many steps of both runs."""
+
+
+def editor(debugger: engine.Debugger, address: str, array: np.ndarray) -> None:
+    """A value to set, and the way into the run that has it."""
+    # Another run brings another popover, which is closed; what is in it is drawn only while it is open.
+    popover = st.popover("What if …", icon=":material/alt_route:", type="tertiary", key=opener(), on_change="rerun", help=_HELP)
+    if not popover.open:
+        return
+    with popover:
+        reason = changing.refusal(debugger, address, array)
+        if reason:
+            markup.show(markup.text(reason, 400), "quiet")
+            return
+        key = f"what_if_{address}_{current().generation}"
+        markup.show(f"What if <b>{markup.text(shorten(_place(address), 120))}</b> were")
+        with st.form(f"form_{key}", border=False):
+            _field(key, markup.plain(name_of(address), 60), array)
+            st.form_submit_button(
+                "Run from here with it",
+                key="what_if_run",
+                type="primary",
+                icon=":material/alt_route:",
+                on_click=changing.set_value,
+                args=(address, key),
+            )
+
+
+def opener() -> str:
+    """The key of what opens the editor; set to true, it is open."""
+    return f"what_if_at_{current().generation}"
+
+
+def _field(key: str, name: str, array: np.ndarray) -> None:
+    kind = ElementType.of(array)
+    if array.size > 1:
+        table = changing.as_table(array)
+        frame = pd.DataFrame(values_for_editing(table))
+        frame.columns = [str(column) for column in range(table.shape[1])]
+        st.data_editor(frame, key=key, hide_index=len(table) == 1, height="auto" if len(table) <= 6 else 240)
+        return
+    element = array.reshape(-1)[0]
+    if kind is ElementType.BOOLEAN:
+        st.segmented_control(
+            name, ["false", "true"], default=str(not element).lower(), key=key, required=True, label_visibility="collapsed"
+        )
+    else:
+        st.text_input(name, str(element.item()) if kind.is_integer else str(element), key=key, label_visibility="collapsed")
+
+
+def show(session: Session) -> None:
+    """What is set by hand, each with a way back, and what came of it; nothing where nothing is set."""
+    if not session.changes:
+        return
+    reached = _reached(session)
+    with st.container(key="what_if", horizontal=True, vertical_alignment="center"):
+        markup.show("<b>What if</b>")
+        for number, (address, value) in enumerate(session.changes.items()):
+            words = f"{_place(address)} = {value_preview(value)}" + ("" if address in reached else " (never comes there)")
+            st.button(
+                markup.plain(words, 90),
+                key=f"what_if_undo_{number}",
+                icon=":material/close:",
+                help=f"Back to the run without this: {markup.plain(address, 200)}",
+                on_click=changing.undo,
+                args=(address,),
+            )
+        if session.compared is not None and session.compared.name == UNCHANGED:
+            markup.show(markup.text(outcome(session.compared), 200))
+        if session.opened and session.opened.link and not changing.as_text(session.changes):
+            markup.show("The page's link has no room for this.", "quiet")
+
+
+def _reached(session: Session) -> set[str]:
+    """The changes that the run comes to; as long as it is not over, all."""
+    ahead = session.compared.one if session.compared and session.compared.name == UNCHANGED else session.debugger
+    if ahead is None or ahead.state != "finished":
+        return set(session.changes)
+    return {one.address for one in ahead.changes if one.reached}
+
+
+def _place(address: str) -> str:
+    """As a person says it; in a nest the iterations from the outermost loop on, as the place line has them.
+
+    >>> _place("main/while_3[2]/body/keep"), _place("main/while_3[2]/body/loop_7[0]/body/keep")
+    ('keep at iteration 3', 'keep at iterations 3 › 1')
+    """
+    name, around = path_words(address)[-1], path_words(address)[1:-1]
+    iterations = [word.partition(" · iteration ")[2] for word in around if " · iteration " in word]
+    return f"{name} at iteration{'s' if len(iterations) > 1 else ''} {' › '.join(iterations)}" if iterations else name
+
+
+def outcome(compared: Compared) -> str:
+    """What the changed run did otherwise than the original one, as a phrase: how often a loop ran, else where it first parted."""
+    steps = compared.one.steps + compared.other.steps
+    kept = _outcomes.get(compared.other)
+    if kept is None or kept[0] != steps:
+        kept = _outcomes[compared.other] = (steps, _iterations(compared) or _parted(compared))
+    return kept[1]
+
+
+def _iterations(compared: Compared) -> str:
+    """Of the first loop of the outermost graph that ran another number of times; empty when there is none."""
+    main = compared.one.plan.main
+    for label in (main.instructions[number].label for number in main.regions):
+        one, other = (run.record(f"main/{label}") for run in (compared.one, compared.other))
+        if one is not None and other is not None and None not in (one.ended_by, other.ended_by) and one.iterations != other.iterations:
+            return f"{name_of(one.address)}: {_count(one)} instead of {_count(other)} iterations"
+    return ""
+
+
+def _count(record: ControlFlowRecord) -> str:
+    return "endless" if record.endless else f"{record.iterations:,}" + (" and more" if record.ended_by == "limit" else "")
+
+
+def _parted(compared: Compared) -> str:
+    found = first_control_flow(compared.one, compared.other)
+    if found is None:
+        return "the same operations run, with other values"
+    return f"{_place(found.address)}: {found.one} instead of {found.other}"

@@ -1,0 +1,1 @@
+"""What lies beside the canvas, and what opens a model."""

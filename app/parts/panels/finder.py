@@ -1,0 +1,138 @@
+"""The finder: search over names, operations, shapes, element types and values in all bodies; a hit is selected and revealed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from weakref import WeakKeyDictionary
+
+import streamlit as st
+
+import engine
+from app.actions import selection
+from app.components import component
+from app.describe.node_index import places
+from app.describe.wording import path_words
+from app.state.user_session import Session, current, widget
+from engine.errors import EngineError
+from engine.ir.model import Model
+from engine.view.escape import neutral
+from engine.view.family import family_of
+from engine.view.preview import value_preview
+from engine.view.search import Hit, search
+
+KEY = "find"
+MOST_SHOWN = 40
+MOST_VALUES = 1500
+"""Nodes of a model whose values are searched, too: with more it would be felt at every letter."""
+
+_MOST_PICKS = 2**31
+
+_finder = component("find", "find.js", style="find.css")
+_values: WeakKeyDictionary[engine.Debugger, tuple[int, Mapping[str, str]]] = WeakKeyDictionary()
+
+
+@st.fragment
+def show() -> None:
+    """A fragment of its own, so that a letter draws nothing else."""
+    session = current()
+    if session.opened is None:
+        return
+    asked = read_ask(getattr(widget(KEY), "ask", None))
+    result = _finder(key=KEY, data=message(session, asked), on_ask_change=lambda: None, on_pick_change=_picked, height=40)
+    if result.pick:
+        st.rerun()
+
+
+def read_ask(data: object) -> str | None:
+    """What is typed, from what the browser sent; None while the finder is closed."""
+    if not isinstance(data, Mapping) or data.get("open") is not True or not isinstance(data.get("text"), str):
+        return None
+    return str(data["text"])[:200]
+
+
+def message(session: Session, asked: str | None) -> dict[str, object]:
+    """What the finder shows: hits for what is typed, all control flow before anything is."""
+    if asked is None or session.opened is None:
+        return {"hits": [], "foot": "", "asked": None, "picked": session.picked}
+    model = session.opened.model
+    values = values_at(session.at_rest) if session.at_rest else {}
+    hits = search(model, asked, values.get) if asked.strip() else _control_flow(model)
+    rows = [_row(hit, values.get(hit.address, "")) for hit in hits[:MOST_SHOWN]]
+    return {"hits": rows, "foot": _foot(asked, len(hits), len(rows), bool(values)), "asked": asked, "picked": session.picked}
+
+
+def _control_flow(model: Model) -> tuple[Hit, ...]:
+    found = (one for one in places(model).values() if one.node.bodies)
+    return tuple(Hit(one.address, one.node.type, one.node.name, "", 0) for one in found)
+
+
+def _row(hit: Hit, value: str) -> dict[str, str]:
+    where = " › ".join(path_words(hit.address)[:-1])
+    matched = f"by {hit.why}" if hit.why and hit.why != "name" else ""
+    return {
+        "address": hit.address,
+        "type": neutral(hit.type, 60),
+        "name": neutral(hit.name, 120),
+        "where": neutral(where, 160),
+        "why": matched,
+        "value": value,
+        "family": family_of(hit.type),
+    }
+
+
+def _foot(asked: str, found: int, shown: int, with_values: bool) -> str:
+    if not asked.strip():
+        return "Loops and branches of this model. Type to find any node: several words must all match."
+    if not found:
+        return (
+            f"Nothing has “{asked[:60]}” in its name, operation, shape{', element type or value' if with_values else ' or element type'}."
+        )
+    more = f", the best {shown} are shown" if found > shown else ""
+    return f"{found} node{'s' if found != 1 else ''}{more}  ·  ↑ ↓ choose  ·  Enter goes there"
+
+
+def values_at(debugger: engine.Debugger) -> Mapping[str, str]:
+    """Previews of the values that the canvas shows at the cursor, by static address; nothing for models with very many nodes."""
+    step = debugger.cursor.step
+    kept = _values.get(debugger)
+    if kept is None or kept[0] != step:
+        kept = _values[debugger] = (step, dict(_previews(debugger)) if len(places(debugger.model)) <= MOST_VALUES else {})
+    return kept[1]
+
+
+def _previews(debugger: engine.Debugger) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    scene, timeline = debugger.scene(), debugger.timeline
+    for program in debugger.plan.programs:
+        shown = scene.shown.get(program.index)
+        if shown is None:
+            continue
+        graph = timeline.address(program, shown.row)
+        for label, layer in program.layer_of_label.items():
+            slot = program.slots.get((layer, 0))
+            if slot is None or program.producer.get(slot, -1) >= shown.position:
+                continue
+            try:
+                found.append((f"{program.address}/{label}", value_preview(debugger.value(f"{graph}/{label}"))))
+            except EngineError:
+                continue
+    return found
+
+
+def read_pick(data: object) -> tuple[str, int] | None:
+    """The static address that was chosen and the number of the choice, from what the browser sent."""
+    match data:
+        case {"address": str(address), "number": int(number)} if 0 < number < _MOST_PICKS:
+            return address, number
+    return None
+
+
+def _picked() -> None:
+    session, pick = current(), read_pick(getattr(widget(KEY), "pick", None))
+    if session.opened is None or pick is None:
+        return
+    address, number = pick
+    # The browser says it again while it does not know that it was heard.
+    if number > session.picked and address in places(session.opened.model):
+        session.picked = number
+        selection.reveal_place(address)

@@ -1,0 +1,82 @@
+"""What the check found wrong or odd: for each rule its places and what to do; a click goes to the place."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.actions import selection
+from app.parts.widgets import markup
+from app.state.open_model import Opened
+from app.state.user_session import Session, widget
+from engine.check.diagnostic import Diagnostic, Group, Runtime, Severity
+from engine.ir.address import decode
+
+MOST_PLACES = 60
+"""Of one rule; `loopscope check --each` tells all."""
+_FEW = 3
+"""Places that are buttons at once; the others are folded away."""
+_KIND = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.NOTE: ""}
+
+
+def show(session: Session, opened: Opened) -> None:
+    report = opened.report.about(session.checked_for)
+    if any(one.runtimes for one in opened.report.diagnostics):
+        _choose(session)
+    markup.show(markup.text(report.summary().partition("\n")[0]), "" if report.diagnostics else "quiet")
+    for group in report.groups:
+        _show_group(group, opened.title)
+
+
+def _choose(session: Session) -> None:
+    """Some rules are about one runtime: whoever does not use it need not hear of it."""
+    key = f"problems_for_{session.generation}"
+    st.pills(
+        "For somebody who runs it in",
+        [one.title for one in Runtime],
+        selection_mode="multi",
+        default=[one.title for one in Runtime if one in session.checked_for],
+        key=key,
+        on_change=lambda: selection.check_for(widget(key) or ()),
+        help="What OpenVINO or ONNX Runtime refuses, or does differently, is told only where it is asked for.",
+    )
+
+
+def _show_group(group: Group, title: str) -> None:
+    """``title``: what the model is called, where the file of an upload has no name of its own."""
+    one, places = group.first, group.diagnostics
+    with st.container(border=True, key=f"problem_{one.code}", gap="xsmall"):
+        several = f" <span class='quiet'>at {len(places)} places, the first:</span>" if len(places) > 1 else ""
+        chip = markup.chip(one.severity.value, _KIND[one.severity])
+        markup.show(f"{chip} <b>{markup.text(one.code)}</b>{several} {markup.text(one.message, 600)}")
+        rows = [
+            (name, markup.text(words, 400))
+            for name, words in (("found", one.found), ("expected", one.expected), ("what to do", one.advice))
+            if words
+        ]
+        line = f"{one.where.file.rpartition('/')[2] or title}:{one.where.line}" if one.where.line else ""
+        if rows or line:
+            markup.show(markup.facts([*rows, *([("in", markup.text(line))] if line else [])]))
+        buttons = [(number, place, "" if place.message == one.message else place.message) for number, place in enumerate(places)]
+        for button in buttons[:_FEW]:
+            _show_place(*button)
+        if len(places) > _FEW:
+            with st.expander(f"and {len(places) - _FEW} more"):
+                for button in buttons[_FEW:MOST_PLACES]:
+                    _show_place(*button)
+                if len(places) > MOST_PLACES:
+                    markup.show("… the rest: <span class='mono'>loopscope check --each</span>", "quiet")
+
+
+def _show_place(number: int, one: Diagnostic, said: str) -> None:
+    if one.where.address:
+        st.button(
+            f"Show {markup.plain(decode(one.where.address.rpartition('/')[2]), 60)}",
+            key=f"problem_show_{one.code}_{number}",
+            type="tertiary",
+            icon=":material/my_location:",
+            on_click=selection.reveal_place,
+            args=(one.where.address,),
+            help=markup.plain(one.where.address),
+        )
+    if said:
+        markup.show(markup.text(said, 300), "quiet")

@@ -1,0 +1,61 @@
+"""The whole trace as a file for other tools, made only when it is asked for."""
+
+from __future__ import annotations
+
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import streamlit as st
+
+import engine
+from app.parts.widgets import markup
+from app.state.user_session import Session
+from engine.errors import EngineError
+from engine.explain.export import FORMATS, export
+
+KEY = "export_format"
+MOST_VALUES, MOST_BYTES = 50_000, 256 * 2**20
+
+_MEANING = {
+    ".npz": "Every value in full, for numpy: the key is its address",
+    ".csv": "A row for each value: address, type, shape, summary, and the value of single elements",
+    ".parquet": "The same rows, typed and compressed, for pandas, DuckDB, Spark",
+    ".json": "The same rows, and what every loop and branch did",
+}
+
+
+def show(session: Session) -> None:
+    debugger = session.debugger
+    if debugger is None or not debugger.steps:
+        markup.show("Run something first: then all that was computed can be taken away as one file.", "quiet")
+        return
+    if debugger.steps > MOST_VALUES:
+        markup.show(
+            f"The run has {debugger.steps:,} steps; a file takes at most {MOST_VALUES:,} values. "
+            'In Python, <span class="mono">engine.explain.export.export</span> writes as many as you allow.',
+            "quiet",
+        )
+        return
+    offered = [one for one in FORMATS if one != ".parquet" or find_spec("pyarrow")]
+    ending = st.segmented_control("Format", offered, default=offered[0], key=KEY, label_visibility="collapsed") or offered[0]
+    markup.show(f"{_MEANING[ending]}. Everything up to step {debugger.steps:,}.", "quiet")
+    st.download_button(
+        f"Download {ending}",
+        lambda: written(debugger, ending),
+        file_name=f"{session.opened.file_name() if session.opened else 'trace'}{ending}",
+        icon=":material/download:",
+        key=f"export_download_{ending}",
+        on_click="ignore",
+    )
+
+
+def written(debugger: engine.Debugger, ending: str) -> bytes:
+    """The trace as the bytes of a file; when it is too large, a text that says so."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"trace{ending}"
+        try:
+            export(debugger, path, most_values=MOST_VALUES, most_bytes=MOST_BYTES)
+        except EngineError as error:
+            return f"{error}\n".encode()
+        return path.read_bytes()

@@ -1,0 +1,51 @@
+"""Below the canvas: one of several ways to look at the whole run, and why it ended; only the chosen one is computed."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.describe.node_index import places
+from app.parts.run_views import compare_view, export_view, loop_panel, matrix_view, proof_view, trace_question, verdict_view, whole_run
+from app.state.focus import decided_in_focus, loop_in_focus
+from app.state.looks import LENS
+from app.state.user_session import Session
+from engine.ir.model import IF, Model
+
+
+def _usual(model: Model) -> str:
+    """What a model is first looked at with: without a loop there are no iterations, without an If no branch to explain."""
+    kinds = {place.node.type for place in places(model).values() if place.node.bodies}
+    return "Iterations" if kinds - {IF} else "Why" if kinds else "Timeline"
+
+
+def show(session: Session) -> None:
+    if session.opened is None or session.debugger is None:
+        return
+    loop = loop_in_focus(session)
+    decided = decided_in_focus(session, loop)
+    LENS.begin(_usual(session.opened.model), LENS.options)
+    with st.container(key="lens_bar", horizontal=True, vertical_alignment="top"):
+        lens = st.segmented_control(
+            "Look at the run as",
+            LENS.options,
+            key=LENS.key,
+            required=True,
+            label_visibility="collapsed",
+        )
+        verdict_view.show(session, decided)
+    with st.container(key="lens_content"):
+        match lens:
+            case "Timeline":
+                whole_run.show(session)
+            case "Matrix":
+                matrix_view.show(session, loop)
+            case "Ask":
+                trace_question.show(session, loop)
+            case "Why":
+                proof_view.show(session, decided)
+            case "Compare":
+                compare_view.show(session)
+            case "Export":
+                export_view.show(session)
+            case _:
+                loop_panel.show(session, loop)

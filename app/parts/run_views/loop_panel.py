@@ -1,0 +1,79 @@
+"""The loop in focus: a row per iteration with carried values, condition and branches; a click goes there."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+import engine
+from app.actions import moves
+from app.describe.iteration_table import PAGE, LoopColumns, Row, loop_columns, rows
+from app.describe.node_index import places
+from app.parts.run_views import tape
+from app.parts.widgets import markup
+from app.parts.widgets import row_table as table
+from app.state.focus import LoopInFocus
+from app.state.user_session import Session
+from engine.ir.model import LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR
+
+_LOOPS = (LOOP, TENSOR_ITERATOR, SCAN, SEQUENCE_MAP)
+
+KEY = "loop_table"
+
+
+def show(session: Session, loop: LoopInFocus | None) -> None:
+    if session.debugger is None:
+        return
+    if loop is None or not loop.iterations:
+        _without_rows(session.debugger, loop)
+        return
+    columns = loop_columns(loop.place)
+    first, last = _page(loop)
+    found = rows(session.debugger, loop.address, columns, range(first, last))
+    now = None if loop.current is None else loop.current - first
+    with st.container(key="loop_rows"):
+        cells = [_cells(row, columns, loop) for row in found]
+        table.show(_titles(columns), cells, key=KEY, now=now, on_pick=lambda number: _go(found[number]))
+        tape.show(found, columns, loop.current)
+    if (first, last) != (0, loop.iterations):
+        markup.show(f"iterations {first + 1:,} to {last:,} of {loop.iterations:,}", "quiet")
+
+
+def _without_rows(debugger: engine.Debugger, loop: LoopInFocus | None) -> None:
+    """What will be listed of the first loop there is, or why nothing is."""
+    first = next((one for one in places(debugger.model).values() if one.node.bodies and one.node.type in _LOOPS), None)
+    if first is None:
+        markup.show("This model has no loop: its whole run is under Timeline.", "quiet")
+    elif loop is not None and loop.record is not None and loop.record.ended_by is not None:
+        markup.show(f"<b>{markup.text(loop.place.node.name, 60)}</b> ran no iteration, so there is no row: see Why.", "quiet")
+    else:
+        table.show(_titles(loop_columns(first)), [], key=KEY, now=None, on_pick=lambda number: None)
+        markup.show(f"Once <b>{markup.text(first.node.name, 60)}</b> runs, its iterations are listed here, one row each.", "quiet")
+
+
+def _go(row: Row) -> None:
+    """To an iteration; what is pinned stays pinned, to be compared."""
+    moves.go(lambda debugger: debugger.seek(row.place))
+
+
+def _page(loop: LoopInFocus) -> tuple[int, int]:
+    """The rows round the iteration where the cursor is, or the last ones."""
+    middle = loop.current if loop.current is not None else loop.iterations
+    first = max(0, min(middle - PAGE // 2, loop.iterations - PAGE))
+    return first, min(first + PAGE, loop.iterations)
+
+
+def _titles(columns: LoopColumns) -> list[str]:
+    last = [columns.condition.title] if columns.condition else []
+    return ["iteration", *(one.title for one in columns.carried + columns.branches), *last]
+
+
+def _cells(row: Row, columns: LoopColumns, loop: LoopInFocus) -> list[str]:
+    """In the order of the titles."""
+    last = [_goes_on(row, loop)] if columns.condition else []
+    return [f"{row.iteration + 1:,}", *row.carried, *row.branches, *last]
+
+
+def _goes_on(row: Row, loop: LoopInFocus) -> str:
+    """What the condition says; whatever that is, the trip count ends the loop."""
+    counted = loop.record is not None and loop.record.ended_by == "trip_count" and row.iteration == loop.iterations - 1
+    return "no: trip count" if counted else row.condition

@@ -1,0 +1,42 @@
+"""The same run in the runtime of its model: the first value that differs, which a click goes to, or how many values agree."""
+
+from __future__ import annotations
+
+from app.actions import moves, selection
+from app.parts.widgets import chain, markup
+from engine.peers import Difference, Report
+
+KEY = "against"
+_LONGEST = 1000
+
+
+def show(report: Report | None, runtime: str) -> None:
+    """What came of a comparison; before there is one, what it will do."""
+    if report is None:
+        about = f"{runtime} runs the model with the same inputs, every value inside as an output too. The first that differs is named."
+        markup.show(about, "quiet")
+        return
+    first = report.first
+    if report.agrees:
+        markup.show(f"{markup.chip('equal', 'good')} {markup.text(report.sentence, len(report.sentence))}")
+    elif first is None:
+        markup.show(f"{markup.chip('differs', 'bad')} {markup.text(report.sentence, len(report.sentence))}")
+    else:
+        markup.show(f"{markup.chip('differs', 'bad')} {markup.text(report.runtime)} first gives something else here:")
+        chain.show([_line(first, report)], key=KEY, on_pick=lambda _: _go(first))
+    for one in report.outputs if first else ():
+        markup.show(f"Output {markup.text(one.address)}: {markup.text(one.here)} here, {markup.text(one.there)} there", "quiet")
+    left_out = [f"{count:,} {reason}" for reason, count in report.left_out.items()]
+    told = [report.refused] if report.refused else [f"Not compared: {', '.join(left_out)}."] if left_out else []
+    for text in told:
+        markup.show(markup.text(text, _LONGEST), "quiet")
+
+
+def _line(one: Difference, report: Report) -> chain.Line:
+    return chain.Line(one.address, "first other value", "", f"{one.here} here  \u2260  {one.there} there", 0, "bad", report.sentence, True)
+
+
+def _go(one: Difference) -> None:
+    """To the moment after which the value is there, with its place in sight."""
+    moves.seek(one.step)
+    selection.reveal_place(one.address)

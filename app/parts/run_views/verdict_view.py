@@ -1,0 +1,99 @@
+"""Why it ended: how many iterations a loop ran, what ended it, or which branch an If took, and the values that decided."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+import engine
+from app.actions import moves, selection
+from app.describe.first_nan import first_odd
+from app.describe.wording import name_of, path_words
+from app.parts.widgets import markup
+from app.state.user_session import Session, current
+from engine.errors import AddressError, EngineError, ValueUnavailable
+from engine.explain.verdict import verdict
+from engine.ir.model import Model
+from engine.view.boxes import short_name
+from engine.view.preview import value_preview
+
+_LONGEST = 600
+_FIRST = (
+    "Press <kbd>→</kbd> or <b>Step</b>: the next operation runs, and its value appears on its wire.",
+    '<span class="quiet"><kbd>Shift</kbd> <kbd>→</kbd> runs a whole iteration, <kbd>End</kbd> everything, <kbd>←</kbd> goes back.</span>',
+)
+
+
+def show(session: Session, decided: str | None) -> None:
+    """Sentences about the loop or the If in focus and about the whole run; before the first step, how to take it."""
+    if session.debugger is None or session.opened is None:
+        return
+    region = _of_region(session.debugger, decided) if decided else ""
+    lines = [f"<b>Paused:</b> {markup.text(notice, _LONGEST)}"] if (notice := session.debugger.notice) else []
+    lines += [region] if region else []
+    failure = session.debugger.endless or session.debugger.failure
+    if not failure or markup.text(failure, _LONGEST) not in region:  # else it has been told
+        lines += _of_run(session.opened.model, session.debugger)
+    failed = session.debugger.state in ("failed", "limit")
+    with st.container(key="verdict", horizontal=True, vertical_alignment="top"):
+        markup.show("<br>".join(lines or _FIRST), "verdict failed" if failed else "verdict")
+        _to_the_first_odd(session.debugger)
+
+
+def _to_the_first_odd(debugger: engine.Debugger) -> None:
+    """Once nothing more will run: the way to the first NaN, where there is one; and to look on, where that took too long to be seen."""
+    if debugger.state == "paused":
+        return
+    found = first_odd(debugger)
+    if found.step is not None:
+        what = "First NaN or infinity" if found.is_certain else "NaN or infinity, perhaps not the first"
+        where = markup.plain(f"{what}: {' › '.join(path_words(found.address)[1:])}")
+        st.button(
+            "First NaN" if found.is_certain else "A NaN",
+            key="verdict_nan",
+            icon=":material/error:",
+            help=where,
+            on_click=_go,
+            args=(found.step, found.address),
+            width="content",
+        )
+    if not found.is_certain:
+        told = markup.plain(f"{found.sentence} This looks at the rest, for up to 20 seconds.")
+        st.button("Look for NaN", key="verdict_look", icon=":material/search:", help=told, on_click=_look, type="tertiary", width="content")
+
+
+def _look() -> None:
+    debugger = current().debugger
+    if debugger is not None:
+        first_odd(debugger, thoroughly=True)
+
+
+def _go(step: int, address: str) -> None:
+    moves.seek(step)
+    selection.select(address)
+
+
+def _of_region(debugger: engine.Debugger, address: str) -> str:
+    """How often it ran and why it ended, or which branch it took; where a condition decided, with the operation behind that."""
+    name = markup.text(name_of(address), 60)
+    try:
+        sentence = verdict(debugger, address).sentence
+    except (AddressError, ValueUnavailable):
+        return f"<b>{name}</b> has not begun"
+    except EngineError:
+        return ""  # a function: it runs once, and there is nothing to decide
+    words = markup.text(sentence[:1].lower() + sentence[1:], 2 * _LONGEST).split("`")
+    spans = [f'<span class="mono">{word}</span>' if number % 2 else word for number, word in enumerate(words)]
+    return f"<b>{name}</b> {''.join(spans)}"
+
+
+def _of_run(model: Model, debugger: engine.Debugger) -> list[str]:
+    if debugger.state in ("failed", "limit"):
+        place = f" at {debugger.failed_address}" if debugger.failed_address else ""
+        return [f"<b>It stopped{markup.text(place)}:</b> {markup.text(debugger.failure, _LONGEST)}"]
+    if debugger.cursor.kind != "finished":
+        return []
+    if not model.outputs:
+        return ["The model has no outputs."]
+    outputs = zip(model.outputs, debugger.result.outputs, strict=True)
+    told = " · ".join(f"{short_name(next(iter(one.names), one.name))} = {value_preview(array)}" for one, array in outputs)
+    return [f'<b>Result</b> <span class="mono">{markup.text(told, 400)}</span>']

@@ -1,0 +1,43 @@
+"""A list of places, each a line that goes there: proofs, provenances, differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from app.components import component
+from app.state.user_session import widget
+from engine.view.escape import neutral
+
+_chain = component("chain", "chain.js", style="chain.css")
+_LONGEST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One place."""
+
+    title: str
+    role: str = ""
+    detail: str = ""
+    value: str = ""
+    depth: int = 0
+    kind: Literal["", "back", "branch", "bad", "now"] = ""
+    hint: str = ""
+    live: bool = True
+    """There is somewhere to go."""
+
+
+def show(lines: Sequence[Line], *, key: str, on_pick: Callable[[int], None]) -> None:
+    """Draws the lines; ``on_pick`` gets the number of the one that was clicked."""
+
+    def picked() -> None:
+        number = getattr(widget(key), "pick", None)
+        if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < len(lines):
+            on_pick(number)
+
+    data = {
+        "rows": [{name: neutral(one, _LONGEST) if isinstance(one, str) else one for name, one in asdict(line).items()} for line in lines]
+    }
+    _chain(key=key, data=data, on_pick_change=picked)

@@ -1,0 +1,57 @@
+"""The debugger screen: the model's graph at the cursor, the controls that move it, and everything known of the moment."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.actions.comparing import CHOICE
+from app.links import arrival
+from app.parts.frame import header, moment, stage
+from app.parts.inspector import inspector
+from app.parts.panels import breakpoints_panel, code_panel, inputs_panel, problems, sample_lesson
+from app.state.looks import LOOKS, PANEL
+from app.state.user_session import Session
+
+
+def show(session: Session) -> None:
+    header.show(session)
+    moment.show(session, _moment, kept=(*(look.key for look in LOOKS), CHOICE))
+
+
+def _moment(session: Session) -> None:
+    """Everything that changes with a step, so that a step draws nothing else."""
+    stage.show(session, beside=_panel)
+    arrival.remember(session)
+
+
+def _panel(session: Session) -> None:
+    if session.opened is None:
+        return
+    report = session.opened.report.about(session.checked_for)
+    found = len(report.errors) + len(report.warnings)
+    titles = {"Problems": f"Problems {found}" if found else "Problems"}
+    offered = [name for name in PANEL.options if name != "Lesson" or session.opened.sample]
+    to_look_at = session.opened.report.ok and session.opened.model.graph.nodes
+    PANEL.begin(PANEL.options[0] if to_look_at else "Problems", offered)
+    panel = st.segmented_control(
+        "Panel",
+        offered,
+        key=PANEL.key,
+        required=True,
+        format_func=lambda name: titles.get(name, name),
+        label_visibility="collapsed",
+        width="stretch",
+    )
+    match panel:
+        case "Code":
+            code_panel.show(session)
+        case "Inputs":
+            inputs_panel.show(session)
+        case "Breakpoints":
+            breakpoints_panel.show(session)
+        case "Lesson":
+            sample_lesson.show(session)
+        case "Problems":
+            problems.show(session, session.opened)
+        case _:
+            inspector.show(session)

@@ -1,0 +1,21 @@
+"""The first screen: samples to open, and ways to open a model of one's own."""
+
+from __future__ import annotations
+
+from app.parts.course import course_card
+from app.parts.frame import notice
+from app.parts.panels import opener, sample_cards
+from app.parts.widgets import markup
+from app.state.user_session import Session
+
+
+def show(session: Session) -> None:
+    markup.show(
+        "<h1>Loopscope</h1>"
+        '<div class="lead">Watch a neural network with loops and branches run, one operation at a time: every value on its wire, '
+        "every iteration, and why the loop stopped.</div>"
+    )
+    notice.show(session)
+    opener.show()
+    course_card.show(session)
+    sample_cards.show()

@@ -1,0 +1,91 @@
+"""What all sessions hold together: who gives up values first, and work that needs more memory than there is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import engine
+from app.actions import memory_budget
+from app.state.background_run import Running
+from app.state.open_model import open_sample
+from app.state.user_session import Session
+from engine.errors import EngineError
+
+Begin = Callable[[float], Session]
+
+
+@pytest.fixture
+def begin(monkeypatch: pytest.MonkeyPatch) -> Begin:
+    """Makes a session whose run is over, and which nobody has touched for so many seconds."""
+    sessions: list[Session] = []
+    monkeypatch.setattr(memory_budget, "every", lambda: tuple(sessions))
+
+    def made(seconds: float) -> Session:
+        opened = open_sample("collatz")
+        session = Session(opened=opened, inputs=next(iter(opened.sets.values())))
+        session.debugger = engine.Debugger(opened.model, dict(session.inputs))
+        session.debugger.run()
+        session.debugger.breakpoints.add(condition="iteration > 1000")
+        session.debugger.machine.values.append(np.zeros(1 << 20, np.uint8))
+        session.touched = time.monotonic() - seconds
+        sessions.append(session)
+        return session
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "who"),
+    [
+        (4.5, []),
+        (3.5, [200]),
+        (2.5, [100, 200]),
+        (1.5, [50, 100, 200]),  # and no other: the last is in use
+        (0, [50, 100, 200]),
+    ],
+)
+def test_the_run_that_was_left_alone_longest_gives_up_its_values_first(begin: Begin, megabytes: float, who: list[int]) -> None:
+    sessions = {seconds: begin(seconds) for seconds in (100, 0, 200, 50)}
+    assert memory_budget.keep_within(int(megabytes * 2**20)) == (megabytes > 1)
+    assert sorted(seconds for seconds, session in sessions.items() if session.gave_up) == who
+    for session in sessions.values():
+        assert session.stepped is not None
+        assert (session.stepped.steps == 0) == session.gave_up
+        assert len(session.stepped.breakpoints) == 1
+
+
+def test_a_run_that_computes_is_stopped_where_nothing_else_gives_room(begin: Begin) -> None:
+    session = begin(100)
+    assert session.stepped is not None
+    told: list[bool] = []
+    stop = session.stepped.machine.control.stop
+    session.running = Running(session.stepped, lambda: told.append(stop.wait(10)))
+    assert not memory_budget.keep_within(0)
+    assert session.running.done(10)
+    assert told == [True]
+    assert session.message is not None
+    assert session.message.text == memory_budget.STOPPED
+    assert not session.gave_up
+
+
+@pytest.mark.parametrize("failures", [0, 1, 2])
+def test_work_is_done_again_once_there_is_room(monkeypatch: pytest.MonkeyPatch, failures: int) -> None:
+    happened: list[str] = []
+
+    def work() -> str:
+        happened.append("tried")
+        if happened.count("tried") <= failures:
+            raise MemoryError
+        return "done"
+
+    monkeypatch.setattr(memory_budget, "make_room", lambda: happened.append("room"))
+    if failures == 2:
+        with pytest.raises(EngineError, match="not enough memory"):
+            memory_budget.with_room(work)
+    else:
+        assert memory_budget.with_room(work) == "done"
+    assert happened == ["tried", "room", "tried"][: 1 if failures == 0 else 3]

@@ -1,0 +1,140 @@
+"""Users of one server, one after the other and side by side: what a session held comes back, and all of them together stay in bounds."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from app.actions.memory_budget import GAVE_UP
+from tests.app.serving import ROOT, serving_process
+from tests.app.visitor import Visitor
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the memory of another process is read from /proc")
+MEGABYTE = 2**20
+LONG = 60.0
+
+
+@dataclass(frozen=True)
+class Server:
+    address: str
+    process: subprocess.Popen[bytes]
+
+    def megabytes(self) -> float:
+        """What the process has of the machine's memory."""
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * 4096 / MEGABYTE
+
+    def shrinks_to(self, megabytes: float) -> bool:
+        """Whether it comes down to so much before long: sessions end some time after their page was closed."""
+        deadline = time.monotonic() + LONG
+        while time.monotonic() < deadline:
+            if self.megabytes() <= megabytes:
+                return True
+            time.sleep(0.2)
+        return False
+
+
+@contextlib.contextmanager
+def serving(seconds: float, megabytes: int, left_alone: float = 30) -> Iterator[Server]:
+    given = [str(one) for one in (seconds, megabytes, left_alone)]
+    command = [sys.executable, "-m", "tests.app.small_server", *given]
+    with serving_process(command, folder=ROOT, environment={**os.environ, "PYTHONPATH": str(ROOT)}) as (address, process):
+        yield Server(address, process)
+
+
+def loop_model(nodes: list[onnx.NodeProto], trips: int, joined: bool) -> bytes:
+    """A loop that works on a vector of 1 MB so many times, and joins what it gives where that is wanted."""
+    state, out = (
+        helper.make_tensor_value_info("s", TensorProto.FLOAT, [None]),
+        helper.make_tensor_value_info("out", TensorProto.FLOAT, [None]),
+    )
+    number, go = helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("go", TensorProto.BOOL, [])
+    going = helper.make_tensor_value_info("going", TensorProto.BOOL, [])
+    nodes = [helper.make_node("Identity", ["go"], ["going"]), *nodes]
+    if joined:
+        nodes.append(helper.make_node("Identity", ["out"], ["part"]))
+    parts = [helper.make_tensor_value_info("part", TensorProto.FLOAT, [None])] if joined else []
+    body = helper.make_graph(nodes, "body", [number, go, state], [going, out, *parts])
+    made = ["y", "parts"] if joined else ["y"]
+    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in made]
+    graph = helper.make_graph(
+        [
+            helper.make_node("Constant", [], ["trips"], value_int=trips),
+            helper.make_node("Constant", [], ["length"], value_ints=[1 << 18]),
+            helper.make_node("Expand", ["x", "length"], ["begin"]),
+            helper.make_node("Loop", ["trips", "", "begin"], made, body=body),
+        ],
+        "near the limits",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])],
+        outputs,
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9).SerializeToString()
+
+
+EXPANDS = loop_model([helper.make_node("Concat", ["s", "s"], ["out"], axis=0)], 7, joined=False)
+"""To 128 MB, after 64, 32, ..."""
+COLLECTS = loop_model([helper.make_node("Neg", ["s"], ["out"])], 120, joined=True)
+"""120 parts of 1 MB, which are recorded too."""
+
+
+def visit(server: Server, data: bytes) -> list[str]:
+    """Opens a page, uploads a model, runs it and closes the page; gives what the page refused."""
+    with Visitor(server.address) as visitor:
+        visitor.upload("opener_upload", "mine.onnx", data)
+        visitor.press("transport_run")
+        visitor.wait()
+        return visitor.messages.copy()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_fifty_visitors_leave_next_to_nothing() -> None:
+    with serving(seconds=0.5, megabytes=2000) as server:
+        before = server.megabytes()
+        most = 0.0
+        for number in range(50):
+            assert visit(server, (EXPANDS, COLLECTS)[number % 2]) == []
+            most = max(most, server.megabytes())
+        assert most > before + 250, "the models are large enough to tell"
+        assert server.shrinks_to(before + 300)
+        assert server.megabytes() < before + 300
+
+
+def test_beyond_the_budget_the_oldest_run_gives_up_its_values_and_others_open() -> None:
+    with serving(seconds=60, megabytes=400, left_alone=0) as server, contextlib.ExitStack() as pages:
+        first, second = (pages.enter_context(Visitor(server.address)) for _ in range(2))
+        for visitor in (first, second):
+            visitor.upload("opener_upload", "mine.onnx", COLLECTS)
+            visitor.press("transport_run")
+            visitor.wait()
+        newcomer = pages.enter_context(Visitor(server.address, "model=sample:collatz"))
+        assert newcomer.messages == []
+        assert "transport_run" in newcomer.widgets
+        time.sleep(3)  # in which the server looks
+        for visitor, told in ((second, []), (first, [GAVE_UP])):
+            visitor.rerun()
+            assert visitor.messages == told
+        first.press("transport_step")
+        assert first.messages == [], "it was told once"
+
+
+def test_what_is_uploaded_goes_with_its_session() -> None:
+    with serving(seconds=0.5, megabytes=2000) as server:
+        with Visitor(server.address, "model=sample:collatz"):
+            pass
+        before = server.megabytes()
+        for _ in range(4):
+            with Visitor(server.address) as visitor:
+                visitor.upload("opener_upload", "mine.onnx", bytes(90 * MEGABYTE))
+                assert "binary data of an unknown kind" in visitor.messages[0]
+        assert server.shrinks_to(before + 60)

@@ -1,0 +1,55 @@
+"""``loopscope convert`` writes what can be opened, and says why it does not write the rest; ``--inputs`` brings a model's inputs."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+import engine
+from app.cli import main
+from app.state.open_model import open_path, with_inputs
+from engine import build
+from engine.errors import InputError
+from engine.ir.equal import difference
+
+
+@pytest.fixture
+def halving(tmp_path):
+    graph = build.Graph("halve")
+    x = graph.parameter("x", "f32", [])
+    model = graph.model(build.while_loop(lambda v: v > 1, lambda v: v / 2, [x])[0])
+    engine.write_model(model, tmp_path / "halve.xml")
+    return tmp_path / "halve.xml"
+
+
+def test_a_model_is_written_as_it_was_read(halving, tmp_path, capsys):
+    out = tmp_path / "out.xml"
+    assert main(["convert", str(halving), str(out)]) == 0
+    assert "out.bin hold 'halve' as OpenVINO IR 11" in capsys.readouterr().out
+    assert difference(engine.read_model(halving), engine.read_model(out)) == ""
+
+
+def test_what_cannot_be_written_is_said(halving, tmp_path, capsys):
+    assert main(["convert", str(halving), str(tmp_path / "out.onnx")]) == 2
+    assert "expected one that ends with .xml" in capsys.readouterr().err
+    value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2])
+    result = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [2])
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["x"], ["y"])], "one", [value], [result])
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)]), tmp_path / "one.onnx")
+    assert main(["convert", str(tmp_path / "one.onnx"), str(tmp_path / "out.xml")]) == 2
+    assert "an ONNX model cannot be written as OpenVINO IR" in capsys.readouterr().err
+    assert not (tmp_path / "out.xml").exists()
+
+
+def test_inputs_that_the_command_brings_come_first(halving, tmp_path, capsys):
+    np.savez(tmp_path / "mine.npz", **{"0": np.float64(100)})
+    opened = with_inputs(open_path(str(halving)), str(tmp_path / "mine.npz"))
+    first, array = next(iter(opened.sets.items()))
+    assert (first, array["x"].dtype, array["x"].item()) == ("mine", np.float32, 100)
+    np.savez(tmp_path / "wrong.npz", y=np.float32(1))
+    with pytest.raises(InputError, match="the file holds 'y', the model's inputs are 'x'"):
+        with_inputs(opened, str(tmp_path / "wrong.npz"))
+    assert main(["--inputs", str(tmp_path / "mine.npz"), "--no-browser"]) == 2
+    assert "no model is given" in capsys.readouterr().err
+    assert main([str(halving), "--inputs", str(tmp_path / "none.npz"), "--no-browser"]) == 2

@@ -1,0 +1,87 @@
+"""The code panel: the current line in step with the debugger, values beside lines, branches that did not run, the file that runs."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.describe.signatures import bindings
+from app.parts.panels import code_panel
+from engine.explain.code import listing
+from engine.explain.lines import Listing
+from sample_models import sample
+from tests.app.components import sent
+from tests.engine.explain.runs import begun, finished
+
+Visit = Callable[..., AppTest]
+
+
+def text_at(found: Listing, numbers: list[int]) -> list[str]:
+    return [found.lines[number].text.strip() for number in numbers]
+
+
+@pytest.mark.parametrize("name", ["collatz", "count_primes", "decoder", "slice_and_concatenate"])
+def test_every_moment_has_a_line(name: str) -> None:
+    debugger = finished(name)
+    found = listing(debugger.plan)
+    for step in range(debugger.steps + 1):
+        debugger.seek(step)
+        assert code_panel.current_lines(debugger, found), debugger.cursor
+
+
+def test_a_loop_is_entered_at_its_header_and_ended_at_its_last_line() -> None:
+    debugger = begun("for_loop")
+    found = listing(debugger.plan)
+    debugger.seek("main/for_each_year")
+    assert text_at(found, code_panel.current_lines(debugger, found))[0].startswith(("for ", "while "))
+    debugger.seek("main/for_each_year[0]/body")
+    assert code_panel.current_lines(debugger, found) == [found.lines_of("main/for_each_year")[-1] - 1] or debugger.cursor.kind != "end"
+    debugger.run()
+    assert text_at(found, code_panel.current_lines(debugger, found))[0].startswith("return")
+
+
+def test_the_branch_that_did_not_run_is_dimmed() -> None:
+    debugger = finished("collatz")
+    found = listing(debugger.plan)
+    shown = code_panel.moment(debugger, found, "")
+    address = "main/while_not_one/body/if_even"
+    assert set(code_panel.branch_lines(found, address, "else")) <= set(shown["dim"])
+    assert not set(code_panel.branch_lines(found, address, "then")) & set(shown["dim"])
+
+
+def test_values_stand_beside_their_lines() -> None:
+    debugger = finished("for_loop")
+    found = listing(debugger.plan)
+    hints: dict[str, str] = code_panel.moment(debugger, found, "")["hints"]
+    number = found.lines_of("main/for_each_year/body/next_balance")[0] - 1
+    assert hints[str(number)].startswith("1628")
+
+
+def test_the_panel_is_in_step_and_selects(opened: Visit) -> None:
+    app = opened(model="sample:for_loop", node="main/for_each_year/body/next_balance", step="4")
+    app.segmented_control("debugger_panel").set_value("Code").run()
+    assert not app.exception
+    lines, shown = sent(app, "code")["lines"], sent(app, "code_moment")
+    assert len(shown["current"]) == 1
+    assert "next_balance" in lines[shown["chosen"][0]][0]
+    assert sent(app, "code")["hash"] == shown["hash"]
+
+
+def test_a_body_alone_is_code_too(opened: Visit) -> None:
+    app = opened(model="sample:for_loop", body="main/for_each_year/body", step="4")
+    app.segmented_control("debugger_panel").set_value("Code").run()
+    assert not app.exception
+    assert any(line[0].startswith("def ") for line in sent(app, "code")["lines"])
+
+
+@pytest.mark.parametrize("name", ["for_loop", "decoder", "keras_gru"])
+def test_the_downloaded_file_prints_what_the_run_gave(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    debugger, one = finished(name), sample(name)
+    assert one is not None
+    (tmp_path / "main.py").write_bytes(code_panel.packed_file(debugger.plan, "main", bindings(debugger.model, one.sets[0].arrays())))
+    runpy.run_path(str(tmp_path / "main.py"), run_name="__main__")
+    assert capsys.readouterr().out == "".join(f"{output!s}\n" for output in debugger.result.outputs)

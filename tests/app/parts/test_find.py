@@ -1,0 +1,73 @@
+"""The finder: what it lists, and that what the browser sends is looked at twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.describe.signatures import bindings
+from app.parts.panels import finder
+from app.state import open_model
+from app.state.user_session import Session
+from engine import Debugger
+
+Visit = Callable[..., AppTest]
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    model = open_model.open_sample("decoder")
+    debugger = Debugger(model.model, bindings(model.model, next(iter(model.sets.values()))))
+    debugger.seek(40)
+    return Session(opened=model, stepped=debugger)
+
+
+def found(session: Session, asked: str | None) -> list[dict[str, str]]:
+    return finder.message(session, asked)["hits"]
+
+
+def test_a_closed_finder_computes_nothing(session: Session) -> None:
+    assert finder.message(session, None) == {"hits": [], "foot": "", "asked": None, "picked": 0}
+
+
+def test_before_typing_all_control_flow_is_listed(session: Session) -> None:
+    assert [one["type"] for one in found(session, " ")] == ["Loop", "If"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "address", "why"),
+    [
+        ("best_word", "main/for_each_word/body/best_word", ""),
+        ("topk", "main/for_each_word/body/best_word", "by type"),
+        ("0.42", "main/for_each_word/body/word_probability", "by value"),
+        ("parameter f32 least", "main/least_confidence", "by type"),
+    ],
+)
+def test_nodes_are_found(session: Session, asked: str, address: str, why: str) -> None:
+    hit = next(one for one in found(session, asked) if one["address"] == address)
+    assert hit["why"] == why
+
+
+def test_nothing_found_is_a_sentence(session: Session) -> None:
+    told = finder.message(session, "zebra")
+    assert told["hits"] == []
+    assert "zebra" in str(told["foot"])
+
+
+@pytest.mark.parametrize("data", [None, 3, {}, {"open": True}, {"open": True, "text": 5}, {"open": False, "text": "word"}])
+def test_what_the_browser_sends_is_not_trusted(data: object) -> None:
+    assert finder.read_ask(data) is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [None, "main/add", {}, {"address": "main/add"}, {"address": 5, "number": 1}, {"address": "main/add", "number": 0}, {"number": "1"}],
+)
+def test_nor_is_what_it_has_chosen(data: object) -> None:
+    assert finder.read_pick(data) is None
+
+
+def test_a_long_text_is_cut() -> None:
+    assert len(finder.read_ask({"open": True, "text": "x" * 10_000}) or "") == 200

@@ -1,0 +1,218 @@
+"""The lenses below the canvas without a browser: what they draw, and where a click goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onnx import TensorProto, helper
+from streamlit.testing.v1 import AppTest
+
+from app.actions.comparing import RUNTIME
+from app.parts.run_views import export_view
+from app.parts.widgets import lanes
+from app.state.looks import LENS
+from engine.explain.export import FORMATS
+from engine.peers import Difference, Report
+from tests.app.components import sent
+from tests.app.screens.test_debugger import page_text
+from tests.engine.explain.runs import finished
+from tests.engine.read.onnx_models import CASES
+
+Visit = Callable[..., AppTest]
+CHART = lanes.Chart("two lanes", "step", 10, [lanes.Lane("one", []), lanes.Lane("two", [])])
+
+
+def looked(opened: Visit, lens: str, sample: str, **address: str) -> AppTest:
+    app = opened(model=f"sample:{sample}", **address)
+    app.segmented_control("lens").set_value(lens).run()
+    assert not app.exception
+    return app
+
+
+@pytest.mark.parametrize("lens", LENS.options)
+@pytest.mark.parametrize("step", ["", "9", "9999"])
+def test_every_lens_shows_every_moment(opened: Visit, lens: str, step: str) -> None:
+    looked(opened, lens, "slice_and_concatenate", step=step)
+
+
+def test_the_timeline_has_a_lane_per_level(opened: Visit) -> None:
+    app = looked(opened, "Timeline", "count_primes", step="100")
+    drawn = sent(app, "whole_run")
+    assert [lane["name"] for lane in drawn["lanes"]] == ["main", "for_each_candidate", "try_each_divisor", "if_divides"]
+    assert sent(app, "whole_run_cursor")["at"] == 100
+    kinds = {block[2] for block in drawn["lanes"][3]["blocks"]}
+    assert kinds == {"then", "else"}
+
+
+def test_the_timeline_can_be_coloured_by_a_value(opened: Visit) -> None:
+    app = looked(opened, "Timeline", "for_loop", step="9999")
+    app.selectbox("whole_run_colour").select("balance of for_each_year").run()
+    levels = [block[3] for block in sent(app, "whole_run")["lanes"][1]["blocks"]]
+    assert levels[0] == 0
+    assert levels[-1] == 1
+
+
+def test_breakpoints_are_marked(opened: Visit) -> None:
+    app = opened(model="sample:decoder", step="45")
+    app.session_state["loopscope"].onward.go_on(20)  # a breakpoint that is set while the run goes on to its end would end it there
+    app.segmented_control("debugger_panel").set_value("Breakpoints").run()
+    app.text_input("breakpoint_place").set_value("main/for_each_word/body/next_word")
+    next(one for one in app.button if one.label == "Add").click().run()
+    app.segmented_control("lens").set_value("Timeline").run()
+    assert [mark["kind"] for mark in sent(app, "whole_run")["marks"]] == ["stop"] * 5  # of the whole run, also after step 45
+
+
+def test_the_matrix_marks_shapes_and_the_iteration(opened: Visit) -> None:
+    app = looked(opened, "Matrix", "growing_sequence", step="9999")
+    drawn = sent(app, "matrix")
+    names = [lane["name"] for lane in drawn["lanes"]]
+    assert names[:3] == ["sequence", "shape", "iteration"]
+    assert drawn["extent"] == 8
+
+
+@pytest.mark.parametrize(
+    ("data", "pick"),
+    [
+        ({"lane": 1, "at": 3.5}, lanes.Pick(1, 3.5, False)),
+        ({"lane": 0, "at": 0, "name": True}, lanes.Pick(0, 0.0, True)),
+        ({"lane": -1, "at": 9}, lanes.Pick(-1, 9.0, False)),
+        ({"lane": 2, "at": 1}, None),
+        ({"lane": 0, "at": 10}, None),
+        ({"lane": 0, "at": float("nan")}, None),
+        ({"lane": True, "at": 1}, None),
+        ({"at": 1}, None),
+        ("lane", None),
+    ],
+)
+def test_a_click_is_a_place_of_the_chart_or_nothing(data: Any, pick: lanes.Pick | None) -> None:
+    assert lanes.read_pick(data, CHART) == pick
+
+
+def test_a_question_is_answered_for_each_iteration(opened: Visit) -> None:
+    app = looked(opened, "Ask", "for_loop", step="9999")
+    app.text_input("ask").set_value("balance[i] - balance[i-1]").run()
+    assert not app.exception
+    cells = sent(app, "ask_table")["cells"]
+    assert cells[:2] == [["1", "–"], ["2", "50.0"]]
+    assert len(cells) == 10
+
+
+@pytest.mark.parametrize("text", ["nothing", "balance +", "open('x')", "balance[i-99]", "`", "a" * 3000])
+def test_a_question_without_an_answer_is_told_why(opened: Visit, text: str) -> None:
+    app = looked(opened, "Ask", "for_loop", step="9999")
+    app.text_input("ask").set_value(text).run()
+    assert not app.exception
+    assert "no answer" in page_text(app)
+
+
+def test_examples_can_be_asked(opened: Visit) -> None:
+    app = looked(opened, "Ask", "keras_gru", step="9999")
+    app.button("ask_example_0").click().run()
+    assert not app.exception
+    assert "no answer" not in page_text(app)
+
+
+def test_two_runs_are_compared(opened: Visit) -> None:
+    app = looked(opened, "Compare", "decoder")
+    app.selectbox("compare_with").select("loses_confidence").run()
+    app.button("compare_run").click().run()
+    assert not app.exception
+    rows = sent(app, "compare")["rows"]
+    assert [row["title"] for row in rows] == ["main/for_each_word[3]/body/is_confident", "main/for_each_word[3]/body/confident_enough"]
+    table = next(one.value for one in app.dataframe if "place" in one.value)
+    assert list(table[""])[:2] == ["≠", "≠"]
+
+
+def test_the_run_before_can_be_compared_with(opened: Visit) -> None:
+    app = opened(model="sample:collatz")
+    app.selectbox[0].select("seventeen").run()
+    app.segmented_control("lens").set_value("Compare").run()
+    app.selectbox("compare_with").select("").run()
+    app.button("compare_run").click().run()
+    assert not app.exception
+    assert sent(app, "compare")["rows"]
+
+
+def test_a_run_is_compared_with_the_runtime_itself(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.actions.comparing.PATIENCE", 30.0)
+    app = looked(opened, "Compare", "decoder")
+    app.selectbox("compare_with").select(RUNTIME).run()
+    assert "every value inside" in page_text(app)
+    app.button("compare_run").click().run()
+    assert not app.exception
+    assert "All outputs agree with OpenVINO" in page_text(app)
+
+
+def test_the_first_value_that_differs_is_shown(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = Difference("main/for_each_word[2]/body/is_confident", 40, "1 <b>", "2")
+    report = Report("OpenVINO 1", (Difference("words", -1, "3", "4"),), first, 12, 3, {"never ran": 2})
+    monkeypatch.setattr("app.actions.comparing.against", lambda *_, **__: report)
+    monkeypatch.setattr("app.actions.comparing.PATIENCE", 30.0)
+    app = looked(opened, "Compare", "decoder")
+    app.selectbox("compare_with").select(RUNTIME).run()
+    app.button("compare_run").click().run()
+    assert not app.exception
+    (row,) = sent(app, "against")["rows"]
+    assert (row["title"], row["value"]) == (first.address, "1 <b> here  ≠  2 there")
+    assert "Output words: 3 here, 4 there" in page_text(app)
+    assert "Not compared: 2 never ran." in page_text(app)
+
+
+def test_the_end_of_a_loop_is_proved(opened: Visit) -> None:
+    app = looked(opened, "Why", "growing_sequence", step="9999")
+    rows = sent(app, "proof")["rows"]
+    assert rows[0]["role"] == "Less"
+    assert {row["value"] for row in rows[1:]} == {"55", "50"}
+
+
+def test_the_branch_of_an_if_is_proved_while_it_runs(opened: Visit) -> None:
+    app = opened(model="sample:early_exit", step="5")
+    assert "early_exit/then" in app.session_state["loopscope"].debugger.cursor.address
+    assert app.segmented_control("lens").value == "Why"
+    assert sent(app, "proof")["rows"][0]["role"] == "Greater"
+    assert "took the then branch" in page_text(app)
+
+
+def test_a_run_without_loops_and_branches_says_so(opened: Visit, tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy")
+    long = "a/name/as/exporters/make/them/" * 9
+    y.name = long
+    graph = helper.make_graph([helper.make_node("Neg", ["x"], [long])], "g", [x], [y])
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+    app = opened(model=str(path), step="99")
+    assert app.segmented_control("lens").value == "Timeline"
+    assert "No loop and no branch has run" in page_text(app)
+    assert long not in page_text(app)
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_the_trace_can_be_taken_away(opened: Visit, ending: str) -> None:
+    app = looked(opened, "Export", "for_loop", step="9999")
+    app.segmented_control("export_format").set_value(ending).run()
+    assert not app.exception
+    assert export_view.written(finished("for_loop"), ending)[:1]
+
+
+@pytest.mark.parametrize("name", ["loop 5 True", "nested ifs True True", "scan", "sequences"])
+def test_every_lens_shows_onnx_models(opened: Visit, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(next(case for case in CASES if case.name == name).model().SerializeToString())
+    app = opened(model=str(path), step="9999")
+    for lens in LENS.options:
+        app.segmented_control("lens").set_value(lens).run()
+        assert not app.exception, app.exception
+    for panel in ("Code", "Inspect"):
+        app.segmented_control("debugger_panel").set_value(panel).run()
+        assert not app.exception, app.exception
+
+
+def test_a_long_hostile_name_stays_a_short_text(opened: Visit) -> None:
+    app = looked(opened, "Timeline", "for_loop", step="9999")
+    assert not app.exception
+    names = lanes.Chart("x", "step", 1, [lanes.Lane("\u202eevil" * 5000, [])])
+    assert len(lanes.message(names, "k")["lanes"][0]["name"]) <= lanes.LONGEST_NAME
+    assert "\u202e" not in lanes.message(names, "k")["lanes"][0]["name"]

@@ -1,0 +1,59 @@
+"""Runs that are compared: all of them stop at once, and one that fails is compared as far as it came."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+import engine
+from app.state.background_run import Comparing
+from engine import build
+from sample_models import FOLDER
+from tests.app.browsing import LONG, open_sample
+
+
+def test_a_word_to_stop_ends_the_first_run_and_the_others_never_begin() -> None:
+    model = engine.read_model(FOLDER / "count_primes" / "model.xml")
+    runs = [engine.Debugger(model, [np.asarray(50_000_000)]) for _ in range(2)]
+    compared: list[str] = []
+    comparing = Comparing(runs, lambda _: compared.append("both"))
+    while comparing.iterations < 100:
+        time.sleep(0.05)
+    comparing.stop()
+    assert comparing.done(10)
+    assert (comparing.error, compared, runs[1].steps) == (None, [], 0)
+    assert [one.state for one in runs] == ["paused", "paused"]
+
+
+def test_a_run_that_fails_does_not_keep_the_other_from_being_made() -> None:
+    graph = build.Graph("part")
+    wanted = graph.parameter("wanted", "i64", [1])
+    model = graph.model({"part": build.ops.reshape(graph.constant([1, 2, 3]), wanted, special_zero=False)})
+    runs = [engine.Debugger(model, [np.asarray([length])]) for length in (2, 3)]
+    compared: list[bool] = []
+    comparing = Comparing(runs, lambda stopped: compared.append(stopped()))
+    assert comparing.done(10)
+    assert compared == [False]
+    assert [one.state for one in runs] == ["failed", "finished"]
+    assert comparing.error is None
+
+
+@pytest.mark.browser
+def test_a_comparison_is_stopped_by_a_click(page: Page, server: str) -> None:
+    open_sample(page, server, "count_primes", panel="inputs", lens="compare")
+    page.get_by_label(re.compile("^limit")).fill("50000000")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Run with these").first.click()
+    expect(page.get_by_role("combobox").first).to_have_value("edited")
+    page.locator(".st-key-compare_run button").click()
+    progress = page.locator(".st-key-progress")
+    expect(progress).to_contain_text("Comparing", timeout=LONG)
+    expect(progress).to_contain_text("iterations")
+    page.get_by_role("button", name="Stop").first.click()
+    expect(page.locator(".st-key-told")).to_contain_text("The comparison was stopped", timeout=5_000)
+    expect(page.get_by_text("Both runs are made from their beginnings")).to_be_visible()
+    expect(page.locator(".st-key-compare_lanes")).to_have_count(0)
