@@ -1,0 +1,1 @@
+"""Models that scikit-learn, LightGBM and XGBoost were exported to, with what the libraries themselves predict; see ``make.py``."""
