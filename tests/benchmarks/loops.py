@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 import engine
+from app.freed_memory import keep_freed_memory
 from engine.check.check import checked
 from engine.explain.history import history
 from engine.ops.catalogue import CATALOGUE
@@ -225,6 +226,7 @@ def _chain() -> engine.Model:
 
 
 def main(chosen: list[str], rounds: int = _ROUNDS) -> None:
+    keep_freed_memory()  # as the command does, for all contenders
     for case in cases():
         if not chosen or case.name in chosen:
             compare(case, rounds)
