@@ -11,14 +11,11 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from engine.debug.inputs import Inputs, bind
 from engine.errors import EngineError
-from engine.ir.element_type import ElementType
 from engine.ir.model import Model, expect_model
+from engine.ops.stored import packed, write
 from engine.write import write_model
 
 _MODULE = "app.cli"
@@ -98,24 +95,9 @@ def _words(model: Model, inputs: Inputs, folder: Path) -> list[str]:
         words = [str(target)]
     if inputs is not None and model.inputs:
         arrays = bind(model, inputs)
-        stored = {str(position): _storable(arrays[one.layer]) for position, one in enumerate(model.inputs)}
-        np.savez(folder / "inputs.npz", **stored)  # type: ignore[arg-type]  # positions are none of its own keywords
+        write(folder / "inputs.npz", packed({str(position): arrays[one.layer] for position, one in enumerate(model.inputs)}))
         words += ["--inputs", str(folder / "inputs.npz")]
     return words
-
-
-def _storable(value: Any) -> np.ndarray:
-    """Every value in a type that a file can hold: narrow floats as f32, narrow integers as bytes, text as text."""
-    array: np.ndarray = np.asarray(value)
-    element_type = ElementType.of(array)
-    if array.dtype.names:
-        codes: np.ndarray = array[array.dtype.names[0]]
-        return codes
-    if element_type is ElementType.STRING:
-        return np.asarray(array, np.str_)
-    if array.dtype.isbuiltin == 1:  # 2 are the narrow types that numpy itself lacks
-        return array
-    return np.asarray(array, np.float32 if element_type.is_float else np.int16)
 
 
 def _environment() -> dict[str, str]:

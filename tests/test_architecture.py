@@ -21,7 +21,7 @@ ALLOWED["version"] = frozenset()
 ALLOWED["read"] = frozenset({"errors", "native", "ir"})
 ALLOWED["write"] = frozenset({"errors", "ir"})
 ALLOWED["build"] = frozenset({"errors", "ir", "ops", "check"})
-ALLOWED["show"] = frozenset({"errors", "ir", "write", "debug"})
+ALLOWED["show"] = frozenset({"errors", "ir", "ops", "write", "debug"})
 ALLOWED["peers"] = frozenset({*ALLOWED["explain"], "explain", "write"})
 ALLOWED["notebook"] = frozenset({"errors", "ir", "view"})
 

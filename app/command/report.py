@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,11 @@ import numpy as np
 from app.describe.wording import record_sentence
 from engine.debug.result import Result
 from engine.explain.not_finite import NotFinite
-from engine.ir.element_type import ElementType
+from engine.ir.element_type import is_whole, type_name
 from engine.ir.model import Model, Signature
-from engine.ops.values import shortest
+from engine.ops.values import NO_VALUE, is_tensor, shortest
 from engine.view.escape import neutral
+from engine.view.preview import value_preview
 
 SHORT = 64
 """Elements up to which a value is written out."""
@@ -38,16 +39,15 @@ class Outcome:
 
 
 def as_json(outcome: Outcome, model: Model | None) -> Iterator[str]:
-    """One JSON object in pieces, so that a run with millions of records does not have to fit into memory twice."""
+    """One JSON object in pieces: the records of a run may be millions, and only their text is kept. What cannot be told raises before
+    anything is printed, since the pieces are joined first."""
     yield '{"state": ' + json.dumps(outcome.state)
     if outcome.message:
         yield ', "message": ' + json.dumps(outcome.message) + ', "address": ' + json.dumps(outcome.address)
     if outcome.result is not None:
         outputs = outcome.result.outputs if outcome.state == "finished" and model is not None else ()
-        described = [
-            describe(signature, np.asarray(array))
-            for signature, array in zip(model.outputs if model and outputs else (), outputs, strict=True)
-        ]
+        pairs = zip(model.outputs if model and outputs else (), outputs, strict=True)
+        described = [describe(signature, value) for signature, value in pairs]
         yield ', "outputs": ' + json.dumps(described, allow_nan=False) + ', "control_flow": ['
         for position, record in enumerate(outcome.result.control_flow):
             fields = {name: getattr(record, name) for name in ("address", "kind", "iterations", "ended_by", "branch")}
@@ -83,24 +83,46 @@ def as_text(outcome: Outcome, model: Model | None) -> Iterator[str]:
     if outcome.state != "finished":
         return
     yield "outputs"
-    for signature, array in zip(model.outputs, outcome.result.outputs, strict=True):
-        array = np.asarray(array)
-        shown = np.array2string(array, threshold=12, edgeitems=3, precision=6).replace("\n", "")
-        yield f"  {neutral(next(iter(signature.names), signature.name))}  {ElementType.of(array)} {list(array.shape)}  {neutral(shown)}"
+    for signature, value in zip(model.outputs, outcome.result.outputs, strict=True):
+        yield f"  {neutral(next(iter(signature.names), signature.name))}  {_line(value)}"
 
 
-def describe(signature: Signature, array: np.ndarray) -> dict[str, Any]:
+def _line(value: Any) -> str:
+    """A value in one line of the terminal."""
+    if value is None or not is_tensor(value):
+        return neutral(value_preview(NO_VALUE if value is None else value))
+    array = np.asarray(value)
+    shown = np.array2string(array, threshold=12, edgeitems=3, precision=6).replace("\n", "")
+    return f"{type_name(array.dtype)} {list(array.shape)}  {neutral(shown)}"
+
+
+def describe(signature: Signature, value: Any) -> dict[str, Any]:
     """An output as JSON: its value when it is short, what is in it when it is long."""
-    described: dict[str, Any] = {
-        "name": signature.name,
-        "names": list(signature.names),
-        "type": str(ElementType.of(array)),
-        "shape": list(array.shape),
-    }
+    return {"name": signature.name, "names": list(signature.names), **_described(value)}
+
+
+def _described(value: Any) -> dict[str, Any]:
+    """A tensor has ``type`` and ``shape``; what else ONNX has is a ``kind``: a sequence, a map, an optional that holds nothing."""
+    if value is None or value is NO_VALUE:
+        return {"kind": "nothing"}
+    if isinstance(value, tuple):
+        return {"kind": "sequence", **_elements(value, _described)}
+    if isinstance(value, Mapping):
+        pairs = [(getattr(key, "item", lambda key=key: key)(), one) for key, one in value.items()]
+        return {"kind": "map", **_elements(pairs, lambda pair: [pair[0], _described(pair[1])])}
+    array = np.asarray(value)
+    told: dict[str, Any] = {"type": type_name(array.dtype), "shape": list(array.shape)}
     if array.size <= SHORT and max(array.shape, default=0) <= SHORT:
-        return {**described, "value": _numbers(array)}
+        return {**told, "value": _numbers(array)}
     flat = array.reshape(-1)
-    return {**described, "summary": _summary(flat), "first": _numbers(flat[:8]), "last": _numbers(flat[-8:])}
+    return {**told, "summary": _summary(flat), "first": _numbers(flat[:8]), "last": _numbers(flat[-8:])}
+
+
+def _elements(elements: Sequence[Any], told: Callable[[Any], Any]) -> dict[str, Any]:
+    """Those of a sequence or a map: all of them when they are few, the first and the last when they are many."""
+    if len(elements) <= SHORT:
+        return {"length": len(elements), "value": [told(one) for one in elements]}
+    return {"length": len(elements), "first": [told(one) for one in elements[:8]], "last": [told(one) for one in elements[-8:]]}
 
 
 def _numbers(array: np.ndarray) -> Any:
@@ -109,7 +131,7 @@ def _numbers(array: np.ndarray) -> Any:
 
 
 def _summary(flat: np.ndarray) -> dict[str, Any]:
-    if flat.dtype.kind == "O":
+    if flat.dtype.kind in "Oc":
         return {"elements": flat.size}
     numbers = values(flat).astype(np.float64)
     finite = numbers[np.isfinite(numbers)]
@@ -125,17 +147,19 @@ def values(array: np.ndarray) -> np.ndarray:
         return array[array.dtype.names[0]]
     if array.dtype.kind == "O" or array.dtype.isbuiltin:
         return array
-    return array.astype(np.int64 if ElementType.of(array).is_integer else np.float64)
+    return array.astype(np.int64 if is_whole(array.dtype) else np.float64)
 
 
 def strict(value: Any) -> Any:
-    """NaN and infinities as the strings that JSON needs, everything else as it is.
+    """NaN and infinities as the strings that JSON needs, complex numbers as pairs, everything else as it is.
 
     >>> strict([1.5, [float("nan"), float("-inf")], "x"])
     [1.5, ['NaN', '-Infinity'], 'x']
     """
     if isinstance(value, list):
         return [strict(item) for item in value]
+    if isinstance(value, complex):
+        return [strict(value.real), strict(value.imag)]
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value

@@ -14,11 +14,11 @@ import numpy as np
 
 import engine
 from app.command.report import Outcome, as_json, as_text
-from engine.debug.door import plain
 from engine.debug.result import Result, RunStopped
 from engine.errors import EngineError, InputError, in_one_line
 from engine.explain.not_finite import first_not_finite
 from engine.ir.model import Model
+from engine.ops.stored import FORMS, entry_name, packed, unpacked, write
 from engine.run.codegen.compile import generated
 from engine.run.plan.planner import plan_of
 from engine.run.record.endings import StopCause
@@ -113,24 +113,33 @@ def _searched(model: Model, inputs: Mapping[Any, np.ndarray], limits: engine.Lim
 
 
 def _tell(outcome: Outcome, options: argparse.Namespace, model: Model | None = None) -> int:
-    for piece in as_json(outcome, model) if options.json else as_text(outcome, model):
-        print(piece, end="\n" if not options.json else "")
     if options.json:
-        print()
+        print("".join(as_json(outcome, model)))  # whole or not at all
+    else:
+        for line in as_text(outcome, model):
+            print(line)
     return {"finished": FINISHED, "refused": REFUSED, "stopped": STOPPED}.get(outcome.state, FAILED)
 
 
-def read_inputs(path: str, model: Model) -> Mapping[Any, np.ndarray]:
-    """The arrays of an .npz file by input name, or by position where a key such as ``0`` is no name of the model."""
+def read_inputs(path: str, model: Model) -> Mapping[Any, Any]:
+    """The values of an .npz file by input name, or by position where a key such as ``0`` is no name of the model."""
     if not path:
         return {}
-    names = {name for one in model.inputs for name in (one.name, *one.names)}
+    names = {entry_name(name): name for one in model.inputs for name in (one.name, *one.names)}
+    try:
+        values = unpacked(_entries(path))
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from None
+    return {int(key) if key.isdecimal() and key not in names else names.get(key, key): value for key, value in values.items()}
+
+
+def _entries(path: str) -> Mapping[str, np.ndarray]:
     try:
         stored = np.load(path, allow_pickle=False)
         if not isinstance(stored, np.lib.npyio.NpzFile):
             raise InputError(f"{path} holds one array without a name: an .npz file with an array per input is expected")
         with stored:
-            return {int(key) if key.isdecimal() and key not in names else key: stored[key] for key in stored.files}
+            return {key: stored[key] for key in stored.files}
     except InputError:
         raise
     except OSError as error:
@@ -141,17 +150,18 @@ def read_inputs(path: str, model: Model) -> Mapping[Any, np.ndarray]:
         ) from None
 
 
-_KEYWORDS_OF_SAVEZ = ("file", "allow_pickle")
+_TAKEN = ("file", "allow_pickle", FORMS)
+"""Keywords of ``numpy.savez``, by which others may want to write the file again, and what describes the values in it."""
 
 
-def write_outputs(path: str, model: Model, outputs: Sequence[np.ndarray]) -> None:
-    """An .npz file with an array per output, by its first tensor name or its Result's name, with its position where that is taken."""
-    arrays: dict[str, np.ndarray] = {}
-    for position, (signature, array) in enumerate(zip(model.outputs, outputs, strict=True)):
-        name = next(iter(signature.names), signature.name)
-        arrays[f"{name}:{position}" if name in arrays or name in _KEYWORDS_OF_SAVEZ else name] = plain(array)
-    with Path(path).open("wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]  # none of the names is one of its keywords
+def write_outputs(path: str, model: Model, outputs: Sequence[Any]) -> None:
+    """An .npz file (``engine/ops/stored.py``) with the outputs by their first tensor name or their Result's name, with the position
+    where that is taken."""
+    values: dict[str, Any] = {}
+    for position, (signature, value) in enumerate(zip(model.outputs, outputs, strict=True)):
+        name = entry_name(next(iter(signature.names), signature.name))
+        values[f"{name}:{position}" if name in values or name in _TAKEN else name] = value
+    write(Path(path), packed(values))
 
 
 _DEFAULT = engine.Limits()

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from app.describe.signatures import signatures
 from engine.errors import InputError
 from engine.ir.model import Model
+from engine.ops.stored import unpacked
 from engine.read.archive import open_archive
 
 MOST_BYTES = 1 << 30
 
 
-def named(model: Model, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def named(model: Model, arrays: Mapping[str, Any]) -> dict[str, Any]:
     """Arrays of an .npz file under the names of ``signatures``; keys may be any name of an input, its position, or ``i0``, ``i1``, ..."""
     by_key: dict[str, str] = {}
     for position, (key, one) in enumerate(signatures(model).items()):
@@ -30,8 +32,15 @@ def named(model: Model, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarra
     return {by_key[key]: array for key, array in arrays.items()}
 
 
-def read_arrays(name: str, data: bytes) -> dict[str, np.ndarray]:
-    """The arrays of an uploaded .npy (under the empty name) or .npz file; ``InputError`` says what is wrong with it."""
+def read_arrays(name: str, data: bytes) -> dict[str, Any]:
+    """The values of an uploaded .npy (under the empty name) or .npz file (``engine/ops/stored.py``); ``InputError`` says what is wrong."""
+    try:
+        return unpacked(_entries(name, data))
+    except ValueError as error:
+        raise InputError(f"{name}: {error}") from None
+
+
+def _entries(name: str, data: bytes) -> dict[str, np.ndarray]:
     try:
         if data.startswith(b"PK"):
             with open_archive(io.BytesIO(data)):

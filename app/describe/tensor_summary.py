@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from engine.debug.door import plain
+from engine.ops.stored import plain
 from engine.view.preview import number_text
 
 SCANNED = 1 << 22

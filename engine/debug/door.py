@@ -32,15 +32,3 @@ def owned(value: Any) -> np.ndarray:
     if not is_tensor(value):
         return cast(np.ndarray, tuple(owned(one) for one in value)) if isinstance(value, tuple) else outward(value)
     return np.array(outward(value))
-
-
-def plain(array: np.ndarray) -> np.ndarray:
-    """An array of a type that every numpy can read: narrow floats as float32, narrow integers as 8 bits, strings as text."""
-    array = np.asarray(array)
-    if array.dtype.names:
-        return np.asarray(array[array.dtype.names[0]])
-    if array.dtype.kind == "O":
-        return array.astype(np.str_)
-    if array.dtype.isbuiltin == 1:  # 2 are the narrow types that numpy itself lacks
-        return array
-    return array.astype(next(wider for wider in (np.uint8, np.int8, np.float32) if np.can_cast(array.dtype, wider, "safe")))

@@ -105,6 +105,8 @@ def convert(value: Any, signature: Signature) -> Any:
     """
     if signature.form != "tensor":
         return _container(value, signature)
+    if not is_tensor(value) and not isinstance(value, tuple):
+        raise InputError(f"input {signature.name!r} is a tensor, and has got {'a map' if isinstance(value, Mapping) else 'nothing'}")
     return fitted(value, signature.element_type, signature.shape, f"input {signature.name!r}")
 
 
@@ -120,7 +122,7 @@ def fitted(value: Any, element_type: ElementType | None, shape: PartialShape, na
 
 
 def _container(value: Any, signature: Signature) -> Any:
-    if value is None and signature.form.startswith("optional"):
+    if (value is None or value is NO_VALUE) and signature.form.startswith("optional"):
         return NO_VALUE
     if signature.form == "map" and isinstance(value, Mapping):
         return value
@@ -128,7 +130,8 @@ def _container(value: Any, signature: Signature) -> Any:
     if "sequence" not in signature.form:
         return convert(value, tensor)
     if not isinstance(value, (list, tuple)):
-        raise InputError(f"input {signature.name!r} is a sequence: a list or tuple of arrays is expected, not {type(value).__name__}")
+        found = "nothing" if value is NO_VALUE else type(value).__name__
+        raise InputError(f"input {signature.name!r} is a sequence: a list or tuple of arrays is expected, not {found}")
     return tuple(convert(one, tensor) for one in value)
 
 

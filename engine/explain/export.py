@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from engine.debug.door import outward, plain
+from engine.debug.door import outward
 from engine.debug.overrides import told
 from engine.debug.run import Run
 from engine.errors import EngineError
 from engine.explain.history import summarise
 from engine.ir.element_type import ElementType
+from engine.ops.stored import plain, write
 from engine.ops.values import is_tensor, shortest
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT, Program
@@ -41,7 +42,7 @@ def export(run: Run, path: str | Path, *, most_values: int = 100_000, most_bytes
         raise EngineError(f"a trace is written as {', '.join(FORMATS)}, not as {ending or 'a file without ending'}")
     values = _bounded(run, most_values, most_bytes)
     if ending == ".npz":
-        _write_npz(target, {one.address: one.array for one in values})
+        write(target, {one.address: plain(one.array) for one in values}, zipfile.ZIP_DEFLATED)
         return len(values)
     rows = [_row(one, in_text=ending != ".parquet") for one in values]
     if ending == ".json":
@@ -62,15 +63,6 @@ class _Stored:
     """As models call it, such as ``bf16``."""
     array: np.ndarray
     """In a type that needs no more than numpy; texts as they are."""
-
-
-def _write_npz(target: Path, values: Mapping[str, np.ndarray]) -> None:
-    """As ``np.savez``, which takes names only as keywords and so refuses some."""
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for address, value in values.items():
-            name = _writable(address).replace("\0", "%00")  # where zip ends a name
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, plain(value), allow_pickle=False)
 
 
 def _write_table(target: Path, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -83,6 +83,21 @@ class ElementType(Enum):
         return _BY_DTYPE[dtype]
 
 
+def type_name(dtype: np.dtype) -> str:
+    """An array's element type in words: the IR's name, or numpy's for what no IR has, such as ``int2`` of ONNX."""
+    found = _BY_DTYPE.get(dtype)
+    return str(found) if found is not None else dtype.name
+
+
+def is_whole(dtype: np.dtype) -> bool:
+    """Whether elements are integers, of the narrow types that numpy and the IR lack too.
+
+    >>> is_whole(np.dtype(ml_dtypes.int2)), is_whole(np.dtype(np.uint8)), is_whole(np.dtype(np.bool_))
+    (True, True, False)
+    """
+    return dtype.name.removeprefix("u").startswith("int")
+
+
 _DTYPES: dict[ElementType, np.dtype] = {
     ElementType.F64: np.dtype(np.float64),
     ElementType.F32: np.dtype(np.float32),

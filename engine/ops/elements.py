@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 
+import ml_dtypes
 import numpy as np
 
 from engine.ir.element_type import FLOATS, INTEGERS, NUMERIC, ElementType
@@ -52,6 +53,9 @@ def saturated(values: Array, dtype: np.dtype) -> Array:
 
 def integer_limits(dtype: np.dtype) -> tuple[int, int]:
     """The least and the greatest integer of a type."""
+    if dtype.isbuiltin == 2:  # numpy itself knows no limits of these; int2 is of no IR
+        narrow = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]  # ml_dtypes declares no types
+        return int(narrow.min), int(narrow.max)
     element_type = ElementType.of_dtype(dtype)
     if element_type.is_signed:
         return -(2 ** (element_type.bits - 1)), 2 ** (element_type.bits - 1) - 1

@@ -55,4 +55,5 @@ def shortest(array: np.ndarray) -> np.ndarray:
     >>> shortest(np.array([0.1, 2.5], np.float32)).tolist()
     [0.1, 2.5]
     """
-    return array.astype(str).astype(np.float64) if array.dtype.kind == "f" and array.dtype.itemsize < 8 else array
+    narrow = array.dtype.kind == "f" and array.dtype.isbuiltin == 1 and array.dtype.itemsize < 8  # float8_e5m2 is of this kind too
+    return array.astype(str).astype(np.float64) if narrow else array

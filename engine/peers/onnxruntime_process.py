@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+
+FORMS = "loopscope.forms"
+"""As in ``engine/ops/stored.py``, which says what is in it."""
 
 
 def main(inputs: str, *files: str) -> int:
@@ -18,16 +22,14 @@ def main(inputs: str, *files: str) -> int:
     import onnxruntime
 
     onnxruntime.set_default_logger_severity(4)
-    with np.load(inputs, allow_pickle=False) as stored:
-        fed = [made(form, stored) for form in json.loads(str(stored["forms"]))]
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1  # what DynamicQuantizeLSTM gives depends on how the work is divided, and so does the order of sums
+    fed = read(inputs)
     try:
         for model, target in zip(files[::2], files[1::2], strict=True):
-            session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-            feeds = {one.name: array for one, array in zip(session.get_inputs(), fed, strict=False)}
-            names = [one.name for one in session.get_outputs()]
-            arrays: dict[str, np.ndarray] = {}
-            forms = json.dumps([described(value, arrays) for value in session.run(None, feeds)])
-            np.savez(target, allow_pickle=False, names=np.array(names), forms=np.array(forms), **arrays)
+            session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+            feeds = {one.name: fed[str(number)] for number, one in enumerate(session.get_inputs()) if str(number) in fed}
+            write(target, [one.name for one in session.get_outputs()], session.run(None, feeds))
     except Exception as error:
         sys.stderr.write("\n" + " ".join(str(error).split())[-600:] + "\n")
         return 1
@@ -35,31 +37,55 @@ def main(inputs: str, *files: str) -> int:
     return 0
 
 
-def made(form: dict[str, Any], stored: Any) -> Any:
+def read(file: str) -> dict[str, Any]:
+    """Inputs by position."""
+    with np.load(file, allow_pickle=False) as stored:
+        forms = json.loads(str(stored[FORMS])) if FORMS in stored.files else {}
+        plain = {name: {"array": name} for name in stored.files if "/" not in name and name != FORMS}
+        return {name: made(form, stored) for name, form in (plain | forms).items()}
+
+
+def made(form: dict[str, Any], stored: Mapping[str, np.ndarray]) -> Any:
     """A value as ONNX Runtime takes it: arrays, lists of them, None where an optional has nothing."""
     if "array" in form:
-        return stored[form["array"]]
+        array = stored[form["array"]]
+        return array.astype(object) if array.dtype.kind == "U" else array
     if "texts" in form:
         return np.array(form["texts"], dtype=object).reshape(form["shape"])
+    if "map" in form:
+        return {key: made(one, stored).item() for key, one in form["map"]}
     return [made(one, stored) for one in form["sequence"]] if "sequence" in form else None
 
 
-def described(value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """A value as ONNX Runtime gives it; its tensors go to ``arrays``."""
+def write(target: str, names: list[str], values: list[Any]) -> None:
+    """Outputs by position, with the kinds of those that no file can hold."""
+    arrays: dict[str, np.ndarray] = {}
+    forms: dict[str, Any] = {}
+    unread: dict[str, str] = {}
+    for number, value in enumerate(values):
+        try:
+            forms[str(number)] = described(str(number), value, arrays)
+        except TypeError as error:
+            unread[str(number)] = str(error)
+    told = {"names": np.array(names), "unread": np.array(json.dumps(unread)), FORMS: np.array(json.dumps(forms))}
+    np.savez(target, allow_pickle=False, **arrays, **told)
+
+
+def described(name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """A value as ONNX Runtime gives it; its tensors go to ``arrays``. ``TypeError`` with the kind of what no file can hold."""
     if value is None:
         return {"nothing": True}
     if isinstance(value, list):
-        return {"sequence": [described(one, arrays) for one in value]}
+        return {"sequence": [described(f"{name}/{number}", one, arrays) for number, one in enumerate(value)]}
     if isinstance(value, dict):
-        return {"map": [[key, described(one, arrays)] for key, one in value.items()]}
+        return {"map": [[key, described(f"{name}/{number}", one, arrays)] for number, (key, one) in enumerate(value.items())]}
     if not isinstance(value, (np.ndarray, np.generic, int, float, str)):
-        return {"unread": type(value).__name__}
+        raise TypeError(type(value).__name__)
     array = np.asarray(value)
     if array.dtype.kind in "OU":
         return {"texts": [str(one) for one in array.reshape(-1).tolist()], "shape": list(array.shape)}
     if array.dtype.kind not in "biuf":
-        return {"unread": str(array.dtype)}
-    name = str(len(arrays))
+        raise TypeError(str(array.dtype))
     arrays[name] = array
     return {"array": name}
 

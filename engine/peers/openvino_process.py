@@ -16,7 +16,7 @@ def main(inputs: str, *files: str) -> int:
     import openvino
 
     with np.load(inputs, allow_pickle=False) as stored:
-        fed = {number: stored[str(number)] for number in range(len(stored.files) - 1)}
+        fed = {int(name): stored[name] for name in stored.files if name.isdecimal()}
     core = openvino.Core()
     try:
         for model, target in zip(files[::2], files[1::2], strict=True):

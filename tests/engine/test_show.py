@@ -11,6 +11,7 @@ import pytest
 
 import engine
 from engine import build
+from engine.ops.stored import unpacked
 
 
 def halving() -> engine.Model:
@@ -66,7 +67,8 @@ def test_inputs_of_every_type_arrive(started):
     shown = engine.show(graph.model(made), given, wait=False, browser=False)
     words = shown.process.words
     with np.load(words[words.index("--inputs") + 1], allow_pickle=False) as arrays:
-        stored = engine.run(engine.read_model(words[4]), {int(key): arrays[key] for key in arrays.files})
+        values = unpacked({key: arrays[key] for key in arrays.files})
+    stored = engine.run(engine.read_model(words[4]), {int(key): value for key, value in values.items()})
     assert [output.tolist() for output in stored.outputs] == list(given.values())
     shown.stop()
 

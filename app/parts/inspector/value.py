@@ -12,7 +12,7 @@ from app.describe import tensor_summary
 from app.parts.inspector import difference, value_history, what_if
 from app.parts.widgets import markup
 from app.state.user_session import current
-from engine.ir.element_type import ElementType
+from engine.ir.element_type import type_name
 from engine.ops.values import is_tensor
 from engine.view.preview import has_nan, scalar_text, value_preview
 
@@ -25,7 +25,7 @@ def show(debugger: engine.Debugger, address: str, array: np.ndarray) -> None:
         _container(array)
         return
     shape = "scalar" if array.ndim == 0 else " × ".join(map(str, array.shape))
-    marks = markup.chip(_type_words(array)) + markup.chip(shape)
+    marks = markup.chip(type_name(array.dtype)) + markup.chip(shape)
     if address in current().changes:
         marks += markup.chip("set by hand", "warn")
     if has_nan(array):
@@ -43,14 +43,6 @@ def show(debugger: engine.Debugger, address: str, array: np.ndarray) -> None:
     _take_away(address, array)
 
 
-def _type_words(array: np.ndarray) -> str:
-    """Its element type; numpy's name for those that only ONNX has."""
-    try:
-        return str(ElementType.of(array))
-    except KeyError:
-        return array.dtype.name
-
-
 def _container(value: object) -> None:
     """What ONNX has beside tensors: a sequence, one element of which is shown in full; an optional without a value; a map."""
     if not isinstance(value, tuple) or not value:
@@ -61,10 +53,10 @@ def _container(value: object) -> None:
     if not isinstance(element, np.ndarray):
         markup.show(f'<div class="value">{markup.text(value_preview(element), 400)}</div>')
     elif element.size == 1:
-        markup.show(f'<div class="value">{markup.text(value_preview(element), 400)}</div>{markup.chip(_type_words(element))}')
+        markup.show(f'<div class="value">{markup.text(value_preview(element), 400)}</div>{markup.chip(type_name(element.dtype))}')
     else:
         shape = " × ".join(map(str, element.shape))
-        markup.show(f"{markup.chip(_type_words(element))}{markup.chip(shape)}{_statistics(element)}")
+        markup.show(f"{markup.chip(type_name(element.dtype))}{markup.chip(shape)}{_statistics(element)}")
         _tables(element)
 
 

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 from onnx import helper
 
-from engine.ir.element_type import ElementType
+from engine.ir.element_type import is_whole, type_name
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array
 from engine.ops.elements import integer_limits
@@ -43,7 +43,7 @@ def quantize_linear(
         dividing = helper.tensor_dtype_to_np_dtype(precision) if precision else scale.dtype
         quotient = computable(data.astype(dividing) / factor.astype(dividing))
     zero = None if zero_point is None else along(zero_point, data.shape, axis, block_size)
-    if ElementType.of_dtype(dtype).is_integer:
+    if is_whole(dtype):
         return quanta(quotient, zero, dtype)
     return _narrow_floats(quotient if zero is None else quotient + computable(zero), dtype, bool(saturate))
 
@@ -54,9 +54,7 @@ def _quantum(zero_point: Array | None, output_dtype: int) -> np.dtype:
     if zero_point is None:
         return named or np.dtype(np.uint8)
     if named is not None and named != zero_point.dtype:
-        raise ValueError(
-            f"output_dtype is {ElementType.of_dtype(named)} and the zero point is {ElementType.of(zero_point)}, expected one type"
-        )
+        raise ValueError(f"output_dtype is {type_name(named)} and the zero point is {type_name(zero_point.dtype)}, expected one type")
     return zero_point.dtype
 
 
@@ -112,7 +110,7 @@ def dequantize_linear(
 ) -> Array:
     """``(data - zero point) * scale``, computed in f32 and rounded once to the type of the scale, or to ``output_dtype``."""
     if zero_point is not None and zero_point.dtype != data.dtype:
-        raise ValueError(f"the data is {ElementType.of(data)} and the zero point {ElementType.of(zero_point)}, expected one type")
+        raise ValueError(f"the data is {type_name(data.dtype)} and the zero point {type_name(zero_point.dtype)}, expected one type")
     zero = None if zero_point is None else along(zero_point, data.shape, axis, block_size)
     steps = difference(data, zero).astype(np.float32)
     dtype = helper.tensor_dtype_to_np_dtype(output_dtype) if output_dtype else scale.dtype

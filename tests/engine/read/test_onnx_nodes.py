@@ -18,7 +18,8 @@ from engine.ops.onnx.catalogue import REGIONS
 pytestmark = pytest.mark.slow
 
 NAMES = tuple(Path(__file__).with_name("onnx_node_tests.txt").read_text(encoding="utf-8").split())
-"""All with control flow, and one in seven of the others; a file, because making the cases takes seconds that collecting need not."""
+"""All with control flow, one in seven of the others, and what was once wrong; a file, because making the cases
+takes seconds that collecting need not."""
 
 
 @pytest.fixture(scope="module")
