@@ -20,6 +20,7 @@ from engine.ops.movement.gathering import gather_elements, gather_nd
 from engine.ops.onnx.conditions import check_inputs
 from engine.ops.onnx.older import Arguments, Attributes, Older
 from engine.ops.onnx.recurrent import RECURRENT
+from engine.ops.onnx.spectra import SPECTRA
 from engine.ops.onnx.texts import TEXTS
 from engine.ops.onnx.windows import NEWER_WINDOWS, WINDOWS
 from engine.ops.precision import computable
@@ -201,7 +202,7 @@ _FAR = 1e6
 
 OWN: Mapping[str, tuple[int, Older]] = {
     # type: first version with this meaning, and how it is computed
-    **{name: (1, computed) for name, computed in (*WINDOWS.items(), *RECURRENT.items(), *TEXTS.items())},
+    **{name: (1, computed) for name, computed in (*WINDOWS.items(), *RECURRENT.items(), *TEXTS.items(), *SPECTRA.items())},
     "Einsum": (12, _einsum),
     "GatherElements": (11, _gather_elements),
     "GatherND": (11, _gather_nd),

@@ -1,0 +1,47 @@
+"""ONNX's STFT; the onnx package's takes no signal without a last axis of length 1, which exporters write and ONNX Runtime takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from engine.ops.bounds import check_elements
+from engine.ops.onnx.older import Arguments, Attributes, Older
+from engine.ops.precision import computable
+
+
+def _stft(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    """Spectra of the frames of each signal: [batch, frames, frequencies, real and imaginary part]."""
+    signal, step, window, length = (*arguments, None, None)[:4]
+    if signal.ndim not in (2, 3) or (signal.ndim == 3 and signal.shape[2] not in (1, 2)):
+        raise ValueError(f"the signal has shape {list(signal.shape)}, expected [batch, length], [batch, length, 1] or [batch, length, 2]")
+    stride, size = int(np.ravel(step)[0]), _frame(window, length)
+    if stride < 1 or not 1 <= size <= signal.shape[1]:
+        raise ValueError(f"frames of {size} every {stride} of a signal of {signal.shape[1]}, expected at least 1 each, and one whole frame")
+    values = computable(signal).astype(np.float64)
+    two_sided = signal.ndim == 3 and signal.shape[2] == 2
+    if two_sided and attributes.get("onesided", 1):
+        raise ValueError("the signal is complex, which has no one-sided spectrum: expected onesided 0")
+    values = values[..., 0] + 1j * values[..., 1] if two_sided else values.reshape(signal.shape[:2])
+    bins = size // 2 + 1 if attributes.get("onesided", 1) else size
+    check_elements(len(values) * ((values.shape[1] - size) // stride + 1) * max(bins, size) * 2, "the output of STFT")
+    frames = sliding_window_view(values, size, axis=1)[:, ::stride]
+    if window is not None:
+        frames = frames * computable(window).astype(np.float64)
+    spectra = np.fft.fft(frames)[..., :bins]
+    return (np.stack([spectra.real, spectra.imag], axis=-1).astype(signal.dtype),)
+
+
+def _frame(window: np.ndarray | None, length: np.ndarray | None) -> int:
+    """How long a frame is: as the window, or as said; ``ValueError`` where neither is given or they differ."""
+    said = {int(np.ravel(length)[0])} if length is not None else set[int]()
+    said |= {len(window)} if window is not None and window.ndim == 1 else set()
+    if len(said) != 1:
+        raise ValueError(f"the window and frame_length say {sorted(said) or 'nothing'}, expected one length for both")
+    return said.pop()
+
+
+SPECTRA: Mapping[str, Older] = {"STFT": _stft}
