@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 import numpy as np
 
@@ -13,6 +14,16 @@ from engine.ir.model import BackEdge, Body, Edge, Graph, InputMap, LayerId, Mode
 from engine.ir.shape import PartialShape
 
 F32, I64, I32, BOOL = ElementType.F32, ElementType.I64, ElementType.I32, ElementType.BOOLEAN
+
+
+class Slice(TypedDict, total=False):
+    """How a port map cuts or joins: its fields, as ``InputMap`` and ``OutputMap`` have them."""
+
+    axis: int
+    start: int
+    end: int
+    stride: int
+    part_size: int
 
 
 @dataclass(frozen=True)
@@ -82,6 +93,16 @@ class Draft:
         return Model(self.graph(), "draft")
 
 
+def _uncut(pairs: Iterable[tuple[Ref, Ref]]) -> list[tuple[Ref, Ref, Slice]]:
+    """What goes in as it is: from the outer value to the Parameter."""
+    return [(source, parameter, {}) for source, parameter in pairs]
+
+
+def _joining(attributes: Slice) -> Slice:
+    """Joined values need an axis."""
+    return {"axis": 0, **attributes}
+
+
 def loop(
     outer: Draft,
     body: Draft,
@@ -91,23 +112,24 @@ def loop(
     again: Ref,
     carried: Sequence[tuple[Ref, Ref, Ref]] = (),
     invariants: Sequence[tuple[Ref, Ref]] = (),
-    sliced: Sequence[tuple[Ref, Ref, dict[str, int]]] = (),
+    sliced: Sequence[tuple[Ref, Ref, Slice]] = (),
     iteration: Ref | None = None,
     last: Sequence[Ref] = (),
-    joined: Sequence[tuple[Ref, dict[str, int]]] = (),
+    joined: Sequence[tuple[Ref, Slice]] = (),
     name: str = "",
 ) -> Ref:
     """A Loop-5: ``again``, ``last``, ``joined`` and the third of ``carried`` (initial, Parameter, Result) are Results of the body."""
     sources = [trip, condition]
     inputs: list[InputMap] = []
-    for source, parameter, attributes in [*((a, b, {}) for a, b, _ in carried), *((a, b, {}) for a, b in invariants), *sliced]:
+    whole = [*((source, parameter) for source, parameter, _ in carried), *invariants]
+    for source, parameter, attributes in [*_uncut(whole), *sliced]:
         inputs.append(InputMap(len(sources), LayerId(parameter.layer), **attributes))
         sources.append(source)
     if iteration is not None:
         inputs.append(InputMap(-1, LayerId(iteration.layer), purpose="current_iteration"))
     outputs = [OutputMap(len(sources) + index, LayerId(ref.layer)) for index, ref in enumerate(last)]
     outputs += [
-        OutputMap(len(sources) + len(last) + index, LayerId(ref.layer), **{"axis": 0, **attributes})
+        OutputMap(len(sources) + len(last) + index, LayerId(ref.layer), **_joining(attributes))
         for index, (ref, attributes) in enumerate(joined)
     ]
     outputs.append(OutputMap(-1, LayerId(again.layer), purpose="execution_condition"))
@@ -121,16 +143,16 @@ def tensor_iterator(
     body: Draft,
     *,
     carried: Sequence[tuple[Ref, Ref, Ref]] = (),
-    sliced: Sequence[tuple[Ref, Ref, dict[str, int]]] = (),
+    sliced: Sequence[tuple[Ref, Ref, Slice]] = (),
     last: Sequence[Ref] = (),
-    joined: Sequence[tuple[Ref, dict[str, int]]] = (),
+    joined: Sequence[tuple[Ref, Slice]] = (),
 ) -> Ref:
     """A TensorIterator-1."""
-    entries = [*((a, b, {}) for a, b, _ in carried), *sliced]
+    entries = [*_uncut((source, parameter) for source, parameter, _ in carried), *sliced]
     inputs = tuple(InputMap(index, LayerId(parameter.layer), **attributes) for index, (_, parameter, attributes) in enumerate(entries))
     outputs = [OutputMap(len(entries) + index, LayerId(ref.layer)) for index, ref in enumerate(last)]
     outputs += [
-        OutputMap(len(entries) + len(last) + index, LayerId(ref.layer), **{"axis": 0, **attributes})
+        OutputMap(len(entries) + len(last) + index, LayerId(ref.layer), **_joining(attributes))
         for index, (ref, attributes) in enumerate(joined)
     ]
     edges = tuple(BackEdge(LayerId(result.layer), LayerId(parameter.layer)) for _, parameter, result in carried)

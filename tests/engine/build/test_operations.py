@@ -124,7 +124,10 @@ WRONG = {
     "truth is no number": (lambda x: ops.concat([x, x], axis=True), r"attribute 'axis' is True, expected a whole number"),
     "value of attribute": (lambda x: ops.gelu(x, approximation_mode="fast"), r"'approximation_mode' is 'fast', expected one of erf, tanh"),
     "element type": (lambda x: ops.convert(x, destination_type="f31"), r"an element type is 'f31', expected one of f64, f32"),
-    "types differ": (lambda x: x + np.float16([1]) + ops.convert(x, destination_type="i32"), r"add\(\): input 1 is i32.*must be equal"),
+    "types differ": (
+        lambda x: x + np.array([1], np.float16) + ops.convert(x, destination_type="i32"),
+        r"add\(\): input 1 is i32.*must be equal",
+    ),
     "shapes differ": (lambda x: x + np.ones(3), r"add\(\): shapes \[2\] and \[3\] cannot be broadcast"),
     "type not allowed": (lambda x: ops.logical_not(x), r"logical_not\(\): input 0 \(\w+\) is <Tensor 'x' f32\[2\]>, expected boolean"),
     "fraction as axis": (lambda x: ops.reduce_sum(x, 0.5), r"reduce_sum\(\): input 1 \(axes\) is 0.5, which is f32; expected"),

@@ -20,8 +20,12 @@ def _graph(layers: list[int], edges: list[tuple[int, int]], kinds: dict[int, tup
     return Graph(tuple(nodes), ends)
 
 
+def _layers(*numbers: int) -> tuple[LayerId, ...]:
+    return tuple(LayerId(number) for number in numbers)
+
+
 def test_a_sorted_document_stays_as_it_is() -> None:
-    assert order(_graph([5, 3, 8, 1], [(5, 8), (3, 1)])) == Order((5, 3, 8, 1))
+    assert order(_graph([5, 3, 8, 1], [(5, 8), (3, 1)])) == Order(_layers(5, 3, 8, 1))
 
 
 def test_document_order_where_edges_leave_it_free() -> None:
@@ -35,7 +39,7 @@ def test_assign_comes_after_read_value_of_its_variable() -> None:
 
 def test_assign_that_feeds_its_own_read_value_follows_the_edges() -> None:
     kinds = {0: ("Assign", "v"), 1: ("ReadValue", "v")}
-    assert order(_graph([1, 0], [(0, 1)], kinds)) == Order((0, 1))
+    assert order(_graph([1, 0], [(0, 1)], kinds)) == Order(_layers(0, 1))
 
 
 def test_cycles_are_named_and_what_follows_them_is_left_out() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -154,30 +155,32 @@ def _batch_kept() -> ov.Model:
 
 def _padded_and_cut() -> ov.Model:
     data = ops.parameter(ov.PartialShape([ov.Dimension(2, 5), -1, 7]))
-    first = ops.gather(ops.shape_of(data), ops.constant(np.int64([0])), ops.constant(0))
-    less = ops.subtract(first, ops.constant(np.int64([1])))
-    cut = ops.slice(data, ops.constant(np.int64([0])), less, ops.constant(np.int64([1])))
+    first = ops.gather(ops.shape_of(data), ops.constant(np.array([0], np.int64)), ops.constant(0))
+    less = ops.subtract(first, ops.constant(np.array([1], np.int64)))
+    cut = ops.slice(data, ops.constant(np.array([0], np.int64)), less, ops.constant(np.array([1], np.int64)))
     strided = ops.strided_slice(
         data,
-        ops.constant(np.int64([0, 0])),
-        ops.concat([less, ops.constant(np.int64([9]))], 0),
-        ops.constant(np.int64([1, 1])),
+        ops.constant(np.array([0, 0], np.int64)),
+        ops.concat([less, ops.constant(np.array([9], np.int64))], 0),
+        ops.constant(np.array([1, 1], np.int64)),
         [0, 0],
         [0, 1],
     )
-    padded = ops.pad(data, ops.concat([less, ops.constant(np.int64([0, 1]))], 0), ops.constant(np.int64([0, 0, 0])), "constant")
+    padded = ops.pad(
+        data, ops.concat([less, ops.constant(np.array([0, 1], np.int64))], 0), ops.constant(np.array([0, 0, 0], np.int64)), "constant"
+    )
     return ov.Model([cut, strided, padded, ops.tile(data, ops.concat([first, first], 0))], [data])
 
 
 def _chosen() -> ov.Model:
     """A length that is one or the other, and one that was never less than 1."""
     data, flag, asked = ops.parameter([3, -1]), ops.parameter([], np.bool_), ops.parameter([1], np.int64)
-    rows = ops.gather(ops.shape_of(data), ops.constant(np.int64([0])), ops.constant(0))
-    either = ops.select(flag, rows, ops.constant(np.int64([8])))
-    at_least = ops.maximum(ops.minimum(asked, ops.constant(np.int64([6]))), ops.constant(np.int64([1])))
+    rows = ops.gather(ops.shape_of(data), ops.constant(np.array([0], np.int64)), ops.constant(0))
+    either = ops.select(flag, rows, ops.constant(np.array([8], np.int64)))
+    at_least = ops.maximum(ops.minimum(asked, ops.constant(np.array([6], np.int64))), ops.constant(np.array([1], np.int64)))
     target = ops.concat([either, at_least, rows], 0)
     zeros = ops.broadcast(ops.constant(np.float32(0)), target)
-    scaled = ops.floor(ops.multiply(ops.convert(either, "f32"), ops.constant(np.float32([1.5]))))
+    scaled = ops.floor(ops.multiply(ops.convert(either, "f32"), ops.constant(np.array([1.5], np.float32))))
     counted = ops.range(
         ops.constant(np.int64(0)), ops.squeeze(ops.convert(scaled, "i64"), ops.constant(0)), ops.constant(np.int64(2)), "i64"
     )
@@ -192,7 +195,7 @@ def _chosen() -> ov.Model:
         (_chosen, ["[3..8,1..6,3]", "[2..6]"]),
     ],
 )
-def test_lengths_are_followed_to_where_they_are_used(make, expected: list[str], tmp_path: Path) -> None:
+def test_lengths_are_followed_to_where_they_are_used(make: Callable[[], ov.Model], expected: list[str], tmp_path: Path) -> None:
     ov.save_model(make(), tmp_path / "m.xml", compress_to_fp16=False)
     read = read_model(tmp_path / "m.xml")
     found = propagate(read, CATALOGUE)
@@ -210,7 +213,9 @@ def test_lengths_are_followed_to_where_they_are_used(make, expected: list[str], 
         (None, [(2, 3), (-1, -1)], False, "[2..3,?]"),
     ],
 )
-def test_reshape_to_lengths_in_intervals(given_shape, target, special_zero: bool, expected: str) -> None:
+def test_reshape_to_lengths_in_intervals(
+    given_shape: list[int | None] | None, target: list[tuple[float, float]], special_zero: bool, expected: str
+) -> None:
     least, most = np.array(target, np.float64).T
     data = Known(ElementType.F32, DYNAMIC if given_shape is None else PartialShape.of(given_shape))
     shape = Known(ElementType.I64, PartialShape.of([len(target)]), partial=PartialValue(least, most))
@@ -240,8 +245,8 @@ def test_what_is_either_of_two_lies_in_both_intervals(tmp_path: Path) -> None:
 
     def branch(rows: int) -> tuple[ov.Model, ov.Node]:
         taken = ops.parameter([2], np.int64)
-        columns = ops.gather(taken, ops.constant(np.int64([1])), ops.constant(0))
-        return ov.Model([ops.concat([ops.constant(np.int64([rows])), columns], 0)], [taken]), taken
+        columns = ops.gather(taken, ops.constant(np.array([1], np.int64)), ops.constant(0))
+        return ov.Model([ops.concat([ops.constant(np.array([rows], np.int64)), columns], 0)], [taken]), taken
 
     (then, then_shape), (other, other_shape) = branch(2), branch(5)
     choice = ops.if_op(condition)
@@ -251,7 +256,7 @@ def test_what_is_either_of_two_lies_in_both_intervals(tmp_path: Path) -> None:
     chosen = choice.set_output(then.results[0], other.results[0])
 
     shape = ops.parameter([2], np.int64)
-    longer = ops.add(shape, ops.constant(np.int64([1, 0])))
+    longer = ops.add(shape, ops.constant(np.array([1, 0], np.int64)))
     body = ov.Model([ops.constant(np.bool_(True)), longer], [shape])
     loop = ops.loop(ops.constant(np.int64(7)), ops.constant(np.bool_(True)))
     loop.set_function(body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +44,7 @@ def _while_growing() -> ov.Model:
     )
     grown = ops.concat([state, part], 0)
     more = ops.less(number, ops.constant(np.int64(5)))
-    body = ov.Model([grown, more, ops.reduce_sum(grown, ops.constant(np.int64([0])), True)], [state, part, number])
+    body = ov.Model([grown, more, ops.reduce_sum(grown, ops.constant(np.array([0], np.int64)), True)], [state, part, number])
     first, parts, trips = ops.parameter([1, 3]), ops.parameter([-1, 3]), ops.parameter([], np.int64)
     loop = ops.loop(trips, ops.constant(np.bool_(True)))
     loop.set_function(body)
@@ -56,18 +57,18 @@ def _while_growing() -> ov.Model:
 
 def _shapes_computed() -> ov.Model:
     data, like = ops.parameter([2, 3, -1]), ops.parameter([2, 3, 4])
-    rows = ops.gather(ops.shape_of(like), ops.constant(np.int64([0])), ops.constant(np.int64(0)))
-    flat = ops.reshape(data, ops.concat([rows, ops.constant(np.int64([-1]))], 0), False)
+    rows = ops.gather(ops.shape_of(like), ops.constant(np.array([0], np.int64)), ops.constant(np.int64(0)))
+    flat = ops.reshape(data, ops.concat([rows, ops.constant(np.array([-1], np.int64))], 0), False)
     ends = ops.split(flat, ops.constant(np.int64(0)), 2)
-    turned = ops.transpose(flat, ops.constant(np.int64([1, 0])))
-    wide = ops.unsqueeze(flat, ops.constant(np.int64([0, 3])))
+    turned = ops.transpose(flat, ops.constant(np.array([1, 0], np.int64)))
+    wide = ops.unsqueeze(flat, ops.constant(np.array([0, 3], np.int64)))
     return ov.Model([turned.output(0), *ends.outputs(), wide.output(0)], [data, like])
 
 
 def _branches() -> ov.Model:
     def branch(rows: int) -> tuple[ov.Model, ov.Node]:
         taken = ops.parameter([1, 3])
-        return ov.Model([ops.broadcast(taken, ops.constant(np.int64([rows, 3])))], [taken]), taken
+        return ov.Model([ops.broadcast(taken, ops.constant(np.array([rows, 3], np.int64)))], [taken]), taken
 
     condition, data = ops.parameter([], np.bool_), ops.parameter([1, 3])
     (then, then_input), (other, other_input) = branch(2), branch(5)
@@ -80,7 +81,7 @@ def _branches() -> ov.Model:
 
 
 @pytest.mark.parametrize("make", [_while_growing, _shapes_computed, _branches])
-def test_agrees_with_openvino(make, tmp_path: Path) -> None:
+def test_agrees_with_openvino(make: Callable[[], ov.Model], tmp_path: Path) -> None:
     model = make()
     path = tmp_path / "m.xml"
     ov.save_model(model, path, compress_to_fp16=False)
@@ -182,7 +183,7 @@ def _nest(depth: int) -> Model:
         go = Node(LayerId(1), "go", "Const", "opset1", outputs=(Port(0),), constant=Constant.of(np.array(True)))
         if content is None:
             inner = Node(LayerId(2), "more", "Concat", "opset1", {"axis": "0"}, (Port(0), Port(1)), (Port(2),))
-            ends = ((0, 0, 2, 0), (0, 0, 2, 1), (2, 2, 3, 0), (1, 0, 4, 0))
+            ends: tuple[tuple[int, int, int, int], ...] = ((0, 0, 2, 0), (0, 0, 2, 1), (2, 2, 3, 0), (1, 0, 4, 0))
         else:
             body = Body(
                 "body",

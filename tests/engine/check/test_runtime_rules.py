@@ -126,7 +126,8 @@ def _ours_and_theirs(file: Path) -> tuple[list[str], list[list], list[list] | No
     model = engine.read_model(file)
     codes = [one.code for one in check(model, CATALOGUE).diagnostics if one.code.startswith("LS9")]
     theirs = _outcome(file) if {"LS916", "LS917"} & set(codes) else _openvinos(str(file))
-    return codes, [one.tolist() for one in engine.run(model, _INPUTS).outputs], theirs and [one.tolist() for one in theirs]
+    lists = None if theirs is None else [one.tolist() for one in theirs]
+    return codes, [one.tolist() for one in engine.run(model, _INPUTS).outputs], lists
 
 
 @pytest.mark.parametrize("case", DIFFERS)

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import engine
+from engine.debug.cursor import Cursor
 from engine.ir.element_type import ElementType
 from engine.ir.model import Port
 from engine.ir.shape import PartialShape
@@ -25,7 +26,7 @@ class Drawn(Draft):
 
 
 @st.composite
-def bodies(draw, depth: int = 0) -> Drawn:
+def bodies(draw: st.DrawFn, depth: int = 0) -> Drawn:
     """A graph with two f32 Parameters and Results, some arithmetic, perhaps a loop or an If inside. Layer 0 and 1 are its Parameters."""
     draft = Drawn()
     values = [draft.parameter("p", F32, ()), draft.parameter("q", F32, ())]
@@ -56,7 +57,7 @@ def declared(draft: Draft, type: str, one: Ref, other: Ref, element_type: Elemen
     return made
 
 
-def add_loop(draw, outer: Draft, body: Drawn, one: Ref, other: Ref) -> Ref:
+def add_loop(draw: st.DrawFn, outer: Draft, body: Drawn, one: Ref, other: Ref) -> Ref:
     first, second = body.outputs
     # Values stay bounded, so that runs on different paths do not only compare infinities.
     small = body.op("Clamp", first, min="-2", max="2")
@@ -72,7 +73,7 @@ def add_loop(draw, outer: Draft, body: Drawn, one: Ref, other: Ref) -> Ref:
     return outer.op("Add", outer.op("Clamp", made, min="-3", max="3"), outer.op("Clamp", total, min="-3", max="3"))
 
 
-def add_if(draw, outer: Draft, then: Drawn, otherwise: Drawn, one: Ref, other: Ref) -> Ref:
+def add_if(draw: st.DrawFn, outer: Draft, then: Drawn, otherwise: Drawn, one: Ref, other: Ref) -> Ref:
     bound = outer.const(draw(st.sampled_from([-0.5, 0.0, 0.5])))
     condition = declared(outer, "Greater", draw(st.sampled_from([one, one, outer.const(0.25)])), bound, BOOL)
     results = [draft.result(draft.outputs[0]) for draft in (then, otherwise)]
@@ -91,11 +92,12 @@ def whole(draft: Drawn) -> engine.Model:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(draft=bodies(), inputs=st.tuples(st.floats(-2, 2, width=32), st.floats(-2, 2, width=32)), data=st.data())
-def test_all_ways_through_a_run_agree(draft, inputs, data):
+def test_all_ways_through_a_run_agree(draft: Drawn, inputs: tuple[float, float], data: st.DataObject) -> None:
     model = whole(draft)
     feeds = [np.float32(value) for value in inputs]
     stepped = engine.Debugger(model, feeds)
-    trail, values = [], {}
+    trail: list[Cursor] = []
+    values: dict[str, np.ndarray] = {}
     while stepped.state == "paused":
         cursor = stepped.cursor
         trail.append(cursor)
@@ -130,7 +132,9 @@ def test_all_ways_through_a_run_agree(draft, inputs, data):
     allowance=st.integers(1, 9),
     record=st.sampled_from([engine.Record(), engine.Record(everything=True)]),
 )
-def test_a_run_that_limits_interrupt_ends_like_one_that_they_do_not(draft, inputs, allowance, record):
+def test_a_run_that_limits_interrupt_ends_like_one_that_they_do_not(
+    draft: Drawn, inputs: tuple[float, float], allowance: int, record: engine.Record
+) -> None:
     model = whole(draft)
     feeds = [np.float32(value) for value in inputs]
     plain = engine.Debugger(model, feeds, record=record)

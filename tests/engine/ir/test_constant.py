@@ -95,7 +95,7 @@ def test_strings_that_openvino_wrote(tmp_path: Path) -> None:
 def _written(element_type: ElementType, count: int, target: type, folder: Path) -> Constant:
     """The constant as our reader gives it, from a file that OpenVINO wrote; the model converts it to ``target``."""
     kind = getattr(ov.Type, element_type.value)
-    raw = np.frombuffer(np.random.default_rng(count).bytes(packed_size(element_type, count)), np.uint8)
+    raw: np.ndarray = np.frombuffer(np.random.default_rng(count).bytes(packed_size(element_type, count)), np.uint8)
     if element_type.is_float:
         raw = raw & 0x3B  # no NaN in any of the types
     constant = ops.constant(ov.Tensor(raw.copy(), ov.Shape([count]), kind))

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from onnx import ModelProto, NodeProto, TensorProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 from PIL import Image
 
 from engine.check.check import check
@@ -26,7 +26,7 @@ INDICES = helper.make_tensor_value_info("i", TensorProto.INT64, [2, 1])
 ML = "ai.onnx.ml"
 
 
-def small(node: NodeProto, *inputs: object) -> ModelProto:
+def small(node: NodeProto, *inputs: ValueInfoProto) -> ModelProto:
     """A model of one node, and one more whose type follows."""
     outputs = [helper.make_tensor_value_info(name, TensorProto.UNDEFINED, None) for name in ("y", "z")]
     graph = helper.make_graph([node, helper.make_node("Relu", ["x"], ["z"])], "small", list(inputs), outputs)
@@ -80,7 +80,7 @@ def test_requests_of_many_threads_get_their_own_answers_also_where_some_crash() 
             return ""
         graph = helper.make_graph([], f"graph {number}", [], [])
         (made,) = workers.ask("onnx types", helper.make_model(graph).SerializeToString())
-        return ModelProto.FromString(made).graph.name
+        return str(ModelProto.FromString(made).graph.name)
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(asked, range(40))) == ["" if number % 5 == 0 else f"graph {number}" for number in range(40)]

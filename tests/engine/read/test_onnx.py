@@ -136,7 +136,7 @@ def test_values_of_every_iteration_of_a_scan() -> None:
 def test_sequences_can_be_looked_at() -> None:
     debugger = engine.Debugger(read(SEQUENCE), X)
     debugger.run()
-    grown = debugger.value("main/SequenceInsert_3")
+    grown: object = debugger.value("main/SequenceInsert_3")
     assert isinstance(grown, tuple)
     assert [one.tolist() for one in grown] == [[1, 4, 9], [1, 2, 3], [1, 4, 9]]
     assert [(one.kind, one.iterations) for one in debugger.control_flow] == [("SequenceMap", 3)]
@@ -151,8 +151,9 @@ def test_functions_are_regions() -> None:
     assert debugger.value("main/twice_1/body/scaled_0/body/Constant_0") == 3
 
 
-def _random(type: str, **attributes: object) -> bytes:
-    node = helper.make_node(type, [], ["y"], shape=[4], **attributes)
+def _random(type: str, **attributes: float) -> bytes:
+    node = helper.make_node(type, [], ["y"], shape=[4])
+    node.attribute.extend(helper.make_attribute(name, value) for name, value in attributes.items())
     body = helper.make_graph(
         [helper.make_node("Identity", ["go"], ["more"]), node],
         "body",
@@ -163,7 +164,8 @@ def _random(type: str, **attributes: object) -> bytes:
     loop = helper.make_node("Loop", ["trips", ""], ["all"], body=body)
     output = helper.make_tensor_value_info("all", TensorProto.FLOAT, [None, 4])
     graph = helper.make_graph([trips, loop], "random", [], [output])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+    made: bytes = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+    return made
 
 
 @pytest.mark.parametrize("type", ["RandomNormal", "RandomUniform"])
@@ -217,7 +219,7 @@ def test_attributes_are_typed_and_frozen() -> None:
     assert value == f
     assert not value.flags.writeable
     with pytest.raises(TypeError):
-        node.attributes["value"] = 1
+        node.attributes["value"] = 1  # type: ignore[index]  # that it cannot be written to is what is tested
 
 
 def test_onnx_models_are_not_written_as_ir(tmp_path: Path) -> None:

@@ -24,9 +24,9 @@ def around(kind: str, **attributes: GraphProto | list[GraphProto]) -> Model:
     node = helper.make_node(kind, ["x"], ["y"], name="ours", domain="com.acme")
     node.attribute.extend(helper.make_attribute(name, graph) for name, graph in attributes.items())
     nodes = [helper.make_node("Neg", ["x"], ["outer"]), node, helper.make_node("Abs", ["y"], ["z"])]
-    ends = ([helper.make_tensor_value_info(name, TensorProto.FLOAT, [2])] for name in ("x", "z"))
+    given, made_of_it = ([helper.make_tensor_value_info(name, TensorProto.FLOAT, [2])] for name in ("x", "z"))
     opsets = [helper.make_opsetid("", 18), helper.make_opsetid("com.acme", 1)]
-    made: ModelProto = helper.make_model(helper.make_graph(nodes, "model", *ends), opset_imports=opsets)
+    made: ModelProto = helper.make_model(helper.make_graph(nodes, "model", given, made_of_it), opset_imports=opsets)
     return engine.read_model(made.SerializeToString())
 
 

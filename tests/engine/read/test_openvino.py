@@ -11,7 +11,7 @@ from openvino import opset13 as ops
 
 from engine.errors import ReadError
 from engine.ir.element_type import ElementType
-from engine.ir.model import BackEdge, InputMap, OutputMap, Source
+from engine.ir.model import BackEdge, InputMap, LayerId, OutputMap, Source
 from engine.ir.walk import graphs
 from engine.read import read_model
 from tests.engine.read.documents import ADDITION, NESTED_WEIGHTS, WEIGHTS, nested_loops
@@ -100,11 +100,11 @@ def test_weights_are_looked_for_beside_the_document_when_a_const_needs_them(tmp_
 
 
 def test_port_maps_of_a_loop() -> None:
-    (body,) = read_model(nested_loops(1).encode(), NESTED_WEIGHTS).graph.by_id[2].bodies
+    (body,) = read_model(nested_loops(1).encode(), NESTED_WEIGHTS).graph.by_id[LayerId(2)].bodies
     assert body.name == "body"
-    assert body.inputs == (InputMap(2, 0),)
-    assert body.outputs == (OutputMap(3, 3), OutputMap(-1, 4, purpose="execution_condition"))
-    assert body.back_edges == (BackEdge(3, 0),)
+    assert body.inputs == (InputMap(2, LayerId(0)),)
+    assert body.outputs == (OutputMap(3, LayerId(3)), OutputMap(-1, LayerId(4), purpose="execution_condition"))
+    assert body.back_edges == (BackEdge(LayerId(3), LayerId(0)),)
 
 
 def test_three_hundred_loops_inside_each_other(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_an_if_with_a_missing_body_is_still_a_model() -> None:
 def test_a_file_of_openvino_has_the_inputs_and_outputs_that_openvino_finds(tmp_path: Path) -> None:
     x = ops.parameter(ov.PartialShape("[?,2..8,4]"), np.float32, name="x")
     mask = ops.parameter([], np.bool_, name="mask")
-    split = ops.split(ops.select(mask, x, ops.constant(np.float16([0.5]).astype(np.float32))), ops.constant(np.int64(2)), 2)
+    split = ops.split(ops.select(mask, x, ops.constant(np.array([0.5], np.float16).astype(np.float32))), ops.constant(np.int64(2)), 2)
     split.output(1).get_tensor().set_names({"second half", "a,b"})
     ov.save_model(ov.Model(split.outputs(), [mask, x], "halves"), tmp_path / "m.xml")
     model, theirs = read_model(tmp_path / "m.xml"), ov.Core().read_model(tmp_path / "m.xml")

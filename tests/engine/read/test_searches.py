@@ -135,7 +135,8 @@ def _tokens(data: bytes, feeds: Mapping[str, np.ndarray]) -> int:
     debugger = engine.Debugger(engine.read_model(data), feeds)
     debugger.run()
     (loop,) = (one for one in debugger.control_flow if one.kind == "Loop")
-    return int(loop.iterations)
+    assert loop.iterations is not None
+    return loop.iterations
 
 
 def test_all_that_comes_after_the_last_end_is_padding() -> None:

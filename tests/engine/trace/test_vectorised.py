@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ import engine
 from engine import build
 from engine.explain.matrix import matrix
 from engine.trace.vectorised import Columns, Recorded
-from tests.engine.debug.test_two_speeds import bodies, whole
-from tests.engine.drafts import F32, I64, Draft, tensor_iterator
+from tests.engine.debug.test_two_speeds import Drawn, bodies, whole
+from tests.engine.drafts import F32, I64, Draft, Slice, tensor_iterator
 from tests.engine.explain.runs import finished
 
 
@@ -48,7 +49,7 @@ def compared(debugger: engine.Debugger, rows: slice = slice(None)) -> tuple[int,
     everything=st.booleans(),
     rows=st.builds(slice, st.integers(0, 3), st.none(), st.integers(1, 3)),
 )
-def test_random_models(draft: Draft, inputs: Sequence[float], everything: bool, rows: slice) -> None:
+def test_random_models(draft: Drawn, inputs: Sequence[float], everything: bool, rows: slice) -> None:
     debugger = engine.Debugger(whole(draft), [np.float32(one) for one in inputs], record=engine.Record(everything=everything))
     debugger.run()
     compared(debugger, rows)
@@ -60,7 +61,7 @@ def test_samples(sample: str) -> None:
     assert 2 <= had <= total
 
 
-SLICES = [
+SLICES: list[Slice] = [
     {"axis": 0},
     {"axis": 0, "stride": -1, "start": -1, "end": 0},
     {"axis": 1, "part_size": 2, "stride": 2},
@@ -71,7 +72,7 @@ SLICES = [
 
 
 @pytest.mark.parametrize("slicing", SLICES, ids=str)
-def test_slices_of_a_tensor_iterator_convert(slicing: dict[str, int]) -> None:
+def test_slices_of_a_tensor_iterator_convert(slicing: Slice) -> None:
     """The part is declared f32 where the tensor is i64, as OpenVINO converts what enters."""
     main, body = Draft(), Draft()
     x, part = main.parameter("x", I64, (3, 4)), body.parameter("part", F32, (-1, -1))
@@ -81,6 +82,14 @@ def test_slices_of_a_tensor_iterator_convert(slicing: dict[str, int]) -> None:
     assert compared(debugger) == (2, 2)
 
 
+def _halved(value: build.Tensor) -> tuple[build.Tensor]:
+    return (value * 0.5,)
+
+
+def _raised(value: build.Tensor) -> tuple[build.Tensor]:
+    return (value + 1.0,)
+
+
 def chained(ifs: int, iterations: int) -> engine.Debugger:
     """A loop whose body is a chain of Ifs: each takes what the one before gave."""
     graph = build.Graph("chained")
@@ -88,7 +97,7 @@ def chained(ifs: int, iterations: int) -> engine.Debugger:
 
     def body(iteration: build.Tensor, value: build.Tensor) -> tuple[build.Tensor]:
         for number in range(ifs):
-            (value,) = build.cond(value > float(number), lambda v=value: (v * 0.5,), lambda v=value: (v + 1.0,))
+            (value,) = build.cond(value > float(number), partial(_halved, value), partial(_raised, value))
         return (value,)
 
     (last,) = build.for_loop(iterations, body, [x])

@@ -10,6 +10,7 @@ import numpy as np
 import engine
 from engine.view.build import graph_view
 from engine.view.folding import Folding
+from engine.view.graph import ViewCluster, ViewNode
 from engine.view.overlay import BY_HAND, Overlay, overlay_at
 from engine.view.preview import has_nan, value_preview
 
@@ -44,7 +45,9 @@ def test_a_moment_inside_a_loop_and_a_branch() -> None:
     assert {("taken", "skipped"), ("skipped", "taken")} <= taken
     # What is there to see in the end is what ran last.
     assert debugger.cursor.kind == "finished"
-    assert by_id[overlay.current].address == "main/while_not_one"
+    last = by_id[overlay.current]
+    assert isinstance(last, ViewNode | ViewCluster)
+    assert last.address == "main/while_not_one"
 
 
 def test_values_back_edges_and_marks() -> None:

@@ -100,7 +100,7 @@ def constant_node(layer: int, constant: Constant) -> Node:
 
 
 def test_equal_constants_are_written_once_and_all_are_aligned(tmp_path: Path) -> None:
-    arrays = [np.array([1, 2, 3], np.int8), np.ones(5, np.float32), np.ones(5, np.float32), np.array([], np.float32)]
+    arrays: list[np.ndarray] = [np.array([1, 2, 3], np.int8), np.ones(5, np.float32), np.ones(5, np.float32), np.array([], np.float32)]
     nodes = tuple(constant_node(index, Constant.of(array)) for index, array in enumerate(arrays))
     write_model(Model(Graph(nodes, ())), tmp_path / "m.xml")
     assert (tmp_path / "m.bin").stat().st_size == 129
