@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import engine
-from app.freed_memory import keep_freed_memory
+from app.state.freed_memory import keep_freed_memory
 from engine.check.check import checked
 from engine.explain.history import history
 from engine.ops.catalogue import CATALOGUE
