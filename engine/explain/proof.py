@@ -1,4 +1,4 @@
-"""Why a truth came out as it did: the values behind it, back to the comparisons that decided, through branches, loops and back edges."""
+"""Why a boolean is true or false: the values that it follows from, back through branches, loops and back edges to the comparisons."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from engine.explain.deciding import OTHER, PASSING, REDUCTIONS, Decision, decisi
 from engine.explain.parts import around, element, moved, moves
 from engine.explain.provenance import Place, Role, Walk
 from engine.ir.address import decode
+from engine.ir.iteration import iteration_words
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT, IfRegion, Instruction, LoopRegion, Program
 
-_HOLDS = {"==": "equals", "!=": "does not equal", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
-_FAILS = {"==": "does not equal", "!=": "equals", "<": "is not <", "<=": "is not <=", ">": "is not >", ">=": "is not >="}
-"""What it means that a comparison is true, and that it is false."""
 _MOST_FACTS = 32
 _MOST_PLACES = 2_000
 _MOST_REASONS = 4
+_ASKS = " asks "
 _SHOWN = 80
 """Characters of a text that a model holds."""
 _PASSED_ON: dict[Role, str] = {
-    "back edge": "{0} of the iteration before",
-    "initial value": "the initial value {0}",
-    "invariant": "{0}, from outside,",
-    "slice": "{0}, from outside,",
-    "branch": "{0}, from outside,",
-    "call": "{0}, from outside,",
+    "back edge": "{0} was {1} in the iteration before",
+    "initial value": "its initial value {0} was {1}",
+    "invariant": "the outer value {0} was {1}",
+    "slice": "the outer value {0} was {1}",
+    "branch": "the outer value {0} was {1}",
+    "call": "the argument {0} was {1}",
 }
+"""What a Parameter received, and what that was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +45,18 @@ class Fact:
     operation: str
     """Operation type, such as ``Less``."""
     text: str
-    """What held there, such as ``10.5 is not < 10``."""
+    """A clause that says what held there, such as ```keep_going` asks `x` < 10, and `x` was 10.5``."""
     operands: tuple[str, ...]
     """Addresses of the values that decided it."""
     by_hand: bool = False
-    """The value was set by hand: there is nothing behind it."""
+    """The value was set by hand, so that nothing else decided it."""
     depth: int = 0
-    """How far it lies behind the condition; what follows it, and lies deeper, is why it held."""
+    """Number of steps back from the condition; the deeper facts that follow this one are the reasons for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Truth:
-    """One element of a value, which is true or false."""
+    """One boolean element of a value."""
 
     place: Place
     at: int
@@ -65,22 +65,28 @@ class _Truth:
 
 
 def prove(run: Run, program: Program, row: int, slot: Slot) -> tuple[Fact, ...]:
-    """Back from a condition along what made it true, or false: the facts in the order in which a person follows them."""
+    """The facts that made a condition true or false, from the condition backwards, each before the reasons for it."""
     return tuple(_Prover(run).facts(Place(program, row, slot)))
 
 
 def because(proof: Sequence[Fact]) -> str:
-    """The facts behind which nothing else decided, in words; empty when there is nothing but the condition itself."""
+    """The facts for which no further reason is known, as a clause about the condition ("it"); empty when the condition is the only one."""
     ends = [fact for fact, after in zip(proof, [*proof[1:], None], strict=True) if after is None or after.depth <= fact.depth]
     if len(proof) == 1 and proof[0].operation in ("Parameter", "Const") and not proof[0].operands:
         return ""
-    texts = list(dict.fromkeys(fact.text for fact in ends))
-    more = f", and {len(texts) - _MOST_REASONS} more" if len(texts) > _MOST_REASONS else ""
-    return " and ".join(texts[:_MOST_REASONS]) + more
+    texts = list(dict.fromkeys(_clause(fact) for fact in ends))
+    more = f"; and {len(texts) - _MOST_REASONS} more" if len(texts) > _MOST_REASONS else ""
+    return "; ".join(texts[:_MOST_REASONS]) + more
+
+
+def _clause(fact: Fact) -> str:
+    """The text of a fact in a sentence that has just named the condition."""
+    named = name_of(fact) + _ASKS
+    return f"it{_ASKS}{fact.text.removeprefix(named)}" if fact.depth == 0 and fact.text.startswith(named) else fact.text
 
 
 def is_constant(proof: Sequence[Fact]) -> bool:
-    """Whether the condition is a Const, so that nothing decided but the model itself."""
+    """Whether the condition is a Const, so that the model alone decided."""
     return len(proof) == 1 and proof[0].operation == "Const"
 
 
@@ -104,7 +110,7 @@ class _Prover:
             truth = waiting.pop()
             fact, behind = self._step(truth)
             key = truth.place.program.index, truth.place.slot, fact.text if fact else ""
-            told = fact is not None and not (behind and key in seen)  # a flag that is handed on for many iterations is told once
+            told = fact is not None and not (behind and key in seen)  # a flag that many iterations pass on is one fact
             if fact is not None and told:
                 facts.append(fact)
             seen.add(key)
@@ -112,7 +118,7 @@ class _Prover:
         return facts
 
     def _step(self, truth: _Truth) -> tuple[Fact | None, list[tuple[Place, int]]]:
-        """The fact of a truth, and the truths that it follows from; no fact where there is nothing to say but the value."""
+        """The fact about an element, and the elements that it follows from; no fact where only the value is known."""
         place = truth.place
         if is_changed(self.run, place.program, place.row, place.slot):
             text = f"{self._named(place)} was set to {_text(self._value(place), truth.at)} by hand"
@@ -133,21 +139,21 @@ class _Prover:
         if source is None or role is None:
             return (None if truth.depth else self._fact(truth, self._end(truth), ())), []
         if isinstance(self._value(source), tuple):  # an ONNX sequence, whose elements are tensors
-            return self._fact(truth, f"{self._shown(place, truth.at)}, a part of {self._named(source)}", (source,)), []
+            return self._fact(truth, f"{self._was(place, truth.at)}, as an element of {self._named(source)}", (source,)), []
         if role == "back edge" and self._is_handed_on(place, source):
             _, iteration = self.run.timeline.executions.parent_row(place.program, place.row)
             source = Place(place.program, place.row - (iteration or 0), place.slot)
-        words = _PASSED_ON.get(role, "{0}").format(self._element(source, at))
-        return self._fact(truth, f"{words} is {self._truth(place, truth.at)}", (source,)), [(source, at)]
+        text = _PASSED_ON.get(role, "{0} was {1}").format(self._element(source, at), self._truth(place, truth.at))
+        return self._fact(truth, text, (source,)), [(source, at)]
 
     def _end(self, truth: _Truth) -> str:
-        """A condition behind which there is nothing."""
+        """What is said of a condition that no other value decided."""
         if self._is_fixed(truth.place):
             return f"{self._named(truth.place)} is the constant {_text(self._value(truth.place), truth.at)}"
-        return self._shown(truth.place, truth.at)
+        return self._was(truth.place, truth.at)
 
     def _source(self, truth: _Truth) -> tuple[Place | None, Role | None, int]:
-        """What an element was handed on from, and its flat index there; None where it was not."""
+        """The place that an element was passed on from, its role, and its flat index there; None where it was not passed on."""
         place = truth.place
         part = element(np.shape(self._value(place)), truth.at)
         source, role = next(iter(self.walk.made_of(replace(place, part=part))), (None, None))
@@ -157,7 +163,7 @@ class _Prover:
         return replace(source, part=None), role, at
 
     def _is_handed_on(self, place: Place, source: Place) -> bool:
-        """Whether a Parameter is in every iteration what it was in the one before."""
+        """Whether a Parameter keeps its value from iteration to iteration."""
         slot = source.slot
         while (number := place.program.producer.get(slot)) is not None and place.program.instructions[number].is_identity:
             slot = place.program.instructions[number].inputs[0]
@@ -170,14 +176,14 @@ class _Prover:
         result, role, at = self._source(truth)
         if result is not None and role == "concatenated":
             _, iteration = self.run.timeline.executions.parent_row(result.program, result.row)
-            text = f"{self._element(place, truth.at)}, which iteration {(iteration or 0) + 1:,} gave, is {value}"
+            text = f"{iteration_words(iteration or 0)} gave {self._element(place, truth.at)}, which was {value}"
             return self._fact(truth, text, (result,)), [(result, at)]
         if not links:
-            return self._fact(truth, f"{self._named(place)} is {value}, as the loop ran no iteration", ()), []
+            return self._fact(truth, f"{self._named(place)} was {value}, because the loop ran no iteration", ()), []
         if isinstance(region, IfRegion):
             text = f"the {links[0][0].program.branch_name} branch of {self._named(place)} gave {value}"
         elif links[0][1] == "initial value":
-            text = f"{self._named(place)} ran no iteration, and its initial value is {value}"
+            text = f"{self._named(place)} ran no iteration, and its initial value was {value}"
         else:
             text = f"{'the last iteration of ' if isinstance(region, LoopRegion) else ''}{self._named(place)} gave {value}"
         assert result is not None
@@ -210,7 +216,7 @@ class _Prover:
         text = self._words(found, decided, truth) if decided else ""
         if not text:
             shown = [self._whole(place) for place in places if place.slot != ABSENT]
-            text = f"{instruction.node.type}({', '.join(shown)}) is {_text(output, truth.at)}"
+            text = f"{instruction.node.type}({', '.join(shown)}) gave {_text(output, truth.at)}"
             return self._fact(truth, text, tuple(place for place in places if place.slot != ABSENT)), []
         operands = tuple(dict.fromkeys(place for place, _ in decided))
         follows = found.rule not in ("comparison", "every", "empty") and self._are_truths(decided)
@@ -218,49 +224,65 @@ class _Prover:
         return self._fact(truth, text, operands), behind
 
     def _of_variable(self, truth: _Truth) -> tuple[Fact, list[tuple[Place, int]]]:
-        """What a variable held, or was assigned."""
+        """The value that a variable held, or was assigned."""
         source, role, at = self._source(truth)
         if source is None:
-            return self._fact(truth, self._shown(truth.place, truth.at), ()), []
-        words = {"assigned": "{0}, assigned before, is {1}", "operand": "{0} is {1}"}[role or "operand"]
+            return self._fact(truth, self._was(truth.place, truth.at), ()), []
+        words = {"assigned": "{0}, assigned before, was {1}", "operand": "{0} was {1}"}[role or "operand"]
         text = words.format(self._element(source, at), self._truth(truth.place, truth.at))
         return self._fact(truth, text, (source,)), [(source, at)]
 
     def _words(self, found: Decision, decided: list[tuple[Place, int]], truth: _Truth) -> str:
-        """What a decision says of the elements that decided."""
+        """A decision in words."""
         if found.rule == "empty":
-            return f"{self._named(decided[0][0])} has no elements"
+            return f"{self._named(decided[0][0])} had no elements"
         named = [self._element(*one) for one in decided[:3]]
         truths = [self._truth(*one) for one in decided[:3]]
         match found.rule:
             case "comparison":
-                return self._comparison(found.sign, decided, holds=self._truth(truth.place, truth.at) == "true")
+                return f"{self._named(truth.place)}{_ASKS}{self._comparison(found.sign, decided, self._truth(truth.place, truth.at))}"
             case "both" if truths[0] == truths[1]:
-                return f"{named[0]} and {named[1]} are both {truths[0]}"
+                return f"{named[0]} and {named[1]} were both {truths[0]}"
             case "both":
-                return f"{named[0]} is {truths[0]} and {named[1]} is {truths[1]}"
+                return f"{named[0]} was {truths[0]} and {named[1]} was {truths[1]}"
             case "every":
                 group = around(np.array([at for _, at in decided]), np.shape(self._value(decided[0][0])))
                 part = "" if group is None or group.is_whole else str(group)
-                return f"every element of {self._named(decided[0][0])}{part} is {truths[0]}"
+                return f"every element of {self._named(decided[0][0])}{part} was {truths[0]}"
             case "choice":
-                return f"{named[0]} is {truths[0]} and so {named[1]} was chosen, which is {truths[1]}"
+                return f"{named[0]} was {truths[0]} and chose {named[1]}, which was {truths[1]}"
             case "passed" | "moved" if self._value(decided[0][0]).dtype != bool:
-                return f"{self._shown(*decided[0])}{' is not 0' if truths[0] == 'true' else ''}"
+                return f"{self._was(*decided[0])}{', which is not 0' if truths[0] == 'true' else ''}"
             case _:
-                return f"{named[0]} is {truths[0]}"
+                return f"{named[0]} was {truths[0]}"
 
-    def _comparison(self, sign: str, decided: list[tuple[Place, int]], *, holds: bool) -> str:
+    def _comparison(self, sign: str, decided: list[tuple[Place, int]], came_out: str) -> str:
+        """The question that a comparison asks, and the values that it compared."""
         exact = _needs_all_digits([self._value(place).reshape(-1)[at] for place, at in decided])
-        one, other = (self._shown(place, at, exact=exact) for place, at in decided)
-        return f"{one} {(_HOLDS if holds else _FAILS)[sign]} {other}"
+        literal = [self._is_literal(place) for place, _ in decided]
+        asked = [
+            _text(self._value(place), at, exact=exact) if alone else self._element(place, at)
+            for (place, at), alone in zip(decided, literal, strict=True)
+        ]
+        met = list(dict.fromkeys(one for one, alone in zip(decided, literal, strict=True) if not alone))
+        return f"{asked[0]} {sign} {asked[1]}, {self._met(met, exact=exact) if met else f'which is {came_out}'}"
+
+    def _met(self, met: list[tuple[Place, int]], *, exact: bool) -> str:
+        if len(met) == 1 or any(is_changed(self.run, place.program, place.row, place.slot) for place, _ in met):
+            return f"and {', '.join(self._was(place, at, exact=exact) for place, at in met)}"
+        one, other = (_text(self._value(place), at, exact=exact) for place, at in met)
+        return f"and both were {one}" if one == other else f"and they were {one} and {other}"
+
+    def _is_literal(self, place: Place) -> bool:
+        """Whether a sentence shows the value itself in place of its name: a Const with one element."""
+        return self._is_fixed(place) and self._value(place).size == 1
 
     def _are_truths(self, decided: list[tuple[Place, int]]) -> bool:
-        """Whether asking why they are true or false makes sense: truths, and numbers that were made of truths."""
+        """Whether all of them are booleans, or numbers that were made from booleans."""
         return all(self._value(place).dtype == bool or self._made_of_truths(place) for place, _ in decided)
 
     def _made_of_truths(self, place: Place) -> bool:
-        """Whether what an operation gave are truths as numbers."""
+        """Whether a value holds booleans as numbers."""
         while (number := place.program.producer.get(place.slot)) is not None:
             instruction = place.program.instructions[number]
             if not instruction.inputs or instruction.node.type not in PASSING | REDUCTIONS.keys():
@@ -284,7 +306,7 @@ class _Prover:
         return "Const" if self._is_fixed(place) else "Parameter"
 
     def _value(self, place: Place) -> Any:
-        """As an array; as it is where it is no tensor; None where nothing is fed."""
+        """The value as an array; as it is when it is not a tensor; None for an input that is left out."""
         if place.slot == ABSENT:
             return None
         return outward(self.run.values.get(self.run.timeline, place.program, place.row, place.slot))
@@ -302,22 +324,28 @@ class _Prover:
             return self._named(place)
         return f"{self._named(place)}[{', '.join(str(index) for index in np.unravel_index(at, value.shape))}]"
 
-    def _shown(self, place: Place, at: int, *, exact: bool = False) -> str:
-        """``name = value`` of an element; of a Const with one element the value alone. What was set by hand says so."""
+    def _shown(self, place: Place, at: int) -> str:
+        """``name = value`` of an element; the value alone of a Const with one element. A value that was set by hand says so."""
         value = self._value(place)
-        text = _text(value, at, exact=exact)
+        text = _text(value, at)
         if is_changed(self.run, place.program, place.row, place.slot):
             return f"{self._element(place, at)}, which was set to {text} by hand,"
-        return text if self._is_fixed(place) and value.size == 1 else f"{self._element(place, at)} = {text}"
+        return text if self._is_literal(place) else f"{self._element(place, at)} = {text}"
+
+    def _was(self, place: Place, at: int, *, exact: bool = False) -> str:
+        """``name was value`` of an element, or ``name was set to value by hand``."""
+        text = _text(self._value(place), at, exact=exact)
+        by_hand = is_changed(self.run, place.program, place.row, place.slot)
+        return f"{self._element(place, at)} was {f'set to {text} by hand' if by_hand else text}"
 
     def _whole(self, place: Place) -> str:
-        """The same of values with one element, the name alone of others."""
+        """``name = value`` of a value with one element, the name alone of others."""
         value = self._value(place)
         return self._shown(place, 0) if isinstance(value, np.ndarray) and value.size == 1 else self._named(place)
 
 
 def _needs_all_digits(values: Sequence[Any]) -> bool:
-    """Whether two numbers compare otherwise once they are rounded as texts are."""
+    """Whether rounding two numbers for a text would change how they compare."""
     try:
         one, other = (float(value) for value in values)
     except (TypeError, ValueError):

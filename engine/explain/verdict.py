@@ -14,6 +14,7 @@ from engine.explain.counting import ran_out, slice_facts, trip_count_name, trip_
 from engine.explain.pattern import LARGEST_COUNTS, Pattern, pattern
 from engine.explain.proof import Fact, because, is_constant, name_of, prove
 from engine.ir.address import Address, decode
+from engine.ir.iteration import iteration_words
 from engine.run.plan.plan import IfRegion, Instruction, LoopRegion, Program
 from engine.run.plan.ports import LastValue
 from engine.trace.control_flow import ControlFlowRecord
@@ -23,24 +24,25 @@ _ENDED = ("zero_trip_count", "initial_condition", "slices_exhausted")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of one execution of a loop or an If."""
+    """How one execution of a loop ended, or which branch an If took, and why."""
 
     address: str
     record: ControlFlowRecord
     pattern: Pattern | None
-    """Of a loop."""
+    """The pattern of a loop; None for an If."""
     declared: int | None
-    """The trip count that was asked for, -1 for no limit; None for what has none."""
+    """The trip count that the model gave, -1 for no limit; None for a loop without one, and for an If."""
     sentence: str
     proof: tuple[Fact, ...]
-    """From the condition back to the operands that decided; else the trip count that was reached, or the inputs that ran out; empty
-    when nothing has decided yet."""
+    """From the condition back to the operands that decided; or the trip count that was reached; or the inputs that ran out. Empty
+    as long as the loop has not ended."""
 
 
 def verdict(run: Run, address: str) -> Verdict:
     """The verdict on the execution of a loop or an If at an address such as ``main/outer[2]/body/inner``.
 
-    Iterations that are left out are those shown at the cursor. ``AddressError`` or ``ValueUnavailable`` when there is no such execution.
+    Where the address leaves out an iteration, it is the one shown at the cursor.
+    ``AddressError`` or ``ValueUnavailable`` when there is no such execution.
     """
     expect_run(run, "engine.verdict")
     program, row, instruction = _region(run, address)
@@ -49,18 +51,18 @@ def verdict(run: Run, address: str) -> Verdict:
     if isinstance(region, LoopRegion):
         return _of_loop(run, program, row, region, place)
     if not isinstance(region, IfRegion):
-        raise EngineError(f"{address} is no loop and no If")
+        raise EngineError(f"{address} is neither a loop nor an If")
     record = run.control_flow.record_of(region, row, place)
     proof = prove(run, program, row, region.condition)
-    told = _told(proof, f"is {'true' if record.branch == 'then' else 'false'}")
-    return Verdict(place, record, None, None, f"Took the {record.branch} branch: {told}.", proof)
+    reason = _reason(proof, f"was {'true' if record.branch == 'then' else 'false'}")
+    return Verdict(place, record, None, None, f"Took the {record.branch} branch because {reason}.", proof)
 
 
 def execution(run: Run, address: str) -> tuple[Program, int, LoopRegion, Instruction]:
     """The program and row in which a loop ran, and the loop."""
     program, row, instruction = _region(run, address)
     if not isinstance(instruction.region, LoopRegion):
-        raise EngineError(f"{address} is no loop")
+        raise EngineError(f"{address} is not a loop")
     return program, row, instruction.region, instruction
 
 
@@ -106,7 +108,7 @@ def _proof(run: Run, program: Program, row: int, region: LoopRegion, record: Con
 
 
 def _failed_at(run: Run, region: LoopRegion) -> str:
-    """Where in its body a loop failed, in words."""
+    """Where in its body a loop failed, in words that go before the iteration."""
     frame = run.machine.frames[-1]
     if frame.position < len(frame.program.instructions):
         return f"at `{decode(frame.program.instructions[frame.position].label)}` in"
@@ -114,7 +116,7 @@ def _failed_at(run: Run, region: LoopRegion) -> str:
 
 
 def _endless(run: Run, region: LoopRegion) -> str:
-    """Why a loop that is under way can never end, where that is proved: for itself, or for the loop inside it that is under way."""
+    """Why a running loop, or the running loop inside it, is proved never to end; empty without such a proof."""
     if run.endless is None:
         return ""
     program = run.machine.frames[-1].program
@@ -123,16 +125,16 @@ def _endless(run: Run, region: LoopRegion) -> str:
     return f"`{decode(program.parent.instructions[program.owner].label)}` in it can never end, because {run.endless}"
 
 
-def _told(proof: tuple[Fact, ...], became: str) -> str:
-    """What became of a condition, and why."""
+def _reason(proof: tuple[Fact, ...], became: str) -> str:
+    """What a condition became, and why: a clause that follows "because"."""
     if proof[0].by_hand or is_constant(proof):
         return proof[0].text
     reason = because(proof)
-    return f"{name_of(proof[0])} {became}{f' because {reason}' if reason else ''}"
+    return f"{name_of(proof[0])} {became}{f': {reason}' if reason else ''}"
 
 
 def _never_computed(region: LoopRegion) -> str:
-    """Of a loop that has ended without an iteration: which outputs no state stands behind."""
+    """The sentence about outputs that have no initial value, for a loop that ended without an iteration."""
     missing = [
         number
         for number, output in enumerate(region.outputs)
@@ -154,14 +156,14 @@ def _declared(run: Run, program: Program, row: int, region: LoopRegion) -> int |
 
 
 def _sentence(record: ControlFlowRecord, declared: int | None, counted: str, proof: tuple[Fact, ...], why: str, failed: str) -> str:
-    """``counted``: what the trip count is called. ``why``: the run stopped, or the loop can never end. ``failed``: where it did."""
+    """``counted``: the name of the trip count. ``why``: why the run stopped, or why the loop can never end. ``failed``: where it failed."""
     count = record.iterations or 0
     times = f"{count:,} iteration{'' if count == 1 else 's'}"
     most = "" if declared is None else " (no limit)" if is_no_limit(declared) else f" of at most {declared:,}"
     by_hand = bool(proof) and proof[0].by_hand
     match record.ended_by:
         case "condition":
-            return f"Stopped after {times}{most}: {_told(proof, 'became false')}."
+            return f"Stopped after {times}{most} because {_reason(proof, 'became false')}."
         case "trip_count":
             set_to = f", which was set to {declared:,} by hand," if by_hand else ""
             return f"Ran {'its one iteration' if count == 1 else f'all {times}'}: {counted}{set_to} was reached."
@@ -174,16 +176,16 @@ def _sentence(record: ControlFlowRecord, declared: int | None, counted: str, pro
             return f"Never started: {counted} {'was set to 0 by hand' if by_hand else 'is 0'}."
         case "initial_condition":
             if by_hand:
-                return f"Never started: {proof[0].text}."
+                return f"Never started because {proof[0].text}."
             reason = because(proof)
-            alone = proof[0].text if is_constant(proof) else f"{name_of(proof[0])} is false"
-            return f"Never started: the initial condition {f'is false because {reason}' if reason else alone}."
+            alone = proof[0].text if is_constant(proof) else f"{name_of(proof[0])} was false"
+            return f"Never started because the initial condition {f'was false: {reason}' if reason else alone}."
         case "limit" if record.endless:
             return f"Can never end: {why}. Paused after {times}{most}."
         case "limit":
             return f"Paused after {times}{most}: {why or 'a limit was reached'}."
         case "error":
-            return f"Failed {failed} iteration {count + 1:,}{most}, after {times} that finished."
+            return f"Failed {failed} {iteration_words(count)}, after {times}{most}."
         case "stopped":
             return f"Stopped by hand after {times}{most}."
         case _:

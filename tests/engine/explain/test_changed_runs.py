@@ -31,16 +31,19 @@ def ran(changes: dict[str, object], *, early: bool = False) -> engine.Debugger:
 
 
 SENTENCES = [
-    ({}, True, "Stopped after 3 iterations of at most 4: `keep` became false because `grown` = 123 is not < 100."),
+    ({}, True, "Stopped after 3 iterations of at most 4 because `keep` became false: `Less_9` asks `grown` < 100, and `grown` was 123."),
     ({"main/trips": 3}, False, "Ran all 3 iterations: the trip count `trips`, which was set to 3 by hand, was reached."),
     ({"main/trips": 0}, False, "Never started: the trip count `trips` was set to 0 by hand."),
-    ({"main/begin": False}, False, "Never started: `begin` was set to false by hand."),
-    ({"main/loop[1]/body/keep": False}, True, "Stopped after 2 iterations of at most 4: `keep` was set to false by hand."),
-    ({"main/loop[1]/body/keep_on": False}, False, "Stopped after 2 iterations of at most 4: `keep_on` was set to false by hand."),
+    ({"main/begin": False}, False, "Never started because `begin` was set to false by hand."),
+    ({"main/loop[1]/body/keep": False}, True, "Stopped after 2 iterations of at most 4 because `keep` was set to false by hand."),
+    ({"main/loop[1]/body/keep_on": False}, False, "Stopped after 2 iterations of at most 4 because `keep_on` was set to false by hand."),
     (
         {"main/loop[0]/body/grown": [500.0]},
         True,
-        "Stopped after 1 iteration of at most 4: `keep` became false because `grown`, which was set to 500 by hand, is not < 100.",
+        (
+            "Stopped after 1 iteration of at most 4 because `keep` became false: "
+            "`Less_9` asks `grown` < 100, and `grown` was set to 500 by hand."
+        ),
     ),
 ]
 
@@ -55,12 +58,12 @@ def test_the_verdict_says_what_was_set_by_hand(changes, early, sentence):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"main/outer[0]/body/above": True}, "Took the then branch: `above` was set to true by hand."),
+        ({"main/outer[0]/body/above": True}, "Took the then branch because `above` was set to true by hand."),
         (
             {"main/outer[0]/body/inner": 9.0},
-            "Took the then branch: `above` is true because `inner`, which was set to 9 by hand, > 6.5.",
+            "Took the then branch because `above` was true: it asks `inner` > 6.5, and `inner` was set to 9 by hand.",
         ),
-        ({}, "Took the else branch: `above` is false because `inner` = 4 is not > 6.5."),
+        ({}, "Took the else branch because `above` was false: it asks `inner` > 6.5, and `inner` was 4."),
     ],
 )
 def test_the_verdict_on_a_branch_does_too(changes, sentence):

@@ -62,13 +62,13 @@ TOLD = [
     (counted(0), "Never started: the trip count is 0.", ["the trip count `trips` is 0"], "loop that never starts"),
     (
         counted(3, begin=False),
-        "Never started: the initial condition `begin` is the constant false.",
+        "Never started because the initial condition `begin` is the constant false.",
         ["`begin` is the constant false"],
         "loop that never starts",
     ),
     (
         counted(3, again=False),
-        "Stopped after 1 iteration of at most 3: `always` is the constant false.",
+        "Stopped after 1 iteration of at most 3 because `always` is the constant false.",
         ["`always` is the constant false"],
         "single pass",
     ),
@@ -96,13 +96,13 @@ TOLD = [
     (walking([7, 1], -1), "Ran 1 iteration: the sliced input `y` ran out.", ["`y` has 1 part along axis 0"], "for loop"),
     (
         failing(lambda body, v: body.op("Add", v, body.const([1.0, 2.0]), name="bad")),
-        "Failed at `bad` in iteration 3 of at most 5, after 2 iterations that finished.",
+        "Failed at `bad` in iteration 2, after 2 iterations of at most 5.",
         [],
         "for loop",
     ),
     (
         failing(lambda body, v: body.op("Unsqueeze", v, body.const([0], I64))),
-        "Failed at the end of iteration 5 of at most 5, after 4 iterations that finished.",
+        "Failed at the end of iteration 4, after 4 iterations of at most 5.",
         [],
         "for loop",
     ),

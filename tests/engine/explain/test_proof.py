@@ -45,82 +45,114 @@ def number(truth: Any) -> Any:
 
 VECTOR = [1.0, 10.5, 3.0]
 ROWS = [
-    Row(lambda x: (x < 9.0) & (x > 0.0), (1.0,), "`LogicalAnd` is true because `x` = 1 < 9 and `x` = 1 > 0", [["Less", "Greater"]]),
-    Row(lambda x: (x < 9.0) & (x < 0.5), (1.0,), "`LogicalAnd` is false because `x` = 1 is not < 0.5", [["Less_1"], ["x", "Const_1"]]),
-    Row(lambda x: (x < 0.5) | (x < 9.0), (1.0,), "`LogicalOr` is true because `x` = 1 < 9", [["Less_1"]]),
+    Row(
+        lambda x: (x < 9.0) & (x > 0.0),
+        (1.0,),
+        "`LogicalAnd` was true: `Less` asks `x` < 9, and `x` was 1; `Greater` asks `x` > 0, and `x` was 1",
+        [["Less", "Greater"]],
+    ),
+    Row(
+        lambda x: (x < 9.0) & (x < 0.5),
+        (1.0,),
+        "`LogicalAnd` was false: `Less_1` asks `x` < 0.5, and `x` was 1",
+        [["Less_1"], ["x", "Const_1"]],
+    ),
+    Row(lambda x: (x < 0.5) | (x < 9.0), (1.0,), "`LogicalOr` was true: `Less_1` asks `x` < 9, and `x` was 1", [["Less_1"]]),
     Row(
         lambda x: ((x < 9.0) & (x < 8.0)) & ((x < 0.5) & (x < 7.0)),
         (1.0,),
-        "`LogicalAnd_2` is false because `x` = 1 is not < 0.5",
+        "`LogicalAnd_2` was false: `Less_2` asks `x` < 0.5, and `x` was 1",
         [["LogicalAnd_1"], ["Less_2"], ["x", "Const_2"]],
     ),
     Row(
         lambda x: ops.logical_xor(x < 9.0, x > 3.0),
         (1.0,),
-        "`LogicalXor` is true because `x` = 1 < 9 and `x` = 1 is not > 3",
+        "`LogicalXor` was true: `Less` asks `x` < 9, and `x` was 1; `Greater` asks `x` > 3, and `x` was 1",
         [["Less", "Greater"]],
     ),
-    Row(lambda x: ops.logical_xor(x < 9.0, x > 0.0), (1.0,), "`LogicalXor` is false because `x` = 1 < 9 and `x` = 1 > 0"),
-    Row(lambda x: ~~(x < 9.0), (1.0,), "`LogicalNot_1` is true because `x` = 1 < 9", [["LogicalNot"], ["Less"], ["x", "Const"]]),
+    Row(
+        lambda x: ops.logical_xor(x < 9.0, x > 0.0),
+        (1.0,),
+        "`LogicalXor` was false: `Less` asks `x` < 9, and `x` was 1; `Greater` asks `x` > 0, and `x` was 1",
+    ),
+    Row(
+        lambda x: ~~(x < 9.0),
+        (1.0,),
+        "`LogicalNot_1` was true: `Less` asks `x` < 9, and `x` was 1",
+        [["LogicalNot"], ["Less"], ["x", "Const"]],
+    ),
     Row(
         lambda x: ops.select(x < 9.0, x > 3.0, x < 2.0),
         (1.0,),
-        "`Select` is false because `x` = 1 < 9 and `x` = 1 is not > 3",
+        "`Select` was false: `Less` asks `x` < 9, and `x` was 1; `Greater` asks `x` > 3, and `x` was 1",
         [["Less", "Greater"]],
     ),
-    Row(lambda x: ops.select(x > 9.0, x > 3.0, True), (1.0,), "`Select` is true because `x` = 1 is not > 9"),
-    Row(lambda x: ops.convert(number(x > 3.0), destination_type="boolean"), (1.0,), "`Convert_1` is false because `x` = 1 is not > 3"),
-    Row(lambda x: ops.convert(x, destination_type="boolean"), (5.0,), "`Convert` is true because `x` = 5 is not 0", [["x"]]),
-    Row(lambda x: ops.convert(x - x, destination_type="boolean"), (5.0,), "`Convert` is false because `Subtract` = 0", [["Subtract"]]),
+    Row(lambda x: ops.select(x > 9.0, x > 3.0, True), (1.0,), "`Select` was true: `Greater` asks `x` > 9, and `x` was 1"),
+    Row(
+        lambda x: ops.convert(number(x > 3.0), destination_type="boolean"),
+        (1.0,),
+        "`Convert_1` was false: `Greater` asks `x` > 3, and `x` was 1",
+    ),
+    Row(lambda x: ops.convert(x, destination_type="boolean"), (5.0,), "`Convert` was true: `x` was 5, which is not 0", [["x"]]),
+    Row(lambda x: ops.convert(x - x, destination_type="boolean"), (5.0,), "`Convert` was false: `Subtract` was 0", [["Subtract"]]),
     Row(
         lambda x: ops.squeeze(ops.reshape(x < 0.5, [1], special_zero=False), [0]),
         (1.0,),
-        "`Squeeze` is false because `x` = 1 is not < 0.5",
+        "`Squeeze` was false: `Less` asks `x` < 0.5, and `x` was 1",
         [["Reshape"], ["Less"], ["x", "Const"]],
     ),
-    Row(lambda x: x < 0.5, (np.nan,), "`Less` is false because `x` = nan is not < 0.5"),
-    Row(lambda x: x > 1.0, (np.float32(1.0000001),), "`Greater` is true because `x` = 1.0000001 > 1"),
-    Row(lambda x: x > 1.0, (np.float32(2.0000002),), "`Greater` is true because `x` = 2 > 1"),
-    Row(lambda x: x == 1.0, (np.float32(1.0000001),), "`Equal` is false because `x` = 1.0000001 does not equal 1"),
-    Row(lambda x: ops.is_nan(x - x), (1.0,), "`IsNaN` is false because IsNaN(`Subtract` = 0) is false", [["Subtract"]]),
-    Row(lambda x: all_of(x < 9.0), (VECTOR,), "`ReduceLogicalAnd` is false because `x`[1] = 10.5 is not < 9", [["Less"], ["x", "Const"]]),
-    Row(lambda x: all_of(x < 19.0), (VECTOR,), "`ReduceLogicalAnd` is true because every element of `Less` is true", [["Less"]]),
-    Row(lambda x: any_of(x > 9.0), (VECTOR,), "`ReduceLogicalOr` is true because `x`[1] = 10.5 > 9"),
-    Row(lambda x: any_of(x > 19.0), (VECTOR,), "`ReduceLogicalOr` is false because every element of `Greater` is false"),
-    Row(lambda x: any_of(x > 0.0), ([[[2.0]]],), "`Squeeze` is true because `x` = 2 > 0"),
+    Row(lambda x: x < 0.5, (np.nan,), "`Less` was false: it asks `x` < 0.5, and `x` was nan"),
+    Row(lambda x: x > 1.0, (np.float32(1.0000001),), "`Greater` was true: it asks `x` > 1, and `x` was 1.0000001"),
+    Row(lambda x: x > 1.0, (np.float32(2.0000002),), "`Greater` was true: it asks `x` > 1, and `x` was 2"),
+    Row(lambda x: x == 1.0, (np.float32(1.0000001),), "`Equal` was false: it asks `x` == 1, and `x` was 1.0000001"),
+    Row(lambda x: ops.is_nan(x - x), (1.0,), "`IsNaN` was false: IsNaN(`Subtract` = 0) gave false", [["Subtract"]]),
+    Row(
+        lambda x: all_of(x < 9.0),
+        (VECTOR,),
+        "`ReduceLogicalAnd` was false: `Less` asks `x`[1] < 9, and `x`[1] was 10.5",
+        [["Less"], ["x", "Const"]],
+    ),
+    Row(lambda x: all_of(x < 19.0), (VECTOR,), "`ReduceLogicalAnd` was true: every element of `Less` was true", [["Less"]]),
+    Row(lambda x: any_of(x > 9.0), (VECTOR,), "`ReduceLogicalOr` was true: `Greater` asks `x`[1] > 9, and `x`[1] was 10.5"),
+    Row(lambda x: any_of(x > 19.0), (VECTOR,), "`ReduceLogicalOr` was false: every element of `Greater` was false"),
+    Row(lambda x: any_of(x > 0.0), ([[[2.0]]],), "`Squeeze` was true: `Greater` asks `x` > 0, and `x` was 2"),
     Row(
         lambda x, y: all_of(ops.unsqueeze(x, [0]) < y),
         (4.0, [5.0, 9.0, 3.0]),
-        "`ReduceLogicalAnd` is false because `Unsqueeze` = 4 is not < `y`[2] = 3",
+        "`ReduceLogicalAnd` was false: `Less` asks `Unsqueeze` < `y`[2], and they were 4 and 3",
     ),
     Row(
         lambda x: all_of(any_of(x > 2.0, (1,))),
         ([[1.0, 3.0], [1.0, 2.0]],),
-        "`ReduceLogicalAnd` is false because every element of `Greater`[1] is false",
+        "`ReduceLogicalAnd` was false: every element of `Greater`[1] was false",
         [["ReduceLogicalOr"], ["Greater"]],
     ),
     Row(
         lambda x: any_of(all_of_axis(x > 2.0, 0)),
         ([[3.0, 1.0], [4.0, 9.0]],),
-        "`ReduceLogicalOr` is true because every element of `Greater`[:, 0] is true",
+        "`ReduceLogicalOr` was true: every element of `Greater`[:, 0] was true",
     ),
-    Row(lambda x: all_of(x > 2.0), (np.zeros(0),), "`ReduceLogicalAnd` is true because `Greater` has no elements"),
+    Row(lambda x: all_of(x > 2.0), (np.zeros(0),), "`ReduceLogicalAnd` was true: `Greater` had no elements"),
     Row(
         lambda x: ops.convert(ops.reduce_prod(number(x < 9.0), [0], keep_dims=False), destination_type="boolean"),
         (VECTOR,),
-        "`Convert_1` is false because `x`[1] = 10.5 is not < 9",
+        "`Convert_1` was false: `Less` asks `x`[1] < 9, and `x`[1] was 10.5",
     ),
     Row(
         lambda x: ops.convert(ops.reduce_sum(number(x > 9.0), [0], keep_dims=False), destination_type="boolean"),
         (VECTOR,),
-        "`Convert_1` is true because `x`[1] = 10.5 > 9",
+        "`Convert_1` was true: `Greater` asks `x`[1] > 9, and `x`[1] was 10.5",
     ),
     Row(
         lambda x: ops.convert(ops.reduce_min(x, [0], keep_dims=False), destination_type="boolean"),
         (VECTOR,),
-        "`Convert` is true because `ReduceMin` = 1 is not 0",
+        "`Convert` was true: `ReduceMin` was 1, which is not 0",
     ),
-    Row(lambda x: ops.reduce_max(x, [0], keep_dims=False) < 10.0, (VECTOR,), "`Less` is false because `ReduceMax` = 10.5 is not < 10"),
+    Row(
+        lambda x: ops.reduce_max(x, [0], keep_dims=False) < 10.0,
+        (VECTOR,),
+        "`Less` was false: it asks `ReduceMax` < 10, and `ReduceMax` was 10.5",
+    ),
 ]
 
 
@@ -139,7 +171,7 @@ def of_condition(row: Row) -> Verdict:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.told)
 def test_what_decided(row: Row) -> None:
     found = of_condition(row)
-    assert found.sentence == f"Took the {found.record.branch} branch: {row.told}."
+    assert found.sentence == f"Took the {found.record.branch} branch because {row.told}."
     assert [[label(one) for one in fact.operands] for fact in found.proof][: len(row.decided)] == row.decided
 
 
@@ -165,16 +197,22 @@ def test_a_truth_that_an_if_gave() -> None:
 
     assert chain(run(made, 1), "main/choice") == [
         "first: the then branch of `first` gave true",
-        "  first/then/Greater: `x` = 1 > 0.5",
+        "  first/then/Greater: `Greater` asks `x` > 0.5, and `x` was 1",
     ]
-    assert verdict(run(made, 4), "main/choice").sentence == "Took the else branch: `first` is false because `x` = 4 is not > 7."
+    assert (
+        verdict(run(made, 4), "main/choice").sentence
+        == "Took the else branch because `first` was false: `Greater` asks `x` > 7, and `x` was 4."
+    )
 
 
 def test_a_constant_that_an_if_gave_was_decided_by_its_condition() -> None:
     def made(_: build.Graph, x: Any) -> Any:
         return build.cond(build.cond(x < 3.0, lambda: True, lambda: False, name="first"), lambda: 1.0, lambda: 2.0, name="choice")
 
-    assert verdict(run(made, 4), "main/choice").sentence == "Took the else branch: `first` is false because `x` = 4 is not < 3."
+    assert (
+        verdict(run(made, 4), "main/choice").sentence
+        == "Took the else branch because `first` was false: `Less` asks `x` < 3, and `x` was 4."
+    )
 
 
 def test_a_truth_that_a_loop_gave() -> None:
@@ -184,11 +222,11 @@ def test_a_truth_that_a_loop_gave() -> None:
 
     assert chain(run(made, 1), "main/choice") == [
         "inner: the last iteration of `inner` gave false",
-        "  inner[3]/body/Less: `v` = 4 is not < 4",
+        "  inner[3]/body/Less: `Less` asks `v` < 4, and `v` was 4",
     ]
     assert chain(run(made, 8), "main/choice") == [
-        "inner: `inner` ran no iteration, and its initial value is true",
-        "  Less: `x` = 8 < 9",
+        "inner: `inner` ran no iteration, and its initial value was true",
+        "  Less: `Less` asks `x` < 9, and `x` was 8",
     ]
 
 
@@ -198,7 +236,7 @@ def test_a_condition_that_enters_a_branch() -> None:
         return build.cond(x < 9.0, lambda: build.cond(flag, lambda: x, lambda: x * 2.0, name="deep"), lambda: x, name="choice")
 
     found = verdict(run(made, 1), "main/choice/then/deep")
-    assert found.sentence == "Took the then branch: `Less` is true because `x` = 1 < 3."
+    assert found.sentence == "Took the then branch because `Less` was true: `Less` asks `x` < 3, and `x` was 1."
     assert [fact.operation for fact in found.proof] == ["Parameter", "Less"]
 
 
@@ -226,7 +264,7 @@ def test_a_flag_that_is_handed_on_is_followed_to_where_it_was_made(identity: boo
     debugger = engine.Debugger(handing_on(5000, identity), [np.bool_(True), np.float32(1)])
     debugger.run()
     found = verdict(debugger, "main/loop[4999]/body/ask")
-    assert found.sentence == "Took the then branch: `kept` is true because the initial value `flag` is true."
+    assert found.sentence == "Took the then branch because `kept` was true: its initial value `flag` was true."
     assert len(found.proof) <= 4
     assert found.proof[-1].address == "main/loop[0]/body/kept"
     assert found.proof[-1].operands == ("main/flag",)
@@ -245,11 +283,11 @@ def test_a_carried_condition_is_that_of_the_iteration_before() -> None:
     debugger.run()
     assert (
         verdict(debugger, "main/loop").sentence
-        == "Stopped after 4 iterations (no limit): `kept` became false because `more` = 3 is not < 3."
+        == "Stopped after 4 iterations (no limit) because `kept` became false: `below` asks `more` < 3, and `more` was 3."
     )
     assert chain(debugger, "main/loop") == [
-        "loop[3]/body/kept: `below` of the iteration before is false",
-        "  loop[2]/body/below: `more` = 3 is not < 3",
+        "loop[3]/body/kept: `below` was false in the iteration before",
+        "  loop[2]/body/below: `below` asks `more` < 3, and `more` was 3",
     ]
 
 
@@ -259,8 +297,11 @@ def test_slices_of_truths() -> None:
 
     debugger = run(made, [1, 2, 3, 4])
     found = verdict(debugger, "main/each[1]/body/pick")
-    assert found.sentence == "Took the else branch: `Squeeze` is false because `x`[1] = 2 is not > 2."
-    assert [fact.text for fact in found.proof][-2:] == ["`Greater`[1], from outside, is false", "`x`[1] = 2 is not > 2"]
+    assert found.sentence == "Took the else branch because `Squeeze` was false: `Greater` asks `x`[1] > 2, and `x`[1] was 2."
+    assert [fact.text for fact in found.proof][-2:] == [
+        "the outer value `Greater`[1] was false",
+        "`Greater` asks `x`[1] > 2, and `x`[1] was 2",
+    ]
 
 
 @pytest.mark.parametrize("asked", [0, 1, 3])
@@ -270,11 +311,12 @@ def test_a_truth_that_an_iteration_gave_to_a_joined_output(asked: int) -> None:
         return build.cond(ops.gather(flags, asked, 0), lambda: 1.0, lambda: 2.0, name="choice")
 
     found = verdict(run(made, [1, 2, 3, 4]), "main/choice")
-    branch_taken, truth, sign = ("then", "true", ">") if asked < 2 else ("else", "false", "is not >")
+    branch_taken, truth = ("then", "true") if asked < 2 else ("else", "false")
     value = 4 - asked
-    assert found.sentence == f"Took the {branch_taken} branch: `Gather_1` is {truth} because `Squeeze` = {value} {sign} 2.5."
+    why = f"`Greater` asks `Squeeze` > 2.5, and `Squeeze` was {value}"
+    assert found.sentence == f"Took the {branch_taken} branch because `Gather_1` was {truth}: {why}."
     texts = [fact.text for fact in found.proof]
-    assert f"`each`[{asked}], which iteration {asked + 1} gave, is {truth}" in texts
+    assert f"iteration {asked} gave `each`[{asked}], which was {truth}" in texts
 
 
 def test_a_truth_that_a_variable_held() -> None:
@@ -294,9 +336,9 @@ def test_a_truth_that_a_variable_held() -> None:
     debugger.run()
     told = [verdict(debugger, f"main/loop[{number}]/body/ask").sentence for number in range(3)]
     assert told == [
-        "Took the else branch: `before` is false because `nothing` is false.",
-        "Took the else branch: `before` is false because `ask` = 2 is not > 3.",
-        "Took the then branch: `before` is true because `ask` = 4 > 3.",
+        "Took the else branch because `before` was false: `nothing` was false.",
+        "Took the else branch because `before` was false: `above` asks `ask` > 3, and `ask` was 2.",
+        "Took the then branch because `before` was true: `above` asks `ask` > 3, and `ask` was 4.",
     ]
 
 
@@ -315,15 +357,27 @@ main (float x, float[3] v) => (float y) {
 @pytest.mark.parametrize(
     ("condition", "told"),
     [
-        ("c = And (under, over)", "then branch: `And_4` is true because `x` = 1 < 2 and `x` = 1 > 0"),
-        ("n = Not (over)  c = Or (n, under)", "then branch: `Or_5` is true because `x` = 1 < 2"),
-        ("c = Xor (under, over)", "else branch: `Xor_4` is false because `x` = 1 < 2 and `x` = 1 > 0"),
-        ("n = Not (over)  c = Where (under, n, over)", "else branch: `Where_5` is false because `x` = 1 < 2 and `x` = 1 > 0"),
-        ("i = Cast <to = 6> (over)  c = Cast <to = 9> (i)", "then branch: `Cast_5` is true because `x` = 1 > 0"),
-        ("i = Identity (over)  c = Not (i)", "else branch: `Not_5` is false because `x` = 1 > 0"),
+        (
+            "c = And (under, over)",
+            "then branch because `And_4` was true: `Less_2` asks `x` < 2, and `x` was 1; `Greater_3` asks `x` > 0, and `x` was 1",
+        ),
+        ("n = Not (over)  c = Or (n, under)", "then branch because `Or_5` was true: `Less_2` asks `x` < 2, and `x` was 1"),
+        (
+            "c = Xor (under, over)",
+            "else branch because `Xor_4` was false: `Less_2` asks `x` < 2, and `x` was 1; `Greater_3` asks `x` > 0, and `x` was 1",
+        ),
+        (
+            "n = Not (over)  c = Where (under, n, over)",
+            "else branch because `Where_5` was false: `Less_2` asks `x` < 2, and `x` was 1; `Greater_3` asks `x` > 0, and `x` was 1",
+        ),
+        (
+            "i = Cast <to = 6> (over)  c = Cast <to = 9> (i)",
+            "then branch because `Cast_5` was true: `Greater_3` asks `x` > 0, and `x` was 1",
+        ),
+        ("i = Identity (over)  c = Not (i)", "else branch because `Not_5` was false: `Greater_3` asks `x` > 0, and `x` was 1"),
         (
             "u = Less (v, two)  i = Cast <to = 6> (u)  m = ReduceMin <keepdims = 0> (i)  c = Cast <to = 9> (m)",
-            "else branch: `Cast_7` is false because `v`[1] = 3 is not < 2",
+            "else branch because `Cast_7` was false: `Less_4` asks `v`[1] < 2, and `v`[1] was 3",
         ),
     ],
 )

@@ -21,21 +21,27 @@ SENTENCES = [
         "double_at_7_percent",
         "main/while_below_goal",
         "while loop",
-        "Stopped after 11 iterations (no limit): `keep_going` became false because `next_balance` = 2104.85 is not < `goal` = 2000.",
+        (
+            "Stopped after 11 iterations (no limit) because `keep_going` became false: "
+            "it asks `next_balance` < `goal`, and they were 2104.85 and 2000."
+        ),
     ),
     (
         "while_loop",
         "already_there",
         "main/while_below_goal",
         "while loop",
-        "Never started: the initial condition is false because `balance` = 2500 is not < `goal` = 2000.",
+        ("Never started because the initial condition was false: it asks `balance` < `goal`, and they were 2500 and 2000."),
     ),
     (
         "do_while_loop",
         "already_there",
         "main/do_while_below_goal",
         "do-while loop",
-        "Stopped after 1 iteration (no limit): `keep_going` became false because `next_balance` = 2675 is not < `goal` = 2000.",
+        (
+            "Stopped after 1 iteration (no limit) because `keep_going` became false: "
+            "it asks `next_balance` < `goal`, and they were 2675 and 2000."
+        ),
     ),
     ("for_loop", "ten_years", "main/for_each_year", "for loop", "Ran all 10 iterations: the trip count `years` was reached."),
     ("for_loop", "no_years", "main/for_each_year", "for loop", "Never started: the trip count `years` is 0."),
@@ -44,7 +50,10 @@ SENTENCES = [
         "goal_first",
         "main/for_each_year_below_goal",
         "for loop with a condition",
-        "Stopped after 6 iterations of at most 30: `keep_going` became false because `next_balance` = 1500.73 is not < `goal` = 1500.",
+        (
+            "Stopped after 6 iterations of at most 30 because `keep_going` became false: "
+            "it asks `next_balance` < `goal`, and they were 1500.73 and 1500."
+        ),
     ),
     (
         "for_loop_with_condition",
@@ -67,18 +76,27 @@ SENTENCES = [
 @pytest.mark.parametrize(
     ("inputs", "sentence"),
     [
-        ("to_the_end", "Stopped after 3 iterations (no limit): `keep_going` became false because {} equals {}."),
-        ("two_words", "Stopped after 2 iterations (no limit): `keep_going` became false because {} is not < {}."),
+        (
+            "to_the_end",
+            (
+                "Stopped after 3 iterations (no limit) because `keep_going` became false: "
+                "`not_equal` asks `gather_6` != 0, and `gather_6` was 0."
+            ),
+        ),
+        (
+            "two_words",
+            (
+                "Stopped after 2 iterations (no limit) because `keep_going` became false: "
+                "`less` asks `next_steps` < `longest`, and both were 2."
+            ),
+        ),
     ],
 )
 def test_truths_may_be_joined_bit_by_bit(inputs, sentence):
     found = verdict(finished("beam_search", inputs), "main/while_not_ended")
     assert next(fact.operation for fact in found.proof) == "BitwiseAnd"
     assert len(found.proof) == 2
-    before, between, after = sentence.split("{}")
-    assert found.sentence.startswith(before)
-    assert between in found.sentence
-    assert found.sentence.endswith(after)
+    assert found.sentence == sentence
 
 
 @pytest.mark.parametrize(("sample", "inputs", "address", "name", "sentence"), SENTENCES)
@@ -174,16 +192,24 @@ def test_a_loop_that_is_proved_never_to_end_says_so_and_so_do_those_around_it():
 
 
 BRANCHES = [
-    (lambda x, y: x < y, 2.0, "then branch: `Less` is true because `x` = 1 < `y` = 2"),
-    (lambda x, y: x < y, 0.0, "else branch: `Less` is false because `x` = 1 is not < `y` = 0"),
-    (lambda x, y: x == 1.0, 2.0, "then branch: `Equal` is true because `x` = 1 equals 1"),
-    (lambda x, y: x != 1.0, 2.0, "else branch: `NotEqual` is false because `x` = 1 equals 1"),
-    (lambda x, y: ~(x >= y), 2.0, "then branch: `LogicalNot` is true because `x` = 1 is not >= `y` = 2"),
-    (lambda x, y: ~(x >= y), 0.0, "else branch: `LogicalNot` is false because `x` = 1 >= `y` = 0"),
-    (lambda x, y: (x < y) & (x < 9.0), 2.0, "then branch: `LogicalAnd` is true because `x` = 1 < `y` = 2 and `x` = 1 < 9"),
-    (lambda x, y: (x < 9.0) & (x < y), 0.0, "else branch: `LogicalAnd` is false because `x` = 1 is not < `y` = 0"),
-    (lambda x, y: (x > 9.0) | (x < y), 2.0, "then branch: `LogicalOr` is true because `x` = 1 < `y` = 2"),
-    (lambda x, y: (x > 9.0) | (x < y), 0.0, "else branch: `LogicalOr` is false because `x` = 1 is not > 9 and `x` = 1 is not < `y` = 0"),
+    (lambda x, y: x < y, 2.0, "then branch because `Less` was true: it asks `x` < `y`, and they were 1 and 2"),
+    (lambda x, y: x < y, 0.0, "else branch because `Less` was false: it asks `x` < `y`, and they were 1 and 0"),
+    (lambda x, y: x == 1.0, 2.0, "then branch because `Equal` was true: it asks `x` == 1, and `x` was 1"),
+    (lambda x, y: x != 1.0, 2.0, "else branch because `NotEqual` was false: it asks `x` != 1, and `x` was 1"),
+    (lambda x, y: ~(x >= y), 2.0, "then branch because `LogicalNot` was true: `GreaterEqual` asks `x` >= `y`, and they were 1 and 2"),
+    (lambda x, y: ~(x >= y), 0.0, "else branch because `LogicalNot` was false: `GreaterEqual` asks `x` >= `y`, and they were 1 and 0"),
+    (
+        lambda x, y: (x < y) & (x < 9.0),
+        2.0,
+        "then branch because `LogicalAnd` was true: `Less` asks `x` < `y`, and they were 1 and 2; `Less_1` asks `x` < 9, and `x` was 1",
+    ),
+    (lambda x, y: (x < 9.0) & (x < y), 0.0, "else branch because `LogicalAnd` was false: `Less_1` asks `x` < `y`, and they were 1 and 0"),
+    (lambda x, y: (x > 9.0) | (x < y), 2.0, "then branch because `LogicalOr` was true: `Less` asks `x` < `y`, and they were 1 and 2"),
+    (
+        lambda x, y: (x > 9.0) | (x < y),
+        0.0,
+        "else branch because `LogicalOr` was false: `Greater` asks `x` > 9, and `x` was 1; `Less` asks `x` < `y`, and they were 1 and 0",
+    ),
 ]
 """A condition of x = 1 and y, the y, and what is said of it."""
 
@@ -204,7 +230,7 @@ def test_a_branch_that_is_asked_for_is_not_proved():
     model = graph.model(build.cond(graph.parameter("flag", "boolean", []), lambda: 1.0, lambda: 0.0, name="choice"))
     debugger = engine.Debugger(model, {"flag": False})
     debugger.step_into()
-    assert verdict(debugger, "main/choice").sentence == "Took the else branch: `flag` is false."
+    assert verdict(debugger, "main/choice").sentence == "Took the else branch because `flag` was false."
 
 
 def conditional(trips: object, start: object, again: object) -> engine.Model:
