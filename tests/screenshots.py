@@ -130,7 +130,7 @@ def compare(browser: Browser, url: str) -> None:
     page.get_by_text("the same run in OpenVINO").click()
     page.locator(".st-key-compare_run button").click()
     page.locator(".st-key-against .line").click(timeout=60_000)
-    page.locator(".crumbs").get_by_text("iteration 2 of 3").wait_for()
+    page.locator(".crumbs").get_by_text("iteration 1 of 3").wait_for()
     photograph(page, "compare-light")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.ir.address import Address, decode
+from engine.ir.iteration import iteration_words
 from engine.trace.control_flow import ControlFlowRecord
 
 _REASONS = {
@@ -59,16 +60,16 @@ def name_of(address: str) -> str:
 
 
 def path_words(address: str) -> list[str]:
-    """The steps of an address as a person says them, iterations counted from 1.
+    """The steps of an address in words.
 
     >>> path_words("main/loop_7[1199]/body/if_2/then/Add_1")
-    ['main', 'loop_7 · iteration 1,200', 'if_2 · then', 'Add_1']
+    ['main', 'loop_7 · iteration 1,199', 'if_2 · then', 'Add_1']
     """
     words: list[str] = []
     for segment in Address.parse(address).segments:
         if segment.label in ("then", "else") and words:
             words[-1] += f" · {segment.label}"
         elif segment.label != "body" or not words:
-            counted = f" · iteration {segment.iteration + 1:,}" if segment.iteration is not None else ""
+            counted = f" · {iteration_words(segment.iteration)}" if segment.iteration is not None else ""
             words.append(decode(segment.label) + counted)
     return words

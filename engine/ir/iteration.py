@@ -11,8 +11,25 @@ def iteration_words(number: int, count: int | None = None) -> str:
     >>> iteration_words(0, 1)
     'iteration 0, the only one'
     """
-    if count is None:
-        return f"iteration {number:,}"
+    place = "" if count is None else place_among(number, count)
+    return f"iteration {number:,}{'' if not place else f' {place}' if place.startswith('of') else f', {place}'}"
+
+
+def place_among(number: int, count: int) -> str:
+    """The place of an iteration among all iterations of its loop.
+
+    >>> place_among(3, 12), place_among(6, 7), place_among(0, 1)
+    ('of 12', 'the last of 7', 'the only one')
+    """
     if number + 1 < count:
-        return f"iteration {number:,} of {count:,}"
-    return f"iteration {number:,}, {'the only one' if count == 1 else f'the last of {count:,}'}"
+        return f"of {count:,}"
+    return "the only one" if count == 1 else f"the last of {count:,}"
+
+
+def iteration_range(first: int, last: int) -> str:
+    """Consecutive iterations in words, both ends included.
+
+    >>> iteration_range(3, 3), iteration_range(0, 1199)
+    ('iteration 3', 'iterations 0 to 1,199')
+    """
+    return iteration_words(first) if first == last else f"iterations {first:,} to {last:,}"

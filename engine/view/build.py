@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from engine.ir.address import ROOT, decode, labels
+from engine.ir.iteration import iteration_range, iteration_words
 from engine.ir.model import IF, LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, Graph, LayerId, Model, Node
 from engine.view.boxes import operation_box, region_name, short_name, sized, tensor_text, tooltip
 from engine.view.cut_edges import cut_long_edges
@@ -202,18 +203,18 @@ class _Builder:
         else:
             boxes = [operation_box(body.graph.by_id[one], "", f"{place}/{label[one]}", region.cluster, "invariant") for one in same]
             region.same = {layer: self._add(replace(box, id=self._next("n"))) for layer, box in zip(same, boxes, strict=True)}
-        region.earlier = self._more(region, "earlier", 1, window.first) if window.first else ""
+        region.earlier = self._more(region, "earlier", 0, window.first - 1) if window.first else ""
         for iteration in range(window.first, window.first + window.count):
             address = f"{region.address}[{iteration}]"
-            frame = self._frame("copy", address, f"Iteration {iteration + 1:,}", "", region.cluster, f"{address}/{body.name}")
+            frame = self._frame("copy", address, iteration_words(iteration).capitalize(), "", region.cluster, f"{address}/{body.name}")
             region.copies.append(f"{address}/{body.name}")
             self.waiting.append(Place(body.graph, region.copies[-1], frame, label, body, region))
         if window.total is None or window.total > window.first + window.count:
-            region.later = self._more(region, "later", window.first + window.count + 1, window.total)
+            region.later = self._more(region, "later", window.first + window.count, None if window.total is None else window.total - 1)
 
     def _more(self, region: Region, which: str, first: int, last: int | None) -> str:
-        """The box that stands for iterations beside the window."""
-        span = "later iterations" if last is None else f"iteration {last:,}" if first == last else f"iterations {first:,} to {last:,}"
+        """The box that stands for the iterations before or after those that are drawn."""
+        span = "later iterations" if last is None else iteration_range(first, last)
         return self._add(
             ViewNode(self._next("n"), "more", region.address, f"… {span} …", family="region", cluster=region.cluster, badge=which)
         )

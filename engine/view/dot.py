@@ -21,7 +21,7 @@ _GAP = "&#160;"
 """After bold words: a plain space at the beginning of a text is lost in SVG."""
 _REVERSED = frozenset({"back", "again"})
 _LONGEST_ROW = 12
-_PART = " · part 10 of 12"
+_PART = " · part [10] of 12"
 """What the canvas adds to the label of a slice while it runs."""
 _SHAPE = {"control": "box", "condition": "box", "output": "box", "more": "box", "stub": "circle"}
 

@@ -21,6 +21,7 @@ from engine.debug.scene import Status
 from engine.errors import EngineError, ValueUnavailable
 from engine.explain.provenance import Step
 from engine.ir.address import Address
+from engine.ir.iteration import iteration_words, place_among
 from engine.run.plan.plan import ABSENT, Program
 from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
 from engine.view.origins import Lit, lit
@@ -48,13 +49,13 @@ class Overlay:
     backs: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """On back edges: the value handed to the next iteration, and the value that this iteration began with."""
     headers: dict[str, str] = field(default_factory=dict[str, str])
-    """On frames and folded loops: ``iteration 3 of 12`` (counted from 1), or a verdict."""
+    """On frames and folded loops: ``iteration 3 of 12``, or a verdict."""
     progress: dict[str, float] = field(default_factory=dict[str, float])
     """Of loops that say how often they run: the part that is done, 0 to 1."""
     frames: dict[str, FrameStatus] = field(default_factory=dict[str, FrameStatus])
     """Of frames: where the run is with a loop's body, a branch or a copy of an unrolled body; none for a body that is not running."""
     slices: dict[str, str] = field(default_factory=dict[str, str])
-    """On port maps: ``part 2 of 6``."""
+    """On port maps: ``part [2] of 6``: its index from 0."""
     sparks: dict[str, list[object]] = field(default_factory=dict[str, list[object]])
     """On folded loops: ``engine.view.sparkline.Sparkline.as_data``."""
     next: str = ""
@@ -134,9 +135,8 @@ def _together(found: set[Status]) -> NodeStatus:
 
 
 def _iteration(frame: OpenGraph) -> str:
-    """Counted from 1, as people count; a bound beyond a million is none that anyone wants to read."""
-    number = (frame.iteration or 0) + 1
-    return f"iteration {number:,}" + (f" of {frame.bound:,}" if frame.bound and frame.bound <= _READABLE else "")
+    """The open iteration; a bound beyond a million is left out, because it is a guard rather than a count."""
+    return iteration_words(frame.iteration or 0, frame.bound if frame.bound and frame.bound <= _READABLE else None)
 
 
 class _Painter:
@@ -276,16 +276,17 @@ class _Painter:
             iteration, parts = frame.iteration, frame.bound
         else:
             return
-        number = parts - iteration if edge.slices.stride < 0 and parts else iteration + 1
-        self.overlay.slices[edge.id] = f"part {number:,} of {parts:,}" if parts else f"part {number:,}"
+        number = parts - 1 - iteration if edge.slices.stride < 0 and parts else iteration
+        self.overlay.slices[edge.id] = f"part [{number:,}] of {parts:,}" if parts else f"part [{number:,}]"
 
     def _copy(self, cluster: ViewCluster) -> None:
-        """One iteration of an unrolled loop: whether it is now, and of how many."""
+        """The header of one iteration of an unrolled loop: its place among all, and whether it is running or never ran."""
         state, total = self.copies.state[cluster.id], self.copies.total.get(cluster.body)
         self.overlay.frames[cluster.id] = state
         words = {"active": "now", "waiting": "", "skipped": "did not run", "done": ""}[state]
-        number = f"of {total:,}" if total is not None and state != "skipped" else ""
-        self.overlay.headers[cluster.id] = ", ".join(part for part in (number, words) if part)
+        iteration = int(cluster.address.rpartition("[")[2][:-1])
+        place = place_among(iteration, total) if total is not None and state != "skipped" else ""
+        self.overlay.headers[cluster.id] = ", ".join(part for part in (place, words) if part)
 
     def _frame(self, cluster: ViewCluster) -> None:
         frame = self.running.get(cluster.body)

@@ -105,7 +105,7 @@ export class Bar {
     const inside = playback.step < reach || track.iteration !== undefined;
     const iteration =
       track.title && now && inside
-        ? `${track.title} ${now.toLocaleString("en")}/${track.count.toLocaleString("en")}`
+        ? `${track.title}[${(now - 1).toLocaleString("en")}] of ${track.count.toLocaleString("en")}`
         : "";
     const of =
       playback.over || reach > playback.step ? `/${reach.toLocaleString("en")}${playback.over ? "" : "+"}` : "";

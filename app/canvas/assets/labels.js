@@ -3,7 +3,7 @@
 import { CHIP } from "./chips.js";
 import { areaOf, overlap, sampled } from "./geometry.js";
 
-const PART = 16; // characters of " · part 10 of 12", or of "part 100 of 120"
+const PART = 18; // characters of " · part [10] of 12", or of "part [100] of 120"
 const LETTER = 5.6; // a little more than a character of a label is wide, with its halo
 const LABEL = { height: 16, pad: 8, header: 32, step: 0.02, furthest: 0.8 };
 

@@ -12,6 +12,7 @@ from app.parts.widgets import markup
 from app.state.user_session import Session
 from engine.debug.cursor import Cursor, OpenGraph
 from engine.ir.address import ROOT, decode
+from engine.ir.iteration import iteration_words
 from engine.view.boxes import short_name
 
 _STATES = {
@@ -57,7 +58,7 @@ def _nest(frames: Sequence[OpenGraph]) -> str:
 def _words(frame: OpenGraph) -> tuple[str, str]:
     """What a body belongs to, and which branch or iteration of that is open."""
     owner, _, body = frame.address.rpartition("/")
-    where = body if frame.iteration is None else f"iteration {frame.iteration + 1:,}{_of(frame.bound)}"
+    where = body if frame.iteration is None else iteration_words(frame.iteration, frame.bound)
     return decode(owner.rpartition("/")[2].partition("[")[0]), where
 
 
@@ -76,10 +77,6 @@ def way_out(session: Session) -> None:
                 on_click=selection.open_body,
                 args=("/".join(parts[:end]),),
             )
-
-
-def _of(bound: int | None) -> str:
-    return "" if bound is None else f" of {bound:,}"
 
 
 def _ahead(cursor: Cursor) -> str:

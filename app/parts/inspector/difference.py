@@ -9,6 +9,7 @@ import engine
 from app.describe import tensor_summary
 from app.parts.inspector import value_history
 from app.parts.widgets import markup
+from engine.ir.iteration import iteration_words
 
 KEY, OTHER = "difference", "difference_iteration"
 _LARGEST = 5
@@ -24,11 +25,11 @@ def show(debugger: engine.Debugger, address: str, array: np.ndarray) -> None:
     switch, field = st.columns([1.5, 1], vertical_alignment="center", gap="small")
     if not switch.toggle("Difference to iteration", key=KEY):
         return
-    usual = nest.iteration or 2
-    other = int(field.number_input("Iteration", 1, begun, usual, key=f"{OTHER}_{nest.loop}_{begun}", label_visibility="collapsed"))
-    before = value_history.value_at(debugger, nest, other - 1)
+    usual = nest.iteration - 1 if nest.iteration else 1
+    other = int(field.number_input("Iteration", 0, begun - 1, usual, key=f"{OTHER}_{nest.loop}_{begun}", label_visibility="collapsed"))
+    before = value_history.value_at(debugger, nest, other)
     if before is None:
-        markup.show(f"It has no value in iteration {other:,}.", "quiet")
+        markup.show(f"It has no value in {iteration_words(other)}.", "quiet")
         return
     markup.show(markup.text(words(before, array, other)))
     change = between(before, array)
@@ -45,14 +46,14 @@ def show(debugger: engine.Debugger, address: str, array: np.ndarray) -> None:
 
 
 def words(before: np.ndarray, now: np.ndarray, iteration: int) -> str:
-    """What changed since another iteration (counted from 1), as a sentence.
+    """What changed since another iteration, as a sentence.
 
     >>> words(np.array([1.0, 2.0]), np.array([1.0, 4.0]), 3)
     'Against iteration 3: 1 of 2 elements changed, by up to 2.'
     >>> words(np.array([1.0]), np.array([1.0]), 1), words(np.array([True]), np.array([False]), 4)
     ('As in iteration 1.', 'It was true in iteration 4.')
     """
-    told = tensor_summary.difference(before, now, against="against", where=f"iteration {iteration:,}")
+    told = tensor_summary.difference(before, now, against="against", where=iteration_words(iteration))
     return told[:1].upper() + told[1:] + "."
 
 

@@ -12,6 +12,7 @@ from app.describe import tensor_summary
 from app.parts.run_views import tape
 from app.parts.widgets import markup
 from engine.errors import EngineError
+from engine.ir.iteration import iteration_range
 
 _PATTERN = re.compile(r"(.*)\[(\d+)\]([^\[]*)")
 MOST_ITERATIONS = 120
@@ -66,7 +67,7 @@ def show(debugger: engine.Debugger, address: str, array: np.ndarray) -> None:
     what = "Value" if array.size == 1 else "Mean"
     ends = f"from {tensor_summary.short(min(known))} to {tensor_summary.short(max(known))}"
     picture = tape.curve(numbers, nest.iteration - first, height=64)
-    words = f"{what} in iterations {shown[0] + 1:,} to {shown[-1] + 1:,}, {ends}"
+    words = f"{what} in {iteration_range(shown[0], shown[-1])}, {ends}"
     markup.show(f'{markup.section("Over the iterations")}<div class="history">{picture}</div><span class="quiet">{words}</span>')
 
 

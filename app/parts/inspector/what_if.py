@@ -105,10 +105,10 @@ def _reached(session: Session) -> set[str]:
 
 
 def _place(address: str) -> str:
-    """As a person says it; in a nest the iterations from the outermost loop on, as the place line has them.
+    """A place in words; in nested loops with the iterations of all of them, the outermost first.
 
     >>> _place("main/while_3[2]/body/keep"), _place("main/while_3[2]/body/loop_7[0]/body/keep")
-    ('keep at iteration 3', 'keep at iterations 3 › 1')
+    ('keep at iteration 2', 'keep at iterations 2 › 0')
     """
     name, around = path_words(address)[-1], path_words(address)[1:-1]
     iterations = [word.partition(" · iteration ")[2] for word in around if " · iteration " in word]

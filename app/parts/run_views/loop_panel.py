@@ -13,6 +13,7 @@ from app.parts.widgets import markup
 from app.parts.widgets import row_table as table
 from app.state.focus import LoopInFocus
 from app.state.user_session import Session
+from engine.ir.iteration import iteration_range
 from engine.ir.model import LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR
 
 _LOOPS = (LOOP, TENSOR_ITERATOR, SCAN, SEQUENCE_MAP)
@@ -35,7 +36,7 @@ def show(session: Session, loop: LoopInFocus | None) -> None:
         table.show(_titles(columns), cells, key=KEY, now=now, on_pick=lambda number: _go(found[number]))
         tape.show(found, columns, loop.current)
     if (first, last) != (0, loop.iterations):
-        markup.show(f"iterations {first + 1:,} to {last:,} of {loop.iterations:,}", "quiet")
+        markup.show(f"{iteration_range(first, last - 1)} of {loop.iterations:,}", "quiet")
 
 
 def _without_rows(debugger: engine.Debugger, loop: LoopInFocus | None) -> None:
@@ -70,7 +71,7 @@ def _titles(columns: LoopColumns) -> list[str]:
 def _cells(row: Row, columns: LoopColumns, loop: LoopInFocus) -> list[str]:
     """In the order of the titles."""
     last = [_goes_on(row, loop)] if columns.condition else []
-    return [f"{row.iteration + 1:,}", *row.carried, *row.branches, *last]
+    return [f"{row.iteration:,}", *row.carried, *row.branches, *last]
 
 
 def _goes_on(row: Row, loop: LoopInFocus) -> str:

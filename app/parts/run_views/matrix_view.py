@@ -11,6 +11,7 @@ from app.state.focus import LoopInFocus
 from app.state.user_session import Session, current
 from engine.errors import EngineError
 from engine.explain.matrix import Cell, Matrix, Row, matrix, step_of
+from engine.ir.iteration import iteration_words
 from engine.view.preview import value_preview
 
 KEY = "matrix"
@@ -75,7 +76,7 @@ def chart_of(found: Matrix) -> tuple[lanes.Chart, list[Row | None]]:
         if ribbon is not None:
             drawn.append(ribbon)
             rows.append(row)
-    ticks = [f"{iteration + 1:,}" for iteration in found.iterations]
+    ticks = [f"{iteration:,}" for iteration in found.iterations]
     label = f"{len(found.rows)} values over {found.total:,} iterations"
     return lanes.Chart(label, "iteration", max(len(found.iterations), 1), drawn, marks, ticks), rows
 
@@ -112,7 +113,7 @@ def level(number: float, low: float, high: float) -> float:
 
 def _block(found: Matrix, position: int, row: Row, cell: Cell | None, low: float, high: float, words: bool) -> lanes.Block:
     begin, end = float(position), float(position + 1)
-    iteration = f"iteration {found.iterations[position] + 1:,}"
+    iteration = iteration_words(found.iterations[position])
     if cell is None:
         return (begin, end, "idle", 0, "", f"{iteration}: not computed")
     if row.role == "branch":
@@ -148,13 +149,13 @@ def _marks(found: Matrix, row: Row, lane: int) -> list[lanes.Mark]:
     marks: list[lanes.Mark] = []
     if row.first_not_finite is not None:
         first = "first NaN or infinity" if row.is_whole else "first NaN or infinity of the iterations shown"
-        words = f"{first}: iteration {row.first_not_finite + 1:,}"
+        words = f"{first}: {iteration_words(row.first_not_finite)}"
         marks.append(lanes.Mark(found.column_of(row.first_not_finite), "nan", words, lane))
     elif row.first_change is not None and row.first_change > 1:
-        marks.append(lanes.Mark(found.column_of(row.first_change), "now", f"first change: iteration {row.first_change + 1:,}", lane))
+        marks.append(lanes.Mark(found.column_of(row.first_change), "now", f"first change: {iteration_words(row.first_change)}", lane))
     if row.fixed_from is not None and row.first_change is not None:
         at = found.column_of(row.fixed_from)
-        marks.append(lanes.Mark(at, "fixed", f"stays the same from iteration {row.fixed_from + 1:,} on", lane, len(found.iterations)))
+        marks.append(lanes.Mark(at, "fixed", f"stays the same from {iteration_words(row.fixed_from)} on", lane, len(found.iterations)))
     return marks
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from app.describe.iteration_table import LoopColumns, Row
 from app.parts.widgets import markup
+from engine.ir.iteration import iteration_words
 
 MOST_STRIPS = 6
 _WIDTH, _HEIGHT = 600, 22
@@ -50,10 +51,10 @@ def _blocks(branches: Mapping[int, str], current: int | None) -> str:
     """The branch of each iteration.
 
     >>> _blocks({1199: "then"}, 1199)
-    '<i class="then here" title="iteration 1,200: then"></i>'
+    '<i class="then here" title="iteration 1,199: then"></i>'
     """
     return "".join(
-        f'<i class="{branch}{" here" if iteration == current else ""}" title="iteration {iteration + 1:,}: {branch or "not yet"}"></i>'
+        f'<i class="{branch}{" here" if iteration == current else ""}" title="{iteration_words(iteration)}: {branch or "not yet"}"></i>'
         for iteration, branch in branches.items()
     )
 

@@ -79,8 +79,8 @@ def _answer(answer: Answer, now: int | None) -> None:
     with st.container(key="ask_answer"):
         if sum(number is not None for number in answer.numbers) > 1:
             st.vega_lite_chart(plot(answer, now), height=150, width="stretch", key=PLOT, on_select=lambda: _picked_point(answer))
-        cells = [(f"{iteration + 1:,}", shown(value)) for iteration, value in zip(answer.iterations, answer.values, strict=True)]
-        row_table.show(("iteration", "value"), cells, key=TABLE, now=at, on_pick=lambda number: _go(answer, answer.iterations[number] + 1))
+        cells = [(f"{iteration:,}", shown(value)) for iteration, value in zip(answer.iterations, answer.values, strict=True)]
+        row_table.show(("iteration", "value"), cells, key=TABLE, now=at, on_pick=lambda number: _go(answer, answer.iterations[number]))
     told = [f"{len(answer.iterations):,} of {answer.total:,} iterations, evenly chosen"] if answer.total > len(answer.iterations) else []
     if answer.reason:
         told.append(f"– where {markup.text(answer.reason, 200)}")
@@ -100,11 +100,11 @@ def shown(value: object) -> str:
 def plot(answer: Answer, now: int | None) -> dict[str, object]:
     """The numbers over the iterations, with the iteration of the cursor as a line."""
     points = [
-        {"iteration": iteration + 1, "value": number}
+        {"iteration": iteration, "value": number}
         for iteration, number in zip(answer.iterations, answer.numbers, strict=True)
         if number is not None
     ]
-    ends = [answer.iterations[0] + 0.7, answer.iterations[-1] + 1.3]
+    ends = [answer.iterations[0] - 0.3, answer.iterations[-1] + 0.3]
     scale = {"domain": ends, "nice": False}
     x = {"field": "iteration", "type": "quantitative", "title": None, "scale": scale, "axis": {"tickMinStep": 1, "grid": False}}
     y = {"field": "value", "type": "quantitative", "title": None, "scale": {"zero": False, "padding": 10}}
@@ -117,7 +117,7 @@ def plot(answer: Answer, now: int | None) -> dict[str, object]:
         },
     ]
     if now is not None:
-        rule = {"mark": {"type": "rule", "strokeWidth": 2, "color": "#e08a00"}, "encoding": {"x": {"datum": now + 1}}}
+        rule = {"mark": {"type": "rule", "strokeWidth": 2, "color": "#e08a00"}, "encoding": {"x": {"datum": now}}}
         layers.insert(0, rule)
     return {"data": {"values": points}, "layer": layers}
 
@@ -129,11 +129,11 @@ def _picked_point(answer: Answer) -> None:
 
 
 def _go(answer: Answer, number: object) -> None:
-    """To the end of an iteration, counted from 1: there all of its values are computed."""
+    """Seeks the end of an iteration, where all of its values are computed."""
     debugger = current().debugger
-    if debugger is None or not isinstance(number, int) or not 1 <= number <= answer.total:
+    if debugger is None or not isinstance(number, int) or not 0 <= number < answer.total:
         return
-    row = answer.first_row + number - 1
+    row = answer.first_row + number
     frame = debugger.timeline.executions.open.get(answer.program.index)
     last = frame is not None and row == debugger.timeline.executions.rows[answer.program.index] - 1
     moves.seek(debugger.steps if last else debugger.timeline.step_at(answer.program, row, len(answer.program.instructions)))

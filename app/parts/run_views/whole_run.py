@@ -15,6 +15,7 @@ from app.state.user_session import Session, current
 from engine.debug.names import value_names
 from engine.explain.icicle import Icicle, Span, begin, icicle, pauses
 from engine.ir.address import decode
+from engine.ir.iteration import iteration_range
 from engine.ops.values import is_tensor
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import LoopRegion, Program
@@ -129,8 +130,8 @@ def _block(span: Span, value: float | None, scale: _Scale, colour: Colour | None
         kind: lanes.Kind = "then" if span.branch == "then" else "else" if span.branch == "else" else "even"
         return (first, end, kind, 0, span.branch, f"{span.branch} · {_steps(span)}")
     last = span.last_iteration or span.iteration
-    name = f"{span.iteration + 1:,}" + (f" – {last + 1:,}" if last > span.iteration else "")
-    words = f"iteration{'s' if last > span.iteration else ''} {name} · {_steps(span)}"
+    name = f"{span.iteration:,}" + (f" – {last:,}" if last > span.iteration else "")
+    words = f"{iteration_range(span.iteration, last)} · {_steps(span)}"
     if value is None or colour is None:
         return (first, end, "odd" if span.iteration % 2 else "even", 0, name, words)
     told = f"{words} · {colour[2]} = {value:.6g}"

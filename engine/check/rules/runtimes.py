@@ -154,7 +154,7 @@ def overwritten_states(subject: Subject) -> Iterator[Finding]:
     Why it matters:
         All back edges fire together, before the next parts are taken. OpenVINO's CPU takes the parts and the iteration number, then
         copies along the back edges in the order of the port map: what is taken over is the new value instead of the old one, wrong
-        from iteration 2 on.
+        from the second iteration on.
     Example that fails:
         Fibonacci's numbers: a + b goes back to a, a goes back to b; or the part of this iteration as the part before in the next one
     Example that passes:

@@ -148,6 +148,6 @@ def _look_for_repetition(machine: Machine, frame: Frame | None, region: LoopRegi
             column.chunks, column.starts, column.packed, column.bytes = [], [], 0, 0
     if found is not None:
         one, other = found
-        # Of a state of which not every row is kept, the numbers of its iterations are not known here.
-        which = f"of iterations {one + 1:,} and {other + 1:,} is equal" if rows.stride == 1 else "comes back"
+        # When only some rows of the state are kept, the numbers of its iterations are unknown here.
+        which = f"of iterations {one:,} and {other:,} is equal" if rows.stride == 1 else "comes back"
         raise Endless(f"the carried state {which}, and nothing else feeds the next iteration")

@@ -144,7 +144,7 @@ def test_one_that_is_switched_off_is_hollow_and_the_picture_plays_past_it(page: 
     expect(canvas.locator(".box.breakpoint.off")).to_have_count(1)
     assert box.evaluate(fill) != full
     page.locator(".st-key-transport_play button").first.click()
-    expect(place(page)).to_contain_text("iteration 1", timeout=LONG)
+    expect(place(page)).to_contain_text("iteration 0", timeout=LONG)
     page.reload()
     expect(canvas.locator(".box.breakpoint.off")).to_have_count(1, timeout=LONG)
 

@@ -58,7 +58,7 @@ def test_a_condition_that_is_set_ends_the_loop_there_and_the_way_back_is_one_cli
     app = at(opened, KEEP)
     here = step_of(app)
     run_from_here(app)
-    assert banner(app).replace("\\", "") == "keep_going at iteration 3 = false"
+    assert banner(app).replace("\\", "") == "keep_going at iteration 2 = false"
     assert "while_not_one: 3 instead of 7 iterations" in page_text(app)
     assert "set by hand" in page_text(app)
     assert step_of(app) == here
@@ -137,10 +137,10 @@ def test_breakpoints_and_watches_stay_in_the_changed_run_and_on_the_way_back(ope
     app.segmented_control("debugger_panel").set_value("Inspect").run()
     run_from_here(editing(app))
     press(app, "restart", "run")
-    assert "iteration 2" in page_text(app)
+    assert "iteration 1" in page_text(app)
     app.button("what_if_undo_0").click().run()
     press(app, "restart", "run")
-    assert "iteration 2" in page_text(app)
+    assert "iteration 1" in page_text(app)
 
 
 def test_a_link_brings_the_outcome_back_and_the_way_out_of_it_leads_to_the_same_moment(opened: Visit) -> None:
@@ -260,7 +260,7 @@ def test_the_outcome_of_another_branch_alone() -> None:
     runs = [engine.Debugger(model, [np.float32(1)], changes=changes) for changes in ({"main/outer[1]/body/above": True}, None)]
     for run in runs:
         run.run()
-    assert what_if.outcome(Compared(UNCHANGED, *runs)) == "choice at iteration 2: then instead of else"
+    assert what_if.outcome(Compared(UNCHANGED, *runs)) == "choice at iteration 1: then instead of else"
 
 
 @pytest.mark.browser
@@ -273,7 +273,7 @@ def test_the_way_there_and_back_in_a_browser(page: Page, server: str) -> None:
     opener.click(timeout=LONG)
     page.get_by_role("button", name="Run from here with it").click()
     line = page.locator(".st-key-what_if")
-    expect(line).to_contain_text("keep_going at iteration 3 = false", timeout=LONG)
+    expect(line).to_contain_text("keep_going at iteration 2 = false", timeout=LONG)
     expect(line).to_contain_text("3 instead of 7 iterations", timeout=LONG)
     expect(page.get_by_role("button", name="Run from here with it")).to_have_count(0)
     expect(page.locator(".st-key-side")).to_contain_text("set by hand")
@@ -281,7 +281,7 @@ def test_the_way_there_and_back_in_a_browser(page: Page, server: str) -> None:
     wanted = parse_qs(urlsplit(page.url).query)
     assert json.loads(wanted["whatif"][0]) == {KEEP: False}
     page.reload()
-    expect(line).to_contain_text("keep_going at iteration 3 = false", timeout=LONG)
+    expect(line).to_contain_text("keep_going at iteration 2 = false", timeout=LONG)
     line.get_by_role("button").click()
     expect(line).to_have_count(0, timeout=LONG)
     page.wait_for_function("() => !location.search.includes('whatif')")
@@ -324,7 +324,7 @@ def test_a_value_in_one_iteration_of_an_inner_loop_is_set_by_clicks_and_taken_ba
     expect(canvas.locator(".chip.by-hand")).to_have_text("✎ false")
     page.locator(".st-key-compare .line", has_text=place_of.format("[19]", "[1]", "if_divides")).click()
     expect(side).to_contain_text(place_of.format("[19]", "[1]", "if_divides"), timeout=LONG)
-    expect(page.locator(".crumbs")).to_contain_text("iteration 20")
+    expect(page.locator(".crumbs")).to_contain_text("iteration 19")
     page.goto(page.url)
     expect(strip).to_contain_text("else instead of then", timeout=LONG)
     strip.get_by_role("button").click()

@@ -41,7 +41,7 @@ def test_a_head_out_of_sight_sticks_to_the_visible_part_of_its_frame(page: Page,
             for above in (-60.0, -400.0):
                 beside(canvas, DIVISORS, zoom=zoom, part=part, above=above)
                 stuck = canvas.locator(".sticky-header")
-                expect(stuck.filter(has_text="try_each_divisor")).to_contain_text("iteration 2 of 2")
+                expect(stuck.filter(has_text="try_each_divisor")).to_contain_text("iteration 1, the last of 2")
                 found = boxes(stuck)
                 for left, top, right, bottom in found:
                     assert view["x"] <= left < right <= view["x"] + view["width"]
@@ -98,9 +98,9 @@ def test_in_a_deep_nest_no_head_is_there_twice_or_below_another(page: Page, serv
 def test_the_state_alone_sticks_where_the_title_is_in_sight(page: Page, server: str) -> None:
     canvas = open_sample(page, server, "count_primes", set="up_to_30", step="400")
     beside(canvas, LOOP, zoom=1.6, part=-0.02, above=60.0)
-    stuck = canvas.locator(".sticky-header", has_text="iteration 20 of 29")
+    stuck = canvas.locator(".sticky-header", has_text="iteration 19 of 29")
     expect(stuck).to_have_count(1)
-    expect(stuck).to_have_text("iteration 20 of 29")
+    expect(stuck).to_have_text("iteration 19 of 29")
     own = canvas.locator(".head.loop", has_text="for_each_candidate").locator(".frame-state")
     expect(own).to_have_css("visibility", "hidden")  # nothing of it peeps out
     beside(canvas, LOOP, zoom=0.5, part=-0.02, above=60.0)

@@ -18,7 +18,7 @@ def test_a_tooltip_keeps_up_with_the_run(page: Page, server: str) -> None:
     expect(tooltip).to_contain_text("value 1102.5")
     page.keyboard.press("Shift+ArrowRight")
     page.keyboard.press("ArrowRight")
-    expect(place(page)).to_contain_text("iteration 3")
+    expect(place(page)).to_contain_text("iteration 2")
     expect(tooltip).to_contain_text("value 1157")
 
 

@@ -24,7 +24,7 @@ def test_a_loop_is_unrolled_and_drawn_once_again(page: Page, server: str) -> Non
     expect(copies).to_have_count(4, timeout=LONG)
     expect(canvas.locator(".line.back")).to_have_count(0)
     expect(canvas.locator(".line.carried").first).to_be_attached()
-    expect(canvas.locator(".head.copy", has_text="Iteration 3")).to_contain_text("now")
+    expect(canvas.locator(".head.copy", has_text="Iteration 2")).to_contain_text("now")
     # Side by side in the order of time, each as high as the others.
     # Read at one moment: the picture may still be following the current operation.
     boxes = canvas.evaluate(
@@ -62,7 +62,7 @@ def test_the_window_of_iterations_moves_with_the_cursor_and_by_hand(page: Page, 
     canvas.locator("[data-do=unroll]").click()
     expect(canvas.locator(".head.copy")).to_have_count(4, timeout=LONG)
     canvas.locator(".box.more").dispatch_event("click")
-    expect(canvas.locator(".head.copy", has_text="Iteration 7")).to_be_attached(timeout=LONG)
+    expect(canvas.locator(".head.copy", has_text="Iteration 6")).to_be_attached(timeout=LONG)
     canvas.locator(".head.loop [data-action=fewer]").dispatch_event("click")
     expect(canvas.locator(".head.copy")).to_have_count(3, timeout=LONG)
     page.keyboard.press("Home")
@@ -70,7 +70,7 @@ def test_the_window_of_iterations_moves_with_the_cursor_and_by_hand(page: Page, 
     for step in (1, 2, 3):
         page.keyboard.press("ArrowRight")
         expect(place(page)).to_contain_text(f"step {step}")
-    expect(canvas.locator(".head.copy", has_text="Iteration 1")).to_be_attached(timeout=LONG)
+    expect(canvas.locator(".head.copy", has_text="Iteration 0")).to_be_attached(timeout=LONG)
 
 
 def test_space_plays_and_pauses_and_python_follows(page: Page, server: str) -> None:
@@ -94,7 +94,7 @@ def test_sliding_along_the_inner_loop_pins_the_outer_iteration(page: Page, serve
         debugger = engine.Debugger(engine.read_model(folder / "model.xml"), {key: arrays[key] for key in arrays.files})
     step = debugger.seek("main/for_each_candidate[21]/body/try_each_divisor[2]/body").step
     canvas = open_sample(page, server, "count_primes", set="up_to_30", step=str(step))
-    expect(place(page)).to_contain_text(re.compile(r"for_each_candidate\W*iteration 22\b"), timeout=LONG)
+    expect(place(page)).to_contain_text(re.compile(r"for_each_candidate\W*iteration 21\b"), timeout=LONG)
     rail = canvas.locator(".rail")
     expect(rail).to_have_count(2, timeout=LONG)
     inner = rail.nth(1).bounding_box()
@@ -103,8 +103,8 @@ def test_sliding_along_the_inner_loop_pins_the_outer_iteration(page: Page, serve
     page.mouse.down()
     page.mouse.move(inner["x"] + 1, inner["y"] + 12, steps=8)
     page.mouse.up()
-    expect(place(page)).to_contain_text(re.compile(r"try_each_divisor\W*iteration 1\b"), timeout=LONG)
-    expect(place(page)).to_contain_text(re.compile(r"for_each_candidate\W*iteration 22\b"))
+    expect(place(page)).to_contain_text(re.compile(r"try_each_divisor\W*iteration 0\b"), timeout=LONG)
+    expect(place(page)).to_contain_text(re.compile(r"for_each_candidate\W*iteration 21\b"))
     expect(place(page)).to_contain_text("looking back")
 
 

@@ -26,7 +26,7 @@ def test_a_loop_that_ran_often() -> None:
     assert record is not None
     assert record_sentence(record) == "7,654 iterations, then its condition became false"
     told = verdict(debugger, "main/while")
-    assert told.sentence.startswith("Stopped after 7,654 iterations of at most 123,456: ")
+    assert told.sentence.startswith("Stopped after 7,654 iterations of at most 123,456 because ")
     assert "at most 123,456 iterations" in pattern(debugger, "main/while").sentence
 
 

@@ -96,7 +96,7 @@ def test_a_question_is_answered_for_each_iteration(opened: Visit) -> None:
     app.text_input("ask").set_value("balance[i] - balance[i-1]").run()
     assert not app.exception
     cells = sent(app, "ask_table")["cells"]
-    assert cells[:2] == [["1", "–"], ["2", "50.0"]]
+    assert cells[:2] == [["0", "–"], ["1", "50.0"]]
     assert len(cells) == 10
 
 

@@ -23,12 +23,12 @@ def test_a_newcomer_sees_a_loop_run(page: Page, server: str) -> None:
     for step in (1, 2, 3):
         page.keyboard.press("ArrowRight")
         expect(place(page)).to_contain_text(f"step {step}")
-    expect(place(page)).to_contain_text("iteration 1 of 12")
+    expect(place(page)).to_contain_text("iteration 0 of 12")
     expect(canvas.locator(".box.current")).to_have_count(1)
     assert canvas.locator(".wrapper").count() == 1
     assert transform
     page.keyboard.press("Shift+ArrowRight")
-    expect(place(page)).to_contain_text("iteration 2 of 12")
+    expect(place(page)).to_contain_text("iteration 1 of 12")
     page.keyboard.press("ArrowLeft")
     expect(place(page)).to_contain_text("looking back")
     page.keyboard.press("End")
@@ -73,7 +73,7 @@ def test_a_click_on_a_row_goes_to_that_iteration(page: Page, server: str) -> Non
     expect(rows).to_have_count(7)
     expect(rows.nth(4)).to_be_in_viewport(ratio=1)  # in the first picture: nobody has to scroll for it
     rows.nth(2).click()
-    expect(place(page)).to_contain_text("iteration 3", timeout=LONG)
+    expect(place(page)).to_contain_text("iteration 2", timeout=LONG)
     expect(rows.nth(2)).to_have_class("now")
     expect(page.locator(".st-key-loop_rows tr.now")).to_have_count(1)
 

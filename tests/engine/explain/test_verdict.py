@@ -179,7 +179,7 @@ def test_a_loop_that_is_proved_never_to_end_says_so_and_so_do_those_around_it():
     main.result(loop(main, outer, trips, start, again=on, carried=[(x, given, left)], last=[left], name="around"))
     debugger = engine.Debugger(main.model(), [np.float32(0.25)])
     debugger.run()
-    why = "the carried state of iterations 1 and 3 is equal, and nothing else feeds the next iteration"
+    why = "the carried state of iterations 0 and 2 is equal, and nothing else feeds the next iteration"
     assert (debugger.state, debugger.endless) == ("limit", why)
     told = [verdict(debugger, address) for address in ("main/around[0]/body/swings", "main/around")]
     assert all((one.record.ended_by, one.record.endless) == ("limit", True) for one in told)

@@ -35,7 +35,7 @@ def lines(view: GraphView) -> set[tuple[str, str, str]]:
 
 def test_back_edges_become_lines_to_the_next_copy() -> None:
     view = graph_view(summing_loop(), Folding(unrolled=(Unrolled("main/loop", 0, 3, 12),)))
-    assert [frame.title for frame in view.clusters if frame.kind == "copy"] == ["Iteration 1", "Iteration 2", "Iteration 3"]
+    assert [frame.title for frame in view.clusters if frame.kind == "copy"] == ["Iteration 0", "Iteration 1", "Iteration 2"]
     found = lines(view)
     assert not [line for line in found if line[0] in ("back", "again")]
     assert ("carried", "main/loop[0]/body/next", "main/loop[1]/body/sum") in found
@@ -54,7 +54,7 @@ def test_the_last_window_hands_out_the_last_value() -> None:
     assert ("output_map", "main/loop[11]/body/next", "main/loop:0") in found
     assert ("input_map", "main/zero", "main/loop") in found
     assert ("carried", "main/loop", "main/loop[9]/body/sum") in found
-    assert [node.title for node in view.nodes if node.kind == "more"] == ["… iterations 1 to 9 …"]
+    assert [node.title for node in view.nodes if node.kind == "more"] == ["… iterations 0 to 8 …"]
 
 
 def test_a_copy_is_laid_out_once() -> None:
@@ -147,8 +147,8 @@ def test_iterations_that_never_ran_say_so(iterations: int) -> None:
 @pytest.mark.parametrize(
     ("sample", "inputs", "loop", "before", "after"),
     [
-        ("records_scan", "five_rows", "main/each_row", ["part 5", "part 6"], ["part 5 of 5"]),
-        ("walking_backwards", "prize_at_the_end", "main/from_last_to_first", [], ["part 1 of 5"]),
+        ("records_scan", "five_rows", "main/each_row", ["part [4]", "part [5]"], ["part [4] of 5"]),
+        ("walking_backwards", "prize_at_the_end", "main/from_last_to_first", [], ["part [0] of 5"]),
     ],
 )
 def test_lines_of_copies_say_which_part_they_carry(sample: str, inputs: str, loop: str, before: list[str], after: list[str]) -> None:
