@@ -14,7 +14,6 @@ from engine import build
 from engine.build import ops
 from engine.explain.verdict import Verdict, verdict
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
-from tests.engine.read.onnx_models import read
 
 
 @dataclass(frozen=True)
@@ -340,53 +339,6 @@ def test_a_truth_that_a_variable_held() -> None:
         "Took the else branch because `before` was false: `above` asks `ask` > 3, and `ask` was 2.",
         "Took the then branch because `before` was true: `above` asks `ask` > 3, and `ask` was 4.",
     ]
-
-
-ONNX = """
-main (float x, float[3] v) => (float y) {
-  zero = Constant <value_float = 0.0> ()
-  two = Constant <value_float = 2.0> ()
-  under = Less (x, two)
-  over = Greater (x, zero)
-  CONDITION
-  y = If (c) <then_branch = yes () => (float a) { a = Identity (x) }, else_branch = no () => (float b) { b = Neg (x) }>
-}
-"""
-
-
-@pytest.mark.parametrize(
-    ("condition", "told"),
-    [
-        (
-            "c = And (under, over)",
-            "then branch because `And_4` was true: `Less_2` asks `x` < 2, and `x` was 1; `Greater_3` asks `x` > 0, and `x` was 1",
-        ),
-        ("n = Not (over)  c = Or (n, under)", "then branch because `Or_5` was true: `Less_2` asks `x` < 2, and `x` was 1"),
-        (
-            "c = Xor (under, over)",
-            "else branch because `Xor_4` was false: `Less_2` asks `x` < 2, and `x` was 1; `Greater_3` asks `x` > 0, and `x` was 1",
-        ),
-        (
-            "n = Not (over)  c = Where (under, n, over)",
-            "else branch because `Where_5` was false: `Less_2` asks `x` < 2, and `x` was 1; `Greater_3` asks `x` > 0, and `x` was 1",
-        ),
-        (
-            "i = Cast <to = 6> (over)  c = Cast <to = 9> (i)",
-            "then branch because `Cast_5` was true: `Greater_3` asks `x` > 0, and `x` was 1",
-        ),
-        ("i = Identity (over)  c = Not (i)", "else branch because `Not_5` was false: `Greater_3` asks `x` > 0, and `x` was 1"),
-        (
-            "u = Less (v, two)  i = Cast <to = 6> (u)  m = ReduceMin <keepdims = 0> (i)  c = Cast <to = 9> (m)",
-            "else branch because `Cast_7` was false: `Less_4` asks `v`[1] < 2, and `v`[1] was 3",
-        ),
-    ],
-)
-def test_what_decided_in_onnx(condition: str, told: str) -> None:
-    model = read(ONNX.replace("CONDITION", condition))
-    debugger = engine.Debugger(model, {"x": np.float32(1), "v": np.float32([1, 3, 1])})
-    debugger.run()
-    address = next(one.address for one in debugger.control_flow)
-    assert verdict(debugger, address).sentence == f"Took the {told}."
 
 
 def test_a_proof_is_bounded() -> None:
