@@ -21,7 +21,6 @@ COMMANDS = {"run": "run", "check": "check", "ops": "operations", "render": "rend
 """The module of each subcommand; imported when asked for, because each needs another part of the engine."""
 
 FINISHED, FAILED, REFUSED = 0, 1, 2
-_LONGEST = 4000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,7 +79,8 @@ def _command(module: str, argument: Sequence[str] | argparse.Namespace) -> int:
 
 def refuse(message: str) -> int:
     """One sentence on standard error, and the exit code that goes with it."""
-    print(f"loopscope: {neutral(in_one_line(message), _LONGEST)}", file=sys.stderr)
+    told = in_one_line(message)
+    print(f"loopscope: {neutral(told, len(told))}", file=sys.stderr)
     return REFUSED
 
 

@@ -79,8 +79,18 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     >>> listed(["a", "b"])
     "'a', 'b'"
     """
-    shown = ", ".join(repr(shorten(name)) for name in names[:most])
+    shown = ", ".join(repr(short_name(name)) for name in names[:most])
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+
+
+def short_name(text: str, most: int = 80) -> str:
+    """A name or address for a sentence, which is never cut itself: a long name loses its middle, since its end tells most.
+
+    >>> short_name("a" * 100 + "/body/Add_1")
+    'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…aaaaaaaaaaaaaaaaaaaaaaaaaaaaa/body/Add_1'
+    """
+    half = most // 2
+    return text if len(text) <= most else f"{text[: half - 1]}…{text[-half:]}"
 
 
 def in_one_line(message: str) -> str:

@@ -23,7 +23,6 @@ from engine.view.preview import value_preview
 SHORT = 64
 """Elements up to which a value is written out."""
 _RECORDS_SHOWN = 40
-_LONGEST = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ def as_json(outcome: Outcome, model: Model | None) -> Iterator[str]:
 
 def as_text(outcome: Outcome, model: Model | None) -> Iterator[str]:
     """Lines for a terminal: how it went, the control flow, the outputs."""
-    yield outcome.state if not outcome.message else f"{outcome.state}: {neutral(outcome.message, _LONGEST)}"
+    yield outcome.state if not outcome.message else f"{outcome.state}: {neutral(outcome.message, len(outcome.message))}"
     if outcome.result is None or model is None:
         return
     records = outcome.result.control_flow
@@ -79,7 +78,7 @@ def as_text(outcome: Outcome, model: Model | None) -> Iterator[str]:
     if more > 0:
         yield f"  ... and {more:,} more (all of them with --json)"
     if outcome.odd is not None:
-        yield neutral(outcome.odd.sentence, _LONGEST)
+        yield neutral(outcome.odd.sentence, len(outcome.odd.sentence))
     if outcome.state != "finished":
         return
     yield "outputs"

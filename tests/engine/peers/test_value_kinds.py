@@ -14,7 +14,8 @@ from onnx import TensorProto, helper, parser
 import engine
 from engine.ops.values import NO_VALUE
 from engine.peers import against
-from engine.peers.differ import Difference, Report, apart, not_compared
+from engine.peers.comparing import apart, not_compared
+from engine.peers.differ import Difference, Report
 from engine.peers.transport import Unread, read, write
 
 X = np.float32([[1, 2], [3, 4], [5, 6]])
