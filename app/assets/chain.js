@@ -6,11 +6,9 @@ const lists = new WeakMap();
 
 export default function ({ data, parentElement, setTriggerValue }) {
   if (!data) return;
-  let list = lists.get(parentElement);
-  if (!list) {
-    lists.set(parentElement, (list = element("div", "chain")));
-    parentElement.append(list);
-  }
+  const list = lists.get(parentElement) ?? element("div", "chain");
+  lists.set(parentElement, list);
+  if (!list.isConnected) parentElement.append(list);
   list.replaceChildren(
     ...data.rows.map((row, number) => {
       const line = element("button", `line ${row.kind}`);

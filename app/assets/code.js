@@ -2,7 +2,11 @@
 
 import { element } from "./element.js";
 
-const listings = (globalThis[Symbol.for("loopscope.code")] ??= { shown: new Map(), moments: new Map() });
+const page = /** @type {any} */ (globalThis);
+const NAME = Symbol.for("loopscope.code");
+page[NAME] ??= { shown: new Map(), moments: new Map() };
+/** Listings and their moments, by key: two components meet here. @type {{ shown: Map<string, Code>, moments: Map<string, any> }} */
+const listings = page[NAME];
 const TOKEN =
   /(#.*$)|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\b(def|return|while|if|else|elif|for|in|and|or|not|is|True|False|None|import|from|pass|break|lambda)\b|(\b\d[\d_.]*(?:e[+-]?\d+)?\b)|(\b[A-Za-z_][\w.]*(?=\())/g;
 const KINDS = ["comment", "text", "word", "number", "call"];
@@ -20,6 +24,9 @@ function coloured(text) {
 }
 
 class Code {
+  /** Tells Python the line that was picked. @type {(number: number) => void} */
+  send = () => {};
+
   constructor(host) {
     this.host = host;
     this.frame = element("div", "frame");

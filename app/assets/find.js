@@ -2,7 +2,11 @@
 
 import { element } from "./element.js";
 
-const finders = (globalThis[Symbol.for("loopscope.find")] ??= { made: new WeakMap(), open: null });
+const page = /** @type {any} */ (globalThis);
+const NAME = Symbol.for("loopscope.find");
+page[NAME] ??= { made: new WeakMap(), open: null };
+/** Of the page: one key opens the finder that is on it. */
+const finders = page[NAME];
 if (!finders.listening) {
   finders.listening = true;
   document.addEventListener(
@@ -22,6 +26,13 @@ const AGAIN = 1000; // milliseconds after which what nobody has answered is told
 const TIMES = 5;
 
 class Finder {
+  /** Tells Python what is typed. @type {(text: string) => void} */
+  ask = () => {};
+  /** Tells Python that nobody searches any more. */
+  hush = () => {};
+  /** Tells Python what was chosen. @type {(pick: { address: string, number: number }) => void} */
+  send = () => {};
+
   constructor(host) {
     this.pill = element("button", "pill");
     this.pill.append(element("span", "glass", "⌕"), element("span", "words", "Find"), element("kbd", "", "/"));
@@ -93,7 +104,8 @@ class Finder {
 
   mark(at) {
     this.at = at;
-    [...this.list.children].forEach((row, number) => row.setAttribute("aria-selected", number === at));
+    for (const [number, row] of [...this.list.children].entries())
+      row.setAttribute("aria-selected", String(number === at));
     this.list.children[at]?.scrollIntoView({ block: "nearest" });
   }
 
@@ -105,7 +117,8 @@ class Finder {
 
   go(hit) {
     this.close();
-    const number = (this.picks = Math.max(this.picks, this.picked) + 1);
+    const number = Math.max(this.picks, this.picked) + 1;
+    this.picks = number;
     this.tell(
       () => this.send({ address: hit.address, number }),
       () => this.picked >= number,
@@ -138,8 +151,8 @@ class Finder {
 
 export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
   if (!data) return;
-  let finder = finders.made.get(parentElement);
-  if (!finder) finders.made.set(parentElement, (finder = new Finder(parentElement)));
+  const finder = finders.made.get(parentElement) ?? new Finder(parentElement);
+  finders.made.set(parentElement, finder);
   finder.ask = (text) => setStateValue("ask", { text, open: true });
   finder.hush = () => setStateValue("ask", { text: finder.field.value, open: false });
   finder.send = (pick) => setTriggerValue("pick", pick);

@@ -2,7 +2,11 @@
 
 import { element } from "./element.js";
 
-const charts = (globalThis[Symbol.for("loopscope.lanes")] ??= { drawn: new Map(), cursors: new Map() });
+const page = /** @type {any} */ (globalThis);
+const NAME = Symbol.for("loopscope.lanes");
+page[NAME] ??= { drawn: new Map(), cursors: new Map() };
+/** Charts and their cursors, by key: two components meet here. @type {{ drawn: Map<string, Lanes>, cursors: Map<string, any> }} */
+const charts = page[NAME];
 const AXIS = 22;
 const GAP = 3;
 const ROOM = 8;
@@ -25,6 +29,7 @@ function palette(root) {
     faint: dark ? "rgba(255,255,255,.07)" : "rgba(20,24,40,.05)",
     high: dark ? [129, 140, 248] : [79, 70, 229],
     low: dark ? [251, 146, 60] : [217, 119, 6],
+    // biome-ignore lint/suspicious/noThenProperty: the branch of an If, and nothing is awaited
     then: dark ? "#1fa67c" : "#009e73",
     else: dark ? "#d79a1a" : "#e69f00",
     nan: dark ? "#f472b6" : "#be185d",
@@ -37,6 +42,9 @@ function palette(root) {
 }
 
 class Lanes {
+  /** Tells Python what was clicked. @type {(place: Record<string, unknown>) => void} */
+  send = () => {};
+
   constructor(host) {
     this.host = host;
     this.root = element("div", "lanes");
@@ -86,14 +94,16 @@ class Lanes {
     this.canvas.width = Math.round(width * ratio);
     this.canvas.height = Math.round(height * ratio);
     this.canvas.style.height = `${height}px`;
-    const pen = (this.pen = this.canvas.getContext("2d"));
+    const pen = this.canvas.getContext("2d");
+    this.pen = pen;
     pen.scale(ratio, ratio);
-    const look = (this.look = palette(this.root));
+    const look = palette(this.root);
+    this.look = look;
     pen.font = `12px ${look.font}`;
     const widest = Math.max(...data.lanes.map((lane) => pen.measureText(lane.name).width), 30);
     this.left = Math.ceil(Math.min(widest + ROOM * 1.5, width * 0.24, 190));
     this.room = Math.max(20, width - this.left - 2);
-    data.lanes.forEach((lane, number) => this.lane(pen, look, lane, this.tops[number]));
+    for (const [number, lane] of data.lanes.entries()) this.lane(pen, look, lane, this.tops[number]);
     this.axis(pen, look);
     for (const mark of data.marks) this.mark(pen, look, mark);
     this.now(pen, look);
@@ -158,13 +168,13 @@ class Lanes {
   line(pen, look, lane, top) {
     pen.beginPath();
     let begun = false;
-    lane.line.forEach((level, number) => {
-      if (level === null) return void (begun = false);
+    for (const [number, level] of lane.line.entries()) {
       const left = this.x(number + 0.5);
       const y = top + lane.height - 3 - level * (lane.height - 6);
-      begun ? pen.lineTo(left, y) : pen.moveTo(left, y);
-      begun = true;
-    });
+      if (level !== null && begun) pen.lineTo(left, y);
+      else if (level !== null) pen.moveTo(left, y);
+      begun = level !== null;
+    }
     pen.strokeStyle = look.dark ? "rgba(255,255,255,.75)" : "rgba(30,27,75,.7)";
     pen.lineWidth = 1.3;
     pen.stroke();

@@ -5,6 +5,9 @@ import { element } from "./element.js";
 const tables = new WeakMap();
 
 class Table {
+  /** Tells Python the row that was picked. @type {(number: number) => void} */
+  send = () => {};
+
   constructor(host) {
     this.frame = element("div", "frame");
     this.head = element("thead");
@@ -47,7 +50,7 @@ class Table {
       this.shown[number] = text;
     });
     this.shown.length = cells.length;
-    [...this.body.rows].forEach((line, number) => line.classList.toggle("now", number === now));
+    for (const [number, line] of [...this.body.rows].entries()) line.classList.toggle("now", number === now);
     if (now !== null) this.follow(now);
   }
 
@@ -66,8 +69,8 @@ class Table {
 
 export default function ({ data, parentElement, setTriggerValue }) {
   if (!data) return;
-  let table = tables.get(parentElement);
-  if (!table) tables.set(parentElement, (table = new Table(parentElement)));
+  const table = tables.get(parentElement) ?? new Table(parentElement);
+  tables.set(parentElement, table);
   table.send = (number) => setTriggerValue("pick", number);
   table.receive(data);
 }

@@ -3,13 +3,28 @@
 const SPEEDS = [0.5, 1, 2, 4, 8];
 const BAR = { row: 1.5, padding: 0.875 }; // rem
 
+/**
+ * @import { Playback } from "./playback.js"
+ */
+
 export class Bar {
+  /** @type {Record<string, any>[]} */
+  rows = [];
+  frame = 0;
+  height = "";
+
+  /**
+   * @param {Playback} playback
+   * @param {HTMLElement} root
+   */
   constructor(playback, root) {
-    Object.assign(this, { playback, root, rows: [] });
+    this.playback = playback;
+    this.root = root;
     this.element = document.createElement("div");
     this.element.className = "bar-of-time";
+    const options = SPEEDS.map((one) => `<option value="${one}"${one === 1 ? " selected" : ""}>${one}×</option>`);
     this.element.innerHTML = `
-      <select class="speed" title="Speed of playing" aria-label="Speed">${SPEEDS.map((speed) => `<option value="${speed}"${speed === 1 ? " selected" : ""}>${speed}×</option>`).join("")}</select>
+      <select class="speed" title="Speed of playing" aria-label="Speed">${options.join("")}</select>
       <div class="tracks"></div>`;
     root.append(this.element);
     const find = (name) => this.element.querySelector(name);
@@ -34,14 +49,15 @@ export class Bar {
     const shown = playback.run !== undefined;
     this.element.classList.toggle("on", shown);
     if (!shown) return;
-    this.element.classList.toggle("playing", Boolean(playback.playing));
-    this.root.classList.toggle("moving", Boolean(playback.playing || playback.dragging));
-    this.root.dataset.step = playback.step;
+    this.element.classList.toggle("playing", playback.playing);
+    this.root.classList.toggle("moving", playback.playing || playback.dragging);
+    this.root.dataset.step = String(playback.step);
     while (this.rows.length < playback.tracks.length) this.addRow();
     while (this.rows.length > playback.tracks.length) this.rows.pop().line.remove();
-    playback.tracks.forEach((track, k) => this.drawRow(this.rows[k], track, k));
+    for (const [k, track] of playback.tracks.entries()) this.drawRow(this.rows[k], track, k);
     const height = `${playback.tracks.length * BAR.row + BAR.padding}rem`;
-    if (this.height !== height) this.root.style.setProperty("--bar", (this.height = height));
+    if (this.height !== height) this.root.style.setProperty("--bar", height);
+    this.height = height;
   }
 
   resized() {
@@ -52,7 +68,10 @@ export class Bar {
   addRow() {
     const line = document.createElement("div");
     line.className = "track";
-    line.innerHTML = `<div class="rail" role="slider" tabindex="0" aria-label="Moment of the run"><canvas></canvas><div class="past"></div><div class="thumb"></div></div><span class="words"></span>`;
+    line.innerHTML = `
+      <div class="rail" role="slider" tabindex="0" aria-label="Moment of the run">
+        <canvas></canvas><div class="past"></div><div class="thumb"></div>
+      </div><span class="words"></span>`;
     this.tracks.append(line);
     const find = (name) => line.querySelector(name);
     const row = {

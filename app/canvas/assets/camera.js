@@ -1,7 +1,12 @@
-// Camera: which part of the picture is in sight; wheel, drag, pinch, buttons, overview.
+// Camera: which part of the picture is in sight; wheel, drag, pinch, buttons.
 
 import { MARGIN } from "./geometry.js";
+import { Overview } from "./overview.js";
 import { StickyHeaders } from "./sticky_headers.js";
+
+/**
+ * @import { Area, Part, Size } from "./picture.js"
+ */
 
 export const ZOOM = { least: 0.08, most: 3, readable: 0.75, words: 0.34 };
 const CLICK_DISTANCE = 4;
@@ -9,41 +14,58 @@ const GLIDE = 220;
 const REST = 160; // milliseconds without a movement
 
 export class Camera {
+  // Where the picture's corner is in the view, and its scale.
+  x = 0;
+  y = 0;
+  k = 1;
+  width = 1;
+  height = 1;
+  /** @type {Size} */
+  view = { width: 0, height: 0 };
+  /** @type {Size} */
+  tools = { width: 0, height: 0 };
+  /** @type {Area[]} */
+  boxes = [];
+  moved = 0;
+  /** Called when the picture has come to rest. */
+  onChange = () => {};
+
+  /** @type {Map<number, { x: number, y: number }>} */
+  pointers = new Map();
+  frame = 0;
+  gliding = 0;
+  resting = 0;
+
+  /**
+   * @param {HTMLElement} stage
+   * @param {HTMLElement} wrapper
+   * @param {HTMLElement} overview
+   */
   constructor(stage, wrapper, overview) {
-    Object.assign(this, {
-      stage,
-      wrapper,
-      overview,
-      glass: overview.querySelector(".glass"),
-      x: 0,
-      y: 0,
-      k: 1,
-      width: 1,
-      height: 1,
-      view: { width: 0, height: 0 },
-      tools: { width: 0, height: 0 },
-      boxes: [],
-      pointers: new Map(),
-      moved: 0,
-      onChange: () => {},
-    });
+    this.stage = stage;
+    this.wrapper = wrapper;
+    this.overview = new Overview(overview, this);
     this.stickyHeaders = new StickyHeaders(stage);
     stage.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     stage.addEventListener("pointerdown", (event) => this.down(event));
     stage.addEventListener("pointermove", (event) => this.move(event));
-    for (const name of ["pointerup", "pointercancel"]) stage.addEventListener(name, (event) => this.up(event));
-    overview.addEventListener("pointerdown", (event) => this.jump(event));
-    overview.addEventListener("pointermove", (event) => event.buttons && this.jump(event));
+    stage.addEventListener("pointerup", (event) => this.up(event));
+    stage.addEventListener("pointercancel", (event) => this.up(event));
   }
 
   /** Sizes are read once, not at every frame: each reading has the browser lay out what has changed before. */
   measure() {
+    /** @type {HTMLElement} */
     const tools = this.stage.parentElement.querySelector(".tools");
     this.view = { width: this.stage.clientWidth, height: this.stage.clientHeight };
     this.tools = { width: tools.offsetWidth, height: tools.offsetHeight };
   }
 
-  /** Another picture, and where its boxes are. */
+  /**
+   * Another picture, and where its boxes are.
+   * @param {SVGSVGElement} picture
+   * @param {Area[]} boxes
+   */
   show(picture, boxes) {
     this.boxes = boxes;
     this.width = picture.width.baseVal.value;
@@ -55,10 +77,13 @@ export class Camera {
     this.frame = 0;
     this.wrapper.style.transform = `translate(${this.x}px, ${this.y}px) scale(${this.k})`;
     this.stickyHeaders.place(this);
-    this.drawOverview();
+    this.overview.draw();
   }
 
-  /** At most one transform per frame, and nothing else: what it takes to be crisp and easy to read is done when the picture rests. */
+  /**
+   * At most one transform per frame, and nothing else: what it takes to be crisp and easy to read is done when the
+   * picture rests.
+   */
   update() {
     this.wrapper.style.willChange = "transform";
     clearTimeout(this.resting);
@@ -71,9 +96,9 @@ export class Camera {
     cancelAnimationFrame(this.frame);
     this.wrapper.style.willChange = "auto";
     this.stage.classList.toggle("far", this.k < ZOOM.words);
-    this.glassBase = null;
+    this.overview.rest();
     this.place();
-    this.onChange(this);
+    this.onChange();
   }
 
   set(x, y, k = this.k) {
@@ -102,7 +127,8 @@ export class Camera {
   begin() {
     const { width, height } = this.view;
     const fitted = this.fitted();
-    const readable = Number(getComputedStyle(this.stage).getPropertyValue("--canvas-readable")) || ZOOM.readable; // a page in large type asks for more
+    // A page in large type asks for more.
+    const readable = Number(getComputedStyle(this.stage).getPropertyValue("--canvas-readable")) || ZOOM.readable;
     const k = Math.max(fitted, readable);
     this.set(
       ...this.beside((width - this.width * k) / 2, fitted >= readable ? (height - this.height * k) / 2 : 4, k),
@@ -111,7 +137,13 @@ export class Camera {
     this.rest();
   }
 
-  /** Where a picture goes instead, so that no box of its first row is under the tools: further left if there is room, else further down. */
+  /**
+   * Where a picture goes instead, so that no box of its first row is under the tools: further left if there is room,
+   * else further down.
+   * @param {number} x
+   * @param {number} y
+   * @returns {[number, number]}
+   */
   beside(x, y, k = this.k) {
     if (y < -MARGIN * k) return [x, y]; // its first row is out of sight
     const { width, height } = this.view;
@@ -149,7 +181,10 @@ export class Camera {
     this.gliding = requestAnimationFrame(turn);
   }
 
-  /** Moves only when the box is not comfortably in sight. `box` is in picture coordinates. */
+  /**
+   * Moves only when the box is not comfortably in sight.
+   * @param {Area} box in picture coordinates
+   */
   follow(box) {
     const { width, height } = this.view;
     const [left, top] = [this.x + box.left * this.k, this.y + box.top * this.k];
@@ -164,12 +199,18 @@ export class Camera {
     this.glide(...this.beside(x, within(height * 0.45 - (box.top + box.height / 2) * this.k, this.height, height)));
   }
 
-  /** To the head of a frame. */
+  /**
+   * To the head of a frame.
+   * @param {Part} frame
+   */
   bringHead({ box }) {
     this.glide(24 - (box.x + MARGIN) * this.k, this.tools.height + 24 - (box.y + MARGIN) * this.k);
   }
 
-  /** Brings all of a part of the picture into sight, no closer than now; false when it could not be read then. */
+  /**
+   * Brings all of a part of the picture into sight, no closer than now; false when it could not be read then.
+   * @param {Area} box
+   */
   frameOf(box) {
     const { width, height } = this.view;
     const k = Math.min(this.k, (width - 48) / box.width, (height - 112) / box.height);
@@ -231,68 +272,5 @@ export class Camera {
 
   get dragged() {
     return this.moved > CLICK_DISTANCE;
-  }
-
-  /** The overview: boxes drawn once per layout, and a frame round what is in sight. */
-  prepareOverview(structure, geometry, style) {
-    // Small enough to leave the picture in sight on a small canvas too.
-    const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
-    const wide = Math.min(10.5 * rem, this.view.width * 0.16);
-    const high = Math.min(7.5 * rem, this.view.height * 0.22);
-    this.overviewScale = Math.min(wide / this.width, high / this.height);
-    const ratio = devicePixelRatio || 1;
-    const canvas = this.overview.querySelector("canvas");
-    canvas.width = this.width * this.overviewScale * ratio;
-    canvas.height = this.height * this.overviewScale * ratio;
-    canvas.style.width = `${this.width * this.overviewScale}px`;
-    canvas.style.height = `${this.height * this.overviewScale}px`;
-    const pen = canvas.getContext("2d");
-    const scale = this.overviewScale * ratio;
-    for (const [id, box] of Object.entries(geometry.clusters)) {
-      pen.fillStyle = `${style(`--line-${structure.clusters[id].kind === "if" ? "math" : "region"}`)}22`;
-      pen.fillRect((box.x + MARGIN) * scale, (box.y + MARGIN) * scale, box.width * scale, box.height * scale);
-    }
-    for (const [id, node] of Object.entries(structure.nodes)) {
-      const middle = geometry.nodes[id];
-      if (!middle) continue;
-      pen.fillStyle = style(`--line-${node.family}`);
-      pen.fillRect(
-        (middle.x - node.width / 2 + MARGIN) * scale,
-        (middle.y - node.height / 2 + MARGIN) * scale,
-        Math.max(1.5, node.width * scale),
-        Math.max(1.5, node.height * scale),
-      );
-    }
-  }
-
-  drawOverview() {
-    const { width, height } = this.view;
-    const all = this.width * this.k <= width + 2 && this.height * this.k <= height + 2;
-    this.overview.classList.toggle("on", !all && Boolean(this.overviewScale));
-    if (all || !this.overviewScale) return;
-    const scale = this.overviewScale;
-    const [left, top] = [Math.max(0, -this.x / this.k), Math.max(0, -this.y / this.k)];
-    const right = Math.min(this.width, (width - this.x) / this.k);
-    const bottom = Math.min(this.height, (height - this.y) / this.k);
-    this.layGlass(left * scale, top * scale, Math.max(4, (right - left) * scale), Math.max(4, (bottom - top) * scale));
-  }
-
-  /** While the picture moves the glass is stretched, which needs no layout, unless its border would be seen to grow. */
-  layGlass(left, top, wide, high) {
-    const { style } = this.glass;
-    const near = (share) => share > 0.6 && share < 1.7;
-    if (!this.glassBase || !near(wide / this.glassBase.wide) || !near(high / this.glassBase.high)) {
-      this.glassBase = { wide, high };
-      Object.assign(style, { width: `${wide}px`, height: `${high}px` });
-    }
-    style.transform = `translate(${left}px, ${top}px) scale(${wide / this.glassBase.wide}, ${high / this.glassBase.high})`;
-  }
-
-  jump(event) {
-    event.stopPropagation();
-    const area = this.overview.querySelector("canvas").getBoundingClientRect();
-    const { width, height } = this.view;
-    const [x, y] = [(event.clientX - area.left) / this.overviewScale, (event.clientY - area.top) / this.overviewScale];
-    this.set(width / 2 - x * this.k, height / 2 - y * this.k);
   }
 }

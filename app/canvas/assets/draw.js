@@ -2,7 +2,7 @@
 
 import { drawBox } from "./boxes.js";
 import { drawFrame } from "./frames.js";
-import { MARGIN, areaOf } from "./geometry.js";
+import { areaOf, MARGIN } from "./geometry.js";
 import { crowdOf } from "./labels.js";
 import { drawLine } from "./lines.js";
 import { svgElement } from "./svg.js";

@@ -40,11 +40,13 @@ export function standalone(svg, paper) {
   const originals = [svg, ...svg.querySelectorAll("*")];
   const copies = [copy, ...copy.querySelectorAll("*")];
   const dropped = [];
-  originals.forEach((original, i) => {
+  for (const [i, original] of originals.entries()) {
     const style = getComputedStyle(original);
     const made = copies[i];
-    if (style.display === "none" || style.opacity === "0" || original.matches(".reach, .button"))
-      return dropped.push(made);
+    if (style.display === "none" || style.opacity === "0" || original.matches(".reach, .button")) {
+      dropped.push(made);
+      continue;
+    }
     const isText = original.tagName === "text" || original.tagName === "tspan";
     for (const name of isText ? [...KEPT, ...KEPT_OF_TEXT] : KEPT) {
       const value = plainColour(style.getPropertyValue(name));
@@ -52,7 +54,7 @@ export function standalone(svg, paper) {
     }
     for (const name of ["class", "role", "aria-label", "data-address", "data-node", "data-edge", "data-frame"])
       made.removeAttribute(name);
-  });
+  }
   for (const made of dropped) made.remove();
   copy.setAttribute("xmlns", SVG);
   const [x, y, width, height] = copy.getAttribute("viewBox").split(" ");

@@ -31,9 +31,8 @@ export function drawFrame(id, cluster, box, layers, parts) {
   title.append(name);
   head.append(title);
   const buttons = headButtons(cluster);
-  buttons.forEach(([action, path, label], k) =>
-    head.append(button(action, box.x + box.width - 28 - k * 21, y - 14, path, label)),
-  );
+  for (const [k, [action, path, label]] of buttons.entries())
+    head.append(button(action, box.x + box.width - 28 - k * 21, y - 14, path, label));
   const stateEnd = box.x + box.width - (buttons.length ? 15 + buttons.length * 21 : 12);
   const header = svgElement("g", { class: "frame-state", transform: `translate(${stateEnd} ${y - 14})` });
   const state = {

@@ -4,32 +4,55 @@ import { linesUpwards } from "./geometry.js";
 import { layOutRows } from "./rows.js";
 import { shared } from "./shared.js";
 
-// What to try when a layout takes too long: [extra graph attributes, milliseconds]. Two seconds in all; then more has to be folded.
+/**
+ * @import { Geometry } from "./picture.js"
+ * @import { Structure } from "./protocol.js"
+ * @typedef {[attributes: Record<string, unknown>, milliseconds: number]} Rung extra graph attributes, and how long to wait
+ */
+
+// What to try when a layout takes too long. Two seconds in all; then more has to be folded.
 const ROUGH = { nslimit: 0.1, nslimit1: 0.1, mclimit: 0.1 };
+/** @type {Rung[]} */
 const LADDER = [
   [{}, 850],
   [ROUGH, 350],
   [{ ...ROUGH, splines: "line" }, 800],
 ];
-// A small picture takes so long on a busy machine only: it gets more of the two seconds for the layout that is worth waiting for.
+// A small picture takes so long on a busy machine only: it gets more of the two seconds for the layout worth waiting for.
 const SMALL = 150;
+/** @type {Rung[]} */
 const LADDER_OF_SMALL = [
   [{}, 1500],
   [ROUGH, 500],
 ];
-// Another way to find the rows, slower but blind to frames: for pictures in which lines run upwards, because a frame was set too high.
+/**
+ * Another way to find the rows, slower but blind to frames: for pictures in which lines run upwards, because a frame was
+ * set too high.
+ * @type {Rung}
+ */
 const LEVEL = [{ newrank: true }, 450];
-// For a picture of which nothing more can be folded: on a busy machine even a small one may take longer than the ladder gives it.
+/**
+ * For a picture of which nothing more can be folded: on a busy machine even a small one may take longer than the ladder
+ * gives it.
+ * @type {Rung[]}
+ */
 export const PATIENT = [[{}, 20000]];
 const KEPT_LAYOUTS = 24;
 const answers = new Map();
 
 export class TooDense extends Error {}
 
+/** @type {any} */
 let worker = null;
+/** @type {Promise<unknown>} */
 let queue = Promise.resolve();
 
-/** Geometry of a structure; TooDense when no step of the ladder finishes in time. One layout runs at a time. */
+/**
+ * Geometry of a structure; TooDense when no step of the ladder finishes in time. One layout runs at a time.
+ * @param {Structure} structure
+ * @param {Rung[]} ladder
+ * @returns {Promise<Geometry>}
+ */
 export function layOut(structure, ladder = ladderOf(structure)) {
   const known = shared.layouts.get(structure.hash);
   if (known) return Promise.resolve(known);

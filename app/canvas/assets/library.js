@@ -27,6 +27,7 @@ async function workerScript(bytes) {
 class LayoutWorker {
   constructor(address) {
     this.worker = new Worker(address, { type: "module" });
+    /** @type {Promise<void>} */
     this.ready = new Promise((resolve, reject) => {
       this.worker.addEventListener("message", ({ data }) => data.ready && resolve());
       this.worker.addEventListener("error", (event) =>

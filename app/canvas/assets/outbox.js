@@ -1,13 +1,23 @@
-// What Python has to hear: words with numbers, told again until they are confirmed.
+// Outbox: words with numbers that Python has to hear, told again until they are confirmed.
 
 export const AGAIN = 1000; // milliseconds after which a word that nobody has confirmed is told again
 
+/** @template {{ count: number }} Word */
 export class Outbox {
-  /** `tell` is given all words that are not confirmed: of those that come too fast, Python hears only the last. */
+  /** Those that are not confirmed. @type {Word[]} */
+  words = [];
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  again = undefined;
+
+  /**
+   * @param {(words: Word[]) => unknown} tell is given all words that are not confirmed: of those that come too fast, Python hears
+   *   only the last. It answers false when there is nobody to tell any more.
+   */
   constructor(tell) {
-    Object.assign(this, { tell, words: [] });
+    this.tell = tell;
   }
 
+  /** @param {Word} word */
   add(word) {
     this.words.push(word);
     this.now();
@@ -19,7 +29,10 @@ export class Outbox {
     if (this.words.length && this.tell(this.words) !== false) this.again = setTimeout(() => this.now(), AGAIN);
   }
 
-  /** Python has heard all up to this number. */
+  /**
+   * Python has heard all up to this number.
+   * @param {number} count
+   */
   confirm(count) {
     this.words = this.words.filter((one) => one.count > count);
   }
@@ -29,5 +42,8 @@ export class Outbox {
   }
 }
 
-/** Greater than that of any word before, also on an earlier visit. */
+/**
+ * Greater than that of any word before, also on an earlier visit.
+ * @param {number | undefined} last
+ */
 export const numberAfter = (last) => Math.max((last ?? 0) + 1, Date.now());

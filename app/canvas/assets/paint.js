@@ -21,7 +21,7 @@ export class Painting {
       this.restyle(id, part, classesOfBox(overlay, id));
       if (part.spark) setSpark(part.spark, sparks[id]);
       const texts = values[id] ?? [];
-      part.chips.forEach((made, k) => setChip(made, texts[k] ?? ""));
+      for (const [k, made] of part.chips.entries()) setChip(made, texts[k] ?? "");
       if (part.badge && this.structure.nodes[id].kind === "folded")
         this.relabel(
           id,
@@ -71,7 +71,8 @@ function setHeader(part, text, progress) {
   const room = part.box.width - part.titleWidth - 40;
   const shown = shortened(text, Math.max(8, Math.floor(room / 6.4)));
   label.textContent = shown;
-  const width = (part.stateWidth = shown.length * 6.4 + 20);
+  const width = shown.length * 6.4 + 20;
+  part.stateWidth = width;
   pill.setAttribute("width", width);
   pill.setAttribute("x", -width);
   label.setAttribute("x", -width / 2);

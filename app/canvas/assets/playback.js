@@ -1,61 +1,89 @@
 // Playing: moves through steps that were sent ahead, at the browser's own pace, and tells Python where it is.
 
 import { Bar } from "./bar.js";
-import { AGAIN, Outbox, numberAfter } from "./outbox.js";
-import { marksOf, patched } from "./prefetched.js";
-import { ReportThrottle, REPORT } from "./report_throttle.js";
+import { AGAIN, numberAfter, Outbox } from "./outbox.js";
+import { marksOf, Prefetched } from "./prefetched.js";
+import { REPORT, ReportThrottle } from "./report_throttle.js";
 import { shared } from "./shared.js";
+import { isDrawing } from "./streamlit.js";
+
+/**
+ * @import { Canvas } from "./graph_canvas.js"
+ * @import { Moment, Move, Stretch, Track } from "./protocol.js"
+ * @typedef {ReturnType<typeof setTimeout>} Timer
+ */
 
 const RATE = 4; // steps per second at speed 1
 const AHEAD = 96; // steps that should be there before they are needed
-const KEPT_FRAMES = 6000;
 const BY_HAND = 4; // speed of a slide, as far as the panels are concerned
-const AROUND = 16; // of them before a step that somebody slides to
+const AROUND = 16; // steps fetched before the one that somebody slides to
 const SHORT_RUN = 3000; // runs up to here are fetched along the way while somebody slides
 const IDLE = 350; // milliseconds of rest after which the steps around are fetched
-const LIGHT = 24; // steps that a stretch must hold at least for that: fewer cost more than they give
 const TOGETHER = 50; // milliseconds within which Streamlit may make one word of two
 const ECHO = 3000; // milliseconds after which Python's word counts again, whatever it says
-const KEYS = {
-  Home: "restart",
-  ArrowLeft: "back",
-  ArrowRight: "step",
-  o: "over",
-  O: "over",
-  ArrowDown: "into",
-  ArrowUp: "out",
-  "Shift+ArrowLeft": "previous",
-  "Shift+ArrowRight": "next",
-  End: "run",
-};
-const ACTS = ["click", "keydown", "change", "focusout"]; // by which a person may tell Python something
-const STEPS = { restart: -Infinity, back: -1, step: 1 }; // moves whose end is known without Python
+/** Moves whose end is known without Python. @type {Record<string, number>} */
+const STEPS = { restart: -Infinity, back: -1, step: 1 };
 
 export class Playback {
+  frames = new Prefetched();
+  /** What a person has marked. @type {Partial<ReturnType<typeof marksOf>>} */
+  marks = {};
+  /** Names the run, and the picture that it is shown on. @type {string | undefined} */
+  run = undefined;
+  /** @type {string | undefined} */
+  hash = undefined;
+  step = 0;
+  /** That are known to exist. */
+  steps = 0;
+  over = false;
+  /** @type {Track[]} */
+  tracks = [];
+  speed = 1;
+  playing = false;
+  dragging = false;
+  /** A key has led to a step that Python has not confirmed. */
+  walking = false;
+  clock = { now: 0, step: 0 };
+  /** Number of the last report or move. @type {number | undefined} */
+  count = undefined;
+  /** Number of the last report that Python has heard. @type {number | undefined} */
+  heard = undefined;
+  /** Until Python has heard of this report, its words do not count; Infinity while its number is not known. @type {number | undefined} */
+  awaited = undefined;
+  /** When the last report went out. */
+  reported = 0;
+  /** When steps were asked for that have not come. @type {number | undefined} */
+  asked = undefined;
+  /** Number of the last ask. @type {number | undefined} */
+  asks = undefined;
+  /** @type {number | undefined} */
+  plays = undefined;
+  /** When a person last did something. */
+  touched = -Infinity;
+  /** @type {Timer | undefined} */
+  idle = undefined;
+  /** @type {Timer | undefined} */
+  late = undefined;
+  /** @type {Timer | undefined} */
+  patience = undefined;
+
+  /** @param {Canvas} canvas */
   constructor(canvas) {
-    Object.assign(this, {
-      canvas,
-      frames: new Map(),
-      stops: new Set(),
-      marks: {},
-      step: 0,
-      steps: 0,
-      over: false,
-      tracks: [],
-      speed: 1,
-      touched: -Infinity,
-    });
+    this.canvas = canvas;
+    /** @type {Outbox<Move>} */
     this.moves = new Outbox((moves) => canvas.setState?.("moves", { run: this.run, moves }));
     this.bar = new Bar(this, canvas.root);
     this.throttle = new ReportThrottle(() => this.playing || this.dragging);
   }
 
-  /** To the keys of the page, wherever its focus is, and to the buttons that do the same; of all else that is done, only that it was. */
-  listen(signal) {
-    document.addEventListener("click", (event) => this.clicked(event), { capture: true, signal });
-    document.addEventListener("keydown", (event) => this.pressed(event), { capture: true, signal });
-    for (const act of ACTS)
-      document.addEventListener(act, () => (this.touched = performance.now()), { capture: true, signal });
+  /** Whether its canvas is on the page. */
+  get isShown() {
+    return this.canvas.root.isConnected;
+  }
+
+  /** A person has done something on the page. */
+  touch() {
+    this.touched = performance.now();
   }
 
   /** Whether a hand moves the picture, so that it also shows what Python comes past on its way there. */
@@ -68,13 +96,15 @@ export class Playback {
     return this.playing || this.dragging || this.awaited !== undefined;
   }
 
-  /** A word from Python; false when the picture has moved on since. */
+  /**
+   * A word from Python; false when the picture has moved on since.
+   * @param {Moment} overlay
+   */
   take(overlay) {
     if (overlay.step === undefined) return true;
     if (overlay.run !== this.run || overlay.hash !== this.hash) {
       this.frames.clear();
-      this.stops.clear();
-      this.asked = this.end = undefined;
+      this.asked = undefined;
       if (overlay.run !== this.run) {
         this.pause(false);
         this.settle();
@@ -100,39 +130,33 @@ export class Playback {
     return !behind;
   }
 
-  /** A stretch of the run, sent ahead. */
-  store(batch) {
-    if (!batch || batch.run !== this.run || batch.hash !== this.hash) return;
+  /**
+   * A stretch of the run, sent ahead.
+   * @param {Stretch} stretch
+   */
+  store(stretch) {
+    if (stretch.run !== this.run || stretch.hash !== this.hash) return;
     this.asked = undefined;
-    if (batch.end !== undefined) this.end = batch.end;
-    this.light = batch.frames.length >= LIGHT || batch.end !== undefined;
-    let full = {};
-    batch.frames.forEach((change, k) => this.frames.set(batch.first + k, (full = patched(full, change))));
-    if (batch.stop !== undefined) this.stops.add(batch.stop);
-    for (const step of this.frames.keys()) {
-      if (this.frames.size <= KEPT_FRAMES) break;
-      this.frames.delete(step);
-    }
+    this.frames.store(stretch);
     if (this.dragging && !this.paint()) this.fetch();
     this.bar.draw();
   }
 
   /** The last step of the run, as far as that is known. */
   get last() {
-    return this.over ? this.steps : (this.end ?? Infinity);
+    return this.over ? this.steps : (this.frames.end ?? Infinity);
   }
 
   /** Whether Python draws the page: what was on it before is only taken away where no ask comes in between. */
   get answering() {
-    const state = document.querySelector("[data-test-script-state]")?.dataset.testScriptState ?? "notRunning";
-    return state !== "notRunning" || performance.now() - this.touched < IDLE;
+    return isDrawing() || performance.now() - this.touched < IDLE;
   }
 
   /** In a pause the steps around are fetched, so that the next key finds its picture here. */
   rest() {
     clearTimeout(this.idle);
     this.idle = setTimeout(() => {
-      if (this.ahead || this.light === false || document.hidden || !this.canvas.root.isConnected) return;
+      if (this.ahead || this.frames.light === false || document.hidden || !this.isShown) return;
       if (this.answering) return this.rest();
       if (!this.frames.has(this.step + 1) && this.step < this.last) this.ask(this.step + 1);
       else if (this.step && !this.frames.has(this.step - 1)) this.ask(Math.max(0, this.step - 32));
@@ -147,7 +171,7 @@ export class Playback {
     this.paint();
     this.await(Infinity);
     this.report(step, true);
-    if (this.light) this.lookAhead();
+    if (this.frames.light) this.lookAhead();
     return true;
   }
 
@@ -171,7 +195,8 @@ export class Playback {
   }
 
   number() {
-    return (this.count = numberAfter(this.count));
+    this.count = numberAfter(this.count);
+    return this.count;
   }
 
   ask(first) {
@@ -179,18 +204,17 @@ export class Playback {
     if (this.asked !== undefined && now - this.asked < 1500) return;
     this.asked = now;
     // Not an event: two of those at once would be one to Python, and what a person did would be lost.
-    shared.askers.get(this.canvas.key)?.("ask", {
-      step: first,
-      run: this.run,
-      count: (this.asks = (this.asks ?? Date.now()) + 1),
-    });
+    this.asks = numberAfter(this.asks);
+    shared.askers.get(this.canvas.key)?.("ask", { step: first, run: this.run, count: this.asks });
     // What a person does in the same moment is then heard, but the answer is drawn only where the ask came from.
-    setTimeout(() => this.touched >= now && this.canvas.send({ kind: "look" }), TOGETHER);
+    setTimeout(() => {
+      if (this.touched >= now) this.canvas.send({ kind: "look" });
+    }, TOGETHER);
   }
 
   report(step, last = false) {
     clearTimeout(this.late);
-    const since = performance.now() - (this.reported ?? 0);
+    const since = performance.now() - this.reported;
     // The next word goes out when the last one has been heard: frames of the picture come before those of the panels.
     const heard = last || !(this.heard < this.count) || since > 5 * REPORT;
     const waited = last || !(this.frames.has(step) || this.steps <= SHORT_RUN); // by a person, for what only Python knows
@@ -209,7 +233,7 @@ export class Playback {
   }
 
   send(step) {
-    this.canvas.setState?.("step", { step, run: this.run, count: this.number(), playing: Boolean(this.playing) });
+    this.canvas.setState?.("step", { step, run: this.run, count: this.number(), playing: this.playing });
   }
 
   /** Where a hand has led is told again while Python has not heard of it, as moves are; with a new number, or it would be no news. */
@@ -240,19 +264,14 @@ export class Playback {
   paint() {
     const frame = this.frames.get(this.step);
     this.steps = Math.max(this.steps, this.step);
-    if (frame)
-      this.canvas.paint({
-        ...frame,
-        ...this.marks,
-        hash: this.hash,
-        focus: this.canvas.focused,
-      });
+    if (frame) this.canvas.paint({ ...frame, ...this.marks, hash: this.hash, focus: this.canvas.focused });
     this.bar.draw();
     return Boolean(frame);
   }
 
   toggle() {
-    this.playing ? this.pause() : this.play();
+    if (this.playing) this.pause();
+    else this.play();
   }
 
   /** The button beside those that step; what it said before this canvas was there does not count. */
@@ -292,13 +311,13 @@ export class Playback {
   }
 
   tick(now) {
-    if (!this.playing || !this.canvas.root.isConnected) return;
+    if (!this.playing || !this.isShown) return;
     const due = Math.floor(this.clock.step + ((now - this.clock.now) / 1000) * RATE * this.speed);
     const before = this.step;
     let stopped = false;
     while (this.step < due && this.frames.has(this.step + 1) && !stopped) {
       this.step += 1;
-      stopped = this.stops.has(this.step);
+      stopped = this.frames.stops.has(this.step);
     }
     if (this.step < due) this.restartClock(now); // waits for what was not sent yet
     if (this.step !== before) {
@@ -311,9 +330,8 @@ export class Playback {
   }
 
   lookAhead() {
-    let next = this.step + 1;
-    while (next < this.step + AHEAD && this.frames.has(next)) next += 1;
-    if (next < this.step + AHEAD && next <= this.last) this.ask(next);
+    const next = this.frames.gap(this.step + 1, this.step + AHEAD);
+    if (next !== undefined && next <= this.last) this.ask(next);
   }
 
   /** Slides to a step; what is known is painted at once, the rest comes from Python. */
@@ -348,35 +366,5 @@ export class Playback {
   setSpeed(speed) {
     this.speed = speed;
     this.restartClock();
-  }
-
-  pressed(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || !this.canvas.root.isConnected) return;
-    const target = event.composedPath()[0];
-    if (
-      target.closest?.(
-        "input:not([type=checkbox]), textarea, select, [contenteditable=true], [role=textbox], [role=combobox], [role=dialog], [role=radio]",
-      )
-    )
-      return;
-    const name = KEYS[`${event.shiftKey && event.key.startsWith("Arrow") ? "Shift+" : ""}${event.key}`];
-    if (event.key === " " && !target.closest?.("button")) this.toggle();
-    else if (name && this.run !== undefined) this.go(name);
-    else return;
-    event.preventDefault();
-    event.stopImmediatePropagation();
-  }
-
-  clicked(event) {
-    // What the mouse has chosen leaves the keys to the run; who came there by keyboard goes on choosing with them.
-    if (event.detail && event.target.closest?.("[role=radio], [role=option]"))
-      setTimeout(() => document.activeElement?.blur());
-    const button =
-      event.target.closest?.(".st-key-transport button") && event.target.closest("[class*=st-key-transport_]");
-    const name = /st-key-transport_(\w+)/.exec(button?.className ?? "")?.[1];
-    if (!Object.values(KEYS).includes(name) || this.run === undefined || !this.canvas.root.isConnected) return;
-    event.preventDefault();
-    event.stopImmediatePropagation();
-    this.go(name);
   }
 }

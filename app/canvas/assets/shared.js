@@ -1,11 +1,30 @@
 // What the canvas and the components that feed it know in common: one table per page, whichever of them comes first.
 
-export const shared = (globalThis[Symbol.for("loopscope.canvas")] ??= {
-  newWorker: null, // from the component that carries the layout library
+/**
+ * @import { Canvas } from "./graph_canvas.js"
+ * @import { Geometry } from "./picture.js"
+ * @import { Moment } from "./protocol.js"
+ * @typedef {object} Shared
+ * @property {(() => Promise<any>) | null} newWorker from the component that carries the layout library
+ * @property {((value?: unknown) => void)[]} waitingForLibrary
+ * @property {Map<string, Geometry>} layouts by structure hash
+ * @property {Map<string, { x: number, y: number, k: number }>} viewports where each canvas was looking, by canvas key and root
+ * @property {Map<string, Canvas>} canvases live ones by key
+ * @property {Map<string, Moment>} overlays newest by canvas key
+ * @property {Map<string, (name: string, value: unknown) => void>} askers what asks Python for stretches of the run, by canvas key
+ */
+
+const page = /** @type {any} */ (globalThis);
+const NAME = Symbol.for("loopscope.canvas");
+page[NAME] ??= {
+  newWorker: null,
   waitingForLibrary: [],
-  layouts: new Map(), // geometry by structure hash
-  viewports: new Map(), // where each canvas was looking, by canvas key and root
-  canvases: new Map(), // live canvases by key
-  overlays: new Map(), // newest overlay by canvas key
-  askers: new Map(), // what asks Python for stretches of the run, by canvas key
-});
+  layouts: new Map(),
+  viewports: new Map(),
+  canvases: new Map(),
+  overlays: new Map(),
+  askers: new Map(),
+};
+
+/** @type {Shared} */
+export const shared = page[NAME];

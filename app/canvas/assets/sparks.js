@@ -34,12 +34,10 @@ export function setSpark(made, data) {
   const [points, now, odd] = data;
   const x = (part) => (part * made.width).toFixed(1);
   const y = (height) => ((1 - height / 100) * (SPARK.height - 3) + 1.5).toFixed(1);
-  let pen = "M";
   const path = points.map((height, k) => {
-    if (height === null) return (pen = "M") && "";
-    const piece = `${pen}${x(k / (points.length - 1))} ${y(height)}`;
-    pen = "L";
-    return piece;
+    if (height === null) return "";
+    const pen = typeof points[k - 1] === "number" ? "L" : "M";
+    return `${pen}${x(k / (points.length - 1))} ${y(height)}`;
   });
   made.line.setAttribute("d", path.join(""));
   const height = now === null ? null : points[Math.round(now * (points.length - 1))];

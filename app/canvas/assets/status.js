@@ -30,7 +30,9 @@ function flow(overlay, id, kind, source, target) {
 
 /** The box of what runs next, or of what failed; empty when there is none. */
 export function boxOfNext(overlay) {
-  return Object.keys(overlay.nodes).find((id) => overlay.nodes[id] === "current" || overlay.nodes[id] === "failed") ?? "";
+  return (
+    Object.keys(overlay.nodes).find((id) => overlay.nodes[id] === "current" || overlay.nodes[id] === "failed") ?? ""
+  );
 }
 
 /** What a picture shows before anything is known of a run. */

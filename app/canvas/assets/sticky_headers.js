@@ -1,6 +1,12 @@
-// Sticky headers of frames that are larger than the view: what a frame is and how far it is stays in sight, at the edge of its visible part.
+// Sticky headers: what a frame larger than the view is, and how far it is, stays in sight at the edge of its visible part.
 
 import { MARGIN, overlap } from "./geometry.js";
+import { cornerOver } from "./streamlit.js";
+
+/**
+ * @import { StickyFrame } from "./picture.js"
+ * @typedef {{ left?: number, right?: number, top: number, width: number, title: boolean }} Stuck `right`: without a title it ends there
+ */
 
 const HEAD = {
   top: 5,
@@ -56,7 +62,7 @@ export class StickyHeaders {
   watchCorner() {
     if (this.cornerElement?.isConnected) return;
     this.watcher.disconnect();
-    this.cornerElement = this.stage.getRootNode().host?.closest(".st-key-canvas")?.querySelector(".st-key-corner");
+    this.cornerElement = cornerOver(this.stage);
     if (this.cornerElement) this.watcher.observe(this.cornerElement);
   }
 
@@ -116,9 +122,13 @@ export class StickyHeaders {
     );
   }
 
-  /** What has to be shown of a frame's head, and where; null when its own head is in sight. */
+  /**
+   * What has to be shown of a frame's head, and where; null when its own head is in sight.
+   * @param {StickyFrame} frame
+   * @returns {Stuck | null}
+   */
   stick(frame, { view, tools }) {
-    const { outer, seen, upper, lower } = frame;
+    const { outer, seen, upper } = frame;
     frame.stack = outer?.stack ?? HEAD.edge;
     frame.stuck = seen && (frame.away || this.isCovered(frame)) && frame.below < HEAD.most;
     const beside = view.width - tools.width - 2 * HEAD.apart;
@@ -142,20 +152,29 @@ export class StickyHeaders {
     return { left, top, width, title: true };
   }
 
-  /** Whether a head that sticks lies on the title of a frame. */
+  /**
+   * Whether a head that sticks lies on the title of a frame.
+   * @param {StickyFrame} frame
+   */
   isCovered({ titled, named, upper, lower }) {
     const title = { left: titled, right: named, top: upper, bottom: lower };
     return this.lying.some((one) => overlap(one, title));
   }
 
+  /**
+   * @param {number} at
+   * @param {Stuck} stuck
+   * @param {StickyFrame} frame
+   */
   put(at, { left, right, top, width, title }, { id, cluster, part }) {
-    const made = (this.pool[at] ??= this.make());
+    this.pool[at] ??= this.make();
+    const made = this.pool[at];
     const classes = part.group.getAttribute("class").replace("frame", "sticky-header");
     const words = [title ? cluster.title : "", title ? cluster.name : "", part.told];
     if (made.classes !== classes) made.element.className = made.classes = classes;
     if (made.words !== words.join("\n")) {
       made.words = words.join("\n");
-      words.forEach((text, k) => (made.element.children[k].textContent = text));
+      for (const [k, text] of words.entries()) made.element.children[k].textContent = text;
     }
     made.element.dataset.frame = id;
     // In steps: a new width has the words laid out anew.

@@ -1,4 +1,4 @@
-// What the canvas says in words: of what is pointed at, and what its colours and lines mean.
+// Tooltips and legend: what the canvas says in words of what is pointed at, and what its colours and lines mean.
 
 const LINES = [
   ["back", "back edge: to the next iteration"],
@@ -46,21 +46,21 @@ export class Tooltip {
 }
 
 /** Of a box or a line, with what an overlay knows of it; empty for what has no words. */
-export function wordsOf(id, structure, overlay) {
+export function tooltipOf(id, structure, overlay) {
   const node = structure.nodes[id];
   const edge = structure.edges[id];
-  const lines = node ? wordsOfBox(id, node, overlay) : edge ? wordsOfLine(id, edge, structure, overlay) : [];
+  const lines = node ? tooltipOfBox(id, node, overlay) : edge ? tooltipOfLine(id, edge, structure, overlay) : [];
   return lines.filter(Boolean).join("\n");
 }
 
 /** Of the dot of a breakpoint. */
-export function wordsOfStop(box) {
+export function tooltipOfStop(box) {
   return box.classList.contains("off")
     ? "breakpoint, switched off: a click switches it on"
     : "breakpoint: a click switches it off";
 }
 
-function wordsOfBox(id, node, overlay) {
+function tooltipOfBox(id, node, overlay) {
   const values = overlay?.values?.[id] ?? [];
   return [
     node.tooltip ?? node.title,
@@ -68,7 +68,7 @@ function wordsOfBox(id, node, overlay) {
   ];
 }
 
-function wordsOfLine(id, edge, structure, overlay) {
+function tooltipOfLine(id, edge, structure, overlay) {
   const source = structure.nodes[edge.source];
   const [now, before] = overlay?.backs?.[id] ?? [];
   const value = (overlay?.values?.[edge.source] ?? []).find(Boolean);

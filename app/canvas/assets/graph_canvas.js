@@ -1,0 +1,392 @@
+// The canvas of a graph: one per place on the page; keeps its picture while overlays come and go.
+
+import { Camera, ZOOM } from "./camera.js";
+import { CurrentHighlight } from "./current_highlight.js";
+import { draw } from "./draw.js";
+import { onPaper, printPicture, savePicture, standalone } from "./export.js";
+import { MARGIN } from "./geometry.js";
+import { ladderOf, layOut, PATIENT, TooDense } from "./layout.js";
+import { emptyCanvas } from "./markup.js";
+import { numberAfter, Outbox } from "./outbox.js";
+import { Painting } from "./paint.js";
+import { Playback } from "./playback.js";
+import { Pointing } from "./pointing.js";
+import { shared } from "./shared.js";
+import { boxOfNext, NO_OVERLAY } from "./status.js";
+import { background } from "./streamlit.js";
+import { legendOf, Tooltip } from "./tooltips.js";
+import { lookAtOrigins, Trace } from "./trace.js";
+
+/**
+ * @import { Geometry, Parts } from "./picture.js"
+ * @import { Act, Moment, Overlay, Structure } from "./protocol.js"
+ * @typedef {Overlay & { hash: string, focus?: string }} Painted
+ */
+
+const UNFOLDABLE = 2500; // milliseconds without an answer after which a picture that is too dense is laid out all the same
+
+export class Canvas {
+  /** @type {Structure | undefined} */
+  structure = undefined;
+  /** @type {Geometry | undefined} */
+  geometry = undefined;
+  /** @type {Parts | undefined} */
+  parts = undefined;
+  /** @type {Painting | undefined} */
+  painting = undefined;
+  /** What the picture is of, such as a model: each is looked at afresh. */
+  subject = "";
+  /** What a saved picture is called. */
+  file = "picture";
+  /** The last one that was painted. @type {Painted | undefined} */
+  overlay = undefined;
+  selected = "";
+  /** @type {string | undefined} */
+  current = undefined;
+  /** @type {string | undefined} */
+  focused = undefined;
+  /** Whether the current operation is kept in sight. */
+  following = true;
+  /** Whether the first look was possible; undefined before it was tried. @type {boolean | undefined} */
+  begun = undefined;
+  /** Where something was that is to stay there. @type {{ address: string, x: number, y: number } | null} */
+  anchor = null;
+  /** Counts layouts: only the last that was asked for is shown. */
+  turn = 0;
+  /** Number of the last act. @type {number | undefined} */
+  count = undefined;
+  /** Tells Python; from the component. @type {((name: string, value: unknown) => void) | undefined} */
+  setState = undefined;
+  /** Ends what this component's call began. @type {AbortController | undefined} */
+  gone = undefined;
+
+  /**
+   * @param {HTMLElement} parent
+   * @param {string} key
+   */
+  constructor(parent, key) {
+    this.key = key;
+    this.root = emptyCanvas();
+    parent.append(this.root);
+    const find = (/** @type {string} */ name) => /** @type {HTMLElement} */ (this.root.querySelector(name));
+    this.stage = find(".stage");
+    this.wrapper = find(".wrapper");
+    this.notice = find(".notice");
+    this.legend = find(".legend");
+    this.trace = new Trace(this.root, () => this.send({ kind: "untrace" }));
+    this.camera = new Camera(this.stage, this.wrapper, find(".overview"));
+    this.camera.onChange = () => {
+      if (this.structure) shared.viewports.set(this.place, { x: this.camera.x, y: this.camera.y, k: this.camera.k });
+      this.pointing.soon();
+    };
+    this.highlight = new CurrentHighlight();
+    this.pointing = new Pointing(this, new Tooltip(find(".tooltip")));
+    this.playback = new Playback(this);
+    /** @type {Outbox<Act>} */
+    this.acts = new Outbox((acts) => this.root.isConnected && this.setState?.("acts", acts));
+    this.listen();
+    // Streamlit shows the component at its final size only after a moment.
+    new ResizeObserver(() => this.resized()).observe(this.stage);
+  }
+
+  get place() {
+    return `${this.key} ${this.subject} ${this.structure.root}`;
+  }
+
+  listen() {
+    for (const bar of this.root.querySelectorAll(".tools"))
+      bar.addEventListener("click", ({ target }) => {
+        this.tool(/** @type {Element} */ (target).closest("button")?.dataset.do);
+      });
+    this.stage.addEventListener("click", (event) => this.clicked(event));
+    this.stage.addEventListener("dblclick", (event) => this.doubleClicked(event));
+    this.root.addEventListener("keydown", (event) => this.pressed(event));
+  }
+
+  tool(name) {
+    if (name === "in") this.camera.zoom(1.25);
+    if (name === "out") this.camera.zoom(0.8);
+    if (name === "fit") this.camera.fit();
+    this.root
+      .querySelector(".formats")
+      .classList.toggle("on", name === "save" && !this.root.querySelector(".formats.on"));
+    if (["svg", "png", "pdf"].includes(name) && this.structure) this.save(name);
+    if (name === "unroll") this.unroll();
+    if (name === "legend") this.legend.classList.toggle("on");
+    if (name === "follow") {
+      this.following = !this.following;
+      this.root.querySelector("[data-do=follow]").classList.toggle("on", this.following);
+      if (this.following) this.follow();
+    }
+  }
+
+  save(format) {
+    const svg = onPaper(this.root, format === "pdf", (paper) => standalone(this.wrapper.querySelector("svg"), paper));
+    if (format === "pdf") printPicture(svg, this.file);
+    else savePicture(svg, this.file, format === "png");
+  }
+
+  /** Step keys are Streamlit's shortcuts and bubble by themselves; these are the canvas's own. */
+  pressed(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const own = { "+": "in", "=": "in", "-": "out", 0: "fit", l: "legend", u: "unroll" }[event.key];
+    if (own) this.tool(own);
+    else if (event.key === "Backspace" || event.key === "?") this.send({ kind: "key", key: event.key });
+    else if (event.key === "Enter" && this.structure?.nodes[this.selected]?.body)
+      this.send({ kind: "open", id: this.selected });
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /** Tells Python what was done, by the address too: when it is heard there may be another picture, whose ids mean something else. */
+  send(event) {
+    const { address } = this.structure?.nodes[event.id] ?? this.structure?.clusters[event.id] ?? {};
+    this.count = numberAfter(this.count);
+    this.acts.add({ root: this.structure?.root ?? "", address, ...event, count: this.count });
+  }
+
+  /** The loop round what is selected or runs next; else the first one of the picture. */
+  unroll() {
+    const { nodes, clusters } = this.structure ?? { nodes: {}, clusters: {} };
+    const chosen = this.selected || this.current;
+    const isLoop = (id) => clusters[id]?.loop && clusters[id].body;
+    let frame = nodes[chosen]?.cluster ?? chosen;
+    while (frame && !isLoop(frame)) frame = clusters[frame]?.parent;
+    const id = frame || Object.keys(clusters).find(isLoop);
+    if (!id) return;
+    this.anchor = this.anchorOf(id);
+    this.send({ kind: "unroll", id });
+  }
+
+  clicked(event) {
+    if (this.camera.dragged) return;
+    this.root.focus({ preventScroll: true });
+    const stuck = event.target.closest?.(".sticky-header");
+    if (stuck) return this.camera.bringHead(this.parts.get(stuck.dataset.frame));
+    const { action, id, group } = this.pointing.target(event);
+    if (event.target.closest?.(".stop")) return this.send({ kind: "breakpoint", id });
+    if (action) {
+      this.anchor = this.anchorOf(id);
+      this.send({ kind: action === "unfold" ? "fold" : action, id });
+      return;
+    }
+    if (group?.classList.contains("more")) {
+      const { badge } = this.structure.nodes[id];
+      this.anchor = this.anchorOf(this.structure.nodes[id].cluster);
+      return this.send({ kind: badge, id });
+    }
+    const line = group?.classList.contains("line");
+    const chosen = line ? this.structure.edges[id].source : group?.classList.contains("frame") ? "" : id;
+    if (chosen === this.selected && !chosen) return;
+    this.select(chosen);
+    this.send(chosen ? { kind: "select", id: chosen } : { kind: "clear" });
+  }
+
+  /** The ring appears at once; Python confirms it with the next overlay. */
+  select(id) {
+    for (const one of this.stage.querySelectorAll(".box.selected")) one.classList.remove("selected");
+    this.painting?.painted.delete(this.selected);
+    this.selected = id;
+    const part = this.parts?.get(id);
+    part?.group.classList.add("selected");
+    this.painting?.painted.delete(id);
+    this.pointing.reveal();
+  }
+
+  doubleClicked(event) {
+    const { action, id, group } = this.pointing.target(event);
+    if (action || !group || group.classList.contains("line") || event.target.closest?.(".stop")) return;
+    const part = this.structure.nodes[id] ?? this.structure.clusters[id];
+    const closed = part.kind === "folded";
+    if (!closed && !part.body) return;
+    this.anchor = this.anchorOf(id);
+    this.send({ kind: closed && !part.body ? "fold" : "open", id });
+  }
+
+  /** After folding, what was clicked stays where it was. */
+  anchorOf(id) {
+    const part = this.parts?.get(id);
+    const address = (this.structure.nodes[id] ?? this.structure.clusters[id])?.address;
+    return part && address
+      ? {
+          address,
+          x: this.camera.x + (part.at.x + MARGIN) * this.camera.k,
+          y: this.camera.y + (part.at.y + MARGIN) * this.camera.k,
+        }
+      : null;
+  }
+
+  async show(structure, subject, ladder = ladderOf(structure)) {
+    this.dress();
+    if (this.structure?.hash === structure.hash) {
+      if (this.subject !== subject) {
+        this.subject = subject;
+        this.look(true);
+      }
+      return;
+    }
+    this.turn += 1;
+    const { turn } = this;
+    const slow = setTimeout(() => this.say(this.structure ? "" : "Laying out…"), 250);
+    try {
+      const geometry = await layOut(structure, ladder);
+      if (turn !== this.turn) return;
+      this.put(structure, geometry, subject);
+      this.say("");
+    } catch (error) {
+      if (turn !== this.turn) return;
+      const dense = error instanceof TooDense;
+      this.say(
+        dense
+          ? "Too dense to lay out in time: folding more…"
+          : `The picture could not be laid out: ${error instanceof Error ? error.message : error}`,
+      );
+      if (dense) this.send({ kind: "too_dense", root: structure.root });
+      // Where no other picture comes, nothing could be folded.
+      if (dense && ladder !== PATIENT)
+        setTimeout(() => {
+          if (turn === this.turn) this.show(structure, subject, PATIENT);
+        }, UNFOLDABLE);
+    } finally {
+      clearTimeout(slow);
+    }
+  }
+
+  put(structure, geometry, subject) {
+    const { svg, parts } = draw(structure, geometry);
+    const moved = !this.structure || this.structure.root !== structure.root || this.subject !== subject;
+    Object.assign(this, { structure, subject, parts, geometry, painting: new Painting(structure, parts) });
+    this.selected = "";
+    this.pointing.show(structure, parts);
+    this.painting.apply(this.overlay?.hash === structure.hash ? this.overlay : NO_OVERLAY);
+    this.wrapper.replaceChildren(svg, this.highlight.element);
+    this.root.dataset.hash = structure.hash;
+    this.root.dataset.milliseconds = String(Math.round(geometry.milliseconds));
+    this.camera.show(
+      svg,
+      Object.keys(structure.nodes)
+        .filter((id) => parts.has(id))
+        .map((id) => this.sight(parts.get(id))),
+    );
+    this.camera.stickyHeaders.show(structure, parts);
+    this.prepareOverview();
+    this.legend.replaceChildren(...legendOf(structure));
+    this.look(moved);
+    this.receive(shared.overlays.get(this.key));
+  }
+
+  look(moved) {
+    const kept = shared.viewports.get(this.place);
+    const anchored =
+      this.anchor &&
+      [...Object.entries(this.structure.nodes), ...Object.entries(this.structure.clusters)].find(
+        ([, one]) => one.address === this.anchor.address && one.kind !== "output",
+      );
+    const part = anchored && this.parts.get(anchored[0]);
+    if (part) this.stay(part);
+    else if (kept) this.camera.set(kept.x, kept.y, kept.k);
+    else if (moved || !this.anchor) this.begin();
+    // A picture that has become small enough to be read as a whole is shown as a whole.
+    if (this.camera.k < ZOOM.readable && this.camera.fitted() >= ZOOM.readable) this.camera.begin();
+    this.anchor = null;
+    this.camera.rest();
+  }
+
+  /** A canvas that is not shown yet has no size to look at. */
+  begin() {
+    this.begun = this.camera.view.width > 40;
+    if (this.begun) this.camera.begin();
+  }
+
+  /** What was clicked stays where it was, but not under the tools. */
+  stay(part) {
+    this.camera.set(
+      this.anchor.x - (part.at.x + MARGIN) * this.camera.k,
+      this.anchor.y - (part.at.y + MARGIN) * this.camera.k,
+    );
+    if (part.chips) this.camera.follow(this.sight(part));
+  }
+
+  resized() {
+    this.camera.measure();
+    if (!this.structure) return;
+    if (this.begun === false) this.look(true);
+    this.camera.overview.draw();
+  }
+
+  /**
+   * A new moment of the run; one that belongs to another structure waits until that is laid out.
+   * @param {Moment | undefined} overlay
+   */
+  receive(overlay) {
+    if (overlay) this.acts.confirm(overlay.acted);
+    if (!overlay || !this.structure || overlay.hash !== this.structure.hash) return;
+    const begins = this.trace.say(overlay.traced);
+    if (this.playback.take(overlay)) this.paint(overlay);
+    if (begins) lookAtOrigins(overlay, this.camera, (id) => this.areaOfBox(id));
+  }
+
+  /** The place of a box in the picture; undefined for other parts and what is not drawn. */
+  areaOfBox(id) {
+    const part = id in this.structure.nodes ? this.parts.get(id) : undefined;
+    return part && this.sight(part);
+  }
+
+  /** The place of a part in the picture, with the value below it. */
+  sight(part) {
+    return {
+      left: part.at.x - part.width / 2 + MARGIN,
+      top: part.at.y - part.height / 2 + MARGIN,
+      width: part.width ?? 0,
+      height: (part.height ?? 0) + 24,
+    };
+  }
+
+  /** @param {Painted} overlay */
+  paint(overlay) {
+    this.overlay = overlay;
+    this.painting.apply(overlay);
+    this.selected = overlay.selected;
+    this.pointing.reveal();
+    if (overlay.current !== this.current || overlay.focus !== this.focused) this.follow(overlay);
+    this.current = overlay.current;
+    const next = boxOfNext(overlay);
+    const part = this.parts.get(next);
+    this.highlight.show(part, part && this.sight(part), overlay.breakpoints[next] ? "" : overlay.nodes[next]);
+    this.root.dataset.current = overlay.current;
+    this.camera.stickyHeaders.place(this.camera);
+    this.pointing.soon();
+  }
+
+  follow(overlay = this.overlay) {
+    const asked = overlay?.focus && overlay.focus !== this.focused;
+    this.focused = overlay?.focus;
+    const part = this.parts?.get(asked ? overlay.focus : this.following ? overlay?.current : "");
+    if (!part) return;
+    this.camera.follow(this.sight(part));
+  }
+
+  say(text) {
+    this.notice.textContent = text;
+    this.notice.classList.toggle("on", Boolean(text));
+  }
+
+  /** Light or dark, from the theme's own background. */
+  dress() {
+    const probe = background(this.root);
+    const pen = document.createElement("canvas").getContext("2d");
+    pen.fillStyle = probe;
+    const [, r, g, b] = /^#(..)(..)(..)/.exec(pen.fillStyle) ?? [0, "ff", "ff", "ff"];
+    const light = (parseInt(r, 16) * 2 + parseInt(g, 16) * 5 + parseInt(b, 16)) / 8 > 128;
+    const theme = light ? "light" : "dark";
+    if (this.root.dataset.theme === theme) return;
+    this.root.dataset.theme = theme;
+    if (this.structure) this.prepareOverview();
+  }
+
+  prepareOverview() {
+    const style = getComputedStyle(this.root);
+    this.camera.overview.prepare(this.structure, this.geometry, (name) => style.getPropertyValue(name).trim());
+  }
+}

@@ -1,0 +1,68 @@
+// Keys and buttons of the transport bar: the canvas takes them before Streamlit does, wherever the focus of the page is.
+
+import { moveOfButton } from "./streamlit.js";
+
+/**
+ * @import { Playback } from "./playback.js"
+ */
+
+/** Moves by key. @type {Record<string, string>} */
+const KEYS = {
+  Home: "restart",
+  ArrowLeft: "back",
+  ArrowRight: "step",
+  o: "over",
+  O: "over",
+  ArrowDown: "into",
+  ArrowUp: "out",
+  "Shift+ArrowLeft": "previous",
+  "Shift+ArrowRight": "next",
+  End: "run",
+};
+const ACTS = ["click", "keydown", "change", "focusout"]; // by which a person may tell Python something
+const WRITTEN_IN = "input:not([type=checkbox]), textarea, select, [contenteditable=true], [role=textbox]";
+const CHOSEN_WITH_KEYS = "[role=combobox], [role=dialog], [role=radio]";
+
+/**
+ * Has a playback hear what is meant for it, until the signal ends that; of all else that is done, only that it was.
+ * @param {Playback} playback
+ * @param {AbortSignal} signal
+ */
+export function listen(playback, signal) {
+  const options = { capture: true, signal };
+  document.addEventListener("click", (event) => clicked(playback, event), options);
+  document.addEventListener("keydown", (event) => pressed(playback, event), options);
+  for (const act of ACTS) document.addEventListener(act, () => playback.touch(), options);
+}
+
+/**
+ * @param {Playback} playback
+ * @param {KeyboardEvent} event
+ */
+function pressed(playback, event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || !playback.isShown) return;
+  const target = /** @type {Element} */ (event.composedPath()[0]);
+  if (target.closest?.(`${WRITTEN_IN}, ${CHOSEN_WITH_KEYS}`)) return;
+  const name = KEYS[`${event.shiftKey && event.key.startsWith("Arrow") ? "Shift+" : ""}${event.key}`];
+  if (event.key === " " && !target.closest?.("button")) playback.toggle();
+  else if (name && playback.run !== undefined) playback.go(name);
+  else return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+}
+
+/**
+ * @param {Playback} playback
+ * @param {MouseEvent} event
+ */
+function clicked(playback, event) {
+  const target = /** @type {Element} */ (event.target);
+  // What the mouse has chosen leaves the keys to the run; who came there by keyboard goes on choosing with them.
+  if (event.detail && target.closest?.("[role=radio], [role=option]"))
+    setTimeout(() => /** @type {HTMLElement | null} */ (document.activeElement)?.blur());
+  const name = moveOfButton(target);
+  if (!Object.values(KEYS).includes(name) || playback.run === undefined || !playback.isShown) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  playback.go(name);
+}

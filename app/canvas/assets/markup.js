@@ -1,0 +1,38 @@
+// What is in a canvas before any picture is: the stage, the tools, and what lies over its edges.
+
+const MARKUP = `
+  <div class="stage"><div class="wrapper"></div><div class="shield"></div></div>
+  <div class="tools" role="toolbar" aria-label="View">
+    <button data-do="in" title="Zoom in (+)">+</button>
+    <button data-do="out" title="Zoom out (−)">−</button>
+    <button data-do="fit" title="Show all (0)">⤢</button>
+    <button data-do="follow" class="on" title="Follow the current operation">◎</button>
+    <button data-do="unroll" title="Unroll the loop, or draw it once (U)">
+      <svg viewBox="0 0 14 14" width="14" height="14">
+        <path d="M1 3H4V11H1ZM5.5 3H8.5V11H5.5ZM10 3H13V11H10Z" fill="none" stroke="currentColor" stroke-width="1.4"/>
+      </svg>
+    </button>
+    <button data-do="save" title="Save this picture">⤓</button>
+    <button data-do="legend" title="Legend (L)">?</button>
+  </div>
+  <div class="formats tools" role="menu">
+    <button data-do="svg">SVG</button>
+    <button data-do="png">PNG</button>
+    <button data-do="pdf" title="Print, or save as PDF">PDF</button>
+  </div>
+  <div class="trace" role="status">
+    <i class="near"></i><span></span><button title="Show no longer where it came from" aria-label="Clear">✕</button>
+  </div>
+  <div class="legend"></div>
+  <div class="overview"><canvas></canvas><div class="glass"></div></div>
+  <div class="tooltip" role="tooltip"></div>
+  <div class="notice" role="status"></div>`;
+
+/** An empty canvas, not on the page yet. */
+export function emptyCanvas() {
+  const root = document.createElement("div");
+  root.className = "canvas";
+  root.tabIndex = 0;
+  root.innerHTML = MARKUP;
+  return root;
+}

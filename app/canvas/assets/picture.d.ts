@@ -1,0 +1,99 @@
+// What a laid-out picture is made of, for the checker of JavaScript.
+
+import type { ViewCluster } from "./protocol.js";
+
+export type Point = { x: number; y: number };
+export type Size = { width: number; height: number };
+export type Area = { left: number; top: number; width: number; height: number };
+export type Bounds = { left: number; right: number; top: number; bottom: number };
+
+/** Bezier pieces, and the tips of arrows at its ends. */
+export type Line = {
+  points: Point[];
+  begin: Point | null;
+  end: Point | null;
+  label: Point | null;
+  /** Which end lies in a copy of an unrolled body, for lines that were not laid out by Graphviz. */
+  copyEnd?: "source" | "target";
+};
+
+/** `margin`: what lanes beside a copy take above and below it. */
+export type Frame = Point & Size & { margin?: number };
+
+export type Geometry = Size & {
+  /** Middles of boxes. */
+  nodes: Record<string, Point>;
+  clusters: Record<string, Frame>;
+  edges: Record<string, Line>;
+  /** That the layout took. */
+  milliseconds?: number;
+};
+
+export type Chip = { group: SVGGElement; box: SVGRectElement; text: SVGTextElement; most: number; side: number; shown: string };
+
+/** The elements of one box, frame or line that overlays restyle. */
+export type Part = {
+  group: SVGGElement;
+  /** Classes that it has at any moment. */
+  base: string;
+  // Of boxes and frames: the middle of what is brought into sight, and its size.
+  at?: Point;
+  width?: number;
+  height?: number;
+  // Of boxes.
+  rounding?: number;
+  chips?: Chip[];
+  badge?: SVGTextElement | null;
+  spark?: Record<string, any> | null;
+  // Of frames.
+  head?: SVGGElement;
+  title?: SVGTextElement;
+  header?: SVGGElement;
+  box?: Frame;
+  state?: { pill: SVGRectElement; bar: SVGRectElement; text: SVGTextElement };
+  titleWidth?: number;
+  stateEnd?: number;
+  stateWidth?: number;
+  /** The words of its header. */
+  told?: string;
+  headerShown?: string;
+  // Of lines.
+  source?: string;
+  target?: string;
+  now?: Chip;
+  before?: Chip;
+  label?: string;
+  text?: SVGTextElement;
+};
+
+export type Parts = Map<string, Part>;
+
+/** A frame as sticky headers know it: where it lies in the view. */
+export type StickyFrame = {
+  id: string;
+  cluster: ViewCluster;
+  part: Part;
+  depth: number;
+  /** The frame round it. */
+  outer?: StickyFrame;
+  left?: number;
+  right?: number;
+  bottom?: number;
+  /** Top and bottom of its own header. */
+  upper?: number;
+  lower?: number;
+  /** Where its title begins and its name ends. */
+  titled?: number;
+  named?: number;
+  /** Whether enough of the frame is in sight; whether its title and its state are out of it. */
+  seen?: boolean;
+  away?: boolean;
+  stateAway?: boolean;
+  /** How many frames inside it stick, one below the other. */
+  below?: number;
+  /** Where the next one inside it may stick. */
+  stack?: number;
+  stuck?: boolean;
+  /** Whether its own state and title are hidden, because they stick. */
+  covers?: boolean[];
+};

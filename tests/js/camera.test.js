@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, test } from "node:test";
+
+import { Camera, ZOOM } from "../../app/canvas/assets/camera.js";
+import { closePage, element, openPage } from "./page.js";
+
+let camera;
+beforeEach(() => {
+  openPage();
+  camera = new Camera(element({ getRootNode: () => null }), element(), element());
+  Object.assign(camera, {
+    view: { width: 800, height: 600 },
+    tools: { width: 200, height: 30 },
+    width: 400,
+    height: 300,
+  });
+});
+afterEach(closePage);
+
+const rounded = ({ x, y, k }) => [x, y, k].map((one) => Math.round(one * 1e6) / 1e6);
+
+test("zooming keeps what is under the pointer where it is", () => {
+  camera.set(100, 50, 1);
+  const before = [(300 - camera.x) / camera.k, (200 - camera.y) / camera.k];
+  camera.zoom(1.7, 300, 200);
+  const after = [(300 - camera.x) / camera.k, (200 - camera.y) / camera.k];
+  assert.ok(Math.hypot(after[0] - before[0], after[1] - before[1]) < 1e-9);
+  assert.equal(camera.k, 1.7);
+});
+
+test("it zooms no further than there is something to see", () => {
+  camera.zoom(1000);
+  assert.equal(camera.k, ZOOM.most);
+  camera.zoom(1e-9);
+  assert.equal(camera.k, ZOOM.least);
+});
+
+test("all of a small picture is shown in the middle, hardly larger than it is", () => {
+  camera.fit();
+  assert.deepEqual(rounded(camera), [170, 127.5, 1.15]);
+});
+
+test("a large picture fits into the view, or as much of it as may be", () => {
+  camera.width = 3200;
+  assert.ok(Math.abs(camera.fitted() - (800 - 16) / 3200) < 1e-9);
+  camera.width = 1e6;
+  camera.fit();
+  assert.equal(camera.k, ZOOM.least);
+});
+
+test("a box that is comfortably in sight moves nothing", () => {
+  camera.set(10, 10, 1);
+  camera.follow({ left: 100, top: 100, width: 80, height: 30 });
+  assert.deepEqual(rounded(camera), [10, 10, 1]);
+});
+
+test("a box out of sight is brought into it", () => {
+  Object.assign(camera, { width: 4000, height: 3000 });
+  camera.set(0, 0, 1);
+  const box = { left: 2000, top: 1500, width: 80, height: 30 };
+  camera.follow(box);
+  const [left, top] = [camera.x + box.left, camera.y + box.top];
+  assert.ok(left >= 24 && left + box.width <= 776 && top >= 24 && top + box.height <= 576, `${left} ${top}`);
+});
+
+test("no box of the first row is under the tools", () => {
+  camera.boxes = [{ left: 560, top: 5, width: 100, height: 30 }];
+  const [x, y] = camera.beside(10, 4, 1);
+  const { left, top, width } = camera.boxes[0];
+  assert.ok(x + left + width <= 800 - 200 || y + top >= 30, `${x} ${y}`);
+});
+
+test("a part that could not be read is not framed", () => {
+  camera.set(0, 0, 1);
+  assert.equal(camera.frameOf({ left: 0, top: 0, width: 5000, height: 100 }), false);
+  assert.deepEqual(rounded(camera), [0, 0, 1]);
+  assert.equal(camera.frameOf({ left: 0, top: 0, width: 700, height: 100 }), true);
+});

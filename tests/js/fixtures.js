@@ -1,0 +1,6 @@
+// Messages between Python and the canvas, as tests/app/protocol holds them: Python is tested with the same files.
+
+import { readFileSync } from "node:fs";
+
+export const read = (name) =>
+  JSON.parse(readFileSync(new URL(`../app/protocol/${name}.json`, import.meta.url), "utf8"));

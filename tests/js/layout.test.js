@@ -1,0 +1,130 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { before, test } from "node:test";
+import { gunzipSync } from "node:zlib";
+
+import { areaOf, overlap } from "../../app/canvas/assets/geometry.js";
+import { ladderOf, layOut, PATIENT, TooDense } from "../../app/canvas/assets/layout.js";
+import { shared } from "../../app/canvas/assets/shared.js";
+import { read } from "./fixtures.js";
+
+const LIBRARY = new URL("../../app/assets/vendor/viz.js.gz", import.meta.url);
+const asked = [];
+const worker = { run: null, end() {} };
+shared.newWorker = async () => worker;
+let render;
+
+before(async () => {
+  const source = gunzipSync(readFileSync(LIBRARY));
+  const { instance } = await import(`data:text/javascript;base64,${source.toString("base64")}`);
+  const viz = await instance();
+  render = (dot, attributes) => viz.render(dot, { format: "json0", graphAttributes: attributes }).output;
+});
+
+/** The layout's worker answers at once from now on; `answer` says what. */
+function workWith(answer) {
+  asked.length = 0;
+  worker.run = async (dot, attributes, milliseconds) => {
+    asked.push({ dot, attributes, milliseconds });
+    return answer(dot, attributes);
+  };
+}
+
+/** Boxes of a picture, each with its area. */
+const areas = (structure, geometry) =>
+  Object.entries(structure.nodes).map(([id, { width, height }]) => [id, areaOf(geometry.nodes[id], width, height)]);
+
+for (const name of ["structure", "unrolled"]) {
+  test(`everything in ${name}.json has a place of its own`, async () => {
+    workWith((dot, attributes) => render(dot, attributes));
+    const structure = read(name);
+    const geometry = await layOut(structure);
+    assert.deepEqual(Object.keys(geometry.nodes).sort(), Object.keys(structure.nodes).sort());
+    assert.deepEqual(Object.keys(geometry.clusters).sort(), Object.keys(structure.clusters).sort());
+    const drawn = Object.keys(structure.edges).filter((id) => !structure.edges[id].latent);
+    assert.deepEqual(
+      drawn.filter((id) => !geometry.edges[id]),
+      [],
+    );
+    const boxes = areas(structure, geometry);
+    for (const [one, area] of boxes) {
+      for (const [other, another] of boxes) assert.ok(one === other || !overlap(area, another), `${one} and ${other}`);
+      const frame = geometry.clusters[structure.nodes[one].cluster];
+      // Graphviz rounds the borders of frames to whole points.
+      if (frame) assert.ok(area.left > frame.x - 1 && area.right < frame.x + frame.width + 1, `${one} is in its frame`);
+    }
+  });
+
+  test(`then stands left of else in ${name}.json, and back edges stay in their frames`, async () => {
+    workWith((dot, attributes) => render(dot, attributes));
+    const structure = read(name);
+    const geometry = await layOut(structure);
+    const clusters = Object.entries(structure.clusters);
+    for (const [id, { kind, parent }] of clusters.filter(([, one]) => one.kind === "then")) {
+      const [other] = clusters.find(([, one]) => one.kind === "else" && one.parent === parent);
+      assert.ok(geometry.clusters[id].x < geometry.clusters[other].x, kind);
+    }
+    for (const [id, { kind, source }] of Object.entries(structure.edges)) {
+      if (kind !== "back") continue;
+      const frame = geometry.clusters[structure.nodes[source].cluster];
+      for (const { x } of geometry.edges[id].points) assert.ok(x >= frame.x && x <= frame.x + frame.width, id);
+    }
+  });
+}
+
+test("copies of an unrolled body look the same, side by side", async () => {
+  workWith((dot, attributes) => render(dot, attributes));
+  const structure = read("unrolled");
+  const geometry = await layOut(structure);
+  const [{ copies }] = structure.rows;
+  const [first, second, third] = copies.map(({ clusters }) => geometry.clusters[clusters[0]]);
+  assert.ok(first.x + first.width < second.x && second.x + second.width < third.x);
+  assert.ok(Math.abs(second.x - first.x - (third.x - second.x)) < 1e-6);
+  for (const copy of copies) {
+    const frame = geometry.clusters[copy.clusters[0]];
+    copy.nodes.forEach((id, at) => {
+      const own = geometry.nodes[id];
+      const model = geometry.nodes[copies[0].nodes[at]];
+      assert.ok(Math.abs(own.x - frame.x - (model.x - first.x)) < 1e-6 && Math.abs(own.y - model.y) < 1e-6, id);
+    });
+  }
+});
+
+/** A structure of its own, so that no earlier layout is known. */
+const alone = (name) => ({
+  root: "main",
+  nodes: {},
+  edges: {},
+  clusters: {},
+  rows: [],
+  hash: name,
+  dot: `digraph { ${name} }`,
+});
+
+test("what was laid out is known", async () => {
+  workWith((_dot, attributes) => render("digraph { a [id=a] }", attributes));
+  const structure = alone("known");
+  assert.equal(await layOut(structure), await layOut({ ...structure }));
+  assert.equal(asked.length, 1);
+});
+
+test("a layout that takes too long is tried more roughly, and then is too dense", async () => {
+  workWith(() => null);
+  const structure = alone("dense");
+  await assert.rejects(layOut(structure), TooDense);
+  assert.deepEqual(
+    asked.map(({ milliseconds }) => milliseconds),
+    ladderOf(structure).map(([, milliseconds]) => milliseconds),
+  );
+  assert.ok(asked.reduce((sum, { milliseconds }) => sum + milliseconds, 0) <= 2000);
+  await assert.rejects(layOut(structure, PATIENT), TooDense);
+});
+
+test("an error of the library is not too dense, and the next layout is not held up by it", async () => {
+  workWith((dot, attributes) => {
+    if (dot.includes("broken")) throw new Error("syntax error");
+    return render("digraph { a [id=a] }", attributes);
+  });
+  await assert.rejects(layOut(alone("broken")), /syntax error/);
+  await layOut(alone("whole"));
+});

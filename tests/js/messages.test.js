@@ -1,0 +1,74 @@
+// What the canvas says to Python, against the files that Python is tested with.
+
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, test } from "node:test";
+
+import { Canvas } from "../../app/canvas/assets/graph_canvas.js";
+import { Outbox } from "../../app/canvas/assets/outbox.js";
+import { Playback } from "../../app/canvas/assets/playback.js";
+import { shared } from "../../app/canvas/assets/shared.js";
+import { read } from "./fixtures.js";
+import { closePage, element, openPage, wait } from "./page.js";
+
+let page;
+let told;
+
+beforeEach(() => {
+  page = openPage();
+  told = {};
+});
+afterEach(closePage);
+
+/** What Python gets: what has no value is not sent. */
+const tell = (name, value) => {
+  told[name] = JSON.parse(JSON.stringify(value));
+};
+
+/** Everything that a message says, its numbers apart: those are times. */
+const words = (message) =>
+  JSON.parse(JSON.stringify(message), (name, value) => (name === "count" ? "a number" : value));
+
+function playback(step) {
+  const made = new Playback({ key: "canvas", root: element(), setState: tell, paint() {}, send() {}, receive() {} });
+  made.take({ ...read("moment"), step });
+  shared.askers.set("canvas", tell);
+  return made;
+}
+
+test("acts name what they were done on by id and by address", () => {
+  const structure = read("structure");
+  const canvas = { structure, count: undefined, acts: new Outbox((acts) => tell("acts", acts)) };
+  const idOf = (parts, address) => Object.keys(parts).find((id) => parts[id].address === address);
+  const send = (act) => Canvas.prototype.send.call(canvas, act);
+  send({ kind: "select", id: idOf(structure.nodes, "main/number") });
+  send({ kind: "fold", id: idOf(structure.clusters, "main/while_not_one") });
+  send({ kind: "key", key: "Backspace" });
+  send({ kind: "clear" });
+  assert.deepEqual(words(told.acts), words(read("acts")));
+  const numbers = told.acts.map(({ count }) => count);
+  assert.deepEqual(
+    numbers,
+    [...new Set(numbers)].sort((a, b) => a - b),
+  );
+});
+
+test("moves say where they go on from", () => {
+  const made = playback(6);
+  made.store({ ...read("stretch"), first: 5, frames: read("stretch").frames });
+  made.go("step");
+  made.go("over");
+  made.go("run");
+  assert.deepEqual(words(told.moves), words(read("moves")));
+});
+
+test("reports say where the canvas has come to, and whether it goes on", () => {
+  const made = playback(8);
+  made.play();
+  assert.deepEqual(words(told.step), words(read("report")));
+});
+
+test("asks say the first step that is wanted", () => {
+  playback(8).ask(40);
+  wait(page, 100);
+  assert.deepEqual(words(told.ask), words(read("ask")));
+});

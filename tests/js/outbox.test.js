@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, test } from "node:test";
+
+import { AGAIN, numberAfter, Outbox } from "../../app/canvas/assets/outbox.js";
+import { closePage, openPage, wait } from "./page.js";
+
+let page;
+beforeEach(() => {
+  page = openPage();
+});
+afterEach(closePage);
+
+/** An outbox, and what it has told: the numbers of each time. */
+function outbox(answer = undefined) {
+  const told = [];
+  return {
+    told,
+    box: new Outbox((words) => {
+      told.push(words.map(({ count }) => count));
+      return answer;
+    }),
+  };
+}
+
+test("all that is not confirmed is told, again and again", () => {
+  const { box, told } = outbox();
+  box.add({ count: 1 });
+  box.add({ count: 2 });
+  wait(page, AGAIN);
+  assert.deepEqual(told, [[1], [1, 2], [1, 2]]);
+  box.confirm(1);
+  wait(page, AGAIN);
+  assert.deepEqual(told.at(-1), [2]);
+  box.confirm(2);
+  wait(page, 5 * AGAIN);
+  assert.equal(told.length, 4);
+});
+
+test("a new word does not hurry the others twice", () => {
+  const { box, told } = outbox();
+  box.add({ count: 1 });
+  wait(page, AGAIN - 1);
+  box.add({ count: 2 });
+  wait(page, AGAIN - 1);
+  assert.deepEqual(told, [[1], [1, 2]]);
+  wait(page, 1);
+  assert.deepEqual(told, [[1], [1, 2], [1, 2]]);
+});
+
+test("what is forgotten is told no more", () => {
+  const { box, told } = outbox();
+  box.add({ count: 1 });
+  box.forget();
+  wait(page, 5 * AGAIN);
+  assert.deepEqual(told, [[1]]);
+});
+
+test("where nobody listens any more it stops", () => {
+  const { box, told } = outbox(false);
+  box.add({ count: 1 });
+  wait(page, 5 * AGAIN);
+  assert.deepEqual(told, [[1]]);
+});
+
+test("numbers grow, within a visit and from visit to visit", () => {
+  assert.equal(numberAfter(undefined), Date.now());
+  assert.equal(numberAfter(Date.now()), Date.now() + 1);
+  assert.equal(numberAfter(5), Date.now());
+});

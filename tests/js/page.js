@@ -1,0 +1,69 @@
+// A page for what is tested without a browser: elements that take everything and show nothing, frames and time that a test moves on.
+
+import { mock } from "node:test";
+
+/** An element that has whatever is asked of it; `own` says what matters to a test. */
+export function element(own = {}) {
+  const known = {
+    classList: new Classes(),
+    style: { setProperty() {} },
+    dataset: {},
+    isConnected: true,
+    children: [],
+    ...own,
+  };
+  const anything = () => element();
+  return new Proxy(known, { get: (_, name) => (name in known ? known[name] : anything) });
+}
+
+class Classes extends Set {
+  toggle(name, on = !this.has(name)) {
+    if (on) this.add(name);
+    else this.delete(name);
+  }
+
+  contains(name) {
+    return this.has(name);
+  }
+}
+
+/** A page whose clock stands still until a test moves it on. */
+export function openPage() {
+  const page = { now: 1000, frames: [] };
+  mock.timers.enable({ apis: ["setTimeout", "Date"], now: page.now });
+  mock.method(performance, "now", () => page.now);
+  Object.assign(globalThis, {
+    document: element({ hidden: false, querySelector: () => null, createElement: () => element() }),
+    ResizeObserver: class {
+      observe() {}
+      disconnect() {}
+    },
+    requestAnimationFrame: (call) => page.frames.push(call),
+    cancelAnimationFrame: (number) => {
+      if (number) page.frames[number - 1] = () => {};
+    },
+    getComputedStyle: () => ({ getPropertyValue: () => "" }),
+    devicePixelRatio: 1,
+    matchMedia: () => ({ matches: true }),
+  });
+  return page;
+}
+
+export function closePage() {
+  mock.timers.reset();
+  mock.restoreAll();
+}
+
+/** Time goes by, without a frame. */
+export function wait(page, milliseconds) {
+  page.now += milliseconds;
+  mock.timers.tick(milliseconds);
+}
+
+/** Frames are drawn, so many milliseconds apart. */
+export function drawFrames(page, count, apart = 16) {
+  for (let k = 0; k < count; k += 1) {
+    wait(page, apart);
+    for (const call of page.frames.splice(0)) call(page.now);
+  }
+}

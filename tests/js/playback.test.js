@@ -1,0 +1,245 @@
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, test } from "node:test";
+
+import { Playback } from "../../app/canvas/assets/playback.js";
+import { shared } from "../../app/canvas/assets/shared.js";
+import { read } from "./fixtures.js";
+import { closePage, drawFrames, element, openPage, wait } from "./page.js";
+
+const MOMENT = read("moment");
+let page;
+let canvas;
+let playback;
+/** What Python was told: [name, value]. */
+let told;
+
+beforeEach(() => {
+  page = openPage();
+  told = [];
+  const note = (name, value) => told.push([name, structuredClone(value)]);
+  canvas = {
+    key: "canvas",
+    root: element(),
+    focused: "",
+    painted: [],
+    received: 0,
+    setState: note,
+    paint: (overlay) => canvas.painted.push(overlay),
+    receive: () => {
+      canvas.received += 1;
+    },
+    send: (act) => told.push(["act", act]),
+  };
+  shared.askers.set("canvas", note);
+  playback = new Playback(canvas);
+});
+afterEach(closePage);
+
+const toldOf = (wanted) => told.filter(([name]) => name === wanted).map(([, value]) => value);
+const at = (step, own = {}) => ({ ...MOMENT, step, ...own });
+
+/** Steps that are there: each a frame whose current box is named after it. */
+function sent(first, count, own = {}) {
+  const frames = Array.from({ length: count }, (_, k) => ({ ...read("stretch").frames[0], current: `n${first + k}` }));
+  return { key: "canvas", hash: MOMENT.hash, run: MOMENT.run, first, frames, ...own };
+}
+
+test("a moment is taken, and says where the run is", () => {
+  assert.equal(playback.take(at(20)), true);
+  assert.deepEqual([playback.step, playback.steps, playback.last], [20, 72, 72]);
+});
+
+test("without a run there is nothing to play", () => {
+  const { run: _run, step: _step, ...bare } = MOMENT;
+  assert.equal(playback.take(bare), true);
+  playback.toggle();
+  assert.ok(!playback.playing);
+  assert.equal(playback.walk(1), false);
+});
+
+test("a step by key is painted at once with the marks of now, and told", () => {
+  playback.take(at(20));
+  playback.store(sent(15, 40));
+  playback.go("step");
+  assert.equal(playback.step, 21);
+  const [overlay] = canvas.painted;
+  assert.equal(overlay.current, "n21");
+  assert.deepEqual(
+    [overlay.selected, overlay.breakpoints, overlay.hash],
+    [MOMENT.selected, MOMENT.breakpoints, MOMENT.hash],
+  );
+  assert.deepEqual(
+    toldOf("step").map(({ step, playing }) => [step, playing]),
+    [[21, false]],
+  );
+});
+
+test("while keys are ahead of Python its words do not count; when it has heard of the last they do", () => {
+  playback.take(at(20));
+  playback.store(sent(15, 40));
+  playback.go("step");
+  assert.equal(playback.take(at(20)), false);
+  wait(page, 200);
+  const { count } = toldOf("step").at(-1);
+  assert.equal(playback.take(at(21, { reported: count })), true);
+  assert.equal(playback.step, 21);
+  assert.ok(!playback.ahead);
+});
+
+test("where a hand has led is told again until Python has heard of it", () => {
+  playback.take(at(20));
+  playback.store(sent(15, 40));
+  playback.go("step");
+  wait(page, 1000);
+  wait(page, 1000);
+  const reports = toldOf("step");
+  assert.equal(reports.length, 3);
+  assert.ok(reports[0].count < reports[1].count && reports[1].count < reports[2].count);
+  playback.take(at(21, { reported: reports[2].count }));
+  wait(page, 1000);
+  assert.equal(toldOf("step").length, 3);
+});
+
+test("after a long silence Python's words count again", () => {
+  playback.take(at(20));
+  canvas.setState = () => {};
+  playback.go("over");
+  wait(page, 3000);
+  assert.ok(!playback.ahead);
+  assert.equal(canvas.received, 1);
+});
+
+test("other moves are asked for in their order, from where the picture is", () => {
+  playback.take(at(20));
+  playback.store(sent(15, 40));
+  playback.go("step");
+  playback.go("over");
+  playback.go("back");
+  const { run, moves } = toldOf("moves").at(-1);
+  assert.equal(run, MOMENT.run);
+  assert.deepEqual(
+    moves.map(({ name, start }) => [name, start]),
+    [
+      ["over", 21],
+      ["back", null],
+    ],
+  );
+  playback.take(at(23, { moved: moves[1].count, reported: moves[1].count }));
+  assert.deepEqual([playback.moves.words.length, playback.step], [0, 23]);
+});
+
+test("at its beginning and its end a run is not left", () => {
+  playback.take(at(0));
+  playback.go("back");
+  assert.deepEqual(told, []);
+  playback.take(at(72));
+  assert.equal(playback.walk(1), false);
+  playback.take(at(20));
+  playback.go("restart");
+  assert.equal(playback.step, 0);
+});
+
+test("it plays at four steps in a second, and stops at the end", () => {
+  playback.take(at(60));
+  playback.store(sent(55, 18, { end: 72 }));
+  playback.toggle();
+  drawFrames(page, 63, 16);
+  assert.equal(playback.step, 64);
+  assert.ok(playback.playing);
+  drawFrames(page, 200, 16);
+  assert.deepEqual([playback.step, playback.playing], [72, false]);
+  assert.deepEqual(toldOf("step").at(-1), { ...toldOf("step").at(-1), step: 72, playing: false });
+});
+
+test("it pauses at a breakpoint", () => {
+  playback.take(at(20));
+  playback.store(sent(15, 40, { stop: 23 }));
+  playback.setSpeed(8);
+  playback.toggle();
+  drawFrames(page, 60, 16);
+  assert.deepEqual([playback.step, playback.playing], [23, false]);
+});
+
+test("while it plays, what is needed soon is asked for, once", () => {
+  playback.take(at(20, { over: false }));
+  playback.store(sent(15, 40));
+  playback.toggle();
+  drawFrames(page, 40, 16);
+  assert.deepEqual(
+    toldOf("ask").map(({ step }) => step),
+    [55],
+  );
+  playback.store(sent(55, 200));
+  drawFrames(page, 10, 16);
+  assert.equal(toldOf("ask").length, 1);
+});
+
+test("it waits for steps that have not come", () => {
+  playback.take(at(20));
+  playback.store(sent(20, 3));
+  playback.toggle();
+  drawFrames(page, 100, 16);
+  assert.deepEqual([playback.step, playback.playing], [22, true]);
+  playback.store(sent(23, 40));
+  drawFrames(page, 20, 16);
+  assert.equal(playback.step, 23);
+});
+
+test("reports keep a distance while it plays", () => {
+  playback.take(at(0));
+  playback.store(sent(0, 73));
+  playback.setSpeed(8);
+  playback.toggle();
+  drawFrames(page, 60, 16);
+  const reports = toldOf("step");
+  assert.ok(reports.length >= 2 && reports.length <= 4, `${reports.length}`);
+});
+
+test("a slide paints what is there, asks for what is not, and tells where it ends", () => {
+  playback.take(at(20));
+  playback.store(sent(15, 10));
+  playback.grab();
+  playback.slide(24);
+  assert.equal(canvas.painted.at(-1).current, "n24");
+  playback.slide(60);
+  assert.deepEqual(
+    toldOf("ask").map(({ step }) => step),
+    [44],
+  );
+  assert.equal(playback.take(at(24, { reported: 0 })), true, "what Python comes past is shown while a hand holds");
+  assert.equal(playback.step, 60);
+  playback.release();
+  wait(page, 200);
+  assert.equal(toldOf("step").at(-1).step, 60);
+});
+
+test("in a pause the steps around are fetched, unless a person has just done something", () => {
+  playback.take(at(20));
+  wait(page, 100);
+  playback.touch();
+  wait(page, 250);
+  assert.deepEqual(toldOf("ask"), []);
+  wait(page, 350);
+  assert.deepEqual(
+    toldOf("ask").map(({ step }) => step),
+    [21],
+  );
+});
+
+test("what comes of another run or picture is dropped, and so is what was there", () => {
+  playback.take(at(20));
+  playback.store(sent(15, 40));
+  playback.store(sent(60, 5, { run: "another" }));
+  playback.store(sent(60, 5, { hash: "another" }));
+  assert.ok(playback.frames.has(20) && !playback.frames.has(60));
+  playback.take(at(3, { run: "another" }));
+  assert.ok(!playback.frames.has(20));
+  assert.equal(playback.step, 3);
+});
+
+test("the button beside those that step plays, and its past does not count", () => {
+  playback.take(at(20, { plays: 4 }));
+  assert.ok(!playback.playing);
+  playback.take(at(20, { plays: 5 }));
+  assert.ok(playback.playing);
+});
