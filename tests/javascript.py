@@ -1,6 +1,7 @@
-"""Checks the scripts of the screens: ``python -m tests.javascript check`` (biome and the types, by tsc), ``... test`` (node's own test runner).
+"""Checks the scripts of the screens: ``python -m tests.javascript check`` runs biome and tsc over them, ``... test`` their own tests.
 
-The tools are npm packages, pinned by the lock file in ``app/frontend``; they are installed into the virtual environment, once for each lock file.
+The tools are npm packages, pinned by the lock file in ``app/frontend``, and lie in the virtual environment: installed once for each lock
+file. Node runs the tests itself.
 """
 
 from __future__ import annotations
