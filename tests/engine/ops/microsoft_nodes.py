@@ -103,7 +103,8 @@ def by_runtime(model: bytes, feeds: Mapping[str, np.ndarray]) -> list[Any]:
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"]).run(None, dict(feeds))
+    made: list[Any] = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"]).run(None, dict(feeds))
+    return made
 
 
 def _kind(array: np.ndarray) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ class Builder:
         return self.weights[-1].name
 
     def weight(self, *shape: int) -> str:
-        return self.constant((self.dice.normal(size=shape) / np.sqrt(max(np.prod(shape[1:]), 4))).astype(np.float32))
+        return self.constant((self.dice.normal(size=shape) / np.sqrt(max(math.prod(shape[1:]), 4))).astype(np.float32))
 
     def add(self, type: str, *inputs: str, **attributes: Any) -> str:
         output = f"{type}_{len(self.nodes)}"

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 import engine
+from engine.debug.inputs import Inputs
 from engine.run.codegen import names
 from engine.run.codegen.compile import generated
 from engine.run.codegen.source_map import compiled
+from engine.run.plan.numbers import Slot
 from engine.run.plan.planner import plan_of
 from sample_models import sample
 from tests.engine.run.codegen.test_generated_code import zigzag
@@ -22,7 +24,7 @@ from tests.engine.run.codegen.test_generated_code import zigzag
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def code_of(model: engine.Model, inputs: object, record: engine.Record) -> str:
+def code_of(model: engine.Model, inputs: Inputs, record: engine.Record) -> str:
     debugger = engine.Debugger(model, inputs, record=record)
     debugger.run()
     assert debugger.state == "finished"
@@ -63,7 +65,7 @@ def test_a_run_that_fails_shows_the_generated_line_as_its_cause() -> None:
     assert caught.value.__cause__ is not None
     shown = "".join(traceback.format_tb(caught.value.__cause__.__traceback__))
     assert "generated loop" in shown
-    assert names.kernel_of(0)[:-1] in shown
+    assert names.kernel_of(Slot(0))[:-1] in shown
 
 
 def test_no_name_of_a_model_enters_the_code() -> None:

@@ -15,14 +15,18 @@ from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, loop
 LIMITS = engine.Limits(memory_bytes=2**27, seconds=20)
 
 
-def growing(grow: Callable[[Draft, Ref], Ref], use: Callable[[Draft, Ref], Ref], trips: int) -> engine.Model:
+Step = Callable[[Draft, Ref], Ref]
+"""Makes nodes of a body from a value in it."""
+
+
+def growing(grow: Step, use: Step, trips: int) -> engine.Model:
     """A loop whose carried column grows; what ``use`` makes of it is looked at by the last output."""
     outer = Draft()
     x = outer.parameter("x", F32, (-1, 1))
     body = Draft()
     state = body.parameter("state", F32, (-1, 1))
     more, used = grow(body, state), use(body, state)
-    seen = body.op("ReduceMax", used, body.const([0, 1], I64), keep_dims=True)
+    seen = body.op("ReduceMax", used, body.const([0, 1], I64), keep_dims="true")
     again, out, last = body.result(body.const(True, BOOL)), body.result(more, "more"), body.result(seen, "seen")
     made = loop(
         outer, body, outer.const(trips, I64), outer.const(True, BOOL), again=again, carried=[(x, state, out)], last=[last], joined=[]
@@ -32,7 +36,7 @@ def growing(grow: Callable[[Draft, Ref], Ref], use: Callable[[Draft, Ref], Ref],
 
 
 def twice(body: Draft, x: Ref) -> Ref:
-    return body.op("Concat", x, x, axis=0)
+    return body.op("Concat", x, x, axis="0")
 
 
 def same(body: Draft, x: Ref) -> Ref:
@@ -43,7 +47,7 @@ def turned(body: Draft, x: Ref) -> Ref:
     return body.op("Transpose", x, body.const([1, 0], I64))
 
 
-def operation(kind: str) -> Callable[[Draft, Ref], Ref]:
+def operation(kind: str) -> Step:
     return lambda body, x: body.op(kind, x, turned(body, x))
 
 
@@ -58,7 +62,7 @@ LOOPS = {
 
 @pytest.mark.parametrize("stepped", [False, True])
 @pytest.mark.parametrize(("grow", "use", "message"), LOOPS.values(), ids=LOOPS.keys())
-def test_a_loop_that_grows_is_stopped(grow, use, message: str, stepped: bool) -> None:
+def test_a_loop_that_grows_is_stopped(grow: Step, use: Step, message: str, stepped: bool) -> None:
     model = growing(grow, use, 60)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if stepped:
@@ -88,6 +92,6 @@ def test_many_values_that_are_allowed_one_by_one_are_not_allowed_together() -> N
 def test_an_empty_input_of_endless_length_is_told_by_its_shape() -> None:
     outer = Draft()
     x, y = outer.parameter("x", F32, (-1, -1)), outer.parameter("y", F32, (-1, -1))
-    outer.result(outer.op("MatMul", x, y, transpose_a=False, transpose_b=False))
+    outer.result(outer.op("MatMul", x, y, transpose_a="false", transpose_b="false"))
     with pytest.raises(RunStopped, match=r"inputs: f32\[1000000000000,0\]; f32\[3,3\]"):
         engine.run(outer.model(), [np.empty((10**12, 0), np.float32), np.ones((3, 3), np.float32)])

@@ -28,7 +28,7 @@ SAID: list[tuple[Callable[[], object], str]] = [
     (lambda: _X.sum(axis=(0, 0)), "the axes are not those of the input, each once"),
     (lambda: np.ones((0, 3)).argmax(0), "an axis without elements has no maximum"),
     (lambda: np.ones(0).min(), "no elements have no minimum"),
-    (lambda: np.float32(1).shape[0], "an input has fewer dimensions than the operation takes"),
+    (lambda: np.asarray(1).shape[0], "an input has fewer dimensions than the operation takes"),
     (lambda: list(np.array(1)), "an input has fewer dimensions than the operation takes"),
 ]
 

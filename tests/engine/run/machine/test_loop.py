@@ -8,11 +8,20 @@ import numpy as np
 import pytest
 
 import engine
+from engine.ir.element_type import ElementType
 from engine.ir.model import BackEdge, Body, InputMap, LayerId, OutputMap
-from tests.engine.drafts import BOOL, F32, I32, I64, Draft, Ref, loop
+from tests.engine.drafts import BOOL, F32, I32, I64, Draft, Ref, Slice, loop
 
 
-def counting(trip: object, start: object, *, stop_at: float = 1e9, trip_type=I64, shape=(), trip_shape=()) -> engine.Model:
+def counting(
+    trip: object,
+    start: object,
+    *,
+    stop_at: float = 1e9,
+    trip_type: ElementType = I64,
+    shape: tuple[int, ...] = (),
+    trip_shape: tuple[int, ...] = (),
+) -> engine.Model:
     """Adds 1 to x in each iteration; goes on while x is below ``stop_at``. Outputs: the last x, all x joined, x of before."""
     outer = Draft()
     x = outer.parameter("x", F32, (1,))
@@ -46,9 +55,18 @@ def counting(trip: object, start: object, *, stop_at: float = 1e9, trip_type=I64
         (5, True, 0.0, 1, "condition"),
     ],
 )
-def test_count_and_ending(trip_type, trip_shape, shape, trip, start, stop_at, iterations, ended_by):
+def test_count_and_ending(
+    trip_type: ElementType,
+    trip_shape: tuple[int],
+    shape: tuple[int],
+    trip: int,
+    start: bool,
+    stop_at: float,
+    iterations: int,
+    ended_by: str,
+) -> None:
     model = counting(trip, start, stop_at=stop_at, trip_type=trip_type, shape=shape, trip_shape=trip_shape)
-    result = engine.run(model, {"x": np.float32([0])})
+    result = engine.run(model, {"x": np.array([0], np.float32)})
     (record,) = result.control_flow
     assert (record.address, record.kind, record.iterations, record.ended_by, record.branch) == (
         "main/count",
@@ -64,13 +82,13 @@ def test_count_and_ending(trip_type, trip_shape, shape, trip, start, stop_at, it
     assert before.tolist() == [max(iterations - 1.0, 0.0)]
 
 
-def test_a_trip_count_beyond_32_bits_is_not_cut():
+def test_a_trip_count_beyond_32_bits_is_not_cut() -> None:
     """OpenVINO's CPU truncates 2^32 + 2 to 2 iterations; the specification does not."""
     model = counting(2**32 + 2, True, stop_at=6.0)
-    assert engine.run(model, [np.float32([0])]).control_flow[0].iterations == 6
+    assert engine.run(model, [np.array([0], np.float32)]).control_flow[0].iterations == 6
 
 
-def test_states_swap_at_once():
+def test_states_swap_at_once() -> None:
     """OpenVINO's CPU copies one back edge after the other, and so loses a state from iteration 2 on."""
     outer, body = Draft(), Draft()
     a, b = outer.parameter("a", F32, (2,)), outer.parameter("b", F32, (2,))
@@ -88,7 +106,7 @@ def test_states_swap_at_once():
     )
     outer.result(made)
     outer.result(Ref(made.layer, 1))
-    one, other = np.float32([1, 2]), np.float32([3, 4])
+    one, other = np.array([1, 2], np.float32), np.array([3, 4], np.float32)
     got = engine.run(outer.model(), [one, other]).outputs
     np.testing.assert_array_equal(got, [other, one])
 
@@ -105,7 +123,7 @@ def test_states_swap_at_once():
         ({"axis": 1}, {"axis": 0}, [[1], [3], [5], [2], [4], [6]]),
     ],
 )
-def test_slices_and_joins(attributes, joined_attributes, expected):
+def test_slices_and_joins(attributes: Slice, joined_attributes: Slice, expected: list[list[int]]) -> None:
     outer, body = Draft(), Draft()
     x = outer.parameter("x", F32, (3, 2))
     part = body.parameter("part", F32, (-1, -1))
@@ -121,11 +139,11 @@ def test_slices_and_joins(attributes, joined_attributes, expected):
         joined=[(out, joined_attributes)],
     )
     outer.result(made)
-    got = engine.run(outer.model(), [np.float32([[1, 2], [3, 4], [5, 6]])]).outputs[0]
+    got = engine.run(outer.model(), [np.array([[1, 2], [3, 4], [5, 6]], np.float32)]).outputs[0]
     np.testing.assert_array_equal(got, expected)
 
 
-def test_parts_of_two():
+def test_parts_of_two() -> None:
     outer, body = Draft(), Draft()
     x = outer.parameter("x", F32, (6,))
     part = body.parameter("part", F32, (2,))
@@ -148,7 +166,7 @@ def test_parts_of_two():
     ("trips", "iterations", "ended_by"),
     [(2, 2, "trip_count"), (4, 4, "trip_count"), (7, 4, "slices_exhausted"), (-1, 4, "slices_exhausted")],
 )
-def test_slices_run_out(trips, iterations, ended_by):
+def test_slices_run_out(trips: int, iterations: int, ended_by: str) -> None:
     """Every runtime leaves this undefined; we end there and say so."""
     outer, body = Draft(), Draft()
     x = outer.parameter("x", F32, (4,))
@@ -165,7 +183,7 @@ def test_slices_run_out(trips, iterations, ended_by):
 
 @pytest.mark.parametrize("element_type", [I32, I64])
 @pytest.mark.parametrize("shape", [(), (1,)])
-def test_current_iteration(element_type, shape):
+def test_current_iteration(element_type: ElementType, shape: tuple[int, ...]) -> None:
     outer, body = Draft(), Draft()
     number = body.parameter("number", element_type, shape)
     again, out = body.result(body.const(True, BOOL)), body.result(body.op("Add", number, body.const(10, element_type)))
@@ -176,7 +194,7 @@ def test_current_iteration(element_type, shape):
     assert got.tolist() == [10, 11, 12]
 
 
-def test_an_unconnected_carried_parameter_starts_at_zero():
+def test_an_unconnected_carried_parameter_starts_at_zero() -> None:
     """As OpenVINO does; the check says so."""
     outer, body = Draft(), Draft()
     state = body.parameter("state", F32, (2,))
@@ -194,7 +212,7 @@ def test_an_unconnected_carried_parameter_starts_at_zero():
 
 
 @pytest.mark.parametrize(("axis", "lengths"), [(0, (0, 3)), (1, (0, 0))])
-def test_joining_nothing(axis, lengths):
+def test_joining_nothing(axis: int, lengths: tuple[int, int]) -> None:
     """Zero iterations: empty along the axis, and 0 in every dimension that is dynamic."""
     outer, body = Draft(), Draft()
     x = outer.parameter("x", F32, (-1, 3))
@@ -209,7 +227,7 @@ def test_joining_nothing(axis, lengths):
     assert got.dtype == np.float32
 
 
-def test_a_state_may_grow():
+def test_a_state_may_grow() -> None:
     outer, body = Draft(), Draft()
     x = outer.parameter("x", F32, (-1,))
     state = body.parameter("state", F32, (-1,))
@@ -220,27 +238,27 @@ def test_a_state_may_grow():
     )
     outer.result(made)
     outer.result(Ref(made.layer, 1))
-    last, joined = engine.run(outer.model(), [np.float32([1])]).outputs
+    last, joined = engine.run(outer.model(), [np.array([1], np.float32)]).outputs
     assert last.tolist() == [1, 7, 7, 7, 7]
     assert len(joined) == 2 + 3 + 4 + 5
-    debugger = engine.Debugger(outer.model(), [np.float32([1])])
+    debugger = engine.Debugger(outer.model(), [np.array([1], np.float32)])
     debugger.run()
     shapes = [debugger.value(f"main/Loop_3[{iteration}]/body/state").shape for iteration in range(4)]
     assert shapes == [(1,), (2,), (3,), (4,)]
 
 
-def test_a_loop_without_end_is_never_a_hang():
+def test_a_loop_without_end_is_never_a_hang() -> None:
     """Its condition is constant true: the limit pauses it, with everything kept."""
     model = counting(-1, True, stop_at=np.inf)
     with pytest.raises(engine.RunStopped, match="limit of 1,000 iterations") as stopped:
-        engine.run(model, [np.float32([0])], limits=engine.Limits(iterations=1000))
+        engine.run(model, [np.array([0], np.float32)], limits=engine.Limits(iterations=1000))
     assert stopped.value.cause == "limit"
     assert stopped.value.address.startswith("main/count[1000]/body")
     (record,) = stopped.value.result.control_flow
     assert (record.iterations, record.ended_by) == (1000, "limit")
 
 
-def test_a_repeating_state_proves_that_a_loop_never_ends():
+def test_a_repeating_state_proves_that_a_loop_never_ends() -> None:
     """x -> 1 - x comes back every second iteration, and nothing else feeds the next."""
     outer, body = Draft(), Draft()
     x = outer.parameter("x", F32, ())
@@ -259,7 +277,7 @@ def test_a_repeating_state_proves_that_a_loop_never_ends():
 @pytest.mark.parametrize(
     ("reads", "told"), [(False, "can never end: the carried state of iterations 0 and 2 is equal"), (True, "limit of 200,000 iterations")]
 )
-def test_an_iteration_number_that_nothing_reads_feeds_no_iteration(reads, told):
+def test_an_iteration_number_that_nothing_reads_feeds_no_iteration(reads: bool, told: str) -> None:
     """Every Loop of ONNX has one. x -> -x comes back; with the number added to what the condition asks, it proves nothing."""
     outer, body = Draft(), Draft()
     x, number, state = outer.parameter("x", F32, ()), body.parameter("number", I64, ()), body.parameter("state", F32, ())
@@ -277,7 +295,7 @@ def test_an_iteration_number_that_nothing_reads_feeds_no_iteration(reads, told):
 
 
 @pytest.mark.parametrize("record", [None, engine.Record(), engine.Record(everything=True)], ids=["nothing", "the state", "everything"])
-def test_the_iterations_that_prove_it_are_those_that_are_equal(record):
+def test_the_iterations_that_prove_it_are_those_that_are_equal(record: engine.Record | None) -> None:
     """x counts up to 70,000 and stays there."""
     outer, body = Draft(), Draft()
     x, state = outer.parameter("x", F32, ()), body.parameter("state", F32, ())
@@ -296,11 +314,12 @@ def test_the_iterations_that_prove_it_are_those_that_are_equal(record):
     found = re.search(r"iterations ([\d,]+) and ([\d,]+) is equal", told)
     assert found is not None
     one, other = (int(number.replace(",", "")) for number in found.groups())
+    assert reached is not None
     assert 70_000 <= one < other <= reached
     assert record is None or (one, other) == (70_000, 70_001)  # when all rows are kept, the first two are named
 
 
-def test_seconds_are_a_limit():
+def test_seconds_are_a_limit() -> None:
     model = counting(-1, True, stop_at=np.inf)
     with pytest.raises(engine.RunStopped, match=r"limit of 0\.2 seconds"):
-        engine.run(model, [np.float32([0])], limits=engine.Limits(seconds=0.2))
+        engine.run(model, [np.array([0], np.float32)], limits=engine.Limits(seconds=0.2))

@@ -6,6 +6,7 @@ import contextlib
 import gc
 import weakref
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -51,7 +52,7 @@ def without_collections() -> Iterator[None]:
         ((1, 2, 3), engine.Limits(), "failed"),
     ],
 )
-def test_a_run_and_its_model_go_with_their_last_reference(added, limits, ends):
+def test_a_run_and_its_model_go_with_their_last_reference(added: tuple[int, ...], limits: engine.Limits, ends: str) -> None:
     with without_collections():
         model = adding(*added)
         debugger = engine.Debugger(model, [np.zeros(LENGTH, np.float32)], limits=limits)
@@ -60,26 +61,28 @@ def test_a_run_and_its_model_go_with_their_last_reference(added, limits, ends):
         debugger.seek(2)
         assert debugger.statuses()
         assert debugger.control_flow[0].address == "main/loop"
-        there = [weakref.ref(one) for one in (debugger.machine, debugger.machine.recording, debugger.values, debugger)]
+        there: list[weakref.ref[object]] = [
+            weakref.ref(one) for one in (debugger.machine, debugger.machine.recording, debugger.values, debugger)
+        ]
         del debugger
         assert [one() for one in there] == [None] * len(there)
-        shared = [weakref.ref(model), weakref.ref(plan_of(model))]
+        shared: list[weakref.ref[object]] = [weakref.ref(model), weakref.ref(plan_of(model))]
         assert shared[1]() is not None, "the plan stays as long as its model"
         del model
         assert [one() for one in shared] == [None, None]
 
 
-def test_a_session_goes_with_its_last_reference():
+def test_a_session_goes_with_its_last_reference() -> None:
     with without_collections():
         session = engine.Session(adding(1))
         session.run([np.zeros(LENGTH, np.float32)])
-        there = [weakref.ref(session), weakref.ref(session._plan)]
+        there: list[weakref.ref[object]] = [weakref.ref(session), weakref.ref(session._plan)]
         del session
         assert [one() for one in there] == [None, None]
 
 
 @pytest.mark.parametrize("name", ["model.xml", "model.onnx"])
-def test_a_model_that_was_read_goes_with_its_last_reference(tmp_path, name):
+def test_a_model_that_was_read_goes_with_its_last_reference(tmp_path: Path, name: str) -> None:
     if name == "model.xml":
         engine.write_model(adding(1), tmp_path / name)
     else:

@@ -24,7 +24,7 @@ from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop, tensor
         (1, 3, 1, [1, 2, 3]),
     ],
 )
-def test_parts_that_a_tensor_iterator_visits(start, end, stride, visited):
+def test_parts_that_a_tensor_iterator_visits(start: int, end: int, stride: int, visited: list[int]) -> None:
     outer, body = Draft(), Draft()
     x = outer.parameter("x", F32, (5, 1))
     part = body.parameter("part", F32, (1, 1))
@@ -37,7 +37,7 @@ def test_parts_that_a_tensor_iterator_visits(start, end, stride, visited):
     assert result.control_flow[0].ended_by == "slices_exhausted"
 
 
-def test_slices_of_different_lengths_are_told():
+def test_slices_of_different_lengths_are_told() -> None:
     outer, body = Draft(), Draft()
     x, y = outer.parameter("x", F32, (-1, 1)), outer.parameter("y", F32, (-1, 1))
     left, right = body.parameter("left", F32, (1, 1)), body.parameter("right", F32, (1, 1))
@@ -72,14 +72,14 @@ def deciding() -> engine.Model:
     return outer.model()
 
 
-def test_the_branch_not_taken_does_not_run():
+def test_the_branch_not_taken_does_not_run() -> None:
     result = engine.run(deciding(), {"c": True, "x": [1.0, 2.0, 3.0]})
     assert result.outputs[0].tolist() == [2, 3, 4]
     (record,) = result.control_flow
     assert (record.address, record.kind, record.iterations, record.ended_by, record.branch) == ("main/choose", "If", None, None, "then")
 
 
-def test_a_failure_names_its_place_and_keeps_what_was_before():
+def test_a_failure_names_its_place_and_keeps_what_was_before() -> None:
     with pytest.raises(engine.RunStopped) as stopped:
         engine.run(deciding(), {"c": False, "x": [1.0, 2.0, 3.0]})
     error = stopped.value
@@ -92,7 +92,7 @@ def test_a_failure_names_its_place_and_keeps_what_was_before():
 
 
 @pytest.mark.parametrize("depth", [1, 30, 400])
-def test_nesting_deep(depth):
+def test_nesting_deep(depth: int) -> None:
     """Built in memory: the machine, the plan and the checks know no recursion."""
     body = Draft()
     innermost = body.parameter("x", F32, ())
@@ -105,17 +105,17 @@ def test_nesting_deep(depth):
         body, out = outer, made
     body.result(out)
     model = body.model()
-    result = engine.run(model, [np.float32(1)])
-    assert result.outputs[0] == 2
-    assert len(result.control_flow) == depth
+    ran = engine.run(model, [np.float32(1)])
+    assert ran.outputs[0] == 2
+    assert len(ran.control_flow) == depth
     debugger = engine.Debugger(model, [np.float32(1)])
     assert debugger.run().kind == "finished"
-    deepest = result.control_flow[-1].address
+    deepest = ran.control_flow[-1].address
     assert debugger.value(f"{deepest}[0]/body/Add_2") == 2
     assert debugger.seek(debugger.steps // 2).step == debugger.steps // 2
 
 
-def test_a_run_can_be_stopped_from_another_thread():
+def test_a_run_can_be_stopped_from_another_thread() -> None:
     outer, body = Draft(), Draft()
     x = outer.parameter("x", F32, ())
     state = body.parameter("state", F32, ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,7 @@ RETURNED: dict[str, tuple[Any, int | None, str]] = {
 
 
 @pytest.fixture
-def own_catalogue():
+def own_catalogue() -> Iterator[None]:
     before = CATALOGUE.categories
     yield
     CATALOGUE.categories = before

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 import openvino as ov
@@ -13,7 +15,7 @@ import engine
 from engine.check.check import check
 from engine.ir.element_type import ElementType
 from engine.ops.catalogue import CATALOGUE
-from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop, tensor_iterator
+from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, Slice, branch, loop, tensor_iterator
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Row:
     name: str
     model: Callable[[], engine.Model]
     inputs: Sequence[object]
-    outputs: Sequence[object]
+    outputs: Sequence[Sequence[object]]
     iterations: int | None
     ended_by: str | None
     codes: frozenset[str]
@@ -33,7 +35,7 @@ def summing(trips: int, parts: int = 0, stop_at: float = 1e9, axis: int = 0, sta
     """Adds 1 (or a part of the second input) to x; gives the last x and all of them."""
     main, body = Draft(), Draft()
     x, state = main.parameter("x", F32, (1,)), body.parameter("state", F32, (1,))
-    sliced = []
+    sliced: list[tuple[Ref, Ref, Slice]] = []
     more = body.const([1.0])
     if parts:
         part = body.parameter("part", F32, (1,))
@@ -58,7 +60,7 @@ def summing(trips: int, parts: int = 0, stop_at: float = 1e9, axis: int = 0, sta
     return main.model()
 
 
-def iterator(**slicing: int) -> engine.Model:
+def iterator(**slicing: Unpack[Slice]) -> engine.Model:
     main, body = Draft(), Draft()
     x, part = main.parameter("x", F32, (4, 1)), body.parameter("part", F32, (1, 1))
     out = body.result(body.op("Multiply", part, body.const([[2.0]])))
@@ -160,7 +162,7 @@ def fibonacci(*, late: bool = False, plus_zero: bool = False) -> engine.Model:
     return main.model()
 
 
-ZERO, X = np.float32([0]), np.float32([1, 2, 3, 4])
+ZERO, X = np.array([0], np.float32), np.array([1, 2, 3, 4], np.float32)
 COLUMN = X.reshape(4, 1)
 ROWS = [
     Row("no limit", lambda: summing(-1, stop_at=3), [ZERO], [[3], [1, 2, 3]], 3, "condition", frozenset()),
@@ -187,7 +189,7 @@ ROWS = [
     Row(
         "iterator in iterator",
         iterator_in_iterator,
-        [np.float32([[1, 2, 3], [4, 5, 6]])],
+        [np.array([[1, 2, 3], [4, 5, 6]], np.float32)],
         [[[2, 4, 6], [8, 10, 12]]],
         2,
         "slices_exhausted",
@@ -196,7 +198,7 @@ ROWS = [
     Row(
         "converted initial value",
         converting,
-        [np.float32([1, 2, 3]), np.int64([7])],
+        [np.array([1, 2, 3], np.float32), np.array([7], np.int64)],
         [[10], [7.5, 8.5, 10]],
         3,
         "slices_exhausted",
@@ -223,9 +225,9 @@ def test_row(row: Row, everything: bool) -> None:
 
 
 @pytest.mark.parametrize(("late", "plus_zero"), [(False, False), (True, False), (False, True), (True, True)])
-def test_overwritten_states_are_told_just_where_openvino_gets_them_wrong(late, plus_zero, tmp_path):
+def test_overwritten_states_are_told_just_where_openvino_gets_them_wrong(late: bool, plus_zero: bool, tmp_path: Path) -> None:
     model = fibonacci(late=late, plus_zero=plus_zero)
-    inputs = [np.float32([1]), np.float32([0])]
+    inputs = [np.array([1], np.float32), np.array([0], np.float32)]
     assert [output.tolist() for output in engine.run(model, inputs).outputs] == [[8], [5]]
     engine.write_model(model, tmp_path / "model.xml")
     theirs = ov.Core().compile_model(tmp_path / "model.xml", "CPU")(inputs)
@@ -233,11 +235,12 @@ def test_overwritten_states_are_told_just_where_openvino_gets_them_wrong(late, p
     assert wrong == ("LS906" in {one.code for one in check(model, CATALOGUE).diagnostics})
 
 
-def test_a_converted_initial_value_is_converted_wherever_it_is_looked_at():
+def test_a_converted_initial_value_is_converted_wherever_it_is_looked_at() -> None:
     model = converting()
-    debugger = engine.Debugger(model, [np.float32([1, 2, 3]), np.int64([7])])
+    debugger = engine.Debugger(model, [np.array([1, 2, 3], np.float32), np.array([7], np.int64)])
     debugger.run()
     label = debugger.control_flow[0].address
     for iteration, expected in enumerate((7.0, 7.5, 8.5)):
         value = debugger.value(f"{label}[{iteration}]/body/state")
-        assert (value.dtype, value.tolist()) == (np.float32, [expected])
+        assert value.dtype == np.float32
+        assert value.tolist() == [expected]

@@ -9,6 +9,7 @@ import pytest
 
 import engine
 from engine import build
+from engine.build.tensor import Tensor
 from engine.explain.history import history
 from engine.ir.element_type import ElementType
 from engine.ir.model import Port
@@ -20,7 +21,7 @@ from engine.run.plan.folding import FoldedKernel
 from tests.engine.drafts import BOOL, F32, I64, Draft, loop
 
 
-def test_what_constants_make_is_made_twice_and_then_kept():
+def test_what_constants_make_is_made_twice_and_then_kept() -> None:
     """Weights in f16 are converted and scaled anew in the only run of a model, and from the third run on no more."""
     draft, random = Draft(), np.random.default_rng(0)
     half, scale = random.standard_normal((64, 32)).astype(np.float16), random.standard_normal((1, 32)).astype(np.float32)
@@ -44,10 +45,10 @@ def test_what_constants_make_is_made_twice_and_then_kept():
         np.testing.assert_array_equal(outputs[1], scale.astype(np.float16))
 
 
-def test_once():
+def test_once() -> None:
     calls = []
 
-    def kernel(array):
+    def kernel(array: np.ndarray) -> np.ndarray:
         calls.append(array)
         return array + len(calls)
 
@@ -63,11 +64,11 @@ def test_once():
     assert [pair(one) is pair(one) for _ in range(2)] == [False, True]
 
 
-def test_custom_operations_are_called_in_every_run():
+def test_custom_operations_are_called_in_every_run() -> None:
     """What a user's kernel does beyond computing is not ours to leave out."""
     calls = []
 
-    def kernel(data, /):
+    def kernel(data: np.ndarray, /) -> np.ndarray:
         calls.append(data)
         return data * 2
 
@@ -82,16 +83,16 @@ def test_custom_operations_are_called_in_every_run():
     assert len(calls) == 3
 
 
-def test_proving_types_does_not_change_what_constants_give():
+def test_proving_types_does_not_change_what_constants_give() -> None:
     """Operations on constants are computed once; looking whether their values have one type must not count as computing."""
     graph = build.Graph("constants")
     x = graph.parameter("x", "f32", [])
 
-    def inner(j, v):
+    def inner(j: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         few = graph.constant(0) < graph.constant(7)
         return j + 1, build.cond(few, lambda: v + 1.0, lambda: v - 1.0)
 
-    def outer(i, v):
+    def outer(i: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         _, added = build.while_loop(lambda j, _: j < i, inner, [graph.constant(0), v])
         return i + 1, added
 
@@ -123,7 +124,7 @@ def of_constants(trips: int) -> engine.Model:
 
 
 @pytest.mark.parametrize("record", [engine.Record(), engine.Record(everything=True)], ids=["state", "everything"])
-def test_columns_of_rows_do_not_change_what_constants_give(record):
+def test_columns_of_rows_do_not_change_what_constants_give(record: engine.Record) -> None:
     """What is computed for many iterations at once, or for one as for many, is not what a constant gives in one."""
     model, feeds, expected = of_constants(5), [np.float32(1)], np.float32(1 + 7.5 * 5)
     for _ in range(3):
@@ -132,6 +133,8 @@ def test_columns_of_rows_do_not_change_what_constants_give(record):
             debugger.run()
             debugger.machine.recording.pack()
         for row in range(5):
-            assert history(debugger, f"main/outer[{row}]/body/inner[*]/body/more").scalars.tolist() == [7.5]
+            scalars = history(debugger, f"main/outer[{row}]/body/inner[*]/body/more").scalars
+            assert scalars is not None
+            assert scalars.tolist() == [7.5]
         np.testing.assert_array_equal(debugger.result.outputs[0], expected, strict=True)
         np.testing.assert_array_equal(engine.run(model, feeds).outputs[0], expected, strict=True)

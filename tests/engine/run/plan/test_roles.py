@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ import engine
 from engine.check.check import check
 from engine.ir.model import BackEdge, Body, InputMap, LayerId, OutputMap
 from engine.ops.catalogue import CATALOGUE
-from tests.engine.drafts import BOOL, F32, I32, I64, Draft, Ref, branch, loop, tensor_iterator
+from tests.engine.drafts import BOOL, F32, I32, I64, Draft, Ref, Slice, branch, loop, tensor_iterator
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def unconnected(trips: int) -> engine.Model:
     return main.model()
 
 
-def sliced_loop(**slicing: int) -> engine.Model:
+def sliced_loop(**slicing: Unpack[Slice]) -> engine.Model:
     main, body = Draft(), Draft()
     trips, x = main.parameter("trips", I64, ()), main.parameter("x", F32, (4,))
     part = body.parameter("part", F32, (-1,))
@@ -90,7 +90,7 @@ def sliced_loop(**slicing: int) -> engine.Model:
     return main.model()
 
 
-def without_slices(**joining: int) -> engine.Model:
+def without_slices(**joining: Unpack[Slice]) -> engine.Model:
     """A TensorIterator that carries a value and slices nothing."""
     main, body = Draft(), Draft()
     x, state = main.parameter("x", F32, (1,)), body.parameter("state", F32, (1,))
@@ -136,7 +136,7 @@ def never_computed() -> engine.Model:
     return main.model()
 
 
-X = np.float32([1, 2, 3, 4])
+X = np.array([1, 2, 3, 4], np.float32)
 ROWS = [
     Row("one Result in all roles", many_roles, [True, [5]], [False, [8], [8, 7, 6]], (3, "condition")),
     Row("the same of one element", lambda: many_roles((1,)), [[True], [5]], [[False], [8], [8, 7, 6]], (3, "condition")),

@@ -9,20 +9,26 @@ from hypothesis import strategies as st
 
 import engine
 from engine import build
+from engine.build.tensor import Tensor
 from engine.run.record.branch_log import BranchLog
 from engine.run.record.recording import NOTHING
 from tests.engine.drafts import BOOL, F32, I64, Draft, branch, loop
 
 
 @st.composite
-def executions(draw):
+def executions(draw: st.DrawFn) -> tuple[list[bool], set[int]]:
     """The branches of some executions of one loop, and after how many iterations somebody asks."""
     branches = draw(st.lists(st.booleans(), min_size=1, max_size=12))
     return branches, draw(st.sets(st.integers(0, len(branches)), max_size=3))
 
 
 @given(st.lists(executions(), max_size=6), st.integers(0, 1), st.integers(0, 5), st.booleans())
-def test_iterations_of_one_branch_tell_all_of_them(loops, logged, stepped, asks):
+def test_iterations_of_one_branch_tell_all_of_them(
+    loops: list[tuple[list[bool], set[int]]],
+    logged: int,
+    stepped: int,
+    asks: bool,
+) -> None:
     log = BranchLog()
     expected: list[int] = []
     for branches, pauses in loops:
@@ -48,10 +54,10 @@ def logged_in_the_middle() -> engine.Model:
     """A loop in a loop: an If on each side of the inner loop, and one in it."""
     graph = build.Graph("tapes")
 
-    def inner(i, v):
+    def inner(i: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         return i + 1, build.cond(v > 2.0, lambda: v - 2.0, lambda: v + 0.75)
 
-    def outer(i, v):
+    def outer(i: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         before = build.cond(v > 1.0, lambda: v * 0.5, lambda: v + 1.0)
         _, after = build.while_loop(lambda i, v: i < 7, inner, [graph.constant(0), before])
         return i + 1, build.cond(after < 1.5, lambda: after + 0.25, lambda: after)
@@ -66,7 +72,7 @@ def logs(result: engine.Result) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("most", [1, 5, 8, 9, 30, 100, 319])
-def test_a_run_that_pauses_has_told_each_branch_up_to_there(most):
+def test_a_run_that_pauses_has_told_each_branch_up_to_there(most: int) -> None:
     model, inputs = logged_in_the_middle(), [np.float32(0)]
     stepped = engine.Debugger(model, inputs, record=NOTHING)
     paused = engine.Debugger(model, inputs, record=NOTHING, limits=engine.Limits(iterations=most))
@@ -80,7 +86,7 @@ def test_a_run_that_pauses_has_told_each_branch_up_to_there(most):
 
 
 @pytest.mark.parametrize("limit", [None, 45_000])
-def test_a_long_loop_packs_its_notes_while_it_runs(limit):
+def test_a_long_loop_packs_its_notes_while_it_runs(limit: int | None) -> None:
     graph = build.Graph("long")
     x = graph.parameter("x", "i64", [])
     (last,) = build.while_loop(lambda v: v < 100_000, lambda v: build.cond(v % 2 < 1, lambda: v + 1, lambda: v + 1), [x])
@@ -94,7 +100,7 @@ def test_a_long_loop_packs_its_notes_while_it_runs(limit):
 
 @pytest.mark.parametrize("keeps_mostly", [True, False])
 @pytest.mark.parametrize("kept_in", ["then", "else"])
-def test_a_branch_that_only_hands_on_what_the_loop_carries(kept_in, keeps_mostly):
+def test_a_branch_that_only_hands_on_what_the_loop_carries(kept_in: str, keeps_mostly: bool) -> None:
     """In generated code it has nothing to do, and where it is the more frequent one, nothing to note."""
     bound = 3.0 if (kept_in == "then") == keeps_mostly else 300.0
     draft, bodies = Draft(), []

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
 import engine
 from engine.run.machine.execute import execute
+from engine.run.plan.plan import Instruction
 from engine.trace import values
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
 
-VARIABLE = {"variable_id": "total", "variable_type": "f32", "variable_shape": "1"}
+
+def state_of(debugger: engine.Debugger) -> str:
+    """Read anew: a type checker takes it for what it was before the run went on."""
+    return debugger.state
 
 
 def accumulating(trips: int = 0) -> engine.Model:
     """Adds x to a variable that begins at 100; in a loop when there are trips. Gives what the variable holds then."""
     main = Draft()
     x = main.parameter("x", F32, (1,))
-    body, add = (Draft(), None) if trips else (main, x)
-    if trips:
-        add = body.parameter("add", F32, (1,))
-    kept = body.op("ReadValue", body.const([100.0]), opset=6, name="read", **VARIABLE)
+    body = Draft() if trips else main
+    add = body.parameter("add", F32, (1,)) if trips else x
+    kept = body.op("ReadValue", body.const([100.0]), opset=6, name="read", variable_id="total", variable_type="f32", variable_shape="1")
     total = body.op("Add", kept, add, name="total")
     body.op("Assign", total, opset=6, name="assign", variable_id="total")
     out = body.result(total, "out")
@@ -43,10 +49,10 @@ def accumulating(trips: int = 0) -> engine.Model:
 
 
 @pytest.mark.parametrize("trips", [0, 3, 40])
-def test_variables_are_kept_between_runs_until_reset(trips):
+def test_variables_are_kept_between_runs_until_reset(trips: int) -> None:
     session = engine.Session(accumulating(trips))
     steps = max(trips, 1)
-    x = np.float32([2])
+    x = np.array([2], np.float32)
     for run in (1, 2, 3):
         assert session.run([x]).outputs[0].tolist() == [100 + 2 * steps * run]
         assert session.variables["total"].tolist() == [100 + 2 * steps * run]
@@ -56,7 +62,7 @@ def test_variables_are_kept_between_runs_until_reset(trips):
     assert engine.run(accumulating(trips), [x]).outputs[0].tolist() == [100 + 2 * steps]
 
 
-def test_a_variable_without_an_initial_value_begins_with_zeros(tmp_path):
+def test_a_variable_without_an_initial_value_begins_with_zeros(tmp_path: Path) -> None:
     """As in OpenVINO."""
     draft = Draft()
     x = draft.parameter("x", F32, (2,))
@@ -65,14 +71,14 @@ def test_a_variable_without_an_initial_value_begins_with_zeros(tmp_path):
     draft.op("Assign", total, opset=6, variable_id="total")
     draft.result(total)
     engine.write_model(draft.model(), tmp_path / "m.xml")
-    session, feed = engine.Session(engine.read_model(tmp_path / "m.xml")), np.float32([1, 2])
+    session, feed = engine.Session(engine.read_model(tmp_path / "m.xml")), np.array([1, 2], np.float32)
     assert session.run([feed]).outputs[0].tolist() == [1, 2]
     assert session.run([feed]).outputs[0].tolist() == [2, 4]
 
 
 @pytest.mark.parametrize("record", [engine.Record(), engine.Record(everything=True), engine.Record(budget_bytes=40)])
-def test_the_debugger_shows_what_a_variable_held_in_any_iteration(record):
-    debugger = engine.Debugger(accumulating(40), [np.float32([1])], record=record)
+def test_the_debugger_shows_what_a_variable_held_in_any_iteration(record: engine.Record) -> None:
+    debugger = engine.Debugger(accumulating(40), [np.array([1], np.float32)], record=record)
     debugger.run()
     assert debugger.result.outputs[1].tolist() == [101.0 + n for n in range(40)]
     for iteration in (0, 1, 7, 20, 39):
@@ -89,10 +95,10 @@ def random_walk(trips: int, *, seeds: tuple[int, int] = (0, 0)) -> engine.Model:
     """Adds a random number to x in each iteration, after one that nobody looks at."""
     main, body = Draft(), Draft()
     x, state = main.parameter("x", F32, (2,)), body.parameter("state", F32, (2,))
-    chance = {"output_type": "f32", "global_seed": str(seeds[0]), "op_seed": str(seeds[1])}
+    seed, own = map(str, seeds)
     limits = body.const(-1.0), body.const(1.0)
-    body.op("RandomUniform", body.const([3], I64), *limits, opset=8, name="unseen", **chance)
-    step = body.op("RandomUniform", body.const([2], I64), *limits, opset=8, name="step", **chance)
+    body.op("RandomUniform", body.const([3], I64), *limits, opset=8, name="unseen", output_type="f32", global_seed=seed, op_seed=own)
+    step = body.op("RandomUniform", body.const([2], I64), *limits, opset=8, name="step", output_type="f32", global_seed=seed, op_seed=own)
     moved = body.op("Add", state, step, name="moved")
     out, again = body.result(moved), body.result(body.const(True, BOOL))
     made = loop(
@@ -113,7 +119,7 @@ def random_walk(trips: int, *, seeds: tuple[int, int] = (0, 0)) -> engine.Model:
 
 @pytest.mark.parametrize("seeds", [(0, 0), (3, 7)])
 @pytest.mark.parametrize("record", [engine.Record(), engine.Record(everything=True), engine.Record(budget_bytes=200)])
-def test_what_was_random_repeats_when_it_is_looked_at(record, seeds):
+def test_what_was_random_repeats_when_it_is_looked_at(record: engine.Record, seeds: tuple[int, int]) -> None:
     """The walk that the outputs tell is the one that any iteration shows, in any order, with any budget."""
     trips = 60
     debugger = engine.Debugger(random_walk(trips, seeds=seeds), [np.zeros(2, np.float32)], record=record, seed=11)
@@ -128,7 +134,7 @@ def test_what_was_random_repeats_when_it_is_looked_at(record, seeds):
         assert debugger.value(f"main/loop[{iteration}]/body/unseen").shape == (3,)
 
 
-def test_a_seed_fixes_a_run_and_none_does_not():
+def test_a_seed_fixes_a_run_and_none_does_not() -> None:
     model, x = random_walk(5), np.zeros(2, np.float32)
     one, same, other = (engine.run(model, [x], seed=seed).outputs[0] for seed in (5, 5, 6))
     np.testing.assert_array_equal(one, same)
@@ -154,7 +160,7 @@ def growing(trips: int) -> engine.Model:
     return main.model()
 
 
-def test_what_is_recorded_stays_within_the_budget():
+def test_what_is_recorded_stays_within_the_budget() -> None:
     budget = 10_000
     debugger = engine.Debugger(random_walk(3000), [np.zeros(2, np.float32)], record=engine.Record(budget_bytes=budget), seed=1)
     debugger.run()
@@ -165,7 +171,7 @@ def test_what_is_recorded_stays_within_the_budget():
         np.testing.assert_array_equal(debugger.value(f"main/loop[{iteration}]/body/moved"), walk[iteration])
 
 
-def test_collecting_more_than_allowed_pauses_and_goes_on():
+def test_collecting_more_than_allowed_pauses_and_goes_on() -> None:
     debugger = engine.Debugger(
         random_walk(3000),
         [np.zeros(2, np.float32)],
@@ -174,23 +180,25 @@ def test_collecting_more_than_allowed_pauses_and_goes_on():
         limits=engine.Limits(memory_bytes=40_000),
     )
     debugger.run()
-    assert debugger.state == "limit"
-    assert "limit of 40,000 bytes" in debugger.failure
+    assert state_of(debugger) == "limit"
+    assert "limit of 40,000 bytes" in (debugger.failure or "")
     reached = debugger.control_flow[0].iterations
+    assert reached is not None
     assert 100 < reached < 3000
     for _ in range(100):
-        if debugger.state == "finished":
+        if state_of(debugger) == "finished":
             break
         debugger.run()
     assert debugger.state == "finished"
     np.testing.assert_array_equal(debugger.result.outputs[1], engine.run(random_walk(3000), [np.zeros(2, np.float32)], seed=1).outputs[1])
 
 
-def test_an_operation_that_asks_for_too_much_fails_before_it_takes_it():
+def test_an_operation_that_asks_for_too_much_fails_before_it_takes_it() -> None:
     debugger = engine.Debugger(growing(60), [np.zeros(1, np.float32)], limits=engine.Limits(memory_bytes=1_000_000))
     debugger.run()
     assert debugger.state in ("failed", "limit")
     reached = debugger.control_flow[0].iterations
+    assert reached is not None
     assert reached < 25
     assert debugger.value(f"main/loop[{reached - 1}]/body/twice").shape == (2**reached,)
 
@@ -233,10 +241,10 @@ def nested_vectors() -> engine.Model:
     return main.model()
 
 
-def test_vectors_and_nested_loops_are_recorded_bit_for_bit():
+def test_vectors_and_nested_loops_are_recorded_bit_for_bit() -> None:
     """What is computed again instead of recorded equals what stepping gives, for ranks that broadcast."""
     model = nested_vectors()
-    feeds = [np.float32([0.5, -1, 2]), np.float32([[1, 2, 3], [-1, 0.5, 0.25]])]
+    feeds = [np.array([0.5, -1, 2], np.float32), np.array([[1, 2, 3], [-1, 0.5, 0.25]], np.float32)]
     stepped = engine.Debugger(model, feeds)
     seen = {}
     while stepped.state == "paused":
@@ -250,7 +258,7 @@ def test_vectors_and_nested_loops_are_recorded_bit_for_bit():
         np.testing.assert_array_equal(debugger.value(address), value, err_msg=address)
 
 
-def test_a_state_whose_rank_changes_in_a_long_run_is_recorded_as_it_was():
+def test_a_state_whose_rank_changes_in_a_long_run_is_recorded_as_it_was() -> None:
     """Columns of scalars become columns of vectors in the middle of a chunk."""
     main, body, then, otherwise = Draft(), Draft(), Draft(), Draft()
     x, state = main.parameter("x", F32, ()), body.parameter("state", F32, ())
@@ -280,7 +288,7 @@ def test_a_state_whose_rank_changes_in_a_long_run_is_recorded_as_it_was():
         assert debugger.value("main/loop[3]/body/more").shape == ()
 
 
-def test_what_follows_from_something_recorded_is_computed_from_that(monkeypatch):
+def test_what_follows_from_something_recorded_is_computed_from_that(monkeypatch: pytest.MonkeyPatch) -> None:
     main, body = Draft(), Draft()
     x, state = main.parameter("x", F32, (3, 3)), body.parameter("state", F32, (3, 3))
     product = body.op("MatMul", state, body.const(np.eye(3, dtype=np.float32)), transpose_a="false", transpose_b="false", name="product")
@@ -290,8 +298,13 @@ def test_what_follows_from_something_recorded_is_computed_from_that(monkeypatch)
     main.result(end)
     debugger = engine.Debugger(main.model(), [np.zeros((3, 3), np.float32)], record=engine.Record(everything=True))
     debugger.run()
-    ran = []
-    monkeypatch.setattr(values, "execute", lambda one, slots, anew: (ran.append(one.label), execute(one, slots, anew=anew)))
+    ran: list[str] = []
+
+    def noted(one: Instruction, slots: list[Any], anew: bool) -> None:
+        ran.append(one.label)
+        execute(one, slots, anew=anew)
+
+    monkeypatch.setattr(values, "execute", noted)
     assert debugger.value("main/loop[6]/body/product")[0, 0] == 6
     assert debugger.value("main/loop[6]/body/sum")[0, 0] == 7
     assert ran == ["sum"]
