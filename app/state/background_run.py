@@ -7,8 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 
 import engine
+from app.state.launch import LAUNCH
 from engine.errors import EngineError
 
+OUT_OF_MEMORY = "The server has no memory left for this run just now: it stands at its beginning again. Try again in a minute."
 MOST_SECONDS = 60.0
 """Time that a run takes to its end when nobody has asked for it."""
 _AGAIN = 0.05
@@ -31,6 +33,17 @@ class Running:
             self._work()
         except Exception as error:  # of the engine or of Loopscope itself: the page says which
             self.error = error
+        if LAUNCH.server:
+            self._give_back()
+
+    def _give_back(self) -> None:
+        """Who has used up the memory that all users share gives back what it holds of it, before anybody else asks for some."""
+        exhausted = [one for one in self.debuggers if one.out_of_memory or isinstance(self.error, MemoryError)]
+        if exhausted:
+            reason = next((f"{one.failure}. " for one in exhausted if one.failure), "")
+            self.error = EngineError(reason + OUT_OF_MEMORY)
+            for one in exhausted:
+                one.restart()
 
     def done(self, patience: float = 0) -> bool:
         self._thread.join(patience)

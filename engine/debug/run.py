@@ -73,6 +73,11 @@ class Run:
         return self.machine.failure or self._progress.limit or None
 
     @property
+    def out_of_memory(self) -> bool:
+        """Whether it failed because there was no memory for an operation."""
+        return self.machine.out_of_memory
+
+    @property
     def endless(self) -> str | None:
         """Why the innermost loop that is open where the run has come to can never end, where that is proved; None otherwise."""
         return self._progress.endless or None

@@ -1,22 +1,25 @@
 """A server for others whose sessions end soon after their page was closed, and whose memory is small.
 
-Arguments: seconds, megabytes that all sessions may hold together, seconds after which a run counts as left alone, and those of a server.
+Arguments: seconds, megabytes that all sessions may hold together, seconds after which a run counts as left alone, megabytes that the
+values of one run may take (0: as many as on any server), and those of a server.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from app import cli
 from app.actions import memory_budget
 from app.command import serve
+from app.state import launch
 
 _settings = serve.settings
 
 
-def main(seconds: str, megabytes: str, left_alone: str, *others: str) -> int:
+def main(seconds: str, megabytes: str, left_alone: str, of_one: str, *others: str) -> int:
     def settings(address: str, port: int) -> Mapping[str, Any]:
         # The visitors of tests do not ask for the page, with which a token against forged requests comes.
         return {**_settings(address, port), "server.disconnectedSessionTTL": float(seconds), "server.enableXsrfProtection": False}
@@ -24,6 +27,8 @@ def main(seconds: str, megabytes: str, left_alone: str, *others: str) -> int:
     serve.settings = settings
     memory_budget.budget = lambda: int(megabytes) * 2**20
     memory_budget.LEFT_ALONE = (float(left_alone),)
+    if int(of_one):
+        launch._PER_SESSION = replace(launch._PER_SESSION, memory_bytes=int(of_one) * 2**20)
     return cli.main(["--server", *others])
 
 

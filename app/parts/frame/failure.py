@@ -6,11 +6,17 @@ import logging
 
 import streamlit as st
 
+from app.actions.memory_budget import NO_ROOM, make_room
+
 LOG = logging.getLogger("loopscope")
 
 
 def say_sorry(error: Exception) -> bool:
     """Shows one sentence and keeps the details for the server's log; True tells Streamlit that all is said."""
+    if isinstance(error, MemoryError):
+        make_room()
+        st.error(NO_ROOM, icon=":material/error:")
+        return True
     LOG.error("an error of Loopscope itself", exc_info=error)
     st.error(
         f"Something in Loopscope itself went wrong ({type(error).__name__}). Your model is untouched: reload the page to go on.",

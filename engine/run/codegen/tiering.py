@@ -84,14 +84,14 @@ def _call(machine: Machine, frame: Frame, loop: Loop) -> None:
     except Exception as error:
         instruction = deoptimise(machine, loop, error)
         if instruction is None:
-            raise machine.failed(shorten(str(error), 400)) from error
-        raise machine.failed(describe(instruction, machine.values, error)) from error
+            raise machine.failed(shorten(str(error), 400), error) from error
+        raise machine.failed(describe(instruction, machine.values, error), error) from error
     machine.control.leave(left, 0)
     frame.iteration, frame.position, frame.is_behind = count - 1, len(frame.program.instructions), True
     try:
         machine.finish_loop(frame, count, ending)
     except Exception as error:
-        raise machine.failed(shorten(str(error), 400)) from error
+        raise machine.failed(shorten(str(error), 400), error) from error
 
 
 def _unrecord_row(machine: Machine, program: Program) -> None:

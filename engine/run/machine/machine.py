@@ -71,7 +71,7 @@ class Machine(RunState):
         except Paused:
             raise
         except Exception as error:
-            raise self.failed(describe(instruction, self.values, error)) from error
+            raise self.failed(describe(instruction, self.values, error), error) from error
 
     def _finish_main(self) -> None:
         self.state = "finished"
@@ -163,7 +163,7 @@ class Machine(RunState):
         except Paused:
             raise
         except Exception as error:
-            raise self.failed(f"{shorten(str(error), 400)}") from error
+            raise self.failed(f"{shorten(str(error), 400)}", error) from error
 
     def finish_loop(self, frame: Frame, count: int, ending: LoopEnding) -> None:
         """A loop has ended after ``count`` iterations: its outputs are made and its frame goes."""

@@ -64,6 +64,8 @@ class RunState:
     """Open graphs, outermost first."""
     state: Status = "paused"
     failure: str = ""
+    out_of_memory: bool = False
+    """It was memory that the failed operation lacked."""
     last: Instruction | None = None
     """What ran last; None after the end of a body, and after generated code."""
     keeps: bool = True
@@ -76,10 +78,11 @@ class RunState:
         """Those of the open loops, outermost first."""
         return tuple(frame.iteration for frame in self.frames if frame.region is not None)
 
-    def failed(self, message: str) -> Failure:
-        """The error to raise when the instruction at which the run stands has failed."""
+    def failed(self, message: str, error: BaseException) -> Failure:
+        """The error to raise when the instruction at which the run stands has failed by ``error``."""
         self.state = "failed"
         self.failure = message
+        self.out_of_memory = isinstance(error, MemoryError)
         return Failure(message)
 
     def open_frame(self, program: Program, region: LoopRegion | None, branch: Branch | None) -> Frame:

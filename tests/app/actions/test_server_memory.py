@@ -16,6 +16,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from app.actions.memory_budget import GAVE_UP
+from app.state.background_run import OUT_OF_MEMORY
 from tests.app.serving import ROOT, serving_process
 from tests.app.visitor import Visitor
 
@@ -45,15 +46,17 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(seconds: float, megabytes: int, left_alone: float = 30) -> Iterator[Server]:
-    given = [str(one) for one in (seconds, megabytes, left_alone)]
-    command = [sys.executable, "-m", "tests.app.small_server", *given]
+def serving(seconds: float, megabytes: int, left_alone: float = 30, of_one: int = 0, of_all: int | None = None) -> Iterator[Server]:
+    """Of a run's values ``of_one`` megabytes may be held, ``of_all`` is what the process may take."""
+    given = [str(one) for one in (seconds, megabytes, left_alone, of_one)]
+    bound = [] if of_all is None else ["prlimit", f"--data={of_all * MEGABYTE}"]
+    command = [*bound, sys.executable, "-m", "tests.app.small_server", *given]
     with serving_process(command, folder=ROOT, environment={**os.environ, "PYTHONPATH": str(ROOT)}) as (address, process):
         yield Server(address, process)
 
 
-def loop_model(nodes: list[onnx.NodeProto], trips: int, joined: bool) -> bytes:
-    """A loop that works on a vector of 1 MB so many times, and joins what it gives where that is wanted."""
+def loop_model(nodes: list[onnx.NodeProto], trips: int, joined: bool, length: int = 1 << 18) -> bytes:
+    """A loop that works on a vector of so many elements (1 MB) so many times, and joins what it gives where that is wanted."""
     state, out = (
         helper.make_tensor_value_info("s", TensorProto.FLOAT, [None]),
         helper.make_tensor_value_info("out", TensorProto.FLOAT, [None]),
@@ -70,7 +73,7 @@ def loop_model(nodes: list[onnx.NodeProto], trips: int, joined: bool) -> bytes:
     graph = helper.make_graph(
         [
             helper.make_node("Constant", [], ["trips"], value_int=trips),
-            helper.make_node("Constant", [], ["length"], value_ints=[1 << 18]),
+            helper.make_node("Constant", [], ["length"], value_ints=[length]),
             helper.make_node("Expand", ["x", "length"], ["begin"]),
             helper.make_node("Loop", ["trips", "", "begin"], made, body=body),
         ],
@@ -81,10 +84,16 @@ def loop_model(nodes: list[onnx.NodeProto], trips: int, joined: bool) -> bytes:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9).SerializeToString()
 
 
-EXPANDS = loop_model([helper.make_node("Concat", ["s", "s"], ["out"], axis=0)], 7, joined=False)
-"""To 128 MB, after 64, 32, ..."""
-COLLECTS = loop_model([helper.make_node("Neg", ["s"], ["out"])], 120, joined=True)
-"""120 parts of 1 MB, which are recorded too."""
+DOUBLE = helper.make_node("Concat", ["s", "s"], ["out"], axis=0)
+NEGATE = helper.make_node("Neg", ["s"], ["out"])
+EXPANDS = loop_model([DOUBLE], 7, joined=False)
+"""To 128 MB, after 64, 32, ...: 256 together."""
+COLLECTS = loop_model([NEGATE], 120, joined=True)
+"""120 parts of 1 MB, which are recorded too: 240 together."""
+EXPANDS_MOST = loop_model([DOUBLE], 8, joined=False, length=240_000)
+"""468 of the 512 MB that a server lets a run hold."""
+COLLECTS_MOST = loop_model([NEGATE], 240, joined=True)
+"""480 of them."""
 
 
 def visit(server: Server, data: bytes) -> list[str]:
@@ -99,7 +108,7 @@ def visit(server: Server, data: bytes) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_fifty_visitors_leave_next_to_nothing() -> None:
-    with serving(seconds=0.5, megabytes=2000) as server:
+    with serving(seconds=0.5, megabytes=2000, of_one=270) as server:  # near which they come
         before = server.megabytes()
         most = 0.0
         for number in range(50):
@@ -108,6 +117,40 @@ def test_fifty_visitors_leave_next_to_nothing() -> None:
         assert most > before + 250, "the models are large enough to tell"
         assert server.shrinks_to(before + 300)
         assert server.megabytes() < before + 300
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_after_three_visitors_at_the_limits_a_sample_opens() -> None:
+    with serving(seconds=0.5, megabytes=4000) as server:
+        before = server.megabytes()
+        for data in (EXPANDS_MOST, COLLECTS_MOST, EXPANDS_MOST):
+            assert visit(server, data) == []
+        with Visitor(server.address, "model=sample:collatz") as newcomer:
+            assert newcomer.messages == []
+            assert "transport_run" in newcomer.widgets
+        assert server.shrinks_to(before + 300)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_where_no_memory_is_left_one_run_fails_and_a_sample_opens() -> None:
+    with serving(seconds=60, megabytes=4000, of_all=1200) as server, contextlib.ExitStack() as pages:
+        told = []
+        for _ in range(2):
+            visitor = pages.enter_context(Visitor(server.address))
+            visitor.upload("opener_upload", "mine.onnx", COLLECTS_MOST)
+            visitor.press("transport_run")
+            visitor.wait()
+            told.append(" ".join(visitor.messages))
+        assert told[0] == ""
+        assert told[1].startswith("Neg-13 failed: out of memory")
+        assert told[1].endswith(OUT_OF_MEMORY)
+        newcomer = pages.enter_context(Visitor(server.address, "model=sample:collatz"))
+        assert newcomer.messages == []
+        newcomer.press("transport_run")
+        newcomer.wait()
+        assert newcomer.messages == []
 
 
 def test_beyond_the_budget_the_oldest_run_gives_up_its_values_and_others_open() -> None:
