@@ -19,7 +19,7 @@ from streamlit.runtime.session_manager import SessionInfo, SessionStorage
 from streamlit.runtime.websocket_session_manager import WebsocketSessionManager
 
 from app.actions import memory_budget
-from app.state.freed_memory import give_back_freed_memory
+from app.state.freed_memory import give_back_freed_memory, leave_out_of_collections
 from app.state.launch import LAUNCH
 from app.state.user_session import end, every
 
@@ -69,6 +69,7 @@ async def watching_over_sessions(_: object) -> AsyncIterator[None]:
     assert isinstance(manager, WebsocketSessionManager)
     assert hasattr(manager, "_session_storage")
     manager._session_storage = closed = Closed(float(st.get_option("server.disconnectedSessionTTL")))
+    leave_out_of_collections()
     watch = asyncio.create_task(_watch(closed))
     try:
         yield

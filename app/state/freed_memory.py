@@ -23,6 +23,12 @@ def keep_freed_memory() -> None:
         mallopt(_MMAP_THRESHOLD, _LARGEST_FROM_HEAP)
 
 
+def leave_out_of_collections() -> None:
+    """What is there now, modules above all, is looked through by no later collection: two thirds of the time for which everybody waits."""
+    gc.collect()
+    gc.freeze()
+
+
 def give_back_freed_memory() -> None:
     """The process gives back what it keeps and does not use; for when a session has ended, and nobody waits."""
     gc.collect()
