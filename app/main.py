@@ -18,7 +18,7 @@ if not session.arrived:
     arrival.arrive(session)
 elif page_address.moved():
     arrival.follow(session)
-if session.opened is None:
+if session.model.opened is None:
     gallery_screen.show(session)
 elif session.learning.lesson:
     learn_screen.show(session)

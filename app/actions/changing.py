@@ -57,7 +57,7 @@ def _inputs(debugger: engine.Debugger) -> set[str]:
 def set_value(address: str, key: str) -> None:
     """Another run, in which the value at an address is what an editor holds: from the moment when it is there."""
     session = current()
-    debugger = session.debugger
+    debugger = session.run.debugger
     if debugger is None or not moves.settled(session):
         return
     was = debugger.value(address)
@@ -65,7 +65,7 @@ def set_value(address: str, key: str) -> None:
     if value.tobytes() == was.tobytes():
         session.message = Message(f"This is the value that {name_of(address)} has: change it, then run from here", "info")
         return
-    _run_with(session, {**session.changes, address: value})
+    _run_with(session, {**session.run.changes, address: value})
     step = moment_of(debugger, address)
     moves.go(lambda changed: changed.seek(step))
     show_outcome(session)
@@ -94,15 +94,15 @@ def as_table(array: np.ndarray) -> np.ndarray:
 def undo(address: str) -> None:
     """The run without one of the changes; without the last of them it is the original one, where it was left; if it never began, here."""
     session = current()
-    if session.debugger is None or not moves.settled(session):
+    if session.run.debugger is None or not moves.settled(session):
         return
-    left = {one: value for one, value in session.changes.items() if one != address}
-    step = session.debugger.cursor.step
+    left = {one: value for one, value in session.run.changes.items() if one != address}
+    step = session.run.debugger.cursor.step
     if not left:
-        assert session.original is not None
-        put(session, session.original)
-        session.changes, session.original = {}, None
-        if not session.debugger.steps:  # a link has brought the changes
+        assert session.run.original is not None
+        put(session, session.run.original)
+        session.run.changes, session.run.original = {}, None
+        if not session.run.debugger.steps:  # a link has brought the changes
             moves.go(lambda original: original.seek(step))
         return
     _run_with(session, left)
@@ -112,14 +112,14 @@ def undo(address: str) -> None:
 
 def _run_with(session: Session, changes: Mapping[str, Any]) -> None:
     """The session's run with other changes, at its first moment; the original one is kept."""
-    if session.opened is None or session.debugger is None:
+    if session.model.opened is None or session.run.debugger is None:
         return
     if len(changes) > MOST_CHANGES:
         raise InputError(f"{MOST_CHANGES} values are set by hand already: take one of them back first")
-    model = session.opened.model
-    changed = engine.Debugger(model, bindings(model, session.inputs), limits=limits(), changes=changes)
-    session.original = session.original or session.debugger
-    session.changes = {one.address: one.value for one in changed.changes}
+    model = session.model.opened.model
+    changed = engine.Debugger(model, bindings(model, session.model.inputs), limits=limits(), changes=changes)
+    session.run.original = session.run.original or session.run.debugger
+    session.run.changes = {one.address: one.value for one in changed.changes}
     put(session, changed)
 
 

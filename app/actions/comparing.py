@@ -12,7 +12,8 @@ from app.describe.signatures import bindings
 from app.state.background_run import Comparing
 from app.state.launch import limits
 from app.state.open_model import Opened
-from app.state.user_session import PATIENCE, Compared, Session, current
+from app.state.run_in_view import Compared
+from app.state.user_session import PATIENCE, Session, current
 from engine.peers import against
 
 CHOICE = "compare_with"
@@ -27,37 +28,37 @@ def compare_with(name: str, seconds: float = MOST_SECONDS) -> None:
     """Runs the present inputs with what was set by hand, and those of another set (or the ones before, or these without what was set),
     apart from the run that is stepped through."""
     session = current()
-    if session.opened is None or not settled(session):
+    if session.model.opened is None or not settled(session):
         return
     if name == RUNTIME:
-        _compare_with_runtime(session, session.opened, seconds)
+        _compare_with_runtime(session, session.model.opened, seconds)
         return
-    model, sets = session.opened.model, {**session.opened.sets, BEFORE: session.before, UNCHANGED: session.inputs}
+    model, sets = session.model.opened.model, {**session.model.opened.sets, BEFORE: session.model.before, UNCHANGED: session.model.inputs}
     bounds = replace(limits(), seconds=seconds)
     runs = [
         engine.Debugger(model, bindings(model, inputs), limits=bounds, changes=changes)
-        for inputs, changes in ((session.inputs, session.changes), (sets[name], None))
+        for inputs, changes in ((session.model.inputs, session.run.changes), (sets[name], None))
     ]
     one, other = runs
 
     def work(_: Callable[[], bool]) -> None:
-        session.compared = Compared(name, one, other)
+        session.run.compared = Compared(name, one, other)
 
-    session.compared = None
-    session.running = Comparing(runs, work)
-    session.running.done(PATIENCE)
+    session.run.compared = None
+    session.run.running = Comparing(runs, work)
+    session.run.running.done(PATIENCE)
     settled(session)
 
 
 def _compare_with_runtime(session: Session, opened: Opened, seconds: float) -> None:
     """Runs the present inputs once more, and in the runtime of the model."""
-    inputs = bindings(opened.model, session.inputs)
+    inputs = bindings(opened.model, session.model.inputs)
     run = engine.Debugger(opened.model, inputs, limits=replace(limits(), seconds=seconds))
 
     def work(stopped: Callable[[], bool]) -> None:
-        session.truth = against(run, inputs, seconds=seconds, document=opened.document, stopped=stopped)
+        session.run.truth = against(run, inputs, seconds=seconds, document=opened.document, stopped=stopped)
 
-    session.truth = None
-    session.running = Comparing([run], work)
-    session.running.done(PATIENCE)
+    session.run.truth = None
+    session.run.running = Comparing([run], work)
+    session.run.running.done(PATIENCE)
     settled(session)

@@ -24,46 +24,46 @@ LONGEST_NAME = 40
 def run_draft(name_key: str) -> None:
     """The edited inputs, from the first moment; as a set of their own where a name for it was typed."""
     session, name = current(), str(widget(name_key) or "").strip()[:LONGEST_NAME]
-    if session.opened is None:
+    if session.model.opened is None:
         return
-    if session.refused:
-        raise InputError(next(iter(session.refused.values())))
-    if name in session.opened.sets:
+    if session.model.refused:
+        raise InputError(next(iter(session.model.refused.values())))
+    if name in session.model.opened.sets:
         raise InputError(f"there is an input set named {shorten(repr(name), 60)} already: choose another name")
     if name:
-        session.opened = replace(session.opened, sets={**session.opened.sets, name: dict(session.draft)})
-    models.use_inputs(session.draft, name)
+        session.model.opened = replace(session.model.opened, sets={**session.model.opened.sets, name: dict(session.model.draft)})
+    models.use_inputs(session.model.draft, name)
 
 
 @refusals.afresh
 def make_up(seed_key: str) -> None:
     """Random values for every input, in the shapes that the draft has."""
     session = current()
-    if session.opened is None:
+    if session.model.opened is None:
         return
-    session.refused.clear()
+    session.model.refused.clear()
     seed = int(widget(seed_key) or 0)
-    for position, (key, one) in enumerate(signatures(session.opened.model).items()):
-        shape = session.draft[key].shape if key in session.draft else default_shape(one.shape)
-        session.draft[key] = random_input(one, shape, seed + position)
-    session.generation += 1
+    for position, (key, one) in enumerate(signatures(session.model.opened.model).items()):
+        shape = session.model.draft[key].shape if key in session.model.draft else default_shape(one.shape)
+        session.model.draft[key] = random_input(one, shape, seed + position)
+    session.run.generation += 1
 
 
 @refusals.afresh
 def upload_inputs(key: str) -> None:
     """Values of an .npz or .npy file into the draft."""
     session, file = current(), widget(key)
-    if session.opened is None or file is None:
+    if session.model.opened is None or file is None:
         return
-    model = session.opened.model
+    model = session.model.opened.model
     arrays = read_arrays(file.name, file.getvalue())
     if "" in arrays:
         arrays = {_meant(file.name, model): arrays[""]}
     taken = {name: convert(array, signatures(model)[name]) for name, array in named(model, arrays).items()}
-    session.draft |= taken
+    session.model.draft |= taken
     for name in taken:
-        session.refused.pop(name, None)
-    session.generation += 1
+        session.model.refused.pop(name, None)
+    session.run.generation += 1
 
 
 def _meant(file: str, model: Model) -> str:
@@ -82,33 +82,33 @@ def _meant(file: str, model: Model) -> str:
 @refusals.afresh
 def edit_scalar(key: str, name: str) -> None:
     session = current()
-    if session.opened:
-        session.draft[name] = _taken(name, widget(key), signatures(session.opened.model)[name])
+    if session.model.opened:
+        session.model.draft[name] = _taken(name, widget(key), signatures(session.model.opened.model)[name])
 
 
 @refusals.afresh
 def edit_table(key: str, name: str) -> None:
     """Takes over the cells that were edited."""
     session = current()
-    if session.opened is None:
+    if session.model.opened is None:
         return
-    array = session.draft[name].copy()
+    array = session.model.draft[name].copy()
     matrix = array.reshape(1, -1) if array.ndim == 1 else array
     for row, cells in widget(key)["edited_rows"].items():
         for column, cell in cells.items():
             if cell is not None:
-                matrix[int(row), int(column)] = _taken(name, cell, signatures(session.opened.model)[name])
-    session.draft[name] = array
+                matrix[int(row), int(column)] = _taken(name, cell, signatures(session.model.opened.model)[name])
+    session.model.draft[name] = array
 
 
 def _taken(name: str, given: object, one: Signature) -> np.ndarray:
     """What was typed as a value of the input; while it is refused, nothing can be run."""
     session = current()
-    session.refused.pop(name, None)
+    session.model.refused.pop(name, None)
     try:
         return parse_scalar(given, one)
     except InputError as error:
-        session.refused[name] = str(error)
+        session.model.refused[name] = str(error)
         raise
 
 
@@ -116,8 +116,8 @@ def _taken(name: str, given: object, one: Signature) -> np.ndarray:
 def reshape(key: str, name: str) -> None:
     """Another shape for an input of which the model leaves lengths open; it gets random values."""
     session = current()
-    if session.opened:
-        one = signatures(session.opened.model)[name]
-        session.draft[name] = random_input(one, parse_shape(str(widget(key)), one), 0)
-        session.refused.pop(name, None)
-        session.generation += 1
+    if session.model.opened:
+        one = signatures(session.model.opened.model)[name]
+        session.model.draft[name] = random_input(one, parse_shape(str(widget(key)), one), 0)
+        session.model.refused.pop(name, None)
+        session.run.generation += 1

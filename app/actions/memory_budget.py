@@ -32,13 +32,13 @@ def budget() -> int:
 
 def held_bytes(session: Session) -> int:
     """Bytes of everything that a session's runs hold, and of what was uploaded in it: once as a file, once as a model."""
-    uploaded = session.opened.uploaded_bytes if session.opened else 0
+    uploaded = session.model.opened.uploaded_bytes if session.model.opened else 0
     return sum(run.held_bytes for run in _runs(session)) + 2 * uploaded
 
 
 def _runs(session: Session) -> set[engine.Debugger]:
-    compared, running = session.compared, session.running
-    found = {session.stepped, session.original, session.scout, *(running.debuggers if running else ())}
+    compared, running = session.run.compared, session.run.running
+    found = {session.run.stepped, session.run.original, session.run.scout, *(running.debuggers if running else ())}
     found |= {compared.one, compared.other} if compared else set()
     return {run for run in found if run is not None}
 
@@ -51,7 +51,7 @@ def keep_within(most: int) -> bool:
     held = _within(most)
     if sum(held.values()) <= most:
         return True
-    computing = [session for session in held if session.running is not None]
+    computing = [session for session in held if session.run.running is not None]
     if computing:
         _stop(max(computing, key=lambda one: held[one]))
     return False
@@ -79,23 +79,23 @@ def _within(most: int) -> dict[Session, int]:
 def _give_up(session: Session, left_alone: float) -> bool:
     """Whether a session's run has given up its values: not one that computes, and only after so many seconds without anybody."""
     with session.touching:
-        if session.is_computing or session.gave_up or time.monotonic() - session.touched < left_alone:
+        if session.run.is_computing or session.run.gave_up or time.monotonic() - session.touched < left_alone:
             return False
-        opened, was = session.opened, session.stepped
+        opened, was = session.model.opened, session.run.stepped
         if opened is None or was is None:
             return False
         begun = [
-            engine.Debugger(opened.model, bindings(opened.model, session.inputs), limits=limits(), changes=changes)
-            for changes in ((session.changes, None) if session.changes else (None,))
+            engine.Debugger(opened.model, bindings(opened.model, session.model.inputs), limits=limits(), changes=changes)
+            for changes in ((session.run.changes, None) if session.run.changes else (None,))
         ]
-        session.original = begun[1] if session.changes else None
+        session.run.original = begun[1] if session.run.changes else None
         runs.put(session, begun[0])
-        session.gave_up = True
+        session.run.gave_up = True
         return True
 
 
 def _stop(session: Session) -> None:
-    running = session.running
+    running = session.run.running
     if running is not None:
         session.message = Message(STOPPED, "info")
         running.stop()

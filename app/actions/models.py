@@ -37,7 +37,7 @@ def open_path(key: str) -> None:
 @afresh
 def open_upload(key: str) -> None:
     """The files of an uploader, once a model is among them."""
-    files = current().uploads.latest(widget(key) or [])
+    files = current().model.uploads.latest(widget(key) or [])
     if has_model(files):
         with_room(lambda: show_model(opening.open_upload(files)))
     elif files:
@@ -49,9 +49,9 @@ def close() -> None:
     """Back to the gallery."""
     session = current()
     stop_if_running(session)
-    session.opened = session.debugger = session.running = None
-    session.playing = False
-    session.inputs, session.selected, session.root = {}, "", ROOT
+    session.model.opened = session.run.debugger = session.run.running = None
+    session.canvas.playing = False
+    session.model.inputs, session.canvas.selected, session.canvas.root = {}, "", ROOT
     st.query_params.clear()
 
 
@@ -60,12 +60,12 @@ def show_model(opened: Opened, input_set: str = "") -> None:
     session = current()
     stop_if_running(session)
     session.learning.lesson = ""
-    session.opened, session.debugger, session.running = opened, None, None
-    session.selected, session.root, session.message = "", ROOT, None
-    session.folding, session.boxes = default_folding(opened.model), VISIBLE_NODES
-    session.checked_for = own_runtimes(opened.model)
-    session.input_set = input_set if input_set in opened.sets else next(iter(opened.sets), "")
-    session.inputs = opened.sets.get(session.input_set, {})
+    session.model.opened, session.run.debugger, session.run.running = opened, None, None
+    session.canvas.selected, session.canvas.root, session.message = "", ROOT, None
+    session.canvas.folding, session.canvas.boxes = default_folding(opened.model), VISIBLE_NODES
+    session.model.checked_for = own_runtimes(opened.model)
+    session.model.input_set = input_set if input_set in opened.sets else next(iter(opened.sets), "")
+    session.model.inputs = opened.sets.get(session.model.input_set, {})
     start(session)
 
 
@@ -79,13 +79,13 @@ def choose_set(key: str) -> None:
 def choose_set_named(name: str) -> None:
     """Another of the model's named input sets."""
     session = current()
-    if session.opened and name in session.opened.sets and (name != session.input_set or session.changes):
-        use_inputs(session.opened.sets[name], name)
+    if session.model.opened and name in session.model.opened.sets and (name != session.model.input_set or session.run.changes):
+        use_inputs(session.model.opened.sets[name], name)
 
 
 def use_inputs(inputs: Mapping[str, np.ndarray], name: str = "") -> None:
     session = current()
     stop_if_running(session)
-    session.before = session.inputs
-    session.inputs, session.input_set, session.message = dict(inputs), name, None
+    session.model.before = session.model.inputs
+    session.model.inputs, session.model.input_set, session.message = dict(inputs), name, None
     start(session)

@@ -20,55 +20,55 @@ Move = Callable[[engine.Debugger], object]
 def go(move: Move) -> None:
     """Moves the debugger; what takes longer than a blink goes on in the background."""
     session = current()
-    debugger = session.debugger
-    if debugger is None or not settled(session) or session.gave_up:
+    debugger = session.run.debugger
+    if debugger is None or not settled(session) or session.run.gave_up:
         return
     session.message = None
-    session.running = Running(debugger, lambda: move(debugger))
-    session.running.done(PATIENCE)
+    session.run.running = Running(debugger, lambda: move(debugger))
+    session.run.running.done(PATIENCE)
     settled(session)
 
 
 def run_on() -> None:
     """Lets the run that a link has reopened go on to its end, of which the link's moment is a part; a short one is over at once."""
     session = current()
-    if session.debugger is not None:
-        session.onward = Onward(session.debugger)
-        if session.running is None:
-            session.onward.go_on(AT_ONCE)
+    if session.run.debugger is not None:
+        session.run.onward = Onward(session.run.debugger)
+        if session.run.running is None:
+            session.run.onward.go_on(AT_ONCE)
 
 
 def play() -> None:
     """Has the canvas step by itself, or stop that."""
     session = current()
-    session.plays += 1
+    session.canvas.plays += 1
 
 
 def settled(session: Session) -> bool:
     """Whether nothing runs in the background any more; what a run had to say becomes the message."""
-    running = session.running
+    running = session.run.running
     if running is not None and running.done():
-        session.running = None
+        session.run.running = None
         _unfold_failure(session)
         if isinstance(running.error, EngineError):
             session.message = Message(str(running.error))
         elif running.error is not None:
             raise running.error
-    return session.running is None
+    return session.run.running is None
 
 
 def _unfold_failure(session: Session) -> None:
     """Where an operation has failed inside something folded, that is opened: the picture shows it, not only the box around it."""
-    debugger = session.debugger
-    if session.opened and debugger is not None and debugger.failed_address and debugger.cursor.step == debugger.steps:
-        session.folding = reveal(session.opened.model, session.folding, debugger.failed_address)
+    debugger = session.run.debugger
+    if session.model.opened and debugger is not None and debugger.failed_address and debugger.cursor.step == debugger.steps:
+        session.canvas.folding = reveal(session.model.opened.model, session.canvas.folding, debugger.failed_address)
 
 
 def stop() -> None:
     """Stops what runs in the background at the next iteration; what it did is kept."""
     session = current()
-    if session.running is not None:
-        session.running.stop()
+    if session.run.running is not None:
+        session.run.running.stop()
 
 
 def stop_if_running(session: Session) -> None:
@@ -79,7 +79,7 @@ def stop_if_running(session: Session) -> None:
 @told
 def seek(place: str | int) -> None:
     """To an address or a step number, and there the inspector follows the cursor again."""
-    current().selected = ""
+    current().canvas.selected = ""
     go(lambda debugger: debugger.seek(place))
 
 

@@ -18,16 +18,16 @@ MOST = 20
 @refusals.afresh
 def add_breakpoint(pattern: str, condition: str = "", kind: BreakpointKind = "address") -> None:
     session = current()
-    if session.debugger:
-        session.debugger.breakpoints.add(pattern, condition, kind)
+    if session.run.debugger:
+        session.run.debugger.breakpoints.add(pattern, condition, kind)
         _pauses_elsewhere(session)
 
 
 @refusals.afresh
 def remove_breakpoint(number: int) -> None:
     session = current()
-    if session.debugger:
-        session.debugger.breakpoints.remove(number)
+    if session.run.debugger:
+        session.run.debugger.breakpoints.remove(number)
         _pauses_elsewhere(session)
 
 
@@ -35,8 +35,8 @@ def remove_breakpoint(number: int) -> None:
 def switch_breakpoint(number: int, key: str) -> None:
     """On or off, as a widget holds it."""
     session = current()
-    if session.debugger:
-        session.debugger.breakpoints.switch(number, bool(widget(key)))
+    if session.run.debugger:
+        session.run.debugger.breakpoints.switch(number, bool(widget(key)))
         _pauses_elsewhere(session)
 
 
@@ -44,8 +44,8 @@ def switch_breakpoint(number: int, key: str) -> None:
 def switch_at(view: GraphView, address: str) -> None:
     """Those whose dot a box of the picture has: off when any of them pauses the run, else on."""
     session = current()
-    if session.debugger:
-        breakpoints = session.debugger.breakpoints
+    if session.run.debugger:
+        breakpoints = session.run.debugger.breakpoints
         found = [one for one in breakpoints if one.pattern and any(box.address == address for box in marked(view, [one.pattern]))]
         on = not any(one.on for one in found)
         for one in found:
@@ -55,21 +55,21 @@ def switch_at(view: GraphView, address: str) -> None:
 
 def _pauses_elsewhere(session: Session) -> None:
     """What was sent ahead to be played says where it pauses: that is no longer so."""
-    session.playing, session.ahead, session.batch = False, None, None
+    session.canvas.playing, session.canvas.ahead, session.canvas.batch = False, None, None
 
 
 @refusals.afresh
 def add_watch(expression: str) -> None:
     session = current()
-    if session.debugger and expression.strip():
-        session.debugger.watches.add(expression.strip())
+    if session.run.debugger and expression.strip():
+        session.run.debugger.watches.add(expression.strip())
 
 
 @refusals.afresh
 def remove_watch(number: int) -> None:
     session = current()
-    if session.debugger:
-        session.debugger.watches.remove(number)
+    if session.run.debugger:
+        session.run.debugger.watches.remove(number)
 
 
 def breakpoints_as_text(debugger: engine.Debugger) -> str:
@@ -117,7 +117,7 @@ def _beyond(items: list[object], what: str) -> str:
 
 def restore(session: Session, breakpoints: str, watches: str) -> None:
     """The breakpoints and watches that the page's address asks for, as if they were typed; what cannot be is told in one sentence."""
-    debugger = session.debugger
+    debugger = session.run.debugger
     if debugger is None:
         return
     wanted = [*((_set_breakpoint, one) for one in _listed(breakpoints)), *((_set_watch, one) for one in _listed(watches))]

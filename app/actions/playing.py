@@ -10,7 +10,8 @@ from app.actions import moves
 from app.actions.controls import BY_NAME
 from app.describe.signatures import bindings
 from app.state.launch import limits
-from app.state.user_session import Session, Standing, current
+from app.state.run_in_view import Standing
+from app.state.user_session import Session, current
 from engine.view.graph import GraphView
 from engine.view.playback import batch
 from engine.view.tracks import tracks
@@ -25,12 +26,12 @@ LONGEST_SCOUT = 20_000
 
 def run_of(session: Session, view: GraphView) -> canvas.Run | None:
     """What the canvas of a session plays; while a long run is under way, what was known before."""
-    debugger = session.at_rest
+    debugger = session.run.at_rest
     if debugger is not None:
         pausing = " ".join(str(one.id) for one in debugger.breakpoints.on)  # what was sent ahead says where they pause
-        name = f"{session.generation} {id(debugger)} {pausing}"
-        session.standing = Standing(name, debugger.cursor.step, debugger.steps, debugger.state != "paused", tracks(debugger))
-    standing = session.standing
+        name = f"{session.run.generation} {id(debugger)} {pausing}"
+        session.run.standing = Standing(name, debugger.cursor.step, debugger.steps, debugger.state != "paused", tracks(debugger))
+    standing = session.run.standing
     if standing is None:
         return None
     return canvas.Run(
@@ -43,31 +44,31 @@ def run_of(session: Session, view: GraphView) -> canvas.Run | None:
         on_ask=ask,
         on_step=glide,
         on_moves=make,
-        reported=session.reported,
-        moved=session.moved,
-        plays=session.plays,
+        reported=session.canvas.reported,
+        moved=session.canvas.moved,
+        plays=session.canvas.plays,
     )
 
 
 def _stretch(session: Session, view: GraphView) -> Mapping[str, object] | None:
     """What was asked for last."""
-    debugger = session.at_rest
-    if session.ahead is not None and debugger is not None:
-        wanted, session.ahead = session.ahead, None
-        session.batch = _sent(session, debugger, view, wanted)
-    return session.batch
+    debugger = session.run.at_rest
+    if session.canvas.ahead is not None and debugger is not None:
+        wanted, session.canvas.ahead = session.canvas.ahead, None
+        session.canvas.batch = _sent(session, debugger, view, wanted)
+    return session.canvas.batch
 
 
 def ask(step: int) -> None:
     """The canvas wants to know what comes from this step on."""
-    current().ahead = step
+    current().canvas.ahead = step
 
 
 def glide(report: canvas.Report) -> None:
     """To a step that the canvas has come to by itself; what is pinned stays pinned."""
     session = current()
-    session.reported, session.playing = report.number, report.playing
-    if report.number > session.moved:
+    session.canvas.reported, session.canvas.playing = report.number, report.playing
+    if report.number > session.canvas.moved:
         _seek(session, report.step)
 
 
@@ -76,9 +77,9 @@ def make(asked: Sequence[canvas.Move]) -> None:
     session = current()
     for move in asked:
         control = BY_NAME.get(move.name)
-        if move.number <= session.moved or control is None:
+        if move.number <= session.canvas.moved or control is None:
             continue
-        session.moved = move.number
+        session.canvas.moved = move.number
         if move.start is not None:
             _seek(session, move.start)
         moves.go(control.move)
@@ -86,9 +87,9 @@ def make(asked: Sequence[canvas.Move]) -> None:
 
 def _seek(session: Session, step: int) -> None:
     """To a step that the browser knows of, or may know of before it is heard here."""
-    debugger = session.at_rest
+    debugger = session.run.at_rest
     if debugger is not None:
-        known = max(debugger.steps, session.scout.steps if session.scout else 0)
+        known = max(debugger.steps, session.run.scout.steps if session.run.scout else 0)
         reached = min(step, known + FURTHER)
         moves.go(lambda debugger: debugger.seek(reached))
 
@@ -96,17 +97,17 @@ def _seek(session: Session, step: int) -> None:
 def _sent(session: Session, debugger: engine.Debugger, view: GraphView, wanted: int) -> dict[str, object] | None:
     """What has run comes from the debugger, what nobody has seen yet from a scout, which tells each moment as it is when it is new."""
     if wanted <= debugger.steps:
-        return batch(debugger, view, wanted, seconds=SECONDS, previews=session.previews)
-    if debugger.state != "paused" or session.opened is None:
+        return batch(debugger, view, wanted, seconds=SECONDS, previews=session.canvas.previews)
+    if debugger.state != "paused" or session.model.opened is None:
         return None
     scout, here = debugger, debugger.cursor.step
     if wanted <= LONGEST_SCOUT:
-        if session.scout is None or session.scout.steps > wanted:
-            model, changes = session.opened.model, session.changes
-            session.scout = engine.Debugger(model, bindings(model, session.inputs), limits=limits(), changes=changes)
-        scout = session.scout
+        if session.run.scout is None or session.run.scout.steps > wanted:
+            model, changes = session.model.opened.model, session.run.changes
+            session.run.scout = engine.Debugger(model, bindings(model, session.model.inputs), limits=limits(), changes=changes)
+        scout = session.run.scout
         scout.seek(debugger.steps)
-    made = batch(scout, view, wanted, seconds=SECONDS, previews=session.previews, further=True, breakpoints=debugger.breakpoints.on)
+    made = batch(scout, view, wanted, seconds=SECONDS, previews=session.canvas.previews, further=True, breakpoints=debugger.breakpoints.on)
     if scout is debugger:
         debugger.seek(here)
     return made | ({"end": scout.steps} if scout.state != "paused" else {})

@@ -11,35 +11,35 @@ from engine.errors import InputError
 
 def start(session: Session) -> None:
     """A debugger at the first moment of a run with the session's inputs; the inputs panel starts afresh."""
-    opened = session.opened
+    opened = session.model.opened
     if opened is None:
         return
     _forget(session)
-    session.draft, session.changes, session.original = dict(session.inputs), {}, None
-    before, session.debugger = session.debugger, None
+    session.model.draft, session.run.changes, session.run.original = dict(session.model.inputs), {}, None
+    before, session.run.debugger = session.run.debugger, None
     if not opened.report.ok:
         return
-    if len(session.inputs) < len(opened.model.inputs):
+    if len(session.model.inputs) < len(opened.model.inputs):
         raise InputError("some inputs have no value yet: give them one in the inputs panel, then run")
-    session.debugger = engine.Debugger(opened.model, bindings(opened.model, session.inputs), limits=limits())
+    session.run.debugger = engine.Debugger(opened.model, bindings(opened.model, session.model.inputs), limits=limits())
     if before is not None:
-        _hand_over(before, session.debugger)
+        _hand_over(before, session.run.debugger)
 
 
 def put(session: Session, debugger: engine.Debugger) -> None:
     """Another run of the same inputs in place of the one that is stepped through."""
     _forget(session)
-    if session.debugger is not None:
-        _hand_over(session.debugger, debugger)
-    session.debugger = debugger
+    if session.run.debugger is not None:
+        _hand_over(session.run.debugger, debugger)
+    session.run.debugger = debugger
 
 
 def _forget(session: Session) -> None:
     """What is known of the run that is stepped through, as another one comes."""
-    session.generation += 1
-    session.playing, session.compared, session.truth = False, None, None
-    session.refused, session.previews = {}, {}
-    session.ahead = session.batch = session.scout = session.pictured = session.standing = None
+    session.run.generation += 1
+    session.canvas.playing, session.run.compared, session.run.truth = False, None, None
+    session.model.refused, session.canvas.previews = {}, {}
+    session.canvas.ahead = session.canvas.batch = session.run.scout = session.canvas.pictured = session.run.standing = None
 
 
 def _hand_over(before: engine.Debugger, debugger: engine.Debugger) -> None:

@@ -22,36 +22,36 @@ FEWEST_BOXES = 20
 @told
 def select(address: str) -> None:
     """Pins the inspector to a place, in the iterations that its address names; an empty one lets it follow the cursor."""
-    current().selected = str(replace(Address.parse(address), output=0)) if address else ""
+    current().canvas.selected = str(replace(Address.parse(address), output=0)) if address else ""
 
 
 @told
 def open_body(address: str) -> None:
     """Makes a body the canvas, by its static address."""
     session = current()
-    if session.opened is None:
+    if session.model.opened is None:
         return
-    if all(place.address != address for place in graphs(session.opened.model)):
+    if all(place.address != address for place in graphs(session.model.opened.model)):
         raise AddressError(f"the model has no body at {shorten(address)}")
-    session.folding = default_folding(session.opened.model, address)
-    session.root, session.boxes = address, VISIBLE_NODES
+    session.canvas.folding = default_folding(session.model.opened.model, address)
+    session.canvas.root, session.canvas.boxes = address, VISIBLE_NODES
 
 
 @told
 def fold(address: str) -> None:
     """Folds what is open at a static address and opens what is folded."""
     session = current()
-    if session.opened:
-        session.folding = toggle(session.opened.model, session.folding, address)
+    if session.model.opened:
+        session.canvas.folding = toggle(session.model.opened.model, session.canvas.folding, address)
 
 
 @told
 def reveal_place(address: str) -> None:
     """Selects a place and opens what is folded around it."""
     session = current()
-    if session.opened:
-        session.root = ROOT if not f"{address}/".startswith(f"{session.root}/") else session.root
-        session.folding = reveal(session.opened.model, session.folding, address)
+    if session.model.opened:
+        session.canvas.root = ROOT if not f"{address}/".startswith(f"{session.canvas.root}/") else session.canvas.root
+        session.canvas.folding = reveal(session.model.opened.model, session.canvas.folding, address)
         select(address)
 
 
@@ -82,12 +82,12 @@ def on_canvas(event: CanvasEvent) -> None:
 
 def check_for(titles: Iterable[str]) -> None:
     """Problems tells what is only about these runtimes, too."""
-    current().checked_for = frozenset(one for one in Runtime if one.title in titles)
+    current().model.checked_for = frozenset(one for one in Runtime if one.title in titles)
 
 
 def go_up() -> None:
     """The canvas one level further out: the graph that holds the one shown."""
-    outer = current().root.rpartition("/")[0].rpartition("/")[0]
+    outer = current().canvas.root.rpartition("/")[0].rpartition("/")[0]
     if outer:
         open_body(outer)
 
@@ -96,11 +96,11 @@ def go_up() -> None:
 def fold_more() -> None:
     """Half as many boxes: the picture was too dense to be laid out in time."""
     session = current()
-    if session.opened and session.boxes > FEWEST_BOXES:
-        session.boxes //= 2
-        session.folding = default_folding(session.opened.model, session.root, most=session.boxes)
+    if session.model.opened and session.canvas.boxes > FEWEST_BOXES:
+        session.canvas.boxes //= 2
+        session.canvas.folding = default_folding(session.model.opened.model, session.canvas.root, most=session.canvas.boxes)
 
 
 def ask(question: str) -> None:
     """A question to the trace, as somebody has typed or chosen it."""
-    current().asked = question
+    current().run.asked = question

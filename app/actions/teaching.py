@@ -97,25 +97,25 @@ def _to_the_end(debugger: engine.Debugger) -> None:
 def again() -> None:
     """The same inputs from the first moment, with nothing predicted."""
     session = current()
-    _use(session, session.inputs, session.input_set)
+    _use(session, session.model.inputs, session.model.input_set)
 
 
 @refusals.told
 def try_it(trial: Trial) -> None:
     """The inputs of an experiment; what was predicted before does not count for them."""
     session = current()
-    if session.opened:
-        base = session.opened.sets[trial.inputs]
-        _use(session, changed(session.opened.model, base, trial.changes), "" if trial.changes else trial.inputs)
+    if session.model.opened:
+        base = session.model.opened.sets[trial.inputs]
+        _use(session, changed(session.model.opened.model, base, trial.changes), "" if trial.changes else trial.inputs)
 
 
 @refusals.told
 def use_typed(keys: Mapping[str, str]) -> None:
     """The inputs that text fields hold, by input name."""
     session = current()
-    if session.opened:
+    if session.model.opened:
         texts = {name: str(widget(key)) for name, key in keys.items() if widget(key) is not None}
-        _use(session, changed(session.opened.model, session.inputs, texts))
+        _use(session, changed(session.model.opened.model, session.model.inputs, texts))
 
 
 def _use(session: Session, inputs: Mapping[str, np.ndarray], name: str = "") -> None:

@@ -19,38 +19,38 @@ LATEST = 2**40
 
 def unroll(session: Session, address: str) -> None:
     """Draws a loop as copies of its body, one for each iteration of a window; or once again."""
-    if session.opened is None:
+    if session.model.opened is None:
         return
-    model, before, at_rest = session.opened.model, session.folding, session.at_rest
+    model, before, at_rest = session.model.opened.model, session.canvas.folding, session.run.at_rest
     for count in range(COPIES, 0, -1):
-        session.folding = unrolling.unroll(model, before, address, at_rest, count)
-        if len(graph_view(model, session.folding, session.root).nodes) <= MOST_BOXES:
+        session.canvas.folding = unrolling.unroll(model, before, address, at_rest, count)
+        if len(graph_view(model, session.canvas.folding, session.canvas.root).nodes) <= MOST_BOXES:
             break
-    if session.folding.window(without_iterations(address)) is None:
-        session.selected = without_iterations(session.selected)  # which copy it was cannot be seen any more
+    if session.canvas.folding.window(without_iterations(address)) is None:
+        session.canvas.selected = without_iterations(session.canvas.selected)  # which copy it was cannot be seen any more
 
 
 def shift(session: Session, address: str, windows: int) -> None:
     """Other iterations of an unrolled loop: so many windows later, or earlier."""
-    session.folding = unrolling.shift(session.folding, address, windows)
+    session.canvas.folding = unrolling.shift(session.canvas.folding, address, windows)
 
 
 def resize(session: Session, address: str, more: int) -> None:
     """More iterations of an unrolled loop side by side, or fewer."""
-    session.folding = unrolling.resize(session.folding, address, more)
+    session.canvas.folding = unrolling.resize(session.canvas.folding, address, more)
 
 
 def follow(session: Session) -> None:
     """Windows come after the cursor, once for each time that it moves."""
-    debugger = session.at_rest
-    if debugger is not None and debugger.cursor.step != session.followed:
-        session.folding = unrolling.followed(session.folding, debugger)
-        session.followed = debugger.cursor.step
+    debugger = session.run.at_rest
+    if debugger is not None and debugger.cursor.step != session.canvas.followed:
+        session.canvas.folding = unrolling.followed(session.canvas.folding, debugger)
+        session.canvas.followed = debugger.cursor.step
 
 
 def as_text(session: Session) -> str:
     """The windows for the page's address; empty where nothing is unrolled, or too much for it."""
-    return packed([[one.address, one.first, one.count] for one in session.folding.unrolled])
+    return packed([[one.address, one.first, one.count] for one in session.canvas.folding.unrolled])
 
 
 def restore(session: Session, text: str) -> None:
@@ -59,15 +59,15 @@ def restore(session: Session, text: str) -> None:
     windows = wanted if isinstance(wanted, list) else [wanted]
     for one in windows:
         match one:
-            case [str(address), int(first), int(count)] if _is_loop(session, address) and session.folding.window(address) is None:
+            case [str(address), int(first), int(count)] if _is_loop(session, address) and session.canvas.folding.window(address) is None:
                 unroll(session, address)
-                session.folding = unrolling.place(session.folding, address, min(first, LATEST), count)
+                session.canvas.folding = unrolling.place(session.canvas.folding, address, min(first, LATEST), count)
             case _:
                 session.message = Message("The link's unrolled loops cannot be read: this picture is without some of them", "info")
-    if session.at_rest is not None:
-        session.followed = session.at_rest.cursor.step
+    if session.run.at_rest is not None:
+        session.canvas.followed = session.run.at_rest.cursor.step
 
 
 def _is_loop(session: Session, address: str) -> bool:
-    found = places(session.opened.model).get(address) if session.opened else None
+    found = places(session.model.opened.model).get(address) if session.model.opened else None
     return found is not None and bool(found.node.bodies) and found.node.type != IF

@@ -34,14 +34,14 @@ def arrive(session: Session) -> None:
             with_room(lambda: models.show_model(_opened(link), wanted["set"]))
         except EngineError as error:
             session.message = Message(str(error))
-    if session.opened is not None:
+    if session.model.opened is not None:
         if changes := st.query_params.get("whatif", ""):
             changing.restore(session, changes)
         _restore(session, wanted)
         looks.choose(st.query_params.to_dict())
-        if session.changes and widget(looks.LENS.key) == "Compare":
+        if session.run.changes and widget(looks.LENS.key) == "Compare":
             changing.show_outcome(session)
-        session.asked = st.query_params.get("ask", "")[:LONGEST_QUESTION]
+        session.run.asked = st.query_params.get("ask", "")[:LONGEST_QUESTION]
         _say_other_set(session, wanted["set"])
 
 
@@ -57,7 +57,7 @@ def _opened(link: str) -> Opened:
 
 def _say_other_set(session: Session, wanted: str) -> None:
     """Sets that a user named are gone when the page is left."""
-    if wanted and session.input_set != wanted and session.message is None:
+    if wanted and session.model.input_set != wanted and session.message is None:
         words = f"the link names the input set {shorten(repr(wanted), 60)}, which is not here: this run is on another"
         session.message = Message(words, "info")
 
@@ -80,24 +80,24 @@ def _restore(session: Session, wanted: Mapping[str, str]) -> None:
 
 def remember(session: Session) -> None:
     """Writes the moment into the page's address, so that a link reopens it; nothing is sent when it is there already."""
-    opened, debugger = session.opened, session.at_rest
-    if opened is None or not opened.link or session.running is not None:
+    opened, debugger = session.model.opened, session.run.at_rest
+    if opened is None or not opened.link or session.run.running is not None:
         return
     learning = session.learning
     moment = {
         "lesson": learning.lesson,
         "type": LARGE if learning.lesson and learning.large else "",
         "model": "" if learning.lesson else opened.link,
-        "set": session.input_set,
-        "whatif": changing.as_text(session.changes),
+        "set": session.model.input_set,
+        "whatif": changing.as_text(session.run.changes),
         "step": str(debugger.cursor.step) if debugger and debugger.cursor.step else "",
-        "node": session.selected,
-        "body": session.root if session.root != ROOT else "",
+        "node": session.canvas.selected,
+        "body": session.canvas.root if session.canvas.root != ROOT else "",
         "unroll": unrolled_loops.as_text(session),
         "breakpoints": pausing.breakpoints_as_text(debugger) if debugger else "",
         "watches": pausing.watches_as_text(debugger) if debugger else "",
         **looks.chosen(),
-        "ask": session.asked if len(session.asked) <= LONGEST_QUESTION else "",
+        "ask": session.run.asked if len(session.run.asked) <= LONGEST_QUESTION else "",
     }
     moment = {name: text for name, text in moment.items() if text}
     page_address.show(moment)

@@ -25,13 +25,13 @@ def _moment(session: Session) -> None:
 
 
 def _panel(session: Session) -> None:
-    if session.opened is None:
+    if session.model.opened is None:
         return
-    report = session.opened.report.about(session.checked_for)
+    report = session.model.opened.report.about(session.model.checked_for)
     found = len(report.errors) + len(report.warnings)
     titles = {"Problems": f"Problems {found}" if found else "Problems"}
-    offered = [name for name in PANEL.options if name != "Lesson" or session.opened.sample]
-    to_look_at = session.opened.report.ok and session.opened.model.graph.nodes
+    offered = [name for name in PANEL.options if name != "Lesson" or session.model.opened.sample]
+    to_look_at = session.model.opened.report.ok and session.model.opened.model.graph.nodes
     PANEL.begin(PANEL.options[0] if to_look_at else "Problems", offered)
     panel = st.segmented_control(
         "Panel",
@@ -52,6 +52,6 @@ def _panel(session: Session) -> None:
         case "Lesson":
             sample_lesson.show(session)
         case "Problems":
-            problems.show(session, session.opened)
+            problems.show(session, session.model.opened)
         case _:
             inspector.show(session)

@@ -13,7 +13,7 @@ from app.state.user_session import Session
 
 def show(session: Session) -> None:
     lesson = teaching.opened_lesson(session)
-    if lesson is None or session.opened is None:
+    if lesson is None or session.model.opened is None:
         return
     course_bar.show(session, lesson)
     text, run = st.columns([1, 1.45] if session.learning.large else [1, 1.9], gap="medium")

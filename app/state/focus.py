@@ -30,7 +30,7 @@ class LoopInFocus:
 
 def loop_in_focus(session: Session) -> LoopInFocus | None:
     """The loop that is pinned or holds what is pinned, else the innermost round the cursor, else the last that ran."""
-    opened, debugger = session.opened, session.debugger
+    opened, debugger = session.model.opened, session.run.debugger
     if opened is None or debugger is None:
         return None
     at = places(opened.model)
@@ -48,12 +48,13 @@ def loop_in_focus(session: Session) -> LoopInFocus | None:
 
 def decided_in_focus(session: Session, loop: LoopInFocus | None) -> str | None:
     """The execution whose reasons are told: the If that is pinned, else the loop in focus, else the If that runs or was the last to run."""
-    debugger = session.debugger
+    debugger = session.run.debugger
     if debugger is None:
         return None
     at = places(debugger.model)
-    pinned = at.get(without_iterations(session.selected)) if session.selected else None
-    branched = debugger.resolve(session.selected) if pinned is not None and pinned.node.type == IF and session.selected else None
+    selected = session.canvas.selected
+    pinned = at.get(without_iterations(selected)) if selected else None
+    branched = debugger.resolve(selected) if pinned is not None and pinned.node.type == IF else None
     return branched or (loop.address if loop else _running_if(debugger) or _latest(debugger, loops=False) or None)
 
 
@@ -74,8 +75,8 @@ def _owner(frame: OpenGraph) -> str:
 
 def _pinned(session: Session, debugger: engine.Debugger) -> str:
     """The concrete address of the innermost loop at or round the pinned place, where it has run."""
-    at = places(session.opened.model) if session.opened else {}
-    path = session.selected
+    at = places(session.model.opened.model) if session.model.opened else {}
+    path = session.canvas.selected
     while path:
         place = at.get(without_iterations(path))
         if place is not None and place.node.bodies and place.node.type != IF:

@@ -41,9 +41,9 @@ def show(session: Session, lesson: Lesson) -> None:
 
 def _pattern(session: Session, lesson: Lesson) -> str:
     """The engine's own name for what the lesson is about."""
-    if session.debugger is None or places(session.debugger.model)[lesson.address].node.type == IF:
+    if session.run.debugger is None or places(session.run.debugger.model)[lesson.address].node.type == IF:
         return ""
-    return markup.chip(pattern(session.debugger, lesson.address).name, "live")
+    return markup.chip(pattern(session.run.debugger, lesson.address).name, "live")
 
 
 def _track(session: Session, lesson: Lesson) -> str:

@@ -24,12 +24,12 @@ def show(session: Session, lesson: Lesson) -> None:
 
 
 def _own(session: Session) -> None:
-    if session.opened is None:
+    if session.model.opened is None:
         return
-    fields = {name: teaching.typed(array) for name, array in session.inputs.items()}
-    keys = {name: f"trial_own_{position}_{session.generation}" for position, name in enumerate(fields) if fields[name] is not None}
-    with st.popover("Inputs of your own", icon=":material/tune:"), st.form(f"trial_form_{session.generation}", border=False):
+    fields = {name: teaching.typed(array) for name, array in session.model.inputs.items()}
+    keys = {name: f"trial_own_{position}_{session.run.generation}" for position, name in enumerate(fields) if fields[name] is not None}
+    with st.popover("Inputs of your own", icon=":material/tune:"), st.form(f"trial_form_{session.run.generation}", border=False):
         for name, key in keys.items():
-            one = signatures(session.opened.model)[name]
+            one = signatures(session.model.opened.model)[name]
             st.text_input(f"{neutral(name, 60)} · {one.element_type or 'any type'} {one.shape}".replace("[", "\\["), fields[name], key=key)
         st.form_submit_button("Use these", type="primary", on_click=teaching.use_typed, args=(keys,))

@@ -29,8 +29,8 @@ def show(session: Session, lesson: Lesson) -> None:
         if not learning.revealed:
             _ask(session, lesson)
             return
-        found = [answer(session.at_rest, one, lesson.address) for one in lesson.questions] if session.at_rest else []
-        if session.running is not None:
+        found = [answer(session.run.at_rest, one, lesson.address) for one in lesson.questions] if session.run.at_rest else []
+        if session.run.running is not None:
             markup.show("The run is on its way …", "quiet")
         elif not found or None in found:
             markup.show("The run did not get so far that it could tell.", "quiet")
@@ -41,14 +41,14 @@ def show(session: Session, lesson: Lesson) -> None:
 
 def _inputs(session: Session) -> str:
     """What this run begins with."""
-    texts = {name: teaching.typed(array) or value_preview(array) for name, array in session.inputs.items()}
+    texts = {name: teaching.typed(array) or value_preview(array) for name, array in session.model.inputs.items()}
     given = [f'<span class="quiet">{markup.text(name, 40)}</span> <b>{markup.text(words, 60)}</b>' for name, words in texts.items()]
     return f'<div class="givens">{"".join(f"<span>{one}</span>" for one in given)}</div>'
 
 
 def _ask(session: Session, lesson: Lesson) -> None:
-    keys = [f"prediction_{lesson.name}_{position}_{session.generation}" for position in range(len(lesson.questions))]
-    with st.form(f"prediction_form_{session.generation}", border=False):
+    keys = [f"prediction_{lesson.name}_{position}_{session.run.generation}" for position in range(len(lesson.questions))]
+    with st.form(f"prediction_form_{session.run.generation}", border=False):
         for question, key in zip(lesson.questions, keys, strict=True):
             markup.show(markup.prose(question.text), "question")
             _field(question, key)
@@ -130,7 +130,7 @@ def _fact(position: int, link: int, fact: Fact) -> None:
 
 def _show(address: str) -> None:
     """A value that no operation computes: where it stands, at the moment from which on it is there."""
-    debugger = current().debugger
+    debugger = current().run.debugger
     if debugger is not None:
         origin.go_to_value(debugger, address)
 

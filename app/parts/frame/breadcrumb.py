@@ -31,7 +31,7 @@ LONGEST = 2000
 
 
 def show(session: Session) -> None:
-    debugger = session.debugger
+    debugger = session.run.debugger
     if debugger is None:
         return
     cursor = debugger.cursor
@@ -64,9 +64,9 @@ def _words(frame: OpenGraph) -> tuple[str, str]:
 
 def way_out(session: Session) -> None:
     """While a body has the canvas for itself: the graphs around it, a click each."""
-    if session.root == ROOT:
+    if session.canvas.root == ROOT:
         return
-    parts = session.root.split("/")
+    parts = session.canvas.root.split("/")
     with st.container(key="way_out", horizontal=True, vertical_alignment="center"):
         for end in range(1, len(parts) + 1, 2):
             words = decode(parts[end - 2]) + (f" · {parts[end - 1]}" if parts[end - 1] != "body" else "") if end > 1 else ROOT

@@ -48,11 +48,11 @@ def _view(model: Model, folding: Folding, root: str) -> GraphView:
 
 
 def show(session: Session) -> None:
-    if session.opened is None:
+    if session.model.opened is None:
         return
     unrolled_loops.follow(session)
-    view = _view(session.opened.model, session.folding, session.root)
-    debugger = session.at_rest
+    view = _view(session.model.opened.model, session.canvas.folding, session.canvas.root)
+    debugger = session.run.at_rest
     steps = _traced(session, debugger)
     overlay = _overlay(session, debugger, view, steps)
     canvas.show(
@@ -61,32 +61,32 @@ def show(session: Session) -> None:
         key=KEY,
         height=HEIGHT,
         on_acts=partial(_on_acts, view),
-        acted=session.acted,
+        acted=session.canvas.acted,
         traced=" · ".join(path_words(steps[0].address)[1:]) if steps else "",
-        focus=session.selected,
+        focus=session.canvas.selected,
         subject=_subject(session),
-        file=session.opened.file_name(session.root),
+        file=session.model.opened.file_name(session.canvas.root),
         run=playing.run_of(session, view),
     )
 
 
 def _overlay(session: Session, debugger: engine.Debugger | None, view: GraphView, steps: tuple[Step, ...]) -> Overlay:
     """The moment; while a long run is under way, the one at which it began."""
-    if session.running is not None and session.pictured is not None and session.pictured[0] is view:
-        return session.pictured[1]
+    if session.run.running is not None and session.canvas.pictured is not None and session.canvas.pictured[0] is view:
+        return session.canvas.pictured[1]
     breakpoints = debugger.breakpoints.items() if debugger else ()
     overlay = overlay_at(
         debugger,
         view,
-        selected=session.selected,
+        selected=session.canvas.selected,
         breakpoints=[one.pattern for one in breakpoints if one.pattern and one.on],
         switched_off=[one.pattern for one in breakpoints if one.pattern and not one.on],
         verdicts=_verdicts(debugger, view),
-        previews=session.previews,
+        previews=session.canvas.previews,
         origins=steps,
     )
-    if session.running is None:
-        session.pictured = view, overlay
+    if session.run.running is None:
+        session.canvas.pictured = view, overlay
     return overlay
 
 
@@ -104,8 +104,8 @@ def _on_acts(view: GraphView, acts: tuple[canvas.Act, ...]) -> None:
     """Those that were not heard before."""
     session = current()
     for act in acts:
-        if act.number > session.acted:
-            session.acted = act.number
+        if act.number > session.canvas.acted:
+            session.canvas.acted = act.number
             if act.event is not None:
                 _on_event(view, act.event)
 
@@ -122,7 +122,7 @@ def _on_event(view: GraphView, event: canvas.CanvasEvent) -> None:
 def _subject(session: Session) -> str:
     """What is on the canvas: another one, or the same in larger type, is looked at afresh."""
     large = " in large type" if session.learning.lesson and session.learning.large else ""
-    return f"{session.opened.link or session.opened.title}{large}" if session.opened else ""
+    return f"{session.model.opened.link or session.model.opened.title}{large}" if session.model.opened else ""
 
 
 def _verdicts(debugger: engine.Debugger | None, view: GraphView) -> dict[str, str]:

@@ -18,7 +18,7 @@ EDITED = "edited"
 
 
 def show(session: Session) -> None:
-    opened = session.opened
+    opened = session.model.opened
     if opened is None:
         return
     back, title, search, chooser, sheet = st.columns([1.1, 5.9, 0.7, 2.8, 0.55], vertical_alignment="center", gap="small")
@@ -54,16 +54,16 @@ def _size(opened: Opened) -> str:
 
 def _choose(session: Session, opened: Opened) -> None:
     names = list(opened.sets)
-    options = names if session.input_set in names else [EDITED, *names]
+    options = names if session.model.input_set in names else [EDITED, *names]
     if len(options) < 2:
         if options == [MADE_UP] and opened.report.ok and opened.model.inputs:
             _made_up()
         return
-    key = f"header_set_{session.generation}"
+    key = f"header_set_{session.run.generation}"
     st.selectbox(
         "Inputs",
         options,
-        index=options.index(session.input_set) if session.input_set in names else 0,
+        index=options.index(session.model.input_set) if session.model.input_set in names else 0,
         key=key,
         format_func=lambda name: _set_words(opened, str(name)),
         on_change=models.choose_set,

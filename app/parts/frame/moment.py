@@ -11,15 +11,15 @@ from app.state.user_session import Session, current, keep
 
 def show(session: Session, draw: Callable[[Session], None], kept: Sequence[str] = ()) -> None:
     """``draw`` again with every step, and nothing else of the page. ``kept``: keys of widgets that remember across a long run."""
-    if session.running is not None or session.panels_gone:
+    if session.run.running is not None or session.canvas.panels_gone:
         keep(*kept)  # once more when they are back: the browser has forgotten them too
-    session.panels_gone = session.running is not None
+    session.canvas.panels_gone = session.run.running is not None
     st.fragment(_moment)(draw, _around(session))
 
 
 def _around(session: Session) -> tuple[object, ...]:
     """What the page outside the moment shows, the inputs and the model; and whether somebody looks, now and then, how far a long run is."""
-    return session.input_set, session.opened, session.running is not None
+    return session.model.input_set, session.model.opened, session.run.running is not None
 
 
 def _moment(draw: Callable[[Session], None], around: tuple[object, ...]) -> None:

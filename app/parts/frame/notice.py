@@ -12,8 +12,8 @@ _LONGEST = 600
 
 
 def show(session: Session) -> None:
-    if session.gave_up:
-        session.gave_up, session.message = False, Message(GAVE_UP, "info")
+    if session.run.gave_up:
+        session.run.gave_up, session.message = False, Message(GAVE_UP, "info")
     message = session.message
     if message is None:
         return

@@ -20,34 +20,34 @@ EVERY = 0.3
 def show() -> None:
     """Until the run is done; then the whole page is drawn anew."""
     session = current()
-    if moves.settled(session) or session.running is None:
+    if moves.settled(session) or session.run.running is None:
         st.rerun()
-    seconds = time.monotonic() - session.running.since
+    seconds = time.monotonic() - session.run.running.since
     with st.container(key="progress", horizontal=True, vertical_alignment="center"):
         st.button("Stop", key="progress_stop", icon=":material/stop:", on_click=_stop, type="primary", shortcut="Escape")
-        done = session.running.iterations
+        done = session.run.running.iterations
         rate = f" · {done / seconds:,.0f} per second" if done and seconds > 1 else ""
-        doing = "Comparing" if isinstance(session.running, Comparing) else "Running"
+        doing = "Comparing" if isinstance(session.run.running, Comparing) else "Running"
         markup.show(f"<b>{doing}</b> &ensp;{times(done) if done else 'first iterations'}{rate} · {seconds:.0f} s")
 
 
 def _stop() -> None:
     session = current()
-    if isinstance(session.running, Comparing):
+    if isinstance(session.run.running, Comparing):
         session.message = Message("The comparison was stopped", "info")
     moves.stop()
 
 
 def onward(session: Session) -> None:
     """A run that goes on to its end by itself, if there is one."""
-    if session.onward is not None and not session.onward.over:
+    if session.run.onward is not None and not session.run.onward.over:
         _onward()
 
 
 @st.fragment(run_every=EVERY)
 def _onward() -> None:
     """Until it is there; then the whole page is drawn anew, with its end."""
-    going = current().onward
+    going = current().run.onward
     if going is not None:
         going.go_on()
     if going is None or going.over:

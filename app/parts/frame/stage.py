@@ -24,7 +24,7 @@ def show(session: Session, beside: Callable[[Session], None] | None = None) -> N
     with picture, st.container(key="canvas"):
         graph_canvas.show(session)
         corner = st.container(key="corner")
-    if session.running is not None:
+    if session.run.running is not None:
         with controls:
             run_progress.show()
         with side or st.container():

@@ -10,7 +10,7 @@ from app.state.user_session import Session
 
 
 def show(session: Session) -> None:
-    debugger = session.debugger
+    debugger = session.run.debugger
     if debugger is None:
         return
     at_start, at_end = debugger.cursor.step == 0, debugger.cursor.kind == "finished"
@@ -28,10 +28,10 @@ def show(session: Session) -> None:
                 args=(control.move,),
             )
         st.button(
-            "Pause" if session.playing else "Play",
+            "Pause" if session.canvas.playing else "Play",
             key="transport_play",
-            icon=f":material/{'pause' if session.playing else 'play'}_circle:",
-            help="Stop stepping" if session.playing else "Step by itself, at the speed that is set below the picture",
+            icon=f":material/{'pause' if session.canvas.playing else 'play'}_circle:",
+            help="Stop stepping" if session.canvas.playing else "Step by itself, at the speed that is set below the picture",
             shortcut="P",
             on_click=moves.play,
         )

@@ -26,7 +26,7 @@ BODIES = ("body", "then", "else")
 
 
 def show(session: Session) -> None:
-    opened, debugger = session.opened, session.debugger
+    opened, debugger = session.model.opened, session.run.debugger
     if opened is None:
         return
     place = places(opened.model).get(static_place(session))
@@ -47,9 +47,9 @@ def show(session: Session) -> None:
 
 def static_place(session: Session) -> str:
     """What the inspector shows: the place it is pinned to, else what ran last; at the begin and end of a body what runs next."""
-    if session.selected or session.debugger is None:
-        return without_iterations(session.selected)
-    cursor = session.debugger.cursor
+    if session.canvas.selected or session.run.debugger is None:
+        return without_iterations(session.canvas.selected)
+    cursor = session.run.debugger.cursor
     before, ahead = (Address.parse(one).static if one else "" for one in (cursor.previous, cursor.address))
     entered = bool(before) and ahead.startswith(f"{before}/")
     for static in (ahead, before) if entered else (before, ahead):
@@ -60,17 +60,17 @@ def static_place(session: Session) -> str:
 
 def concrete_place(session: Session, place: Place) -> str | None:
     """The execution of a place that the canvas shows at the cursor; None when it has not run."""
-    if session.debugger is None:
+    if session.run.debugger is None:
         return None
-    cursor = session.debugger.cursor
-    if not session.selected and cursor.previous and Address.parse(cursor.previous).static == place.address:
+    cursor = session.run.debugger.cursor
+    if not session.canvas.selected and cursor.previous and Address.parse(cursor.previous).static == place.address:
         return str(cursor.previous)
-    return session.debugger.resolve(session.selected or place.address)
+    return session.run.debugger.resolve(session.canvas.selected or place.address)
 
 
 def shown_value(session: Session) -> str:
     """The concrete address of the value that is shown; empty when there is none."""
-    place = places(session.opened.model).get(static_place(session)) if session.opened else None
+    place = places(session.model.opened.model).get(static_place(session)) if session.model.opened else None
     concrete = concrete_place(session, place) if place is not None else None
     return with_output(concrete, widget(_output_key(place)) or 0) if place is not None and concrete else ""
 
@@ -80,7 +80,7 @@ def _output_key(place: Place) -> str:
 
 
 def _operation(session: Session, place: Place) -> Operation | None:
-    dialect = session.opened.model.dialect if session.opened else "openvino"
+    dialect = session.model.opened.model.dialect if session.model.opened else "openvino"
     return catalogue_for(dialect).find(place.node.type, place.node.opset)
 
 
@@ -101,7 +101,7 @@ def _heading(session: Session, place: Place, concrete: str | None) -> None:
     with button.popover("​", icon=":material/more_horiz:", width="stretch"):
         _item("Pause here", "pause_circle", "pause", pausing.add_breakpoint, place.address)
         _item("Run to here", "keyboard_tab", "run_to", moves.run_to, place.address)
-        if session.selected:
+        if session.canvas.selected:
             _item("Follow the cursor", "my_location", "follow", selection.select, "")
         else:
             _item("Stay on this one", "push_pin", "pin", selection.select, place.address)
@@ -114,9 +114,9 @@ def _item(words: str, icon: str, name: str, action: Callable[[str], None], addre
 
 def _where(session: Session, place: Place) -> str:
     """Where a place would run next, as far as its surroundings are open; a pinned iteration stays what it is."""
-    if "[" in session.selected:
-        return session.selected
-    graph = open_graph(session.debugger, place)
+    if "[" in session.canvas.selected:
+        return session.canvas.selected
+    graph = open_graph(session.run.debugger, place)
     return f"{graph}/{place.labels[place.node.id]}" if graph else place.address
 
 

@@ -119,7 +119,7 @@ def _name(address: str) -> str:
 
 def _go(address: str) -> None:
     """To the moment when the value had just been computed, with its node pinned."""
-    debugger = current().debugger
+    debugger = current().run.debugger
     if debugger is None:
         return
     go_to_value(debugger, address)

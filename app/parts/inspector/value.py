@@ -26,7 +26,7 @@ def show(debugger: engine.Debugger, address: str, array: np.ndarray) -> None:
         return
     shape = "scalar" if array.ndim == 0 else " × ".join(map(str, array.shape))
     marks = markup.chip(type_name(array.dtype)) + markup.chip(shape)
-    if address in current().changes:
+    if address in current().run.changes:
         marks += markup.chip("set by hand", "warn")
     if has_nan(array):
         marks += markup.chip("NaN", "bad")

@@ -14,7 +14,8 @@ from app.actions.comparing import UNCHANGED
 from app.describe.tensor_summary import values_for_editing
 from app.describe.wording import name_of, path_words
 from app.parts.widgets import markup
-from app.state.user_session import Compared, Session, current
+from app.state.run_in_view import Compared
+from app.state.user_session import Session, current
 from engine.errors import shorten
 from engine.explain.compare import first_control_flow
 from engine.ir.element_type import ElementType
@@ -37,7 +38,7 @@ def editor(debugger: engine.Debugger, address: str, array: np.ndarray) -> None:
         if reason:
             markup.show(markup.text(reason, 400), "quiet")
             return
-        key = f"what_if_{address}_{current().generation}"
+        key = f"what_if_{address}_{current().run.generation}"
         markup.show(f"What if <b>{markup.text(shorten(_place(address), 120))}</b> were")
         with st.form(f"form_{key}", border=False):
             _field(key, markup.plain(name_of(address), 60), array)
@@ -53,7 +54,7 @@ def editor(debugger: engine.Debugger, address: str, array: np.ndarray) -> None:
 
 def opener() -> str:
     """The key of what opens the editor; set to true, it is open."""
-    return f"what_if_at_{current().generation}"
+    return f"what_if_at_{current().run.generation}"
 
 
 def _field(key: str, name: str, array: np.ndarray) -> None:
@@ -75,12 +76,12 @@ def _field(key: str, name: str, array: np.ndarray) -> None:
 
 def show(session: Session) -> None:
     """What is set by hand, each with a way back, and what came of it; nothing where nothing is set."""
-    if not session.changes:
+    if not session.run.changes:
         return
     reached = _reached(session)
     with st.container(key="what_if", horizontal=True, vertical_alignment="center"):
         markup.show("<b>What if</b>")
-        for number, (address, value) in enumerate(session.changes.items()):
+        for number, (address, value) in enumerate(session.run.changes.items()):
             words = f"{_place(address)} = {value_preview(value)}" + ("" if address in reached else " (never comes there)")
             st.button(
                 markup.plain(words, 90),
@@ -90,17 +91,17 @@ def show(session: Session) -> None:
                 on_click=changing.undo,
                 args=(address,),
             )
-        if session.compared is not None and session.compared.name == UNCHANGED:
-            markup.show(markup.text(outcome(session.compared), 200))
-        if session.opened and session.opened.link and not changing.as_text(session.changes):
+        if session.run.compared is not None and session.run.compared.name == UNCHANGED:
+            markup.show(markup.text(outcome(session.run.compared), 200))
+        if session.model.opened and session.model.opened.link and not changing.as_text(session.run.changes):
             markup.show("The page's link has no room for this.", "quiet")
 
 
 def _reached(session: Session) -> set[str]:
     """The changes that the run comes to; as long as it is not over, all."""
-    ahead = session.compared.one if session.compared and session.compared.name == UNCHANGED else session.debugger
+    ahead = session.run.compared.one if session.run.compared and session.run.compared.name == UNCHANGED else session.run.debugger
     if ahead is None or ahead.state != "finished":
-        return set(session.changes)
+        return set(session.run.changes)
     return {one.address for one in ahead.changes if one.reached}
 
 

@@ -17,7 +17,7 @@ PLACE, CONDITION, EXPRESSION = "breakpoint_place", "breakpoint_condition", "watc
 
 
 def show(session: Session) -> None:
-    debugger = session.debugger
+    debugger = session.run.debugger
     if debugger is None:
         return
     markup.show(markup.section("Breakpoints"))
@@ -73,11 +73,11 @@ def _tell(words: str) -> None:
 
 
 def _example(session: Session) -> str:
-    return session.debugger.cursor.address if session.debugger else ""
+    return session.run.debugger.cursor.address if session.run.debugger else ""
 
 
 def _switch(session: Session, one: Breakpoint) -> None:
-    key = f"breakpoint_on_{session.generation}_{one.id}"  # another run numbers them anew
+    key = f"breakpoint_on_{session.run.generation}_{one.id}"  # another run numbers them anew
     put(key, one.on)  # it may have been switched on the picture
     st.checkbox(
         f"Breakpoint {one.id} pauses the run",
@@ -99,7 +99,7 @@ def _row(words: str, detail: str, key: str, remove: Callable[[int], None], numbe
 
 def _change(number: int) -> None:
     """Takes a breakpoint out of the list and puts its words into the fields, to be changed and added again."""
-    debugger = current().debugger
+    debugger = current().run.debugger
     one = next((one for one in debugger.breakpoints if one.id == number), None) if debugger else None
     if one is not None:
         pausing.remove_breakpoint(number)
@@ -108,7 +108,7 @@ def _change(number: int) -> None:
 
 
 def _change_watch(number: int) -> None:
-    debugger = current().debugger
+    debugger = current().run.debugger
     expression = dict(debugger.watches.items()).get(number) if debugger else None
     if expression is not None:
         pausing.remove_watch(number)
@@ -117,7 +117,7 @@ def _change_watch(number: int) -> None:
 
 def _add_breakpoint() -> None:
     place, condition = str(widget(PLACE) or "").strip(), str(widget(CONDITION) or "").strip()
-    debugger = current().debugger
+    debugger = current().run.debugger
     if place or condition:
         pausing.add_breakpoint(place or (debugger.cursor.address if debugger else ""), condition)
         _clear(PLACE, CONDITION)

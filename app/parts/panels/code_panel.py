@@ -38,12 +38,12 @@ _listings: WeakKeyDictionary[Plan, dict[str, tuple[Listing, dict[str, object]]]]
 
 
 def show(session: Session) -> None:
-    opened, debugger = session.opened, session.debugger
+    opened, debugger = session.model.opened, session.run.debugger
     if opened is None or debugger is None:
         markup.show("Only a model that can be run is written as code: see its problems.", "quiet")
         return
     try:
-        code, data = _listing(debugger.plan, session.root)
+        code, data = _listing(debugger.plan, session.canvas.root)
     except EngineError as error:
         markup.show(markup.text(error, 400), "quiet")
         return
@@ -55,11 +55,11 @@ def show(session: Session) -> None:
             _pick(opened.model, shown[number])
 
     with st.container(gap=None, key=f"{KEY}_parts"):
-        overlay = {**moment(debugger, code, without_iterations(session.selected)), "key": KEY, "hash": data["hash"]}
+        overlay = {**moment(debugger, code, without_iterations(session.canvas.selected)), "key": KEY, "hash": data["hash"]}
         _moment(key=f"{KEY}_moment", data=overlay, height=1)
         _code(key=KEY, data={**data, "key": KEY}, on_pick_change=picked)
-    given = bindings(opened.model, session.inputs) if session.root == ROOT else []
-    _take_away(debugger.plan, session.root, code, given, opened.file_name(session.root))
+    given = bindings(opened.model, session.model.inputs) if session.canvas.root == ROOT else []
+    _take_away(debugger.plan, session.canvas.root, code, given, opened.file_name(session.canvas.root))
 
 
 def _listing(plan: Plan, root: str) -> tuple[Listing, dict[str, object]]:

@@ -35,7 +35,7 @@ _values: WeakKeyDictionary[engine.Debugger, tuple[int, Mapping[str, str]]] = Wea
 def show() -> None:
     """A fragment of its own, so that a letter draws nothing else."""
     session = current()
-    if session.opened is None:
+    if session.model.opened is None:
         return
     asked = read_ask(getattr(widget(KEY), "ask", None))
     result = _finder(key=KEY, data=message(session, asked), on_ask_change=lambda: None, on_pick_change=_picked, height=40)
@@ -52,13 +52,13 @@ def read_ask(data: object) -> str | None:
 
 def message(session: Session, asked: str | None) -> dict[str, object]:
     """What the finder shows: hits for what is typed, all control flow before anything is."""
-    if asked is None or session.opened is None:
-        return {"hits": [], "foot": "", "asked": None, "picked": session.picked}
-    model = session.opened.model
-    values = values_at(session.at_rest) if session.at_rest else {}
+    if asked is None or session.model.opened is None:
+        return {"hits": [], "foot": "", "asked": None, "picked": session.canvas.picked}
+    model = session.model.opened.model
+    values = values_at(session.run.at_rest) if session.run.at_rest else {}
     hits = search(model, asked, values.get) if asked.strip() else _control_flow(model)
     rows = [_row(hit, values.get(hit.address, "")) for hit in hits[:MOST_SHOWN]]
-    return {"hits": rows, "foot": _foot(asked, len(hits), len(rows), bool(values)), "asked": asked, "picked": session.picked}
+    return {"hits": rows, "foot": _foot(asked, len(hits), len(rows), bool(values)), "asked": asked, "picked": session.canvas.picked}
 
 
 def _control_flow(model: Model) -> tuple[Hit, ...]:
@@ -129,10 +129,10 @@ def read_pick(data: object) -> tuple[str, int] | None:
 
 def _picked() -> None:
     session, pick = current(), read_pick(getattr(widget(KEY), "pick", None))
-    if session.opened is None or pick is None:
+    if session.model.opened is None or pick is None:
         return
     address, number = pick
     # The browser says it again while it does not know that it was heard.
-    if number > session.picked and address in places(session.opened.model):
-        session.picked = number
+    if number > session.canvas.picked and address in places(session.model.opened.model):
+        session.canvas.picked = number
         selection.reveal_place(address)

@@ -22,17 +22,17 @@ EDITABLE = 1024
 
 
 def show(session: Session) -> None:
-    if session.opened is None:
+    if session.model.opened is None:
         return
-    model = session.opened.model
+    model = session.model.opened.model
     if not model.inputs:
         markup.show("The model has no inputs.", "quiet")
         return
     for position, (key, one) in enumerate(signatures(model).items()):
         _one(session, position, key, one)
-    seed = f"inputs_seed_{session.generation}"
-    files = f"inputs_files_{session.generation}"
-    name = f"inputs_name_{session.generation}"
+    seed = f"inputs_seed_{session.run.generation}"
+    files = f"inputs_files_{session.run.generation}"
+    name = f"inputs_name_{session.run.generation}"
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.button(
             "Run with these", key="inputs_run", type="primary", icon=":material/replay:", on_click=input_draft.run_draft, args=(name,)
@@ -45,7 +45,7 @@ def show(session: Session) -> None:
             width=180,
             help="A set of inputs to come back to, and to compare with, until you leave this page",
         )
-    if session.debugger is not None and any(session.draft[key] is not session.inputs.get(key) for key in session.draft):
+    if session.run.debugger is not None and any(array is not session.model.inputs.get(key) for key, array in session.model.draft.items()):
         markup.show("Not run yet: the graph shows the run with the inputs from before.", "quiet")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.button(
@@ -68,9 +68,9 @@ def show(session: Session) -> None:
 
 
 def _one(session: Session, position: int, key: str, one: Signature) -> None:
-    array = session.draft.get(key)
+    array = session.model.draft.get(key)
     label = f"{markup.plain(key, 60)} · {one.element_type or 'any type'} {markup.plain(one.shape)}"
-    widget = f"input_{position}_{session.generation}"
+    widget = f"input_{position}_{session.run.generation}"
     if array is None:
         markup.show(f"<b>{markup.text(key)}</b> has no value yet: upload it below.", "quiet")
     elif not is_tensor(array):
@@ -108,7 +108,7 @@ def _scalar(label: str, widget: str, key: str, array: np.ndarray) -> None:
 
 def _shape(session: Session, position: int, key: str, one: Signature, array: np.ndarray) -> None:
     """A field for the lengths that the model leaves open."""
-    widget = f"input_shape_{position}_{session.generation}"
+    widget = f"input_shape_{position}_{session.run.generation}"
     st.text_input(
         f"Shape, within {markup.plain(one.shape)}",
         ", ".join(map(str, array.shape or default_shape(one.shape))),

@@ -19,7 +19,7 @@ _KIND = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.NOTE: ""}
 
 
 def show(session: Session, opened: Opened) -> None:
-    report = opened.report.about(session.checked_for)
+    report = opened.report.about(session.model.checked_for)
     if any(one.runtimes for one in opened.report.diagnostics):
         _choose(session)
     markup.show(markup.text(report.summary().partition("\n")[0]), "" if report.diagnostics else "quiet")
@@ -29,12 +29,12 @@ def show(session: Session, opened: Opened) -> None:
 
 def _choose(session: Session) -> None:
     """Some rules are about one runtime: whoever does not use it need not hear of it."""
-    key = f"problems_for_{session.generation}"
+    key = f"problems_for_{session.run.generation}"
     st.pills(
         "For somebody who runs it in",
         [one.title for one in Runtime],
         selection_mode="multi",
-        default=[one.title for one in Runtime if one in session.checked_for],
+        default=[one.title for one in Runtime if one in session.model.checked_for],
         key=key,
         on_change=lambda: selection.check_for(widget(key) or ()),
         help="What OpenVINO or ONNX Runtime refuses, or does differently, is told only where it is asked for.",

@@ -17,7 +17,7 @@ _ENDINGS = ("condition", "trip_count", "initial_condition", "zero_trip_count", "
 
 
 def show(session: Session) -> None:
-    sample = session.opened.sample if session.opened else None
+    sample = session.model.opened.sample if session.model.opened else None
     if sample is None:
         return
     markup.show(markup.text(sample.lesson, 2000))
@@ -45,8 +45,8 @@ def _course(sample: Sample) -> None:
 def _ask(session: Session, sample: Sample, question: Question) -> None:
     with st.container(border=True, key="lesson_question"):
         markup.show(f"<b>Predict.</b> {markup.text(question.text, 600)}")
-        guess = _guess(question, f"lesson_guess_{sample.name}_{session.generation}")
-        ready = session.input_set == question.inputs and session.debugger is not None and not session.changes
+        guess = _guess(question, f"lesson_guess_{sample.name}_{session.run.generation}")
+        ready = session.model.input_set == question.inputs and session.run.debugger is not None and not session.run.changes
         if not ready:
             st.button("Use the inputs of the question", key="lesson_inputs", on_click=models.choose_set_named, args=(question.inputs,))
             return
@@ -60,8 +60,8 @@ def _ask(session: Session, sample: Sample, question: Question) -> None:
             disabled=guess is None,
             help="Answer first, if only roughly" if guess is None else None,
         )
-        if guess is not None and session.debugger is not None and session.debugger.cursor.kind == "finished":
-            _reveal(session.debugger, question, guess)
+        if guess is not None and session.run.debugger is not None and session.run.debugger.cursor.kind == "finished":
+            _reveal(session.run.debugger, question, guess)
 
 
 def _to_the_end(debugger: engine.Debugger) -> None:

@@ -15,7 +15,8 @@ from app.actions.comparing import BEFORE, CHOICE, RUNTIME, UNCHANGED
 from app.describe.wording import path_words, record_sentence
 from app.parts.run_views import runtime_difference, whole_run
 from app.parts.widgets import chain, lanes, markup
-from app.state.user_session import Compared, Session, place, widget
+from app.state.run_in_view import Compared
+from app.state.user_session import Session, place, widget
 from engine.explain.compare import Comparison, Difference, compare
 from engine.explain.icicle import icicle
 from engine.ir.model import Model
@@ -29,12 +30,12 @@ _found: WeakKeyDictionary[engine.Debugger, tuple[int, Comparison, lanes.Chart]] 
 
 
 def show(session: Session) -> None:
-    opened = session.opened
-    if opened is None or session.debugger is None:
+    opened = session.model.opened
+    if opened is None or session.run.debugger is None:
         return
-    options = [UNCHANGED] if session.changes else []
-    options += [name for name in opened.sets if name != session.input_set] + ([BEFORE] if session.before else [])
-    runtime = "" if session.changes else runtime_of(opened.model)
+    options = [UNCHANGED] if session.run.changes else []
+    options += [name for name in opened.sets if name != session.model.input_set] + ([BEFORE] if session.model.before else [])
+    runtime = "" if session.run.changes else runtime_of(opened.model)
     options += [RUNTIME] if runtime else []
     if not options:
         markup.show("To compare, the model needs another input set: change its inputs and run, then come back here.", "quiet")
@@ -54,9 +55,9 @@ def show(session: Session) -> None:
     )
     button.button("Compare", key="compare_run", icon=":material/compare_arrows:", on_click=_run, width="stretch")
     if name == RUNTIME:
-        runtime_difference.show(session.truth, runtime)
+        runtime_difference.show(session.run.truth, runtime)
         return
-    compared = session.compared
+    compared = session.run.compared
     if compared is None or compared.name != name:
         markup.show("Both runs are made from their beginnings, apart from the one that you step through.", "quiet")
         return
@@ -74,7 +75,7 @@ def _show(model: Model, compared: Compared, session: Session) -> None:
     if not found:
         markup.show(f"{markup.chip('equal', 'good')} The runs are equal in all {comparison.compared_steps:,} steps that were compared.")
     chain.show([line(one) for one in found], key=KEY, on_pick=lambda number: _go(found[number]))
-    cursor = session.debugger.cursor.step if session.debugger else None
+    cursor = session.run.debugger.cursor.step if session.run.debugger else None
     lanes.show(chart, key="compare_lanes", cursor=cursor, on_pick=lambda pick: moves.seek(int(pick.at)))
     left, right = st.columns(2, gap="medium")
     with left:

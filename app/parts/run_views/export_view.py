@@ -26,7 +26,7 @@ _MEANING = {
 
 
 def show(session: Session) -> None:
-    debugger = session.debugger
+    debugger = session.run.debugger
     if debugger is None or not debugger.steps:
         markup.show("Run something first: then all that was computed can be taken away as one file.", "quiet")
         return
@@ -43,7 +43,7 @@ def show(session: Session) -> None:
     st.download_button(
         f"Download {ending}",
         lambda: written(debugger, ending),
-        file_name=f"{session.opened.file_name() if session.opened else 'trace'}{ending}",
+        file_name=f"{session.model.opened.file_name() if session.model.opened else 'trace'}{ending}",
         icon=":material/download:",
         key=f"export_download_{ending}",
         on_click="ignore",

@@ -19,11 +19,11 @@ def _usual(model: Model) -> str:
 
 
 def show(session: Session) -> None:
-    if session.opened is None or session.debugger is None:
+    if session.model.opened is None or session.run.debugger is None:
         return
     loop = loop_in_focus(session)
     decided = decided_in_focus(session, loop)
-    LENS.begin(_usual(session.opened.model), LENS.options)
+    LENS.begin(_usual(session.model.opened.model), LENS.options)
     with st.container(key="lens_bar", horizontal=True, vertical_alignment="top"):
         lens = st.segmented_control(
             "Look at the run as",

@@ -22,14 +22,14 @@ KEY = "loop_table"
 
 
 def show(session: Session, loop: LoopInFocus | None) -> None:
-    if session.debugger is None:
+    if session.run.debugger is None:
         return
     if loop is None or not loop.iterations:
-        _without_rows(session.debugger, loop)
+        _without_rows(session.run.debugger, loop)
         return
     columns = loop_columns(loop.place)
     first, last = _page(loop)
-    found = rows(session.debugger, loop.address, columns, range(first, last))
+    found = rows(session.run.debugger, loop.address, columns, range(first, last))
     now = None if loop.current is None else loop.current - first
     with st.container(key="loop_rows"):
         cells = [_cells(row, columns, loop) for row in found]

@@ -22,7 +22,7 @@ _charts: WeakKeyDictionary[engine.Debugger, tuple[object, lanes.Chart, Matrix, l
 
 
 def show(session: Session, loop: LoopInFocus | None) -> None:
-    debugger = session.debugger
+    debugger = session.run.debugger
     if debugger is None or loop is None or not loop.iterations:
         markup.show("Once a loop runs, its values are laid out here: a row for each value, a column for each iteration.", "quiet")
         return
@@ -42,7 +42,7 @@ def show(session: Session, loop: LoopInFocus | None) -> None:
 
 def _go(found: Matrix, row: Row | None, pick: lanes.Pick) -> None:
     """To the moment when the value of a cell was computed, with its node pinned; from a name only the pin."""
-    debugger = current().debugger
+    debugger = current().run.debugger
     if debugger is None:
         return
     iteration = found.iterations[int(pick.at)]

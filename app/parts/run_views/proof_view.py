@@ -24,7 +24,7 @@ Place = tuple[chain.Line, str]
 
 def show(session: Session, address: str | None) -> None:
     """Of the execution of a loop or an If at a concrete address."""
-    debugger = session.debugger
+    debugger = session.run.debugger
     if debugger is None or address is None:
         markup.show("Once a loop or an If runs, what decided it is proved here, value by value.", "quiet")
         return
@@ -75,13 +75,13 @@ def _places(session: Session, fact: Fact) -> list[Place]:
     label = path_words(fact.address)[-1]
     found = [(chain.Line(text, fact.operation, label, "", fact.depth, "bad", fact.address), fact.address)]
     for operand in fact.operands:
-        value = preview(session.debugger, operand) if session.debugger else ""
+        value = preview(session.run.debugger, operand) if session.run.debugger else ""
         words = path_words(operand)
         found.append((chain.Line(words[-1], "", " › ".join(words[1:-1]), value, fact.depth + 1, "", operand), operand))
     return found
 
 
 def _go(address: str) -> None:
-    debugger = current().debugger
+    debugger = current().run.debugger
     if debugger is not None:
         origin.go_to_value(debugger, address)

@@ -19,14 +19,14 @@ COUNT = "i"
 
 
 def show(session: Session, loop: LoopInFocus | None) -> None:
-    debugger = session.debugger
+    debugger = session.run.debugger
     if debugger is None or loop is None or not loop.iterations:
         markup.show("Once a loop runs, you can ask for any expression over its values, one answer for each iteration.", "quiet")
         return
     examples = suggestions(loop)
     field, menu = st.columns([6, 1.3], vertical_alignment="bottom", gap="small")
     if widget(KEY) is None:
-        put(KEY, session.asked)
+        put(KEY, session.run.asked)
     asked = field.text_input("Ask", key=KEY, placeholder=examples[0], label_visibility="collapsed", on_change=_remember)
     with menu.popover("Examples", width="stretch"):
         markup.show(
@@ -130,7 +130,7 @@ def _picked_point(answer: Answer) -> None:
 
 def _go(answer: Answer, number: object) -> None:
     """Seeks the end of an iteration, where all of its values are computed."""
-    debugger = current().debugger
+    debugger = current().run.debugger
     if debugger is None or not isinstance(number, int) or not 0 <= number < answer.total:
         return
     row = answer.first_row + number

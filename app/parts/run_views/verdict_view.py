@@ -25,18 +25,18 @@ _FIRST = (
 
 def show(session: Session, decided: str | None) -> None:
     """Sentences about the loop or the If in focus and about the whole run; before the first step, how to take it."""
-    if session.debugger is None or session.opened is None:
+    if session.run.debugger is None or session.model.opened is None:
         return
-    region = _of_region(session.debugger, decided) if decided else ""
-    lines = [f"<b>Paused:</b> {markup.text(notice, _LONGEST)}"] if (notice := session.debugger.notice) else []
+    region = _of_region(session.run.debugger, decided) if decided else ""
+    lines = [f"<b>Paused:</b> {markup.text(notice, _LONGEST)}"] if (notice := session.run.debugger.notice) else []
     lines += [region] if region else []
-    failure = session.debugger.endless or session.debugger.failure
+    failure = session.run.debugger.endless or session.run.debugger.failure
     if not failure or markup.text(failure, _LONGEST) not in region:  # else it has been told
-        lines += _of_run(session.opened.model, session.debugger)
-    failed = session.debugger.state in ("failed", "limit")
+        lines += _of_run(session.model.opened.model, session.run.debugger)
+    failed = session.run.debugger.state in ("failed", "limit")
     with st.container(key="verdict", horizontal=True, vertical_alignment="top"):
         markup.show("<br>".join(lines or _FIRST), "verdict failed" if failed else "verdict")
-        _to_the_first_odd(session.debugger)
+        _to_the_first_odd(session.run.debugger)
 
 
 def _to_the_first_odd(debugger: engine.Debugger) -> None:
@@ -62,7 +62,7 @@ def _to_the_first_odd(debugger: engine.Debugger) -> None:
 
 
 def _look() -> None:
-    debugger = current().debugger
+    debugger = current().run.debugger
     if debugger is not None:
         first_odd(debugger, thoroughly=True)
 

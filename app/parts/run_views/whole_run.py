@@ -31,7 +31,7 @@ _charts: WeakKeyDictionary[engine.Debugger, tuple[object, lanes.Chart, Icicle]] 
 
 
 def show(session: Session) -> None:
-    debugger = session.debugger
+    debugger = session.run.debugger
     if debugger is None or not debugger.steps:
         markup.show("Take a step, or run: then the whole run is drawn here, lane under lane.", "quiet")
         return
@@ -43,7 +43,7 @@ def show(session: Session) -> None:
         markup.show(_legend(chart, bool(choices.get(str(chosen)))), "quiet")
 
     def picked(pick: lanes.Pick) -> None:
-        debugger = current().debugger
+        debugger = current().run.debugger
         if debugger is not None:
             moves.seek(begin(debugger, int(pick.at), pick.lane))
 

@@ -11,6 +11,7 @@ import pytest
 import engine
 from app.actions import memory_budget
 from app.state.background_run import Running
+from app.state.model_in_use import ModelInUse
 from app.state.open_model import open_sample
 from app.state.user_session import Session
 from engine.errors import EngineError
@@ -26,11 +27,11 @@ def begin(monkeypatch: pytest.MonkeyPatch) -> Begin:
 
     def made(seconds: float) -> Session:
         opened = open_sample("collatz")
-        session = Session(opened=opened, inputs=next(iter(opened.sets.values())))
-        session.debugger = engine.Debugger(opened.model, dict(session.inputs))
-        session.debugger.run()
-        session.debugger.breakpoints.add(condition="iteration > 1000")
-        session.debugger.machine.values.append(np.zeros(1 << 20, np.uint8))
+        session = Session(ModelInUse(opened=opened, inputs=next(iter(opened.sets.values()))))
+        session.run.debugger = engine.Debugger(opened.model, dict(session.model.inputs))
+        session.run.debugger.run()
+        session.run.debugger.breakpoints.add(condition="iteration > 1000")
+        session.run.debugger.machine.values.append(np.zeros(1 << 20, np.uint8))
         session.touched = time.monotonic() - seconds
         sessions.append(session)
         return session
@@ -51,25 +52,25 @@ def begin(monkeypatch: pytest.MonkeyPatch) -> Begin:
 def test_the_run_that_was_left_alone_longest_gives_up_its_values_first(begin: Begin, megabytes: float, who: list[int]) -> None:
     sessions = {seconds: begin(seconds) for seconds in (100, 0, 200, 50)}
     assert memory_budget.keep_within(int(megabytes * 2**20)) == (megabytes > 1)
-    assert sorted(seconds for seconds, session in sessions.items() if session.gave_up) == who
+    assert sorted(seconds for seconds, session in sessions.items() if session.run.gave_up) == who
     for session in sessions.values():
-        assert session.stepped is not None
-        assert (session.stepped.steps == 0) == session.gave_up
-        assert len(session.stepped.breakpoints) == 1
+        assert session.run.stepped is not None
+        assert (session.run.stepped.steps == 0) == session.run.gave_up
+        assert len(session.run.stepped.breakpoints) == 1
 
 
 def test_a_run_that_computes_is_stopped_where_nothing_else_gives_room(begin: Begin) -> None:
     session = begin(100)
-    assert session.stepped is not None
+    assert session.run.stepped is not None
     told: list[bool] = []
-    stop = session.stepped.machine.control.stop
-    session.running = Running(session.stepped, lambda: told.append(stop.wait(10)))
+    stop = session.run.stepped.machine.control.stop
+    session.run.running = Running(session.run.stepped, lambda: told.append(stop.wait(10)))
     assert not memory_budget.keep_within(0)
-    assert session.running.done(10)
+    assert session.run.running.done(10)
     assert told == [True]
     assert session.message is not None
     assert session.message.text == memory_budget.STOPPED
-    assert not session.gave_up
+    assert not session.run.gave_up
 
 
 @pytest.mark.parametrize("failures", [0, 1, 2])

@@ -8,7 +8,10 @@ import pytest
 import engine
 from app.actions.playing import LONGEST_SCOUT, run_of
 from app.canvas.event import MOST_WORDS, Move, Report, read_moves, read_report
+from app.state.canvas_view import CanvasView
+from app.state.model_in_use import ModelInUse
 from app.state.open_model import open_sample
+from app.state.run_in_view import RunInView
 from app.state.user_session import Session
 from engine.view.build import graph_view
 
@@ -19,7 +22,7 @@ def test_what_nobody_has_seen_yet_is_sent_ahead_and_the_user_stays(step: int) ->
     inputs = {"limit": np.int64(2_000)}
     debugger = engine.Debugger(opened.model, inputs)
     debugger.seek(step)
-    session = Session(opened=opened, inputs=inputs, stepped=debugger, ahead=step + 1)
+    session = Session(ModelInUse(opened=opened, inputs=inputs), RunInView(stepped=debugger), CanvasView(ahead=step + 1))
     run = run_of(session, graph_view(opened.model))
     assert run is not None
     ahead = run.ahead()
@@ -27,7 +30,7 @@ def test_what_nobody_has_seen_yet_is_sent_ahead_and_the_user_stays(step: int) ->
     frames = ahead["frames"]
     assert isinstance(frames, list)
     assert len(frames) > 1
-    assert (ahead["first"], debugger.cursor.step, session.ahead) == (step + 1, step, None)
+    assert (ahead["first"], debugger.cursor.step, session.canvas.ahead) == (step + 1, step, None)
 
 
 GOOD = {"name": "over", "count": 7, "start": 3}

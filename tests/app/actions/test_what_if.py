@@ -17,8 +17,11 @@ from app.actions import changing
 from app.actions.comparing import UNCHANGED
 from app.actions.playing import run_of
 from app.parts.inspector import what_if
+from app.state.canvas_view import CanvasView
+from app.state.model_in_use import ModelInUse
 from app.state.open_model import open_sample
-from app.state.user_session import Compared, Session
+from app.state.run_in_view import Compared, RunInView
+from app.state.user_session import Session
 from engine.errors import InputError
 from engine.view.build import graph_view
 from tests.app import browsing
@@ -39,7 +42,7 @@ def at(opened: Visit, address: str) -> AppTest:
 
 
 def editing(app: AppTest) -> AppTest:
-    generation = app.session_state["loopscope"].generation
+    generation = app.session_state["loopscope"].run.generation
     app.session_state[f"what_if_at_{generation}"] = True
     return app.run()
 
@@ -155,7 +158,7 @@ def test_a_link_brings_the_outcome_back_and_the_way_out_of_it_leads_to_the_same_
 def test_what_the_link_has_no_room_for_is_said(opened: Visit) -> None:
     app = opened(model="sample:collatz", whatif=json.dumps({KEEP: False}))
     assert "no room" not in page_text(app)
-    app.session_state["loopscope"].changes = {NUMBER: np.arange(1000)}
+    app.session_state["loopscope"].run.changes = {NUMBER: np.arange(1000)}
     app.run()
     assert "link has no room" in page_text(app)
     assert "whatif" not in sent(app, "address_bar")["moment"]
@@ -234,12 +237,12 @@ def test_what_is_sent_ahead_is_of_the_changed_run() -> None:
     inputs, changes = opened.sets["three"], {"main/while_not_one[0]/body/next_steps": np.int64(90)}
     debugger = engine.Debugger(opened.model, list(inputs.values()), changes=changes)
     debugger.seek(4)
-    session = Session(opened=opened, inputs=inputs, stepped=debugger, changes=changes, ahead=5)
+    session = Session(ModelInUse(opened=opened, inputs=inputs), RunInView(stepped=debugger, changes=changes), CanvasView(ahead=5))
     run = run_of(session, graph_view(opened.model))
     assert run is not None
     assert run.ahead() is not None
-    assert session.scout is not None
-    assert [one.address for one in session.scout.changes] == list(changes)
+    assert session.run.scout is not None
+    assert [one.address for one in session.run.scout.changes] == list(changes)
 
 
 def test_the_outcome_in_words() -> None:

@@ -10,6 +10,8 @@ from streamlit.testing.v1 import AppTest
 from app.describe.signatures import bindings
 from app.parts.panels import finder
 from app.state import open_model
+from app.state.model_in_use import ModelInUse
+from app.state.run_in_view import RunInView
 from app.state.user_session import Session
 from engine import Debugger
 
@@ -21,7 +23,7 @@ def session() -> Session:
     model = open_model.open_sample("decoder")
     debugger = Debugger(model.model, bindings(model.model, next(iter(model.sets.values()))))
     debugger.seek(40)
-    return Session(opened=model, stepped=debugger)
+    return Session(ModelInUse(opened=model), RunInView(stepped=debugger))
 
 
 def found(session: Session, asked: str | None) -> list[dict[str, str]]:

@@ -57,7 +57,7 @@ def test_the_timeline_can_be_coloured_by_a_value(opened: Visit) -> None:
 
 def test_breakpoints_are_marked(opened: Visit) -> None:
     app = opened(model="sample:decoder", step="45")
-    app.session_state["loopscope"].onward.go_on(20)  # a breakpoint that is set while the run goes on to its end would end it there
+    app.session_state["loopscope"].run.onward.go_on(20)  # a breakpoint that is set while the run goes on to its end would end it there
     app.segmented_control("debugger_panel").set_value("Breakpoints").run()
     app.text_input("breakpoint_place").set_value("main/for_each_word/body/next_word")
     next(one for one in app.button if one.label == "Add").click().run()
@@ -170,7 +170,7 @@ def test_the_end_of_a_loop_is_proved(opened: Visit) -> None:
 
 def test_the_branch_of_an_if_is_proved_while_it_runs(opened: Visit) -> None:
     app = opened(model="sample:early_exit", step="5")
-    assert "early_exit/then" in app.session_state["loopscope"].debugger.cursor.address
+    assert "early_exit/then" in app.session_state["loopscope"].run.debugger.cursor.address
     assert app.segmented_control("lens").value == "Why"
     assert sent(app, "proof")["rows"][0]["role"] == "Greater"
     assert "took the then branch" in page_text(app)

@@ -40,7 +40,7 @@ def test_the_trip_count_that_decided_is_shown_where_it_stands(opened: Visit) -> 
     button(app, "Show years").click().run()
     assert not app.error
     session = app.session_state["loopscope"]
-    assert (session.selected, session.debugger.cursor.step) == ("main/years", 0)
+    assert (session.canvas.selected, session.run.debugger.cursor.step) == ("main/years", 0)
 
 
 def test_the_proof_is_given_also_where_another_question_has_told_the_end(opened: Visit) -> None:

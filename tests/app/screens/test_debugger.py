@@ -258,7 +258,7 @@ def test_a_link_reopens_unrolled_loops(opened: Visit) -> None:
     windows = '[["main/while_not_one",4,2]]'
     app = opened(model="sample:collatz", step="2", unroll=windows)
     assert sent(app, "address_bar")["moment"]["unroll"] == windows
-    assert app.session_state["loopscope"].folding.window("main/while_not_one").first == 4
+    assert app.session_state["loopscope"].canvas.folding.window("main/while_not_one").first == 4
 
 
 def test_a_link_far_beyond_the_last_iteration_shows_the_last_ones(opened: Visit) -> None:
@@ -270,7 +270,7 @@ def test_a_link_far_beyond_the_last_iteration_shows_the_last_ones(opened: Visit)
 def test_a_link_to_windows_that_cannot_be_shows_the_loop_once(opened: Visit, text: str) -> None:
     app = opened(model="sample:collatz", unroll=text)
     assert "cannot be read" in app.info[0].value
-    assert app.session_state["loopscope"].folding.unrolled == ()
+    assert app.session_state["loopscope"].canvas.folding.unrolled == ()
 
 
 @pytest.mark.parametrize("looks", [{"lens": "nothing"}, {"panel": "lesson"}, {"view": "\u202e"}, {"lens": "ask", "ask": "x" * 5000}])
@@ -324,8 +324,8 @@ def test_what_fails_inside_a_folded_loop_is_opened(opened: Visit, tmp_path: Path
     engine.write_model(x.graph.model(build.for_loop(3, body, [x], name="loop")), tmp_path / "fails.xml")
     app = opened(model=str(tmp_path / "fails.xml"))
     session = app.session_state["loopscope"]
-    session.folding = toggle(session.opened.model, session.folding, "main/loop")
-    assert "main/loop" in session.folding.folded
+    session.canvas.folding = toggle(session.model.opened.model, session.canvas.folding, "main/loop")
+    assert "main/loop" in session.canvas.folding.folded
     press(app, "run")
-    assert session.debugger.failed_address.startswith("main/loop[0]/body/")
-    assert "main/loop" not in session.folding.folded
+    assert session.run.debugger.failed_address.startswith("main/loop[0]/body/")
+    assert "main/loop" not in session.canvas.folding.folded

@@ -96,7 +96,7 @@ def test_a_link_runs_on_to_the_end_but_a_lesson_keeps_it_for_itself(opened: Visi
     app = opened(step="31", **address)
     assert step_of(app) == 31
     assert total in page_text(app)
-    assert (app.session_state["loopscope"].debugger.state == "finished") == ("model" in address)
+    assert (app.session_state["loopscope"].run.debugger.state == "finished") == ("model" in address)
 
 
 def test_the_first_picture_does_not_wait_and_what_is_done_halts_the_run(opened: Visit, tmp_path: Path) -> None:
@@ -104,14 +104,14 @@ def test_the_first_picture_does_not_wait_and_what_is_done_halts_the_run(opened: 
     assert step_of(app) == 58
     assert "running on" in page_text(app)
     session = app.session_state["loopscope"]
-    first = session.debugger.steps
-    session.onward.go_on(0.05)  # as the page does by itself, some times a second
+    first = session.run.debugger.steps
+    session.run.onward.go_on(0.05)  # as the page does by itself, some times a second
     assert step_of(press(app, "step")) == 59
-    assert session.debugger.steps > first
+    assert session.run.debugger.steps > first
     press(app, "restart")
     assert step_of(app) == 0
-    session.debugger = None  # nothing runs on for nobody
-    assert session.onward is None
+    session.run.debugger = None  # nothing runs on for nobody
+    assert session.run.onward is None
 
 
 def test_the_picture_stays_while_a_long_run_is_under_way(opened: Visit, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_the_picture_stays_while_a_long_run_is_under_way(opened: Visit, tmp_path
     assert sent(app, "canvas_graph_overlay") == before
     app.button("progress_stop").click().run()
     for _ in range(100):
-        if app.session_state["loopscope"].running is None:
+        if app.session_state["loopscope"].run.running is None:
             break
         time.sleep(0.05)
         app.run()

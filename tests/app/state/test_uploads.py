@@ -108,7 +108,7 @@ def test_a_model_without_anything_in_it_says_so(opened: Visit) -> None:
 
 def test_notes_are_no_problems_to_be_counted(opened: Visit) -> None:
     app = upload(opened(), IR)
-    assert app.session_state["loopscope"].opened.report.notes
+    assert app.session_state["loopscope"].model.opened.report.notes
     assert "Problems" in app.segmented_control("debugger_panel").options
 
 
@@ -123,7 +123,7 @@ def test_problems_of_a_runtime_are_told_where_it_is_chosen(opened: Visit) -> Non
     assert "Problems 2" in app.segmented_control("debugger_panel").options
     assert any("at 2 places" in text for text in _texts(app))
     app.button("problem_show_LS607_1").click().run()
-    assert app.session_state["loopscope"].selected == "main/If_1"
+    assert app.session_state["loopscope"].canvas.selected == "main/If_1"
 
 
 def test_inputs_that_nobody_has_given_are_said_to_be_made_up(opened: Visit) -> None:
@@ -219,9 +219,9 @@ def test_what_one_session_opens_no_other_sees(opened: Visit) -> None:
     assert any("secret.onnx" in text for text in _texts(one))
     assert not any("secret.onnx" in text for text in _texts(other))
     third = opened(model="sample:collatz")
-    steps = [app.session_state["loopscope"].debugger.cursor.step for app in (other, third)]
+    steps = [app.session_state["loopscope"].run.debugger.cursor.step for app in (other, third)]
     assert steps == [1, 0]
-    assert other.session_state["loopscope"].debugger is not third.session_state["loopscope"].debugger
+    assert other.session_state["loopscope"].run.debugger is not third.session_state["loopscope"].run.debugger
 
 
 def _texts(app: AppTest) -> list[str]:
@@ -233,7 +233,7 @@ def test_a_server_refuses_a_path_that_somebody_sends_all_the_same(opened: Visit,
     monkeypatch.setattr(LAUNCH, "server", True)
     app.text_input("opener_path").set_value(str(FOLDER / "if_add" / "model.xml")).run()
     assert "samples and uploads only" in app.error[0].value
-    assert app.session_state["loopscope"].opened is None
+    assert app.session_state["loopscope"].model.opened is None
 
 
 @pytest.mark.parametrize(

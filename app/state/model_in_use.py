@@ -1,0 +1,31 @@
+"""The model that a session has open, and the inputs that it runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from app.state.open_model import Opened
+from app.state.uploads import Uploads
+from engine.check.diagnostic import EVERYBODY, Runtime
+
+
+@dataclass(slots=True)
+class ModelInUse:
+    """Part of the session."""
+
+    opened: Opened | None = None
+    checked_for: frozenset[Runtime] = EVERYBODY
+    """The runtimes of which Problems tells what is only about them."""
+    input_set: str = ""
+    """Name of the set that is in use; empty when its values were edited."""
+    inputs: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+    uploads: Uploads = field(default_factory=Uploads)
+    before: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+    """Inputs of the run before this one."""
+    draft: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+    """Inputs as the user is editing them."""
+    refused: dict[str, str] = field(default_factory=dict[str, str])
+    """What is wrong with what stands in a field of an input, by its name: until it is mended there is nothing to run."""

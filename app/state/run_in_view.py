@@ -1,0 +1,85 @@
+"""The run that a session steps through, and the runs beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import engine
+from app.state.background_run import Onward, Running
+from engine.peers import Report
+from engine.view.tracks import Track
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compared:
+    """Two runs of one model side by side; neither is the one that the user steps through."""
+
+    name: str
+    """Input set of the other run; empty: the inputs before the present ones; ``UNCHANGED``: these inputs, without what was set by hand."""
+    one: engine.Debugger
+    other: engine.Debugger
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a run was when it was last looked at."""
+
+    run: str
+    """Its name, which differs between runs."""
+    step: int
+    steps: int
+    over: bool
+    tracks: tuple[Track, ...]
+
+
+@dataclass(slots=True)
+class RunInView:
+    """Part of the session."""
+
+    onward: Onward | None = None
+    """A run that a link has reopened goes on to its end, as long as nobody looks at it."""
+    stepped: engine.Debugger | None = None
+    """The run that is stepped through; who looks at it or moves it takes it from ``debugger``."""
+    changes: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+    """Values that are set by hand in the debugger's run, by address."""
+    original: engine.Debugger | None = None
+    """The run without them."""
+    running: Running | None = None
+    standing: Standing | None = None
+    scout: engine.Debugger | None = None
+    """Runs ahead of the debugger, so that the canvas can be told what comes without the user being told."""
+    compared: Compared | None = None
+    truth: Report | None = None
+    """The same run in the runtime of its model, where somebody has asked for it."""
+    asked: str = ""
+    """The last question to the trace."""
+    generation: int = 0
+    """Part of the keys of widgets that must forget what they showed when another model or input set comes."""
+    gave_up: bool = False
+    """The run had to give up its values, and its user does not know yet."""
+
+    @property
+    def debugger(self) -> engine.Debugger | None:
+        """To look at or to move: what goes on by itself halts for it."""
+        if self.onward is not None:
+            self.onward.halt()
+        return self.stepped
+
+    @debugger.setter
+    def debugger(self, debugger: engine.Debugger | None) -> None:
+        if self.onward is not None:
+            self.onward.halt()
+        self.onward, self.stepped = None, debugger
+
+    @property
+    def at_rest(self) -> engine.Debugger | None:
+        """The debugger to look at; None while a long run has it under way."""
+        return self.debugger if self.running is None else None
+
+    @property
+    def is_computing(self) -> bool:
+        """Whether a run is under way in the background."""
+        return self.running is not None or (self.onward is not None and not self.onward.over)
