@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import canvas
-from app.links import arrival
+from app.actions import arrival
 from app.parts.frame import page_address, style
 from app.screens import debugger_screen, gallery_screen, learn_screen
 from app.state.user_session import current
@@ -17,6 +17,7 @@ session = current()
 if not session.arrived:
     arrival.arrive(session)
 elif page_address.moved():
+    page_address.forget()
     arrival.follow(session)
 if session.model.opened is None:
     gallery_screen.show(session)

@@ -28,6 +28,24 @@ ALLOWED["notebook"] = frozenset({"errors", "ir", "view"})
 RUN = ("plan", "record", "machine", "codegen", "drive")
 """The rooms of ``engine/run``, lowest first: each may import from those before it."""
 
+APP = {
+    "describe": (),
+    "state": ("describe",),
+    "links": ("state", "describe"),
+    "canvas": ("state",),
+    "actions": ("canvas", "links", "state", "describe"),
+    "parts": ("actions", "canvas", "links", "state", "describe"),
+    "screens": ("parts", "actions", "state"),
+    "command": ("actions", "parts", "describe", "state"),
+}
+"""For each room of app, the rooms of app that it may import from (its own apart)."""
+
+SAME_NAME = frozenset({"__init__"})
+"""Names that several files may have."""
+
+LOOSE = frozenset({"components", "bundle", "vendor"})
+"""Files of app outside its rooms that every room may use: how a component of our own is made."""
+
 LONG_FILES: dict[str, str] = {}
 """Files over 400 lines, each with the reason why it is better whole."""
 
@@ -81,6 +99,56 @@ def test_imports_inside_run_point_one_way(room: str) -> None:
     names = {str(path.relative_to(ROOT)): list(imported(path, at_run_time=False)) for path in files}
     assert names
     assert {file: found for file, some in names.items() if (found := [one for one in some if f"{one}.".startswith(above)])} == {}
+
+
+@pytest.mark.parametrize("room", sorted(APP))
+def test_imports_inside_app_point_one_way(room: str) -> None:
+    allowed = {room, *APP[room]}
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in sources(f"app/{room}")
+        for name in imported(path, at_run_time=False)
+        if name.startswith("app.") and (above := name.split(".")[1]) not in allowed and above not in LOOSE
+    ]
+    assert not wrong
+
+
+def test_every_room_of_app_has_a_rule() -> None:
+    folders = {path.relative_to(ROOT / "app").parts[0] for path in sources("app") if len(path.relative_to(ROOT / "app").parts) > 1}
+    assert folders == set(APP)
+
+
+def test_descriptions_and_the_codec_know_no_streamlit() -> None:
+    users = [
+        str(path.relative_to(ROOT))
+        for path in [*sources("app/describe"), ROOT / "app/links/codec.py"]
+        if any(name.split(".")[0] == "streamlit" for name in imported(path, at_run_time=False))
+    ]
+    assert not users
+
+
+def test_only_actions_write_a_session() -> None:
+    """The rest of app reads what it is given as ``session``, or asks ``current()`` for."""
+    writers = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for room in set(APP) - {"actions", "state", "command"}
+        for path in sources(f"app/{room}")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store | ast.Del)
+        and re.match(r"session\b|current\(\)", ast.unparse(node))
+    ]
+    assert not writers
+
+
+def test_no_file_of_app_is_called_as_another_of_app_or_of_the_engine() -> None:
+    """But for those of app/command, which are called as what people type."""
+    files = [*sources("engine"), *(path for path in sources("app") if path.parent.name != "command")]
+    named: dict[str, list[str]] = {}
+    for path in files:
+        named.setdefault(path.stem, []).append(path.relative_to(ROOT).as_posix())
+    of_app = {name: found for name, found in named.items() if name not in SAME_NAME and found[-1].startswith("app/")}
+    assert {name: found for name, found in of_app.items() if len(found) > 1} == {}
 
 
 def test_no_circle_of_imports_leaves_a_folder() -> None:

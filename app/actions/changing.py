@@ -15,7 +15,7 @@ from app.describe.input_text import parse_element
 from app.describe.node_index import moment_of
 from app.describe.signatures import bindings
 from app.describe.wording import name_of
-from app.links.packing import packed, unpacked
+from app.links.codec import Unreadable
 from app.state.launch import limits
 from app.state.looks import LENS
 from app.state.user_session import Message, Session, current, place, widget
@@ -131,15 +131,9 @@ def show_outcome(session: Session) -> None:
         compare_with(UNCHANGED, COMPARE_SECONDS)
 
 
-def as_text(changes: Mapping[str, np.ndarray]) -> str:
-    """The changes for the page's address; empty where there are none, or too much for it."""
-    return packed({address: value.tolist() for address, value in changes.items()})
-
-
-def restore(session: Session, text: str) -> None:
+def restore(session: Session, wanted: Mapping[str, Any] | Unreadable) -> None:
     """The changes that the page's address asks for."""
-    wanted = unpacked(text)
-    if not isinstance(wanted, dict):
+    if isinstance(wanted, Unreadable):
         session.message = Message("The link's what-if cannot be read: this is the run without it", "info")
         return
     try:

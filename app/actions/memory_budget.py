@@ -94,6 +94,12 @@ def _give_up(session: Session, left_alone: float) -> bool:
         return True
 
 
+def tell_who_gave_up(session: Session) -> None:
+    """Tells a user, once, that their run has given up its values."""
+    if session.run.gave_up:
+        session.run.gave_up, session.message = False, Message(GAVE_UP, "info")
+
+
 def _stop(session: Session) -> None:
     running = session.run.running
     if running is not None:

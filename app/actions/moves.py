@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import engine
 from app.actions.refusals import told
-from app.state.background_run import Onward, Running
+from app.state.background_run import Comparing, Onward, Running
 from app.state.user_session import PATIENCE, Message, Session, current
 from engine.errors import EngineError
 from engine.view.folding import reveal
@@ -65,15 +65,23 @@ def _unfold_failure(session: Session) -> None:
 
 
 def stop() -> None:
-    """Stops what runs in the background at the next iteration; what it did is kept."""
+    """A person stops what they wait for, at the next iteration; what a run did is kept."""
     session = current()
+    if isinstance(session.run.running, Comparing):
+        session.message = Message("The comparison was stopped", "info")
     if session.run.running is not None:
         session.run.running.stop()
 
 
 def stop_if_running(session: Session) -> None:
-    if not settled(session):
-        stop()
+    """Before something else comes in its place."""
+    if not settled(session) and session.run.running is not None:
+        session.run.running.stop()
+
+
+def note_panels(session: Session) -> None:
+    """A long run takes the panels around the picture off the screen."""
+    session.canvas.panels_gone = session.run.running is not None
 
 
 @told

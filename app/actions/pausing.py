@@ -1,18 +1,18 @@
-"""Breakpoints and watches: the callbacks that set, switch and remove them, and the page's link that keeps them."""
+"""Breakpoints and watches: set, switched, removed, and set again from a link."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 import engine
 from app.actions import refusals
-from app.links.packing import packed, unpacked
+from app.links.codec import MOST, Pause, Unreadable
 from app.state.user_session import Message, Session, current, widget
 from engine.debug.breakpoints import BreakpointKind
 from engine.errors import EngineError, InputError, shorten
 from engine.view.graph import GraphView
 from engine.view.overlay import marked
-
-MOST = 20
-"""Breakpoints, and watches, that a link keeps."""
 
 
 @refusals.afresh
@@ -72,59 +72,16 @@ def remove_watch(number: int) -> None:
         session.run.debugger.watches.remove(number)
 
 
-def breakpoints_as_text(debugger: engine.Debugger) -> str:
-    """The breakpoints for the page's address: as many as it holds."""
-    return packed(_as_many_as_fit(_breakpoints(debugger)))
-
-
-def watches_as_text(debugger: engine.Debugger) -> str:
-    """The watches for the page's address: as many as it holds."""
-    return packed(_as_many_as_fit(_watches(debugger)))
-
-
-def beyond_breakpoints(debugger: engine.Debugger) -> str:
-    """What is to be said of breakpoints that the page's address has no room for; empty where it holds all."""
-    return _beyond(_breakpoints(debugger), "breakpoints")
-
-
-def beyond_watches(debugger: engine.Debugger) -> str:
-    """The same of watches."""
-    return _beyond(_watches(debugger), "watches")
-
-
-def _breakpoints(debugger: engine.Debugger) -> list[object]:
-    return [[one.pattern, one.condition.text if one.condition else "", one.kind, one.on] for one in debugger.breakpoints.items()]
-
-
-def _watches(debugger: engine.Debugger) -> list[object]:
-    return [expression for _, expression in debugger.watches.items()]
-
-
-def _as_many_as_fit(items: list[object]) -> list[object]:
-    kept = items[:MOST]
-    while kept and not packed(kept):
-        kept.pop()
-    return kept
-
-
-def _beyond(items: list[object], what: str) -> str:
-    kept = len(_as_many_as_fit(items))
-    if kept == len(items):
-        return ""
-    room = f"the first {kept}" if kept else "none"
-    return f"The page's link has room for {room} of these {len(items):,} {what}: who opens it gets no more."
-
-
-def restore(session: Session, breakpoints: str, watches: str) -> None:
+def restore(session: Session, pauses: Sequence[Pause | Unreadable], watches: Sequence[str | Unreadable]) -> None:
     """The breakpoints and watches that the page's address asks for, as if they were typed; what cannot be is told in one sentence."""
     debugger = session.run.debugger
     if debugger is None:
         return
-    wanted = [*((_set_breakpoint, one) for one in _listed(breakpoints)), *((_set_watch, one) for one in _listed(watches))]
+    wanted = [*(partial(_set_breakpoint, debugger, one) for one in pauses), *(partial(_set_watch, debugger, one) for one in watches)]
     refused: list[str] = []
-    for put, one in wanted:
+    for put in wanted:
         try:
-            put(debugger, one)
+            put()
         except EngineError as error:
             refused.append(str(error))
     if refused:
@@ -132,24 +89,17 @@ def restore(session: Session, breakpoints: str, watches: str) -> None:
         session.message = Message(f"The link's breakpoints and watches are set without {count}: {shorten(refused[0], 300)}", "info")
 
 
-def _listed(text: str) -> list[object]:
-    found = unpacked(text) if text else []
-    return found if isinstance(found, list) else [found]
-
-
-def _set_breakpoint(debugger: engine.Debugger, one: object) -> None:
+def _set_breakpoint(debugger: engine.Debugger, one: Pause | Unreadable) -> None:
+    if isinstance(one, Unreadable):
+        raise InputError(one.expected)
     if len(debugger.breakpoints) == MOST:
         raise InputError(f"a link keeps at most {MOST} breakpoints")
-    match one:
-        case [str(pattern), str(condition), "address" | "nan" | "shape" as kind, bool(on)]:
-            debugger.breakpoints.add(pattern, condition, kind, on=on)
-        case _:
-            raise InputError("a breakpoint in a link is a list of its place, its condition, address, nan or shape, and whether it is on")
+    debugger.breakpoints.add(one.pattern, one.condition, one.kind, on=one.on)
 
 
-def _set_watch(debugger: engine.Debugger, one: object) -> None:
+def _set_watch(debugger: engine.Debugger, one: str | Unreadable) -> None:
+    if isinstance(one, Unreadable):
+        raise InputError(one.expected)
     if len(debugger.watches.items()) == MOST:
         raise InputError(f"a link keeps at most {MOST} watches")
-    if not isinstance(one, str):
-        raise InputError("a watch in a link is the text of an expression")
     debugger.watches.add(one)

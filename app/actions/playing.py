@@ -13,6 +13,7 @@ from app.state.launch import limits
 from app.state.run_in_view import Standing
 from app.state.user_session import Session, current
 from engine.view.graph import GraphView
+from engine.view.overlay import Overlay
 from engine.view.playback import batch
 from engine.view.tracks import tracks
 
@@ -57,6 +58,11 @@ def _stretch(session: Session, view: GraphView) -> Mapping[str, object] | None:
         wanted, session.canvas.ahead = session.canvas.ahead, None
         session.canvas.batch = _sent(session, debugger, view, wanted)
     return session.canvas.batch
+
+
+def keep_picture(session: Session, view: GraphView, overlay: Overlay) -> None:
+    """The picture of this moment stays while a long run is under way."""
+    session.canvas.pictured = view, overlay
 
 
 def ask(step: int) -> None:

@@ -8,7 +8,8 @@ from dataclasses import replace
 from app.actions import unrolled_loops
 from app.actions.refusals import told
 from app.canvas import CanvasEvent
-from app.state.user_session import current
+from app.describe.node_index import places
+from app.state.user_session import Session, current
 from engine.check.diagnostic import Runtime
 from engine.errors import AddressError, shorten
 from engine.ir.address import ROOT, Address
@@ -78,6 +79,21 @@ def on_canvas(event: CanvasEvent) -> None:
                 go_up()
         case "too_dense":
             fold_more()
+
+
+def is_new_act(session: Session, number: int) -> bool:
+    """Whether an act on the canvas is heard for the first time; the browser repeats it while it does not know that it was heard."""
+    new = number > session.canvas.acted
+    session.canvas.acted = max(number, session.canvas.acted)
+    return new
+
+
+def choose_found(address: str, number: int) -> None:
+    """A choice in the finder, by its number: the browser repeats it while it does not know that it was heard."""
+    session = current()
+    if session.model.opened and number > session.canvas.picked and address in places(session.model.opened.model):
+        session.canvas.picked = number
+        reveal_place(address)
 
 
 def check_for(titles: Iterable[str]) -> None:

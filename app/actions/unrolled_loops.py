@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from app.describe.node_index import places
-from app.links.packing import packed, unpacked
+from app.links.codec import Unreadable, Window
 from app.state.user_session import Message, Session
 from engine.ir.model import IF
 from engine.view import unrolling
@@ -48,18 +50,11 @@ def follow(session: Session) -> None:
         session.canvas.followed = debugger.cursor.step
 
 
-def as_text(session: Session) -> str:
-    """The windows for the page's address; empty where nothing is unrolled, or too much for it."""
-    return packed([[one.address, one.first, one.count] for one in session.canvas.folding.unrolled])
-
-
-def restore(session: Session, text: str) -> None:
+def restore(session: Session, wanted: Sequence[Window | Unreadable]) -> None:
     """The windows that the page's address asks for: they come after the cursor only when it moves again."""
-    wanted = unpacked(text)
-    windows = wanted if isinstance(wanted, list) else [wanted]
-    for one in windows:
+    for one in wanted:
         match one:
-            case [str(address), int(first), int(count)] if _is_loop(session, address) and session.canvas.folding.window(address) is None:
+            case Window(address, first, count) if _is_loop(session, address) and session.canvas.folding.window(address) is None:
                 unroll(session, address)
                 session.canvas.folding = unrolling.place(session.canvas.folding, address, min(first, LATEST), count)
             case _:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app.actions.comparing import CHOICE
-from app.links import arrival
-from app.parts.frame import header, moment, stage
+from app.parts.frame import header, moment, page_address, stage
 from app.parts.inspector import inspector
 from app.parts.panels import breakpoints_panel, code_panel, inputs_panel, problems, sample_lesson
 from app.state.looks import LOOKS, PANEL
@@ -21,7 +20,7 @@ def show(session: Session) -> None:
 def _moment(session: Session) -> None:
     """Everything that changes with a step, so that a step draws nothing else."""
     stage.show(session, beside=_panel)
-    arrival.remember(session)
+    page_address.show(session)
 
 
 def _panel(session: Session) -> None:

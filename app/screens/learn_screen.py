@@ -5,9 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from app.actions import teaching
-from app.links import arrival
 from app.parts.course import course_bar, experiments, pitfalls, prediction, reading
-from app.parts.frame import moment, stage
+from app.parts.frame import moment, page_address, stage
 from app.state.user_session import Session
 
 
@@ -28,4 +27,4 @@ def show(session: Session) -> None:
 
 def _run(session: Session) -> None:
     stage.show(session)
-    arrival.remember(session)
+    page_address.show(session)

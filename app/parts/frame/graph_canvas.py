@@ -86,7 +86,7 @@ def _overlay(session: Session, debugger: engine.Debugger | None, view: GraphView
         origins=steps,
     )
     if session.run.running is None:
-        session.canvas.pictured = view, overlay
+        playing.keep_picture(session, view, overlay)
     return overlay
 
 
@@ -104,10 +104,8 @@ def _on_acts(view: GraphView, acts: tuple[canvas.Act, ...]) -> None:
     """Those that were not heard before."""
     session = current()
     for act in acts:
-        if act.number > session.canvas.acted:
-            session.canvas.acted = act.number
-            if act.event is not None:
-                _on_event(view, act.event)
+        if selection.is_new_act(session, act.number) and act.event is not None:
+            _on_event(view, act.event)
 
 
 def _on_event(view: GraphView, event: canvas.CanvasEvent) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
+from app.actions import moves
 from app.state.user_session import Session, current, keep
 
 
@@ -13,7 +14,7 @@ def show(session: Session, draw: Callable[[Session], None], kept: Sequence[str] 
     """``draw`` again with every step, and nothing else of the page. ``kept``: keys of widgets that remember across a long run."""
     if session.run.running is not None or session.canvas.panels_gone:
         keep(*kept)  # once more when they are back: the browser has forgotten them too
-    session.canvas.panels_gone = session.run.running is not None
+    moves.note_panels(session)
     st.fragment(_moment)(draw, _around(session))
 
 

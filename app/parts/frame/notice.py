@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.actions.memory_budget import GAVE_UP
+from app.actions import memory_budget
 from app.parts.widgets import markup
-from app.state.user_session import Message, Session
+from app.state.user_session import Session
 
 _LONGEST = 600
 
 
 def show(session: Session) -> None:
-    if session.run.gave_up:
-        session.run.gave_up, session.message = False, Message(GAVE_UP, "info")
+    memory_budget.tell_who_gave_up(session)
     message = session.message
     if message is None:
         return

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import streamlit as st
 
-from app.state.user_session import place, widget
+from app.links.codec import written
+from app.links.current_link import current_link
+from app.state.user_session import Session, place, widget
 
 _LINKED = "address_linked"
 _STEPS_OF_HISTORY = ("model", "lesson")
@@ -22,14 +22,21 @@ export default function ({ data }) {
 _component = st.components.v2.component("loopscope_address", js=_REPLACE)
 
 
-def show(moment: Mapping[str, str]) -> None:
-    """Writes a moment into the address. Streamlit's own way would make every single step a step of the browser's history."""
+def show(session: Session) -> None:
+    """Writes the moment into the address, so that a link reopens it; nothing is sent when it is there already.
+
+    Streamlit's own way would make every single step a step of the browser's history.
+    """
+    link = current_link(session)
+    if link is None:
+        return
+    moment = written(link)
     opened = {name: moment[name] for name in _STEPS_OF_HISTORY if name in moment}
     if _asked() != opened:
         st.query_params.from_dict(opened)
     place(_LINKED, opened)
     with st.container(key="address"):
-        _component(key="address_bar", data={"moment": dict(moment)}, height=1)
+        _component(key="address_bar", data={"moment": moment}, height=1)
 
 
 def moved() -> bool:

@@ -10,7 +10,7 @@ from app.actions import moves
 from app.describe.wording import times
 from app.parts.widgets import markup
 from app.state.background_run import Comparing
-from app.state.user_session import Message, Session, current
+from app.state.user_session import Session, current
 
 EVERY = 0.3
 """Seconds between two pictures."""
@@ -24,18 +24,11 @@ def show() -> None:
         st.rerun()
     seconds = time.monotonic() - session.run.running.since
     with st.container(key="progress", horizontal=True, vertical_alignment="center"):
-        st.button("Stop", key="progress_stop", icon=":material/stop:", on_click=_stop, type="primary", shortcut="Escape")
+        st.button("Stop", key="progress_stop", icon=":material/stop:", on_click=moves.stop, type="primary", shortcut="Escape")
         done = session.run.running.iterations
         rate = f" · {done / seconds:,.0f} per second" if done and seconds > 1 else ""
         doing = "Comparing" if isinstance(session.run.running, Comparing) else "Running"
         markup.show(f"<b>{doing}</b> &ensp;{times(done) if done else 'first iterations'}{rate} · {seconds:.0f} s")
-
-
-def _stop() -> None:
-    session = current()
-    if isinstance(session.run.running, Comparing):
-        session.message = Message("The comparison was stopped", "info")
-    moves.stop()
 
 
 def onward(session: Session) -> None:

@@ -13,6 +13,7 @@ from app.actions import changing
 from app.actions.comparing import UNCHANGED
 from app.describe.tensor_summary import values_for_editing
 from app.describe.wording import name_of, path_words
+from app.links.codec import has_room
 from app.parts.widgets import markup
 from app.state.run_in_view import Compared
 from app.state.user_session import Session, current
@@ -93,7 +94,7 @@ def show(session: Session) -> None:
             )
         if session.run.compared is not None and session.run.compared.name == UNCHANGED:
             markup.show(markup.text(outcome(session.run.compared), 200))
-        if session.model.opened and session.model.opened.link and not changing.as_text(session.run.changes):
+        if session.model.opened and session.model.opened.link and not has_room(session.run.changes):
             markup.show("The page's link has no room for this.", "quiet")
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 import streamlit as st
 
 from app.actions import pausing
+from app.links.codec import beyond
+from app.links.current_link import pauses, watches
 from app.parts.widgets import markup
 from app.state.user_session import Session, current, widget
 from app.state.user_session import place as put
@@ -29,7 +31,7 @@ def show(session: Session) -> None:
         with rest:
             words = f"{one.id} · {one.describe()}{'' if one.on else ' (off)'}"
             _row(words, "", f"breakpoint_remove_{one.id}", pausing.remove_breakpoint, one.id, change)
-    _tell(pausing.beyond_breakpoints(debugger))
+    _tell(beyond(pauses(debugger), "breakpoints"))
     with st.form("breakpoint_form", border=False):
         place, condition, add = st.columns([4, 3, 1.4], vertical_alignment="bottom", gap="small")
         place.text_input(
@@ -60,7 +62,7 @@ def show(session: Session) -> None:
         found = values[number]
         detail = markup.text(f"· {found}") if isinstance(found, str) else f'<span class="mono">= {markup.text(value_preview(found))}</span>'
         _row(expression, detail, f"watch_remove_{number}", pausing.remove_watch, number, _change_watch)
-    _tell(pausing.beyond_watches(debugger))
+    _tell(beyond(watches(debugger), "watches"))
     with st.form("watch_form", border=False):
         field, add = st.columns([7, 1.4], vertical_alignment="bottom", gap="small")
         field.text_input("Watch", key=EXPRESSION, placeholder="max(abs(x))")

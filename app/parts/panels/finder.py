@@ -128,11 +128,6 @@ def read_pick(data: object) -> tuple[str, int] | None:
 
 
 def _picked() -> None:
-    session, pick = current(), read_pick(getattr(widget(KEY), "pick", None))
-    if session.model.opened is None or pick is None:
-        return
-    address, number = pick
-    # The browser says it again while it does not know that it was heard.
-    if number > session.canvas.picked and address in places(session.model.opened.model):
-        session.canvas.picked = number
-        selection.reveal_place(address)
+    pick = read_pick(getattr(widget(KEY), "pick", None))
+    if pick is not None:
+        selection.choose_found(*pick)

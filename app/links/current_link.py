@@ -1,0 +1,40 @@
+"""The link that reopens what a session looks at."""
+
+from __future__ import annotations
+
+import engine
+from app.links.codec import Link, Pause, Window
+from app.state import looks
+from app.state.user_session import Session
+
+
+def current_link(session: Session) -> Link | None:
+    """None where no link can reopen it: nothing is open, it was uploaded, or a long run has it under way."""
+    opened, debugger = session.model.opened, session.run.at_rest
+    if opened is None or not opened.link or session.run.running is not None:
+        return None
+    return Link(
+        model=opened.link,
+        lesson=session.learning.lesson,
+        large=session.learning.large,
+        input_set=session.model.input_set,
+        changes=session.run.changes,
+        step=str(debugger.cursor.step) if debugger and debugger.cursor.step else "",
+        node=session.canvas.selected,
+        body=session.canvas.root,
+        unrolled=tuple(Window(one.address, one.first, one.count) for one in session.canvas.folding.unrolled),
+        breakpoints=pauses(debugger) if debugger else (),
+        watches=watches(debugger) if debugger else (),
+        looks=looks.chosen(),
+        question=session.run.asked,
+    )
+
+
+def pauses(debugger: engine.Debugger) -> tuple[Pause, ...]:
+    """The breakpoints of a run."""
+    return tuple(Pause(one.pattern, one.condition.text if one.condition else "", one.kind, one.on) for one in debugger.breakpoints.items())
+
+
+def watches(debugger: engine.Debugger) -> tuple[str, ...]:
+    """The watched expressions of a run."""
+    return tuple(expression for _, expression in debugger.watches.items())
