@@ -9,8 +9,8 @@ import numpy as np
 
 import engine
 from app.actions import moves, refusals
-from app.actions.comparing import CHOICE, UNCHANGED, compare_with
 from app.actions.runs import put
+from app.actions.side_by_side import CHOICE, UNCHANGED, compare_with
 from app.describe.input_text import parse_element
 from app.describe.node_index import moment_of
 from app.describe.signatures import bindings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.actions.comparing import CHOICE
+from app.actions.side_by_side import CHOICE
 from app.parts.frame import header, moment, page_address, stage
 from app.parts.inspector import inspector
 from app.parts.panels import breakpoints_panel, code_panel, inputs_panel, problems, sample_lesson

@@ -10,7 +10,7 @@ import streamlit as st
 
 import engine
 from app.actions import changing
-from app.actions.comparing import UNCHANGED
+from app.actions.side_by_side import UNCHANGED
 from app.describe.tensor_summary import values_for_editing
 from app.describe.wording import name_of, path_words
 from app.links.codec import has_room

@@ -10,8 +10,8 @@ import pandas as pd
 import streamlit as st
 
 import engine
-from app.actions import comparing, moves, refusals, selection
-from app.actions.comparing import BEFORE, CHOICE, RUNTIME, UNCHANGED
+from app.actions import moves, refusals, selection, side_by_side
+from app.actions.side_by_side import BEFORE, CHOICE, RUNTIME, UNCHANGED
 from app.describe.wording import path_words, record_sentence
 from app.parts.run_views import runtime_difference, whole_run
 from app.parts.widgets import chain, lanes, markup
@@ -66,7 +66,7 @@ def show(session: Session) -> None:
 
 @refusals.afresh
 def _run() -> None:
-    comparing.compare_with(str(widget(CHOICE)))
+    side_by_side.compare_with(str(widget(CHOICE)))
 
 
 def _show(model: Model, compared: Compared, session: Session) -> None:

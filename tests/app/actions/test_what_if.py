@@ -14,8 +14,8 @@ from streamlit.testing.v1 import AppTest
 
 import engine
 from app.actions import changing
-from app.actions.comparing import UNCHANGED
 from app.actions.playing import run_of
+from app.actions.side_by_side import UNCHANGED
 from app.parts.inspector import what_if
 from app.state.canvas_view import CanvasView
 from app.state.model_in_use import ModelInUse
