@@ -69,7 +69,7 @@ def _refuse_unwritable(path: str) -> None:
         raise EngineError(f"{path}: there is no folder {str(folder)!r} for the outputs")
 
 
-def _run(model: Model, inputs: Mapping[Any, np.ndarray], limits: engine.Limits) -> Outcome:
+def _run(model: Model, inputs: Mapping[str | int, object], limits: engine.Limits) -> Outcome:
     session = engine.Session(model)
     try:
         with _interruptible(session.stop):
@@ -98,7 +98,7 @@ def _interruptible(stop: Callable[[], None]) -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _searched(model: Model, inputs: Mapping[Any, np.ndarray], limits: engine.Limits) -> Outcome:
+def _searched(model: Model, inputs: Mapping[str | int, object], limits: engine.Limits) -> Outcome:
     """A run that keeps what it takes to look for the first NaN or infinity in it."""
     debugger = engine.Debugger(model, inputs, limits=limits)
     with _interruptible(debugger.stop):
@@ -121,7 +121,7 @@ def _tell(outcome: Outcome, options: argparse.Namespace, model: Model | None = N
     return {"finished": FINISHED, "refused": REFUSED, "stopped": STOPPED}.get(outcome.state, FAILED)
 
 
-def read_inputs(path: str, model: Model) -> Mapping[Any, Any]:
+def read_inputs(path: str, model: Model) -> Mapping[str | int, object]:
     """The values of an .npz file by input name, or by position where a key such as ``0`` is no name of the model."""
     if not path:
         return {}

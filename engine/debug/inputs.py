@@ -14,7 +14,8 @@ from engine.ir.model import LayerId, Model, Signature
 from engine.ir.shape import PartialShape
 from engine.ops.values import NO_VALUE, is_tensor
 
-Inputs = Mapping[Any, Any] | Sequence[Any] | None
+Inputs = Mapping[str, object] | Mapping[int, object] | Mapping[str | int, object] | Sequence[object] | None
+"""Values of inputs by name, by position, or in the order of the model's inputs."""
 
 
 def bind(model: Model, inputs: Inputs, needed: Collection[LayerId] | None = None) -> dict[LayerId, np.ndarray]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from engine.ops.values import NO_VALUE
 from engine.peers.transport import Unread
+
+Key = TypeVar("Key")
 
 
 def not_compared(here: Any, there: Any) -> str:
@@ -45,7 +47,7 @@ def apart(here: Any, there: Any, tolerance: float) -> tuple[str, str] | None:
     return None if place is None else elements_told(one[None], other[None], place)
 
 
-def _apart_within(items: Iterable[tuple[Any, Any]], there: Mapping[Any, Any], word: str, tolerance: float) -> tuple[str, str] | None:
+def _apart_within(items: Iterable[tuple[Key, Any]], there: Mapping[Key, Any], word: str, tolerance: float) -> tuple[str, str] | None:
     for key, value in items:
         if (told := apart(value, there[key], tolerance)) is not None:
             return f"{told[0]} in {word} {key!r}", f"{told[1]} in {word} {key!r}"
