@@ -148,7 +148,7 @@ def _show_value(debugger: engine.Debugger | None, place: Place, concrete: str | 
     try:
         array = as_array(debugger.value(address))
     except EngineError as error:
-        markup.show(markup.text(error, 400), "quiet")
+        markup.show(markup.sentence(error), "quiet")
         return
     if origin_only:
         origin.show(debugger, address)

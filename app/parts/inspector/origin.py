@@ -48,7 +48,7 @@ def show(debugger: engine.Debugger, address: str) -> None:
     try:
         steps = steps_to(debugger, address)
     except EngineError as error:
-        markup.show(markup.text(error, 400), "quiet")
+        markup.show(markup.sentence(error), "quiet")
         return
     rows = tree(steps)
     lines = [_line(debugger, *row) for row in rows]

@@ -37,7 +37,7 @@ def editor(debugger: engine.Debugger, address: str, array: np.ndarray) -> None:
     with popover:
         reason = changing.refusal(debugger, address, array)
         if reason:
-            markup.show(markup.text(reason, 400), "quiet")
+            markup.show(markup.sentence(reason), "quiet")
             return
         key = f"what_if_{address}_{current().run.generation}"
         markup.show(f"What if <b>{markup.text(shorten(_place(address), 120))}</b> were")

@@ -45,7 +45,7 @@ def show(session: Session) -> None:
     try:
         code, data = _listing(debugger.plan, session.canvas.root)
     except EngineError as error:
-        markup.show(markup.text(error, 400), "quiet")
+        markup.show(markup.sentence(error), "quiet")
         return
     shown = code.lines[:MOST_LINES]
 

@@ -47,9 +47,9 @@ def _show_group(group: Group, title: str) -> None:
     with st.container(border=True, key=f"problem_{one.code}", gap="xsmall"):
         several = f" <span class='quiet'>at {len(places)} places, the first:</span>" if len(places) > 1 else ""
         chip = markup.chip(one.severity.value, _KIND[one.severity])
-        markup.show(f"{chip} <b>{markup.text(one.code)}</b>{several} {markup.text(one.message, 600)}")
+        markup.show(f"{chip} <b>{markup.text(one.code)}</b>{several} {markup.sentence(one.message)}")
         rows = [
-            (name, markup.text(words, 400))
+            (name, markup.sentence(words))
             for name, words in (("found", one.found), ("expected", one.expected), ("what to do", one.advice))
             if words
         ]

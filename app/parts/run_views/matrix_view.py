@@ -29,7 +29,7 @@ def show(session: Session, loop: LoopInFocus | None) -> None:
     try:
         chart, found, rows = _chart(debugger, loop)
     except EngineError as error:
-        markup.show(markup.text(error, 400), "quiet")
+        markup.show(markup.sentence(error), "quiet")
         return
 
     def picked(pick: lanes.Pick) -> None:

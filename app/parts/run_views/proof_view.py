@@ -31,7 +31,7 @@ def show(session: Session, address: str | None) -> None:
     try:
         found = verdict(debugger, address)
     except EngineError as error:
-        markup.show(markup.text(error, 400), "quiet")
+        markup.show(markup.sentence(error), "quiet")
         return
     places = [place for fact in found.proof for place in _places(session, fact)]
     told, proof = st.columns([1, 1.4], gap="medium") if places else (st.container(), None)
@@ -59,7 +59,7 @@ def _of_loop(found: Verdict, kind: Pattern) -> list[tuple[str, str]]:
     declared = found.declared
     asked = "nothing" if declared is None else "no limit" if is_no_limit(declared) else f"{declared:,}"
     rows = [
-        ("pattern", markup.text(kind.sentence)),
+        ("pattern", markup.sentence(kind.sentence)),
         ("trip count", asked),
         ("ran", times(found.record.iterations or 0)),
         ("ended", "not yet, and it never will") if found.record.endless else ("ended because", reason(found.record.ended_by)),

@@ -18,9 +18,9 @@ def show(report: Report | None, runtime: str) -> None:
         return
     first = report.first
     if report.agrees:
-        markup.show(f"{markup.chip('equal', 'good')} {markup.text(report.sentence, len(report.sentence))}")
+        markup.show(f"{markup.chip('equal', 'good')} {markup.sentence(report.sentence)}")
     elif first is None:
-        markup.show(f"{markup.chip('differs', 'bad')} {markup.text(report.sentence, len(report.sentence))}")
+        markup.show(f"{markup.chip('differs', 'bad')} {markup.sentence(report.sentence)}")
     else:
         markup.show(f"{markup.chip('differs', 'bad')} {markup.text(report.runtime)} first gives something else here:")
         chain.show([_line(first, report)], key=KEY, on_pick=lambda _: _go(first))

@@ -42,7 +42,7 @@ def show(session: Session, loop: LoopInFocus | None) -> None:
     try:
         answer = ask(debugger, loop.address, str(asked))
     except EngineError as error:
-        markup.show(f"{markup.chip('no answer', 'warn')} {markup.text(error, 400)}")
+        markup.show(f"{markup.chip('no answer', 'warn')} {markup.sentence(error)}")
         return
     _answer(answer, loop.current)
 
@@ -83,7 +83,7 @@ def _answer(answer: Answer, now: int | None) -> None:
         row_table.show(("iteration", "value"), cells, key=TABLE, now=at, on_pick=lambda number: _go(answer, answer.iterations[number]))
     told = [f"{len(answer.iterations):,} of {answer.total:,} iterations, evenly chosen"] if answer.total > len(answer.iterations) else []
     if answer.reason:
-        told.append(f"– where {markup.text(answer.reason, 200)}")
+        told.append(f"– where {markup.sentence(answer.reason)}")
     if told:
         markup.show(" · ".join(told), "quiet")
 

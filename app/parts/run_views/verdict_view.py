@@ -16,7 +16,6 @@ from engine.ir.model import Model
 from engine.view.boxes import short_name
 from engine.view.preview import value_preview
 
-_LONGEST = 600
 _FIRST = (
     "Press <kbd>→</kbd> or <b>Step</b>: the next operation runs, and its value appears on its wire.",
     '<span class="quiet"><kbd>Shift</kbd> <kbd>→</kbd> runs a whole iteration, <kbd>End</kbd> everything, <kbd>←</kbd> goes back.</span>',
@@ -28,10 +27,10 @@ def show(session: Session, decided: str | None) -> None:
     if session.run.debugger is None or session.model.opened is None:
         return
     region = _of_region(session.run.debugger, decided) if decided else ""
-    lines = [f"<b>Paused:</b> {markup.text(notice, _LONGEST)}"] if (notice := session.run.debugger.notice) else []
+    lines = [f"<b>Paused:</b> {markup.sentence(notice)}"] if (notice := session.run.debugger.notice) else []
     lines += [region] if region else []
     failure = session.run.debugger.endless or session.run.debugger.failure
-    if not failure or markup.text(failure, _LONGEST) not in region:  # else it has been told
+    if not failure or markup.sentence(failure) not in region:  # else it has been told
         lines += _of_run(session.model.opened.model, session.run.debugger)
     failed = session.run.debugger.state in ("failed", "limit")
     with st.container(key="verdict", horizontal=True, vertical_alignment="top"):
@@ -81,7 +80,7 @@ def _of_region(debugger: engine.Debugger, address: str) -> str:
         return f"<b>{name}</b> has not begun"
     except EngineError:
         return ""  # a function: it runs once, and there is nothing to decide
-    words = markup.text(sentence[:1].lower() + sentence[1:], 2 * _LONGEST).split("`")
+    words = markup.sentence(sentence[:1].lower() + sentence[1:]).split("`")
     spans = [f'<span class="mono">{word}</span>' if number % 2 else word for number, word in enumerate(words)]
     return f"<b>{name}</b> {''.join(spans)}"
 
@@ -89,7 +88,7 @@ def _of_region(debugger: engine.Debugger, address: str) -> str:
 def _of_run(model: Model, debugger: engine.Debugger) -> list[str]:
     if debugger.state in ("failed", "limit"):
         place = f" at {debugger.failed_address}" if debugger.failed_address else ""
-        return [f"<b>It stopped{markup.text(place)}:</b> {markup.text(debugger.failure, _LONGEST)}"]
+        return [f"<b>It stopped{markup.text(place)}:</b> {markup.sentence(debugger.failure)}"]
     if debugger.cursor.kind != "finished":
         return []
     if not model.outputs:

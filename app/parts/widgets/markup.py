@@ -20,6 +20,17 @@ def text(words: object, most: int = 200) -> str:
     return html.escape(neutral(str(words), most))
 
 
+def sentence(words: object) -> str:
+    """A result, a failure or a problem: whole, since what is cut from it may be what it says.
+
+    Only what no page can bear loses its middle.
+
+    >>> len(sentence("a" * 5000)), len(sentence("a" * 1_000_000))
+    (5000, 20000)
+    """
+    return text(words, 20_000)
+
+
 def plain(words: object, most: int = 200) -> str:
     """Text of unknown origin for where Streamlit reads Markdown: it means nothing there.
 
