@@ -1,7 +1,6 @@
 """The end of sessions: some time after its page was closed, what a session held is let go.
 
-Streamlit itself keeps the session of a closed page until another page is closed, and what was uploaded in it for ever. What leans on its
-insides is here: where it keeps closed sessions.
+Streamlit itself keeps the session of a closed page until another page is closed, and what was uploaded in it for ever.
 """
 
 from __future__ import annotations
@@ -14,14 +13,13 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 import streamlit as st
-from streamlit.runtime import get_instance
 from streamlit.runtime.session_manager import SessionInfo, SessionStorage
-from streamlit.runtime.websocket_session_manager import WebsocketSessionManager
 
 from app.actions import memory_budget
 from app.state.freed_memory import give_back_freed_memory, leave_out_of_collections
 from app.state.launch import LAUNCH
 from app.state.user_session import end, every
+from app.streamlit_insides import keep_closed_sessions_in
 
 LOG = logging.getLogger("loopscope")
 _EVERY = 1.0
@@ -65,10 +63,8 @@ class Closed(SessionStorage):
 @contextlib.asynccontextmanager
 async def watching_over_sessions(_: object) -> AsyncIterator[None]:
     """While the server runs: sessions end, and together stay within their budget."""
-    manager = get_instance()._session_mgr
-    assert isinstance(manager, WebsocketSessionManager)
-    assert hasattr(manager, "_session_storage")
-    manager._session_storage = closed = Closed(float(st.get_option("server.disconnectedSessionTTL")))
+    closed = Closed(float(st.get_option("server.disconnectedSessionTTL")))
+    keep_closed_sessions_in(closed)
     leave_out_of_collections()
     watch = asyncio.create_task(_watch(closed))
     try:

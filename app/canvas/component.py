@@ -113,7 +113,7 @@ def show(
             on_moves_change=partial(_tell_moves, key, run),
         )
         if run is not None:
-            _send_ahead(run, f"{key}_prefetch", belonging(view, key) | {"run": run.name})
+            _send_prefetched(run, f"{key}_prefetch", belonging(view, key) | {"run": run.name})
 
 
 def moment(view: GraphView, overlay: Overlay, *, key: str, focus: str, traced: str, acted: int, run: Run | None) -> dict[str, object]:
@@ -163,7 +163,7 @@ def _tell_moves(key: str, run: Run | None) -> None:
 
 
 @st.fragment
-def _send_ahead(run: Run, key: str, belonging: Mapping[str, object]) -> None:
+def _send_prefetched(run: Run, key: str, belonging: Mapping[str, object]) -> None:
     """A fragment, so that what is asked for while the canvas plays comes alone: nothing else of the page is drawn again for it."""
     _prefetch(key=key, data={**(run.ahead() or {}), **belonging}, on_ask_change=partial(_tell_ask, key, run))
 

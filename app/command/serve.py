@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from app.state.launch import LAUNCH
+from app.streamlit_insides import send_at_once
 from engine.errors import InputError, listed, shorten
 from sample_models import sample, samples
 
@@ -46,27 +47,9 @@ def main(options: argparse.Namespace) -> int:
     from app.actions.session_end import watching_over_sessions
     from app.parts.frame.failure import say_sorry
 
-    _send_at_once()
+    send_at_once()
     App(APP / "main.py", on_script_error=say_sorry, lifespan=watching_over_sessions).run(config=settings(address, port))
     return 0
-
-
-def _send_at_once() -> None:
-    """Has the server send every packet when it is written.
-
-    Streamlit binds its socket in a way that asyncio does not know for TCP, and so leaves small packets waiting for each other: 40 ms for
-    each of the sixty files of a page, and for what a step sends. Connections inherit the option from the socket that they come in at.
-    """
-    from streamlit.web.server.starlette import starlette_server
-
-    bind = starlette_server._bind_socket
-
-    def bound(address: str, port: int, backlog: int) -> socket.socket:
-        made = bind(address, port, backlog)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return made
-
-    starlette_server._bind_socket = bound
 
 
 def settings(address: str, port: int) -> Mapping[str, Any]:

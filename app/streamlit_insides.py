@@ -1,0 +1,52 @@
+"""What Loopscope needs of Streamlit's insides, which any of its versions may change: each is looked for before it is touched.
+
+Its page has such insides too: ``canvas/assets/streamlit.js`` has those that scripts need, and styles name its classes.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from streamlit.runtime.session_manager import SessionStorage
+
+
+class StreamlitChanged(RuntimeError):
+    """This version of Streamlit is made differently from the one that Loopscope was tested with."""
+
+    def __init__(self, missing: str) -> None:
+        from streamlit import __version__
+
+        super().__init__(f"Streamlit {__version__} has no {missing}, which Loopscope needs: install a version that its package asks for")
+
+
+def send_at_once() -> None:
+    """Has the server send every packet when it is written.
+
+    Streamlit binds its socket in a way that asyncio does not know for TCP, and so leaves small packets waiting for each other: 40 ms for
+    each of the sixty files of a page, and for what a step sends. Connections inherit the option from the socket that they come in at.
+    """
+    from streamlit.web.server.starlette import starlette_server
+
+    bind = getattr(starlette_server, "_bind_socket", None)
+    if bind is None:
+        raise StreamlitChanged("starlette_server._bind_socket")
+
+    def bound(address: str, port: int, backlog: int) -> socket.socket:
+        made: socket.socket = bind(address, port, backlog)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return made
+
+    starlette_server._bind_socket = bound
+
+
+def keep_closed_sessions_in(storage: SessionStorage) -> None:
+    """Has the server that runs keep the sessions of closed pages there."""
+    from streamlit.runtime import get_instance
+    from streamlit.runtime.websocket_session_manager import WebsocketSessionManager
+
+    manager = getattr(get_instance(), "_session_mgr", None)
+    if not isinstance(manager, WebsocketSessionManager) or not hasattr(manager, "_session_storage"):
+        raise StreamlitChanged("Runtime._session_mgr._session_storage")
+    manager._session_storage = storage
