@@ -61,8 +61,8 @@ def test_a_page_has_what_the_canvas_looks_for(page: Page, server: str) -> None:
     expect(canvas).to_have_attribute("data-step", "30", timeout=LONG)
     expect(page.locator("[data-test-script-state]")).to_have_attribute("data-test-script-state", "notRunning", timeout=LONG)
     for move in ("restart", "back", "step", "over", "into", "out", "previous", "next", "run"):
-        expect(page.locator(f".st-key-transport .st-key-transport_{move} button")).to_have_count(1)
-    expect(page.locator(".st-key-canvas .st-key-corner")).to_have_count(1)
+        expect(page.locator(f".st-key-transport .st-key-transport_{move} button").first).to_be_attached()
+    expect(page.locator(".st-key-canvas .st-key-corner").first).to_be_attached()
     found = canvas.evaluate("""canvas => ({
         inside: Boolean(canvas.getRootNode().host ? canvas.getRootNode().host.closest('.st-key-canvas') : canvas.closest('.st-key-canvas')),
         background: getComputedStyle(canvas).getPropertyValue('--st-background-color').trim(),
