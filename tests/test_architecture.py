@@ -43,8 +43,8 @@ APP = {
 SAME_NAME = frozenset({"__init__"})
 """Names that several files may have."""
 
-LOOSE = frozenset({"components", "bundle", "vendor"})
-"""Files of app outside its rooms that every room may use: how a component of our own is made."""
+LOOSE = frozenset({"components", "bundle", "vendor", "streamlit_insides"})
+"""Files of app outside its rooms that every room may use: how a component of our own is made, and what is known of Streamlit's insides."""
 
 LONG_FILES: dict[str, str] = {}
 """Files over 400 lines, each with the reason why it is better whole."""
