@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _command("serve", _launch_options(words))
     except EngineError as error:
         return refuse(str(error))
-    except BrokenPipeError:  # such as `| head`: nobody reads on, so that nothing is left to say
+    except BrokenPipeError:  # such as `| head`: the reader is gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FINISHED
     except OSError as error:
@@ -73,7 +73,7 @@ def _install_operations(words: list[str]) -> list[str]:
 def _command(module: str, argument: Sequence[str] | argparse.Namespace) -> int:
     code: int = importlib.import_module(f"app.command.{module}").main(argument)
     if sys.stdout is not None:
-        sys.stdout.flush()  # here, where it is told when that fails
+        sys.stdout.flush()  # here, where a failure can still be reported
     return code
 
 
@@ -88,7 +88,7 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="loopscope",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,  # --server in full, so that nobody misses it
+        allow_abbrev=False,  # --server must be written in full, because it opens the machine to others
         description="See, step through and explain neural-network graphs with loops and branches.",
         epilog="Without a browser:\n"
         "  loopscope run MODEL --inputs in.npz --outputs out.npz [--json]\n"

@@ -69,7 +69,7 @@ _PLACES = re.compile(r"(Exception from \S+:\d+:|Check '[^']*' failed at \S+:\d+:
 
 
 def without_places(text: str) -> str:
-    """A message of OpenVINO without the places in OpenVINO's own source, which tell nobody anything."""
+    """A message of OpenVINO without the places in OpenVINO's own source, which mean nothing to users."""
     return _PLACES.sub("", text).strip().rstrip(".")
 
 

@@ -1,4 +1,4 @@
-"""What all sessions hold together: beyond a budget, runs that nobody has touched for the longest time give up their values."""
+"""The memory of all sessions: above a budget, the runs that were idle for the longest time lose their values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_ROOM = "There is not enough memory for this just now: try again in a minute."
 _SHARE = 0.5
 """Of the machine's memory: the rest is for what runs take while they compute, and for other programs."""
 LEFT_ALONE = (30.0, 3.0)
-"""Seconds after which a run counts as one that nobody looks at: where these do not give enough, the others that do not compute."""
+"""Seconds without use after which a run is idle. Idle runs lose their values first, then other runs that do not compute."""
 Made = TypeVar("Made")
 
 
@@ -58,7 +58,7 @@ def keep_within(most: int) -> bool:
 
 
 def make_room() -> None:
-    """All runs that nobody has under way give up their values."""
+    """Drops the values of all runs that do not compute."""
     _within(0)
     give_back_freed_memory()  # also where there was none: what failed is gone only now
 

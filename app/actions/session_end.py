@@ -25,7 +25,8 @@ LOG = logging.getLogger("loopscope")
 _EVERY = 1.0
 """Seconds between two looks at the sessions."""
 _QUIET, _PATIENCE = 1.0, 10.0
-"""A collection, for which everybody has to wait, comes when nobody has done anything for so many seconds, or so long after an end."""
+"""Seconds without activity after which garbage is collected, and the longest wait for that after a session has ended: a collection
+stops all sessions."""
 
 
 @dataclass(eq=False)

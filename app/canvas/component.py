@@ -68,7 +68,7 @@ class Run:
     """Grows when the canvas is to begin or to end playing."""
 
     def as_data(self) -> dict[str, object]:
-        """What the canvas is told of it with every moment."""
+        """The fields of a moment that the canvas receives."""
         told = ("step", "steps", "over", "reported", "moved", "plays")
         return {"run": self.name, "tracks": [one.as_data() for one in self.tracks], **{name: getattr(self, name) for name in told}}
 

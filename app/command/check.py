@@ -82,10 +82,10 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         action="append",
         choices=[runtime.value for runtime in Runtime],
         default=[],
-        help="say what concerns somebody who runs the model there; may be given twice "
+        help="include the findings about this runtime; may be given twice "
         "(otherwise: OpenVINO for IR, ONNX Runtime for ONNX, neither for models of other formats)",
     )
-    parser.add_argument("--each", action="store_true", help="tell every place of a rule by itself, not only the first")
+    parser.add_argument("--each", action="store_true", help="list every place that a rule found, not only the first")
     parser.add_argument("--strict", action="store_true", help="exit with 1 when there are warnings")
     parser.add_argument("--json", action="store_true", help="print the diagnostics as JSON")
     return parser.parse_args(words)

@@ -72,7 +72,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         prog="loopscope compare",
         description="Run a model here and with its own runtime, OpenVINO for IR and ONNX Runtime for ONNX, and say which value, "
         "of which operation in which iteration, is the first that differs.",
-        epilog="The exit code is 0 when the outputs that were compared agree (also where a value inside differs, which is told), 1 when an "
+        epilog="The exit code is 0 when the outputs that were compared agree (a value inside may differ: the sentence says so), 1 when an "
         "output differs, 2 when there is nothing to compare.",
         allow_abbrev=False,
     )

@@ -34,7 +34,7 @@ class Outcome:
     address: str = ""
     result: Result | None = None
     odd: NotFinite | None = None
-    """The first NaN or infinity; None when nobody looked for it."""
+    """The first NaN or infinity; None when it was not searched for."""
 
 
 def as_json(outcome: Outcome, model: Model | None) -> Iterator[str]:

@@ -42,7 +42,7 @@ def main(words: Sequence[str]) -> int:
     if options.outputs and outcome.result is not None and outcome.state == "finished":
         try:
             write_outputs(options.outputs, model, outcome.result.outputs)
-        except OSError as error:  # what came of a long run is told all the same
+        except OSError as error:  # the results of a long run are printed all the same
             _tell(outcome, options, model)
             raise EngineError(f"{options.outputs}: {error.strerror or error}") from None
     code = _tell(outcome, options, model)
@@ -178,7 +178,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         prog="loopscope run",
         description="Run a model on recorded inputs and say what its loops and branches did.",
         epilog="The exit code is 0 when the run finished, 1 when it failed or hit a limit, 2 when the model or the inputs are bad, "
-        "130 when Ctrl+C stopped it: what the run had done by then is told.",
+        "130 when Ctrl+C stopped it: it prints what the run had done by then.",
         allow_abbrev=False,
     )
     parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")

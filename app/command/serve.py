@@ -75,7 +75,7 @@ def _dotted(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def free_port(address: str, wanted: int = 0) -> int:
-    """The port asked for, or the first from 8501 on which nobody listens; ``OSError`` when it is taken, or all of them are."""
+    """The port asked for, or the first free one from 8501 on; ``OSError`` when it is taken, or all of them are."""
     for port in (wanted,) if wanted else range(FIRST_PORT, FIRST_PORT + PORTS_TRIED):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -35,7 +35,7 @@ class Place:
         return f"{self.graph_address}/{self.labels[layer]}"
 
 
-# By models that somebody holds: a cache that held them itself would keep those of sessions that have ended.
+# Keyed weakly: a cache that held the models would keep those of sessions that have ended.
 _places: WeakKeyDictionary[Model, Mapping[str, Place]] = WeakKeyDictionary()
 
 

@@ -1,4 +1,4 @@
-"""The words in which a run is told: why a loop ended, which branch ran, where the cursor stands."""
+"""The words for a run: why a loop ended, which branch ran, where the cursor stands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run in a thread of its own: one that a person waits for, and one that goes on while nobody looks."""
+"""A run in a thread of its own: one that the user waits for, or one that finishes a run unseen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine.errors import EngineError
 
 OUT_OF_MEMORY = "The server has no memory left for this run just now: it stands at its beginning again. Try again in a minute."
 MOST_SECONDS = 60.0
-"""Time that a run takes to its end when nobody has asked for it."""
+"""Seconds of computing for a run that finishes without being asked to."""
 _AGAIN = 0.05
 """Seconds between two words to stop: one that comes before the work has begun is not heard."""
 
@@ -94,7 +94,7 @@ class Onward:
         self._running: Running | None = None
 
     def go_on(self, patience: float = 0) -> None:
-        """In a thread, until somebody halts it."""
+        """Runs in a thread until it is halted."""
         if self._running is None and not self.over:
             self._running = Running(self.debugger, self._run)
         if self._running is not None and self._running.done(patience):

@@ -30,7 +30,7 @@ def leave_out_of_collections() -> None:
 
 
 def give_back_freed_memory() -> None:
-    """The process gives back what it keeps and does not use; for when a session has ended, and nobody waits."""
+    """The process gives back what it keeps and does not use; called after a session has ended."""
     gc.collect()
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
         trim(0)

@@ -34,7 +34,7 @@ def limits() -> engine.Limits:
 
 
 def paths_allowed(address: str | None) -> bool:
-    """Whether a user may name a file of this machine: only where nobody else can reach the server.
+    """Whether a user may name a file of this machine: only where no other machine can reach the server.
 
     >>> paths_allowed("127.0.0.1"), paths_allowed("0.0.0.0"), paths_allowed(None)
     (True, False, False)

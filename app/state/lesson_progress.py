@@ -1,4 +1,4 @@
-"""Where somebody is in the course, and what they predicted of the run that they look at."""
+"""The progress of a user in the course, and the predictions about the open run."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class LoopBody(Frame):
     def __init__(self, graph: Graph, parent: Frame, title: str) -> None:
         super().__init__(graph, parent, title)
         self.number: Tensor | None = None
-        """The Parameter that holds the number of the iteration, once somebody asked for it."""
+        """The Parameter that holds the number of the iteration, once it was asked for."""
         self.collected: list[tuple[Collected, Tensor]] = []
         """What each gets from an iteration, in the order of the calls."""
 

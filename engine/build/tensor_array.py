@@ -30,7 +30,9 @@ class TensorArray:
         wanted = element_type_of(element_type)
         shape = checked_shape(element_shape, "TensorArray: element_shape")
         if not shape.is_static:
-            raise BuildError(f"TensorArray: element_shape is {shape}, expected known lengths: zeros of it fill places that nobody writes")
+            raise BuildError(
+                f"TensorArray: element_shape is {shape}, expected known lengths: unwritten places are filled with zeros of that shape"
+            )
         graph = graph_of([size], "TensorArray")
         if isinstance(size, Tensor):
             stacked = _zeros(size, np.array(shape.lengths, np.int64), graph.constant(np.zeros((), wanted.dtype)))

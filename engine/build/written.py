@@ -1,4 +1,4 @@
-"""What was written to a ``TensorArray`` and never used: a write gives a new array, and who drops that has written nothing."""
+"""Writes to a ``TensorArray`` that are lost: a write returns a new array, so a write whose result is unused has no effect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.ir.model import Edge, LayerId
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A write, until somebody uses what it gave."""
+    """A write whose resulting array is unused so far."""
 
     layer: LayerId
     """The node that gives the array with the new element."""
@@ -31,7 +31,7 @@ class Written:
 
 
 def refuse_lost(writes: Iterable[Written], edges: Sequence[Edge], *, for_good: bool) -> None:
-    """``BuildError`` when nothing uses a write; unless ``for_good``, what somebody still holds may be used later."""
+    """``BuildError`` when nothing uses a write; unless ``for_good``, an array that the caller still holds may be used later."""
     used = {edge.from_layer for edge in edges}
     for one in writes:
         if one.layer not in used and (for_good or one.array() is None):

@@ -1,1 +1,1 @@
-"""What is wrong with a model, what is odd about it, and what is known of its tensors before it runs: diagnostics as data."""
+"""Faults and oddities of a model, and the types and shapes that are known before it runs: diagnostics as data."""

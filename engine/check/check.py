@@ -21,7 +21,7 @@ class CheckedModel:
 
 
 def check(model: Model, catalogue: Catalogue = CATALOGUE) -> Report:
-    """Everything that all rules find in a model, whatever runtime it is about; never raises for what a model says.
+    """The findings of all rules about all runtimes; no content of a model makes it raise.
 
     ``print`` of the report gives its summary; ``report.ok`` says whether the model can be run.
     """
@@ -31,7 +31,7 @@ def check(model: Model, catalogue: Catalogue = CATALOGUE) -> Report:
 
 
 def own_runtimes(model: Model) -> frozenset[Runtime]:
-    """The runtimes that a model is made for: OpenVINO for IR, ONNX Runtime for ONNX; none that rules know for what was converted."""
+    """The runtimes that a model is made for: OpenVINO for IR, ONNX Runtime for ONNX, none for a converted model."""
     if model.dialect == "onnx":
         return ONNXRUNTIME
     return EVERYBODY if model.converted_from else OPENVINO

@@ -17,11 +17,11 @@ class Severity(Enum):
     """How bad a diagnostic is."""
 
     ERROR = "error"
-    """The model has no meaning, or OpenVINO refuses it too: it can be looked at, not run."""
+    """The model has no meaning, or OpenVINO refuses it too: it opens and draws, but cannot be run."""
     WARNING = "warning"
-    """It runs here, but whoever runs the model should stop and look: it may not do what was meant, or a runtime fails or errs."""
+    """The model runs here, but it may not do what its author meant, or another runtime fails or gives other results."""
     NOTE = "note"
-    """It does no harm: worth knowing for somebody who edits the model."""
+    """Harmless; useful to know when the model is edited."""
 
     @property
     def rank(self) -> int:
@@ -30,7 +30,7 @@ class Severity(Enum):
 
 
 class Runtime(Enum):
-    """A program that runs models, and that some rules are about; the command line knows it by its value."""
+    """A program that runs models and that some rules are about; its value is its name on the command line."""
 
     OPENVINO = "openvino"
     ONNXRUNTIME = "onnxruntime"
@@ -42,7 +42,7 @@ class Runtime(Enum):
 
 
 EVERYBODY: frozenset[Runtime] = frozenset()
-"""Whom a rule concerns that is about no runtime."""
+"""The runtimes of a rule that is not about particular runtimes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,9 @@ class Diagnostic:
     """One finding of one rule at one place."""
 
     code: str
-    """Of the rule, such as ``LS101``; it never changes its meaning."""
+    """The code of the rule, such as ``LS101``; it never changes its meaning."""
     name: str
-    """Of the rule, in words with hyphens, such as ``duplicate-id``."""
+    """The name of the rule, such as ``duplicate-id``."""
     severity: Severity
     where: Where
     message: str
@@ -62,7 +62,7 @@ class Diagnostic:
     advice: str = ""
     """What to do about it, or what Loopscope does with it."""
     runtimes: frozenset[Runtime] = EVERYBODY
-    """Of the rule: it concerns only those who use one of these; empty: everybody."""
+    """The runtimes that the finding is about; empty when it is true everywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +79,13 @@ class Group:
 
 @dataclass(frozen=True)
 class Report:
-    """All that a check found, worst first, then in the order of the model."""
+    """The findings of a check, worst first, then in the order of the model."""
 
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @staticmethod
     def of(diagnostics: Iterable[Diagnostic]) -> Report:
-        """Sorted by severity; what is equally bad stays in order."""
+        """A report sorted by severity; findings of the same severity keep their order."""
         return Report(tuple(sorted(diagnostics, key=lambda one: one.severity.rank)))
 
     @cached_property
@@ -106,7 +106,7 @@ class Report:
         return not self.errors
 
     def about(self, runtimes: Collection[Runtime]) -> Report:
-        """What concerns those who use these runtimes: without what is only about others."""
+        """The report without the findings that are only about other runtimes."""
         return Report(tuple(one for one in self.diagnostics if not one.runtimes or not one.runtimes.isdisjoint(runtimes)))
 
     @cached_property
@@ -121,7 +121,7 @@ class Report:
         return tuple(one for one in self.diagnostics if one.severity is severity)
 
     def at(self, address: str) -> tuple[Diagnostic, ...]:
-        """What was found at a static address, for a mark in the graph."""
+        """The findings at a static address."""
         return self._by_address.get(address, ())
 
     @cached_property
@@ -150,7 +150,7 @@ class Report:
         ]
         said = [count for count in counts if count]
         sentence = said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
-        verdict = f"The model can be looked at, but not run: {sentence}." if self.errors else f"The model can be run; {sentence}."
+        verdict = f"The model opens, but cannot be run: {sentence}." if self.errors else f"The model can be run; {sentence}."
         worst = self.errors or self.warnings or self.notes
         lines = [f"{one.code} {one.where}: {one.message}" if str(one.where) else f"{one.code}: {one.message}" for one in worst[:_FIRST]]
         more = [f"... and {len(worst) - _FIRST} more"] if len(worst) > _FIRST else []
@@ -164,7 +164,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 class InvalidModel(EngineError):
-    """The model can be looked at but has no meaning to run; ``report`` says why."""
+    """The model cannot be run; ``report`` says why."""
 
     def __init__(self, report: Report) -> None:
         self.report = report

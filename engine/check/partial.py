@@ -34,7 +34,7 @@ _RANGES: Mapping[ElementType | None, tuple[float, float]] = {
 
 
 class _NotFollowed(ValueError):
-    """An input of which too little is known, or an attribute under which the rule does not hold."""
+    """Too little is known of an input, or an attribute makes the rule invalid."""
 
 
 def followed(operation: Operation, inputs: Sequence[Known], attributes: Mapping[str, Any], inferred: Sequence[Known]) -> Sequence[Known]:

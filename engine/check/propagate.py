@@ -175,7 +175,7 @@ class _Walk:
         return (*inferred, *missing[len(inferred) :])
 
     def _said(self, port: Port) -> Known:
-        """What the file says of an output: of an ONNX model that is what ONNX's own inference found; elsewhere we ask the operation."""
+        """An output's type and shape as ONNX's own inference found them; nothing in an IR, whose operations infer them here."""
         return Known(port.element_type, port.shape) if self.model.dialect == "onnx" else NOTHING_KNOWN
 
     def _inferred(self, address: GraphAddress, row: _Row, operation: Operation, inputs: Sequence[Known]) -> Sequence[Known]:

@@ -10,13 +10,13 @@ from engine.check.subject import Subject
 from engine.errors import Where
 
 HEADINGS = ("What it does", "Why it matters", "Example that fails", "Example that passes")
-"""Of every rule's docstring, after its first sentence."""
+"""The headings in every rule's docstring, after its first sentence."""
 
 OPENVINO, ONNXRUNTIME = frozenset({Runtime.OPENVINO}), frozenset({Runtime.ONNXRUNTIME})
-"""Whom a rule concerns that is about one runtime; ``|`` joins them."""
+"""The ``runtimes`` of a rule about one runtime; ``|`` joins them."""
 
 MOST_FINDINGS = 1000
-"""Of one rule in one report: a file can be wrong in a million places, and nobody reads them."""
+"""The most findings of one rule in a report: a file can be wrong in a million places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,12 @@ class Rule:
     find: Callable[[Subject], Iterable[Finding]]
     """Its docstring explains the rule: a sentence, then the parts of ``HEADINGS``."""
     before_running: bool = False
-    """Whether it is also asked before every run: cheap, and nothing later would notice."""
+    """Whether it is applied before every run too: it is cheap, and the run itself would not notice the fault."""
     runtimes: frozenset[Runtime] = EVERYBODY
-    """The runtimes that it is about: whoever uses none of them need not hear of it. Empty: it concerns everybody."""
+    """The runtimes that the rule is about; empty when it holds for every runtime."""
 
     def apply(self, subject: Subject) -> Iterator[Diagnostic]:
-        """The diagnostics of this rule for a model; of very many only the first."""
+        """The diagnostics of this rule for a model, ``MOST_FINDINGS`` at most."""
         for number, finding in enumerate(self.find(subject)):
             if number == MOST_FINDINGS:
                 rest = f"There are more than {MOST_FINDINGS} findings of this rule; the others are not listed."

@@ -1,4 +1,4 @@
-"""What the rules look at: a model, its graphs with their places, and what is known of its tensors, computed once and when asked for."""
+"""The input of the rules: a model, its graphs with their places, and the known types and shapes of its tensors, computed on demand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Region:
 
     @property
     def part(self) -> str:
-        """What a sentence calls the body."""
+        """The name of the body in a sentence."""
         return "body" if self.body.name == "body" else f"{self.body.name} branch"
 
     @property

@@ -18,7 +18,7 @@ _HARMLESS = re.compile(r"[\x20-\x7e]*")
 
 
 def render(report: Report) -> str:
-    """The whole report: what it comes to, then each rule with its places, what was found and expected at the first, and what to do."""
+    """The whole report: a summary, then each rule with its places, what was found and expected at the first of them, and what to do."""
     return _rendered(report, report.groups)
 
 
@@ -78,7 +78,7 @@ def data(report: Report) -> dict[str, object]:
 
 
 def diagnostic_data(one: Diagnostic) -> dict[str, object]:
-    """One diagnostic as data that JSON can hold; what is not known of its place is left out."""
+    """One diagnostic as data for JSON; unknown parts of its place are left out."""
     where = {name: getattr(one.where, name) for name in ("file", "line", "address", "operation", "port")}
     return {
         "code": one.code,

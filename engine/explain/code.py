@@ -23,7 +23,7 @@ from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Plan, Program
 
 _DEEPEST = 12
-"""Bodies further in than this are left out: CPython refuses more than 20 loops in one another, and nobody reads them."""
+"""Bodies further in than this are left out: CPython refuses more than 20 nested loops, and the code would be unreadable."""
 _HEADER = (
     "import numpy as np",
     "from numpy import inf, nan",

@@ -1,4 +1,4 @@
-"""Counts that end a loop: its trip count, and the inputs whose parts ran out."""
+"""Counts that end a loop: its trip count, and the number of parts of its sliced inputs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engine.run.plan.plan import LoopRegion, Program
 
 
 def trip_fact(run: Run, program: Program, row: int, slot: Slot) -> Fact:
-    """What the trip count of a loop was, and what it was made from."""
+    """The fact about a loop's trip count: its value, and the values that it was computed from."""
     walk = Walk(run)
     place = Place(program, row, slot)
     count = f"{int(np.asarray(walk.value(place)).reshape(-1)[0]):,}"
@@ -29,14 +29,14 @@ def trip_fact(run: Run, program: Program, row: int, slot: Slot) -> Fact:
 
 
 def trip_count_name(run: Run, program: Program, row: int, slot: Slot) -> str:
-    """How sentences call a trip count: with its name, unless it is a Const."""
+    """The words for a trip count in a sentence: with its name, unless it is a Const."""
     walk = Walk(run)
     place = Place(program, row, slot)
     return "the trip count" if walk.is_fixed(place) else f"the trip count {_name(walk, place)}"
 
 
 def slice_facts(run: Run, program: Program, row: int, region: LoopRegion) -> tuple[Fact, ...]:
-    """The sliced inputs of a loop that have the fewest parts."""
+    """The facts about the sliced inputs of a loop that have the fewest parts."""
     walk = Walk(run)
     found: list[tuple[int, Fact]] = []
     for sliced in region.sliced:
@@ -53,7 +53,7 @@ def slice_facts(run: Run, program: Program, row: int, region: LoopRegion) -> tup
 
 
 def ran_out(facts: Sequence[Fact], count: int) -> str:
-    """What the sliced inputs with the fewest parts mean for the loop, in words."""
+    """The clause that says which sliced inputs ran out, or have no parts."""
     names = list(dict.fromkeys(f"`{decode(fact.address.rpartition('/')[2])}`" for fact in facts))
     listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""
     many = len(names) > 1

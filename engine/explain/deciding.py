@@ -1,4 +1,4 @@
-"""Which operands, and which of their elements, made an operation give true or false."""
+"""The operands, and the elements of them, that decided whether an operation gives true or false."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ REDUCTIONS = {
     **dict.fromkeys(("ReduceLogicalAnd", "ReduceMin", "ReduceProd"), True),
     **dict.fromkeys(("ReduceLogicalOr", "ReduceMax", "ReduceSum"), False),
 }
-"""Of truths: whether all elements must be true."""
+"""Reductions of booleans: True where all elements must be true, False where one is enough."""
 PASSING = frozenset(("Identity", "Convert", "ConvertLike", "Cast", "CastLike", "Squeeze", "Unsqueeze", "Reshape", "Flatten"))
-"""Operations that give every element of their first input on, in the same order."""
+"""Operations that pass on every element of their first input, in the same order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +35,16 @@ class Decision:
 
     rule: Rule
     elements: tuple[Element, ...] = ()
-    """Those that decided; with ``every``, all of them; with ``empty``, any one stands for the input."""
+    """The elements that decided: all elements for ``every``; for ``empty`` a placeholder that names the input."""
     sign: str = ""
-    """Of a comparison."""
+    """The sign of a comparison, such as ``<``."""
 
 
 OTHER = Decision("other")
 
 
 def decision(instruction: Instruction, inputs: Sequence[Any], output: Any, at: int) -> Decision:
-    """Why element ``at`` (a flat index) of an operation's first output is what it is; ``inputs`` has None for what is not known."""
+    """Why element ``at`` (a flat index) of an operation's first output is true or false; unknown ``inputs`` are None."""
     if not inputs or not all(is_tensor(value) and value is not None for value in (*inputs, output)):
         return OTHER
     arrays = [np.asarray(value) for value in inputs]
@@ -67,7 +67,7 @@ def decision(instruction: Instruction, inputs: Sequence[Any], output: Any, at: i
 
 
 def _joint(instruction: Instruction, arrays: Sequence[np.ndarray]) -> str:
-    """``and``, ``or``, ``xor`` or ``not``, also of bits that are truths; empty for what is neither."""
+    """``and``, ``or``, ``xor`` or ``not``, also for bitwise operations on booleans; empty for other operations."""
     if not all(array.dtype == bool for array in arrays):
         return ""
     return _SYMBOLS.get(instruction.symbol) or _OF_BITS.get(instruction.node.type, "")
@@ -90,7 +90,7 @@ def _spread(arrays: Sequence[np.ndarray], shape: tuple[int, ...], at: int, rule:
 
 
 def _broadcast(shape: tuple[int, ...], wide: tuple[int, ...], at: int) -> int | None:
-    """The flat index, in an array of a shape, of what stands at a flat index when it is broadcast; None where that is not numpy's way."""
+    """The flat index in an array that broadcasts to a flat index of a wider one; None where numpy's broadcasting does not apply."""
     try:
         if len(shape) > len(wide) or np.broadcast_shapes(shape, wide) != wide:
             return None
@@ -124,7 +124,7 @@ def _reduced(
 
 
 def _group(data: np.ndarray, axes: Sequence[np.ndarray], instruction: Instruction, made: np.ndarray, at: int) -> np.ndarray | None:
-    """The flat indices of the elements that were reduced to one; None where the axes are not known."""
+    """The flat indices of the elements that were reduced to one; None where the axes are unknown."""
     numbers = np.arange(data.size)
     if made.size == 1:
         return numbers

@@ -46,7 +46,7 @@ class Pieces:
     """Of the body, in the order in which they ran."""
     starts: np.ndarray | None
     """Along the axis, where the piece of each row of the loop's execution begins, and where the last has ended, in the order of the
-    output; None where only whole pieces are told."""
+    output; None where only whole pieces are known."""
     output: Concatenated
     part: Part | None
     first: int

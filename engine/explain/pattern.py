@@ -1,4 +1,4 @@
-"""The pattern of a loop, as far as the model and its inputs tell it: the five of Loop-5, and walking over slices."""
+"""The pattern of a loop, as far as the model and its inputs determine it: the five of Loop-5, and iterating over slices."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What the model and its inputs say of a loop before it runs."""
+    """What is known about a loop before it runs, from the model and its inputs."""
 
     name: str
     """Such as ``for loop``."""
@@ -38,7 +38,7 @@ class Pattern:
     """The constant condition Result; None when the body computes it."""
     sliced_inputs: int
     certain: bool
-    """False when it depends on values that are only known after running."""
+    """False when it depends on values that only a run computes."""
 
     @property
     def sentence(self) -> str:
@@ -49,7 +49,7 @@ class Pattern:
         if self.sliced_inputs:
             parts.append(f"walks over {self.sliced_inputs} sliced input{'s' if self.sliced_inputs > 1 else ''}")
         if not self.certain:
-            parts.append("as far as the model tells before it runs")
+            parts.append("as far as is known before it runs")
         return ", ".join(parts)
 
 
@@ -77,7 +77,7 @@ def pattern(run: Run, static: str) -> Pattern:
 
 
 def _of_parts(region: LoopRegion) -> Pattern:
-    """The pattern of what walks over slices; a TensorIterator without any runs as often as its outputs say, or once."""
+    """The pattern of a loop over slices; a TensorIterator without slices runs as often as its outputs say, or once."""
     if region.sliced:
         return Pattern("sliced iteration", None, True, len(region.sliced), certain=True)
     count, _ = iteration_bound(region, None, ())
@@ -85,7 +85,7 @@ def _of_parts(region: LoopRegion) -> Pattern:
 
 
 def _is_asked_once(run: Run, region: LoopRegion) -> bool:
-    """Whether the body gives on the condition that it was entered with, which then holds for ever; also where there is none."""
+    """Whether the body passes its condition on unchanged, so that it stays true once the loop has started; True without a condition."""
     if region.condition_result is None:
         return True
     program, changed = region.program, run.overrides.slots
@@ -121,7 +121,7 @@ def _name(key: tuple[str, str, str], first: bool | None, again: bool | None) -> 
 
 
 def _constant(run: Run, program: Program, slot: Slot | None) -> object | None:
-    """The value of a slot that a Const, or what folds to a constant, feeds; None when it is computed at run time, or set by hand."""
+    """The value of a slot that is a Const or folds to a constant; None when it is computed at run time, or set by hand."""
     if slot is None or (not run.overrides.slots.isdisjoint(backward_slice(program, slot))):
         return None
     layer, output = layer_of(program, _without_identities(program, slot))
@@ -129,7 +129,7 @@ def _constant(run: Run, program: Program, slot: Slot | None) -> object | None:
 
 
 def _given(run: Run, program: Program, slot: Slot | None) -> object | None:
-    """What the run's inputs have for a slot that an input of the model feeds; None for every other, and when it is set by hand."""
+    """The run's input for a slot that an input of the model feeds; None for every other slot, and when it is set by hand."""
     if slot is None or program.parent is not None or not run.overrides.slots.isdisjoint(backward_slice(program, slot)):
         return None
     source = _without_identities(program, slot)

@@ -1,4 +1,4 @@
-"""What a loop that was written out as code calls: kernels by their titles, and how loops count, slice and join."""
+"""The functions that the code of a loop calls: kernels by their titles, and the counting, slicing and joining of loops."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ElementType", "converted", "iterations", "join", "kernel", "part", "
 
 
 def kernel(title: str) -> Callable[..., Any]:
-    """The operation of a title such as ``Softmax-8``: takes arrays and attributes as keywords. ``EngineError`` when there is none."""
+    """The kernel with a title such as ``Softmax-8``, which takes arrays and keyword attributes. ``EngineError`` when there is none."""
     name, _, version = title.rpartition("-")
     operation = next((one for one in CATALOGUE.versions(name) if str(one.version) == version), None)
     if operation is None or operation.kernel is None:
@@ -55,7 +55,7 @@ def parts(source: Any, *, axis: int = 0, size: int = 1, start: int = 0, end: int
 def part(
     source: Any, iteration: int, *, axis: int = 0, size: int = 1, start: int = 0, backwards: bool = False, drop_axis: bool = False
 ) -> Any:
-    """One part of a tensor along an axis; ``backwards`` from ``start`` down."""
+    """The part of a tensor along an axis for one iteration; ``backwards`` counts from ``start`` down."""
     axis = axis + source.ndim if axis < 0 else axis
     first = start + source.shape[axis] if start < 0 else start
     begin = first - (iteration + 1) * size + 1 if backwards else first + iteration * size
@@ -64,7 +64,7 @@ def part(
 
 
 def join(pieces: Sequence[Any], empty: Any, *, axis: int = 0, reverse: bool = False, stacked: bool = False) -> Any:
-    """What a loop has collected, joined along an axis; ``empty`` when there was no iteration."""
+    """The collected parts joined along an axis; ``empty`` when there was no iteration."""
     if not pieces:
         return empty
     output = Concatenated(slot=ABSENT, result=ABSENT, axis=axis, reverse=reverse, stacked=stacked, layer=LayerId(0))
@@ -72,5 +72,5 @@ def join(pieces: Sequence[Any], empty: Any, *, axis: int = 0, reverse: bool = Fa
 
 
 def converted(value: Any, element_type: str) -> Any:
-    """A value in another element type, as OpenVINO converts what enters a TensorIterator."""
+    """A value in another element type, converted as OpenVINO converts the inputs of a TensorIterator."""
     return settle(cast(np.asarray(value), ElementType(element_type)))

@@ -1,1 +1,1 @@
-"""What a model is: element types, shapes, graphs, bodies, port maps, addresses; no file format and no arithmetic."""
+"""The Model: element types, shapes, graphs, bodies, port maps, addresses; no file format and no arithmetic."""

@@ -35,7 +35,7 @@ def unpack(raw: np.ndarray, bits: int, elements: int) -> np.ndarray:
 
 
 def pack(codes: np.ndarray, bits: int) -> np.ndarray:
-    """The inverse of ``unpack``; what is left of the last byte or unit is zero."""
+    """The inverse of ``unpack``; unused bits of the last byte or unit are zero."""
     if bits == 1:
         return np.packbits(codes)
     if bits in _SPLIT:

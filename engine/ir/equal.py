@@ -11,7 +11,7 @@ from engine.ir.address import ROOT, labels
 from engine.ir.constant import Constant
 from engine.ir.model import Body, Graph, Model, Node, Port
 
-# What a constant or a port says exactly, and the text of an attribute may say in several ways.
+# Constants and ports hold these exactly; the text of an attribute may spell them in several ways.
 _SAID_ELSEWHERE = {"Const": frozenset({"element_type", "shape", "offset", "size"}), "Parameter": frozenset({"element_type", "shape"})}
 
 

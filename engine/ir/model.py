@@ -1,4 +1,4 @@
-"""What a model is: graphs of nodes with ports and edges, and the bodies inside control-flow nodes, just as the file says it."""
+"""The Model: graphs of nodes with ports and edges, and the bodies inside control-flow nodes, exactly as the file has them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ LayerId = NewType("LayerId", int)
 """Means something only inside its own graph: bodies and their surroundings may repeat ids."""
 
 ForeignBody = NewType("ForeignBody", str)
-"""A graph of an operation that nobody here knows: the name of its attribute, written as an address segment."""
+"""A graph of an operation that is unknown here: the name of its attribute, written as an address segment."""
 BodyName = Literal["body", "then", "else"] | ForeignBody
 FOREIGN = " with graphs"
-"""Ends the opset of an operation whose graphs nobody here knows how to run, so that no catalogue holds it."""
+"""A suffix of the opset of an operation whose graphs cannot be run here, so that no catalogue contains it."""
 Dialect = Literal["openvino", "onnx"]
 Form = Literal["tensor", "sequence", "optional", "optional sequence", "map"]
-"""What a value is made of (ONNX); everything is a tensor in OpenVINO."""
+"""The kind of a value in ONNX; in OpenVINO every value is a tensor."""
 NO_ATTRIBUTES: Mapping[str, object] = MappingProxyType({})
 
 
@@ -157,7 +157,7 @@ class Node:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether its bodies are those of an operation that nobody here knows, whatever its type is called."""
+        """Whether its bodies belong to an operation that is unknown here, whatever its type is called."""
         return self.opset.endswith(FOREIGN)
 
     def body(self, name: BodyName) -> Body:
@@ -245,13 +245,13 @@ class Model:
     file: str = ""
     """Path that it was read from; empty when it was not read from a file."""
     converted_from: str = ""
-    """What a framework's model was converted from, in words; empty for a model that was read as it is."""
+    """The format that a model was converted from, in words; empty for a model that was read directly."""
     rt_info: Mapping[str, object] = field(default_factory=_no_attributes)
     meta_data: Mapping[str, object] = field(default_factory=_no_attributes)
     notes: tuple[str, ...] = field(default=())
     """What the reader wants the user to know."""
     drawn: ClassVar[Callable[[Model], Mapping[str, str]] | None] = None
-    """What a notebook shows of a model, by media type; the engine's door sets it, since a model knows no pictures."""
+    """What a notebook shows of a model, by media type; the engine's door sets it, because a model cannot draw itself."""
 
     def __repr__(self) -> str:
         """Short: a model's nodes are no reading matter."""
@@ -276,7 +276,7 @@ class Model:
 
 
 def expect_model(given: object, taker: str) -> None:
-    """``TypeError`` when what ``taker`` gets is no Model, such as the path of one."""
+    """``TypeError`` when ``taker`` was called with something else than a Model, such as a path."""
     if not isinstance(given, Model):
         read = "engine.read_model(path) reads one" if isinstance(given, (str, bytes, PathLike)) else "a graph's model() makes one"
         raise TypeError(f"{taker} takes a Model, not {type(given).__name__}: {read}")

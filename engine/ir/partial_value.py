@@ -1,4 +1,4 @@
-"""What is known of a small tensor's elements before it has a value: an interval for each."""
+"""Partially known values of small tensors: an interval for each element."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a tensor's shape before it has a value: intervals, unknown dimensions, unknown rank."""
+"""Partially known shapes: intervals of dimensions, unknown dimensions, unknown rank."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ class PartialShape:
         return PartialShape(tuple(mine.unite(theirs) for mine, theirs in zip(self.dimensions, other.dimensions, strict=True)))
 
     def lengths_or_zeros(self) -> tuple[int, ...]:
-        """The concrete shape of what was never computed: a length that is not fixed is 0, whatever its bounds, as in OpenVINO."""
+        """The shape of a value that was never computed: dimensions that are not fixed are 0, whatever their bounds, as in OpenVINO."""
         return () if self.dimensions is None else tuple(d.length if d.is_static else 0 for d in self.dimensions)
 
     def __str__(self) -> str:

@@ -1,1 +1,1 @@
-"""Native code of other people, in processes of its own: it meets bytes that nobody vouches for, and it crashes, we don't."""
+"""Native code of other people, in processes of its own: it reads untrusted bytes, and when it crashes, we do not."""

@@ -13,12 +13,12 @@ from pathlib import Path
 from engine.errors import shorten, without_places
 
 _LOOK_AGAIN = 0.1
-"""Seconds after which it is asked again whether somebody still waits."""
+"""Seconds between two checks whether the caller still waits."""
 _LONGEST_REASON = 400
 
 
 class Stopped(Exception):
-    """Nobody waits for it any more."""
+    """The caller no longer waits for the result."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Runs native code of other people on bytes that nobody vouches for, request by request, until its input ends.
+"""Runs native code of other people on untrusted bytes, request by request, until its input ends.
 
 Started as a file, in a process of its own, so it imports nothing of ours. A request and an answer are parts of bytes, each with its
 length before it. A request begins with the seconds that it may take, by the clock and of the processor, and the name of the work; an
@@ -98,7 +98,7 @@ WORK: Mapping[bytes, Callable[..., list[bytes]]] = {
 def _end_after(seconds: float, of_processor: float) -> None:
     """Lets the system end this process so many seconds from now; 0 calls that off.
 
-    Native code that hangs lets no thread of ours run, and whoever waits for it may have died: so the signals' own effect is used.
+    Native code that hangs lets no thread of ours run, and the waiting process may have died: so the signals' own effect is used.
     """
     if sys.platform != "win32":
         signal.setitimer(signal.ITIMER_REAL, seconds)

@@ -134,7 +134,7 @@ def _sum_away(array: Array, labels: str, needed: set[str]) -> Array:
 
 
 def _contract(first: tuple[Array, str], second: tuple[Array, str], needed: set[str]) -> tuple[Array, str]:
-    """The product of two operands, summed over the labels that nobody needs any more."""
+    """The product of two operands, summed over the labels that no later operand or the output needs."""
     (a, in_a), (b, in_b) = first, second
     # Labels of one operand only, or that one operand merely repeats (length 1), are summed before the product.
     a, in_a = _prepare(a, in_a, b, in_b, needed)
@@ -165,7 +165,7 @@ def _length(labels: Sequence[str], lengths: Mapping[str, int]) -> int:
 
 
 def _prepare(array: Array, labels: str, other: Array, in_other: str, needed: set[str]) -> tuple[Array, str]:
-    """Without the labels that only this operand has and nobody needs, and without length 1 where the other is longer."""
+    """Without the labels that only this operand has and nothing later needs, and without length 1 where the other is longer."""
     gone = []
     for axis, label in enumerate(labels):
         length = array.shape[axis]

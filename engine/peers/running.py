@@ -46,7 +46,7 @@ class Patience:
     seconds: float
     """Each time that it runs."""
     stopped: Callable[[], bool] = never
-    """Nobody waits for it any more."""
+    """The caller no longer waits for the result."""
 
 
 def runtime_of(model: Model) -> str:

@@ -34,7 +34,7 @@ def open_archive(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
 
 @dataclass(frozen=True, slots=True)
 class _Careful:
-    """A file of which nobody reads very much at once: each entry of a directory takes many times its bytes."""
+    """A file of which one read takes a bounded number of bytes: a parsed directory entry takes many times its size."""
 
     file: IO[bytes]
 
@@ -53,7 +53,7 @@ class _Careful:
         return True
 
     def close(self) -> None:
-        """The file belongs to whoever opened it."""
+        """Leaves the file open: it belongs to the caller."""
 
 
 def format_of(archive: IO[bytes]) -> Format:

@@ -1,4 +1,4 @@
-"""Long lines cut into numbered stubs: they decide how long a layout takes, and nobody can follow them anyway."""
+"""Long lines cut into numbered stubs: they dominate the time of a layout, and cannot be followed by eye anyway."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _COMFORTABLE = 120
 _DEEPEST = 8
 """Bodies nested deeper than this start folded."""
 _MOST_HANDED_IN = 6
-"""Outer values beyond so many are drawn as one box: as many Parameters and lines would be a bundle that nobody can follow."""
+"""Outer values beyond so many are drawn as one box: so many Parameters and lines would be an unreadable bundle."""
 
 
 FEWEST_COPIES, COPIES, MOST_COPIES = 1, 4, 6

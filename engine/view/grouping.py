@@ -91,7 +91,7 @@ NO_GROUPING = Grouping({}, {}, {})
 
 
 def grouping(graph: Graph, place: str, declared: Collection[str], body: Body | None = None) -> Grouping:
-    """Which nodes of a graph are in which of the declared groups of that place. ``body``: the one that the graph is of, if it is."""
+    """The declared group of each node of a graph. ``body``: the body that the graph belongs to, if any."""
     own = {address for address in declared if address.rpartition("/")[0] == place and is_group(address)}
     if not own:
         return NO_GROUPING

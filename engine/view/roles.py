@@ -33,13 +33,13 @@ def _input_role(body: Body, entry: InputMap, carried: bool) -> str:
 
 
 def handed_in(body: Body) -> tuple[LayerId, ...]:
-    """The Parameters that only hand an outer value in: an If's, and those of a loop that are the same in all iterations."""
+    """The Parameters that only pass an outer value in: those of an If, and the invariant ones of a loop."""
     roles = input_roles(body)
     return tuple(layer for layer, (role, _) in roles.items() if role in ("", "invariant") and layer in body.graph.by_id)
 
 
 def unbound_inputs(node: Node) -> frozenset[int]:
-    """The inputs of a node with bodies that enter none of them: those of an operation that nobody here knows."""
+    """The inputs of a node with bodies that enter none of them: those of an unknown operation."""
     bound = {entry.external for body in node.bodies for entry in body.inputs}
     return frozenset(range(len(node.inputs))) - bound
 

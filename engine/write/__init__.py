@@ -28,7 +28,7 @@ def write_model(model: Model, path: str | os.PathLike[str]) -> None:
         raise WriteError(f"the path is {str(target)!r}, expected one that ends with .xml: the weights go beside it, to a .bin file")
     if model.dialect != "openvino":
         raise WriteError("an ONNX model cannot be written as OpenVINO IR: its operations are other ones; convert it with OpenVINO first")
-    # The model may read its constants from the very file that is replaced: that one lives on, unnamed, until nobody needs it.
+    # The model may read its constants from the very file that is replaced: that one lives on, unnamed, until its last reader closes it.
     try:
         with _replaced(target) as document, _replaced(target.with_suffix(".bin")) as weights:
             write_document(model, WeightsWriter(weights), document)

@@ -86,7 +86,7 @@ def _words(right: Answer) -> str:
 
 
 def _compare(questions: Sequence[Question], found: Sequence[Answer], guesses: Sequence[str]) -> None:
-    """Every question with its answer; what became of the loop is told once, with its proof."""
+    """Every question with its answer; the verdict on the loop is shown once, with its proof."""
     told: set[str] = set()
     proved: set[str] = set()
     for position, (question, right) in enumerate(zip(questions, found, strict=True)):

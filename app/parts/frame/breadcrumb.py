@@ -25,9 +25,9 @@ _STATES = {
 
 _SEPARATOR = ' <span class="sep">&rsaquo;</span> '
 DEEP, OUTERMOST = 4, 2
-"""A nest of more open bodies is told by so many of the outermost graphs and by the two innermost ones."""
+"""A nest of more than DEEP open bodies is shortened to OUTERMOST of the outermost graphs and the two innermost ones."""
 LONGEST = 2000
-"""Characters that are told of a nest to who points at it."""
+"""Most characters of the tooltip with the whole nest."""
 
 
 def show(session: Session) -> None:
@@ -43,7 +43,7 @@ def show(session: Session) -> None:
 
 
 def _nest(frames: Sequence[OpenGraph]) -> str:
-    """The open bodies, outermost first; of a deep nest those around the innermost ones are left out, and told to who points at them."""
+    """The open bodies, outermost first; the middle of a deep nest is left out, and stands in a tooltip."""
     whole = [_words(frame) for frame in frames[1:]]
     told = markup.text(" › ".join(f"{name} {where}" for name, where in whole), LONGEST)
     crumbs = ['<span class="name">main</span>']

@@ -28,12 +28,12 @@ HEIGHT = 560
 
 _VIEWS_KEPT = 32
 _views: WeakKeyDictionary[Model, OrderedDict[tuple[Folding, str], GraphView]] = WeakKeyDictionary()
-"""The latest of each model that somebody has open."""
+"""The latest pictures of each open model."""
 _views_lock = Lock()
 
 
 def _view(model: Model, folding: Folding, root: str) -> GraphView:
-    """The same picture for everybody who looks at the same model in the same way."""
+    """One picture for all sessions that show the same model in the same way."""
     with _views_lock:
         kept = _views.setdefault(model, OrderedDict())
         if (folding, root) in kept:

@@ -73,7 +73,7 @@ def _choose(session: Session, opened: Opened) -> None:
 
 
 def _made_up() -> None:
-    """Says that nobody has given these inputs, and leads to where one can."""
+    """Says that the inputs are made up, and links to the panel where they are entered."""
     st.button(
         "Inputs are made up",
         key="header_made_up",

@@ -62,7 +62,7 @@ def show(debugger: engine.Debugger, address: str) -> None:
 
 
 def steps_to(debugger: engine.Debugger, address: str) -> tuple[Step, ...]:
-    """What is told of a value's provenance, or of the part of it that a person asks about, here and on the canvas."""
+    """The provenance of a value, or of the chosen part of it, that is shown here and on the canvas."""
     return provenance(debugger, address, MOST * 2, part=index_of(widget(_part_key(address)) or ""))
 
 

@@ -18,7 +18,7 @@ def idle_slices(subject: Subject) -> Iterator[Finding]:
 
     What it does:
         Looks for TensorIterators none of whose sliced inputs reaches a Result of the body, directly or by way of other layers. Results
-        do not count that only make outputs that nobody uses.
+        do not count that only make unused outputs.
     Why it matters:
         The number of iterations is that of the parts. OpenVINO's CPU drops inputs that nothing uses, and runs one iteration.
     Example that fails:
@@ -43,7 +43,7 @@ def idle_slices(subject: Subject) -> Iterator[Finding]:
 
 
 def _needed(region: Region) -> Iterator[LayerId]:
-    """The Results of a body without those that only make outputs that nobody uses."""
+    """The Results of a body without those that only make unused outputs."""
     made, back = _outputs(region), {edge.from_layer for edge in region.body.back_edges}
     for result in region.body.graph.results:
         sources = [Source(region.node.id, index) for index, _ in made.get(result.id, ())]
@@ -84,8 +84,8 @@ def half_used_result(subject: Subject) -> Iterator[Finding]:
     What it does:
         Looks for Results of bodies that make several outputs, of which some have edges and others have none, and that do not go back.
     Why it matters:
-        OpenVINO drops an output that nobody uses together with its Result: it refuses the model, dies, or gives other outputs in place
-        of those that are used.
+        OpenVINO drops an unused output together with its Result: it refuses the model, crashes, or gives other outputs in place of
+        those that are used.
     Example that fails:
         outputs 4 (the last value) and 5 (joined) of Result 8, and edges from output 5 only
     Example that passes:
@@ -99,10 +99,10 @@ def half_used_result(subject: Subject) -> Iterator[Finding]:
                 name, numbers = region.body.graph.by_id[result].name, ", ".join(map(str, unused))
                 yield Finding(
                     subject.where(region.place, region.node, f"output {unused[0]}"),
-                    f"Nobody uses output {numbers}, but others of the same Result {name}: OpenVINO's CPU drops it, and fails or errs.",
+                    f"Output {numbers} is unused, others of the same Result {name} are used: OpenVINO's CPU drops it, and fails or errs.",
                     found=f"outputs {', '.join(str(entry.external) for _, entry in made)} from {name}, and no edge from {numbers}",
                     expected="edges from all of them, or a Result of its own for each",
-                    advice="It does no harm here; remove the output that nobody uses.",
+                    advice="It does no harm here; remove the unused output.",
                 )
 
 
@@ -113,7 +113,7 @@ def condition_that_nobody_reads(subject: Subject) -> Iterator[Finding]:
         Looks for port map entries of branches that take input 0, the condition, to Parameters without edges, or of an If of which one
         branch never runs.
     Why it matters:
-        OpenVINO drops what nobody reads, and constants that branches compute with, here the condition itself: its CPU then runs the wrong
+        OpenVINO drops unread values, and constants that branches compute with, here the condition itself: its CPU then runs the wrong
         branch, or refuses the model.
     Example that fails:
         <input external_port_id="0" internal_layer_id="5"/> in then_port_map, and no edge from layer 5 of the branch

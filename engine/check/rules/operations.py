@@ -1,4 +1,4 @@
-"""Rules about what a layer is: operations that nobody knows, their inputs and outputs, their attributes."""
+"""Rules about what a layer is: unknown operations, their inputs and outputs, their attributes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def unknown_operation(subject: Subject) -> Iterator[Finding]:
     What it does:
         Looks up the type of every layer among the operations; one diagnostic for each unknown type, naming its layers.
     Why it matters:
-        Nobody can say what these layers compute. The model opens and draws; it cannot be run.
+        What these layers compute is unknown. The model opens and draws, but cannot be run.
     Example that fails:
         <layer type="Addd" version="opset1" .../>
     Example that passes:

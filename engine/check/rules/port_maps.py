@@ -343,7 +343,7 @@ def unused_body_result(subject: Subject) -> Iterator[Finding]:
     What it does:
         Looks for body Results that no port map output and no back edge names.
     Why it matters:
-        The body computes a value for nobody: an output was forgotten, or the body can be smaller.
+        The body computes an unused value: an output was forgotten, or the body can be smaller.
     Example that fails:
         a Result 9 in the body, and neither <output internal_layer_id="9"/> nor <edge from-layer="9"/>
     Example that passes:

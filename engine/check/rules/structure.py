@@ -21,7 +21,7 @@ def duplicate_layer_id(subject: Subject) -> Iterator[Finding]:
     What it does:
         Looks for a layer id that is used more than once among the layers of one graph (bodies may repeat the ids outside).
     Why it matters:
-        Edges, port maps and back edges name layers by id: with two of one id nobody knows which is meant.
+        Edges, port maps and back edges name layers by id: when two layers share an id, they are ambiguous.
     Example that fails:
         <layer id="4" name="a" .../> <layer id="4" name="b" .../>
     Example that passes:
@@ -282,16 +282,16 @@ def no_results(subject: Subject) -> Iterator[Finding]:
 
 
 def remark_of_the_reader(subject: Subject) -> Iterator[Finding]:
-    """Reading the file has shown something that is worth knowing.
+    """The reader has a remark about the file.
 
     What it does:
-        Tells what the reader remarked: what it left out, what a part of another project could not do with the file.
+        Lists the remarks of the reader: parts of the file that it left out, and steps of other libraries that failed.
     Why it matters:
-        What is shown and run is not all, or not exactly, what the file holds.
+        The model that is shown and run leaves something of the file out, or differs from it.
     Example that fails:
         an ONNX model whose inputs have default values, which are constants here
     Example that passes:
-        an ONNX model whose inputs are given by who runs it
+        an ONNX model whose inputs have no default values
     """
     for remark in subject.model.notes:
         yield Finding(Where(subject.model.file, 0, subject.places[0].address), remark)

@@ -1,4 +1,4 @@
-"""Rules about what is legal, and still hardly what anybody wanted."""
+"""Rules about models that are legal, but hardly what their author meant."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def impossible_declared_length(subject: Subject) -> Iterator[Finding]:
     What it does:
         Compares the declared shapes of a node's outputs with those that follow from its bodies and the possible numbers of iterations.
     Why it matters:
-        Somebody changed the trip count or the port dimensions by hand. What follows counts, in OpenVINO too.
+        The trip count or the port dimensions were edited by hand. The computed shape counts, in OpenVINO too.
     Example that fails:
         <dim>7</dim> for an output that concatenates 4 iterations
     Example that passes:
@@ -176,10 +176,10 @@ def _trips(subject: Subject, region: Region) -> str:
 
 
 def unused_result(subject: Subject) -> Iterator[Finding]:
-    """Nobody uses what a layer computes.
+    """The outputs of a layer are unused.
 
     What it does:
-        Looks for layers none of whose outputs is used.
+        Looks for layers of which no output is used.
     Why it matters:
         They cost time for nothing; or an edge was forgotten.
     Example that fails:
@@ -193,7 +193,7 @@ def unused_result(subject: Subject) -> Iterator[Finding]:
             if node.outputs and node.id not in used and node.type not in ("Parameter", "Result", "Assign"):
                 yield Finding(
                     subject.where(place, node),
-                    f"Nobody uses what {shorten(node.name)!r} computes.",
+                    f"The outputs of {shorten(node.name)!r} are unused.",
                     found="no edge from this layer",
                     expected="at least one edge, or no layer",
                     advice="It does no harm.",
@@ -201,12 +201,12 @@ def unused_result(subject: Subject) -> Iterator[Finding]:
 
 
 def unused_input(subject: Subject) -> Iterator[Finding]:
-    """Nobody uses an input of the model.
+    """An input of the model is unused.
 
     What it does:
         Looks for Parameters of the outermost graph without an edge from them.
     Why it matters:
-        The input has to be given at every run, and changes nothing.
+        The input has to be given at every run, and has no effect.
     Example that fails:
         a Parameter without an edge from it
     Example that passes:
@@ -218,7 +218,7 @@ def unused_input(subject: Subject) -> Iterator[Finding]:
         if node.id not in used:
             yield Finding(
                 subject.where(place, node),
-                f"The model's input {shorten(node.name)!r} is used by nobody.",
+                f"The model's input {shorten(node.name)!r} is unused.",
                 found="no edge from this Parameter",
                 expected="at least one edge",
                 advice="It does no harm.",

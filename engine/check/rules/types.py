@@ -136,7 +136,7 @@ def declared_type_differs(subject: Subject) -> Iterator[Finding]:
     What it does:
         Compares the precision of every output port with the element type that follows from the inputs.
     Why it matters:
-        Somebody changed the file by hand, or a tool was wrong. What follows counts, in OpenVINO too.
+        The file was edited by hand, or a tool was wrong. The computed type and shape count, in OpenVINO too.
     Example that fails:
         <port id="2" precision="I64"/> as output of an Add of f32
     Example that passes:
@@ -159,7 +159,7 @@ def declared_shape_differs(subject: Subject) -> Iterator[Finding]:
     What it does:
         Compares the dimensions of every output port with the shape that follows from the inputs.
     Why it matters:
-        Somebody changed the file by hand, or a tool was wrong. What follows counts, in OpenVINO too.
+        The file was edited by hand, or a tool was wrong. The computed type and shape count, in OpenVINO too.
     Example that fails:
         <dim>7</dim> for the output of an Add of shapes [3] and [3]
     Example that passes:

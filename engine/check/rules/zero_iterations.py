@@ -67,7 +67,7 @@ def unread_state(subject: Subject) -> Iterator[Finding]:
     What it does:
         Looks for carried values that nothing in the body uses, whose last value is an output, where the number of iterations may be 0.
     Why it matters:
-        Without an iteration the output is the initial value. OpenVINO's CPU forgets the initial value of a state that nobody reads,
+        Without an iteration the output is the initial value. OpenVINO's CPU forgets the initial value of a state that is never read,
         and gives zeros.
     Example that fails:
         trip count from an input, a back edge to Parameter 2 and an output of its Result, and no edge from Parameter 2

@@ -34,7 +34,7 @@ def region_yolo(
 
     With ``do_softmax`` classes go through softmax and ``axis`` to ``end_axis`` are flattened, else each through the sigmoid.
     """
-    del anchors  # for whoever decodes the boxes
+    del anchors  # only the decoder of the boxes needs them
     regions = num if do_softmax else len(mask)
     entries = coords + classes + 1
     batch, channels, height, width = _four(data)

@@ -51,7 +51,7 @@ def prepared(schema: Schema, version: int, attributes: Mapping[str, Any], output
     """A kernel for a node with these attributes and so many outputs; it gives a tuple of values of the machine.
 
     ``drawn``: it also takes ``state=``, draws its random numbers from it, and gives ``(outputs, next state)``.
-    An attribute that the kernel cannot take is told when it is called.
+    An attribute that the kernel cannot take raises when it is called.
     """
     present = {name: value for name, value in attributes.items() if value is not None}
     if not schema.domain:
@@ -205,7 +205,7 @@ def _as_they_take_it(value: Any) -> Any:
 
 
 def _silent(pattern: str, *values: Any) -> None:
-    """Their kernels report what they do; nobody reads it."""
+    """Silences the reports that their kernels print."""
 
 
 def since(domain: str, type: str, version: int) -> Any:

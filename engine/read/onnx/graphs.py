@@ -33,7 +33,7 @@ class Builder:
     external: ExternalData
     file: str
     built: Mapping[int, Built]
-    """What has been built, by ``id`` of its scope."""
+    """The graphs built so far, by ``id`` of their scope."""
     nodes: list[Node] = field(default_factory=list[Node])
     edges: list[Edge] = field(default_factory=list[Edge])
     made: dict[str, Output] = field(default_factory=dict[str, Output])
@@ -43,7 +43,7 @@ class Builder:
     first: int = 0
     """The number of layers before the nodes."""
     later: dict[str, Output] | None = None
-    """What nodes make each name, once it is asked for."""
+    """The nodes that produce each name, computed on first use."""
 
     def build(self) -> Built:
         """``ReadError`` when a tensor or an attribute cannot be read."""
@@ -150,7 +150,7 @@ class Builder:
     def _body(self, call: Call, name: BodyName, inner: Scope) -> Body:
         built = self.built[id(inner)]
         kind = "" if call.is_function else call.type
-        # Who knows what an unknown operation hands to its graphs? Only what they capture is sure.
+        # Which inputs an unknown operation passes to its graphs is unknown; only their captures are certain.
         port_map = Bound() if call.is_foreign else bound(kind, call.given, call.captures_from, built.parameters, built.results)
         at = {captured: index for index, captured in reversed([*enumerate(call.inputs)][call.captures_from :])}
         captures = tuple(InputMap(at[captured], layer) for captured, layer in built.captured.items())

@@ -45,7 +45,7 @@ class Call:
     """The number of inputs before the captures."""
     is_function: bool = False
     is_foreign: bool = False
-    """Nobody here knows what the operation does with its graphs."""
+    """What the operation does with its graphs is unknown."""
 
 
 @dataclass(slots=True, eq=False)

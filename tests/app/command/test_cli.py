@@ -368,7 +368,7 @@ def test_an_invalid_model_is_one_sentence(tmp_path: Path, capsys: pytest.Capture
     (tmp_path / "model.xml").write_text(text)
     (tmp_path / "model.bin").write_bytes((COLLATZ / "model.bin").read_bytes())
     assert main(["run", str(tmp_path / "model.xml")]) == 2
-    assert re.match(r"loopscope: The model can be looked at, but not run: \d errors?; LS301 ", capsys.readouterr().err)
+    assert re.match(r"loopscope: The model opens, but cannot be run: \d errors?; LS301 ", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("command", ["run", "check"])
