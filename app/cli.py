@@ -116,7 +116,7 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
 
 def _port(text: str) -> int:
     if not text.isdigit() or not 1 <= int(text) <= 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port: expected a number from 1 to 65535")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: expected a number from 1 to 65535")
     return int(text)
 
 

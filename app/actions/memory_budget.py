@@ -15,9 +15,9 @@ from app.state.memory_limit import machine_bytes
 from app.state.user_session import Message, Session, every
 from engine.errors import EngineError
 
-GAVE_UP = "The server needed the memory of this run for other users: it stands at its beginning again, and will compute its values anew."
-STOPPED = "This run was stopped because the server's memory is used up just now: go on with it in a minute."
-NO_ROOM = "There is not enough memory for this just now: try again in a minute."
+GAVE_UP = "The server needed the memory of this run for other users: the run is back at its beginning and computes its values again."
+STOPPED = "This run was stopped because the server is out of memory: continue it in a minute."
+NO_ROOM = "There is not enough memory for this now: try again in a minute."
 _SHARE = 0.5
 """Of the machine's memory: the rest is for what runs take while they compute, and for other programs."""
 LEFT_ALONE = (30.0, 3.0)

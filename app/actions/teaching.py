@@ -70,11 +70,11 @@ def check(keys: Sequence[str]) -> None:
 def _missing(learning: Learning) -> str:
     """What keeps the predictions from being checked; empty when they can be."""
     if not all(learning.guesses):
-        return "Say what you expect first, if only roughly: a guess that turns out wrong is what one remembers."
+        return "Predict first, even roughly: a wrong guess is easy to remember."
     found = lessons.lesson(learning.lesson)
     for question, guess in zip(found.questions if found else (), learning.guesses, strict=False):
         if not question.options and not is_number(guess):
-            return f"{shorten(repr(guess), 40)} is no number: write one such as 7 or 0.5, or 'never' for what does not come."
+            return f"{shorten(repr(guess), 40)} is not a number: write one such as 7 or 0.5, or 'never' for what does not come."
     return ""
 
 

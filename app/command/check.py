@@ -63,7 +63,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="loopscope check",
         description="Say what is wrong with a model, and what is odd about it.",
-        epilog="An error keeps a model from running, a warning is worth stopping for, a note does no harm. "
+        epilog="An error keeps a model from running, a warning deserves a look, a note is harmless. "
         "The exit code is 0 when the model can be run, 2 when it cannot, and 1 when it can, but --strict is given and there are warnings.",
         allow_abbrev=False,
     )

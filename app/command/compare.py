@@ -63,7 +63,7 @@ def _tolerance(text: str) -> float:
     except ValueError:
         tolerance = math.nan
     if not tolerance >= 0:  # with NaN nothing would differ
-        raise argparse.ArgumentTypeError(f"{text!r} is no tolerance: expected a number from 0 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a tolerance: expected a number from 0 on")
     return tolerance
 
 

@@ -21,7 +21,7 @@ def main(words: Sequence[str]) -> int:
 def _options(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="loopscope convert",
-        description="Write a model as OpenVINO IR 11. A native ONNX model cannot be written: its operations are other ones.",
+        description="Write a model as OpenVINO IR 11. A native ONNX model cannot be written: its operations differ from OpenVINO's.",
         allow_abbrev=False,
     )
     parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, or a model that OpenVINO converts")

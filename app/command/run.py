@@ -146,7 +146,7 @@ def _entries(path: str) -> Mapping[str, np.ndarray]:
         raise InputError(f"{path}: {error.strerror or error}") from None
     except Exception:  # numpy and zipfile raise whatever a broken file makes them stumble over
         raise InputError(
-            f"{path} is no .npz file of plain arrays: one that numpy.savez wrote is expected, without Python objects"
+            f"{path} is not an .npz file of plain arrays: one that numpy.savez wrote is expected, without Python objects"
         ) from None
 
 

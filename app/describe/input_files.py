@@ -55,4 +55,4 @@ def _entries(name: str, data: bytes) -> dict[str, np.ndarray]:
     except InputError:
         raise
     except Exception:  # numpy and zipfile raise whatever a broken file makes them stumble over
-        raise InputError(f"{name} is no file of plain arrays: save it with numpy.save or numpy.savez") from None
+        raise InputError(f"{name} is not a file of plain arrays: save it with numpy.save or numpy.savez") from None

@@ -32,7 +32,7 @@ def parse_element(given: object, element_type: ElementType, name: str) -> np.nda
             raise ValueError(given)
         return made
     except ValueError:
-        raise InputError(f"{shorten(repr(given), 40)} is no value of type {element_type}, which {name} takes") from None
+        raise InputError(f"{shorten(repr(given), 40)} is not a value of type {element_type}, which {name} takes") from None
 
 
 def _grew(text: str, made: np.ndarray) -> bool:
@@ -51,7 +51,7 @@ def parse_shape(text: str, one: Signature) -> tuple[int, ...]:
     try:
         shape = tuple(int(length) for length in text.replace("x", ",").strip("[]() ").split(",") if length.strip())
     except ValueError:
-        raise InputError(f"{shorten(repr(text), 40)} is no shape: write lengths such as 2, 5") from None
+        raise InputError(f"{shorten(repr(text), 40)} is not a shape: write lengths such as 2, 5") from None
     if not one.shape.contains(shape) or min(shape, default=0) < 0:
         raise InputError(f"input '{one.name}' takes shape {one.shape}, not {list(shape)}")
     return shape

@@ -33,7 +33,7 @@ class LoopBody(Frame):
         return self.number
 
     def drop_unread_number(self) -> None:
-        """The number of the iteration is no input of a body that does not read it."""
+        """The number of the iteration is not an input of a body that does not read it."""
         if self.number is not None and all(edge.from_layer != self.number.source.layer for edge in self.edges):
             self.nodes = [node for node in self.nodes if node.id != self.number.source.layer]
             self.number = None

@@ -18,7 +18,7 @@ def must_be_callable(called: str, **given: object) -> None:
 
 
 def must_take(count: int, values: str, called: str, **given: object) -> None:
-    """``TypeError`` for the first argument that is no function of so many values; ``values`` says in words which."""
+    """``TypeError`` for the first argument that is not a function of so many values; ``values`` says in words which."""
     must_be_callable(called, **given)
     for name, function in given.items():
         try:

@@ -43,7 +43,7 @@ def finished_model(graph: Graph, outputs: object) -> Model:
         model = replace(model, rt_info={"loopscope": {"functions": calls}})
     report = check(model, graph.catalogue)
     if not report.ok:
-        raise BuildError(f"graph {graph.name!r} is no valid model. {report.summary()}")
+        raise BuildError(f"graph {graph.name!r} is not a valid model. {report.summary()}")
     return model
 
 

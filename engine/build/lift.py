@@ -82,7 +82,7 @@ def _array(value: object, what: str) -> np.ndarray:
     try:
         array = np.asarray(value)
     except (ValueError, TypeError) as error:
-        raise BuildError(f"{what} is {shorten(repr(value), 60)}, which is no array: {error}") from None
+        raise BuildError(f"{what} is {shorten(repr(value), 60)}, which is not an array: {error}") from None
     except OverflowError:
         raise BuildError(f"{what} is {shorten(repr(value), 60)}, which no element type holds") from None
     if array.size == 0 and not isinstance(value, (np.ndarray, np.generic)):

@@ -75,7 +75,7 @@ class Operations:
             raise AttributeError(f"there is no operation {name!r}; {meant}dir(ops) lists them, and `loopscope ops` what each of them does")
         newest = max(found, key=lambda operation: operation.version)
         if newest.role in _ELSEWHERE:
-            raise AttributeError(f"{newest.name} is no function of this kind: use {_ELSEWHERE[newest.role]}")
+            raise AttributeError(f"{newest.name} is not a function of this kind: use {_ELSEWHERE[newest.role]}")
         return newest
 
     def _function(self, operation: Operation) -> Function:

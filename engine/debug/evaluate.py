@@ -180,7 +180,7 @@ def _must_be_numbers(argument: Any) -> None:
 def _must_be_no_sequence(value: Any) -> None:
     """``ValueError`` for a sequence of tensors; a tuple of numbers may be computed with."""
     if isinstance(value, tuple) and any(isinstance(one, tuple) or np.ndim(one) for one in value):
-        raise ValueError("a sequence is no tensor: take one of its elements, such as name[0]")
+        raise ValueError("a sequence is not a tensor: take one of its elements, such as name[0]")
 
 
 def _truths(sign: str, *arguments: Any) -> tuple[Any, ...]:
@@ -206,7 +206,7 @@ def _rounded(value: np.ndarray, digits: int) -> Any:
 
 def _whole(value: Any) -> int:
     if np.ndim(value) or np.asarray(value).dtype.kind not in "biu":
-        raise ValueError(f"{value} is no whole number")
+        raise ValueError(f"{value} is not a whole number")
     return int(value)
 
 

@@ -160,7 +160,9 @@ def _allow(node: ast.AST, text: str, quoted: int) -> None:
                 other = f": {name}imum(one, other) takes two" if name in ("max", "min") and given else ""
                 raise ExpressionError(f"{shorten(text)!r} gives {name} {len(given)} values, and it takes {takes}{other}")
         case ast.Call():
-            raise ExpressionError(f"{shorten(text)!r} calls what is no function of the language: there are {', '.join(sorted(FUNCTIONS))}")
+            raise ExpressionError(
+                f"{shorten(text)!r} calls what is not a function of the language: there are {', '.join(sorted(FUNCTIONS))}"
+            )
         case ast.Attribute(attr=name) if name in _ATTRIBUTES:
             return
         case ast.Name(id=name) if name.startswith("_"):

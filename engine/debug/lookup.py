@@ -74,7 +74,7 @@ def _into(position: Position, program: Program, row: int, segment: Segment, body
     region = program.instructions[number].region
     assert region is not None
     if segment.iteration not in (None, ANY_ITERATION) and not isinstance(region, LoopRegion):
-        raise AddressError(f"{segment.label!r} in {program.address} is no loop, and so has no iteration {segment.iteration}")
+        raise AddressError(f"{segment.label!r} in {program.address} is not a loop, and so has no iteration {segment.iteration}")
     inner = body_of(region, body)
     if inner is None:
         raise AddressError(f"{segment.label!r} in {program.address} has no body {body!r}")

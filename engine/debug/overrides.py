@@ -128,7 +128,7 @@ def _graph(plan: Plan, address: Address) -> tuple[Program, tuple[Program, ...], 
             loops.append(inner)
             iterations.append(_iteration(address, owner))
         elif owner.iteration is not None:
-            raise AddressError(f"{address}: {shorten(owner.label)!r} is no loop, and so has no iteration {owner}")
+            raise AddressError(f"{address}: {shorten(owner.label)!r} is not a loop, and so has no iteration {owner}")
         program = inner
     if address.segments[-1].iteration is not None:
         raise AddressError(f"{address} names an iteration, not a value: add the body and the name of a node in it")

@@ -141,7 +141,7 @@ def of_values(address: str, values: tuple[Any, ...]) -> History:
 
 
 def is_finite(value: Any) -> bool:
-    """Whether a value, or a sequence of them, holds neither a NaN nor an infinity; what is no tensor of floats holds none."""
+    """Whether a value, or a sequence of them, holds neither a NaN nor an infinity; what is not a tensor of floats holds none."""
     if isinstance(value, tuple):
         return all(is_finite(one) for one in value)
     return not is_tensor(value) or bool(finite_rows(np.asarray(value).reshape(1, -1))[0])

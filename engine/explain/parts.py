@@ -89,7 +89,7 @@ def index_of(text: str) -> Index:
         return ()
     found = [_ONE.fullmatch(one.strip()) for one in inside.split(",")]
     if not all(found):
-        raise EngineError(f"{shorten(text.strip(), 60)!r} is no part of a value: expected numbers and ranges, such as 2, 0:4")
+        raise EngineError(f"{shorten(text.strip(), 60)!r} is not a part of a value: expected numbers and ranges, such as 2, 0:4")
     return tuple(_one(match) for match in found if match is not None)
 
 

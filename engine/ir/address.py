@@ -48,7 +48,7 @@ def is_within(address: str, around: str) -> bool:
 def must_be_text(place: object) -> None:
     """``AddressError`` for what cannot be an address."""
     if not isinstance(place, str):
-        raise AddressError(f"{shorten(repr(place))} is no address: text such as main/while_3[2]/body/Add_1 is expected")
+        raise AddressError(f"{shorten(repr(place))} is not an address: text such as main/while_3[2]/body/Add_1 is expected")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +86,14 @@ class Address:
         if not colon:
             path, output = output, "0"
         if not output.isascii() or not output.isdigit() or len(output) > 9:
-            raise AddressError(f"{shorten(text)!r} is no address: after ':' an output number is expected")
+            raise AddressError(f"{shorten(text)!r} is not an address: after ':' an output number is expected")
         segments = []
         for part in path.split("/"):
             match = _SEGMENT.fullmatch(part)
             if match is None or not match["name"]:
-                raise AddressError(f"{shorten(text)!r} is no address: expected names joined by '/', such as main/while_3[2]/body/Add_1:0")
+                raise AddressError(
+                    f"{shorten(text)!r} is not an address: expected names joined by '/', such as main/while_3[2]/body/Add_1:0"
+                )
             iteration = match["iteration"]
             segments.append(Segment(match["name"], None if iteration is None else ANY_ITERATION if iteration == "*" else int(iteration)))
         if segments[0].label != ROOT:

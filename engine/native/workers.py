@@ -90,7 +90,7 @@ class Workers:
 
 
 def _started(most_bytes: int) -> subprocess.Popen[bytes]:
-    # -P: the folder of the file is no place for imports. A session of its own: Ctrl+C is for us, who close its input at our end.
+    # -P: the folder of the file is not a place for imports. A session of its own: Ctrl+C is for us, who close its input at our end.
     command = [sys.executable, "-P", str(_CHILD), str(most_bytes)]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True)

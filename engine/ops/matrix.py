@@ -170,7 +170,7 @@ def grouped_matmul(first: Array, second: Array, offsets: Array | None = None, /)
         return rounded(np.matmul(left, right), dtype)
     if offsets is None or first.ndim != 2 or second.ndim not in (2, 3):
         raise ValueError(
-            f"ranks {first.ndim} and {second.ndim} {'with' if offsets is not None else 'without'} offsets are no grouped product"
+            f"ranks {first.ndim} and {second.ndim} {'with' if offsets is not None else 'without'} offsets are not a grouped product"
         )
     tokens = first.shape[0] if second.ndim == 3 else first.shape[1]
     groups = _groups(offsets, tokens)
@@ -207,7 +207,9 @@ def infer_grouped_matmul(inputs: Sequence[Known], attributes: Mapping[str, Any],
         case 2, 2:
             groups = inputs[2].shape.at(0) if len(inputs) > 2 else UNKNOWN
             return (Known(element_type, PartialShape((groups, first[0], second[1]))),)
-    raise ValueError(f"shapes {inputs[0].shape} and {inputs[1].shape} are no grouped product: expected ranks 2 and 3, 3 and 3, or 2 and 2")
+    raise ValueError(
+        f"shapes {inputs[0].shape} and {inputs[1].shape} are not a grouped product: expected ranks 2 and 3, 3 and 3, or 2 and 2"
+    )
 
 
 row = family("matrix")

@@ -78,7 +78,7 @@ def _quotient(whole: Dimension, part: Dimension) -> Dimension:
 
 def _reshaped(given: PartialShape, target: list[int], special_zero: bool) -> PartialShape:
     if any(length < -1 for length in target) or target.count(-1) > 1:
-        raise ValueError(f"shape {target} is no shape: lengths and at most one -1 are expected")
+        raise ValueError(f"shape {target} is not a shape: lengths and at most one -1 are expected")
     copied = frozenset(axis for axis, length in enumerate(target) if length == 0) if special_zero else frozenset()
     if given.dimensions is None:
         return PartialShape(tuple(UNKNOWN if axis in copied or length == -1 else static(length) for axis, length in enumerate(target)))

@@ -59,7 +59,7 @@ class _Careful:
 def format_of(archive: IO[bytes]) -> Format:
     """SAVED_MODEL, EXPORTED_PROGRAM, TORCHSCRIPT or STATE_DICT by the names in it, else ZIP.
 
-    ``ValueError`` when it is no readable archive.
+    ``ValueError`` when it is not a readable archive.
     """
     with open_archive(archive) as files:
         names = [info.filename for info in files.infolist() if not info.is_dir()]

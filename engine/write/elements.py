@@ -43,7 +43,7 @@ def child(parent: etree._Element, tag: str, attributes: Mapping[str, object] | N
 def _fill(made: etree._Element, attributes: Mapping[str, object]) -> None:
     for name, value in attributes.items():
         if not is_name(name):
-            raise WriteError(f"attribute {shorten(name, 60)!r} cannot be written: its name is no name in XML")
+            raise WriteError(f"attribute {shorten(name, 60)!r} cannot be written: its name is not a name in XML")
         text = str(value)
         try:
             made.set(name, text)

@@ -177,9 +177,9 @@ def same() -> engine.Model:
             r"\{'iterations': 3\} is given where an engine.Limits is expected",
         ),
         (lambda model: engine.Debugger(model, [1], record=True), "True is given where an engine.Record is expected"),
-        (lambda model: engine.Debugger(model, [1]).value(5), "5 is no address: text such as main/"),
-        (lambda model: engine.Debugger(model, [1]).breakpoints.add(5), "5 is no address: text such as main/"),
-        (lambda model: engine.Debugger(model, [1]).run_to(None), "None is no address: text such as main/"),
+        (lambda model: engine.Debugger(model, [1]).value(5), "5 is not an address: text such as main/"),
+        (lambda model: engine.Debugger(model, [1]).breakpoints.add(5), "5 is not an address: text such as main/"),
+        (lambda model: engine.Debugger(model, [1]).run_to(None), "None is not an address: text such as main/"),
     ],
 )
 def test_what_is_of_another_kind_is_told(call, said):

@@ -33,7 +33,7 @@ def show(session: Session, lesson: Lesson) -> None:
         if session.run.running is not None:
             markup.show("The run is on its way …", "quiet")
         elif not found or None in found:
-            markup.show("The run did not get so far that it could tell.", "quiet")
+            markup.show("The run ended before this was decided.", "quiet")
         else:
             _compare(lesson.questions, [one for one in found if one is not None], learning.guesses)
         _onward(lesson)

@@ -10,7 +10,7 @@ from app.parts.widgets import markup
 _SHOWN = {"Right": "→", "Left": "←", "Up": "↑", "Down": "↓"}
 _OTHER = (
     ("/", "Find a node by name, operation, shape or value"),
-    ("P", "Step by itself, and stop that; so does the space bar"),
+    ("P", "Play: step automatically, or stop; so does the space bar"),
     ("Backspace", "On the canvas: out of the body that it shows"),
     ("+ − 0", "On the canvas: closer, further, everything"),
     ("U", "On the canvas: iterations side by side, or the loop drawn once"),

@@ -28,7 +28,7 @@ def show(session: Session, beside: Callable[[Session], None] | None = None) -> N
         with controls:
             run_progress.show()
         with side or st.container():
-            markup.show("Values are there again when the run pauses.", "quiet")
+            markup.show("Values are shown again when the run pauses.", "quiet")
         return
     time.sleep(HEAD_START)
     with controls:

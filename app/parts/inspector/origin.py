@@ -55,10 +55,10 @@ def show(debugger: engine.Debugger, address: str) -> None:
     inputs = [step for step in steps if step.operation == "Parameter" and not step.links]
     told = ", ".join(list(dict.fromkeys(_name(step.address) for step in inputs))[:4])
     if told and len(steps) < MOST * 2:
-        markup.show(f"In the end from the inputs {markup.text(told, 160)}.", "quiet")
+        markup.show(f"It comes from the inputs {markup.text(told, 160)}.", "quiet")
     chain.show(lines, key=KEY, on_pick=lambda number: _go(rows[number][3]))
     if len(rows) >= MOST or len(steps) >= MOST * 2 or any(step.left_out for step in steps):
-        markup.show("It goes further back: click a line, and look from there.", "quiet")
+        markup.show("The chain goes further back: click a line to follow it from there.", "quiet")
 
 
 def steps_to(debugger: engine.Debugger, address: str) -> tuple[Step, ...]:

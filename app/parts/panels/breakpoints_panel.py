@@ -44,7 +44,7 @@ def show(session: Session) -> None:
             "only when",
             key=CONDITION,
             placeholder="value > 10",
-            help="An expression over the values of the graph; if it names the place itself, the run pauses after that",
+            help="An expression over the values of the graph; if it names the value of this operation, the run pauses after the operation",
         )
         add.form_submit_button("Add", on_click=_add_breakpoint)
     with st.container(horizontal=True):

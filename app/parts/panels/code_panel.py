@@ -150,7 +150,7 @@ def _take_away(plan: Plan, root: str, code: Listing, inputs: Sequence[np.ndarray
     if len(code.lines) > MOST_LINES:
         markup.show(f"The first {MOST_LINES:,} of {len(code.lines):,} lines; open a body alone to read it, or download them all.", "quiet")
     if not code.complete:
-        markup.show("Bodies that lie very deep are left out: open one alone to read it.", "quiet")
+        markup.show("Very deeply nested bodies are left out: open one alone to read it.", "quiet")
         return
     inputs = inputs if all(isinstance(one, np.ndarray | np.generic) for one in inputs) else []
     packed = bool(code.weights) or not all(map(is_written, inputs))

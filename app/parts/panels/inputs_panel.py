@@ -43,7 +43,7 @@ def show(session: Session) -> None:
             placeholder="a name, if you like",
             max_chars=input_draft.LONGEST_NAME,
             width=180,
-            help="A set of inputs to come back to, and to compare with, until you leave this page",
+            help="Keeps these inputs as a set to return to and to compare with, until you leave this page",
         )
     if session.run.debugger is not None and any(array is not session.model.inputs.get(key) for key, array in session.model.draft.items()):
         markup.show("Not run yet: the graph shows the run with the inputs from before.", "quiet")

@@ -59,7 +59,7 @@ def show(session: Session) -> None:
         return
     compared = session.run.compared
     if compared is None or compared.name != name:
-        markup.show("Both runs are made from their beginnings, apart from the one that you step through.", "quiet")
+        markup.show("Both runs start at the beginning; the run that you step through stays where it is.", "quiet")
         return
     _show(opened.model, compared, session)
 

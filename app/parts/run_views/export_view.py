@@ -28,7 +28,7 @@ _MEANING = {
 def show(session: Session) -> None:
     debugger = session.run.debugger
     if debugger is None or not debugger.steps:
-        markup.show("Run something first: then all that was computed can be taken away as one file.", "quiet")
+        markup.show("Run something first: then every computed value can be downloaded as one file.", "quiet")
         return
     if debugger.steps > MOST_VALUES:
         markup.show(

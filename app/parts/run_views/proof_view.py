@@ -26,7 +26,7 @@ def show(session: Session, address: str | None) -> None:
     """Of the execution of a loop or an If at a concrete address."""
     debugger = session.run.debugger
     if debugger is None or address is None:
-        markup.show("Once a loop or an If runs, what decided it is proved here, value by value.", "quiet")
+        markup.show("Once a loop or an If has run, the values that decided it are shown here as a proof.", "quiet")
         return
     try:
         found = verdict(debugger, address)
@@ -38,7 +38,7 @@ def show(session: Session, address: str | None) -> None:
     with told:
         markup.show(markup.facts(_of_loop(found, found.pattern) if found.pattern else _of_if(debugger, found)))
         if not places and found.record.ended_by == "trip_count":
-            markup.show("No value decided it: the count alone did.", "quiet")
+            markup.show("No computed value decided: the count alone did.", "quiet")
     if proof is not None:
         with proof:
             chain.show([line for line, _ in places], key=KEY, on_pick=lambda number: _go(places[number][1]))

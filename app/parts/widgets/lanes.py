@@ -107,7 +107,7 @@ def _fields(one: Chart | Lane | Mark) -> dict[str, Any]:
 
 
 def read_pick(data: object, chart: Chart) -> Pick | None:
-    """From what the browser sent, which is not trusted; None when it is no place of this chart."""
+    """From what the browser sent, which is not trusted; None when it is not a place of this chart."""
     if not isinstance(data, Mapping):
         return None
     lane, at = data.get("lane"), data.get("at")

@@ -163,7 +163,7 @@ def _trip_counts(subject: Subject) -> Iterator[tuple[Where, Known]]:
 
 
 def trip_count_type(subject: Subject) -> Iterator[Finding]:
-    """A Loop's trip count is no whole number.
+    """A Loop's trip count is not a whole number.
 
     What it does:
         Looks at the element type of input 0 of every Loop.
@@ -224,7 +224,7 @@ def _iteration_numbers(subject: Subject) -> Iterator[tuple[Where, Known]]:
 
 
 def iteration_number_type(subject: Subject) -> Iterator[Finding]:
-    """The Parameter that gets the iteration number is no whole number.
+    """The Parameter that gets the iteration number is not a whole number.
 
     What it does:
         Looks at the declared element type of the Parameter with purpose="current_iteration".

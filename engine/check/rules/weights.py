@@ -14,7 +14,7 @@ from engine.ir.walk import PlacedGraph
 
 
 def undecodable_constant(subject: Subject) -> Iterator[Finding]:
-    """The bytes of a constant are no tensor of its type and shape.
+    """The bytes of a constant are not a tensor of its type and shape.
 
     What it does:
         Compares the bytes of every constant with what its type and shape need; the positions inside string data too.

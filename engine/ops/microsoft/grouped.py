@@ -123,7 +123,7 @@ def _attended(
 def _heads(query: Array, key: Array | None, value: Array | None, heads: int, shared: int) -> tuple[Array, Array, Array]:
     """Queries, keys and values as heads, given apart or side by side."""
     if shared < 1 or heads % shared:
-        raise ValueError(f"{heads} heads of queries are no multiple of {shared} heads of keys")
+        raise ValueError(f"{heads} heads of queries are not a multiple of {shared} heads of keys")
     if (key is None) != (value is None):
         raise ValueError("keys come with values, or both are packed into the queries")
     if key is not None and value is not None:

@@ -22,7 +22,7 @@ def depth_to_space(data: Array, /, *, mode: str, block_size: int = 1) -> Array:
     rank = len(lengths)
     blocks = block_size**rank
     if depth % blocks:
-        raise ValueError(f"depth {depth} is no multiple of {block_size} to the power of {rank}")
+        raise ValueError(f"depth {depth} is not a multiple of {block_size} to the power of {rank}")
     grid = (block_size,) * rank
     first = mode == "blocks_first"
     cut = data.reshape((batch, *grid, depth // blocks, *lengths) if first else (batch, depth // blocks, *grid, *lengths))
@@ -36,7 +36,7 @@ def space_to_depth(data: Array, /, *, mode: str, block_size: int = 1) -> Array:
     batch, depth, *lengths = _spatial(data)
     rank = len(lengths)
     if any(length % block_size for length in lengths):
-        raise ValueError(f"spatial lengths {lengths} are no multiples of the block size {block_size}")
+        raise ValueError(f"spatial lengths {lengths} are not multiples of the block size {block_size}")
     cut = data.reshape((batch, depth, *(part for length in lengths for part in (length // block_size, block_size))))
     places, blocks = [2 + 2 * pair for pair in range(rank)], [3 + 2 * pair for pair in range(rank)]
     order = (0, *blocks, 1, *places) if mode == "blocks_first" else (0, 1, *blocks, *places)
@@ -78,7 +78,7 @@ def _infer_space_to_depth(inputs: Sequence[Known], attributes: Mapping[str, Any]
 def _divided(whole: Dimension, parts: int, what: str) -> Dimension:
     if whole.is_static:
         if whole.length % parts:
-            raise ValueError(f"{what} {whole} is no multiple of {parts}")
+            raise ValueError(f"{what} {whole} is not a multiple of {parts}")
         return static(whole.length // parts)
     least = -(-whole.least // parts)
     return Dimension(least, None if whole.most is None else max(whole.most // parts, least))
@@ -90,7 +90,7 @@ def batch_to_space(data: Array, block_shape: Array, crops_begin: Array, crops_en
     batch, *lengths = data.shape
     rank, count = len(lengths), math.prod(blocks)
     if batch % count:
-        raise ValueError(f"batch {batch} is no multiple of the {count} blocks")
+        raise ValueError(f"batch {batch} is not a multiple of the {count} blocks")
     cut = data.reshape((*blocks[1:], batch // count, *lengths))
     woven = [axis for pair in range(rank) for axis in (rank + 1 + pair, pair)]
     whole = cut.transpose((rank, *woven)).reshape((batch // count, *(a * b for a, b in zip(lengths, blocks[1:], strict=True))))
@@ -105,7 +105,7 @@ def space_to_batch(data: Array, block_shape: Array, pads_begin: Array, pads_end:
     blocks, begins, ends = _block_inputs(data, block_shape, pads_begin, pads_end)
     lengths = [begin + length + end for length, begin, end in zip(data.shape, begins, ends, strict=True)]
     if any(length % block for length, block in zip(lengths, blocks, strict=True)):
-        raise ValueError(f"padded lengths {lengths} are no multiples of the blocks {blocks}")
+        raise ValueError(f"padded lengths {lengths} are not multiples of the blocks {blocks}")
     check_elements(math.prod(lengths), "the padded tensor")
     padded = np.zeros(lengths, data.dtype)
     padded[tuple(slice(begin, begin + length) for begin, length in zip(begins, data.shape, strict=True))] = data

@@ -23,7 +23,7 @@ def transpose(data: Array, order: Array, /) -> Array:
 
 def _permutation(order: list[int], rank: int) -> list[int]:
     if len(order) != rank:
-        raise ValueError(f"order {order} is no permutation of the axes of a tensor of rank {rank}")
+        raise ValueError(f"order {order} is not a permutation of the axes of a tensor of rank {rank}")
     return axes_within(order, rank)
 
 

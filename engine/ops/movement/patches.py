@@ -134,7 +134,7 @@ def _infer_col2im(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
     if kernel.value is not None and depth.is_static:
         size = math.prod(whole_numbers(kernel.value))
         if size < 1 or depth.length % size:
-            raise ValueError(f"blocks of {depth} elements are no multiple of a kernel of {size}")
+            raise ValueError(f"blocks of {depth} elements are not a multiple of a kernel of {size}")
         channels = static(depth.length // size)
     return (Known(data.element_type, PartialShape((*batch, channels, *lengths))),)
 

@@ -24,7 +24,7 @@ def _cast_map(arguments: Arguments, attributes: Attributes, outputs: int) -> tup
     """The values of a map in the order of its keys; SPARSE: each at the place of its key."""
     entries = arguments[0]
     if not isinstance(entries, Mapping) or not all(isinstance(key, int) for key in entries):
-        raise ValueError("the input is no map of integers")
+        raise ValueError("the input is not a map of integers")
     keys = sorted(entries)
     values: Sequence[Any] = [entries[key] for key in keys]
     wanted = attributes.get("cast_to", "TO_FLOAT")

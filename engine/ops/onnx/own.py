@@ -160,7 +160,7 @@ def _image_decoder(arguments: Arguments, attributes: Attributes, outputs: int) -
         check_elements(height * width * 3, "the output of ImageDecoder")
         (made,) = WORKERS.ask("image", b"L" if layout == "Grayscale" else b"RGB", given)
     except (Refused, Crashed):
-        raise ValueError(f"the {encoded.size} bytes are no image, expected a file such as PNG or JPEG as u8") from None
+        raise ValueError(f"the {encoded.size} bytes are not an image, expected a file such as PNG or JPEG as u8") from None
     pixels = np.frombuffer(made, np.uint8).reshape(height, width, -1)
     return (pixels[..., ::-1] if layout == "BGR" else pixels,)
 

@@ -22,7 +22,7 @@ def search_sorted(
     """Where each of ``values`` [..., m] would be inserted in its row of ``sorted_sequence`` ([..., n], or [n] for all rows)."""
     rows, wanted = comparable(sorted_sequence), comparable(values)
     if rows.ndim == 0:
-        raise ValueError("a scalar is no sorted sequence")
+        raise ValueError("a scalar is not a sorted sequence")
     if rows.ndim == 1:
         return np.searchsorted(rows, wanted, "right" if right_mode else "left").astype(output_type.dtype)
     if rows.ndim != wanted.ndim or rows.shape[:-1] != wanted.shape[:-1]:

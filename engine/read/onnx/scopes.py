@@ -225,7 +225,7 @@ class Survey:
         for text in texts:
             # The protobuf package gives bytes where it cannot decode.
             if isinstance(text, bytes):
-                raise self._refused(f"the name {text[:40]!r} is no text in UTF-8")
+                raise self._refused(f"the name {text[:40]!r} is not text in UTF-8")
             if len(text) > self.limits.name:
                 name = shorten(text, 40)
                 raise self._refused(f"a name has {len(text)} characters ({name!r}), more than the limit 'name' of {self.limits.name}")

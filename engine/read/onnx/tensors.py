@@ -84,7 +84,7 @@ def constant(tensor: TensorProto, external: ExternalData) -> Constant | np.ndarr
     try:
         array = np.asarray(numpy_helper.to_array(tensor))
     except Exception as error:
-        raise ValueError(f"its data is no tensor of shape {list(shape)[:8]}: {shorten(str(error))}") from error
+        raise ValueError(f"its data is not a tensor of shape {list(shape)[:8]}: {shorten(str(error))}") from error
     if element_type is ElementType.STRING:
         array = _texts(array)
     if element_type is None:

@@ -33,12 +33,12 @@ _BLANK = re.compile(rb"\s+(?=<\?xml)")
 
 
 class MalformedXML(ValueError):
-    """The document is no well-formed XML."""
+    """The document is not well-formed XML."""
 
     def __init__(self, error: expat.ExpatError, lines_left_out: int) -> None:
         self.line = error.lineno + lines_left_out
         reason = "the file ends too early" if error.code in _CUT else f"{expat.ErrorString(error.code)} in column {error.offset + 1}"
-        super().__init__(f"this is no well-formed XML: {reason}")
+        super().__init__(f"this is not well-formed XML: {reason}")
 
 
 class Walk:

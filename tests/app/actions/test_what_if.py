@@ -92,7 +92,7 @@ def test_what_is_no_value_is_refused_with_a_sentence(opened: Visit, given: str) 
     app = at(opened, "main/while_not_one[0]/body/next_steps")
     next(one for one in app.text_input if str(one.key).startswith("what_if_")).set_value(given)
     run_from_here(app)
-    assert "is no value of type i64, which next" in app.error[0].value
+    assert "is not a value of type i64, which next" in app.error[0].value
     assert banner(app) == ""
 
 
@@ -211,7 +211,7 @@ def test_tables_are_edited_cell_by_cell() -> None:
     assert made.reshape(-1).tolist() == [0, 7.5, 2, 3, 4, 5, 6, -1]
     assert was[0, 0, 1] == 1
     assert changing.edited(np.zeros((2,), np.int8), {"edited_rows": {"0": {"1": 127}}}, "here").tolist() == [0, 127]
-    with pytest.raises(InputError, match="128' is no value of type i8, which here takes"):
+    with pytest.raises(InputError, match="128' is not a value of type i8, which here takes"):
         changing.edited(np.zeros((2,), np.int8), {"edited_rows": {"0": {"1": "128"}}}, "here")
 
 

@@ -162,7 +162,7 @@ def test_damaged_inputs_are_told_without_the_words_of_numpy(
     else:
         damaged.write_bytes({"nothing": b"", "text": b"number = 3", "cut": inputs.read_bytes()[:-30]}[damage])
     assert main(["run", str(COLLATZ / "model.xml"), "--inputs", str(damaged)]) == 2
-    assert "is no .npz file of plain arrays" in (told := capsys.readouterr().err)
+    assert "is not an .npz file of plain arrays" in (told := capsys.readouterr().err)
     assert "allow_pickle" not in told
 
 
@@ -360,7 +360,7 @@ def test_options_are_written_in_full(capsys: pytest.CaptureFixture[str]) -> None
 def test_a_tolerance_is_a_number(tolerance: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["compare", str(COLLATZ / "model.xml"), "--tolerance", tolerance])
-    assert f"{tolerance!r} is no tolerance: expected a number from 0 on" in capsys.readouterr().err
+    assert f"{tolerance!r} is not a tolerance: expected a number from 0 on" in capsys.readouterr().err
 
 
 def test_an_invalid_model_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,7 +55,7 @@ def test_a_single_array_is_for_the_only_input(opened: Visit) -> None:
 def test_what_was_refused_is_forgotten_once_there_is_another_value(opened: Visit, mended: str) -> None:
     app = panel(opened, "collatz")
     field(app, "number").set_value("three").run()
-    assert "is no value of type i64" in app.error[0].value
+    assert "is not a value of type i64" in app.error[0].value
     if mended == "made up":
         app.button("inputs_random").click().run()
     else:

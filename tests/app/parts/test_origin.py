@@ -66,7 +66,7 @@ def test_a_part_can_be_asked_for(opened: Visit) -> None:
     assert [row["title"] for row in rows if row["depth"] == 0] == ["from_last_to_first[1]"]
     assert [row["detail"] for row in rows if row["role"] == "concatenated"] == ["Add · from_last_to_first · iteration 3"]
     asked = next(one for one in app.text_input if one.key == asked.key)
-    for text, told in (("9", "there is no element 9 along axis 0 of length 5"), ("x", "is no part of a value")):
+    for text, told in (("9", "there is no element 9 along axis 0 of length 5"), ("x", "is not a part of a value")):
         asked.set_value(text).run()
         assert told in " ".join(str(one.proto.body) for one in app.get("html"))
     assert not app.exception

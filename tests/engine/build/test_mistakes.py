@@ -35,7 +35,7 @@ VALUES = {
     "numpy on several": (lambda x, n: np.concatenate([x, x]), r"instead of numpy's concatenate\(\)"),
     "in an array's place": (lambda x, n: np.add(np.zeros(3, np.float32), x, out=np.zeros(3, np.float32)), r"instead of numpy's add\(\)"),
     "np.asarray": (lambda x, n: np.asarray(x), "it can be no array of numpy's"),
-    "tensors in a list": (lambda x, n: ops.add([x[0], x[1], 1.0], x), "is no array: .* it can be no array of numpy's"),
+    "tensors in a list": (lambda x, n: ops.add([x[0], x[1], 1.0], x), "is not an array: .* it can be no array of numpy's"),
 }
 
 

@@ -159,7 +159,7 @@ def test_refused_calls_leave_nothing_behind(graph):
 def test_unknown_operations_and_those_made_otherwise():
     with pytest.raises(AttributeError, match="there is no operation 'relo'"):
         _ = ops.relo
-    with pytest.raises(AttributeError, match="Loop is no function of this kind: use while_loop"):
+    with pytest.raises(AttributeError, match="Loop is not a function of this kind: use while_loop"):
         _ = ops.loop
 
 

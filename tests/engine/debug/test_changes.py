@@ -141,7 +141,7 @@ REFUSED = [
     ),
     ({"main/outer[*]/body/state": 1.0}, AddressError, "does not say in which iteration of 'outer'"),
     ({"main/outer[1]/body/inner/body/grow": 1.0}, AddressError, "does not say in which iteration of 'inner'"),
-    ({"main/outer[1]/body/choice[0]/then/halve": 1.0}, AddressError, "'choice' is no loop, and so has no iteration"),
+    ({"main/outer[1]/body/choice[0]/then/halve": 1.0}, AddressError, "'choice' is not a loop, and so has no iteration"),
     ({"main/outer[1]/body": 1.0}, AddressError, "names a graph, not a value"),
     ({"main/outer[1]": 1.0}, AddressError, "names an iteration, not a value"),
     ({"main/nothing": 1.0}, AddressError, "there is no 'nothing' in main"),

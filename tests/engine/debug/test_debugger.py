@@ -117,7 +117,7 @@ def test_seek_by_number_and_address():
         d.seek("main/outer[7]/body/above")
     with pytest.raises(AddressError, match=r"no 'abuve'.*'above'"):
         d.seek("main/outer[0]/body/abuve")
-    with pytest.raises(AddressError, match="'choice' in main/outer/body is no loop, and so has no iteration 1"):
+    with pytest.raises(AddressError, match="'choice' in main/outer/body is not a loop, and so has no iteration 1"):
         d.value("main/outer[1]/body/choice[1]/then/halve")
 
 

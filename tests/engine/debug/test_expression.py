@@ -331,14 +331,14 @@ def test_odd_values(text, value):
         ("texts + texts", "texts can only be compared"),
         ("texts * 10 ** 9", "texts can only be compared"),
         ("sum(texts)", "texts can only be compared"),
-        ("seq + 1", "a sequence is no tensor: take one of its elements, such as name[0]"),
+        ("seq + 1", "a sequence is not a tensor: take one of its elements, such as name[0]"),
         ("max(seq)", "a sequence is no tensor"),
         ("seq.shape", "a sequence is no tensor"),
         ("seq[v]", "a sequence is no tensor"),
         ("absent + 1", "it is no tensor"),
-        ("v[1.7]", "1.7 is no whole number"),
-        ("v[s:]", "2.5 is no whole number"),
-        ("round(s, v)", "is no whole number"),
+        ("v[1.7]", "1.7 is not a whole number"),
+        ("v[s:]", "2.5 is not a whole number"),
+        ("round(s, v)", "is not a whole number"),
     ],
 )
 def test_odd_values_that_cannot_be_computed_with_are_told(text, reason):

@@ -61,7 +61,7 @@ def test_what_changes_a_value_is_behind_it(draft, inputs, data):
 
 @pytest.mark.parametrize(("trips", "ran_for"), [(-1, 4), (9, 4), (3, 3), (0, 0)])
 def test_what_decided_how_often_a_loop_ran_is_behind_what_it_gave(trips, ran_for):
-    """``state`` grows by 1; whether the loop goes on is read from ``flags``, which is no part of any value."""
+    """``state`` grows by 1; whether the loop goes on is read from ``flags``, which is not a part of any value."""
     main, body = Draft(), Draft()
     x, flags, first = main.parameter("x", F32, ()), main.parameter("flags", BOOL, (6,)), main.parameter("first", BOOL, ())
     n, state, flag = main.parameter("n", I64, ()), body.parameter("state", F32, ()), body.parameter("flag", BOOL, (1,))
@@ -276,7 +276,7 @@ def test_parts_that_are_not_there_are_refused(index, told):
 
 @pytest.mark.parametrize("text", ["x", "1.5", "1:2:3", "1,,2", "--1", "1;2", "…"])
 def test_texts_that_are_no_index_are_refused(text):
-    with pytest.raises(EngineError, match="is no part of a value"):
+    with pytest.raises(EngineError, match="is not a part of a value"):
         index_of(text)
 
 

@@ -132,7 +132,7 @@ def test_a_cache_of_the_last_tokens(tokens: int, new: int) -> None:
 
 
 REFUSED = {
-    "heads that do not share": (grouped(PROMPT, NONE, (2, 2), kv_num_heads=3), "4 heads of queries are no multiple of 3"),
+    "heads that do not share": (grouped(PROMPT, NONE, (2, 2), kv_num_heads=3), "4 heads of queries are not a multiple of 3"),
     "keys without values": (grouped((*PROMPT[:2], None), NONE, (2, 2)), "keys come with values"),
     "no tables": (grouped(PROMPT, NONE, (2, 2), do_rotary=1), "cos_cache or sin_cache is left out"),
     "normalized queries": (grouped(PROMPT, NONE, (2, 2), *[None] * 7, reals(16), reals(16)), "q_norm_weight or k_norm_weight is given"),

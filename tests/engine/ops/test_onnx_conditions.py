@@ -94,7 +94,7 @@ REFUSED = [
     ("Einsum", 12, [_f(2, 3), _f(4, 2)], {"equation": "ij,jk->ik"}, "label 'j' stands for lengths 3 and 4"),
     ("Einsum", 12, [_f(2, 3)], {"equation": "ij,jk->ik"}, "is for 2 inputs, there are 1"),
     ("Einsum", 12, [_f(2)], {"equation": "ij->i"}, "'ij' does not fit an input of rank 1"),
-    ("ImageDecoder", 20, [_BYTES], {}, "the 2 bytes are no image, expected a file such as PNG or JPEG as u8"),
+    ("ImageDecoder", 20, [_BYTES], {}, "the 2 bytes are not an image, expected a file such as PNG or JPEG as u8"),
     ("ImageDecoder", 20, [_BYTES], {"pixel_format": "CMYK"}, "pixel_format is 'CMYK', expected RGB, BGR or Grayscale"),
     ("ConvInteger", 10, [_b(2, 3), _b(2, 3)], {}, r"data of shape \[2, 3\] and filters of shape \[2, 3\]: expected \[N, C"),
     ("ConvInteger", 10, [_b(1, 2, 4), _b(3, 2, 2), _b(), _b(2)], {}, r"of the filters have shape \[2\], expected one number or 3"),

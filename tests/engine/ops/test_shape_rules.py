@@ -149,7 +149,7 @@ def test_shape_of_a_fixed_shape_is_known() -> None:
         ("GatherElements", 6, [known("2,3"), unknown("3,3")], {"axis": "1"}, "differ in axis 0"),
         ("ScatterElementsUpdate", 3, [known("2,3"), unknown("2,2"), known("2,3"), scalar(0)], {}, "different shapes"),
         ("TopK", 11, [known("2,3"), scalar(4)], TOP, "k is 4, the axis has 3 elements"),
-        ("DepthToSpace", 1, [known("1,6,2,2")], {"mode": "depth_first", "block_size": "2"}, "depth 6 is no multiple of 4"),
+        ("DepthToSpace", 1, [known("1,6,2,2")], {"mode": "depth_first", "block_size": "2"}, "depth 6 is not a multiple of 4"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

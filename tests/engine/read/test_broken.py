@@ -14,8 +14,8 @@ from tests.engine.read.documents import ADDITION, NESTED_WEIGHTS, WEIGHTS, neste
 CONST = 'element_type="f32" shape="3" offset="0" size="12"'
 
 BROKEN = {
-    "no end": ("</net>", "", "line 63: this is no well-formed XML: the file ends too early"),
-    "a stray tag": ("</layers>", "</layer>", "line 50: this is no well-formed XML: mismatched tag in column 4"),
+    "no end": ("</net>", "", "line 63: this is not well-formed XML: the file ends too early"),
+    "a stray tag": ("</layers>", "</layer>", "line 50: this is not well-formed XML: mismatched tag in column 4"),
     "old": (
         'version="11"',
         'version="7"',
