@@ -73,7 +73,7 @@ def remove_watch(number: int) -> None:
 
 
 def restore(session: Session, pauses: Sequence[Pause | Unreadable], watches: Sequence[str | Unreadable]) -> None:
-    """The breakpoints and watches that the page's address asks for, as if they were typed; what cannot be is told in one sentence."""
+    """The breakpoints and watches that the page's address asks for, as if they were typed; one sentence lists those that are refused."""
     debugger = session.run.debugger
     if debugger is None:
         return

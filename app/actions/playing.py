@@ -20,7 +20,7 @@ from engine.view.tracks import tracks
 SECONDS = 0.05
 """Time to describe what is sent ahead: so long a key press may have to wait."""
 FURTHER = 64
-"""Steps that nobody has computed yet and that keys may have asked for before they are heard of."""
+"""Steps that are not computed yet, and that keys may ask for before Python has received them."""
 LONGEST_SCOUT = 20_000
 """A scout has to walk the way of the run from its beginning; beyond so many steps the debugger goes ahead itself, and comes back."""
 
@@ -92,7 +92,7 @@ def make(asked: Sequence[canvas.Move]) -> None:
 
 
 def _seek(session: Session, step: int) -> None:
-    """To a step that the browser knows of, or may know of before it is heard here."""
+    """Goes to a step that the browser has, or may have before Python learns of it."""
     debugger = session.run.at_rest
     if debugger is not None:
         known = max(debugger.steps, session.run.scout.steps if session.run.scout else 0)
@@ -101,7 +101,7 @@ def _seek(session: Session, step: int) -> None:
 
 
 def _sent(session: Session, debugger: engine.Debugger, view: GraphView, wanted: int) -> dict[str, object] | None:
-    """What has run comes from the debugger, what nobody has seen yet from a scout, which tells each moment as it is when it is new."""
+    """Steps that have run come from the debugger; later ones from a scout, a second debugger that runs ahead."""
     if wanted <= debugger.steps:
         return batch(debugger, view, wanted, seconds=SECONDS, previews=session.canvas.previews)
     if debugger.state != "paused" or session.model.opened is None:

@@ -97,7 +97,7 @@ def choose_found(address: str, number: int) -> None:
 
 
 def check_for(titles: Iterable[str]) -> None:
-    """Problems tells what is only about these runtimes, too."""
+    """Sets the runtimes whose findings Problems lists."""
     current().model.checked_for = frozenset(one for one in Runtime if one.title in titles)
 
 
@@ -118,5 +118,5 @@ def fold_more() -> None:
 
 
 def ask(question: str) -> None:
-    """A question to the trace, as somebody has typed or chosen it."""
+    """Sets the question to the trace, as it was typed or chosen."""
     current().run.asked = question

@@ -131,14 +131,14 @@ def beyond(items: Sequence[Pause] | Sequence[str], what: str) -> str:
     """What is to be said of breakpoints or watches that an address has no room for; empty where it holds all.
 
     >>> beyond(["a"] * 21, "watches")
-    "The page's link has room for the first 20 of these 21 watches: who opens it gets no more."
+    "The page's link has room for the first 20 of these 21 watches: the link leaves the others out."
     """
     all_of_them = [*_pauses(items), *_texts(items)]
     kept = len(_with_room(all_of_them))
     if kept == len(all_of_them):
         return ""
     room = f"the first {kept}" if kept else "none"
-    return f"The page's link has room for {room} of these {len(all_of_them):,} {what}: who opens it gets no more."
+    return f"The page's link has room for {room} of these {len(all_of_them):,} {what}: the link leaves the others out."
 
 
 def _pauses(items: Sequence[object]) -> list[object]:

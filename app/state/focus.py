@@ -47,7 +47,7 @@ def loop_in_focus(session: Session) -> LoopInFocus | None:
 
 
 def decided_in_focus(session: Session, loop: LoopInFocus | None) -> str | None:
-    """The execution whose reasons are told: the If that is pinned, else the loop in focus, else the If that runs or was the last to run."""
+    """The execution whose reasons are shown: the pinned If, else the loop in focus, else the If that runs or ran last."""
     debugger = session.run.debugger
     if debugger is None:
         return None

@@ -18,7 +18,7 @@ class ModelInUse:
 
     opened: Opened | None = None
     checked_for: frozenset[Runtime] = EVERYBODY
-    """The runtimes of which Problems tells what is only about them."""
+    """The runtimes whose findings Problems lists."""
     input_set: str = ""
     """Name of the set that is in use; empty when its values were edited."""
     inputs: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])

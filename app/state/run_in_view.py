@@ -40,9 +40,9 @@ class RunInView:
     """Part of the session."""
 
     onward: Onward | None = None
-    """A run that a link has reopened goes on to its end, as long as nobody looks at it."""
+    """Finishes a run that a link has reopened, in the background, as long as the user does not touch it."""
     stepped: engine.Debugger | None = None
-    """The run that is stepped through; who looks at it or moves it takes it from ``debugger``."""
+    """The run that is stepped through; readers take it from ``debugger``."""
     changes: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     """Values that are set by hand in the debugger's run, by address."""
     original: engine.Debugger | None = None
@@ -53,7 +53,7 @@ class RunInView:
     """Runs ahead of the debugger, so that the canvas can be told what comes without the user being told."""
     compared: Compared | None = None
     truth: Report | None = None
-    """The same run in the runtime of its model, where somebody has asked for it."""
+    """The same run in the runtime of its model, once it was asked for."""
     asked: str = ""
     """The last question to the trace."""
     generation: int = 0

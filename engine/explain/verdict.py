@@ -159,7 +159,7 @@ def _sentence(record: ControlFlowRecord, declared: int | None, counted: str, pro
     """``counted``: the name of the trip count. ``why``: why the run stopped, or why the loop can never end. ``failed``: where it failed."""
     count = record.iterations or 0
     times = f"{count:,} iteration{'' if count == 1 else 's'}"
-    most = "" if declared is None else " (no limit)" if is_no_limit(declared) else f" of at most {declared:,}"
+    most = "" if declared is None or is_no_limit(declared) else f" of at most {declared:,}"
     by_hand = bool(proof) and proof[0].by_hand
     match record.ended_by:
         case "condition":

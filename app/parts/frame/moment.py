@@ -19,7 +19,7 @@ def show(session: Session, draw: Callable[[Session], None], kept: Sequence[str] 
 
 
 def _around(session: Session) -> tuple[object, ...]:
-    """What the page outside the moment shows, the inputs and the model; and whether somebody looks, now and then, how far a long run is."""
+    """The state that the rest of the page depends on: the inputs, the model, and whether a long run shows its progress."""
     return session.model.input_set, session.model.opened, session.run.running is not None
 
 

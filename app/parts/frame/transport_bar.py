@@ -31,7 +31,7 @@ def show(session: Session) -> None:
             "Pause" if session.canvas.playing else "Play",
             key="transport_play",
             icon=f":material/{'pause' if session.canvas.playing else 'play'}_circle:",
-            help="Stop stepping" if session.canvas.playing else "Step by itself, at the speed that is set below the picture",
+            help="Stop stepping" if session.canvas.playing else "Step automatically, at the speed set below the picture",
             shortcut="P",
             on_click=moves.play,
         )

@@ -95,7 +95,7 @@ def show(session: Session) -> None:
         if session.run.compared is not None and session.run.compared.name == UNCHANGED:
             markup.show(markup.text(outcome(session.run.compared), 200))
         if session.model.opened and session.model.opened.link and not has_room(session.run.changes):
-            markup.show("The page's link has no room for this.", "quiet")
+            markup.show("This change is too long for the page's link.", "quiet")
 
 
 def _reached(session: Session) -> set[str]:

@@ -28,16 +28,16 @@ def show(session: Session, opened: Opened) -> None:
 
 
 def _choose(session: Session) -> None:
-    """Some rules are about one runtime: whoever does not use it need not hear of it."""
+    """Chooses the runtimes whose findings are listed."""
     key = f"problems_for_{session.run.generation}"
     st.pills(
-        "For somebody who runs it in",
+        "Include findings about",
         [one.title for one in Runtime],
         selection_mode="multi",
         default=[one.title for one in Runtime if one in session.model.checked_for],
         key=key,
         on_change=lambda: selection.check_for(widget(key) or ()),
-        help="What OpenVINO or ONNX Runtime refuses, or does differently, is told only where it is asked for.",
+        help="Models that OpenVINO or ONNX Runtime refuses or runs differently: listed only for the runtimes chosen here.",
     )
 
 

@@ -282,7 +282,7 @@ def test_a_carried_condition_is_that_of_the_iteration_before() -> None:
     debugger.run()
     assert (
         verdict(debugger, "main/loop").sentence
-        == "Stopped after 4 iterations (no limit) because `kept` became false: `below` asks `more` < 3, and `more` was 3."
+        == "Stopped after 4 iterations because `kept` became false: `below` asks `more` < 3, and `more` was 3."
     )
     assert chain(debugger, "main/loop") == [
         "loop[3]/body/kept: `below` was false in the iteration before",
