@@ -122,7 +122,7 @@ def _tell(outcome: Outcome, options: argparse.Namespace, model: Model | None = N
 
 
 def read_inputs(path: str, model: Model) -> Mapping[str | int, object]:
-    """The values of an .npz file by input name, or by position where a key such as ``0`` is no name of the model."""
+    """The values of an .npz file by input name, or by position where a key such as ``0`` is not a name of the model."""
     if not path:
         return {}
     names = {entry_name(name): name for one in model.inputs for name in (one.name, *one.names)}
