@@ -28,10 +28,10 @@ def test_what_is_right_can_be_chosen(one: Lesson, trial: Trial) -> None:
 @pytest.mark.parametrize("guess", ["many", "11 times", "?"])
 def test_what_is_no_number_is_asked_for_again(opened: Visit, guess: str) -> None:
     app = predict(opened(lesson="while"), guess)
-    assert "is no number" in page_text(app)
+    assert "is not a number" in page_text(app)
     assert "Not quite" not in page_text(app)
     text = page_text(predict(app, "11"))
-    assert "is no number" not in text
+    assert "is not a number" not in text
     assert "✓ Right" in text
 
 

@@ -200,7 +200,7 @@ def test_every_reason_why_there_is_no_value():
         ("main/double:3", "no output 3"),
         ("main/outer[0]/else/x", "no body 'else'"),
         ("main/double[0]/body/x", "no 'double' with a body"),
-        ("", "is no address"),
+        ("", "is not an address"),
     ):
         with pytest.raises(AddressError, match=message):
             d.value(address)

@@ -72,7 +72,7 @@ WRONG = {
     "too late an iteration": (["main/while[4]/body/Add"], engine.ValueUnavailable, "iteration 4 of 'while' has not run"),
     "the other branch": (["main/while[3]/body/by/then/twice"], engine.ValueUnavailable, "then"),
     "input that is needed": (["z"], engine.InputError, "no value is given for 'z'"),
-    "no address": (["main/[x"], engine.AddressError, "is no address"),
+    "no address": (["main/[x"], engine.AddressError, "is not an address"),
 }
 
 
