@@ -117,7 +117,7 @@ def test_what_is_typed_wrong_is_not_run(page: Page, server: str) -> None:
     field = page.get_by_label(re.compile("^number"))
     field.fill("many")
     page.get_by_role("button", name="Run with these").click()
-    expect(page.locator(".st-key-told")).to_contain_text("no value of type i64")
+    expect(page.locator(".st-key-told")).to_contain_text("is not a value of type i64")
     expect(field).to_have_value("many")
     field.fill("6")
     page.keyboard.press("Enter")

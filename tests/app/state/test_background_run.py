@@ -55,5 +55,5 @@ def test_a_comparison_is_stopped_by_a_click(page: Page, server: str) -> None:
     expect(progress).to_contain_text("iterations")
     page.get_by_role("button", name="Stop").first.click()
     expect(page.locator(".st-key-told")).to_contain_text("The comparison was stopped", timeout=5_000)
-    expect(page.get_by_text("Both runs are made from their beginnings")).to_be_visible()
+    expect(page.get_by_text("Both runs start at the beginning")).to_be_visible()
     expect(page.locator(".st-key-compare_lanes")).to_have_count(0)
