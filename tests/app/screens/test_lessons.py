@@ -285,7 +285,7 @@ def test_several_questions_are_checked_together(opened: Visit) -> None:
 
 def test_nothing_is_revealed_without_a_prediction(opened: Visit) -> None:
     app = predict(opened(lesson="why-seven"), "")
-    assert "Say what you expect first" in page_text(app)
+    assert "Predict first, even roughly" in page_text(app)
     assert "7 iterations" not in page_text(app)
     button(app, "Just show me").click().run()
     assert "7 iterations" in page_text(app)
@@ -310,7 +310,7 @@ def test_own_inputs_ask_anew_and_must_fit(opened: Visit) -> None:
     field.set_value("seven")
     button(app, "Use these").click().run()
     assert not app.exception
-    assert "no value of type i64" in app.error[0].value
+    assert "not a value of type i64" in app.error[0].value
 
 
 def test_progress_is_kept_from_lesson_to_lesson(opened: Visit) -> None:

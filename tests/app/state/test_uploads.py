@@ -71,7 +71,7 @@ def test_a_model_opens(opened: Visit, files: dict[str, bytes]) -> None:
     ("files", "told"),
     [
         ({"model.xml": XML}, "choose it and model.bin together"),
-        ({"broken.xml": XML[:900], "model.bin": BIN}, "no well-formed XML"),
+        ({"broken.xml": XML[:900], "model.bin": BIN}, "not well-formed XML"),
         ({"page.xml": b"<html/>"}, "expected <net>"),
         ({"empty.xml": b""}, "empty file"),
         ({"noise.onnx": b"\0\1noise" * 99}, "binary data of an unknown kind"),
@@ -118,7 +118,7 @@ def test_problems_of_a_runtime_are_told_where_it_is_chosen(opened: Visit) -> Non
     assert "Problems" in panel.options
     app = panel.set_value("Problems").run()
     assert any("No problems found." in text for text in _texts(app))
-    choice = next(one for one in app.get("button_group") if "runs it" in one.label)
+    choice = next(one for one in app.get("button_group") if "findings about" in one.label)
     choice.set_value(["OpenVINO"]).run()
     assert "Problems 2" in app.segmented_control("debugger_panel").options
     assert any("at 2 places" in text for text in _texts(app))
@@ -207,7 +207,7 @@ def test_a_name_in_an_archive_is_only_a_name(opened: Visit) -> None:
 
 
 def test_inputs_from_an_archive_with_a_long_directory_are_refused() -> None:
-    with pytest.raises(InputError, match="no file of plain arrays"):
+    with pytest.raises(InputError, match="not a file of plain arrays"):
         read_arrays("inputs.npz", many(200_000))
 
 
