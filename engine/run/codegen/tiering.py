@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.errors import shorten
 from engine.run.codegen import compile as source
 from engine.run.codegen.deoptimise import deoptimise
 from engine.run.codegen.source_map import Loop
 from engine.run.machine.cycle_detection import CycleDetector, first_return
-from engine.run.machine.execute import describe
+from engine.run.machine.execute import cause_of, describe
 from engine.run.machine.limits import Endless, Paused
 from engine.run.machine.machine import Machine
 from engine.run.machine.overriding import undo_constants
@@ -84,14 +83,14 @@ def _call(machine: Machine, frame: Frame, loop: Loop) -> None:
     except Exception as error:
         instruction = deoptimise(machine, loop, error)
         if instruction is None:
-            raise machine.failed(shorten(str(error), 400), error) from error
+            raise machine.failed(cause_of(error), error) from error
         raise machine.failed(describe(instruction, machine.values, error), error) from error
     machine.control.leave(left, 0)
     frame.iteration, frame.position, frame.is_behind = count - 1, len(frame.program.instructions), True
     try:
         machine.finish_loop(frame, count, ending)
     except Exception as error:
-        raise machine.failed(shorten(str(error), 400), error) from error
+        raise machine.failed(cause_of(error), error) from error
 
 
 def _unrecord_row(machine: Machine, program: Program) -> None:

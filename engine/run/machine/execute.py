@@ -104,6 +104,11 @@ def _access_variable(instruction: Instruction, values: list[Any]) -> None:
         values[instruction.outputs[0]] = kept
 
 
+def cause_of(error: BaseException) -> str:
+    """Why a loop could not go on, where no operation is at fault: numpy's own words of memory say nothing to a user."""
+    return "out of memory" if isinstance(error, MemoryError) else shorten(str(error), 400)
+
+
 def describe(instruction: Instruction, values: list[Any], error: BaseException) -> str:
     """One sentence for a failed instruction: the operation, the cause, and the inputs that it met."""
     inputs = "; ".join(_describe_value(values[slot]) for slot in instruction.inputs)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from engine.errors import shorten
 from engine.run.machine import overriding, regions
-from engine.run.machine.execute import check_held, describe, execute
+from engine.run.machine.execute import cause_of, check_held, describe, execute
 from engine.run.machine.limits import Control, Limits, Paused
 from engine.run.machine.state import NO_BOUND, Failure, Frame, RunState
 from engine.run.plan.defaults import Defaults
@@ -163,7 +162,7 @@ class Machine(RunState):
         except Paused:
             raise
         except Exception as error:
-            raise self.failed(f"{shorten(str(error), 400)}", error) from error
+            raise self.failed(cause_of(error), error) from error
 
     def finish_loop(self, frame: Frame, count: int, ending: LoopEnding) -> None:
         """A loop has ended after ``count`` iterations: its outputs are made and its frame goes."""
