@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from app.bundle import bundle
+from engine.view.colours import declarations
 
 if TYPE_CHECKING:
     from streamlit.components.v2.types import ComponentRenderer
@@ -15,7 +16,12 @@ if TYPE_CHECKING:
 _ASSETS = Path(__file__).parent / "assets"
 
 
-def component(name: str, script: str, *, style: str = "", folder: Path = _ASSETS) -> ComponentRenderer:
-    """The component ``loopscope_NAME``, whose script is one module: a file of a folder, with those that it imports."""
+def component(name: str, script: str, *, style: str = "", folder: Path = _ASSETS, themed: str = "") -> ComponentRenderer:
+    """The component ``loopscope_NAME``, whose script is one module: a file of a folder, with those that it imports.
+
+    ``themed``: the class of elements that are light or dark by their own ``data-theme``; everything else has the colours of the page.
+    """
     css = (folder / style).read_text(encoding="utf-8") if style else None
+    if css and themed:
+        css = f'.{themed} {{ {declarations("light")} }}\n.{themed}[data-theme="dark"] {{ {declarations("dark")} }}\n{css}'
     return st.components.v2.component(f"loopscope_{name}", js=bundle(folder / script), css=css)

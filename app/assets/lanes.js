@@ -14,7 +14,8 @@ const ROOM = 8;
 function palette(root) {
   const style = getComputedStyle(root);
   const text = style.getPropertyValue("--st-text-color").trim() || style.color;
-  const paper = style.getPropertyValue("--st-background-color").trim() || "#fff";
+  const named = (name) => style.getPropertyValue(`--${name}`).trim();
+  const paper = style.getPropertyValue("--st-background-color").trim() || "white";
   const probe = element("canvas").getContext("2d");
   probe.fillStyle = paper;
   probe.fillRect(0, 0, 1, 1);
@@ -25,20 +26,33 @@ function palette(root) {
     paper,
     dark,
     font: style.getPropertyValue("--st-font").trim() || "system-ui, sans-serif",
-    quiet: dark ? "rgba(255,255,255,.62)" : "rgba(20,24,40,.62)",
-    faint: dark ? "rgba(255,255,255,.07)" : "rgba(20,24,40,.05)",
-    high: dark ? [129, 140, 248] : [79, 70, 229],
-    low: dark ? [251, 146, 60] : [217, 119, 6],
+    quiet: named("lane-quiet"),
+    faint: named("lane"),
+    curve: named("lane-line"),
+    high: named("more"),
+    low: named("less"),
     // biome-ignore lint/suspicious/noThenProperty: the branch of an If, and nothing is awaited
-    then: dark ? "#1fa67c" : "#009e73",
-    else: dark ? "#d79a1a" : "#e69f00",
-    nan: dark ? "#f472b6" : "#be185d",
-    stop: dark ? "#f87171" : "#dc2626",
-    now: dark ? "#fbbf24" : "#e08a00",
-    shapes: dark
-      ? ["#7dd3fc", "#c4b5fd", "#86efac", "#fda4af", "#fcd34d"]
-      : ["#0284c7", "#7c3aed", "#15803d", "#be123c", "#b45309"],
+    then: named("then"),
+    else: named("else"),
+    nan: named("nan"),
+    stop: named("stop"),
+    now: named("now"),
+    shapes: [0, 1, 2, 3, 4].map((number) => named(`shape-${number}`)),
+    on: {
+      // biome-ignore lint/suspicious/noThenProperty: as above
+      then: named("on-then"),
+      else: named("on-else"),
+      nan: named("on-nan"),
+      failed: named("on-failed"),
+      heat: named("on-accent"),
+    },
   };
+}
+
+/** A colour #rrggbb, of which a share from 0 to 1 covers what lies below. */
+function faded(colour, share) {
+  const alpha = Math.round(share * 255).toString(16);
+  return colour + alpha.padStart(2, "0");
 }
 
 class Lanes {
@@ -125,41 +139,39 @@ class Lanes {
   colour(look, kind, level) {
     switch (kind) {
       case "heat": {
-        const [red, green, blue] = level < 0 ? look.low : look.high;
+        const share = Math.min(1, Math.abs(level));
         return [
-          `rgba(${red},${green},${blue},${0.07 + 0.73 * Math.min(1, Math.abs(level))})`,
-          Math.abs(level) > (look.dark ? 0.8 : 0.62),
+          faded(level < 0 ? look.low : look.high, 0.07 + 0.73 * share),
+          share > (look.dark ? 0.8 : 0.95) ? look.on.heat : look.text,
         ];
       }
       case "then":
-        return [look.then, true];
       case "else":
-        return [look.else, false];
       case "nan":
-        return [look.nan, true];
+        return [look[kind], look.on[kind]];
       case "failed":
-        return [look.stop, true];
+        return [look.stop, look.on.failed];
       case "shape":
-        return [look.shapes[level % look.shapes.length] + (look.dark ? "55" : "38"), false];
+        return [faded(look.shapes[level % look.shapes.length], look.dark ? 0.33 : 0.22), look.text];
       case "even":
-        return [`rgba(${look.high.join(",")},.20)`, false];
+        return [faded(look.high, 0.2), look.text];
       case "odd":
-        return [`rgba(${look.high.join(",")},.36)`, false];
+        return [faded(look.high, 0.36), look.text];
       default:
-        return [look.faint, false];
+        return [look.faint, look.text];
     }
   }
 
   block(pen, look, lane, [from, to, kind, level, words], top) {
     const left = this.x(from);
     const wide = this.x(to) - left;
-    const [colour, bright] = this.colour(look, kind, level);
+    const [colour, ink] = this.colour(look, kind, level);
     pen.fillStyle = colour;
     const seam = wide > 4 ? 1 : 0;
     pen.fillRect(left, top, Math.max(wide - seam, 0.6), lane.height);
     if (!words || wide < 15) return;
     const shown = wide > 26 ? this.cut(pen, words, wide - 8) : pen.measureText(words).width < wide - 4 ? words : "";
-    pen.fillStyle = bright ? (look.dark ? "#0b0d18" : "#fff") : look.text;
+    pen.fillStyle = ink;
     pen.textAlign = "center";
     pen.fillText(shown, left + wide / 2, top + lane.height / 2 + 0.5);
     pen.textAlign = "left";
@@ -175,7 +187,7 @@ class Lanes {
       else if (level !== null) pen.moveTo(left, y);
       begun = level !== null;
     }
-    pen.strokeStyle = look.dark ? "rgba(255,255,255,.75)" : "rgba(30,27,75,.7)";
+    pen.strokeStyle = look.curve;
     pen.lineWidth = 1.3;
     pen.stroke();
   }

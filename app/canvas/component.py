@@ -26,7 +26,7 @@ from engine.view.tracks import Track
 _ASSETS = Path(__file__).parent / "assets"
 _MISSING = "The layout library is missing from this installation. In a clone, run: python -m app.vendor"
 
-_canvas = component("canvas", "canvas.js", style="canvas.css", folder=_ASSETS)
+_canvas = component("canvas", "canvas.js", style="canvas.css", folder=_ASSETS, themed="canvas")
 _overlay = component("overlay", "overlay.js", folder=_ASSETS)
 _prefetch = component("prefetch", "prefetch.js", folder=_ASSETS)
 _library = component("library", "library.js", folder=_ASSETS)

@@ -13,6 +13,7 @@ import pandas as pd
 from PIL import Image
 
 from engine.ops.stored import plain
+from engine.view.colours import channels
 from engine.view.preview import number_text
 
 SCANNED = 1 << 22
@@ -134,9 +135,9 @@ def histogram(array: np.ndarray) -> list[dict[str, float]]:
     ]
 
 
-_NEGATIVE, _MIDDLE, _POSITIVE = np.array([178, 88, 24.0]), np.array([247, 247, 247.0]), np.array([33, 72, 172.0])
-_LOW, _HIGH = np.array([243, 244, 252.0]), np.array([49, 46, 129.0])
-_NAN_COLOUR = np.array([220, 38, 38.0])
+_NEGATIVE, _MIDDLE, _POSITIVE, _LOW, _HIGH, _NAN_COLOUR = (
+    np.array(channels(f"matrix-{meaning}"), np.float64) for meaning in ("negative", "zero", "positive", "low", "high", "nan")
+)
 
 
 def heat_map(matrix: np.ndarray) -> str:

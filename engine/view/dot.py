@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from engine.view.colours import COLOURS
 from engine.view.escape import escape
-from engine.view.family import STANDALONE
 from engine.view.graph import ClusterKind, EdgeKind, GraphView, ViewCluster, ViewEdge, ViewNode
 from engine.view.measure import text_width
 from engine.view.rows import SIDEWAYS, Part, Row, Rows
@@ -25,31 +25,42 @@ _PART = " · part [10] of 12"
 """What the canvas adds to the label of a slice while it runs."""
 _SHAPE = {"control": "box", "condition": "box", "output": "box", "more": "box", "stub": "circle"}
 
+
+def _colour(name: str) -> str:
+    """A colour in quotes; a picture of its own stands on white."""
+    return f'"{COLOURS[name].light}"'
+
+
+def _lined(name: str) -> str:
+    return f"color={_colour(name)} fontcolor={_colour(name)}"
+
+
 _LINE: dict[EdgeKind, str] = {
-    "data": 'color="#64748b"',
-    "stub": 'color="#94a3b8" style=dashed',
-    "input_map": 'color="#5b4bd6" style=dashed fontcolor="#5b4bd6"',
-    "output_map": 'color="#5b4bd6" style=dashed fontcolor="#5b4bd6"',
-    "merge": 'color="#5b4bd6" style=dashed',
-    "trip_count": 'color="#5b4bd6" fontcolor="#5b4bd6"',
-    "start": 'color="#5b4bd6" fontcolor="#5b4bd6"',
-    "condition": 'color="#5b4bd6" fontcolor="#5b4bd6"',
-    "branch": 'color="#5b4bd6" style=dotted fontcolor="#5b4bd6"',
-    "carried": 'color="#d1461f" penwidth=1.6',
-    "goes_on": 'color="#d1461f" penwidth=1.2 style=dotted',
-    "back": 'color="#d1461f" penwidth=2 fontcolor="#d1461f"',
-    "again": 'color="#d1461f" penwidth=1.4 style=dotted fontcolor="#d1461f"',
+    "data": f"color={_colour('line-port')}",
+    "stub": f"color={_colour('faint')} style=dashed",
+    "input_map": f"{_lined('line-region')} style=dashed",
+    "output_map": f"{_lined('line-region')} style=dashed",
+    "merge": f"color={_colour('line-region')} style=dashed",
+    "trip_count": _lined("line-region"),
+    "start": _lined("line-region"),
+    "condition": _lined("line-region"),
+    "branch": f"{_lined('line-region')} style=dotted",
+    "carried": f"color={_colour('back')} penwidth=1.6",
+    "goes_on": f"color={_colour('back')} penwidth=1.2 style=dotted",
+    "back": f"{_lined('back')} penwidth=2",
+    "again": f"{_lined('back')} penwidth=1.4 style=dotted",
 }
+_LOOP = f"color={_colour('line-region')} bgcolor={_colour('frame')}"
 _FRAME: dict[ClusterKind, str] = {
-    "loop": 'color="#5b4bd6" bgcolor="#f8f7fe" penwidth=1.6',
-    "tensor_iterator": 'color="#5b4bd6" bgcolor="#f8f7fe" penwidth=1.6',
-    "if": 'color="#0072b2" bgcolor="#f5fafd" penwidth=1.6',
-    "then": 'color="#00795c" bgcolor="#f3faf7" style="rounded"',
-    "else": 'color="#b26a00" bgcolor="#fdf8f0" style="rounded"',
-    "region": 'color="#5b4bd6" bgcolor="#f8f7fe"',
-    "body": 'color="#94a3b8"',
-    "copy": 'color="#5b4bd6" bgcolor="#ffffff" style="rounded"',
-    "group": 'color="#cbd5e1" bgcolor="#f8fafc"',
+    "loop": f"{_LOOP} penwidth=1.6",
+    "tensor_iterator": f"{_LOOP} penwidth=1.6",
+    "if": f"color={_colour('line-math')} bgcolor={_colour('frame-if')} penwidth=1.6",
+    "then": f'color={_colour("then")} bgcolor={_colour("frame-then")} style="rounded"',
+    "else": f'color={_colour("else")} bgcolor={_colour("frame-else")} style="rounded"',
+    "region": _LOOP,
+    "body": f"color={_colour('faint')}",
+    "copy": f'color={_colour("line-region")} bgcolor={_colour("surface")} style="rounded"',
+    "group": f"color={_colour('faint')} bgcolor={_colour('frame-group')}",
 }
 
 
@@ -165,7 +176,6 @@ def _node(node: ViewNode, standalone: bool) -> str:
 
 
 def _look(node: ViewNode) -> str:
-    colours = STANDALONE[node.family]
     words = [f"<B>{escape(node.title)}</B>" + (f"{_GAP}{escape(node.name)}" if node.name else "")]
     detail = "  ".join(part for part in (escape(node.detail), *(f"({escape(text)})" for text in node.constants)) if part)
     if node.kind in ("control", "condition", "output", "more"):
@@ -173,8 +183,9 @@ def _look(node: ViewNode) -> str:
     else:
         words += [f'<FONT POINT-SIZE="9">{text}</FONT>' for text in (detail, escape(node.badge)) if text]
     style = "rounded,filled" if node.kind != "stub" else "filled"
+    colours = f"color={_colour(f'line-{node.family}')} fillcolor={_colour(f'fill-{node.family}')}"
     double = " peripheries=2" if node.kind == "folded" else ""
-    return f'label=<{"<BR/>".join(words)}> style="{style}" color="{colours.line}" fillcolor="{colours.fill}"{double}'
+    return f'label=<{"<BR/>".join(words)}> style="{style}" {colours}{double}'
 
 
 def _edge(edge: ViewEdge, standalone: bool) -> str:

@@ -1,9 +1,8 @@
-"""Families of operations: the one visual language of colours for kinds of operations, safe for the colour-blind."""
+"""Families of operations: the kinds that a picture tells apart by colour."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal
@@ -81,32 +80,6 @@ _FIXED: Mapping[str, Family] = MappingProxyType(
         "Cast": "shape",
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Colours:
-    """Colours of a family in a standalone picture on white."""
-
-    line: str
-    fill: str
-
-
-STANDALONE: Mapping[Family, Colours] = MappingProxyType(
-    {
-        "port": Colours("#64748b", "#f1f5f9"),
-        "constant": Colours("#8a8f98", "#f7f7f8"),
-        "math": Colours("#0072b2", "#e8f3fa"),
-        "logic": Colours("#b26a00", "#fdf3e2"),
-        "matrix": Colours("#7a3e9d", "#f5edf9"),
-        "activation": Colours("#00795c", "#e5f5f0"),
-        "movement": Colours("#1f8aa8", "#e6f5f9"),
-        "shape": Colours("#7b7f3a", "#f5f6e6"),
-        "sequence": Colours("#b0457b", "#fbecf3"),
-        "region": Colours("#5b4bd6", "#efedfc"),
-        "other": Colours("#6b7280", "#f3f4f6"),
-    }
-)
-"""Hues after Okabe and Ito; lightness differs too, so that they stay apart in grey."""
 
 
 @lru_cache(maxsize=4096)

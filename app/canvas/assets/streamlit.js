@@ -32,5 +32,5 @@ export function cornerOver(element) {
  * @param {Element} element
  */
 export function background(element) {
-  return getComputedStyle(element).getPropertyValue("--st-background-color").trim() || "#ffffff";
+  return getComputedStyle(element).getPropertyValue("--st-background-color").trim() || "white";
 }

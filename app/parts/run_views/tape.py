@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from app.describe.iteration_table import LoopColumns, Row
 from app.parts.widgets import markup
 from engine.ir.iteration import iteration_words
+from engine.view.colours import COLOURS
 
 MOST_STRIPS = 6
 _WIDTH, _HEIGHT = 600, 22
-_LINE = "#6366f1"
+_LINE = COLOURS["curve"].light
 
 
 def show(found: Sequence[Row], columns: LoopColumns, current: int | None) -> None:

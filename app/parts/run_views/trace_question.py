@@ -12,6 +12,7 @@ from app.state.user_session import Session, current, widget
 from app.state.user_session import place as put
 from engine.errors import EngineError
 from engine.explain.ask import Answer, ask
+from engine.view.colours import COLOURS
 from engine.view.preview import value_preview
 
 KEY, PLOT, TABLE = "ask", "ask_plot", "ask_table"
@@ -117,7 +118,7 @@ def plot(answer: Answer, now: int | None) -> dict[str, object]:
         },
     ]
     if now is not None:
-        rule = {"mark": {"type": "rule", "strokeWidth": 2, "color": "#e08a00"}, "encoding": {"x": {"datum": now}}}
+        rule = {"mark": {"type": "rule", "strokeWidth": 2, "color": COLOURS["now"].light}, "encoding": {"x": {"datum": now}}}
         layers.insert(0, rule)
     return {"data": {"values": points}, "layer": layers}
 

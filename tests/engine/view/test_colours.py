@@ -1,0 +1,107 @@
+"""Colours: one file names them, words can be read on what they stand on, and what is told apart stays apart."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from engine.view.colours import COLOURS, TEXTS, Text
+from engine.view.family import FAMILIES
+
+ROOT = Path(__file__).parents[3]
+HEX = re.compile(r"(?<![&\w])#(?:[0-9a-fA-F]{8}|[0-9a-fA-F]{6}|[0-9a-fA-F]{3,4})\b(?!\()")
+BY_FUNCTION = re.compile(r"\b(?:rgb|rgba|hsl|hsla)\(\s*\d")
+ELSEWHERE = {
+    "engine/view/colours.py": "the file of colours",
+    "app/.streamlit/config.toml": "Streamlit reads it by itself; a test below holds it to the file of colours",
+    "app/command/serve.py": "an example of Streamlit's options",
+}
+THEME = {
+    "primaryColor": "accent",
+    "backgroundColor": "page",
+    "secondaryBackgroundColor": "page-soft",
+    "textColor": "page-text",
+    "borderColor": "page-border",
+    "dataframeBorderColor": "table-border",
+    "dataframeHeaderBackgroundColor": "table-header",
+    "codeBackgroundColor": "code-background",
+    "codeTextColor": "code-text",
+}
+THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+
+
+def test_no_other_file_names_a_colour() -> None:
+    files = [path for room in ("app", "engine") for path in (ROOT / room).rglob("*") if path.suffix in (".py", ".js", ".css", ".toml")]
+    named = {
+        path.relative_to(ROOT).as_posix()
+        for path in files
+        if not {"vendor", "node_modules"} & set(path.parts)
+        and (HEX.search(text := path.read_text(encoding="utf-8")) or BY_FUNCTION.search(text))
+    }
+    assert named == set(ELSEWHERE)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_streamlit_s_theme_has_the_same_colours(theme: str) -> None:
+    config = tomllib.loads((ROOT / "app/.streamlit/config.toml").read_text(encoding="utf-8"))
+    assert config["theme"][theme] == {option: getattr(COLOURS[name], theme) for option, name in THEME.items()}
+
+
+def test_what_style_sheets_and_scripts_use_is_a_colour_or_set_beside_it() -> None:
+    """A variable that nothing sets makes its whole rule void, silently."""
+    sheets = [*ROOT.glob("app/assets/*.css"), *ROOT.glob("app/canvas/assets/*.css")]
+    scripts = [*ROOT.glob("app/assets/*.js"), *ROOT.glob("app/canvas/assets/*.js")]
+    texts = [path.read_text(encoding="utf-8") for path in (*sheets, *scripts)]
+    used = {name for text in texts for name in re.findall(r"var\(--([\w-]+)\)", text)}
+    used |= {name for text in texts for name in re.findall(r'\bnamed\("([\w-]+)"\)', text)}
+    set_there = {name for text in texts for name in re.findall(r"--([\w-]+)(?:\"?,|:)", text)}
+    assert {name for name in used if not name.startswith("st-")} - set_there - set(COLOURS) == set()
+
+
+def test_every_colour_is_used() -> None:
+    files = [path for suffix in ("py", "css", "js", "toml") for room in ("app", "engine") for path in (ROOT / room).rglob(f"*.{suffix}")]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in files if path.name != "colours.py" and "vendor" not in path.parts)
+    made = {f"{part}-{family}" for part in ("line", "fill") for family in FAMILIES}  # by name in dot.py and canvas.css
+    made |= {f"shape-{number}" for number in range(5)} | {name for name in COLOURS if name.startswith("matrix-")}
+    unused = {name for name in set(COLOURS) - made - set(THEME.values()) if not re.search(rf"(?:--|\"){name}\b", text)}
+    assert unused == set()
+
+
+def test_every_family_has_a_line_and_a_fill() -> None:
+    assert {name.split("-", 1)[1] for name in COLOURS if name.startswith(("line-", "fill-"))} == {*FAMILIES, "region", "other", "constant"}
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("words", TEXTS, ids=lambda words: f"{words.colour} on {words.on[0]}")
+def test_words_can_be_read(words: Text, theme: str) -> None:
+    """WCAG 2.2, success criterion 1.4.3: 4.5 to 1."""
+    colour = getattr(COLOURS[words.colour], theme)
+    grounds = {name: _over(colour, getattr(COLOURS[name], theme), words.tint) for name in words.on}
+    assert {name: round(_contrast(colour, ground), 2) for name, ground in grounds.items() if _contrast(colour, ground) < 4.5} == {}
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_branches_stay_apart_without_hue(theme: str) -> None:
+    assert _contrast(getattr(COLOURS["then"], theme), getattr(COLOURS["else"], theme)) > 1.5
+
+
+def _over(colour: str, ground: str, share: float) -> str:
+    mixed = (round(share * a + (1 - share) * b) for a, b in zip(bytes.fromhex(colour[1:]), bytes.fromhex(ground[1:]), strict=True))
+    return "#" + bytes(mixed).hex()
+
+
+def _contrast(one: str, other: str) -> float:
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    """Relative luminance after WCAG, from 0 for black to 1 for white."""
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in (one / 255 for one in bytes.fromhex(colour[1:]))
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
