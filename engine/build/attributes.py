@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 
-from engine.build.lift import element_type_of
+from engine.build.lift import constant_array, element_type_of
 from engine.errors import BuildError, shorten
 from engine.ir.shape import Dimension, PartialShape
+from engine.ops.attribute_text import ITEMS, AttributeKind, written
 from engine.ops.declare import REQUIRED, Attribute, AttributeProblem, Operation, typed
 
 
@@ -30,7 +30,7 @@ def attribute_texts(operation: Operation, given: Mapping[str, object], called: s
             texts[attribute.name] = _text(attribute, given[keyword], called)
         elif attribute.default is REQUIRED:
             raise BuildError(f"{called}() needs the attribute {keyword!r}: {expected(attribute)}")
-        elif attribute.default not in ((), "", math.inf):  # what cannot be written means the same when it is absent
+        elif not _is_nothing(attribute.default):
             texts[attribute.name] = _text(attribute, attribute.default, called)
     try:
         typed(operation, texts)
@@ -39,20 +39,30 @@ def attribute_texts(operation: Operation, given: Mapping[str, object], called: s
     return texts
 
 
+def _is_nothing(default: object) -> bool:
+    """Whether a default is not written: it means the same when it is absent."""
+    return (
+        default is None
+        or (isinstance(default, (tuple, str, bytes)) and not default)
+        or (isinstance(default, float) and default == math.inf)
+    )
+
+
 def expected(attribute: Attribute) -> str:
     """What values an attribute may have, in words.
 
     >>> expected(Attribute("mode", "str", allowed=("erf", "tanh"))), expected(Attribute("axis", "int", least=0))
     ("'erf' or 'tanh'", 'a whole number of at least 0')
     """
+    few = f"at least {attribute.fewest} of: " if attribute.fewest else ""
     if attribute.allowed:
         values = [repr(value) if isinstance(value, str) else str(value) for value in attribute.allowed]
-        return " or ".join([", ".join(values[:-1]), values[-1]] if len(values) > 1 else values)
-    words = _WORDS[attribute.kind]
+        return few + " or ".join([", ".join(values[:-1]), values[-1]] if len(values) > 1 else values)
+    words = few + _WORDS[attribute.kind]
     return words if attribute.least is None else f"{words} of at least {attribute.least:g}"
 
 
-_WORDS = {
+_WORDS: Mapping[AttributeKind, str] = {
     "int": "a whole number",
     "float": "a number",
     "bool": "True or False",
@@ -61,51 +71,53 @@ _WORDS = {
     "ints": "whole numbers",
     "floats": "numbers",
     "strs": "words",
+    "bools": "True or False, several",
+    "bytes": "bytes",
+    "bytes_list": "strings of bytes",
     "shape": "a shape",
+    "shapes": "shapes",
+    "types": "element types",
+    "tensor": "an array",
+    "tensors": "arrays",
 }
 
 
 def _text(attribute: Attribute, value: object, called: str) -> str:
-    text = _of_list(attribute.kind, value) if attribute.kind in ("ints", "floats", "strs") else _of_one(attribute.kind, value)
-    if text is None:
-        raise BuildError(f"{called}(): attribute {attribute.keyword!r} is {shorten(repr(value), 60)}, expected {expected(attribute)}")
-    return text
+    what = f"{called}(): attribute {attribute.keyword!r}"
+    typed_value = _of_list(attribute.kind, value, what) if attribute.kind in ITEMS else _of_item(attribute.kind, value, what)
+    if typed_value is None:
+        raise BuildError(f"{what} is {shorten(repr(value), 60)}, expected {expected(attribute)}")
+    return written(attribute.kind, typed_value)
 
 
-def _of_list(kind: str, value: object) -> str | None:
-    if isinstance(value, str) or not isinstance(value, Iterable):
+def _of_list(kind: AttributeKind, value: object, what: str) -> tuple[object, ...] | None:
+    """A list from an iterable, or from one item; an array is one tensor, and bytes are one string of them."""
+    if isinstance(value, (str, bytes, bytearray, PartialShape)) or not isinstance(value, Iterable):
         value = (value,)
-    texts = [_of_one(kind.removesuffix("s"), one) for one in value]
-    known = [text for text in texts if text is not None]
-    return ",".join(known) if len(known) == len(texts) else None
+    given = (value,) if kind == "tensors" and isinstance(value, np.ndarray) else value
+    items = tuple(_of_item(ITEMS[kind], item, what) for item in given)
+    return None if any(item is None for item in items) else items
 
 
-def _of_one(kind: str, value: object) -> str | None:
-    """The text of one value; None when it is not of the kind."""
+def _of_item(kind: AttributeKind, value: object, what: str) -> object | None:
+    """One value as kernels get it; None when it is not of the kind."""
     match kind:
         case "int":
-            return str(int(value)) if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else None
+            return int(value) if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else None
         case "float":
-            return _number(value) if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool) else None
+            return value if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool) else None
         case "bool":
-            return str(bool(value)).lower() if isinstance(value, (bool, np.bool_)) else None
+            return bool(value) if isinstance(value, (bool, np.bool_)) else None
         case "type":
-            return str(element_type_of(value, "an element type"))
+            return element_type_of(value, "an element type")
         case "shape":
-            shape = shape_of(value)
-            return None if shape is None else str(shape).removeprefix("[").removesuffix("]")
+            return shape_of(value)
+        case "tensor":
+            return constant_array(value, None, what)
+        case "bytes":
+            return value.encode() if isinstance(value, str) else bytes(value) if isinstance(value, (bytes, bytearray)) else None
         case _:
             return value if isinstance(value, str) else None
-
-
-def _number(value: Any) -> str:
-    """As short as it can be read back; whole numbers without a point.
-
-    >>> _number(0.1), _number(2.0), _number(np.float32(0.1))
-    ('0.1', '2', '0.1')
-    """
-    text = str(value)
-    return text.removesuffix(".0")
 
 
 def shape_of(value: object) -> PartialShape | None:

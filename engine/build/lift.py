@@ -92,9 +92,7 @@ def _array(value: object, what: str) -> np.ndarray:
 
 def _own_type(value: object, array: np.ndarray, what: str) -> ElementType:
     from_python = not isinstance(value, (np.ndarray, np.generic))
-    if array.dtype.kind in "US" or (
-        array.dtype == object and array.size and all(isinstance(one, str) for one in array.reshape(-1).tolist())
-    ):
+    if array.dtype.kind in "US" or (array.dtype == object and all(isinstance(one, str) for one in array.reshape(-1).tolist())):
         return ElementType.STRING
     if from_python and array.dtype.kind in _NATURAL:
         return _NATURAL[array.dtype.kind]

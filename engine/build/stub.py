@@ -10,8 +10,9 @@ from engine.build.inputs import input_names
 from engine.build.naming import snake_case
 from engine.build.operations import buildable
 from engine.ir.element_type import ElementType
+from engine.ops.attribute_text import AttributeKind
 from engine.ops.catalogue import CATALOGUE, Catalogue
-from engine.ops.declare import REQUIRED, Attribute, AttributeKind, Operation
+from engine.ops.declare import REQUIRED, Attribute, Operation
 
 STUB = Path(__file__).with_name("named.pyi")
 
@@ -46,8 +47,15 @@ _KINDS: dict[AttributeKind, str] = {
     "floats": "float | Iterable[float]",
     "strs": "str | Iterable[str]",
     "shape": "Shape",
+    "tensor": "ArrayLike",
+    "bytes": "bytes | str",
+    "bools": "bool | Iterable[bool]",
+    "bytes_list": "bytes | Iterable[bytes | str]",
+    "types": "ElementTypeLike | Iterable[ElementTypeLike]",
+    "shapes": "Iterable[Shape]",
+    "tensors": "Iterable[ArrayLike]",
 }
-"""What each kind of attribute is given as in Python; no operation that can be built has one of another kind."""
+"""What each kind of attribute is given as in Python."""
 
 
 def stub(catalogue: Catalogue) -> str:

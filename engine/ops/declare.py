@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
+import inspect
 import keyword
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from engine.ir.element_type import ANY_TYPE, ElementType
 from engine.ir.partial_value import MOST_ELEMENTS, PartialValue
 from engine.ir.shape import DYNAMIC, PartialShape
+from engine.ops.attribute_text import ITEMS, KIND_WORDS, AttributeKind, parse
 
-AttributeKind = Literal["int", "float", "bool", "str", "type", "shape", "tensor", "ints", "floats", "bools", "strs", "types", "shapes"]
 Array = np.ndarray
 """What kernels take and give: arrays, or numpy scalars for rank 0 (both have ``dtype``, ``shape``, ``ndim``)."""
 
@@ -46,6 +46,10 @@ class Attribute:
     """All values it may have (for lists: each element); empty when any value of its kind will do."""
     least: float | None = None
     """The smallest number it (or each element) may be."""
+    fewest: int = 0
+    """The least number of elements of a list."""
+    doc: str = ""
+    """What it means, in a sentence."""
 
     @property
     def keyword(self) -> str:
@@ -158,6 +162,12 @@ class Operation:
     prepare: Callable[[Mapping[str, Any], int], Kernel] | None = None
     """ONNX: makes the kernel of one node, once, from its attributes and its number of outputs. What it makes always gives a tuple,
     of values that are settled (numpy scalars for rank 0) or no tensors at all."""
+    doc: str = ""
+    """What it computes, where the kernel's docstring does not say it; the first line is its summary."""
+    input_docs: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What each input is, by the name that the kernel gives it."""
+    output_docs: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The names of the outputs in their order, and what each is."""
 
     @property
     def title(self) -> str:
@@ -166,8 +176,13 @@ class Operation:
 
     @property
     def summary(self) -> str:
-        """First line of the kernel's docstring."""
-        return ((self.kernel.__doc__ if self.kernel else "") or "").strip().partition("\n")[0]
+        """First line of what is said of it."""
+        return self.description.partition("\n")[0]
+
+    @property
+    def description(self) -> str:
+        """What is said of it: ``doc``, or else the kernel's docstring."""
+        return inspect.cleandoc(self.doc or (self.kernel.__doc__ if self.kernel else "") or "").strip()
 
 
 class AttributeProblem(ValueError):
@@ -190,11 +205,13 @@ def typed(operation: Operation, texts: Mapping[str, object]) -> dict[str, Any]:
     return values
 
 
-def _value(attribute: Attribute, given: object) -> Any:
+def _value(attribute: Attribute, given: Any) -> Any:
     try:
-        value = _parse(attribute.kind, given) if isinstance(given, str) else given
+        value = parse(attribute.kind, given) if isinstance(given, str) else given
     except ValueError:
         raise AttributeProblem(f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}") from None
+    if attribute.kind in ITEMS and attribute.fewest and len(value) < attribute.fewest:
+        raise AttributeProblem(f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}")
     each = value if isinstance(value, tuple) else (value,)
     if attribute.allowed and not set(each) <= set(attribute.allowed):
         lowered = tuple(item.lower() if isinstance(item, str) else item for item in each)
@@ -208,91 +225,11 @@ def _value(attribute: Attribute, given: object) -> Any:
     return value
 
 
-def _parse(kind: AttributeKind, text: str) -> Any:
-    match kind:
-        case "int":
-            return _int(text)
-        case "float":
-            return float(text)
-        case "bool":
-            return _bool(text)
-        case "str":
-            return text
-        case "type":
-            return ElementType(text.strip().lower())
-        case "ints":
-            return tuple(_int(item) for item in _items(text))
-        case "floats":
-            return tuple(float(item) for item in _items(text))
-        case "strs":
-            return tuple(item.strip() for item in _items(text))
-        case "shape":
-            return PartialShape.parse(text)
-        case "bools":
-            return tuple(_bool(item) for item in _items(text))
-        case "types":
-            return tuple(ElementType(item.strip().lower()) for item in _items(text))
-        case "shapes":
-            return tuple(PartialShape.parse(item) for item in text.split(";")) if text.strip() else ()
-        case "tensor":
-            return _tensor(text)
-
-
-def _items(text: str) -> list[str]:
-    return text.split(",") if text.strip() else []
-
-
-def _int(text: str) -> int:
-    text = text.strip()
-    if len(text) > 21:
-        raise ValueError(text)
-    return int(text)
-
-
-def _bool(text: str) -> bool:
-    match text.strip().lower():
-        case "true" | "1":
-            return True
-        case "false" | "0":
-            return False
-        case _:
-            raise ValueError(text)
-
-
-def _tensor(text: str) -> np.ndarray:
-    """Numbers in nested brackets, as JSON writes them; whole numbers become i64, others f32."""
-    try:
-        array = np.array(json.loads(text))
-    except (ValueError, RecursionError):
-        raise ValueError(text) from None
-    if array.dtype.kind not in "biuf":
-        raise ValueError(text)
-    array = array.astype(np.float32) if array.dtype.kind == "f" else array
-    array.flags.writeable = False
-    return array
-
-
-_KIND_WORDS = {
-    "int": "an integer",
-    "float": "a number",
-    "bool": "true or false",
-    "str": "text",
-    "type": "an element type",
-    "ints": "integers",
-    "floats": "numbers",
-    "strs": "words",
-    "shape": "a shape",
-    "tensor": "numbers in brackets, such as [[1, 2], [3, 4]]",
-    "bools": "true or false, several",
-    "types": "element types",
-    "shapes": "shapes, with ; between them",
-}
-
-
 def _expected(attribute: Attribute) -> str:
+    few = f"at least {attribute.fewest} of: " if attribute.fewest else ""
     if attribute.allowed:
-        return "one of " + ", ".join(str(value) for value in attribute.allowed)
-    words = _KIND_WORDS[attribute.kind]
+        return (few or "one of ") + ", ".join(str(value) for value in attribute.allowed)
+    words = few + KIND_WORDS[attribute.kind]
     return words if attribute.least is None else f"{words} of at least {attribute.least:g}"
 
 

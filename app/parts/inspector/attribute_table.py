@@ -6,6 +6,7 @@ import re
 
 from app.parts.widgets import markup
 from engine.ir.model import Node
+from engine.ops.attribute_text import KIND_WORDS
 from engine.ops.declare import REQUIRED, Attribute, Operation
 
 
@@ -37,23 +38,10 @@ def _default(attribute: Attribute) -> str:
     return f'<span class="mono quiet">{markup.text(text or "empty")}</span><span class="why">{markup.text(words)}</span>'
 
 
-_KINDS = {
-    "int": "an integer",
-    "float": "a number",
-    "bool": "true or false",
-    "str": "text",
-    "type": "an element type",
-    "ints": "integers",
-    "floats": "numbers",
-    "strs": "words",
-    "shape": "a shape",
-}
-
-
 def _meaning(attribute: Attribute | None) -> str:
     if attribute is None:
         return "not an attribute that the operation knows"
-    words = f"one of {', '.join(map(str, attribute.allowed))}" if attribute.allowed else _KINDS[attribute.kind]
+    words = f"one of {', '.join(map(str, attribute.allowed))}" if attribute.allowed else KIND_WORDS[attribute.kind]
     return words + (f", at least {attribute.least:g}" if attribute.least is not None else "")
 
 

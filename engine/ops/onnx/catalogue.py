@@ -11,8 +11,9 @@ import onnx
 from onnx import AttributeProto, helper
 
 from engine.ir.element_type import ANY_TYPE, ElementType
+from engine.ops.attribute_text import AttributeKind
 from engine.ops.catalogue import Catalogue
-from engine.ops.declare import REQUIRED, Attribute, AttributeKind, Operation, Role
+from engine.ops.declare import REQUIRED, Attribute, Operation, Role
 from engine.ops.microsoft.catalogue import DOMAIN as MICROSOFT_DOMAIN
 from engine.ops.microsoft.catalogue import IN_ONNX, MICROSOFT
 from engine.ops.onnx.direct import DIRECT, DRAWN, cast_like, cast_to
