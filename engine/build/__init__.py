@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 from engine.build.body import Collected, current_iteration
 from engine.build.branches import case, cond, switch_case
 from engine.build.function import function
-from engine.build.graph import Graph
+from engine.build.graph_builder import Graph
 from engine.build.iterate import foldl, for_loop, map_fn, scan
 from engine.build.operations import Operations
 from engine.build.tensor import Tensor

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from engine.build.frame import Frame
-from engine.build.graph import Graph, checked_name, graph_of
+from engine.build.graph_builder import Graph, checked_name, graph_of
 from engine.build.tensor import Tensor
 from engine.errors import BuildError
 from engine.ir.element_type import ElementType

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.build.callables import must_take
 from engine.build.frame import Frame
-from engine.build.graph import Graph, graph_of
+from engine.build.graph_builder import Graph, graph_of
 from engine.build.structure import Leaf, aligned, leaves, rebuilt
 from engine.build.tensor import Tensor
 from engine.build.while_loop import scalar_condition

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.build.inputs import input_names, input_text
+from engine.build.input_names import input_names, input_text
 from engine.build.lift import as_array
 from engine.build.tensor import Tensor
 from engine.check.known import computed
@@ -17,7 +17,7 @@ from engine.ops.catalogue import Catalogue
 from engine.ops.declare import NOTHING_KNOWN, Known, Operation, typed
 
 if TYPE_CHECKING:
-    from engine.build.graph import Graph
+    from engine.build.graph_builder import Graph
 
 _RULE_FAULTS = (LookupError, ArithmeticError, AttributeError, TypeError)
 

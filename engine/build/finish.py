@@ -17,7 +17,7 @@ from engine.ir.model import Graph as FinishedGraph
 from engine.ir.walk import graphs
 
 if TYPE_CHECKING:
-    from engine.build.graph import Graph
+    from engine.build.graph_builder import Graph
 
 
 def finished_model(graph: Graph, outputs: object) -> Model:

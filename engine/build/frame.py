@@ -15,7 +15,7 @@ from engine.ir.model import NO_ATTRIBUTES, Body, Edge, Graph, LayerId, Node, Por
 from engine.ops.declare import Known
 
 if TYPE_CHECKING:
-    from engine.build.graph import Graph as GraphUnderConstruction
+    from engine.build.graph_builder import Graph as GraphUnderConstruction
 
 
 class Frame:

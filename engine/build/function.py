@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, overload
 
-from engine.build.graph import graph_of
+from engine.build.graph_builder import graph_of
 from engine.build.structure import leaves
 
 Arguments = ParamSpec("Arguments")

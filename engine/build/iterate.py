@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from engine.build.callables import argument_names, call, must_be_callable, must_take, spread
-from engine.build.graph import Graph, graph_of
+from engine.build.graph_builder import Graph, graph_of
 from engine.build.loop import Entered, Iteration, LoopPlan, Parts, Variable, made_loop
 from engine.build.structure import Leaf, aligned, leaves, mapped, rebuilt
 from engine.build.tensor import Tensor

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from engine.build.body import LoopBody
-from engine.build.graph import Graph
+from engine.build.graph_builder import Graph
 from engine.build.tensor import Tensor
 from engine.check import region
 from engine.errors import BuildError

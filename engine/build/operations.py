@@ -7,10 +7,10 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from engine.build.attributes import expected
-from engine.build.graph import graph_of
-from engine.build.inputs import input_names, input_text
+from engine.build.graph_builder import graph_of
+from engine.build.input_names import input_names, input_text
 from engine.build.naming import letters, snake_case
+from engine.build.python_attributes import expected
 from engine.build.tensor import Tensor
 from engine.errors import BuildError
 from engine.ops.catalogue import Catalogue

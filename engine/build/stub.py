@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
-from engine.build.inputs import input_names
+from engine.build.input_names import input_names
 from engine.build.naming import snake_case
 from engine.build.operations import buildable
 from engine.ir.element_type import ElementType

@@ -15,7 +15,7 @@ from engine.ops.declare import Known
 
 if TYPE_CHECKING:
     from engine.build.frame import Frame
-    from engine.build.graph import Graph
+    from engine.build.graph_builder import Graph
 
 
 class Tensor(Valueless):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.build.graph import checked_shape, graph_of
+from engine.build.graph_builder import checked_shape, graph_of
 from engine.build.lift import ElementTypeLike, element_type_of
 from engine.build.tensor import Tensor
 from engine.build.written import Written

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.build.callables import argument_names, call, must_be_callable, must_take, spread
-from engine.build.graph import Graph, checked_shape, graph_of
+from engine.build.graph_builder import Graph, checked_shape, graph_of
 from engine.build.loop import BOOLEAN, Entered, Iteration, LoopPlan, Variable, allows, made_loop
 from engine.build.structure import aligned, leaves, matches, rebuilt
 from engine.build.tensor import Tensor

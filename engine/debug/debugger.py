@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.debug import overrides as changing
+from engine.debug import overrides_by_address as changing
 from engine.debug.breakpoints import Breakpoint, Breakpoints, goal
 from engine.debug.cursor import Cursor, frontier, next_of
 from engine.debug.inputs import Inputs

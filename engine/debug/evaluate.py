@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.debug.integers import without_wrapping
+from engine.debug.exact_integers import without_wrapping
 from engine.errors import ExpressionError
 
 _MOST_ELEMENTS = 1 << 26

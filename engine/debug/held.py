@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from engine.run.machine.machine import Machine
-from engine.trace.values import Values
+from engine.trace.run_values import Values
 
 _NUMBER = 32
 """Bytes of a number that is no array, about."""

@@ -12,8 +12,8 @@ from engine.run.machine.machine import Failure, Machine
 from engine.run.plan.plan import Program
 from engine.run.record.endings import StopCause
 from engine.trace.control_flow import ControlFlow
+from engine.trace.run_values import Values
 from engine.trace.timeline import Timeline
-from engine.trace.values import Values
 
 
 class Progress:

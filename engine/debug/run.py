@@ -22,8 +22,8 @@ from engine.run.plan.numbers import Slot
 from engine.run.plan.overrides import Overrides
 from engine.run.plan.plan import Plan, Program
 from engine.trace.control_flow import ControlFlow, ControlFlowRecord
+from engine.trace.run_values import Values
 from engine.trace.timeline import Moment, Timeline
-from engine.trace.values import Values
 
 
 def expect_run(given: object, taker: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from engine.errors import AddressError, EngineError
-from engine.explain.lines import Line, Listing
+from engine.explain.code_lines import Line, Listing
 from engine.explain.literals import array_text, attribute_text, is_written, stored
 from engine.explain.loop_code import LoopCode
 from engine.explain.operands import Operands

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.debug.overrides import is_changed
+from engine.debug.overrides_by_address import is_changed
 from engine.debug.run import Run
 from engine.explain.proof import Fact
 from engine.explain.provenance import Place, Walk

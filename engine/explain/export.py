@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from engine.debug.door import outward
-from engine.debug.overrides import told
+from engine.debug.overrides_by_address import told
 from engine.debug.run import Run
 from engine.errors import EngineError
 from engine.explain.history import summarise

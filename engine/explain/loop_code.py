@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from engine.errors import EngineError
-from engine.explain.lines import Line
+from engine.explain.code_lines import Line
 from engine.explain.literals import array_text
 from engine.explain.operands import Operands
 from engine.ir.element_type import ElementType
 from engine.ir.model import LOOP, TENSOR_ITERATOR
 from engine.run.machine.regions import UNLIMITED, empty_join, trip_count, truth
+from engine.run.plan.body_ports import Concatenated, LastValue
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT, LoopRegion
-from engine.run.plan.ports import Concatenated, LastValue
 
 
 @dataclass(eq=False)

@@ -12,8 +12,8 @@ from engine.explain.parts import Part, block, lengths
 from engine.explain.pattern import layer_of
 from engine.ir.model import SEQUENCE_MAP
 from engine.run.machine.regions import part_begin
+from engine.run.plan.body_ports import Concatenated, Sliced
 from engine.run.plan.plan import LoopRegion, Program
-from engine.run.plan.ports import Concatenated, Sliced
 
 _MOST_MEASURED = 10_000
 """Iterations whose pieces are measured one by one, where the model does not say how long they are."""

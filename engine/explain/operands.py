@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
+from engine.explain.code_lines import Line
 from engine.explain.identifiers import Identifiers
-from engine.explain.lines import Line
 from engine.explain.literals import array_text, inline_text, is_written, stored
 from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId

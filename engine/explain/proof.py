@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from engine.debug.door import outward
-from engine.debug.overrides import is_changed
+from engine.debug.overrides_by_address import is_changed
 from engine.debug.run import Run
 from engine.errors import shorten
 from engine.explain.deciding import OTHER, PASSING, REDUCTIONS, Decision, decision

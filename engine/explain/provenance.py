@@ -11,16 +11,16 @@ from typing import Any, Literal
 import numpy as np
 
 from engine.debug.names import value_names
-from engine.debug.overrides import is_changed
+from engine.debug.overrides_by_address import is_changed
 from engine.debug.run import Run
 from engine.errors import AddressError
 from engine.explain.loop_parts import Pieces, pieces, read_part
 from engine.explain.parts import Index, Part, behind, moves, part_of
 from engine.explain.variables import Writers, writes
 from engine.ir.address import Address
+from engine.run.plan.body_ports import Carried, Concatenated, Invariant, Sliced
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT, Branch, CallRegion, IfRegion, LoopRegion, Program
-from engine.run.plan.ports import Carried, Concatenated, Invariant, Sliced
 
 Role = Literal[
     "operand",

@@ -14,8 +14,8 @@ from engine.ir.model import LayerId
 from engine.ops.casting import cast
 from engine.ops.catalogue import CATALOGUE
 from engine.run.machine import regions
+from engine.run.plan.body_ports import Concatenated
 from engine.run.plan.plan import ABSENT, settle
-from engine.run.plan.ports import Concatenated
 
 __all__ = ["ElementType", "converted", "iterations", "join", "kernel", "part", "parts"]
 

@@ -15,8 +15,8 @@ from engine.explain.pattern import LARGEST_COUNTS, Pattern, pattern
 from engine.explain.proof import Fact, because, is_constant, name_of, prove
 from engine.ir.address import Address, decode
 from engine.ir.iteration import iteration_words
+from engine.run.plan.body_ports import LastValue
 from engine.run.plan.plan import IfRegion, Instruction, LoopRegion, Program
-from engine.run.plan.ports import LastValue
 from engine.trace.control_flow import ControlFlowRecord
 
 _ENDED = ("zero_trip_count", "initial_condition", "slices_exhausted")

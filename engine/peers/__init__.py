@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from engine.peers.differ import TOLERANCE, Difference, Report, against
-from engine.peers.running import runtime_of
+from engine.peers.other_runtimes import runtime_of
 
 __all__ = ["TOLERANCE", "Difference", "Report", "against", "runtime_of"]

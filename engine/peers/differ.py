@@ -16,8 +16,8 @@ from engine.errors import EngineError, short_name
 from engine.ir.model import Signature
 from engine.native.alone import never
 from engine.peers.comparing import apart, counted, elements_told, first_apart, not_compared, shape_text
+from engine.peers.other_runtimes import Patience, Truth, ask
 from engine.peers.probes import Probe, probes
-from engine.peers.running import Patience, Truth, ask
 
 TOLERANCE = 1e-3
 """Of the largest magnitude in a tensor: what sums in another order and vector instructions may add up to over many iterations."""

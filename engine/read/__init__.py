@@ -8,7 +8,7 @@ from pathlib import Path
 from engine.errors import ReadError, Where
 from engine.ir.model import Model
 from engine.native.workers import WORKERS
-from engine.read.limits import ReadLimits
+from engine.read.file_limits import ReadLimits
 from engine.read.openvino import read_openvino
 from engine.read.recognise import HEAD_BYTES, Format, recognise
 from engine.read.weights import Weights, WeightsFile

@@ -17,7 +17,7 @@ from engine.errors import ReadError, Where
 from engine.ir.model import Model
 from engine.native.alone import run_alone
 from engine.read import archive
-from engine.read.limits import ReadLimits
+from engine.read.file_limits import ReadLimits
 from engine.read.openvino import read_openvino
 from engine.read.recognise import Format
 from engine.read.weights import Weights, WeightsFile

@@ -16,9 +16,9 @@ from engine.ops.casting import cast
 from engine.ops.values import is_tensor
 from engine.run.machine.execute import computing_columns
 from engine.run.machine.regions import part_begin
+from engine.run.plan.body_ports import Carried, Concatenated, Counter, Invariant, LastValue, Sliced
 from engine.run.plan.numbers import ProgramIndex, Slot
 from engine.run.plan.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Program
-from engine.run.plan.ports import Carried, Concatenated, Counter, Invariant, LastValue, Sliced
 from engine.trace.timeline import Timeline
 
 _DEEPEST = 16

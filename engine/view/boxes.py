@@ -8,9 +8,9 @@ from dataclasses import replace
 from engine.ir.address import decode
 from engine.ir.model import Node, Port
 from engine.view.escape import neutral
-from engine.view.family import family_of
 from engine.view.graph import NodeKind, ViewNode
 from engine.view.measure import monospace_width, text_width
+from engine.view.operation_families import family_of
 
 NAME = 26
 _TITLE = 34

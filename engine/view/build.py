@@ -17,11 +17,11 @@ from engine.ir.iteration import iteration_range, iteration_words
 from engine.ir.model import IF, LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, Graph, LayerId, Model, Node
 from engine.view.boxes import operation_box, region_name, short_name, sized, tensor_text, tooltip
 from engine.view.cut_edges import cut_long_edges
-from engine.view.family import Family
 from engine.view.folding import Folding, Unrolled, default_folding, graph_at
 from engine.view.graph import ClusterKind, GraphView, ViewCluster, ViewNode, without_iterations
 from engine.view.grouping import OUTER, Grouping, group_title, grouping
 from engine.view.lines import Lines
+from engine.view.operation_families import Family
 from engine.view.places import Place, Region
 from engine.view.roles import handed_in, input_roles, unbound_inputs
 from engine.view.sparkline import carried_number

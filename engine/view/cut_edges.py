@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from engine.view.boxes import sized
+from engine.view.drawing_order import levels, turned
 from engine.view.graph import ViewEdge, ViewNode
-from engine.view.order import levels, turned
 from engine.view.rows import SIDEWAYS
 
 LONGEST = 12

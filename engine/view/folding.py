@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from engine.ir.address import ROOT, is_within, labels
 from engine.ir.model import Body, Graph, LayerId, Model
 from engine.ir.walk import PlacedGraph, graphs
+from engine.view.drawing_order import topological
 from engine.view.graph import without_iterations
 from engine.view.grouping import CHAIN, OUTER, function_calls, grouping, is_group, members_of, partition, shape_chains
-from engine.view.order import topological
 from engine.view.roles import handed_in
 
 VISIBLE_NODES = 300

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from engine.view.family import Family
+from engine.view.operation_families import Family
 
 NodeKind = Literal["operation", "parameter", "result", "constant", "control", "condition", "output", "folded", "stub", "more"]
 ClusterKind = Literal["loop", "tensor_iterator", "if", "then", "else", "region", "body", "group", "copy"]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from engine.ir.address import decode, labels
 from engine.ir.model import Body, Graph, LayerId, Model, Node
-from engine.view.order import on_cycles, topological, turned
+from engine.view.drawing_order import on_cycles, topological, turned
 from engine.view.roles import handed_in
 
 CHAIN = "~shape"

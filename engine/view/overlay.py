@@ -15,7 +15,7 @@ from typing import Literal
 
 from engine.debug.cursor import OpenGraph
 from engine.debug.door import outward
-from engine.debug.overrides import is_changed
+from engine.debug.overrides_by_address import is_changed
 from engine.debug.run import Run
 from engine.debug.scene import Status
 from engine.errors import EngineError, ValueUnavailable

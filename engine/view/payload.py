@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping
 
 from engine.view.dot import dot_text, row_texts
-from engine.view.family import FAMILIES
 from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode
+from engine.view.operation_families import FAMILIES
 from engine.view.rows import Row
 
 

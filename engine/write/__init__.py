@@ -11,8 +11,8 @@ from typing import BinaryIO
 
 from engine.errors import WriteError
 from engine.ir.model import Model, expect_model
-from engine.write.document import write_document
-from engine.write.weights import WeightsWriter
+from engine.write.weights_file import WeightsWriter
+from engine.write.xml_document import write_document
 
 __all__ = ["write_model"]
 

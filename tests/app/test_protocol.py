@@ -11,8 +11,8 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from app.actions.controls import BY_NAME
 from app.canvas.event import Act, CanvasEvent, EventKind, Move, Report, read_acts, read_ask, read_moves, read_report
-from engine.view.family import Family
 from engine.view.graph import ClusterKind, EdgeKind, NodeKind
+from engine.view.operation_families import Family
 from engine.view.status import BreakpointState, FrameStatus, NodeStatus
 from tests.app import protocol_fixtures
 from tests.app.protocol_fixtures import MADE, as_sent, of_sample, read

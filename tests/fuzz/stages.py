@@ -29,14 +29,14 @@ from engine.explain.code import listing, runnable
 from engine.explain.export import computed
 from engine.explain.history import history
 from engine.explain.icicle import icicle
-from engine.explain.matrix import matrix, step_of
+from engine.explain.iteration_matrix import matrix, step_of
 from engine.explain.not_finite import first_not_finite
 from engine.explain.pattern import pattern
 from engine.explain.provenance import provenance
 from engine.explain.verdict import verdict
 from engine.ir.model import Model
 from engine.ops.catalogue import CATALOGUE
-from engine.read.limits import ReadLimits
+from engine.read.file_limits import ReadLimits
 from engine.run.plan.planner import plan_of
 from engine.view import unrolling
 from engine.view.build import graph_view

@@ -21,7 +21,7 @@ from app.parts.widgets import markup
 from app.state.user_session import Session, widget
 from engine.errors import EngineError, shorten
 from engine.explain.code import listing, runnable
-from engine.explain.lines import Line, Listing
+from engine.explain.code_lines import Line, Listing
 from engine.explain.literals import is_written
 from engine.ir.address import ROOT, Address
 from engine.ir.model import Model

@@ -16,7 +16,7 @@ from app.state.user_session import Session, current, widget
 from engine.errors import EngineError
 from engine.ir.model import Model
 from engine.view.escape import neutral
-from engine.view.family import family_of
+from engine.view.operation_families import family_of
 from engine.view.preview import value_preview
 from engine.view.search import Hit, search
 

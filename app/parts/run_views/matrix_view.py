@@ -10,7 +10,7 @@ from app.parts.widgets import lanes, markup
 from app.state.focus import LoopInFocus
 from app.state.user_session import Session, current
 from engine.errors import EngineError
-from engine.explain.matrix import Cell, Matrix, Row, matrix, step_of
+from engine.explain.iteration_matrix import Cell, Matrix, Row, matrix, step_of
 from engine.ir.iteration import iteration_words
 from engine.view.preview import value_preview
 

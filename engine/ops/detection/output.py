@@ -18,7 +18,7 @@ from engine.ops.detection.survival import best
 from engine.ops.elements import narrowed, widened
 from engine.ops.family import family
 from engine.ops.ranks import check_rank, of_rank
-from engine.ops.sort.boxes import best_first
+from engine.ops.sort.overlapping_boxes import best_first
 
 _F32 = np.float32
 _CORNER, _CENTER = "caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.ops.sort.boxes import overlap, survivors
+from engine.ops.sort.overlapping_boxes import overlap, survivors
 
 
 def pixel_overlap(ones: np.ndarray, others: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from engine.ir.shape import DYNAMIC, PartialShape, static
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.infer import common_type
 from engine.ops.microsoft.row import FLOATING, row
-from engine.ops.onnx.folding import layer_normalization
+from engine.ops.onnx.along_axes import layer_normalization
 from engine.ops.precision import computable
 
 

@@ -16,7 +16,7 @@ from engine.ops.declare import Array, Attribute, Kernel, Known, Operation
 from engine.ops.infer import broadcast_shapes, common_type
 from engine.ops.matrix import matmul
 from engine.ops.microsoft.row import FLOATING, row
-from engine.ops.onnx.folding import gemm
+from engine.ops.onnx.along_axes import gemm
 from engine.ops.onnx.windows import WINDOWS
 from engine.ops.precision import computable
 

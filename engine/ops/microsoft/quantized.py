@@ -15,7 +15,7 @@ from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.infer import broadcast_shapes, common_type, same
 from engine.ops.microsoft.row import row
 from engine.ops.movement.joining import concat, infer_concat
-from engine.ops.onnx.places import flattened
+from engine.ops.onnx.element_movement import flattened
 from engine.ops.onnx.quantizing import dequantize_linear, quanta, quantize_linear
 
 BYTES = frozenset({ElementType.I8, ElementType.U8})

@@ -16,7 +16,7 @@ from engine.ops.microsoft.row import row
 from engine.ops.onnx.integers import qlinear_conv
 from engine.ops.onnx.quantizing import dequantize_linear, difference, quanta
 from engine.ops.onnx.windows import WINDOWS, average_pool, pool_of
-from engine.ops.pooling.frame import pooled_shape
+from engine.ops.pooling.pooling_windows import pooled_shape
 
 
 def q_linear_conv(

@@ -19,13 +19,13 @@ from engine.ops.microsoft.catalogue import IN_ONNX, MICROSOFT
 from engine.ops.onnx.direct import DIRECT, DRAWN, cast_like, cast_to
 from engine.ops.onnx.machine_learning import DOMAIN as ML_DOMAIN
 from engine.ops.onnx.machine_learning import MACHINE_LEARNING, TREE_MODELS
+from engine.ops.onnx.machine_values import given, taken
 from engine.ops.onnx.older import Older, older
 from engine.ops.onnx.own import images_sampled, own
 from engine.ops.onnx.reference import Kernel, Schema, implementation, prepared, since
 from engine.ops.onnx.resizing import resized
 from engine.ops.onnx.retired import retired
 from engine.ops.onnx.row import LAST
-from engine.ops.onnx.values import given, taken
 
 REGIONS = frozenset({"Loop", "If", "Scan", "SequenceMap"})
 _RANDOM = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Dropout"})

@@ -10,14 +10,14 @@ import numpy as np
 import re2
 
 from engine.errors import shorten
+from engine.ops.onnx.along_axes import FOLDING
 from engine.ops.onnx.attention import ATTENTION
-from engine.ops.onnx.columns import COLUMNS
-from engine.ops.onnx.folding import FOLDING
+from engine.ops.onnx.col2im import COLUMNS
+from engine.ops.onnx.element_movement import PLACES
+from engine.ops.onnx.elementwise import NUMBERS
 from engine.ops.onnx.integers import INTEGERS
-from engine.ops.onnx.numbers import NUMBERS
-from engine.ops.onnx.places import PLACES
 from engine.ops.onnx.quantizing import QUANTIZING
-from engine.ops.onnx.regions import REGIONS
+from engine.ops.onnx.roi_align import REGIONS
 from engine.ops.onnx.row import Direct
 from engine.ops.onnx.updates import UPDATES
 from engine.ops.values import NO_VALUE

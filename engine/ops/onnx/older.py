@@ -10,7 +10,7 @@ import numpy as np
 
 from engine.ops.bounds import check_elements
 from engine.ops.movement.joining import concat
-from engine.ops.onnx.numbers import divide
+from engine.ops.onnx.elementwise import divide
 from engine.ops.precision import computable
 
 Arguments = Sequence[Any]

@@ -17,9 +17,9 @@ from onnx.reference.ops import aionnx_preview, aionnx_preview_training, load_op
 
 from engine.native.onnx_functions import function_of
 from engine.ops.onnx.conditions import check_inputs
+from engine.ops.onnx.machine_values import given, taken
 from engine.ops.onnx.older import LATER, spelled_now
-from engine.ops.onnx.sizes import check_size
-from engine.ops.onnx.values import given, taken
+from engine.ops.onnx.output_sizes import check_size
 from engine.ops.values import NO_VALUE
 
 Kernel = Callable[..., Any]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from engine.ops.onnx.bilinear import resized_linearly
-from engine.ops.onnx.sizes import check_size
+from engine.ops.onnx.output_sizes import check_size
 
 MODE = "tf_half_pixel_for_nn"
 _ROUNDED: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {

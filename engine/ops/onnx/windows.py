@@ -15,8 +15,8 @@ from engine.ops.convolution.deformable import deformable_convolution
 from engine.ops.convolution.dense import group_convolution
 from engine.ops.convolution.transposed import group_convolution_backprop_data
 from engine.ops.onnx.older import Arguments, Attributes, Older
-from engine.ops.pooling.frame import Frame, combined, frame_of, summed_in_order
 from engine.ops.pooling.maximum import max_pool_with_indices
+from engine.ops.pooling.pooling_windows import Frame, combined, frame_of, summed_in_order
 from engine.ops.precision import computable
 from engine.ops.window import per_axis
 

@@ -13,8 +13,8 @@ from engine.ops.pooling.adaptive import (
     infer_adaptive_max_pool,
 )
 from engine.ops.pooling.average import average_pool
-from engine.ops.pooling.frame import infer_pool
 from engine.ops.pooling.maximum import infer_max_pool_with_indices, max_pool, max_pool_with_indices
+from engine.ops.pooling.pooling_windows import infer_pool
 from engine.ops.window import AUTO_PADS
 
 _WINDOW = (

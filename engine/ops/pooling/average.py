@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from engine.ops.declare import Array
-from engine.ops.pooling.frame import Frame, combined, frame_of
+from engine.ops.pooling.pooling_windows import Frame, combined, frame_of
 from engine.ops.precision import computable
 from engine.ops.window import Lengths
 

@@ -12,7 +12,7 @@ from engine.ir.element_type import ElementType
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Known
 from engine.ops.index import axis_within
-from engine.ops.pooling.frame import Frame, combined, frame_of, pooled_shape
+from engine.ops.pooling.pooling_windows import Frame, combined, frame_of, pooled_shape
 from engine.ops.precision import computable
 from engine.ops.window import Lengths
 

@@ -14,7 +14,7 @@ from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.family import family
 from engine.ops.index import positions
 from engine.ops.infer import common_type
-from engine.ops.sort.boxes import best_first, overlap, survivors
+from engine.ops.sort.overlapping_boxes import best_first, overlap, survivors
 
 Chosen = tuple[np.ndarray, np.ndarray]
 """Positions of boxes, best first, and their scores."""

@@ -14,7 +14,7 @@ from engine.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.family import family
 from engine.ops.index import whole_number
-from engine.ops.sort.boxes import Overlap, best_first, corners, overlap, soft_survivors, survivors
+from engine.ops.sort.overlapping_boxes import Overlap, best_first, corners, overlap, soft_survivors, survivors
 from engine.ops.sort.rotated import rotated_overlap, rotated_quads
 
 

@@ -9,14 +9,14 @@ from onnx import GraphProto, ModelProto
 from engine.errors import ReadError, Where, shorten
 from engine.ir.model import Graph, Model
 from engine.native.workers import Crashed
+from engine.read.address_length import check_addresses
 from engine.read.collecting import no_garbage_collection
-from engine.read.limits import ReadLimits
+from engine.read.file_limits import ReadLimits
 from engine.read.onnx.graphs import Builder, Built
 from engine.read.onnx.inference import inferred
 from engine.read.onnx.scopes import Survey
 from engine.read.onnx.survey import survey
 from engine.read.onnx.tensors import ExternalData
-from engine.read.places import check_addresses
 from engine.read.weights import Weights
 
 _MOST_INFERRED_DEPTH = 100

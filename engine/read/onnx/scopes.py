@@ -10,7 +10,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 from engine.errors import ReadError, Where, shorten
 from engine.ir.address import encode
 from engine.ir.model import FOREIGN, BodyName, ForeignBody
-from engine.read.limits import ReadLimits
+from engine.read.file_limits import ReadLimits
 from engine.read.onnx.attributes import Given, given
 from engine.read.onnx.batched import functions, is_batched, with_loop_over_batch
 from engine.read.onnx.searches import GRAPHS, greedy_search

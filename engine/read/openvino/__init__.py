@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from engine.errors import ReadError, Where
 from engine.ir.model import Model
+from engine.read.address_length import check_addresses
 from engine.read.collecting import no_garbage_collection
-from engine.read.limits import ReadLimits
+from engine.read.file_limits import ReadLimits
 from engine.read.openvino.document import Document
 from engine.read.openvino.legacy import with_layer_names
-from engine.read.places import check_addresses
 from engine.read.weights import WeightsFile
 
 

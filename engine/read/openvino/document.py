@@ -10,13 +10,13 @@ from engine.ir.address import ROOT, encode
 from engine.ir.element_type import ElementType
 from engine.ir.model import NO_ATTRIBUTES, BodyName, Edge, Graph, LayerId, Node, Port
 from engine.ir.shape import PartialShape
-from engine.read.limits import ReadLimits
+from engine.read.file_limits import ReadLimits
 from engine.read.openvino import fields
-from engine.read.openvino.blocks import Blocks
 from engine.read.openvino.constants import ConstantReader, Kind
 from engine.read.openvino.drafts import GraphDraft, LayerContent, LayerDraft
+from engine.read.openvino.expat_walk import NOTHING, Attributes, Elements, MalformedXML, Walk
 from engine.read.openvino.ports import PortElements
-from engine.read.openvino.walk import NOTHING, Attributes, Elements, MalformedXML, Walk
+from engine.read.openvino.repeated_blocks import Blocks
 from engine.read.weights import WeightsFile
 
 _VERSIONS = ("10", "11")

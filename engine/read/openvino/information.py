@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from engine.read.limits import ReadLimits
+from engine.read.file_limits import ReadLimits
 
 # Elements whose key is their attribute "name" and not their tag.
 _NAMED = ("info", "attribute")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from engine.ir.model import NO_ATTRIBUTES, Port
 from engine.ir.shape import PartialShape
-from engine.read.limits import ReadLimits
-from engine.read.openvino.blocks import Blocks
+from engine.read.file_limits import ReadLimits
+from engine.read.openvino.expat_walk import NOTHING, Attributes, Elements, Walk
 from engine.read.openvino.fields import names, natural, port_shape, precision
-from engine.read.openvino.walk import NOTHING, Attributes, Elements, Walk
+from engine.read.openvino.repeated_blocks import Blocks
 
 
 class PortElements:

@@ -1,6 +1,6 @@
 """Generated code: a nest of loops as one Python function over local variables, made from the same plan that stepping interprets.
 
-Which loops may have one, and which function fits what a recording records and what enters the body; ``writer.py`` writes it.
+Which loops may have one, and which function fits what a recording records and what enters the body; ``emit_loop.py`` writes it.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
-from engine.run.codegen.names import LEFT, LoopNames
+from engine.run.codegen.generated_names import LEFT, LoopNames
 from engine.run.codegen.source_map import Context, Loop, Place
 from engine.run.machine.execute import execute
 from engine.run.machine.machine import Machine

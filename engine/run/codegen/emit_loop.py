@@ -1,6 +1,6 @@
 """Writes the function of a loop nest: its iterations, the loops and Ifs inside, what is recorded of them, line by line.
 
-Identifiers are synthetic (``names.py``); no text of the model enters the source. When an instruction fails or the run pauses, the
+Identifiers are synthetic (``generated_names.py``); no text of the model enters the source. When an instruction fails or the run pauses, the
 function's local variables are written back into the machine's explicit state, so that stepping can go on there.
 """
 
@@ -10,18 +10,18 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from engine.run.codegen import names
+from engine.run.codegen import generated_names
 from engine.run.codegen.emit_operation import Computing
 from engine.run.codegen.emitter import Lines
+from engine.run.codegen.generated_names import FRAME, LEFT, ROWS, RUN, TABLES, VALUES, LoopNames
 from engine.run.codegen.inlining import used_once
-from engine.run.codegen.names import FRAME, LEFT, ROWS, RUN, TABLES, VALUES, LoopNames
 from engine.run.codegen.shape_proofs import constant_bound, fits
 from engine.run.codegen.source_map import Context, LoggedBranch, Loop, Place
 from engine.run.machine.regions import concatenated, entering, holds_loops, iteration_bound, join, part, then_is_taken, truth
 from engine.run.machine.state import NO_BOUND
+from engine.run.plan.body_ports import Concatenated, LastValue
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import Branch, IfRegion, LoopRegion, Program
-from engine.run.plan.ports import Concatenated, LastValue
 from engine.run.record.endings import ENDINGS
 from engine.run.record.recording import Recording
 
@@ -45,7 +45,7 @@ class Writer(Lines):
         context = Context(region.program, region, None, None, 0)
         self.constants |= {"iteration_bound": iteration_bound, "truth": truth, "then_is_taken": then_is_taken, "part": part}
         self.constants |= {"entering": entering, "join": join, "fits": fits, "safepoint": safepoint}
-        self.constants |= {names.NO_BOUND: NO_BOUND, "ENDINGS": {ending: number for number, ending in enumerate(ENDINGS)}}
+        self.constants |= {generated_names.NO_BOUND: NO_BOUND, "ENDINGS": {ending: number for number, ending in enumerate(ENDINGS)}}
         for carried in region.carried:
             self.moving.add(self.imported(carried.parameter))
         self._share_back_edge(region)
@@ -71,7 +71,7 @@ class Writer(Lines):
         at, body = LoopNames(region.table), region.program
         frame = FRAME if context.outer is None else "None"
         loop = self.constant(at.region, region)
-        safepoint = f"safepoint({RUN}, {frame}, {loop}, {at.chunk}, {at.iteration}, {at.bound} == {names.NO_BOUND}, {LEFT})"
+        safepoint = f"safepoint({RUN}, {frame}, {loop}, {at.chunk}, {at.iteration}, {at.bound} == {generated_names.NO_BOUND}, {LEFT})"
         self.place = Place(context, 0, "begin")
         self.emit("while True:")
         self.indent += 1
@@ -129,7 +129,7 @@ class Writer(Lines):
         for number, output in enumerate(concatenated(region)):
             self.emit(f"{at.add_piece(number)}({self.value(output.result)})")
         for slot in self._fleeting(region):
-            self.emit(f"{names.last_of_slot(slot)} = {self.value(slot)}")
+            self.emit(f"{generated_names.last_of_slot(slot)} = {self.value(slot)}")
         if self._may_end(region):
             assert region.condition_result is not None
             self.emit(f"if not {self.value(region.condition_result)}: break")
@@ -163,7 +163,7 @@ class Writer(Lines):
         return sorted({output.result for output in region.outputs if isinstance(output, LastValue) and output.result in parameters})
 
     def _result(self, region: LoopRegion, slot: Slot) -> str:
-        return names.last_of_slot(slot) if slot in self._fleeting(region) else self.value(slot)
+        return generated_names.last_of_slot(slot) if slot in self._fleeting(region) else self.value(slot)
 
     def _record(self, program: Program, *, produced: bool) -> None:
         rows = self.recording.rows.get(program.index)
@@ -171,7 +171,7 @@ class Writer(Lines):
             return
         for slot in rows.columns:
             if (slot in program.producer) == produced:
-                name = names.record_of(program.index, slot)
+                name = generated_names.record_of(program.index, slot)
                 self.head.append(f"{name} = {ROWS}[{program.index}].columns[{slot}].pending")
                 self.emit(f"{name}.append({self.value(slot)})")
 
@@ -199,7 +199,7 @@ class Writer(Lines):
         self._bound(region, outer.program)
         self.emit(f"if {at.bound}:")
         self.indent += 1
-        self.emit(f"if {at.bound} < 0: {at.bound} = {names.NO_BOUND}")
+        self.emit(f"if {at.bound} < 0: {at.bound} = {generated_names.NO_BOUND}")
         self._enter_loop(region)
         self._core(region, context)
         self.place = Place(context, len(region.program.instructions), "join")
@@ -262,11 +262,11 @@ class Writer(Lines):
                 self.emit(f"{self.assigned(output.slot)} = {self._result(region, output.result)}")
         for logged in self.logged:
             if logged.program == region.program.index:
-                self.emit(f"{names.log_of(logged.table)}.append(-{at.iteration})")
+                self.emit(f"{generated_names.log_of(logged.table)}.append(-{at.iteration})")
         rows = self.recording.rows.get(region.program.index)
         if rows is not None:
             # Where the outer loop is slow to ask, what the inner one writes down would leave the processor's cache.
-            newest = names.record_of(region.program.index, next(iter(rows.columns)))
+            newest = generated_names.record_of(region.program.index, next(iter(rows.columns)))
             self.emit(f"if len({newest}) > {_MOST_PENDING}: {RUN}.recording.pack(all_of_it=False)")
 
     def _inner_if(self, region: IfRegion, outer: Context, position: int) -> None:
@@ -289,7 +289,7 @@ class Writer(Lines):
         for parameter, source in branch.bindings:
             self.names[parameter] = self.value(source)
         for unfed in branch.unfed:
-            name = self.constant(names.branch_of(branch.program.index), branch)
+            name = self.constant(generated_names.branch_of(branch.program.index), branch)
             self.emit(f"{self.assigned(unfed.parameter)} = {RUN}.unfed({name}, {int(unfed.layer)})")
         self._share_results(region, branch)
         self._record(branch.program, produced=False)
@@ -303,11 +303,15 @@ class Writer(Lines):
     def _chosen(self, region: IfRegion) -> str:
         """Whether the then branch runs; only a number is its own truth."""
         value = self.value(region.condition)
-        return value if region.condition in self.numbers else f"then_is_taken({self.constant(names.if_of(region.table), region)}, {value})"
+        return (
+            value
+            if region.condition in self.numbers
+            else f"then_is_taken({self.constant(generated_names.if_of(region.table), region)}, {value})"
+        )
 
     def _log(self, region: IfRegion, outer: Context, position: int) -> Mapping[int, str]:
         """The line that writes down a branch of an If, for each branch that is not left out: the other one follows."""
-        table, rarer, log = region.table, self.recording.branch_log(region.table).rarer, names.log_of(region.table)
+        table, rarer, log = region.table, self.recording.branch_log(region.table).rarer, generated_names.log_of(region.table)
         if outer.region is None:
             self.head.append(f"{log} = {TABLES}[{table}].pending")
             return {taken: f"{log}.append({taken})" for taken in (0, 1)}

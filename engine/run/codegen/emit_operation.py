@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.run.codegen import names
+from engine.run.codegen import generated_names
 from engine.run.codegen.emitter import Lines
-from engine.run.codegen.names import MADE
+from engine.run.codegen.generated_names import MADE
 from engine.run.codegen.shape_proofs import bounded, guarded
 from engine.run.machine.execute import SMALL
 from engine.run.plan.defaults import Defaults
@@ -62,7 +62,7 @@ class Computing:
         constant = self.overrides.constant_of(program, slot)
         if not isinstance(constant, np.generic):
             return name
-        return lines.constant(names.constant_of(slot), np.asarray(constant))
+        return lines.constant(generated_names.constant_of(slot), np.asarray(constant))
 
     def _with_arrays(self, lines: Lines, instruction: Instruction, symbol: str) -> str:
         """The same for the numbers in an expression, which is one for floats of one type."""
@@ -75,7 +75,7 @@ class Computing:
 
     def _call(self, lines: Lines, instruction: Instruction, arguments: list[str]) -> None:
         targets = [lines.assigned(slot) for slot in instruction.outputs]
-        kernel = lines.constant(names.kernel_of(instruction.outputs[0]), bounded(instruction))
+        kernel = lines.constant(generated_names.kernel_of(instruction.outputs[0]), bounded(instruction))
         if instruction.state is not None:
             state = lines.value(instruction.state)
             arguments.append(f"state={state}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.run.codegen import names
+from engine.run.codegen import generated_names
 from engine.run.codegen.source_map import Loop, Place, compiled
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT
@@ -41,7 +41,7 @@ class Lines:
     def imported(self, slot: Slot) -> str:
         """The local variable of a slot whose value comes from outside."""
         self._read[slot] = None
-        return self.names.setdefault(slot, names.of_slot(slot))
+        return self.names.setdefault(slot, generated_names.of_slot(slot))
 
     def value(self, slot: Slot) -> str:
         """The local variable that holds a slot."""
@@ -51,7 +51,7 @@ class Lines:
 
     def assigned(self, slot: Slot) -> str:
         """The local variable that a slot is put into."""
-        return self.names.setdefault(slot, names.of_slot(slot))
+        return self.names.setdefault(slot, generated_names.of_slot(slot))
 
     def put(self, slot: Slot, computed: str) -> None:
         """A slot gets what an expression gives; one that only a condition reads stands in the condition."""
@@ -67,7 +67,7 @@ class Lines:
 
     def function(self, start: list[str], end: str) -> Loop:
         """The whole: ``start`` is what is before the head, ``end`` the last line."""
-        imports = [f"{names.of_slot(slot)} = {names.VALUES}[{slot}]" for slot in self._read]
+        imports = [f"{generated_names.of_slot(slot)} = {generated_names.VALUES}[{slot}]" for slot in self._read]
         first = [start[0], *("    " + line for line in (*start[1:], *imports, *dict.fromkeys(self.head)))]
         last = ["    " + line for line in (*dict.fromkeys(self.tail), end)]
         text = "\n".join([*first, *self.lines, *last])

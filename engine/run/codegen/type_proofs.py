@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from engine.run.machine.execute import computing
+from engine.run.plan.body_ports import LastValue
 from engine.run.plan.expressions import expression
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import IfRegion, Instruction, LoopRegion, Plan, Program
-from engine.run.plan.ports import LastValue
 
 
 def scalar_types(plan: Plan, region: LoopRegion, values: list[Any]) -> dict[Slot, np.dtype]:

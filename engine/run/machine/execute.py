@@ -15,7 +15,7 @@ from engine.ops.bounds import check_elements
 from engine.ops.values import is_tensor
 from engine.run.machine.error_messages import in_plain_words
 from engine.run.machine.returned import all_returned, check_tensors, returned
-from engine.run.plan.folding import FoldedKernel
+from engine.run.plan.constant_folding import FoldedKernel
 from engine.run.plan.plan import Instruction, settle
 
 SMALL = 1 << 24

@@ -16,10 +16,10 @@ from engine.ir.model import LOOP, SEQUENCE_MAP, TENSOR_ITERATOR
 from engine.ir.shape import PartialShape, is_of_an_array
 from engine.ops.bounds import check_elements
 from engine.ops.casting import cast
+from engine.run.plan.body_ports import Carried, Concatenated, LastValue, Sliced
 from engine.run.plan.defaults import Defaults
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import Branch, CallRegion, IfRegion, LoopRegion, Program, settle
-from engine.run.plan.ports import Carried, Concatenated, LastValue, Sliced
 from engine.run.record.endings import LoopEnding
 
 UNLIMITED = -1

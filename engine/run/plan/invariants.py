@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from engine.run.plan.body_ports import Invariant
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT, Plan, Program
-from engine.run.plan.ports import Invariant
 
 
 def invariant_source(program: Program, slot: Slot, changed: frozenset[Slot] = frozenset()) -> Slot | None:

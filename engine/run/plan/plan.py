@@ -15,8 +15,8 @@ from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId, Model, Node
 from engine.ops.catalogue import Catalogue
 from engine.ops.declare import Operation
+from engine.run.plan.body_ports import Binding, Carried, Concatenated, Counter, Invariant, LastValue, Sliced, Unfed
 from engine.run.plan.numbers import ProgramIndex, Slot, TableIndex
-from engine.run.plan.ports import Binding, Carried, Concatenated, Counter, Invariant, LastValue, Sliced, Unfed
 
 _LEAST_MOVED, _MOST_MOVED = 1 << 12, 1 << 25
 ABSENT = Slot(0)

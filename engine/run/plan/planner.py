@@ -22,7 +22,8 @@ from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.ops.declare import Known, Operation, Role, typed
 from engine.ops.dialect import catalogue_for
 from engine.ops.infer import comparison, elementwise
-from engine.run.plan.folding import FoldedKernel
+from engine.run.plan.body_ports import Carried, Concatenated, Counter, Invariant, LastValue, Sliced, Unfed
+from engine.run.plan.constant_folding import FoldedKernel
 from engine.run.plan.numbers import ProgramIndex, Slot, TableIndex
 from engine.run.plan.plan import (
     ABSENT,
@@ -37,7 +38,6 @@ from engine.run.plan.plan import (
     Region,
     bound,
 )
-from engine.run.plan.ports import Carried, Concatenated, Counter, Invariant, LastValue, Sliced, Unfed
 from engine.run.plan.sequences import holds_sequences
 
 

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from app.describe.signatures import bindings
 from app.parts.panels import code_panel
 from engine.explain.code import listing
-from engine.explain.lines import Listing
+from engine.explain.code_lines import Listing
 from sample_models import sample
 from tests.app.components import sent
 from tests.engine.explain.runs import begun, finished

@@ -12,7 +12,7 @@ from engine.explain.branch_history import branch_history
 from engine.explain.compare import compare
 from engine.explain.export import export
 from engine.explain.history import history
-from engine.explain.matrix import matrix
+from engine.explain.iteration_matrix import matrix
 from engine.explain.pattern import pattern
 from engine.explain.provenance import BY_HAND, provenance
 from engine.explain.verdict import verdict

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import engine
-from engine.explain.matrix import Matrix, Row, matrix, step_of
+from engine.explain.iteration_matrix import Matrix, Row, matrix, step_of
 from tests.engine.drafts import BOOL, F32, I64, Draft, loop
 from tests.engine.explain.runs import begun, finished
 

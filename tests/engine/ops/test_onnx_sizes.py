@@ -14,8 +14,8 @@ from onnx import defs
 from engine.ir.element_type import ElementType
 from engine.ops.bounds import at_most
 from engine.ops.catalogue import CATALOGUE
+from engine.ops.onnx.output_sizes import check_size
 from engine.ops.onnx.reference import prepared
-from engine.ops.onnx.sizes import check_size
 
 Arguments = Sequence[np.ndarray | None]
 LENGTHS = st.lists(st.integers(1, 4), min_size=1, max_size=4)

@@ -149,12 +149,12 @@ def test_types(dtype: type) -> None:
 
 
 def test_blocks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    from engine.ops.pooling import frame
+    from engine.ops.pooling import pooling_windows
 
     data = numbers(3, 5, 9, 8)
     attributes = {"kernel": "3,2", "strides": "2,2", "pads_begin": "1,0", "pads_end": "1,1"}
     before = [*ours("MaxPool", 8, [data], attributes), *ours("AvgPool", 1, [data], {**attributes, "exclude-pad": "true"})]
-    monkeypatch.setattr(frame, "_BLOCK_ELEMENTS", 200)
+    monkeypatch.setattr(pooling_windows, "_BLOCK_ELEMENTS", 200)
     after = [*ours("MaxPool", 8, [data], attributes), *ours("AvgPool", 1, [data], {**attributes, "exclude-pad": "true"})]
     for one, other in zip(before, after, strict=True):
         np.testing.assert_array_equal(one, other)

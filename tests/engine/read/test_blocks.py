@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engine.errors import ReadError
 from engine.ir.model import Model, Node
 from engine.read import read_model
-from engine.read.openvino import blocks
+from engine.read.openvino import repeated_blocks
 from tests.engine.read.documents import ADDITION, WEIGHTS
 
 LAYER = (
@@ -55,7 +55,7 @@ def test_reading_once_is_reading_every_time(changes: list[tuple[int, str]]) -> N
         document = document[:place] + text + document[place:]
     once = read(document)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "_LONGEST", 0)
+        patch.setattr(repeated_blocks, "_LONGEST", 0)
         every = read(document)
     if isinstance(once, str) or isinstance(every, str):
         assert once == every

@@ -15,7 +15,7 @@ import pytest
 import engine
 from engine.errors import ReadError
 from engine.read import archive, converted
-from engine.read.limits import ReadLimits
+from engine.read.file_limits import ReadLimits
 from engine.read.recognise import Format, recognise
 from tests.engine.read.archives import many
 

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, parser
 
 import engine
 from engine.errors import ReadError
-from engine.read.limits import ReadLimits
+from engine.read.file_limits import ReadLimits
 from tests.engine.read.onnx_models import HEADER, LOOP, X, read
 
 

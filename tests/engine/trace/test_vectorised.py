@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import engine
 from engine import build
-from engine.explain.matrix import matrix
+from engine.explain.iteration_matrix import matrix
 from engine.trace.vectorised import Columns, Recorded
 from tests.engine.debug.test_two_speeds import Drawn, bodies, whole
 from tests.engine.drafts import F32, I64, Draft, Slice, tensor_iterator

@@ -10,7 +10,7 @@ from typing import Literal
 import pytest
 
 from engine.view.colours import COLOURS, TEXTS, Text
-from engine.view.family import FAMILIES
+from engine.view.operation_families import FAMILIES
 
 ROOT = Path(__file__).parents[3]
 HEX = re.compile(r"(?<![&\w])#(?:[0-9a-fA-F]{8}|[0-9a-fA-F]{6}|[0-9a-fA-F]{3,4})\b(?!\()")

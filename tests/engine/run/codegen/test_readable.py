@@ -13,7 +13,7 @@ import pytest
 
 import engine
 from engine.debug.inputs import Inputs
-from engine.run.codegen import names
+from engine.run.codegen import generated_names
 from engine.run.codegen.compile import generated
 from engine.run.codegen.source_map import compiled
 from engine.run.plan.numbers import Slot
@@ -65,7 +65,7 @@ def test_a_run_that_fails_shows_the_generated_line_as_its_cause() -> None:
     assert caught.value.__cause__ is not None
     shown = "".join(traceback.format_tb(caught.value.__cause__.__traceback__))
     assert "generated loop" in shown
-    assert names.kernel_of(Slot(0))[:-1] in shown
+    assert generated_names.kernel_of(Slot(0))[:-1] in shown
 
 
 def test_no_name_of_a_model_enters_the_code() -> None:

@@ -11,7 +11,7 @@ import pytest
 import engine
 from engine.run.machine.execute import execute
 from engine.run.plan.plan import Instruction
-from engine.trace import values
+from engine.trace import run_values
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
 
 
@@ -304,7 +304,7 @@ def test_what_follows_from_something_recorded_is_computed_from_that(monkeypatch:
         ran.append(one.label)
         execute(one, slots, anew=anew)
 
-    monkeypatch.setattr(values, "execute", noted)
+    monkeypatch.setattr(run_values, "execute", noted)
     assert debugger.value("main/loop[6]/body/product")[0, 0] == 6
     assert debugger.value("main/loop[6]/body/sum")[0, 0] == 7
     assert ran == ["sum"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.ir.model import Graph
-from engine.read.limits import ReadLimits
+from engine.read.file_limits import ReadLimits
 
 
 def check_addresses(graph: Graph, limits: ReadLimits) -> None:

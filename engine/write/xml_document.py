@@ -10,10 +10,10 @@ from lxml import etree
 
 from engine.errors import WriteError, listed
 from engine.ir.model import Graph, Model, Node
-from engine.write.elements import DocumentWriter, child, element
-from engine.write.information import information
-from engine.write.ports import joined_names, port_blocks, port_maps
-from engine.write.weights import WeightsWriter
+from engine.write.numbered_ports import joined_names, port_blocks, port_maps
+from engine.write.rt_info import information
+from engine.write.weights_file import WeightsWriter
+from engine.write.xml_elements import DocumentWriter, child, element
 
 _BODY_TAGS = {"body": "body", "then": "then_body", "else": "else_body"}
 

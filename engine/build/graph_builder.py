@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from engine.build.attributes import attribute_texts, shape_of
 from engine.build.emit import inferred, lifted, newest
 from engine.build.finish import finished_model
 from engine.build.frame import Frame
 from engine.build.lift import ElementTypeLike, as_array, constant_array, element_type_of
 from engine.build.naming import snake_case
+from engine.build.python_attributes import attribute_texts, shape_of
 from engine.build.tensor import Tensor
 from engine.check.known import MOST_ELEMENTS
 from engine.errors import BuildError, shorten

@@ -16,11 +16,11 @@ from engine.errors import AddressError, InputError, shorten
 from engine.ir.address import ANY_ITERATION, Address, Segment
 from engine.ir.element_type import ElementType
 from engine.ir.shape import PartialShape
+from engine.run.plan.body_ports import Concatenated
 from engine.run.plan.dependencies import backward_slice
 from engine.run.plan.numbers import Slot
 from engine.run.plan.overrides import Override, Overrides
 from engine.run.plan.plan import ABSENT, LoopRegion, Plan, Program, settle
-from engine.run.plan.ports import Concatenated
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from engine.read.openvino.walk import Walk
+from engine.read.openvino.expat_walk import Walk
 
 # A longer block is not looked for again: the search for its end must stay short.
 _LONGEST = 4096

@@ -14,7 +14,7 @@ from engine.ops.declare import Array, Kernel
 from engine.ops.elements import WIDE_DTYPES
 from engine.ops.index import axis_within
 from engine.ops.matrix import matmul
-from engine.ops.onnx.numbers import same_type
+from engine.ops.onnx.elementwise import same_type
 from engine.ops.onnx.row import Direct
 from engine.ops.precision import computable
 

@@ -17,7 +17,7 @@ from engine.ir.shape import PartialShape
 from engine.ops.catalogue import CATALOGUE
 from engine.ops.declare import Operation
 from engine.run.plan import planner
-from engine.run.plan.folding import FoldedKernel
+from engine.run.plan.constant_folding import FoldedKernel
 from tests.engine.drafts import BOOL, F32, I64, Draft, loop
 
 

@@ -9,8 +9,8 @@ from engine import build
 from engine.build import ops
 from engine.view.build import graph_view
 from engine.view.dot import dot_text
+from engine.view.drawing_order import levels, on_cycles, turned
 from engine.view.folding import default_folding
-from engine.view.order import levels, on_cycles, turned
 from tests.engine.view.models import chain
 
 LAYERS = 2000

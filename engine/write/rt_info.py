@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from lxml import etree
 
 from engine.errors import WriteError
-from engine.write.elements import child, element, is_name
+from engine.write.xml_elements import child, element, is_name
 
 # As deep as the reader reads.
 _DEEPEST = 64

@@ -7,8 +7,8 @@ from lxml import etree
 from engine.errors import WriteError, shorten
 from engine.ir.element_type import ElementType
 from engine.ir.model import Body, InputMap, Node, OutputMap, Port
-from engine.write.elements import child
-from engine.write.information import information
+from engine.write.rt_info import information
+from engine.write.xml_elements import child
 
 _PRECISIONS = {
     None: "UNSPECIFIED",

@@ -9,7 +9,7 @@ from xml.parsers import expat
 
 from engine.errors import shorten
 from engine.ir.model import NO_ATTRIBUTES
-from engine.read.limits import ReadLimits
+from engine.read.file_limits import ReadLimits
 from engine.read.openvino.information import InformationCollector
 
 Attributes = dict[str, str]

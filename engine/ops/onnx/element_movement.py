@@ -15,8 +15,8 @@ from engine.ops.declare import Array
 from engine.ops.index import axis_within, positions_within, whole_numbers
 from engine.ops.movement.joining import concat
 from engine.ops.movement.slicing import slice_
+from engine.ops.onnx.output_sizes import check_size
 from engine.ops.onnx.row import Direct
-from engine.ops.onnx.sizes import check_size
 from engine.ops.shape import reshape, unsqueeze
 
 
