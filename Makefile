@@ -9,7 +9,7 @@ ARGS ?=
 PARALLEL := --numprocesses auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help install run check test lint conformance benchmarks screenshots clean
+.PHONY: help install run check test lint docs conformance benchmarks screenshots clean
 
 help: ## list these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -46,6 +46,10 @@ test: lint ## style, types and all tests, those in a real browser included
 	$(BIN)/python -m pytest $(PARALLEL) -m "not browser"
 	@# Only what a real browser did too late on a busy machine gets a second chance.
 	$(BIN)/python -m pytest $(PARALLEL) -m browser || $(BIN)/python -m pytest -m browser --last-failed
+
+docs: $(VENV)/.installed-dev ## write the guide and the pages of engine, command line and check rules to build/docs
+	$(BIN)/python -m docs build/docs
+	@echo "open build/docs/index.html"
 
 conformance: $(VENV)/.installed-dev ## run a folder of recorded models against the engine: make conformance CASES=folder
 	@test -n "$(CASES)" || { echo "say where the cases are: make conformance CASES=folder"; exit 2; }
