@@ -18,6 +18,7 @@ from engine.build.function import function
 from engine.build.graph_builder import Graph
 from engine.build.iterate import foldl, for_loop, map_fn, scan
 from engine.build.operations import Operations
+from engine.build.sparse_values import IndexedSlices, SparseTensor
 from engine.build.tensor import Tensor
 from engine.build.tensor_array import TensorArray
 from engine.build.while_loop import do_while, while_loop
@@ -32,7 +33,9 @@ ops = cast("NamedOperations", Operations(CATALOGUE))
 __all__ = [
     "Collected",
     "Graph",
+    "IndexedSlices",
     "Operations",
+    "SparseTensor",
     "Tensor",
     "TensorArray",
     "case",

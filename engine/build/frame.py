@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.build.naming import Names
@@ -35,7 +36,7 @@ class Frame:
         self.writes: list[Written] = []
         """To arrays, in the order of the calls."""
         self.ahead = ""
-        """The loop whose condition is being built here, ahead of the loop itself."""
+        """The loop whose condition this is, which is tested before the first iteration too."""
 
     def add(
         self,
@@ -49,18 +50,36 @@ class Frame:
         bodies: tuple[Body, ...] = (),
         constant: Constant | None = None,
         tensor_names: tuple[str, ...] = (),
+        rt_info: Mapping[str, object] = NO_ATTRIBUTES,
     ) -> tuple[Tensor, ...]:
         """A node, and a handle for each of its outputs."""
         layer = LayerId(len(self.nodes))
         unique = self.names.unique(name or type)
         ports = tuple(Port(index, tensor.element_type, tensor.shape) for index, tensor in enumerate(inputs))
         made = tuple(Port(len(inputs) + index, known.element_type, known.shape, tensor_names) for index, known in enumerate(outputs))
-        self.nodes.append(Node(layer, unique, type, opset, attributes or NO_ATTRIBUTES, ports, made, bodies, constant))
+        self.nodes.append(Node(layer, unique, type, opset, attributes or NO_ATTRIBUTES, ports, made, bodies, constant, rt_info))
         for index, tensor in enumerate(inputs):
             port = self.nodes[tensor.source.layer].outputs[tensor.source.output].id
             self.edges.append(Edge(tensor.source.layer, port, layer, index))
+        return self._handles(layer, outputs)
+
+    def adopt(self, node: Node, inputs: Sequence[Tensor], outputs: Sequence[Known]) -> tuple[Tensor, ...]:
+        """A node of another graph, with its bodies and ports, under a number and a name of this one; a handle for each output."""
+        layer = LayerId(len(self.nodes))
+        made = tuple(
+            Port(port.id, known.element_type, known.shape, (), port.rt_info) for port, known in zip(node.outputs, outputs, strict=True)
+        )
+        taken = tuple(replace(port, names=()) for port in node.inputs[: len(inputs)])
+        self.nodes.append(replace(node, id=layer, name=self.names.unique(node.name), inputs=taken, outputs=made, line=0))
+        for port, tensor in zip(taken, inputs, strict=True):
+            source = self.nodes[tensor.source.layer].outputs[tensor.source.output]
+            self.edges.append(Edge(tensor.source.layer, source.id, layer, port.id))
+        return self._handles(layer, outputs)
+
+    def _handles(self, layer: LayerId, outputs: Sequence[Known]) -> tuple[Tensor, ...]:
+        name = self.nodes[layer].name
         return tuple(
-            Tensor(self, Source(layer, output), unique if len(outputs) == 1 else f"{unique}:{output}", known)
+            Tensor(self, Source(layer, output), name if len(outputs) == 1 else f"{name}:{output}", known)
             for output, known in enumerate(outputs)
         )
 
@@ -103,15 +122,6 @@ class Frame:
         for inner in reversed(between):
             tensor = inner.capture(tensor)
         return tensor
-
-    @contextmanager
-    def ahead_of(self, loop: str) -> Iterator[None]:
-        """What is built meanwhile is the condition of a loop, for its start."""
-        kept, self.ahead = self.ahead, loop
-        try:
-            yield
-        finally:
-            self.ahead = kept
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from engine.build.body import LoopBody
 from engine.build.graph_builder import Graph
@@ -50,11 +50,11 @@ class Entered:
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """What one iteration leaves: the next values, the parts of joined outputs, and whether there is another one (None: always)."""
+    """What one iteration leaves: the next values, the parts of joined outputs, and what says whether there is another (None: always)."""
 
     variables: Sequence[Tensor]
     joined: Sequence[Tensor] = ()
-    again: Tensor | None = None
+    again: Callable[[], Tensor] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +68,8 @@ class LoopPlan:
     starts: Tensor
     variables: Sequence[Variable]
     parts: Sequence[Parts] = ()
+    rt_info: Mapping[str, object] = field(default_factory=dict[str, object])
+    """What the Loop keeps for views and other runtimes; it changes no value."""
 
 
 def made_loop(graph: Graph, plan: LoopPlan, trace: Callable[[Entered], Iteration]) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
@@ -77,7 +79,7 @@ def made_loop(graph: Graph, plan: LoopPlan, trace: Callable[[Entered], Iteration
         entered = _entered(body, plan)
         left = trace(entered)
         _keep_invariants(plan, left.variables)
-        again = left.again if left.again is not None else graph.constant(True, name="always")
+        again = left.again() if left.again is not None else graph.constant(True, name="always")
         condition = _result(body, again, "condition")
         kept = [_result(body, tensor, f"{one.name}_next") for one, tensor in zip(plan.variables, left.variables, strict=True)]
         joined = [_result(body, tensor, f"joined_{number}") for number, tensor in enumerate(left.joined)]
@@ -92,7 +94,7 @@ def made_loop(graph: Graph, plan: LoopPlan, trace: Callable[[Entered], Iteration
     edges = tuple(BackEdge(one.layer, tensor.source.layer) for one, tensor in zip(kept, entered.variables, strict=True))
     finished = Body("body", body.finished(), _inputs(entered, captured), tuple(outputs), edges)
     known = _outputs(body, finished, outer, [condition, *kept, *joined])
-    made = graph.frame.add(LOOP, "opset5", {}, outer, known, name=plan.name, bodies=(finished,))
+    made = graph.frame.add(LOOP, "opset5", {}, outer, known, name=plan.name, bodies=(finished,), rt_info=plan.rt_info)
     first_collected = len(kept) + len(left.joined)
     for (collected, _), tensor in zip(body.collected, made[first_collected:], strict=True):
         collected.fill(tensor)

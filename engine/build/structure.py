@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from engine.errors import BuildError, shorten
+
+FIXED: Mapping[str, bool] = MappingProxyType({"fixed": True})
+"""The metadata of a dataclass's field that is the same in every iteration, and no value of the structure."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,7 +49,8 @@ def _parts(structure: Any) -> list[tuple[str, Any]] | None:
     if isinstance(structure, (tuple, list)):
         return [(f"[{index}]", value) for index, value in enumerate(structure)]
     if dataclasses.is_dataclass(structure) and not isinstance(structure, type):
-        return [(f".{field.name}", getattr(structure, field.name)) for field in dataclasses.fields(structure)]
+        fields = [field for field in dataclasses.fields(structure) if not field.metadata.get("fixed")]
+        return [(f".{field.name}", getattr(structure, field.name)) for field in fields]
     return None
 
 
@@ -87,10 +92,19 @@ def aligned(like: Any, given: Any, what: str) -> list[Leaf]:
 
 
 def _align(like: Any, given: Any, path: str, what: str, found: list[Leaf]) -> None:
-    expected = _parts(like)
-    if expected is None:
+    below = paired(like, given, path, what)
+    if below is None:
         found.append(Leaf(path, given))
         return
+    for inner, part, value in below:
+        _align(part, value, inner, what, found)
+
+
+def paired(like: Any, given: Any, path: str, what: str) -> list[tuple[str, Any, Any]] | None:
+    """One level of two structures: path, part of ``like``, part of ``given``; None where ``like`` is a leaf; errors as of ``aligned``."""
+    expected = _parts(like)
+    if expected is None:
+        return None
     there = _parts(given)
     keys = [key for key, _ in expected]
     if given is None:
@@ -98,8 +112,7 @@ def _align(like: Any, given: Any, path: str, what: str, found: list[Leaf]) -> No
     if there is None or _kind(like) is not _kind(given) or sorted(keys) != sorted(key for key, _ in there):
         raise BuildError(f"{what}{path} is {_words(given)}, expected {_words(like)}")
     values = dict(there)
-    for key, part in expected:
-        _align(part, values[key], path + key, what, found)
+    return [(path + key, part, values[key]) for key, part in expected]
 
 
 def matches(like: Any, given: Any) -> bool:

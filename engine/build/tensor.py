@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.build.indexing import indexed
+from engine.build.python_attributes import shape_of
 from engine.build.valueless import Valueless
-from engine.errors import BuildError
+from engine.errors import BuildError, shorten
 from engine.ir.element_type import ElementType
 from engine.ir.model import Source
-from engine.ir.shape import PartialShape
+from engine.ir.shape import DYNAMIC, PartialShape
 from engine.ops.declare import Known
 
 if TYPE_CHECKING:
@@ -46,6 +48,22 @@ class Tensor(Valueless):
     def shape(self) -> PartialShape:
         """As far as it is known before anything runs."""
         return self._known.shape
+
+    def get_shape(self) -> PartialShape:
+        """Its ``shape``, as TensorFlow calls it."""
+        return self.shape
+
+    def set_shape(self, shape: object) -> None:
+        """Says what lengths the tensor has, where they are not known; those that are known stay.
+
+        ``shape``: lengths, None for one that is unknown. Nothing is checked when the model runs. ``BuildError`` when it contradicts the
+        known shape.
+        """
+        given = DYNAMIC if shape is None else shape_of(shape)
+        both = None if given is None else self.shape.intersect(given)
+        if both is None:
+            raise BuildError(f"set_shape(): {self!r} is given {shorten(repr(shape), 60)}, expected lengths that its shape allows")
+        self._known = replace(self._known, shape=both)
 
     @property
     def rank(self) -> int | None:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from engine.build.callables import argument_names, call, must_be_callable, must_take, spread
-from engine.build.graph_builder import Graph, checked_shape, graph_of
-from engine.build.loop import BOOLEAN, Entered, Iteration, LoopPlan, Variable, allows, made_loop
+from engine.build.frame import Frame
+from engine.build.graph_builder import Graph, graph_of
+from engine.build.inline import inlined
+from engine.build.loop import BOOLEAN, Entered, Iteration, LoopPlan, Variable, made_loop
+from engine.build.shape_invariants import shape_of_variable, shapes_of_variables
 from engine.build.structure import aligned, leaves, matches, rebuilt
 from engine.build.tensor import Tensor
-from engine.errors import BuildError
+from engine.errors import BuildError, shorten
 from engine.ir.element_type import INDEX_TYPES
-from engine.ir.shape import PartialShape
+from engine.ir.model import NO_ATTRIBUTES
+from engine.ir.model import Graph as FinishedGraph
+from engine.ops.declare import Known
+
+PARALLEL_ITERATIONS = "parallel_iterations"
 
 
 def while_loop(
@@ -21,6 +30,9 @@ def while_loop(
     body: Callable[..., Any],
     loop_vars: Any,
     shape_invariants: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
     maximum_iterations: Any = None,
     name: str | None = None,
 ) -> Any:
@@ -31,18 +43,24 @@ def while_loop(
     next values in the same structure. The condition is tested before the first iteration too, so that the loop may not run at all.
     Outer tensors that ``cond`` or ``body`` use become invariant inputs of the loop.
 
-    ``shape_invariants``: for each variable a shape that it keeps to, None for lengths that may change (default: its first shape).
+    ``shape_invariants``: for each variable a shape that it keeps to, with None for lengths that may change; None instead of a shape, or
+    of a whole part of the structure: the first shape. A ``SparseTensor`` takes the shape of its ``dense_shape``, ``IndexedSlices`` that
+    of their ``values``, a ``TensorArray`` that of its elements.
+    ``parallel_iterations``: how many iterations may be under way at once, a whole number of at least 1. A run here goes through them
+    one after the other, with the same result for every number; the Loop's ``rt_info`` keeps it for those who schedule.
+    ``back_prop``, ``swap_memory``: True or False. They steer TensorFlow's training on GPUs, and change nothing here.
     ``maximum_iterations``: at most so many iterations, a whole number or a scalar tensor.
 
-    It becomes a Loop-5: ``cond`` and ``body`` are called while the graph is built, ``body`` once, ``cond`` twice (on the first values
-    outside of the loop, on the next ones inside). tf.while_loop has more arguments, which only steer TensorFlow's runtime, and there
-    is nothing here for them to steer: ``parallel_iterations`` and ``swap_memory`` (iterations run one after the other),
-    ``back_prop`` (nothing is trained), ``return_same_structure`` (it always is the same).
+    It becomes a Loop-5. ``cond`` and ``body`` are called once each, while the graph is built. What ``cond`` builds is put before the
+    loop, on the first values, and at the end of the body, on the next ones.
 
-    ``TypeError`` when ``cond`` or ``body`` is not callable, ``ValueError`` when there are no variables, ``BuildError`` (a ``ValueError``
-    too) when a variable changes its type, its structure, or leaves its shape invariant.
+    ``TypeError`` when ``cond`` or ``body`` is not callable, or an argument is none of the values above; ``ValueError`` when there are no
+    variables, ``BuildError`` (a ``ValueError`` too) when a variable changes its type, its structure, or leaves its shape invariant.
     """
-    return _checked(_While("while_loop", cond, body, loop_vars, shape_invariants, maximum_iterations, name or "while", asks_first=True))
+    _must_be_positive(parallel_iterations)
+    _must_be_boolean(back_prop=back_prop, swap_memory=swap_memory)
+    asked = _While("while_loop", cond, body, loop_vars, shape_invariants, maximum_iterations, name or "while", int(parallel_iterations))
+    return _checked(asked)
 
 
 def do_while(
@@ -58,7 +76,7 @@ def do_while(
     Arguments, result and errors as there. It becomes a Loop-5 that starts with the constant true; ``cond`` is called once, on the
     values that ``body`` gives. ``maximum_iterations`` still comes first: where it is 0, even the first iteration does not run.
     """
-    return _checked(_While("do_while", cond, body, loop_vars, shape_invariants, maximum_iterations, name or "do_while", asks_first=False))
+    return _checked(_While("do_while", cond, body, loop_vars, shape_invariants, maximum_iterations, name or "do_while"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +90,8 @@ class _While:
     shape_invariants: Any
     most: Any
     name: str
-    asks_first: bool
+    parallel: int | None = None
+    """How many iterations may be under way at once; None for a loop that tests its condition last."""
 
     def condition(self, graph: Graph, values: Any) -> Tensor:
         """What ``cond`` makes of values of the variables."""
@@ -81,6 +100,46 @@ class _While:
             return graph.constant(True, name="always")
         given = graph.lift(given, (BOOLEAN,), f"{self.called}(): what cond gives")
         return scalar_condition(given, f"{self.called}(): cond gives")
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """What ``cond`` has built, apart from the graph: it is put into it before the loop and at the end of the body."""
+
+    asked: _While
+    frame: Frame
+    graph: FinishedGraph
+    variables: Sequence[Tensor]
+
+    @staticmethod
+    def drawn(graph: Graph, asked: _While, variables: Sequence[Variable]) -> _Condition:
+        """Calls ``cond``, on values of which nothing is known but the invariants."""
+        title = f"{asked.called}() {asked.name!r}"
+        frame = Frame(graph, graph.frame, f"the cond of {title}")
+        frame.ahead = title
+        with graph.inside(frame):
+            values = [frame.parameter(one.name, Known(one.initial.element_type, one.invariant)) for one in variables]
+            frame.result(frame.bring(asked.condition(graph, values)))
+        return _Condition(asked, frame, frame.finished(), values)
+
+    def of(self, graph: Graph, values: Sequence[Tensor]) -> Tensor:
+        """The condition for values of the variables, in the graph or body that is being built."""
+        feeds = {inner.source.layer: value for inner, value in zip(self.variables, values, strict=True)}
+        feeds |= {inner.source.layer: graph.frame.bring(outer) for outer, inner in self.frame.captures.values()}
+        graph.frame.calls += [graph.frame.names.prefix + scope for scope in self.frame.calls]
+        return inlined(graph, self.graph, feeds, f"{self.asked.called}(): cond")[0]
+
+
+def _must_be_positive(parallel_iterations: object) -> None:
+    given = parallel_iterations
+    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
+        raise TypeError(f"while_loop(): parallel_iterations is {shorten(repr(given), 60)}, expected a whole number of at least 1")
+
+
+def _must_be_boolean(**given: object) -> None:
+    for name, value in given.items():
+        if not isinstance(value, (bool, np.bool_)):
+            raise TypeError(f"while_loop(): {name} is {shorten(repr(value), 60)}, expected True or False")
 
 
 def _checked(asked: _While) -> Any:
@@ -98,18 +157,21 @@ def _made(graph: Graph, asked: _While) -> Any:
     with graph.scope(asked.name):
         variables = loop_variables(graph, asked.called, asked.loop_vars, asked.shape_invariants, asked.body)
         limit = graph.constant(-1, name="no_limit") if asked.most is None else trip_count(graph, asked.most, "maximum_iterations")
-        if asked.asks_first:
-            with graph.frame.ahead_of(f"{asked.called}() {asked.name!r}"):
-                starts = asked.condition(graph, [variable.initial for variable in variables])
+        if asked.parallel is None:
+            condition, starts = None, graph.constant(True, name="always")
         else:
-            starts = graph.constant(True, name="always")
+            condition = _Condition.drawn(graph, asked, variables)
+            starts = condition.of(graph, [graph.frame.bring(variable.initial) for variable in variables])
 
     def trace(entered: Entered) -> Iteration:
         given = call(asked.body, asked.loop_vars, entered.variables)
         after = next_values(graph, asked.called, asked.loop_vars, given, variables)
-        return Iteration(after, again=asked.condition(graph, after))
+        if condition is None:
+            return Iteration(after, again=lambda: asked.condition(graph, after))
+        return Iteration(after, again=lambda: condition.of(graph, after))
 
-    plan = LoopPlan(called=asked.called, name=asked.name, trip_count=limit, starts=starts, variables=variables)
+    rt_info = NO_ATTRIBUTES if asked.parallel is None else {PARALLEL_ITERATIONS: {"version": "0", "value": str(asked.parallel)}}
+    plan = LoopPlan(called=asked.called, name=asked.name, trip_count=limit, starts=starts, variables=variables, rt_info=rt_info)
     last, _ = made_loop(graph, plan, trace)
     return rebuilt(asked.loop_vars, last)
 
@@ -139,26 +201,14 @@ def loop_variables(
     graph: Graph, called: str, loop_vars: Any, shape_invariants: Any, body: Callable[..., Any], skip: int = 0
 ) -> list[Variable]:
     """The variables of a loop: lifted, named after the arguments of ``body`` (without the first ``skip``), with their invariants."""
-    values = leaves(loop_vars)
-    shapes: list[Any] = [None] * len(values)
-    if shape_invariants is not None:
-        shapes = [leaf.value for leaf in aligned(loop_vars, shape_invariants, "shape_invariants")]
+    shapes = shapes_of_variables(called, loop_vars, shape_invariants)
     names = argument_names(loop_vars, body, skip)
     variables = []
-    for leaf, shape, name in zip(values, shapes, names, strict=True):
+    for leaf, shape, name in zip(leaves(loop_vars), shapes, names, strict=True):
         path = f"loop_vars{leaf.path}"
         initial = graph.lift(leaf.value, what=f"{called}(): {path}", name=f"{name}_initial")
-        variables.append(Variable(path, name, initial, _invariant(called, path, initial, shape)))
+        variables.append(Variable(path, name, initial, shape_of_variable(called, path, initial, shape)))
     return variables
-
-
-def _invariant(called: str, path: str, initial: Tensor, given: Any) -> PartialShape:
-    if given is None:
-        return initial.shape
-    invariant = checked_shape(given, f"{called}(): the shape invariant of {path}")
-    if not allows(invariant, initial.shape):
-        raise BuildError(f"{called}(): {path} begins with shape {initial.shape}, which its shape invariant {invariant} does not allow")
-    return invariant
 
 
 def next_values(graph: Graph, called: str, loop_vars: Any, given: Any, variables: list[Variable]) -> list[Tensor]:
