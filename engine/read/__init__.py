@@ -50,7 +50,7 @@ def _read_bytes(document: bytes, weights: Weights, file: str, limits: ReadLimits
             from engine.read.onnx import read_onnx
 
             return read_onnx(document, weights, file, limits)
-        case Format.ZIP | Format.SAVED_MODEL | Format.FROZEN | Format.TFLITE | Format.PADDLE:
+        case Format.ZIP | Format.SAVED_MODEL | Format.FROZEN | Format.GRAPH_TEXT | Format.META_GRAPH | Format.TFLITE | Format.PADDLE:
             from engine.read import converted
 
             return converted.read_file(Path(file), found, limits) if file else converted.read_bytes(document, found, weights, limits)

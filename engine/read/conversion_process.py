@@ -1,6 +1,7 @@
 """Converts one model with OpenVINO in a process of its own: a frontend that crashes or hangs on a bad file takes nothing with it.
 
-Arguments: the model, the .xml file to write, and how ("read" or "convert"). Started as a file, so it imports nothing of ours.
+Arguments: the model, the .xml file to write, and how: "read", "convert", or "partly", which keeps TensorFlow's operations that have no
+conversion. Started as a file, so it imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -13,7 +14,16 @@ def main(source: str, target: str, how: str) -> int:
     import openvino
 
     try:
-        model = openvino.Core().read_model(source) if how == "read" else openvino.convert_model(source, verbose=False)
+        match how:
+            case "read":
+                model = openvino.Core().read_model(source)
+            case "convert":
+                model = openvino.convert_model(source, verbose=False)
+            case _:
+                from openvino.frontend import FrontEndManager
+
+                frontend = FrontEndManager().load_by_framework("tf")
+                model = frontend.convert_partially(frontend.load(source))
         openvino.serialize(model, target, target.removesuffix("xml") + "bin")
     except Exception as error:
         sys.stderr.write("\n" + " ".join(str(error).split())[-600:] + "\n")

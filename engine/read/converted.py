@@ -5,6 +5,7 @@ JAX has no file of its own: save its model as a TensorFlow SavedModel (jax2tf).
 
 from __future__ import annotations
 
+import glob
 import importlib.metadata
 import importlib.util
 import shutil
@@ -15,15 +16,22 @@ from typing import IO
 
 from engine.errors import ReadError, Where
 from engine.ir.model import Model
-from engine.native.alone import run_alone
 from engine.read import archive
+from engine.read.conversion import read_converted, run_openvino
 from engine.read.file_limits import ReadLimits
-from engine.read.openvino import read_openvino
 from engine.read.recognise import Format
-from engine.read.weights import Weights, WeightsFile
+from engine.read.weights import Weights
 
-_PROCESS = Path(__file__).with_name("conversion_process.py")
-_NAMES = {Format.TFLITE: "model.tflite", Format.FROZEN: "model.pb", Format.PADDLE: "model.pdmodel"}
+_NAMES = {
+    Format.TFLITE: "model.tflite",
+    Format.FROZEN: "model.pb",
+    Format.GRAPH_TEXT: "model.pbtxt",
+    Format.META_GRAPH: "model.meta",
+    Format.PADDLE: "model.pdmodel",
+}
+_TENSORFLOW = (Format.FROZEN, Format.GRAPH_TEXT, Format.META_GRAPH, Format.SAVED_MODEL)
+_BESIDE = {Format.PADDLE: (".pdiparams",), Format.META_GRAPH: (".index", ".data-*")}
+"""Endings of the files that hold the values of a model's variables."""
 _UNOPENED = {
     # Both hold pickles, which run code when they are read.
     Format.TORCHSCRIPT: "it is not opened as it is; openvino.convert_model(torch.jit.load(path)) makes IR of it where OpenVINO and torch "
@@ -54,9 +62,9 @@ def read_file(path: Path, found: Format, limits: ReadLimits) -> Model:
         # Under the name that the frontends look for, whatever it was called; what lies beside it goes with it.
         named = Path(folder) / _NAMES.get(found, "model.pt2")
         named.symlink_to(path.resolve())
-        beside = path.with_suffix(".pdiparams")
-        if found is Format.PADDLE and beside.exists():
-            named.with_suffix(".pdiparams").symlink_to(beside.resolve())
+        for ending in _BESIDE.get(found, ()):
+            for beside in path.parent.glob(glob.escape(path.stem) + ending):
+                (named.parent / (named.stem + beside.name.removeprefix(path.stem))).symlink_to(beside.resolve())
         return _converted(named, found, str(path), limits)
 
 
@@ -114,16 +122,17 @@ def _converted(source: Path, found: Format, name: str, limits: ReadLimits) -> Mo
         _must_be_installed("torch", found, place)
     with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
         target = Path(folder) / "model.xml"
-        how = "convert" if found is Format.EXPORTED_PROGRAM else "read"
         try:
-            ended = run_alone(_PROCESS, str(source), str(target), how, seconds=limits.conversion_seconds)
-        except TimeoutError:
-            limit = f"the limit 'conversion_seconds' of {limits.conversion_seconds:g}"
-            raise ReadError(f"this is {found.value}; OpenVINO did not convert it within {limit}", place) from None
-        if ended.code != 0 or not target.exists():
-            reason = ended.reason or "its frontend crashed on the file"
-            raise ReadError(f"this is {found.value}; OpenVINO does not convert it: {reason}", place)
-        model = read_openvino(target.read_bytes(), WeightsFile(target.with_suffix(".bin").read_bytes()), "", limits)
+            if found in _TENSORFLOW:
+                # Only here: protobuf's classes are made when it is imported.
+                from engine.read.tensorflow.graph_conversion import convert_graph
+
+                model = convert_graph(source, found, target, limits)
+            else:
+                run_openvino(source, target, "convert" if found is Format.EXPORTED_PROGRAM else "read", limits)
+                model = read_converted(target, target.read_bytes(), limits)
+        except ValueError as error:
+            raise ReadError(f"this is {found.value}; {error}", place) from None
     by = f"OpenVINO {importlib.metadata.version('openvino')}"
     return replace(model, file=name, converted_from=f"{found.value}, converted by {by}")
 

@@ -16,6 +16,8 @@ class ReadLimits:
     """Bytes of the model description (the XML; weights are mapped, not read, and have no limit)."""
     onnx_bytes: int = 2**31
     """Bytes of an ONNX file, which holds its weights itself (those in other files are mapped, and have no limit)."""
+    graph_text_bytes: int = 32 * 2**20
+    """Bytes of a TensorFlow graph as text of which more is told than what OpenVINO makes of it."""
     nodes: int = 300_000
     """Nodes of an ONNX model in all its graphs, functions written out where they are called."""
     unpacked_bytes: int = 4 * 2**30

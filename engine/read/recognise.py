@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 
 
@@ -12,6 +13,8 @@ class Format(Enum):
     ONNX = "an ONNX model"
     TFLITE = "a TensorFlow Lite model"
     FROZEN = "a frozen TensorFlow graph"
+    GRAPH_TEXT = "a TensorFlow graph as text"
+    META_GRAPH = "a TensorFlow meta graph"
     SAVED_MODEL = "a TensorFlow SavedModel"
     PADDLE = "a PaddlePaddle model"
     PADDLE_JSON = "a PaddlePaddle program in JSON"
@@ -43,6 +46,8 @@ _MARKS = (
     (0, b"\x80\x05", Format.PICKLE),
 )
 _ORDER_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+# How the text of a GraphDef begins, comments before it left out: with one of its fields.
+_GRAPH_TEXT = re.compile(rb"(?:\s|#[^\n]*\n)*(?:node|library|versions)\s*:?\s*\{")
 # Fields of ONNX's ModelProto that may follow ir_version: producer name, producer version, domain,
 # model version, doc string, graph, opset import, metadata.
 _ONNX_FIELDS = frozenset({0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72})
@@ -70,6 +75,8 @@ def recognise(head: bytes) -> Format:
         return _first_message(head)
     if head.startswith(b'{"base_code"') and b'"magic":"pir"' in head:
         return Format.PADDLE_JSON
+    if _GRAPH_TEXT.match(head):
+        return Format.GRAPH_TEXT
     return Format.TEXT if all(byte in b"\t\r\n" or 32 <= byte < 127 for byte in head) else Format.UNKNOWN
 
 
@@ -79,10 +86,12 @@ def _is_saved_model(head: bytes) -> bool:
 
 
 def _first_message(head: bytes) -> Format:
-    """What protobuf files begin with that are one list: TensorFlow's nodes have names, PaddlePaddle's blocks have numbers."""
+    """What protobuf files begin with: TensorFlow's nodes have names, meta graphs operations, PaddlePaddle's blocks numbers."""
     match _after_varint(head, 1):
         case 0x0A:
             return Format.FROZEN
+        case 0x12:
+            return Format.META_GRAPH
         case 0x08:
             return Format.PADDLE
         case _:

@@ -16,13 +16,14 @@ def show() -> None:
     with upload:
         st.file_uploader(
             "Upload a model: model.xml with model.bin, model.onnx, or one that OpenVINO converts",
-            type=["xml", "bin", "onnx", "data", "pb", "zip", "tflite", "pdmodel", "pdiparams"],
+            type=["xml", "bin", "onnx", "data", "pb", "pbtxt", "meta", "zip", "tflite", "pdmodel", "pdiparams"],
             accept_multiple_files=True,
             key=UPLOAD,
             on_change=models.open_upload,
             args=(UPLOAD,),
             help="A .zip may hold a model with its weights. "
-            "OpenVINO converts TensorFlow (frozen .pb, zipped SavedModel, .tflite) and PaddlePaddle (.pdmodel with .pdiparams).",
+            "OpenVINO converts TensorFlow (frozen .pb or .pbtxt, .meta, zipped SavedModel, .tflite) "
+            "and PaddlePaddle (.pdmodel with .pdiparams).",
         )
     if local:
         with path:

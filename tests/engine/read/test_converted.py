@@ -14,7 +14,7 @@ import pytest
 
 import engine
 from engine.errors import ReadError
-from engine.read import archive, converted
+from engine.read import archive, conversion
 from engine.read.file_limits import ReadLimits
 from engine.read.recognise import Format, recognise
 from tests.engine.read.archives import many
@@ -95,6 +95,9 @@ def test_a_program_of_paddlepaddle_3_says_how_to_save_it() -> None:
         (b"\x08\x07\x12\x07pytorch", Format.ONNX),
         (b"\x0a\x32\x0a\x01x\x12\x0bPlaceholder", Format.FROZEN),
         (b"\x0a\x80\x01\x08\x00\x10\xff\xff", Format.PADDLE),
+        (b"\x0a\x85\x07\x12\xde\x06\x0aD", Format.META_GRAPH),
+        (b'# a graph\nnode {\n  name: "x"', Format.GRAPH_TEXT),
+        (b"node of a poem { }", Format.TEXT),
         (b"\x0a\x05hello", Format.UNKNOWN),
         (b"\x18\x00\x00\x00TFL3", Format.TFLITE),
     ],
@@ -262,7 +265,7 @@ def test_files_of_torch_are_called_by_their_names_and_not_unpickled(names: tuple
 def test_conversion_has_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     slow = tmp_path / "slow.py"
     slow.write_text("import time; time.sleep(60)")
-    monkeypatch.setattr(converted, "_PROCESS", slow)
+    monkeypatch.setattr(conversion, "_PROCESS", slow)
     with pytest.raises(ReadError, match="conversion_seconds"):
         engine.read_model(FILES / "while_loop.pb", limits=ReadLimits(conversion_seconds=0.5))
 
@@ -270,7 +273,7 @@ def test_conversion_has_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 def test_a_frontend_that_crashes_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     crash = tmp_path / "crash.py"
     crash.write_text("import os; os.abort()")
-    monkeypatch.setattr(converted, "_PROCESS", crash)
+    monkeypatch.setattr(conversion, "_PROCESS", crash)
     with pytest.raises(ReadError, match="crashed on the file"):
         engine.read_model(FILES / "while_loop.pb")
 

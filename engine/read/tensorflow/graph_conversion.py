@@ -1,0 +1,47 @@
+"""A TensorFlow graph as a Model: what OpenVINO converts, and the rest under its own name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from engine.ir.model import Model
+from engine.read.conversion import read_converted, run_openvino
+from engine.read.file_limits import ReadLimits
+from engine.read.recognise import Format
+from engine.read.tensorflow import conversion_notes
+from engine.read.tensorflow.graph_file import Source, read_source
+from engine.read.tensorflow.unconverted import completed
+
+
+def convert_graph(path: Path, found: Format, target: Path, limits: ReadLimits) -> Model:
+    """The Model, with notes on what the conversion kept; ``ValueError`` says why there is none. ``target``: where the IR may be written."""
+    refused = None
+    try:
+        run_openvino(path, target, "read", limits)
+    except ValueError as error:
+        refused = error
+    source, uncounted = _source(path / "saved_model.pb" if found is Format.SAVED_MODEL else path, found, limits)
+    if refused is not None:
+        _convert_partly(path, target, limits, refused)
+    document = target.read_bytes()
+    model = read_converted(target, document if refused is None else completed(document, source), limits)
+    return replace(model, notes=conversion_notes.notes(source, model) if source else (uncounted,))
+
+
+def _convert_partly(path: Path, target: Path, limits: ReadLimits, refused: ValueError) -> None:
+    try:
+        run_openvino(path, target, "partly", limits)
+    except ValueError:
+        raise refused from None
+
+
+def _source(path: Path, found: Format, limits: ReadLimits) -> tuple[Source | None, str]:
+    """What the file itself says, or why that is not known."""
+    most = limits.graph_text_bytes if found is Format.GRAPH_TEXT else limits.file_bytes
+    if (size := path.stat().st_size) > most:
+        return None, f"what the conversion kept is not counted: the graph has {size:,} bytes, more than {most:,}"
+    try:
+        return read_source(path, found), ""
+    except ValueError as error:
+        return None, f"what the conversion kept is not counted: {error}"
