@@ -17,7 +17,15 @@ from engine.ops.custom import install_file, install_packages
 from engine.version import VERSION
 from engine.view.escape import neutral
 
-COMMANDS = {"run": "run", "check": "check", "ops": "operations", "render": "render", "convert": "convert", "compare": "compare"}
+COMMANDS = {
+    "run": "run",
+    "check": "check",
+    "ops": "operations",
+    "render": "render",
+    "convert": "convert",
+    "compare": "compare",
+    "fate": "fate",
+}
 """The module of each subcommand; imported when asked for, because each needs another part of the engine."""
 
 FINISHED, FAILED, REFUSED = 0, 1, 2
@@ -97,6 +105,7 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
         "  loopscope render MODEL -o x.svg    draw a model\n"
         "  loopscope convert MODEL OUT.xml    write a model as OpenVINO IR\n"
         "  loopscope compare MODEL --inputs in.npz   where its own runtime first differs\n"
+        "  loopscope fate MODEL               what its runtime makes of each loop and branch\n"
         "`loopscope COMMAND --help` says more.\n"
         "--ops FILE.py, with any of them, adds operations of your own.",
     )

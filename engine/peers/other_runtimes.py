@@ -20,9 +20,9 @@ from engine.peers.probes import Probe
 from engine.write import write_model
 
 _PREFIX = "loopscope probe "
-_PACKAGES = {"openvino": "openvino", "onnx": "onnxruntime"}
+PACKAGES = {"openvino": "openvino", "onnx": "onnxruntime"}
 """The runtime of each dialect."""
-_CALLED = {"openvino": "OpenVINO", "onnx": "ONNX Runtime"}
+CALLED = {"openvino": "OpenVINO", "onnx": "ONNX Runtime"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Patience:
 
 def runtime_of(model: Model) -> str:
     """The name of the runtime that a model belongs to; empty where it is not installed."""
-    return _CALLED[model.dialect] if importlib.util.find_spec(_PACKAGES[model.dialect]) is not None else ""
+    return CALLED[model.dialect] if importlib.util.find_spec(PACKAGES[model.dialect]) is not None else ""
 
 
 def ask(run: Run, inputs: Sequence[Any], probes: Sequence[Probe], patience: Patience, document: bytes) -> Truth:
@@ -60,13 +60,13 @@ def ask(run: Run, inputs: Sequence[Any], probes: Sequence[Probe], patience: Pati
     ``EngineError`` when the runtime is not installed, cannot run the model, or is no longer waited for.
     """
     model = run.model
-    package = _PACKAGES[model.dialect]
+    package = PACKAGES[model.dialect]
     if not runtime_of(model):
-        raise EngineError(f"to compare with {_CALLED[model.dialect]}, install {package}: pip install {package}")
+        raise EngineError(f"to compare with {CALLED[model.dialect]}, install {package}: pip install {package}")
     with tempfile.TemporaryDirectory(prefix="loopscope-") as name:
         folder = Path(name)
         transport.write(folder / "inputs.npz", inputs)
-        plain = _plain(model, folder, document)
+        plain = document_file(model, folder, document)
         runtime, given = _run(model, folder, plain, patience)
         named = list(given.values())
         if not probes:
@@ -83,8 +83,8 @@ def ask(run: Run, inputs: Sequence[Any], probes: Sequence[Probe], patience: Pati
         return Truth(runtime, tuple(named), values, "")
 
 
-def _plain(model: Model, folder: Path, document: bytes) -> Path:
-    """The file of the model as it is."""
+def document_file(model: Model, folder: Path, document: bytes) -> Path:
+    """The file of a model as it is; one that was not read from a file, or is not as it was read, is written to ``folder``."""
     if model.dialect == "onnx":
         if model.file:
             return Path(model.file).resolve()
@@ -106,9 +106,9 @@ def _probed(run: Run, probes: Sequence[Probe], plain: Path, target: Path) -> lis
 
 def _run(model: Model, folder: Path, file: Path, patience: Patience) -> tuple[str, dict[str, Any]]:
     """Name and version of the runtime, and its outputs by name, in their order."""
-    called, outputs = _CALLED[model.dialect], folder / "outputs.npz"
+    called, outputs = CALLED[model.dialect], folder / "outputs.npz"
     outputs.unlink(missing_ok=True)
-    process = Path(__file__).with_name(f"{_PACKAGES[model.dialect]}_process.py")
+    process = Path(__file__).with_name(f"{PACKAGES[model.dialect]}_process.py")
     files = [str(one) for one in (folder / "inputs.npz", file, outputs)]
     try:
         ended = run_alone(process, *files, seconds=patience.seconds, stopped=patience.stopped)

@@ -9,6 +9,7 @@ from engine.check.rules import (
     back_edges,
     constant_bytes,
     declared_types,
+    fusions,
     graph_structure,
     handed_through,
     if_branches,
@@ -32,7 +33,7 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
     "branches": if_branches.RULES,
     "types and shapes": declared_types.RULES,
     "suspicious": suspicious.RULES,
-    "runtimes": (*runtimes.RULES, *zero_iterations.RULES, *handed_through.RULES),
+    "runtimes": (*runtimes.RULES, *zero_iterations.RULES, *handed_through.RULES, *fusions.RULES),
 }
 
 RULES: tuple[Rule, ...] = tuple(rule for group in GROUPS.values() for rule in group)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
+import openvino
 from onnx import parser
 
+from engine import build
 from engine.ir.model import Model
 from engine.read import read_model
+from sample_models.recipes import linear_attention
 from tests.engine.check.documents import BASES, BOOL, F32, I64, WEIGHTS, constant, f32, layer, parameter, result
 
 _TRIPS = constant(2, "trips", "i64", 0, I64)
@@ -82,6 +88,29 @@ class OnnxSample:
         return read_model(parser.parse_model(self.text).SerializeToString())
 
 
+@dataclass(frozen=True)
+class Made:
+    """A model that Python makes."""
+
+    make: Callable[[], Model]
+
+    def model(self) -> Model:
+        return self.make()
+
+
+def _five_tokens() -> Model:
+    """Linear attention that stops after five tokens."""
+    with tempfile.TemporaryDirectory() as folder:
+        openvino.save_model(linear_attention.model(5), Path(folder) / "five.xml", compress_to_fp16=False)
+        return read_model((Path(folder) / "five.xml").read_bytes(), (Path(folder) / "five.bin").read_bytes())
+
+
+def _do_while() -> Model:
+    graph = build.Graph("do while")
+    x = graph.parameter("x", "f32", [])
+    return graph.model(build.do_while(lambda v: v < 9.0, lambda v: v * 2.0, [x]))
+
+
 def _sample(base: str, *replacements: tuple[str, str]) -> Sample:
     return Sample(base, replacements)
 
@@ -112,7 +141,7 @@ choose (bool c, bool d, float[3] x) => (y, z) {
 """An ONNX model that OpenVINO's CPU refuses, at two places."""
 
 
-SAMPLES: dict[str, Sample | OnnxSample] = {
+SAMPLES: dict[str, Sample | OnnxSample | Made] = {
     "LS101": _sample("flat", (_C_FLAT, _C_FLAT.replace('id="1"', 'id="0"')), (_FLAT_EDGE, _edge(0, 0, 2, 1))),
     "LS102": _sample("flat", (_SUM, _SUM.replace('id="1"', 'id="0"', 1)), (_FLAT_EDGE, "")),
     "LS103": _sample("flat", (_FLAT_EDGE, _edge(9, 0, 2, 1))),
@@ -286,6 +315,8 @@ SAMPLES: dict[str, Sample | OnnxSample] = {
         "loop", (_LAST, _LAST.replace('"4"', '"5"')), (_JOIN, _JOIN.replace('port_id="5"', 'port_id="4"')), (_LAST_EDGE, _edge(2, 0, 8, 0))
     ),
     "LS917": _sample("loop", (_BACK, ""), (result(5, "last", f32(1, 3)), ""), (_edge(4, 4, 5, 0), "")),
+    "LS930": Made(_five_tokens),
+    "LS931": Made(_do_while),
     "LS918": _sample(
         "branch",
         (_THEN_MAP, _THEN_MAP + '\n<input external_port_id="0" internal_layer_id="7"/>'),

@@ -1,0 +1,49 @@
+"""``loopscope fate``: says what the runtime of a model runs in place of each of its loops and branches."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import engine
+from app.command.run import FINISHED, REFUSED
+from engine.errors import EngineError
+from engine.peers import fates
+from engine.view.escape import neutral
+
+
+def main(words: Sequence[str]) -> int:
+    """The exit code: 0 the runtime took the model, 2 it did not, or there is none."""
+    options = _options(words)
+    try:
+        found = fates(engine.read_model(options.model), device=options.device, seconds=options.seconds)
+    except EngineError as error:
+        if not options.json:
+            raise
+        print(json.dumps({"regions": None, "sentence": str(error)}))
+        return REFUSED
+    if options.json:
+        print(json.dumps(asdict(found)))
+        return FINISHED
+    lines = [f"{one.address}: {one.sentence}" for one in found.regions]
+    for line in lines or [f"The model has no loop and no branch; {found.runtime} takes it."]:
+        print(neutral(line, len(line)))
+    return FINISHED
+
+
+def _options(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="loopscope fate",
+        description="Say what the runtime of a model, OpenVINO for IR and ONNX Runtime for ONNX, runs in place of each Loop, If, "
+        "TensorIterator and Scan: the operation itself, one fused operation, copies of its body, or one branch.",
+        epilog="It is read from the graph that the runtime runs, in a process of its own. What cannot be read is said to be not known. "
+        "The exit code is 0 when the runtime takes the model, else 2.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
+    parser.add_argument("--device", default="CPU", metavar="NAME", help="the runtime's device (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=120.0, metavar="S", help="the most that it may take (default: %(default)g)")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    return parser.parse_args(words)

@@ -1,0 +1,143 @@
+"""Rules about loops that a runtime replaces, or that a converter has changed (measured on OpenVINO 2026.4 CPU and its PyTorch frontend)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from engine.check import trips
+from engine.check.diagnostic import Severity
+from engine.check.known import scalar_value
+from engine.check.order import dependencies
+from engine.check.rule import OPENVINO, Finding, Rule
+from engine.check.rules.suspicious import execution_condition, trip_count
+from engine.check.subject import Region, Subject
+from engine.ir.model import Graph, LayerId, Node
+
+_LENGTHS = frozenset({"Convert", "Gather", "Reshape", "Slice", "Squeeze", "StridedSlice", "Unsqueeze"})
+"""Operations that pick a length out of a shape."""
+_NO_LIMIT = 2**31 - 1
+"""The trip count from which OpenVINO's PyTorch frontend means no limit; a negative one means none either."""
+
+
+def fused_recurrence(subject: Subject) -> Iterator[Finding]:
+    """A Loop is a gated delta net that does not visit all slices.
+
+    What it does:
+        Looks for the cell of linear attention, as exporters write it, in a Loop whose trip count is not the length of the sliced inputs, or
+        whose condition is not constant true.
+    Why it matters:
+        OpenVINO's CPU runs such a Loop as one GatedDeltaNet, which reads all slices, whatever the trip count and the condition say.
+    Example that fails:
+        trip count 5, sliced inputs of 16 parts
+    Example that passes:
+        trip count Gather(ShapeOf(value), 2), condition constant true
+    """
+    for region in subject.loops:
+        if not is_gated_delta_net(region):
+            continue
+        again, count = execution_condition(subject, region), trip_count(subject, region)
+        parts = trips.of_slices(region.body, subject.outer(region))
+        if again is not None and scalar_value(again) is not True:
+            found = "a condition that the body computes"
+        elif count is not None and not (parts.is_static and parts.length == count) and count >= 0:
+            found = f"trip count {count:,}"
+        elif count is None and not _is_a_length(region.place.graph, region.node):
+            found = "a trip count that is no length of a tensor"
+        else:
+            continue
+        yield Finding(
+            subject.where(region.place, region.node, "input 0"),
+            "OpenVINO's CPU runs this Loop as one GatedDeltaNet: that reads all slices, whatever the trip count and the condition say.",
+            found=found,
+            expected="a trip count that is the length of the sliced inputs, and a condition that is constant true",
+            advice="Here the Loop ends where it says. Slice the inputs to the length that is meant, to get the same everywhere.",
+        )
+
+
+def is_gated_delta_net(region: Region) -> bool:
+    """Whether the body updates a state as S * exp(g) + k * delta, and writes sum(S * q) into its output with ScatterUpdate."""
+    graph = region.within.graph
+    ends = [_skipped(graph, source.layer) for node in graph.nodes if node.type == "Result" for source in graph.sources[node.id] if source]
+    written = next((node for node in ends if node.type == "ScatterUpdate"), None)
+    state = next((node for node in ends if node.type == "Add"), None)
+    if written is None or state is None:
+        return False
+    total = _operands(graph, written)[2:3]
+    products = [product for node in total if node.type == "ReduceSum" for product in _operands(graph, node)[:1]]
+    reads_state = any(state.id in [one.id for one in _operands(graph, product)] for product in products if product.type == "Multiply")
+    terms = _operands(graph, state)
+    decays = any(_is_decayed(graph, term) for term in terms)
+    return reads_state and decays and [term.type for term in terms] == ["Multiply", "Multiply"]
+
+
+def _is_decayed(graph: Graph, product: Node) -> bool:
+    spread = (one for one in _operands(graph, product) if one.type == "Unsqueeze")
+    return any(inner.type == "Exp" for one in spread for inner in _operands(graph, one)[:1])
+
+
+def _operands(graph: Graph, node: Node) -> Sequence[Node]:
+    return [_skipped(graph, source.layer) for source in graph.sources[node.id] if source is not None]
+
+
+def _skipped(graph: Graph, layer: LayerId) -> Node:
+    """The node that computes a value, whatever its type was converted to."""
+    node = graph.by_id[layer]
+    seen = {layer}
+    while node.type == "Convert" and (source := graph.sources[node.id][0]) is not None and source.layer not in seen:
+        seen.add(source.layer)
+        node = graph.by_id[source.layer]
+    return node
+
+
+def _is_a_length(graph: Graph, loop: Node) -> bool:
+    """Whether a Loop's trip count is picked out of a shape."""
+    seen: set[LayerId] = set()
+    source = graph.sources[loop.id][0]
+    while source is not None and source.layer not in seen:
+        seen.add(source.layer)
+        node = graph.by_id[source.layer]
+        if node.type == "ShapeOf":
+            return True
+        source = graph.sources[node.id][0] if node.type in _LENGTHS else None
+    return False
+
+
+def while_as_do_while(subject: Subject) -> Iterator[Finding]:
+    """A Loop without a trip count asks its condition only after the first iteration.
+
+    What it does:
+        Looks for Loops without a trip count whose first condition is constant true and whose body compares what it carries.
+    Why it matters:
+        OpenVINO's PyTorch frontend makes such a Loop of torch.while_loop: where the condition is false at the start, PyTorch runs
+        0 iterations and this Loop 1.
+    Example that fails:
+        trip count -1, first condition constant true, condition i < n in the body
+    Example that passes:
+        i < n as first condition too
+    """
+    for region in subject.loops:
+        count, starts, again = trip_count(subject, region), scalar_value(subject.outer(region)[1]), execution_condition(subject, region)
+        if count is None or 0 <= count < _NO_LIMIT or starts is not True or again is None or scalar_value(again) is not None:
+            continue
+        if not _asks_what_it_carries(region):
+            continue
+        yield Finding(
+            subject.where(region.place, region.node, "input 1"),
+            "This Loop runs at least once; a while loop that it was converted from may run 0 times.",
+            found="a first condition that is constant true, and a condition that the body computes from what it carries",
+            expected="the same condition before the first iteration, if the source is a while loop",
+            advice="It is right where the source is a do-while loop; else compute the condition before the Loop too.",
+        )
+
+
+def _asks_what_it_carries(region: Region) -> bool:
+    graph = region.within.graph
+    condition = next(entry.internal for entry in region.body.outputs if entry.purpose == "execution_condition")
+    carried = {edge.to_layer for edge in region.body.back_edges if edge.from_layer != condition}
+    return not dependencies(graph, condition).isdisjoint(carried)
+
+
+RULES = (
+    Rule("LS930", "fused-recurrence", Severity.WARNING, fused_recurrence, runtimes=OPENVINO),
+    Rule("LS931", "while-as-do-while", Severity.NOTE, while_as_do_while),
+)
