@@ -12,7 +12,7 @@ from engine.errors import short_name
 from engine.ir.model import BodyName, Model, Node
 from engine.ir.walk import PlacedGraph, graphs
 from engine.native.alone import never
-from engine.peers.layers import Layer, compiled
+from engine.peers.compiled_model import Layer, compiled
 
 Became = Literal["kept", "replaced", "merged", "unrolled", "folded", "not found", "not told"]
 
@@ -55,7 +55,7 @@ class Fates:
 def fates(
     model: Model, *, device: str = "CPU", seconds: float = 120.0, document: bytes = b"", stopped: Callable[[], bool] = never
 ) -> Fates:
-    """What became of all control flow of a model in its runtime; arguments and errors as ``layers.compiled`` has them."""
+    """What became of all control flow of a model in its runtime; arguments and errors as ``compiled`` has them."""
     runtime, layers = compiled(model, device=device, seconds=seconds, document=document, stopped=stopped)
     return Fates(runtime, device, tuple(fates_of(model, runtime, layers)))
 

@@ -15,8 +15,8 @@ import engine
 from app import cli
 from engine.errors import EngineError
 from engine.peers import Fate, fates
+from engine.peers.compiled_model import Layer
 from engine.peers.fate import fates_of
-from engine.peers.layers import Layer
 from sample_models import FOLDER
 from sample_models.recipes import linear_attention
 
