@@ -25,12 +25,14 @@ from engine.errors import (
 )
 from engine.explain.compare import compare
 from engine.explain.verdict import verdict
+from engine.finite_differences import check_gradient
 from engine.ir.model import Model
 from engine.ops.declare import Operation
 from engine.read import read_model
 from engine.run.machine.limits import Limits
 from engine.run.record.recording import Record
 from engine.show import show
+from engine.transform.with_gradients import gradients
 from engine.write import write_model
 
 Model.drawn = notebook.bundle
@@ -60,7 +62,10 @@ __all__ = [
     "build",
     # explaining
     "check",
+    "check_gradient",
     "compare",
+    # changing
+    "gradients",
     "read_model",
     "run",
     # the app

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 from engine.build.body import Collected, current_iteration
 from engine.build.branches import case, cond, switch_case
 from engine.build.function import function
+from engine.build.gradient.gradients import gradients
 from engine.build.graph_builder import Graph
 from engine.build.iterate import foldl, for_loop, map_fn, scan
 from engine.build.operations import Operations
@@ -45,6 +46,7 @@ __all__ = [
     "foldl",
     "for_loop",
     "function",
+    "gradients",
     "map_fn",
     "ops",
     "scan",

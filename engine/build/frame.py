@@ -29,6 +29,8 @@ class Frame:
         self.names = Names()
         self.nodes: list[Node] = []
         self.edges: list[Edge] = []
+        self.tensors: list[tuple[Tensor, ...]] = []
+        """A handle for each output of each node."""
         self.calls: list[str] = []
         """The scopes of function calls."""
         self.captures: dict[tuple[LayerId, int], tuple[Tensor, Tensor]] = {}
@@ -78,10 +80,12 @@ class Frame:
 
     def _handles(self, layer: LayerId, outputs: Sequence[Known]) -> tuple[Tensor, ...]:
         name = self.nodes[layer].name
-        return tuple(
+        handles = tuple(
             Tensor(self, Source(layer, output), name if len(outputs) == 1 else f"{name}:{output}", known)
             for output, known in enumerate(outputs)
         )
+        self.tensors.append(handles)
+        return handles
 
     def parameter(self, name: str, known: Known, tensor_names: tuple[str, ...] = ()) -> Tensor:
         """A Parameter that declares what is known of it."""
@@ -135,7 +139,7 @@ class Frame:
 
     def forget(self, nodes: int, edges: int) -> None:
         """Only the first nodes and edges stay."""
-        del self.nodes[nodes:], self.edges[edges:]
+        del self.nodes[nodes:], self.edges[edges:], self.tensors[nodes:]
         self.writes = [one for one in self.writes if one.layer < nodes]
         self.captures = {key: pair for key, pair in self.captures.items() if pair[1].source.layer < nodes}
 

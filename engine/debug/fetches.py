@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -14,8 +14,8 @@ from engine.debug.inputs import Inputs, bind
 from engine.debug.result import Result
 from engine.debug.session import Session, stopped
 from engine.errors import AddressError, shorten
-from engine.ir.address import Address, labels
-from engine.ir.model import Graph, LayerId, Model, Source, expect_model
+from engine.ir.model import Model, expect_model
+from engine.ir.outermost import layer_named, tensor_named
 from engine.ir.prune import pruned
 from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.run.machine.limits import Limits
@@ -63,8 +63,8 @@ def run(
     if fetches is None:
         return Session(model, catalogue=catalogue).run(inputs, limits=limits, seed=seed)
     names = _names(fetches)
-    sources = {name: source for name in names if (source := _outermost(model.graph, name)) is not None}
-    inner = {name: _owner(model.graph, name) for name in names if name not in sources}
+    sources = {name: source for name in names if (source := tensor_named(model.graph, name)) is not None}
+    inner = {name: layer_named(model.graph, name) for name in names if name not in sources}
     part = pruned(model, list(sources.items()), set(inner.values()))
     arrays = bind(model, inputs, needed={node.id for node in part.graph.parameters})
     feeds = [arrays[node.id] for node in part.graph.parameters]
@@ -87,52 +87,3 @@ def _names(fetches: object) -> list[str]:
             raise AddressError(f"fetches are tensor names, node names or addresses, as text, not {shorten(repr(one), 60)}")
         names.append(one)
     return names
-
-
-def _outermost(graph: Graph, name: str) -> Source | None:
-    """The tensor of the outermost graph that a fetch names; None for an address inside a body."""
-    found = {Source(node.id, index) for node in graph.nodes for index, port in enumerate(node.outputs) if name in port.names}
-    found = found or {source for node in graph.results if name in node.output_names if (source := graph.sources[node.id][0])}
-    found = found or set(_of_nodes(graph, name))
-    if len(found) > 1:
-        raise AddressError(f"{shorten(name)!r} means {len(found)} tensors: fetch one by its address")
-    if found:
-        return found.pop()
-    address = Address.parse(name)
-    if len(address.segments) != 2:
-        return None
-    return _output(graph, _layer(graph, address), address.output, name)
-
-
-def _of_nodes(graph: Graph, name: str) -> Iterator[Source]:
-    """The tensors that a node's name means, with ``:1`` after it for another output than the first; of a Result, what it is given."""
-    for node in graph.nodes:
-        stem, _, number = (name, "", "0") if node.name == name else name.rpartition(":")
-        if node.name != stem or not number.isdecimal():
-            continue
-        if node.type == "Result":
-            yield from (source for source in graph.sources[node.id] if source is not None)
-        else:
-            yield _output(graph, node.id, int(number), name)
-
-
-def _output(graph: Graph, layer: LayerId, output: int, name: str) -> Source:
-    node = graph.by_id[layer]
-    if node.type == "Result" and graph.sources[layer] and (source := graph.sources[layer][0]) is not None:
-        return source
-    if output >= len(node.outputs):
-        raise AddressError(f"{shorten(name)!r}: {node.type} {shorten(node.name)!r} has no output {output}")
-    return Source(layer, output)
-
-
-def _owner(graph: Graph, name: str) -> LayerId:
-    """The node of the outermost graph whose body a fetch looks into."""
-    return _layer(graph, Address.parse(name))
-
-
-def _layer(graph: Graph, address: Address) -> LayerId:
-    if len(address.segments) > 1:
-        for layer, label in labels(graph).items():
-            if label == address.segments[1].label:
-                return layer
-    raise AddressError(f"there is no tensor {str(address)!r}: give a tensor name, the name of a node of the outermost graph, or an address")

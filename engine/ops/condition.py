@@ -14,6 +14,7 @@ from engine.ops.broadcast import AUTO_BROADCAST, fitted
 from engine.ops.declare import Array, Attribute, Known, Operation, Role
 from engine.ops.elements import COMPUTED, PACKED, as_numbers, widened
 from engine.ops.family import family
+from engine.ops.gradients import condition as gradients
 from engine.ops.infer import broadcast_shapes, common_type, typed_by
 
 
@@ -103,5 +104,13 @@ OPERATIONS: tuple[Operation, ...] = (
         attributes=(_INDEX_TYPE,),
         types=(ANY_TYPE - PACKED - {ElementType.STRING},),
     ),
-    row("Select", select, infer=_select_rule, inputs=(3, 3), attributes=(AUTO_BROADCAST,), types=(_BOOLEAN, ANY_TYPE)),
+    row(
+        "Select",
+        select,
+        infer=_select_rule,
+        inputs=(3, 3),
+        attributes=(AUTO_BROADCAST,),
+        types=(_BOOLEAN, ANY_TYPE),
+        gradient=gradients.select,
+    ),
 )

@@ -15,6 +15,7 @@ from engine.ir.element_type import ANY_TYPE, ElementType
 from engine.ir.partial_value import MOST_ELEMENTS, PartialValue
 from engine.ir.shape import DYNAMIC, PartialShape
 from engine.ops.attribute_text import ITEMS, KIND_WORDS, AttributeKind, parse
+from engine.ops.derivative import Gradient
 
 Array = np.ndarray
 """What kernels take and give: arrays, or numpy scalars for rank 0 (both have ``dtype``, ``shape``, ``ndim``)."""
@@ -158,6 +159,8 @@ class Operation:
     where it has no better one. It may keep as many bytes as that input has, and gives the same bits however often it has run."""
     only_tensors: bool = True
     """Whether all its inputs and outputs are tensors; some of ONNX's are sequences, maps or optionals."""
+    gradient: Gradient | None = None
+    """From the adjoints of its outputs to those of its inputs, in operations; None when it has no derivative here."""
     role: Role = Role.COMPUTE
     prepare: Callable[[Mapping[str, Any], int], Kernel] | None = None
     """ONNX: makes the kernel of one node, once, from its attributes and its number of outputs. What it makes always gives a tuple,

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypedDict, Unpack
 
 from engine.ir.element_type import ElementType
 from engine.ops.declare import Attribute, Infer, Kernel, Operation, Role
+from engine.ops.derivative import Gradient
 
 LAST = 16
 """The opset that most operations have as their last: opset17 holds few of its own so far, and rows that it holds say so."""
@@ -30,6 +31,7 @@ class Fields(TypedDict, total=False):
     counts_outputs: bool
     by_constant: Callable[..., Kernel | None] | None
     only_tensors: bool
+    gradient: Gradient | None
     role: Role
     prepare: Callable[[Mapping[str, Any], int], Kernel] | None
 

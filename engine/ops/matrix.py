@@ -16,6 +16,7 @@ from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.einsum import einsum, infer_einsum
 from engine.ops.elements import COMPUTED
 from engine.ops.family import family
+from engine.ops.gradients import matrix as gradients
 from engine.ops.infer import broadcast_shapes, common_type
 from engine.ops.precision import computable, multiplicable, rounded
 
@@ -223,6 +224,7 @@ OPERATIONS: tuple[Operation, ...] = (
         inputs=(2, 2),
         attributes=(Attribute("transpose_a", "bool", False), Attribute("transpose_b", "bool", False)),
         types=(COMPUTED,),
+        gradient=gradients.matmul,
     ),
     row("Einsum", einsum, version=7, infer=infer_einsum, inputs=(1, None), attributes=(Attribute("equation", "str"),), types=(COMPUTED,)),
     row("Inverse", inverse, version=14, infer=infer_inverse, attributes=(Attribute("adjoint", "bool", False),), types=(REAL_FLOATS,)),

@@ -14,6 +14,7 @@ from engine.ir.shape import DYNAMIC, PartialShape, static
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.elements import COMPUTED, COMPUTED_INTEGERS, INTEGER_DTYPES, as_numbers, widened
 from engine.ops.family import family
+from engine.ops.gradients import reduction as gradients
 from engine.ops.index import axis_within
 from engine.ops.infer import axes_of
 
@@ -160,5 +161,5 @@ OPERATIONS: tuple[Operation, ...] = (
     row("ReduceMean", reduce_mean),
     row("ReduceMin", reduce_min),
     row("ReduceProd", reduce_prod),
-    row("ReduceSum", reduce_sum),
+    row("ReduceSum", reduce_sum, gradient=gradients.reduce_sum),
 )

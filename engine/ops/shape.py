@@ -13,6 +13,7 @@ from engine.ir.partial_value import Interval, PartialValue, length_within
 from engine.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.family import family
+from engine.ops.gradients import shape as gradients
 from engine.ops.index import axes_within, axis_within, whole_numbers
 from engine.ops.infer import spelled
 
@@ -173,7 +174,13 @@ row = family("shape")
 
 OPERATIONS: tuple[Operation, ...] = (
     row(
-        "Reshape", reshape, infer=_infer_reshape, inputs=(2, 2), types=(ANY_TYPE, INTEGERS), attributes=(Attribute("special_zero", "bool"),)
+        "Reshape",
+        reshape,
+        infer=_infer_reshape,
+        inputs=(2, 2),
+        types=(ANY_TYPE, INTEGERS),
+        attributes=(Attribute("special_zero", "bool"),),
+        gradient=gradients.same_elements,
     ),
     row("ShapeOf", shape_of, opsets=(1, 2), infer=_infer_shape_of),
     row(
@@ -184,7 +191,15 @@ OPERATIONS: tuple[Operation, ...] = (
         infer=_infer_shape_of,
         attributes=(Attribute("output_type", "type", ElementType.I64, INDEX_CHOICES),),
     ),
-    row("Squeeze", squeeze, opsets=(1, 14), infer=_infer_squeeze, inputs=(1, 2), types=(ANY_TYPE, INTEGERS)),
+    row(
+        "Squeeze",
+        squeeze,
+        opsets=(1, 14),
+        infer=_infer_squeeze,
+        inputs=(1, 2),
+        types=(ANY_TYPE, INTEGERS),
+        gradient=gradients.same_elements,
+    ),
     row(
         "Squeeze",
         squeeze,
@@ -193,6 +208,14 @@ OPERATIONS: tuple[Operation, ...] = (
         inputs=(1, 2),
         types=(ANY_TYPE, INTEGERS),
         attributes=(Attribute("allow_axis_skip", "bool", False),),
+        gradient=gradients.same_elements,
     ),
-    row("Unsqueeze", unsqueeze, infer=_infer_unsqueeze, inputs=(2, 2), types=(ANY_TYPE, INTEGERS)),
+    row(
+        "Unsqueeze",
+        unsqueeze,
+        infer=_infer_unsqueeze,
+        inputs=(2, 2),
+        types=(ANY_TYPE, INTEGERS),
+        gradient=gradients.same_elements,
+    ),
 )

@@ -9,6 +9,7 @@ from engine.ir.element_type import ANY_TYPE, ElementType
 from engine.ops.casting import cast
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.family import family
+from engine.ops.gradients import type as gradients
 from engine.ops.infer import typed_by
 from engine.ops.promotion import promotion
 
@@ -75,8 +76,9 @@ OPERATIONS: tuple[Operation, ...] = (
         infer=typed_by("destination_type"),
         attributes=(Attribute("destination_type", "type"),),
         types=(_NUMBERS,),
+        gradient=gradients.convert,
     ),
-    row("ConvertLike", convert_like, infer=_convert_like_rule, inputs=(2, 2), types=(ANY_TYPE,)),
+    row("ConvertLike", convert_like, infer=_convert_like_rule, inputs=(2, 2), types=(ANY_TYPE,), gradient=gradients.convert),
     row(
         "ConvertPromoteTypes",
         convert_promote_types,

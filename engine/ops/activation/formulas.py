@@ -11,6 +11,7 @@ from engine.ir.element_type import ANY_TYPE
 from engine.ops.declare import Array, Attribute, Operation
 from engine.ops.elements import COMPUTED, COMPUTED_FLOATS, elementwise, through_float
 from engine.ops.family import family
+from engine.ops.gradients import activation as gradients
 from engine.ops.infer import same
 
 exponential = elementwise(np.exp, "e to the power of each element.")
@@ -102,13 +103,13 @@ row = family("activation", infer=same, types=(COMPUTED_FLOATS,))
 
 OPERATIONS: tuple[Operation, ...] = (
     row("Elu", elu, attributes=(Attribute("alpha", "float"),), types=(COMPUTED,)),
-    row("Exp", exponential, types=(COMPUTED,), float_symbol="np.exp({0})"),
+    row("Exp", exponential, types=(COMPUTED,), float_symbol="np.exp({0})", gradient=gradients.exponential),
     row("Gelu", gelu_exact, version=2, opsets=(2, 6)),
     row("Gelu", gelu, version=7, attributes=(Attribute("approximation_mode", "str", "erf", allowed=("erf", "tanh")),)),
     row("Identity", identity, version=16, types=(ANY_TYPE,), symbol="{0}", identity=True),
     row("Mish", mish, version=4),
     row("Selu", selu, inputs=(3, 3)),
-    row("Sigmoid", sigmoid, types=(COMPUTED,), float_symbol="1 / (1 + np.exp(-{0}))"),
+    row("Sigmoid", sigmoid, types=(COMPUTED,), float_symbol="1 / (1 + np.exp(-{0}))", gradient=gradients.sigmoid),
     row("SoftPlus", softplus, version=4, page="activation/softplus-4"),
     row("SoftSign", softsign, version=9, page="activation/softsign-9"),
     row("Swish", swish, version=4, inputs=(1, 2)),

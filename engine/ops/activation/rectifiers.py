@@ -11,6 +11,7 @@ import numpy as np
 from engine.ops.declare import Array, Attribute, Operation
 from engine.ops.elements import COMPUTED, COMPUTED_FLOATS, INTEGER_DTYPES, integer_limits, own_type, through_float
 from engine.ops.family import family
+from engine.ops.gradients import activation as gradients
 from engine.ops.infer import same
 
 
@@ -84,5 +85,5 @@ OPERATIONS: tuple[Operation, ...] = (
     row("HSwish", hswish, version=4, page="activation/hswish-4"),
     row("HardSigmoid", hard_sigmoid, inputs=(3, 3), types=(COMPUTED_FLOATS,)),
     row("PReLU", prelu, page="activation/prelu-1", inputs=(2, 2)),
-    row("ReLU", relu, page="activation/relu-1", float_symbol="np.maximum({0}, 0)"),
+    row("ReLU", relu, page="activation/relu-1", float_symbol="np.maximum({0}, 0)", gradient=gradients.relu),
 )

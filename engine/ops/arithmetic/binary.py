@@ -10,6 +10,7 @@ from engine.ops.broadcast import AUTO_BROADCAST, binary, fitted
 from engine.ops.declare import Array, Attribute, Operation
 from engine.ops.elements import COMPUTED, INTEGER_DTYPES, as_numbers, own_type
 from engine.ops.family import family
+from engine.ops.gradients import arithmetic as gradients
 from engine.ops.infer import elementwise
 
 add = binary(operator.add, "Sum of two tensors.")
@@ -123,14 +124,14 @@ _NUMPY = {"auto_broadcast": "numpy"}
 row = family("arithmetic", infer=elementwise, inputs=(2, 2), attributes=(AUTO_BROADCAST,), types=(COMPUTED,), symbol_when=_NUMPY)
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("Add", add, symbol="{0} + {1}"),
-    row("Divide", divide, attributes=(_PYTHON_DIVISION, AUTO_BROADCAST), float_symbol="{0} / {1}"),
+    row("Add", add, symbol="{0} + {1}", gradient=gradients.add),
+    row("Divide", divide, attributes=(_PYTHON_DIVISION, AUTO_BROADCAST), float_symbol="{0} / {1}", gradient=gradients.divide),
     row("FloorMod", floor_mod, page="arithmetic/floormod-1", float_symbol="{0} % {1}"),
     row("Maximum", maximum, float_symbol="np.maximum({0}, {1})"),
     row("Minimum", minimum, float_symbol="np.minimum({0}, {1})"),
     row("Mod", mod, float_symbol="np.fmod({0}, {1})"),
-    row("Multiply", multiply, symbol="{0} * {1}"),
+    row("Multiply", multiply, symbol="{0} * {1}", gradient=gradients.multiply),
     row("Power", power),
     row("SquaredDifference", squared_difference, float_symbol="np.square({0} - {1})"),
-    row("Subtract", subtract, symbol="{0} - {1}"),
+    row("Subtract", subtract, symbol="{0} - {1}", gradient=gradients.subtract),
 )

@@ -8,6 +8,7 @@ from scipy import special
 from engine.ops.declare import Array, Attribute, Operation
 from engine.ops.elements import COMPUTED, COMPUTED_FLOATS, INTEGER_DTYPES, elementwise, own_type, through_float
 from engine.ops.family import family
+from engine.ops.gradients import arithmetic as gradients
 from engine.ops.infer import same
 
 arccos = elementwise(np.arccos, "Inverse cosine of each element.")
@@ -85,12 +86,12 @@ OPERATIONS: tuple[Operation, ...] = (
     row("ErfInv", erfinv, version=17, opsets=(17, 17), page="arithmetic/erfinv-17", types=(COMPUTED_FLOATS,)),
     row("Floor", floor, float_symbol="np.floor({0})"),
     row("Log", log, float_symbol="np.log({0})"),
-    row("Negative", negative, float_symbol="-{0}"),
+    row("Negative", negative, float_symbol="-{0}", gradient=gradients.negative),
     row("Round", rounded, version=5, attributes=(_ROUNDING,)),
     row("Sign", sign, float_symbol="np.sign({0})"),
     row("Sin", sin, float_symbol="np.sin({0})"),
     row("Sinh", sinh, float_symbol="np.sinh({0})"),
     row("Sqrt", square_root, float_symbol="np.sqrt({0})"),
     row("Tan", tan, float_symbol="np.tan({0})"),
-    row("Tanh", tanh, float_symbol="np.tanh({0})"),
+    row("Tanh", tanh, float_symbol="np.tanh({0})", gradient=gradients.tanh),
 )

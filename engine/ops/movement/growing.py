@@ -14,6 +14,7 @@ from engine.ir.shape import DYNAMIC, PartialShape, static
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.family import family
+from engine.ops.gradients import movement as gradients
 from engine.ops.index import axes_within, whole_numbers
 from engine.ops.infer import broadcast_shapes, common_type, spelled
 
@@ -197,8 +198,8 @@ pads = family(
 )
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("Broadcast", broadcast, opsets=(1, 2), attributes=(_FIRST_MODE,)),
-    row("Broadcast", broadcast, version=3),
+    row("Broadcast", broadcast, opsets=(1, 2), attributes=(_FIRST_MODE,), gradient=gradients.broadcast),
+    row("Broadcast", broadcast, version=3, gradient=gradients.broadcast),
     pads("Pad", pad, opsets=(1, 11)),
     pads("Pad", pad, version=12),
     row("Tile", tile, infer=_infer_tile, inputs=(2, 2), attributes=()),

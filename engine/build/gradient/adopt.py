@@ -1,0 +1,60 @@
+"""The nodes of a finished graph in one that is being built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from engine.build.frame import Frame
+from engine.build.tensor import Tensor
+from engine.check.order import order
+from engine.errors import BuildError
+from engine.ir.model import Edge, Graph, LayerId, Node, Source
+from engine.ops.declare import Known
+
+Knowledge = Callable[[LayerId, int], Known]
+"""What is known of an output of a node."""
+
+
+def adopt(frame: Frame, finished: Graph, known: Knowledge, bound: Mapping[LayerId, Tensor] | None = None) -> dict[Source, Tensor]:
+    """Copies every node but the Results; gives the tensor that each tensor of the finished graph has become.
+
+    ``bound``: what stands in the place of Parameters; the others are copied.
+    """
+    ordered = order(finished)
+    if ordered.cycles:
+        raise BuildError(f"{frame.title} has nodes that wait for each other, {_named(finished, ordered.cycles[0])}: nothing can run there")
+    became: dict[Source, Tensor] = {}
+    for layer in _parameters_first(finished, ordered.layers):
+        node = finished.by_id[layer]
+        if bound is not None and layer in bound:
+            became[Source(layer, 0)] = bound[layer]
+        elif node.type != "Result":
+            _copy(frame, finished, node, known, became)
+    return became
+
+
+def _parameters_first(finished: Graph, layers: tuple[LayerId, ...]) -> list[LayerId]:
+    parameters = [node.id for node in finished.parameters]
+    there = set(parameters)
+    return [*parameters, *(layer for layer in layers if layer not in there)]
+
+
+def _copy(frame: Frame, finished: Graph, node: Node, known: Knowledge, became: dict[Source, Tensor]) -> None:
+    layer = LayerId(len(frame.nodes))
+    name = frame.names.unique(node.name)
+    frame.nodes.append(replace(node, id=layer, name=name))
+    for port, source in zip(node.inputs, finished.sources[node.id], strict=True):
+        if source is not None:
+            fed = became[source]
+            frame.edges.append(Edge(fed.source.layer, frame.nodes[fed.source.layer].outputs[fed.source.output].id, layer, port.id))
+    handles = tuple(
+        Tensor(frame, Source(layer, output), name if len(node.outputs) == 1 else f"{name}:{output}", known(node.id, output))
+        for output in range(len(node.outputs))
+    )
+    frame.tensors.append(handles)
+    became |= {Source(node.id, output): handle for output, handle in enumerate(handles)}
+
+
+def _named(finished: Graph, layers: tuple[LayerId, ...]) -> str:
+    return ", ".join(repr(finished.by_id[layer].name) for layer in layers[:4])

@@ -1,0 +1,60 @@
+"""``gradients`` as TensorFlow has it: nodes that compute how some tensors change with others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.build.gradient.reverse import Seed, adjoints
+from engine.build.gradient.rules import filled
+from engine.build.gradient.unused import without_unused
+from engine.build.graph_builder import Graph, graph_of
+from engine.build.structure import aligned, leaves
+from engine.build.tensor import Tensor
+from engine.errors import BuildError
+from engine.ir.element_type import REAL_FLOATS
+
+
+def gradients(ys: Any, xs: Any, grad_ys: Any = None, name: str | None = None) -> list[Tensor]:
+    """How the sum of all elements of ``ys`` changes with each of ``xs``: one tensor of its type and shape for each, in order.
+
+    ``ys``, ``xs``: a tensor, or several in any structure. ``grad_ys``: for each of ``ys`` the weight of each of its elements, in its
+    shape (None: ones). Zeros where nothing depends on an ``x``. Loops and branches are walked back like everything else; whole
+    numbers, conditions and numbers of iterations end a path.
+
+    ``BuildError`` for an ``x`` that has no derivative, such as a whole number, and for an operation without a rule on a path from
+    one of ``xs`` to one of ``ys``: it names the path.
+    """
+    wanted, targets = leaves(xs), leaves(ys)
+    graph = graph_of([leaf.value for leaf in (*targets, *wanted)], "gradients")
+    weights = [None] * len(targets) if grad_ys is None else [leaf.value for leaf in aligned(ys, grad_ys, "gradients(): grad_ys")]
+    if not targets or not wanted:
+        raise BuildError(f"gradients(): {'xs' if targets else 'ys'} is empty: there is nothing to differentiate")
+    with graph.frame.all_or_nothing():
+        sources = [_real(graph, leaf.value, f"xs{leaf.path}") for leaf in wanted]
+        first = len(graph.frame.nodes)
+        with graph.scope(name or "backward"):
+            seeds = [_seed(graph, leaf.value, weight, leaf.path) for leaf, weight in zip(targets, weights, strict=True)]
+            found = adjoints(graph, seeds, sources)
+            made = [filled(graph, 0, source) if one is None else one for one, source in zip(found, sources, strict=True)]
+        return without_unused(graph.frame, first, made)
+
+
+def _real(graph: Graph, value: object, what: str) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise BuildError(f"gradients(): {what} is {value!r}, expected a tensor")
+    tensor = graph.frame.bring(value)
+    if tensor.element_type not in REAL_FLOATS:
+        raise BuildError(
+            f"gradients(): {what} is {tensor!r}, and only f64, f32, f16 and bf16 have derivatives: convert it before it is used"
+        )
+    return tensor
+
+
+def _seed(graph: Graph, value: object, weight: Any, path: str) -> Seed:
+    target = _real(graph, value, f"ys{path}")
+    if weight is None:
+        return Seed(target, filled(graph, 1, target))
+    lifted = graph.lift(weight, [target.element_type] if target.element_type else [], f"gradients(): grad_ys{path}")
+    if lifted.element_type is not target.element_type or target.shape.intersect(lifted.shape) is None:
+        raise BuildError(f"gradients(): grad_ys{path} is {lifted!r}, expected the type and shape of {target!r}")
+    return Seed(target, lifted)

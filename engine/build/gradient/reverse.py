@@ -1,0 +1,145 @@
+"""Reverse mode over one graph: from the adjoints of targets to those of sources, node by node from the last to the first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from engine.build.frame import Frame
+from engine.build.gradient.rules import adjoints_of_inputs
+from engine.build.graph_builder import Graph
+from engine.build.tensor import Tensor
+from engine.errors import BuildError
+from engine.ir.element_type import REAL_FLOATS
+from engine.ir.model import LayerId, Node, Source
+from engine.ops.declare import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """A target, and the weight of each of its elements."""
+
+    target: Tensor
+    adjoint: Tensor
+
+
+def adjoints(graph: Graph, seeds: Sequence[Seed], sources: Sequence[Tensor]) -> list[Tensor | None]:
+    """For each source how the weighted sum of the targets changes with it; None where it does not. All are in ``graph.frame``.
+
+    ``BuildError`` for an operation without a rule on the way.
+    """
+    walk = _Walk(graph, graph.frame, Inputs.of(graph.frame), {tensor.source for tensor in sources})
+    walk.depending = depending(walk.inputs, graph.frame, walk.sources)
+    for seed in seeds:
+        walk.add(seed.target.source, seed.adjoint)
+    for layer in reversed(range(walk.inputs.count)):
+        walk.back_through(layer)
+    return [walk.total(tensor.source) for tensor in sources]
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What feeds each input of each node that a frame has when this is made."""
+
+    of_node: tuple[tuple[Source, ...], ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.of_node)
+
+    @staticmethod
+    def of(frame: Frame) -> Inputs:
+        outputs = [{port.id: number for number, port in enumerate(node.outputs)} for node in frame.nodes]
+        places = [{port.id: number for number, port in enumerate(node.inputs)} for node in frame.nodes]
+        found: list[dict[int, Source]] = [{} for _ in frame.nodes]
+        for edge in frame.edges:
+            source = Source(edge.from_layer, outputs[edge.from_layer][edge.from_port])
+            found[edge.to_layer][places[edge.to_layer][edge.to_port]] = source
+        return Inputs(tuple(tuple(one[number] for number in sorted(one)) for one in found))
+
+
+def depending(inputs: Inputs, frame: Frame, sources: set[Source]) -> set[Source]:
+    """The real tensors that are computed from one of the sources, and the sources; a path ends at whole numbers and conditions."""
+    found = set(sources)
+    for layer, fed in enumerate(inputs.of_node):
+        if any(source in found for source in fed):
+            found |= {one.source for one in frame.tensors[layer] if one.element_type is None or one.element_type in REAL_FLOATS}
+    return found
+
+
+@dataclass(slots=True)
+class _Walk:
+    graph: Graph
+    frame: Frame
+    inputs: Inputs
+    sources: set[Source]
+    depending: set[Source] = field(default_factory=set)
+    parts: dict[Source, list[Tensor]] = field(default_factory=dict)
+    """What was found so far of the adjoint of each tensor: a part from each of its readers."""
+    came_from: dict[Source, LayerId] = field(default_factory=dict)
+    """The reader that the first part of a tensor's adjoint came from."""
+
+    def add(self, source: Source, adjoint: Tensor, reader: LayerId | None = None) -> None:
+        if source in self.depending:
+            self.parts.setdefault(source, []).append(adjoint)
+            if reader is not None:
+                self.came_from.setdefault(source, reader)
+
+    def total(self, source: Source) -> Tensor | None:
+        """The sum of the parts, made once."""
+        parts = self.parts.get(source)
+        if not parts:
+            return None
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = self.graph.apply("Add", (whole, part), {})[0]
+        self.parts[source] = [whole]
+        return whole
+
+    def back_through(self, layer: int) -> None:
+        """Hands the adjoints of a node's outputs on to its inputs."""
+        fed = self.inputs.of_node[layer]
+        outputs = self.frame.tensors[layer]
+        if not any(source in self.depending for source in fed) or not any(one.source in self.parts for one in outputs):
+            return
+        node = self.frame.nodes[layer]
+        known = [self.total(one.source) for one in outputs]
+        operation = self.graph.catalogue.find(node.type, node.opset)
+        if operation is None or operation.gradient is None:
+            raise BuildError(self._no_rule(node, "its operation has no derivative here"))
+        with self.graph.scope(node.name):
+            try:
+                given = adjoints_of_inputs(self.graph, node, operation, [self._tensor(one) for one in fed], known)
+            except ValueError as problem:
+                raise BuildError(self._no_rule(node, str(problem))) from problem
+        for source, adjoint in zip(fed, given, strict=True):
+            if adjoint is not None:
+                self.add(source, adjoint, node.id)
+
+    def _tensor(self, source: Source) -> Tensor:
+        return self.frame.tensors[source.layer][source.output]
+
+    def _no_rule(self, node: Node, why: str) -> str:
+        operation: Operation | None = self.graph.catalogue.find(node.type, node.opset)
+        title = operation.title if operation else node.type
+        return f"{title} {node.name!r} cannot be walked back: {why}; it is on the path {self._path(node.id)}"
+
+    def _path(self, layer: LayerId) -> str:
+        """From a source to a target through a node, by names."""
+        names = [self.frame.nodes[layer].name]
+        place = layer
+        while (source := next((one for one in self.inputs.of_node[place] if one in self.depending), None)) is not None:
+            names.insert(0, self.frame.nodes[source.layer].name)
+            if source in self.sources:
+                break
+            place = source.layer
+        reader: LayerId | None = layer
+        while reader is not None:
+            reader = next((self.came_from[one.source] for one in self.frame.tensors[reader] if one.source in self.came_from), None)
+            names += [self.frame.nodes[reader].name] if reader is not None else []
+        shown = names if len(names) <= MOST_NAMES else [*names[: MOST_NAMES // 2], "...", *names[-MOST_NAMES // 2 :]]
+        return " -> ".join(repr(name) if name != "..." else name for name in shown)
+
+
+MOST_NAMES = 12
+"""Of a path in a message."""

@@ -1,0 +1,49 @@
+"""The rule of one node, asked with what it needs: its tensors, and the operations of the graph it is in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from engine.build.graph_builder import Graph
+from engine.build.operations import Operations
+from engine.build.tensor import Tensor
+from engine.ir.model import Node
+from engine.ops.declare import Operation, typed
+from engine.ops.derivative import Reverse
+
+
+def reverse_of(
+    graph: Graph,
+    inputs: Sequence[Tensor],
+    outputs: Sequence[Tensor],
+    adjoints: Sequence[Tensor | None],
+    attributes: dict[str, Any],
+) -> Reverse:
+    """What a rule gets."""
+
+    def several(type: str, /, *given: Any, **attributes: Any) -> tuple[Tensor, ...]:
+        return graph.apply(type, given, attributes)
+
+    ops = Operations(graph.catalogue)
+    return Reverse(tuple(inputs), tuple(outputs), tuple(adjoints), attributes, ops, several, graph.constant)
+
+
+def filled(graph: Graph, number: float, like: Tensor) -> Tensor:
+    """The same number everywhere, in the type and shape of a tensor."""
+    made = reverse_of(graph, (), (), (), {}).filled(number, like)
+    assert isinstance(made, Tensor)
+    return made
+
+
+def adjoints_of_inputs(
+    graph: Graph, node: Node, operation: Operation, inputs: Sequence[Tensor], adjoints: Sequence[Tensor | None]
+) -> Sequence[Tensor | None]:
+    """What the operation's rule gives for each input; ``ValueError`` when it has none under these attributes."""
+    assert operation.gradient is not None
+    outputs = graph.frame.tensors[node.id]
+    at = reverse_of(graph, inputs, outputs, adjoints, typed(operation, node.attributes))
+    given = operation.gradient(at)
+    if len(given) != len(inputs):
+        raise ValueError(f"its rule gives {len(given)} adjoints for {len(inputs)} inputs")
+    return [one if one is None else graph.lift(one) for one in given]

@@ -1,0 +1,1 @@
+"""From one Model to another."""

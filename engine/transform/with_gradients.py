@@ -1,0 +1,100 @@
+"""A model with the gradients of some of its tensors as further outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from engine.build.gradient.adopt import adopt
+from engine.build.gradient.gradients import gradients as built
+from engine.build.graph_builder import Graph
+from engine.build.tensor import Tensor
+from engine.check.check import check
+from engine.check.diagnostic import InvalidModel
+from engine.check.propagate import propagate
+from engine.errors import AddressError, BuildError, shorten
+from engine.ir.address import ROOT
+from engine.ir.model import Edge, LayerId, Model, Node, Port, Source, expect_model
+from engine.ir.model import Graph as FinishedGraph
+from engine.ir.outermost import tensor_named
+from engine.ops.catalogue import CATALOGUE, Catalogue
+from engine.ops.dialect import catalogue_for
+
+Names = str | Sequence[str]
+
+
+def gradients(model: Model, of: Names, with_respect_to: Names, *, catalogue: Catalogue = CATALOGUE) -> Model:
+    """The model with one more output for each of ``with_respect_to``: how the sum of all elements of ``of`` changes with it.
+
+    Both are tensor names, node names (``Split:1``) or addresses (``main/Add_3``) of tensors outside of bodies: inputs, constants,
+    variables, or anything that is computed; of several ``of`` the sums are added. The outputs are the old ones, then
+    ``gradient of <of> with respect to <x>`` for each ``x`` in order, of its type and shape; zeros where nothing depends on it.
+    A gradient is a graph like any other: it runs, is explored, written as IR, and has gradients of its own.
+
+    ``AddressError`` for a name that means no such tensor, ``BuildError`` for a tensor of whole numbers and for an operation
+    without a derivative on a path between them, ``InvalidModel`` for a model that cannot run.
+    """
+    expect_model(model, "engine.gradients")
+    known_here = catalogue_for(model.dialect, catalogue)
+    targets, sources = _names("of", of), _names("with_respect_to", with_respect_to)
+    report = check(model, catalogue)
+    if not report.ok:
+        raise InvalidModel(report)
+    graph, became = _under_construction(model, known_here)
+    found = built(
+        [became[_outside(model, name)] for name in targets],
+        [became[_outside(model, name)] for name in sources],
+    )
+    named = [f"gradient of {' + '.join(targets)} with respect to {name}" for name in sources]
+    return _with_outputs(model, graph, became, list(zip(named, found, strict=True)))
+
+
+def _names(what: str, given: object) -> list[str]:
+    names = [given] if isinstance(given, str) else list(given) if isinstance(given, (list, tuple)) else []
+    if not names or any(not isinstance(name, str) for name in names):
+        raise AddressError(f"{what} is {shorten(repr(given), 60)}, expected the name or address of a tensor, or several")
+    return names
+
+
+def _outside(model: Model, name: str) -> Source:
+    """The tensor that a name means; an address may also have the slashes of a node's name as they are."""
+    plain = name.removeprefix(f"{ROOT}/")
+    exact = [node for node in model.graph.nodes if node.name == plain and node.type != "Result"]
+    found = Source(exact[0].id, 0) if plain != name and len(exact) == 1 else tensor_named(model.graph, name)
+    if found is None:
+        raise AddressError(f"{shorten(name)!r} is in a body: a gradient is of a tensor outside, and with respect to one outside")
+    return found
+
+
+def _under_construction(model: Model, catalogue: Catalogue) -> tuple[Graph, dict[Source, Tensor]]:
+    propagated = propagate(model, catalogue)
+    graph = Graph(model.name, catalogue=catalogue)
+    return graph, adopt(graph.frame, model.graph, lambda layer, output: propagated.output(ROOT, layer, output))
+
+
+def _with_outputs(model: Model, graph: Graph, became: dict[Source, Tensor], added: Sequence[tuple[str, Tensor]]) -> Model:
+    """The old Results in their order, then one for each gradient."""
+    nodes, edges = list(graph.frame.nodes), list(graph.frame.edges)
+    taken = {node.name for node in nodes}
+    results: list[tuple[Node, Tensor]] = []
+    for node in model.graph.results:
+        source = model.graph.sources[node.id][0]
+        if source is None:
+            raise BuildError(f"nothing feeds output {node.name!r}")
+        results.append((node, became[source]))
+    opset = next((node.opset for node in model.graph.results), "opset1")
+    for name, tensor in added:
+        port = Port(0, tensor.element_type, tensor.shape)
+        results.append((Node(LayerId(0), name, "Result", opset, inputs=(port,), output_names=(name,)), tensor))
+    for node, tensor in results:
+        layer, name = LayerId(len(nodes)), node.name
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        nodes.append(replace(node, id=layer, name=name))
+        edges.append(Edge(tensor.source.layer, nodes[tensor.source.layer].outputs[tensor.source.output].id, layer, node.inputs[0].id))
+    made = replace(model, graph=FinishedGraph(tuple(nodes), tuple(edges), model.graph.name, model.graph.rt_info))
+    report = check(made, graph.catalogue)
+    if not report.ok:
+        raise BuildError(f"the gradients of {model.name!r} are not a valid model. {report.summary()}")
+    return made

@@ -1,0 +1,15 @@
+"""Derivatives to be checked, a file for each category of operations."""
+
+from tests.engine.ops.gradient_rows import activation, arithmetic, condition, conversion, matrix, movement, reduction, shape
+from tests.engine.ops.gradient_rows.row import Row
+
+ROWS: tuple[Row, ...] = (
+    *activation.ROWS,
+    *arithmetic.ROWS,
+    *condition.ROWS,
+    *matrix.ROWS,
+    *movement.ROWS,
+    *reduction.ROWS,
+    *shape.ROWS,
+    *conversion.ROWS,
+)
