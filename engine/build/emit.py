@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.build.input_names import input_names, input_text
 from engine.build.lift import as_array
 from engine.build.tensor import Tensor
 from engine.check.known import computed
@@ -15,6 +14,7 @@ from engine.errors import BuildError
 from engine.ir.element_type import ElementType
 from engine.ops.catalogue import Catalogue
 from engine.ops.declare import NOTHING_KNOWN, Known, Operation, typed
+from engine.ops.input_names import input_names, input_text
 
 if TYPE_CHECKING:
     from engine.build.graph_builder import Graph

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from engine.build.graph_builder import graph_of
-from engine.build.input_names import input_names, input_text
 from engine.build.naming import letters, snake_case
 from engine.build.python_attributes import expected
 from engine.build.tensor import Tensor
 from engine.errors import BuildError
 from engine.ops.catalogue import Catalogue
 from engine.ops.declare import REQUIRED, Operation, Role
+from engine.ops.input_names import input_names, input_text
 
 Function = Callable[..., Any]
 _ELSEWHERE = {
@@ -43,7 +43,7 @@ class Operations:
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
-        self._functions: dict[str, Function] = {}
+        self._functions: dict[str, tuple[Operation, Function]] = {}
 
     def __dir__(self) -> list[str]:
         return ["version", *sorted({snake_case(operation.name) for operation in buildable(self._catalogue)})]
@@ -79,9 +79,10 @@ class Operations:
         return newest
 
     def _function(self, operation: Operation) -> Function:
-        if operation.title not in self._functions:
-            self._functions[operation.title] = function_of(operation)
-        return self._functions[operation.title]
+        made = self._functions.get(operation.title)
+        if made is None or made[0] is not operation:  # an operation of a user's may have been replaced
+            made = self._functions[operation.title] = (operation, function_of(operation))
+        return made[1]
 
 
 def function_of(operation: Operation) -> Function:

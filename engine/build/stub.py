@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
-from engine.build.input_names import input_names
 from engine.build.naming import snake_case
 from engine.build.operations import buildable
 from engine.ir.element_type import ElementType
 from engine.ops.attribute_text import AttributeKind
 from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.ops.declare import REQUIRED, Attribute, Operation
+from engine.ops.input_names import input_names
 
 STUB = Path(__file__).with_name("named.pyi")
 

@@ -7,7 +7,6 @@ loaded because a person at this machine named it, never because a model or a bro
 from __future__ import annotations
 
 import importlib.util
-import inspect
 from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -17,8 +16,11 @@ from typing import Any
 from engine.errors import EngineError
 from engine.ir.element_type import ElementType
 from engine.ops.catalogue import CATALOGUE
-from engine.ops.declare import Array, Attribute, Kernel, Operation
+from engine.ops.declare import Array, Kernel, Operation
 from engine.ops.dialect import domain_of
+from engine.ops.infer import of_one_type
+from engine.ops.registration import conflict, name_problem, problem
+from engine.ops.verification import verified
 
 ENTRY_POINTS = "loopscope.operations"
 """Group of the package entry points; each names a module with ``OPERATIONS``."""
@@ -28,15 +30,19 @@ def install(operations: Iterable[Operation], *, replace: bool = False) -> tuple[
     """Adds operations to what every model of this process may use; do it before models are run.
 
     ``EngineError`` when one has a name that OpenVINO's opsets or ONNX's domains have, or a name and version that were added
-    before, and ``replace`` is not asked for; or when it cannot run.
+    before, and ``replace`` is not asked for; when a layer could mean two of them; or when its declaration is wrong.
     """
-    added = tuple(operations)
-    for operation in added:
+    given = tuple(operations)
+    for operation in given:
         if not isinstance(operation, Operation):
             raise EngineError(f"OPERATIONS holds {operation!r}, expected engine.Operation")
-        problem = _problem(operation) or ("" if replace else _taken(operation))
-        if problem:
-            raise EngineError(f"operation {operation.title} {problem}")
+        told = name_problem(operation)
+        if told:
+            raise EngineError(f"an operation {told}")
+        told = problem(operation) or ("" if replace else _taken(operation)) or conflict(operation, CATALOGUE, given)
+        if told:
+            raise EngineError(f"operation {operation.title} {told}")
+    added = tuple(of_one_type(operation) for operation in given)
     try:
         CATALOGUE.install(added, replace=replace)
     except ValueError as error:
@@ -52,31 +58,6 @@ def _taken(operation: Operation) -> str:
         return ""
     whose = "OpenVINO's opsets" if openvino else f"the ONNX domain {domain!r}"
     return f"has a name that exists in {whose}: give it another name, or install it in Python with replace=True"
-
-
-def _problem(operation: Operation) -> str:
-    """What a declaration gets wrong, as the end of a sentence; empty when nothing is."""
-    first, last = operation.opsets
-    if not operation.name.strip() or not operation.name.isprintable():
-        return f"is called {operation.name!r}, expected the type that layers of it have"
-    if not first <= last:
-        return f"is in opset{first} to opset{last}, expected the first one first"
-    kernel: object = operation.kernel
-    if kernel is None:
-        return "has no kernel"
-    if not callable(kernel):
-        return f"has the kernel {kernel!r}, expected a function"
-    attributes: tuple[object, ...] = operation.attributes
-    odd = [one for one in attributes if not isinstance(one, Attribute)]
-    if odd:
-        return f"has the attribute {odd[0]!r}, expected engine.ops.Attribute"
-    try:
-        inspect.signature(kernel).bind_partial(**{one.keyword: one.default for one in operation.attributes})
-    except TypeError as error:
-        return f"has a kernel that does not take its attributes as keywords: {error}"
-    except ValueError:  # functions written in C may not tell what they take
-        return ""
-    return ""
 
 
 def install_file(path: str | Path, *, replace: bool = False) -> tuple[Operation, ...]:
@@ -110,6 +91,19 @@ def _declared(module: ModuleType, where: str) -> tuple[Operation, ...]:
     if not isinstance(declared, (tuple, list)) or not declared:
         raise EngineError(f"{where}: it declares no OPERATIONS, a tuple of engine.Operation")
     return tuple(declared)
+
+
+def verify(operation: Operation, *inputs: Any, **attributes: object) -> Any:
+    """Calls an operation's kernel as a run does, and gives what it returns: one line of a test of one's own operation.
+
+        assert verify(ZERO_OUT, [5, 4, 3], keep=1).tolist() == [5, 0, 0]
+
+    ``inputs``: arrays or lists, None where one is left out; ``attributes`` by keyword, as ``build.ops`` takes them. The operation need
+    not be installed. ``EngineError`` when its declaration is wrong, when inputs or attributes are not what it declares, when the kernel
+    fails, writes into its inputs, gives two answers, or gives anything but arrays of element types; and when its shape function fails or
+    says another type or shape, whether it is told values, shapes, ranks, types or nothing.
+    """
+    return verified(operation, inputs, attributes)
 
 
 def by_element_type(kernels: Mapping[ElementType, Kernel]) -> Kernel:

@@ -200,7 +200,7 @@ def typed(operation: Operation, texts: Mapping[str, object]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for attribute in operation.attributes:
         if attribute.name in texts:
-            values[attribute.keyword] = _value(attribute, texts[attribute.name])
+            values[attribute.keyword] = value_of(attribute, texts[attribute.name])
         elif attribute.default is REQUIRED:
             raise AttributeProblem(f"attribute '{attribute.name}' ({_expected(attribute)}) is missing")
         else:
@@ -208,7 +208,8 @@ def typed(operation: Operation, texts: Mapping[str, object]) -> dict[str, Any]:
     return values
 
 
-def _value(attribute: Attribute, given: Any) -> Any:
+def value_of(attribute: Attribute, given: Any) -> Any:
+    """The typed value of one attribute, from its text or a value; ``AttributeProblem`` when its kind or constraints refuse it."""
     try:
         value = parse(attribute.kind, given) if isinstance(given, str) else given
     except ValueError:

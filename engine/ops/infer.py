@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from engine.ir.element_type import ElementType
 from engine.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
-from engine.ops.declare import Infer, Known
+from engine.ops.declare import Infer, Known, Operation
 from engine.ops.index import axis_within, whole_numbers
 
 
 def same(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     """Element type and shape of the first input."""
     return (Known(inputs[0].element_type, inputs[0].shape),)
+
+
+def _same_of_one_type(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    """As ``same``, of inputs that share one element type; ``ValueError`` when two differ."""
+    common_type(inputs)
+    return same(inputs, attributes)
+
+
+def of_one_type(operation: Operation) -> Operation:
+    """Where all inputs may have the same types they are meant to have one, so its shape function `same` refuses two."""
+    shares = operation.inputs[1] != 1 and len(set(operation.types)) == 1
+    return replace(operation, infer=_same_of_one_type) if shares and operation.infer is same else operation
 
 
 def elementwise(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:

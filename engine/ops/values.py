@@ -49,6 +49,19 @@ def is_tensor(value: Any) -> bool:
     return not isinstance(value, (tuple, Mapping, _NoValue))
 
 
+def described(value: Any) -> str:
+    """What a value is, in a few words, where an array was expected."""
+    if value is None:
+        return "nothing"
+    if value is NO_VALUE:
+        return "an optional without a value"
+    if isinstance(value, (tuple, list)):
+        return f"a sequence of {len(value):,}"
+    if isinstance(value, np.ndarray):
+        return "an array"
+    return "a map" if isinstance(value, Mapping) else f"a Python {type(value).__name__}"
+
+
 def shortest(array: np.ndarray) -> np.ndarray:
     """Narrow floats as the f64 of the shortest text that their own type reads as the same value; anything else as it is.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.ops.values import NO_VALUE, is_tensor
+from engine.ops.values import NO_VALUE, described, is_tensor
 from engine.run.plan.plan import Instruction
 
 
@@ -18,14 +18,14 @@ def returned(instruction: Instruction, value: Any) -> Any:
         return value[()] if value.ndim == 0 and value.dtype.names is None and value.dtype != object else value
     if isinstance(value, np.generic) or (not instruction.only_tensors and _is_held(value)):
         return value
-    raise ValueError(f"its kernel returned {_described(value)}, expected an array")
+    raise ValueError(f"its kernel returned {described(value)}, expected an array")
 
 
 def all_returned(instruction: Instruction, made: Any) -> list[Any]:
     """The same for a kernel that returns a tuple with a value for each output; what it returns beyond them is left out."""
     count = len(instruction.outputs)
     if not isinstance(made, (tuple, list)) or len(made) < count:
-        found = f"a tuple of {len(made)}" if isinstance(made, tuple) else _described(made)
+        found = f"a tuple of {len(made)}" if isinstance(made, tuple) else described(made)
         raise ValueError(f"its kernel returned {found}, expected a tuple of {count}")
     return [returned(instruction, one) for one in made[:count]]
 
@@ -42,16 +42,4 @@ def check_tensors(instruction: Instruction, arguments: Sequence[Any]) -> None:
     if instruction.only_tensors:
         for number, value in enumerate(arguments):
             if not is_tensor(value):
-                raise ValueError(f"input {number} is {_described(value)}, expected a tensor")
-
-
-def _described(value: Any) -> str:
-    if value is None:
-        return "nothing"
-    if value is NO_VALUE:
-        return "an optional without a value"
-    if isinstance(value, (tuple, list)):
-        return f"a sequence of {len(value):,}"
-    if isinstance(value, np.ndarray):
-        return "an array"
-    return "a map" if isinstance(value, Mapping) else f"a Python {type(value).__name__}"
+                raise ValueError(f"input {number} is {described(value)}, expected a tensor")

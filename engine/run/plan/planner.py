@@ -18,6 +18,7 @@ from engine.ir.constant import Constant
 from engine.ir.element_type import ElementType
 from engine.ir.model import LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, Graph, LayerId, Model, Node, Source
 from engine.ir.shape import PartialShape
+from engine.ops.agreement import Agreeing
 from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.ops.declare import Known, Operation, Role, typed
 from engine.ops.dialect import catalogue_for
@@ -157,11 +158,13 @@ class _Planner:
                 variable = self._variable(str(node.attributes.get("variable_id", "")))
                 initial, assigns = _initial(operation, node), operation.role is Role.ASSIGN
                 return Instruction(node, label, title, inputs, outputs, initial, variable=variable, assigns=assigns)
-        keywords = typed(operation, node.attributes)
+        attributes = typed(operation, node.attributes)
+        keywords = dict(attributes)
         holds = all(keywords.get(name) == value for name, value in operation.symbol_when.items()) and _takes(operation, len(inputs))
-        checked = operation in self.catalogue.categories.get("custom", ()) or self._holds_sequences
+        own = operation in self.catalogue.categories.get("custom", ())
+        checked = own or self._holds_sequences
         tensors = operation.only_tensors
-        symbol, of_floats = (operation.symbol, operation.float_symbol) if holds and not (checked and tensors) else ("", "")
+        symbol, of_floats = (operation.symbol, operation.float_symbol) if holds and not (own or (checked and tensors)) else ("", "")
         if operation.counts_outputs:
             keywords["outputs"] = len(outputs)
         state = self._state() if operation.stateful else None
@@ -170,9 +173,11 @@ class _Planner:
             call = operation.prepare(keywords, len(outputs))
             return made(call, several=True, settled=True, kernel=call)
         assert operation.kernel is not None
-        kernel = bound(operation.kernel, keywords)
-        call = self._keeping(program, graph, node, operation, keywords) or kernel
         several, broadcasts = operation.outputs != 1, len(inputs) > 1 and _broadcasts(operation)
+        kernel = bound(operation.kernel, keywords)
+        if own:
+            kernel = Agreeing(operation, kernel, attributes, several=several)
+        call = self._keeping(program, graph, node, operation, keywords, kernel) or kernel
         return made(
             call, several, symbol, broadcasts, float_symbol=of_floats, kernel=kernel, is_identity=operation.identity and bool(symbol)
         )
@@ -182,7 +187,7 @@ class _Planner:
         return holds_sequences(self.model, self.catalogue)
 
     def _keeping(
-        self, program: Program, graph: Graph, node: Node, operation: Operation, keywords: Mapping[str, Any]
+        self, program: Program, graph: Graph, node: Node, operation: Operation, keywords: Mapping[str, Any], kernel: Callable[..., Any]
     ) -> Callable[..., Any] | None:
         """For inputs that are constants, a kernel that keeps what it makes of them, within a bound for all; None for others."""
         sources = graph.sources[node.id]
@@ -191,7 +196,7 @@ class _Planner:
             size = _bytes([Known(port.element_type, port.shape) for port in node.outputs])
             if self._keeps(size):
                 self.once.add((program.index, node.id))
-                return FoldedKernel(bound(operation.kernel, keywords), size)
+                return FoldedKernel(kernel, size)
         elif operation.by_constant is not None and len(sources) > 1 and self._is_constant(program, graph, sources[1]):
             known = self._constant(graph, sources[1])
             made = operation.by_constant(known, **keywords)

@@ -14,11 +14,12 @@ def input_names(operation: Operation, count: int | None = None) -> tuple[str, ..
     """A name for each input (``count`` of them for an operation that takes any number)."""
     least, most = operation.inputs
     number = count if count is not None else (most if most is not None else least)
-    names = list(_own_names(operation)[:number])
+    names = list(named_inputs(operation)[:number])
     return (*names, *(f"input_{index}" for index in range(len(names), number)))
 
 
-def _own_names(operation: Operation) -> tuple[str, ...]:
+def named_inputs(operation: Operation) -> tuple[str, ...]:
+    """The inputs that its kernel names; none where it takes any number, or does not tell."""
     kernel = operation.kernel
     while isinstance(kernel, functools.partial):
         kernel = kernel.func
