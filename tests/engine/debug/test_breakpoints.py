@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import engine
 from engine import build
+from engine.build.tensor import Tensor
 from engine.errors import AddressError, ExpressionError
 from tests.engine.debug.walks import debugger
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
@@ -34,7 +37,7 @@ BREAKPOINTS = [
 
 @pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize(("breakpoint", "stops"), BREAKPOINTS)
-def test_breakpoints(breakpoint, stops, recorded):
+def test_breakpoints(breakpoint: dict[str, Any], stops: list[str], recorded: bool) -> None:
     """They stop a run that computes, and one that moves through what has been computed, at the same moments."""
     d = debugger()
     if recorded:
@@ -49,7 +52,7 @@ def test_breakpoints(breakpoint, stops, recorded):
 
 @pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize(("breakpoint", "stops"), BREAKPOINTS)
-def test_one_that_is_switched_off_stops_nothing_until_it_is_on_again(breakpoint, stops, recorded):
+def test_one_that_is_switched_off_stops_nothing_until_it_is_on_again(breakpoint: dict[str, Any], stops: list[str], recorded: bool) -> None:
     d = debugger()
     if recorded:
         d.run()
@@ -66,7 +69,7 @@ def test_one_that_is_switched_off_stops_nothing_until_it_is_on_again(breakpoint,
     assert found == stops
 
 
-def test_one_that_is_switched_off_costs_nothing(monkeypatch):
+def test_one_that_is_switched_off_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody asks whether it holds: the run goes at full speed."""
     d = debugger()
     d.breakpoints.add("", "value > 6", on=False)
@@ -75,7 +78,7 @@ def test_one_that_is_switched_off_costs_nothing(monkeypatch):
     assert d.notice is None
 
 
-def test_breakpoints_that_can_never_hold_are_refused():
+def test_breakpoints_that_can_never_hold_are_refused() -> None:
     d = debugger()
     for pattern, message in (
         ("main/nothing", "no 'nothing'"),
@@ -108,7 +111,7 @@ CONDITIONS_THAT_NAME_NOTHING = [
 
 
 @pytest.mark.parametrize(("pattern", "condition", "message"), CONDITIONS_THAT_NAME_NOTHING)
-def test_conditions_that_name_nothing_are_refused(pattern, condition, message):
+def test_conditions_that_name_nothing_are_refused(pattern: str, condition: str, message: str) -> None:
     d = debugger()
     with pytest.raises(ExpressionError, match=message):
         d.breakpoints.add(pattern, condition)
@@ -124,24 +127,25 @@ def test_conditions_that_name_nothing_are_refused(pattern, condition, message):
         ("main/outer[1]/body/above", "9223372036854775807 * (iteration + 9) > 3", "64 bits"),
     ],
 )
-def test_a_condition_that_cannot_be_computed_stops_and_says_why(pattern, condition, why, recorded):
+def test_a_condition_that_cannot_be_computed_stops_and_says_why(pattern: str, condition: str, why: str, recorded: bool) -> None:
     d = debugger()
     if recorded:
         d.run()
         d.seek(0)
+    before = d.notice
     made = d.breakpoints.add(pattern, condition)
-    assert d.notice is None
+    assert (before, d.notice) == (None, None)
     d.run()
     assert (d.cursor.previous if made.after else d.cursor.address) == pattern
-    assert d.notice is not None
-    assert d.notice.startswith(f"breakpoint {made.id} stops here because its condition cannot be computed: ")
-    assert why in d.notice
+    said = str(d.notice)
+    assert said.startswith(f"breakpoint {made.id} stops here because its condition cannot be computed: ")
+    assert why in said
     assert d.run().kind == "finished"
     assert d.notice is None
 
 
 @pytest.mark.parametrize("recorded", [False, True])
-def test_unusual_values_are_bound_to_a_condition_too(recorded):
+def test_unusual_values_are_bound_to_a_condition_too(recorded: bool) -> None:
     d = engine.Debugger(growing(), [np.float32(1), np.zeros(2, np.float32)])
     if recorded:
         d.run()
@@ -151,11 +155,11 @@ def test_unusual_values_are_bound_to_a_condition_too(recorded):
     assert d.cursor.previous == "main/loop[5]/body/longer"
 
 
-def test_conditions_name_other_outputs_and_names_with_reserved_characters():
+def test_conditions_name_other_outputs_and_names_with_reserved_characters() -> None:
     graph = build.Graph("names")
     x = graph.parameter("x", "f32", [4])
 
-    def body(value):
+    def body(value: Tensor) -> Tensor:
         low, high = build.ops.split(value * 2, 0, num_splits=2, name="halves/of it")
         return build.ops.concat([high, low], axis=0, name="turned")
 
@@ -168,7 +172,7 @@ def test_conditions_name_other_outputs_and_names_with_reserved_characters():
     assert d.watches.evaluate("`halves/of it:1`").tolist() == [24, 32]
 
 
-def test_seeking_pauses_at_a_change_of_shape_on_the_way():
+def test_seeking_pauses_at_a_change_of_shape_on_the_way() -> None:
     d = engine.Debugger(growing(), [np.float32(1), np.zeros(2, np.float32)])
     d.breakpoints.add("main/loop/body/longer", kind="shape")
     d.seek("main/loop[9]/body/larger")
@@ -198,7 +202,7 @@ def growing() -> engine.Model:
 
 
 @pytest.mark.parametrize("recorded", [False, True])
-def test_the_first_infinity_stops(recorded):
+def test_the_first_infinity_stops(recorded: bool) -> None:
     d = engine.Debugger(growing(), [np.float32(1), np.zeros(0, np.float32)])
     if recorded:
         d.run()
@@ -211,7 +215,7 @@ def test_the_first_infinity_stops(recorded):
 
 
 @pytest.mark.parametrize("recorded", [False, True])
-def test_an_output_of_a_loop_is_not_odd_before_the_loop_is_done(recorded):
+def test_an_output_of_a_loop_is_not_odd_before_the_loop_is_done(recorded: bool) -> None:
     d = engine.Debugger(growing(), [np.float32(1), np.zeros(0, np.float32)])
     if recorded:
         d.run()
@@ -222,7 +226,7 @@ def test_an_output_of_a_loop_is_not_odd_before_the_loop_is_done(recorded):
     assert (d.cursor.kind, d.cursor.step) == ("finished", d.steps)
 
 
-def test_a_change_of_shape_stops():
+def test_a_change_of_shape_stops() -> None:
     d = engine.Debugger(growing(), [np.float32(1), np.zeros(2, np.float32)])
     d.breakpoints.add("main/loop/body/longer", kind="shape")
     d.run()
@@ -230,7 +234,7 @@ def test_a_change_of_shape_stops():
     assert d.value("main/loop[1]/body/longer").shape == (4,)
 
 
-def test_breakpoints_say_what_they_are():
+def test_breakpoints_say_what_they_are() -> None:
     d = debugger()
     assert repr(d.breakpoints) == "<breakpoints: none>"
     one = d.breakpoints.add("main/outer[1]/body/above", "iteration == 1")
@@ -240,7 +244,7 @@ def test_breakpoints_say_what_they_are():
     assert repr(d.breakpoints) == f"<breakpoints: 1 {one.describe()}; 2 first NaN or infinity at any operation (off)>"
 
 
-def test_running_on_from_the_past_to_what_the_newest_iteration_has_not_come_to():
+def test_running_on_from_the_past_to_what_the_newest_iteration_has_not_come_to() -> None:
     """An operation after an If that the open iteration has not come to: only the iterations before it have a moment for it."""
     body, then, otherwise = Draft(), Draft(), Draft()
     x = body.parameter("x", F32, ())

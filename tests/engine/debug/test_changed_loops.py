@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -70,7 +73,7 @@ LOOPS = [
 
 @pytest.mark.parametrize("record", RECORDS, ids=["state", "everything", "little"])
 @pytest.mark.parametrize(("changes", "totals"), [case[1:] for case in LOOPS], ids=[case[0] for case in LOOPS])
-def test_every_role_in_a_loop(changes, totals, record):
+def test_every_role_in_a_loop(changes: Mapping[str, Any], totals: list[int], record: engine.Record) -> None:
     debugger = engine.Debugger(counted(), COUNTED, record=record, changes=changes)
     debugger.run()
     assert debugger.state == "finished", debugger.failure
@@ -82,7 +85,7 @@ def test_every_role_in_a_loop(changes, totals, record):
 
 
 @pytest.mark.parametrize(("keep", "count"), [(None, 3), ((1, False), 2), ((2, True), 4)], ids=["as it is", "ends earlier", "ends later"])
-def test_the_condition_of_an_iteration_decides_whether_there_is_another(keep, count):
+def test_the_condition_of_an_iteration_decides_whether_there_is_another(keep: tuple[int, bool] | None, count: int) -> None:
     feeds = [np.array([10, 20, 30, 40, 50, 60], np.float32), np.zeros(1, np.float32)]
     changes = {} if keep is None else {f"main/loop[{keep[0]}]/body/keep": keep[1]}
     debugger = engine.Debugger(counted(early=True), feeds, changes=changes)
@@ -90,14 +93,14 @@ def test_the_condition_of_an_iteration_decides_whether_there_is_another(keep, co
     assert debugger.control_flow[0].iterations == count
 
 
-def test_the_length_of_what_a_loop_joined_may_be_what_it_was_and_not_only_what_the_trip_count_said():
+def test_the_length_of_what_a_loop_joined_may_be_what_it_was_and_not_only_what_the_trip_count_said() -> None:
     feeds = [np.array([10, 20, 30, 40, 50, 60], np.float32), np.zeros(1, np.float32)]
     debugger = engine.Debugger(counted(early=True), feeds, changes={"main/loop:1": np.zeros(3, np.float32)})
     debugger.run()
     assert debugger.result.outputs[1].tolist() == [0, 0, 0]
 
 
-def test_what_nothing_feeds_is_zeros_again_after_the_iteration_in_which_it_was_set():
+def test_what_nothing_feeds_is_zeros_again_after_the_iteration_in_which_it_was_set() -> None:
     body = Draft()
     total, free = body.parameter("total", F32, ()), body.parameter("free", F32, ())
     out = body.result(body.op("Add", total, free))
@@ -111,7 +114,7 @@ def test_what_nothing_feeds_is_zeros_again_after_the_iteration_in_which_it_was_s
     assert debugger.result.outputs[0] == 11
 
 
-def test_a_tensor_iterator_takes_changes_of_its_parameters_and_operations():
+def test_a_tensor_iterator_takes_changes_of_its_parameters_and_operations() -> None:
     body = Draft()
     state, part = body.parameter("state", F32, (1,)), body.parameter("part", F32, (1,))
     out = body.result(body.op("Add", state, part, name="sum"))
@@ -158,7 +161,7 @@ ONNX = [
 
 
 @pytest.mark.parametrize(("text", "feeds", "kind", "changes", "expected"), [one[1:] for one in ONNX], ids=[one[0] for one in ONNX])
-def test_loops_of_onnx(text, feeds, kind, changes, expected):
+def test_loops_of_onnx(text: str, feeds: list[Any], kind: str, changes: Mapping[str, Any], expected: list[int]) -> None:
     model = read(text)
     plain = engine.Debugger(model, feeds)
     plain.run()
@@ -197,7 +200,7 @@ def endless(trips: int = -1) -> engine.Model:
 
 
 @pytest.mark.parametrize("record", [engine.Record(), engine.Record(state=False)], ids=["recorded", "not recorded"])
-def test_a_loop_that_only_a_change_ends_is_not_taken_for_endless(record):
+def test_a_loop_that_only_a_change_ends_is_not_taken_for_endless(record: engine.Record) -> None:
     changes = {"main/loop[200001]/body/keep": False}
     debugger = engine.Debugger(endless(), [np.float32(0), np.float32(1)], record=record, changes=changes)
     debugger.run()
@@ -205,7 +208,7 @@ def test_a_loop_that_only_a_change_ends_is_not_taken_for_endless(record):
     assert debugger.control_flow[0].iterations == 200_002
 
 
-def test_a_loop_that_goes_round_after_a_change_is_proved_endless_still():
+def test_a_loop_that_goes_round_after_a_change_is_proved_endless_still() -> None:
     changes = {"main/loop[70001]/body/one": 7.0}
     debugger = engine.Debugger(endless(), [np.float32(0), np.float32(1)], changes=changes)
     debugger.run()
@@ -214,7 +217,7 @@ def test_a_loop_that_goes_round_after_a_change_is_proved_endless_still():
     assert all(one.reached for one in debugger.changes)
 
 
-def test_only_the_iterations_with_changes_are_interpreted(monkeypatch):
+def test_only_the_iterations_with_changes_are_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[Machine] = []
     step = Machine.step
 
@@ -231,7 +234,7 @@ def test_only_the_iterations_with_changes_are_interpreted(monkeypatch):
     assert len(steps) < 40
 
 
-def test_the_callers_array_is_not_the_runs():
+def test_the_callers_array_is_not_the_runs() -> None:
     mine = np.full(1, 5, np.float32)
     debugger = engine.Debugger(counted(), COUNTED, changes={"main/loop[0]/body/grown": mine})
     mine[0] = 9
@@ -243,7 +246,7 @@ def test_the_callers_array_is_not_the_runs():
 
 
 @pytest.mark.parametrize("record", RECORDS)
-def test_an_iteration_number_stays_set_while_a_loop_inside_runs_up_to_another_change(record):
+def test_an_iteration_number_stays_set_while_a_loop_inside_runs_up_to_another_change(record: engine.Record) -> None:
     inner, body, main = Draft(), Draft(), Draft()
     value = inner.parameter("value", I64, ())
     grown = inner.result(inner.op("Add", value, inner.const(1, I64), name="grown"))

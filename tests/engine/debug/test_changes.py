@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,7 +15,7 @@ from engine.debug.cursor import Cursor
 from engine.errors import AddressError, EngineError, InputError
 from tests.engine.debug import walks
 from tests.engine.debug.replay import RECORDS, Replay
-from tests.engine.debug.test_two_speeds import bodies, whole
+from tests.engine.debug.test_two_speeds import Drawn, bodies, whole
 from tests.engine.drafts import F32, I64, Draft
 
 FEEDS = st.tuples(st.floats(-2, 2, width=32), st.floats(-2, 2, width=32))
@@ -24,7 +27,7 @@ def same_run(one: engine.Debugger, values: dict[str, np.ndarray]) -> None:
         np.testing.assert_array_equal(one.value(address), value, err_msg=address)
 
 
-def changed_value(draw, was: np.ndarray) -> np.ndarray:
+def changed_value(draw: Callable[[st.SearchStrategy[Any]], Any], was: np.ndarray) -> np.ndarray:
     """Another value of the same type and shape, small where it is a number."""
     if was.dtype == bool:
         return np.asarray(~was)
@@ -39,7 +42,9 @@ def is_input(address: str) -> bool:
 
 @SLOW
 @given(draft=bodies(), inputs=FEEDS, data=st.data())
-def test_a_changed_run_is_what_an_interpreter_of_its_own_computes_however_it_is_looked_at(draft, inputs, data):
+def test_a_changed_run_is_what_an_interpreter_of_its_own_computes_however_it_is_looked_at(
+    draft: Drawn, inputs: tuple[float, float], data: st.DataObject
+) -> None:
     model, feeds = whole(draft), [np.float32(value) for value in inputs]
     plain = Replay({})
     plain.run(model, feeds)
@@ -78,7 +83,7 @@ def test_a_changed_run_is_what_an_interpreter_of_its_own_computes_however_it_is_
 
 @SLOW
 @given(draft=bodies(), inputs=FEEDS, data=st.data())
-def test_a_change_to_the_value_that_is_there_changes_nothing(draft, inputs, data):
+def test_a_change_to_the_value_that_is_there_changes_nothing(draft: Drawn, inputs: tuple[float, float], data: st.DataObject) -> None:
     model, feeds = whole(draft), [np.float32(value) for value in inputs]
     plain = Replay({})
     plain.run(model, feeds)
@@ -99,7 +104,7 @@ def test_a_change_to_the_value_that_is_there_changes_nothing(draft, inputs, data
 # -- where ------------------------------------------------------------------------------------------------------------
 
 
-def outputs(changes: dict[str, object], x: float = 1.0) -> list[object]:
+def outputs(changes: Mapping[str, object], x: float = 1.0) -> list[object]:
     debugger = engine.Debugger(walks.model(), [np.float32(x)], changes=changes)
     debugger.run()
     return [one.tolist() for one in debugger.result.outputs]
@@ -127,7 +132,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("changes", "last"), [case[1:] for case in PLACES], ids=[case[0] for case in PLACES])
-def test_what_follows_uses_the_value(changes, last):
+def test_what_follows_uses_the_value(changes: Mapping[str, Any], last: float) -> None:
     assert outputs(changes) == [last]
 
 
@@ -160,12 +165,12 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("changes", "error", "words"), REFUSED)
-def test_what_cannot_be_set_is_refused_before_anything_runs(changes, error, words):
+def test_what_cannot_be_set_is_refused_before_anything_runs(changes: Mapping[str, Any], error: type, words: str) -> None:
     with pytest.raises(error, match=words):
         walks.debugger(changes=changes)
 
 
-def test_a_change_that_the_run_never_comes_to_is_told():
+def test_a_change_that_the_run_never_comes_to_is_told() -> None:
     changes = {"main/outer[7]/body/state": 1.0, "main/outer[0]/body/choice/then/halve": 1.0, "main/double": 3.0}
     debugger = walks.debugger(changes=changes)
     assert [one.reached for one in debugger.changes] == [False, False, False]
@@ -179,7 +184,7 @@ def test_a_change_that_the_run_never_comes_to_is_told():
     ]
 
 
-def test_a_value_that_makes_an_operation_fail_fails_there():
+def test_a_value_that_makes_an_operation_fail_fails_there() -> None:
     main = Draft()
     x = main.parameter("x", F32, (-1,))
     shape = main.op("Add", main.const([2, 3], I64), main.const([0, 0], I64), name="shape")
@@ -189,7 +194,7 @@ def test_a_value_that_makes_an_operation_fail_fails_there():
     assert (debugger.state, debugger.failed_address) == ("failed", "main/reshape")
 
 
-def test_what_a_kernel_keeps_of_constants_is_computed_anew_where_one_is_changed():
+def test_what_a_kernel_keeps_of_constants_is_computed_anew_where_one_is_changed() -> None:
     main = Draft()
     x = main.parameter("x", F32, (3,))
     kept = main.op("Multiply", main.const([1.0, 2.0, 3.0], name="weights"), main.const(2.0))
@@ -203,7 +208,7 @@ def test_what_a_kernel_keeps_of_constants_is_computed_anew_where_one_is_changed(
     assert engine.run(model, feeds).outputs[0].tolist() == [2, 4, 6]
 
 
-def test_breakpoints_and_watches_see_what_was_set():
+def test_breakpoints_and_watches_see_what_was_set() -> None:
     debugger = walks.debugger(changes={"main/outer[1]/body/inner[0]/body/grow": 50.0})
     debugger.breakpoints.add("main/outer[*]/body/above", "inner > 40")
     assert debugger.run().address == "main/outer[1]/body/above"

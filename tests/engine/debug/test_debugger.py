@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from typing import cast
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from tests.engine.debug.walks import TRAIL, debugger, model
 from tests.engine.drafts import F32, Draft
 
 
-def test_stepping_visits_every_place_and_back_again():
+def test_stepping_visits_every_place_and_back_again() -> None:
     d = debugger()
     seen = []
     while d.state == "paused":
@@ -30,7 +31,7 @@ def test_stepping_visits_every_place_and_back_again():
     assert d.state == "finished"  # of the run as a whole
 
 
-def test_the_kind_of_each_place():
+def test_the_kind_of_each_place() -> None:
     d = debugger()
     kinds = {}
     while d.state == "paused":
@@ -46,7 +47,7 @@ def test_the_kind_of_each_place():
 
 @pytest.mark.parametrize("computed", [False, True])
 @pytest.mark.parametrize("step", range(len(TRAIL)))
-def test_over_out_and_iterations_from_every_place(step, computed):
+def test_over_out_and_iterations_from_every_place(step: int, computed: bool) -> None:
     """Each movement ends where the trail says, whether it moves in the past or computes."""
     at = TRAIL[step]
     depth = at.count("[") + (1 if "/then" in at or "/else" in at else 0)
@@ -94,7 +95,7 @@ def _owner(address: str) -> str:
         ("main/double", "main/outer", "main/double"),
     ],
 )
-def test_next_and_previous_iteration(place, following, before, computed):
+def test_next_and_previous_iteration(place: str, following: str, before: str, computed: bool) -> None:
     d = debugger()
     if computed:
         d.run()
@@ -104,7 +105,7 @@ def test_next_and_previous_iteration(place, following, before, computed):
     assert d.previous_iteration().address == before
 
 
-def test_seek_by_number_and_address():
+def test_seek_by_number_and_address() -> None:
     d = debugger()
     assert d.seek(12).address == TRAIL[12]
     assert d.seek(3).address == TRAIL[3]
@@ -121,12 +122,12 @@ def test_seek_by_number_and_address():
         d.value("main/outer[1]/body/choice[1]/then/halve")
 
 
-def test_a_recording_has_a_budget_from_0_on():
+def test_a_recording_has_a_budget_from_0_on() -> None:
     with pytest.raises(engine.InputError, match="the budget of a recording is -1 bytes"):
         engine.Record(budget_bytes=-1)
 
 
-def test_run_to_goes_to_the_next_match_only():
+def test_run_to_goes_to_the_next_match_only() -> None:
     d = debugger()
     found = []
     while d.run_to("main/outer/body/above").kind != "finished":
@@ -137,15 +138,15 @@ def test_run_to_goes_to_the_next_match_only():
     assert d.run_to("main/outer[1]").address == "main/outer[1]/body/inner"
 
 
-def test_watches_say_their_value_or_why_there_is_none():
+def test_watches_say_their_value_or_why_there_is_none() -> None:
     d = debugger()
     names = ("value", "iteration", "max(abs(state)) > 3", "main/outer[0]/body/inner[1]/body/grow", "nonsense", "double + 1")
     ids = [d.watches.add(f"`{name}`" if "/" in name else name) for name in names]
     d.seek("main/outer[1]/body/inner[1]/body/grow")
     got = d.watches.values()
-    assert [got[one].tolist() for one in ids[:4]] == [5.0, 1, True, 4.0]
+    assert [np.asarray(got[one]).tolist() for one in ids[:4]] == [5.0, 1, True, 4.0]
     assert "no 'nonsense'" in got[ids[4]]
-    assert got[ids[5]].tolist() == 3.0
+    assert np.asarray(got[ids[5]]) == 3.0
     d.seek("main/last")
     got = d.watches.values()
     assert "no 'value'" in got[ids[0]]
@@ -156,7 +157,7 @@ def test_watches_say_their_value_or_why_there_is_none():
         d.watches.add("x.__class__")
 
 
-def test_values_at_any_place_and_iteration():
+def test_values_at_any_place_and_iteration() -> None:
     d = debugger()
     d.run()
     table = {
@@ -180,7 +181,7 @@ def test_values_at_any_place_and_iteration():
         assert not got.flags.writeable
 
 
-def test_every_reason_why_there_is_no_value():
+def test_every_reason_why_there_is_no_value() -> None:
     d = debugger()
     d.seek("main/outer[1]/body/above")
     for address, message in (
@@ -210,7 +211,7 @@ def test_every_reason_why_there_is_no_value():
         empty.value("main/outer/body/state")
 
 
-def test_statuses_and_what_places_resolve_to():
+def test_statuses_and_what_places_resolve_to() -> None:
     d = debugger()
     d.seek("main/outer[1]/body/choice/else/keep")
     statuses = d.statuses()
@@ -237,7 +238,7 @@ def test_statuses_and_what_places_resolve_to():
     assert [(one.iteration, one.bound) for one in d.frames()] == [(None, None), (1, 3), (None, None)]
 
 
-def test_restart_forgets_everything():
+def test_restart_forgets_everything() -> None:
     d = debugger()
     d.run()
     d.restart()
@@ -246,7 +247,7 @@ def test_restart_forgets_everything():
     assert d.result.outputs[0] == 104
 
 
-def test_what_a_debugger_holds_is_freed_with_it():
+def test_what_a_debugger_holds_is_freed_with_it() -> None:
     """Not when the collector comes by: a run may hold gigabytes."""
     gc.collect()
     gc.disable()
@@ -264,9 +265,9 @@ def test_what_a_debugger_holds_is_freed_with_it():
         gc.enable()
 
 
-def test_seeking_takes_every_whole_number_and_says_what_is_none():
+def test_seeking_takes_every_whole_number_and_says_what_is_none() -> None:
     d = debugger()
-    assert d.seek(np.int64(7)).step == 7
+    assert d.seek(cast(int, np.int64(7))).step == 7
     assert type(d.cursor.step) is int
     for move in (d.seek, d.run_to):
         with pytest.raises(AddressError, match="no place is named"):
@@ -274,7 +275,7 @@ def test_seeking_takes_every_whole_number_and_says_what_is_none():
     assert d.cursor.step == 7
 
 
-def test_addresses_in_a_watch_are_written_in_backticks():
+def test_addresses_in_a_watch_are_written_in_backticks() -> None:
     d = debugger()
     d.run()
     assert d.watches.evaluate("`main/outer[1]/body/above`").shape == ()
@@ -282,7 +283,7 @@ def test_addresses_in_a_watch_are_written_in_backticks():
         d.watches.evaluate("main/outer")
 
 
-def test_what_is_not_there_comes_with_what_is():
+def test_what_is_not_there_comes_with_what_is() -> None:
     d = debugger()
     d.run()
     with pytest.raises(AddressError, match=r"no 'abov' in main/outer/body; it has 'above'"):
@@ -292,7 +293,7 @@ def test_what_is_not_there_comes_with_what_is():
     assert d.result.named.get("outer") is None
 
 
-def test_what_a_run_gives_says_what_it_is():
+def test_what_a_run_gives_says_what_it_is() -> None:
     d = debugger()
     d.run()
     assert repr(d.result).endswith("finished: 1 output>")
@@ -301,7 +302,7 @@ def test_what_a_run_gives_says_what_it_is():
 
 
 @pytest.mark.parametrize("name", ["a ", " a", " ", "a\u00a0", "a/b", "[0]", "*", "%41", "a~2", ":1", "a:1", "main", "..", "\u00e9'\"<&"])
-def test_every_name_has_an_address_that_leads_back_to_it(name):
+def test_every_name_has_an_address_that_leads_back_to_it(name: str) -> None:
     draft = Draft()
     draft.result(draft.op("Negative", draft.parameter("x", F32, ()), name=name))
     d = engine.Debugger(draft.model(), [np.float32(1)])

@@ -16,7 +16,7 @@ from engine.debug.expression import parse
 from engine.errors import EngineError, ExpressionError
 
 NAMES = {
-    "x": np.float32([[1, -2], [3, np.nan]]),
+    "x": np.array([[1, -2], [3, np.nan]], np.float32),
     "v": np.array([1, 2, 3], np.int64),
     "s": np.float32(2.5),
     "flag": np.bool_(True),
@@ -82,7 +82,7 @@ def lookup(name: str) -> object:
         ("True", True),
     ],
 )
-def test_the_language(text, value):
+def test_the_language(text: str, value: object) -> None:
     got = parse(text).value(lookup)
     if isinstance(value, tuple):
         assert got == value
@@ -90,7 +90,7 @@ def test_the_language(text, value):
         np.testing.assert_array_equal(got, value)
 
 
-def test_names_that_an_expression_looks_up():
+def test_names_that_an_expression_looks_up() -> None:
     assert parse("max(abs(x)) > `while/Add_3` and sum == 1").names == {"x", "while/Add_3", "sum"}
     assert parse("all(v > 0)").is_true(lookup)
     assert not parse("v > 1").is_true(lookup)  # not all of its elements
@@ -154,7 +154,7 @@ def test_names_that_an_expression_looks_up():
         "x" + "[0]" * 160,
     ],
 )
-def test_what_is_outside_is_refused_before_it_runs(text):
+def test_what_is_outside_is_refused_before_it_runs(text: str) -> None:
     with pytest.raises(ExpressionError):
         parse(text)
 
@@ -182,7 +182,7 @@ def test_what_is_outside_is_refused_before_it_runs(text):
         "shape(x) < (3, (4, 5))",
     ],
 )
-def test_what_has_no_value_says_so_quickly(text):
+def test_what_has_no_value_says_so_quickly(text: str) -> None:
     started = time.process_time()
     with contextlib.suppress(EngineError):
         parse(text).value(lookup)
@@ -229,7 +229,7 @@ WHOLE = {
         ("2.0 ** 99999999", np.inf),
     ],
 )
-def test_whole_numbers_are_exact(text, value):
+def test_whole_numbers_are_exact(text: str, value: float | list[int]) -> None:
     np.testing.assert_array_equal(parse(text).value(WHOLE.__getitem__), np.array(value))
 
 
@@ -253,7 +253,7 @@ def test_whole_numbers_are_exact(text, value):
         ("18446744073709551616", "too large"),
     ],
 )
-def test_whole_numbers_beyond_64_bits_are_told(text, reason):
+def test_whole_numbers_beyond_64_bits_are_told(text: str, reason: str) -> None:
     started = time.process_time()
     with pytest.raises(ExpressionError, match=re.escape(reason)):
         parse(text).value(WHOLE.__getitem__)
@@ -317,7 +317,7 @@ ODD = {
         ("v.shape[0]", 3),
     ],
 )
-def test_odd_values(text, value):
+def test_odd_values(text: str, value: object) -> None:
     np.testing.assert_array_equal(parse(text).value(ODD.__getitem__), value)
 
 
@@ -341,18 +341,18 @@ def test_odd_values(text, value):
         ("round(s, v)", "is not a whole number"),
     ],
 )
-def test_odd_values_that_cannot_be_computed_with_are_told(text, reason):
+def test_odd_values_that_cannot_be_computed_with_are_told(text: str, reason: str) -> None:
     for ask in (parse(text).value, parse(text).is_true):
         with pytest.raises(ExpressionError, match=re.escape(reason)):
             ask(ODD.__getitem__)
 
 
-def test_whether_a_sequence_is_true():
+def test_whether_a_sequence_is_true() -> None:
     assert not parse("seq").is_true(ODD.__getitem__)
     assert parse("seqs[1]").is_true(ODD.__getitem__)
 
 
-def test_no_expression_takes_long():
+def test_no_expression_takes_long() -> None:
     names = {"w": np.ones((1200, 1200), np.int64), "wide": np.full(1 << 24, 1.5), "f": np.ones((6000, 6000), np.float32)}
     for text in ("w @ w", "wide ** 1e9", "f @ f", " + ".join(["wide"] * 40)):
         started = time.process_time()
@@ -363,7 +363,7 @@ def test_no_expression_takes_long():
 
 @settings(deadline=None)
 @given(st.sampled_from("+-*"), *(st.integers(-(2**63), 2**64 - 1) for _ in range(2)))
-def test_whole_numbers_are_pythons_or_an_error(sign, one, other):
+def test_whole_numbers_are_pythons_or_an_error(sign: str, one: int, other: int) -> None:
     exact = {"+": one + other, "-": one - other, "*": one * other}[sign]
     expression = parse(f"({one}) {sign} ({other})")
     if -(2**63) <= exact < 2**64:
@@ -373,7 +373,7 @@ def test_whole_numbers_are_pythons_or_an_error(sign, one, other):
             expression.value(lookup)
 
 
-def test_no_expression_makes_an_array_that_is_much_larger_than_what_it_reads():
+def test_no_expression_makes_an_array_that_is_much_larger_than_what_it_reads() -> None:
     wide = {"a": np.ones((40_000, 1), np.float32), "b": np.ones((1, 40_000), np.float32), "w": np.zeros((9_000, 9_000), np.uint8)}
     for text in ("a + b", "a > b", "maximum(a, b)", "a @ b", "(a == b) & (b == a)", "a[w]"):
         with pytest.raises(ExpressionError):
@@ -390,6 +390,6 @@ def test_no_expression_makes_an_array_that_is_much_larger_than_what_it_reads():
         ("round(s, 1, 2)", "gives round 3 values, and it takes 1 or 2 values"),
     ],
 )
-def test_functions_say_how_many_values_they_take(text, message):
+def test_functions_say_how_many_values_they_take(text: str, message: str) -> None:
     with pytest.raises(ExpressionError, match=message):
         parse(text)

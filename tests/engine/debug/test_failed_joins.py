@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -51,10 +53,10 @@ def model(trips: int, *, nested: bool) -> engine.Model:
 
 @pytest.mark.parametrize("nested", [False, True], ids=["a loop", "a loop in a loop"])
 @pytest.mark.parametrize("record", [*RECORDS, engine.Record(state=False)], ids=["state", "everything", "little", "nothing"])
-def test_the_last_iteration_is_as_stepping_saw_it(record, nested):
-    tested, feeds = model(7, nested=nested), [np.float32([[1, 2]])]
+def test_the_last_iteration_is_as_stepping_saw_it(record: engine.Record, nested: bool) -> None:
+    tested, feeds = model(7, nested=nested), [np.array([[1, 2]], np.float32)]
     stepped = engine.Debugger(tested, feeds)
-    values = {}
+    values: dict[str, Any] = {}
     while stepped.state == "paused":
         cursor = stepped.cursor
         level = stepped.moment[-1]
@@ -62,7 +64,7 @@ def test_the_last_iteration_is_as_stepping_saw_it(record, nested):
             places = [f"{stepped.timeline.address(level.program, level.row)}/{name}" for name in ("state", "turned", "number")]
             values |= {place: stepped.value(place) for place in places if place.rpartition("/")[2] in level.program.layer_of_label}
         stepped.step()
-        if cursor.kind == "operation" and stepped.state != "failed":
+        if cursor.kind == "operation" and stepped.failure is None:
             values[cursor.address] = stepped.value(cursor.address)
     debugger = engine.Debugger(tested, feeds, record=record)
     debugger.run()

@@ -46,7 +46,7 @@ FETCHES = {
 
 
 @pytest.mark.parametrize("case", FETCHES)
-def test_fetches(model, case):
+def test_fetches(model: engine.Model, case: str) -> None:
     fetches, expected = FETCHES[case]
     result = engine.run(model, {"x": X}, fetches)
     assert [output.tolist() for output in result.outputs] == expected
@@ -54,7 +54,7 @@ def test_fetches(model, case):
     assert {name: value.tolist() for name, value in result.named.items()} == dict(zip(names, expected, strict=True))
 
 
-def test_only_what_is_needed_runs(model):
+def test_only_what_is_needed_runs(model: engine.Model) -> None:
     assert list(engine.run(model, {"x": X}, ["start"]).control_flow) == []
     assert engine.run(model, {"x": X}, ["count"]).control_flow[0].address == "main/while"
     with pytest.raises(engine.RunStopped, match="main/Reshape"):
@@ -77,20 +77,20 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_cannot_be_fetched(model, case):
+def test_what_cannot_be_fetched(model: engine.Model, case: str) -> None:
     fetches, error, words = WRONG[case]
     with pytest.raises(error, match=words):
         engine.run(model, {"x": X}, fetches)
 
 
-def test_a_limit_ends_it_as_any_run(model):
+def test_a_limit_ends_it_as_any_run(model: engine.Model) -> None:
     for fetches in (["count"], ["main/while[3]/body/v"]):
         with pytest.raises(engine.RunStopped) as stopped:
             engine.run(model, {"x": X}, fetches, limits=engine.Limits(iterations=2))
         assert stopped.value.cause == "limit"
 
 
-def test_nodes_of_one_name_keep_their_addresses():
+def test_nodes_of_one_name_keep_their_addresses() -> None:
     draft = Draft()
     x = draft.parameter("x", F32, (2,))
     first = draft.op("ReLU", x, name="same")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,14 +24,14 @@ RECORDS = {
 def drawing(graph: Draft, x: Ref) -> Ref:
     """Adds a random number, from seeds that go on from call to call."""
     limits = [graph.const(0.0), graph.const(1.0)]
-    seeds = {"output_type": "f32", "global_seed": "3", "op_seed": "5"}
+    seeds: dict[str, Any] = {"output_type": "f32", "global_seed": "3", "op_seed": "5"}
     number = graph.op("RandomUniform", graph.const([1], I64), *limits, opset=8, name="random", **seeds)
     return graph.op("Add", x, number, name="sum")
 
 
 def counting(graph: Draft, x: Ref) -> Ref:
     """Adds what a variable holds, which grows by 1 each time."""
-    variable = {"variable_id": "count", "variable_type": "f32", "variable_shape": "1"}
+    variable: dict[str, Any] = {"variable_id": "count", "variable_type": "f32", "variable_shape": "1"}
     kept = graph.op("ReadValue", graph.const([100.0]), opset=6, name="read", **variable)
     grown = graph.op("Assign", graph.op("Add", kept, graph.const(1.0)), opset=6, name="assign", variable_id="count")
     return graph.op("Add", x, graph.op("Multiply", grown, graph.const(0.5)), name="sum")
@@ -70,10 +71,10 @@ def nest(inside: Callable[[Draft, Ref], Ref]) -> dict[str, Callable[[Draft, Ref]
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
 @pytest.mark.parametrize("form", nest(drawing))
 @pytest.mark.parametrize("inside", [drawing, counting])
-def test_any_value_of_any_iteration_is_what_stepping_saw(inside, form, record):
+def test_any_value_of_any_iteration_is_what_stepping_saw(inside: Callable[..., Any], form: str, record: engine.Record) -> None:
     main = Draft()
     main.result(nest(inside)[form](main, main.parameter("x", ElementType.F32, (1,))))
-    model, feeds = main.model(), [np.float32([1.5])]
+    model, feeds = main.model(), [np.array([1.5], np.float32)]
     stepped = engine.Debugger(model, feeds)
     values = {}
     while stepped.state == "paused":
@@ -88,10 +89,10 @@ def test_any_value_of_any_iteration_is_what_stepping_saw(inside, form, record):
 
 
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
-def test_what_a_person_sets_counts_wherever_it_is_carried_to(record):
+def test_what_a_person_sets_counts_wherever_it_is_carried_to(record: engine.Record) -> None:
     main = Draft()
     main.result(nest(counting)["twice"](main, main.parameter("x", ElementType.F32, (1,))))
-    model, feeds = main.model(), [np.float32([1.5])]
+    model, feeds = main.model(), [np.array([1.5], np.float32)]
     plain = engine.Debugger(model, feeds)
     plain.run()
     first, second, inner = (plain.control_flow[number].address for number in range(3))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,7 +75,7 @@ def nest(step: Step, trips: int = 9, outer_trips: int = 40, *, until: float | No
     return main.model()
 
 
-def run(model: engine.Model, **options: object) -> engine.Debugger:
+def run(model: engine.Model, **options: Any) -> engine.Debugger:
     debugger = engine.Debugger(model, {"x": np.float32(1)}, **options)
     debugger.run()
     return debugger
@@ -82,10 +83,10 @@ def run(model: engine.Model, **options: object) -> engine.Debugger:
 
 @pytest.mark.parametrize("until", [None, 6.0])
 @pytest.mark.parametrize("step", [grown, chosen])
-def test_every_value_is_that_of_a_run_that_records_everything(step, until):
+def test_every_value_is_that_of_a_run_that_records_everything(step: Callable[..., Any], until: float | None) -> None:
     model = nest(step, until=until)
     mine, whole = run(model), run(model, record=engine.Record(everything=True))
-    counts = [record.iterations for record in whole.control_flow if record.address.endswith("inner")]
+    counts = [record.iterations or 0 for record in whole.control_flow if record.address.endswith("inner")]
     assert (min(counts) < max(counts)) == (until is not None)
     for outer, name in product(range(40), ("value", "new")):
         for number in range(counts[outer]):
@@ -95,7 +96,7 @@ def test_every_value_is_that_of_a_run_that_records_everything(step, until):
         assert same_bits(one.column, other.column)
 
 
-def test_a_pause_in_the_midst_of_an_execution_shows_its_values_and_goes_on():
+def test_a_pause_in_the_midst_of_an_execution_shows_its_values_and_goes_on() -> None:
     model = nest(chosen, 100, 40)
     debugger, whole = engine.Debugger(model, {"x": np.float32(1)}, limits=engine.Limits(iterations=1777)), run(model)
     for _ in range(2):
@@ -115,7 +116,7 @@ def test_a_pause_in_the_midst_of_an_execution_shows_its_values_and_goes_on():
     assert same_bits(debugger.result.outputs[0], whole.result.outputs[0])
 
 
-def test_a_small_budget_keeps_some_iterations():
+def test_a_small_budget_keeps_some_iterations() -> None:
     model = nest(grown, 50, 400)
     debugger, whole = run(model, record=engine.Record(budget_bytes=600)), run(model)
     debugger.machine.recording.pack()
@@ -125,7 +126,7 @@ def test_a_small_budget_keeps_some_iterations():
         assert same_bits(debugger.value(place), whole.value(place)), place
 
 
-def test_what_is_dropped_after_somebody_has_looked_is_computed_again():
+def test_what_is_dropped_after_somebody_has_looked_is_computed_again() -> None:
     model = nest(grown, 50, 400)
     debugger, whole = run(model), run(model)
     places = [f"main/outer[{outer}]/body/inner[{inner}]/body/value" for outer in (0, 1, 5, 17, 20, 33, 129, 399) for inner in (0, 9, 49)]
@@ -140,7 +141,7 @@ def test_what_is_dropped_after_somebody_has_looked_is_computed_again():
 
 @settings(max_examples=40, deadline=None, phases=WITHOUT_SHRINKING, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**40))
-def test_all_ways_through_nests_of_numbers_agree(seed):
+def test_all_ways_through_nests_of_numbers_agree(seed: int) -> None:
     agreement = Agreement(seed, numbers=True)
     if agreement.is_short:
         agreement.check(6)

@@ -13,7 +13,7 @@ WITHOUT_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
 
 @settings(max_examples=50, deadline=None, phases=WITHOUT_SHRINKING, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**40))
-def test_all_ways_through_a_run_agree_in_any_order(seed):
+def test_all_ways_through_a_run_agree_in_any_order(seed: int) -> None:
     agreement = Agreement(seed)
     if agreement.is_short:
         agreement.check(6)

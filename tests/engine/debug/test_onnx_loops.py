@@ -3,6 +3,8 @@ but for roundings."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -15,7 +17,7 @@ _DICE = np.random.default_rng(3)
 _SIZE, _TRIPS = 288, 9
 
 
-def node(type: str, inputs: str, outputs: str, **attributes: object) -> onnx.NodeProto:
+def node(type: str, inputs: str, outputs: str, **attributes: Any) -> onnx.NodeProto:
     """Names are separated by spaces; ``-`` is an input that is left out."""
     return helper.make_node(type, ["" if name == "-" else name for name in inputs.split()], outputs.split(), **attributes)
 

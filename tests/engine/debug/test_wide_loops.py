@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import engine
-from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, loop
+from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, Slice, loop
 
 WIDTH = 288
 RECORDS = [
@@ -77,7 +77,7 @@ def loops(draw: st.DrawFn) -> Drawn:
         carried=list(zip(starts, parameters, results, strict=True)),
         sliced=[(sequence, token, {"axis": 0, "start": 0, "end": -1, "stride": 1, "part_size": 1})],
         last=[results[0], collected],
-        joined=[(collected, {}), (draw(st.sampled_from([results[-1], collected])), {})][: draw(st.integers(0, 2))],
+        joined=[(collected, Slice()), (draw(st.sampled_from([results[-1], collected])), Slice())][: draw(st.integers(0, 2))],
         name="loop",
     )
     for output in range(len(main.nodes[made.layer].outputs)):
@@ -124,14 +124,14 @@ def stepped(model: engine.Model) -> tuple[engine.Debugger, dict[str, np.ndarray]
     while debugger.state == "paused":
         cursor = debugger.cursor
         debugger.step()
-        if cursor.kind == "operation" and debugger.state != "failed":
+        if cursor.kind == "operation" and debugger.failure is None:
             values[cursor.address] = np.array(debugger.value(cursor.address))
     return debugger, values
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(drawn=loops(), allowance=st.sampled_from([None, None, 7, 50]))
-def test_runs_have_the_bits_of_stepping(drawn, allowance):
+def test_runs_have_the_bits_of_stepping(drawn: Drawn, allowance: int | None) -> None:
     model = drawn.model
     slow, values = stepped(model)
     some = list(values)[:: max(len(values) // 150, 1)]
@@ -163,7 +163,7 @@ def cell(trips: int) -> engine.Model:
 
 @pytest.mark.parametrize("record", RECORDS)
 @pytest.mark.parametrize("trips", [63, 64, 65, 66, 67, 129, 200])
-def test_what_is_carried_further_than_one_iteration_is_not_overwritten(trips, record):
+def test_what_is_carried_further_than_one_iteration_is_not_overwritten(trips: int, record: engine.Record) -> None:
     model = cell(trips)
     a, b, c = feeds(model)
     for _ in range(trips):
@@ -174,7 +174,7 @@ def test_what_is_carried_further_than_one_iteration_is_not_overwritten(trips, re
         np.testing.assert_array_equal(mine, theirs)
 
 
-def test_outputs_of_a_run_do_not_change_with_the_next_and_hold_no_more_than_themselves():
+def test_outputs_of_a_run_do_not_change_with_the_next_and_hold_no_more_than_themselves() -> None:
     model = cell(100)
     session = engine.Session(model)
     first = session.run(feeds(model)).outputs
@@ -185,7 +185,7 @@ def test_outputs_of_a_run_do_not_change_with_the_next_and_hold_no_more_than_them
         assert output.base is None
 
 
-def test_what_was_recorded_does_not_hold_more_than_it_counts():
+def test_what_was_recorded_does_not_hold_more_than_it_counts() -> None:
     debugger = engine.Debugger(cell(5000), feeds(cell(1)), record=engine.Record(everything=True, budget_bytes=1 << 20))
     debugger.run()
     held = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import engine
@@ -58,7 +60,7 @@ def model(outer_trips: int = 3, inner_trips: int = 2) -> engine.Model:
     return main.model()
 
 
-def debugger(x: float = 1.0, **options: object) -> engine.Debugger:
+def debugger(x: float = 1.0, **options: Any) -> engine.Debugger:
     return engine.Debugger(model(), [np.float32(x)], **options)
 
 

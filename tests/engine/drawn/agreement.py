@@ -42,7 +42,7 @@ class Stepped:
             cursor = debugger.cursor
             self._look_at_parameters()
             debugger.step()
-            if debugger.state != "failed":
+            if debugger.failure is None:
                 self.trail.append(cursor)
                 if cursor.kind == "operation":
                     self.values[cursor.address] = np.array(debugger.value(cursor.address))
@@ -131,7 +131,15 @@ class Agreement:
         for _ in range(8 if expected.trail else 0):
             at = self.c.integer(len(expected.trail))
             seek, run_to = partial(debugger.seek, at), partial(debugger.run_to, expected.trail[at].address)
-            self.c.pick([seek, run_to, debugger.step_over, debugger.step_out, debugger.next_iteration, debugger.step_back])()
+            moves: list[Callable[[], object]] = [
+                seek,
+                run_to,
+                debugger.step_over,
+                debugger.step_out,
+                debugger.next_iteration,
+                debugger.step_back,
+            ]
+            self.c.pick(moves)()
             self._same_moment(debugger, expected)
         debugger.run()
         self._same_run(debugger, expected)
@@ -186,7 +194,8 @@ class Agreement:
     def _same_explanations(self, debugger: engine.Debugger, expected: Stepped) -> None:
         """Histories, columns and branch histories."""
         for place in self._some([one for one in expected.values if re.search(r"\]/body/[^/]*$", one)]):
-            owner, iteration, name = re.fullmatch(r"(.*)\[(\d+)\](/body/[^/]*)", place).groups()
+            owner, _, rest = place.rpartition("[")
+            iteration, _, name = rest.partition("]")
             found = history(debugger, f"{owner}[*]{name}")
             _same((found.values if found.column is None else found.column)[int(iteration)], expected.values[place], f"history of {place}")
         branches_of: dict[str, dict[str, bool]] = {}
@@ -203,10 +212,14 @@ class Agreement:
         recorded = Recorded(debugger.timeline)
         for program in debugger.plan.programs[1:]:
             count = debugger.timeline.executions.rows[program.index]
-            columns = Columns(recorded, program, np.arange(count)) if count else None
-            for instruction in program.instructions if columns is not None else ():
+            if not count:
+                continue
+            columns = Columns(recorded, program, np.arange(count))
+            for instruction in program.instructions:
                 column = columns.column(instruction.outputs[0]) if instruction.outputs else None
-                for row in (0, count - 1, self.c.integer(count)) if column is not None else ():
+                if column is None:
+                    continue
+                for row in (0, count - 1, self.c.integer(count)):
                     place = f"{debugger.timeline.address(program, row)}/{instruction.label}"
                     if place in expected.values:
                         _same(column.of(count)[row], expected.values[place], f"column of {place}")

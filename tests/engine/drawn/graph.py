@@ -103,7 +103,7 @@ class Growing(Draft):
         size = int(np.prod(shape))
         if size > 8:
             start, step = self.number(type), self.c.pick([0.01, 0.3, -0.2])
-            data = (np.arange(size) * step) % 2.7 - 1.3 + float(start)
+            data: np.ndarray = (np.arange(size) * step) % 2.7 - 1.3 + float(start)
             if type is BOOLEAN:
                 data = data > 0
             elif type is U8:
@@ -207,6 +207,6 @@ def broadcasts(one: Any, to: Any) -> bool:
 
 def together(one: Any, other: Any) -> bool:
     try:
-        return np.prod(np.broadcast_shapes(one, other)) <= MOST_ELEMENTS
+        return int(np.prod(np.broadcast_shapes(one, other))) <= MOST_ELEMENTS
     except ValueError:
         return False

@@ -250,7 +250,7 @@ def matmul(g: Growing) -> Any:
 
 def normal(g: Growing) -> Any:
     c = g.c
-    v = g.some(lambda v: v.static and len(v.shape) and v.type in FLOATS) or g.want(F32, (3,))
+    v = g.some(lambda v: v.static and v.shape != () and v.type in FLOATS) or g.want(F32, (3,))
     kind = c.pick(["Softmax", "LogSoftmax", "CumSum", "MVN", "TopK"])
     if kind in ("Softmax", "LogSoftmax"):
         return g.put(g.op(kind, v.ref, opset=8 if kind == "Softmax" else 5, axis="-1"), v.type, v.shape)
@@ -282,7 +282,7 @@ def variable(g: Growing) -> Any:
     type, shape = c.pick([F32, F32, I64]), c.pick([(), (1,), (3,)])
     name = f"state{len(g.variables)}"
     g.variables.append(name)
-    said = {"variable_id": name, "variable_type": type.value, "variable_shape": ",".join(map(str, shape))}
+    said: dict[str, Any] = {"variable_id": name, "variable_type": type.value, "variable_shape": ",".join(map(str, shape))}
     read = g.put(g.op("ReadValue", g.want(type, shape).ref, opset=6, **said), type, shape)
     new = g.put(g.op("Add", read.ref, g.want(type, shape).ref), type, shape)
     if c.chance(50):

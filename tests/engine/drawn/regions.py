@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from tests.engine.drafts import Ref, branch
 from tests.engine.drawn.graph import BOOLEAN, F32, I32, I64, Growing, Value
 from tests.engine.drawn.operations import SIMPLE, arithmetic, binary, compare, random_numbers, select, unary, variable
 
-Attributes = dict[str, int]
+Attributes = dict[str, Any]
 
 
 def region(g: Growing) -> None:
@@ -56,7 +57,7 @@ class Drawing:
     last: list[tuple[Ref, Value]] = field(default_factory=list)
     joined: list[tuple[Ref, Value, Attributes]] = field(default_factory=list)
 
-    def feed(self, source: Ref, parameter: Ref, **attributes: int) -> None:
+    def feed(self, source: Ref, parameter: Ref, **attributes: Any) -> None:
         """An outer value goes into a Parameter; sometimes through an input that feeds another, too."""
         if source in self.sources[2:] and self.outer.c.chance(20):
             number = self.sources.index(source, 2)
@@ -65,10 +66,11 @@ class Drawing:
             self.sources.append(source)
         self.maps.append(InputMap(number, LayerId(parameter.layer), **attributes))
 
-    def entry(self, value: Value, shape: tuple[int, ...] | None = None) -> Value:
+    def entry(self, value: Value, shape: tuple[int | None, ...] | None = None) -> Value:
         """A Parameter for a value, or for its parts."""
         c, given = self.inner.c, value.shape if shape is None else shape
-        said = [-1] * len(given) if None in given or (shape is None and c.chance(10)) else given
+        unknown = None in given or (shape is None and c.chance(10))
+        said = [-1 if unknown or length is None else length for length in given]
         return self.inner.put(self.inner.parameter(f"p{len(self.inner.nodes)}", value.type, said), value.type, given)
 
     def result(self, value: Value) -> Ref:
@@ -178,9 +180,9 @@ def add_loop(g: Growing) -> None:
         loop.feed(value.ref, loop.carried[-1][1].ref)
     loop.capture(4)
     for _ in range(c.pick([0, 0, 1, 2])):
-        value = g.some(lambda v: v.static and len(v.shape) and v.size > 0)
-        if value is not None:
-            loop.slice(value)
+        parted = g.some(lambda v: v.static and v.shape != () and v.size > 0)
+        if parted is not None:
+            loop.slice(parted)
     if c.chance(5):
         inner.put(inner.parameter("free", F32, (3,)), F32, (3,))
     if not inner.pool:
@@ -226,7 +228,7 @@ def _again(g: Growing, counter: Value | None) -> Ref:
 
 def add_iterator(g: Growing) -> None:
     """A TensorIterator over the parts of one value."""
-    value = g.some(lambda v: v.static and len(v.shape) and v.size > 0 and max(v.shape) <= 40) or g.want(F32, (4,))
+    value = g.some(lambda v: v.static and v.shape != () and v.size > 0 and max(v.shape) <= 40) or g.want(F32, (4,))
     iterator = Drawing(g, g.inner())
     iterator.slice(value)
     iterator.carry(3)
@@ -245,7 +247,7 @@ def add_if(g: Growing) -> None:
     kinds = [(v.type, v.shape) for v in (g.some(lambda v: v.static) or g.want(F32, ()) for _ in range(1 + c.integer(2)))]
     bodies = []
     for name in ("then", "else"):
-        inner, fed = g.inner(), []
+        inner, fed = g.inner(), list[tuple[int, Ref]]()
         for _ in range(c.integer(4)):
             value = g.some() or g.want(F32, ())
             if value.ref not in sources:

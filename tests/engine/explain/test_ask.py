@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -34,7 +36,7 @@ def balances() -> list[float]:
         ("maximum(balance, 1200)", lambda b, i: max(b[i], 1200)),
     ],
 )
-def test_one_answer_for_each_iteration(text: str, expected: object) -> None:
+def test_one_answer_for_each_iteration(text: str, expected: Callable[[list[float], int], float | None]) -> None:
     known = balances()
     answer = ask(finished("for_loop"), LOOP, text)
     assert answer.iterations == tuple(range(10))
@@ -73,11 +75,11 @@ def test_what_is_wrong_in_nearly_all_iterations_is_told() -> None:
 
 
 def test_a_loop_that_never_ran_has_no_answer() -> None:
-    debugger = finished("zero_iterations")
-    loop = next(one.address for one in debugger.control_flow)
-    if debugger.record(loop).iterations == 0:
-        with pytest.raises(ExpressionError, match="no iteration"):
-            ask(debugger, loop, "i")
+    debugger = finished("zero_iterations", "no_trips")
+    (record,) = debugger.control_flow
+    assert record.iterations == 0
+    with pytest.raises(ExpressionError, match="no iteration"):
+        ask(debugger, record.address, "i")
 
 
 def test_what_has_not_run_yet_is_missing() -> None:

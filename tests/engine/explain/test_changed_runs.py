@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +27,7 @@ HIGH = [np.array([10, 20, 30, 40, 50, 60], np.float32), np.zeros(1, np.float32)]
 MODELS = {early: counted(early=early) for early in (False, True)}
 
 
-def ran(changes: dict[str, object], *, early: bool = False) -> engine.Debugger:
+def ran(changes: Mapping[str, object], *, early: bool = False) -> engine.Debugger:
     debugger = engine.Debugger(MODELS[early], HIGH if early else COUNTED, changes=changes)
     debugger.run()
     return debugger
@@ -49,7 +52,7 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize(("changes", "early", "sentence"), SENTENCES)
-def test_the_verdict_says_what_was_set_by_hand(changes, early, sentence):
+def test_the_verdict_says_what_was_set_by_hand(changes: Mapping[str, Any], early: bool, sentence: str) -> None:
     found = verdict(ran(changes, early=early), "main/loop")
     assert found.sentence == sentence
     assert any(fact.by_hand for fact in found.proof) == ("by hand" in sentence and "`grown`" not in sentence)
@@ -66,13 +69,13 @@ def test_the_verdict_says_what_was_set_by_hand(changes, early, sentence):
         ({}, "Took the else branch because `above` was false: it asks `inner` > 6.5, and `inner` was 4."),
     ],
 )
-def test_the_verdict_on_a_branch_does_too(changes, sentence):
+def test_the_verdict_on_a_branch_does_too(changes: Mapping[str, Any], sentence: str) -> None:
     debugger = walks.debugger(changes=changes)
     debugger.run()
     assert verdict(debugger, "main/outer[0]/body/choice").sentence == sentence
 
 
-def test_a_provenance_ends_where_a_value_was_set():
+def test_a_provenance_ends_where_a_value_was_set() -> None:
     debugger = ran({"main/loop[2]/body/total": [0.0]})
     steps = {step.address: step for step in provenance(debugger, "main/loop[3]/body/grown")}
     assert steps["main/loop[2]/body/total"].operation == BY_HAND
@@ -80,7 +83,7 @@ def test_a_provenance_ends_where_a_value_was_set():
     assert not any("loop[1]" in address and address.endswith(("grown", "total")) for address in steps)
 
 
-def test_the_pattern_does_not_take_for_constant_what_was_set():
+def test_the_pattern_does_not_take_for_constant_what_was_set() -> None:
     assert pattern(ran({}), "main/loop").trip_count == 4
     assert pattern(ran({"main/trips": 6}), "main/loop").trip_count is None
     assert pattern(ran({"main/loop[1]/body/keep_on": False}), "main/loop").condition is None
@@ -99,7 +102,7 @@ def long_loop(trips: int = 40_000) -> engine.Model:
     return main.model()
 
 
-def test_columns_of_long_loops_hold_what_was_set():
+def test_columns_of_long_loops_hold_what_was_set() -> None:
     places = {"[30000]/body/state": 5.0, "[30010]/body/grown": -1.0, "[30020]/body/one": 100.0}
     debugger = engine.Debugger(long_loop(), [np.float32(0)], changes={f"main/outer{place}": value for place, value in places.items()})
     debugger.run()
@@ -115,12 +118,14 @@ def test_columns_of_long_loops_hold_what_was_set():
     np.testing.assert_array_equal(grown, np.array(expected, np.float32))
     np.testing.assert_array_equal(twice, 2 * np.array(expected, np.float32))
     rows = {row.name: row for row in matrix(debugger, "main/outer").rows}
-    assert rows["grown"].cells[-1].number == expected[-1]
+    newest = rows["grown"].cells[-1]
+    assert newest is not None
+    assert newest.number == expected[-1]
     for number in (0, 29_999, 30_000, 30_010, 30_020, 39_999):
         assert debugger.value(f"main/outer[{number}]/body/twice") == 2 * expected[number]
 
 
-def test_the_branch_history_has_the_branches_that_ran():
+def test_the_branch_history_has_the_branches_that_ran() -> None:
     debugger = walks.debugger(changes={"main/outer[0]/body/above": True, "main/outer[2]/body/above": False})
     debugger.run()
     assert branch_history(debugger, "main/outer/body/choice").taken.tolist() == [1, 0, 0]
@@ -134,7 +139,7 @@ COMPARED = [
 
 
 @pytest.mark.parametrize(("changes", "place", "iterations"), COMPARED)
-def test_a_run_and_the_same_with_changes_are_compared(changes, place, iterations):
+def test_a_run_and_the_same_with_changes_are_compared(changes: Mapping[str, Any], place: str, iterations: str) -> None:
     found = compare(ran({}, early=True), ran(changes, early=True))
     assert found.first_value is not None
     assert (found.first_value.kind, found.first_value.address) == ("value", place)
@@ -143,7 +148,7 @@ def test_a_run_and_the_same_with_changes_are_compared(changes, place, iterations
     assert (told.kind, told.address, told.one, told.other) == ("iterations", "main/loop", "3 iterations", iterations)
 
 
-def test_a_branch_that_is_another_is_found_where_later_iterations_are_alike_again():
+def test_a_branch_that_is_another_is_found_where_later_iterations_are_alike_again() -> None:
     model = walks.model()
     runs = [engine.Debugger(model, [np.float32(1)], changes=changes) for changes in ({}, {"main/outer[1]/body/above": True})]
     for run in runs:
@@ -154,12 +159,12 @@ def test_a_branch_that_is_another_is_found_where_later_iterations_are_alike_agai
     assert (told.kind, told.address, told.one, told.other) == ("branch", "main/outer[1]/body/choice", "else", "then")
 
 
-def test_equal_runs_do_not_differ():
+def test_equal_runs_do_not_differ() -> None:
     found = compare(ran({}), ran({"main/loop[1]/body/grown": [7.0]}))
     assert (found.first_value, found.first_control_flow) == (None, None)
 
 
-def test_exports_hold_what_was_set_and_say_so(tmp_path):
+def test_exports_hold_what_was_set_and_say_so(tmp_path: Path) -> None:
     debugger = ran({"main/loop[1]/body/grown": [30.0], "main/loop[9]/body/grown": [1.0]})
     export(debugger, tmp_path / "trace.npz")
     with np.load(tmp_path / "trace.npz") as stored:

@@ -6,8 +6,10 @@ import ast
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,20 +23,20 @@ from engine.explain.running import kernel
 from engine.ir.model import Port
 from engine.ir.shape import PartialShape
 from engine.run.plan.planner import plan_of
-from sample_models import samples
-from tests.engine.debug.test_two_speeds import bodies, whole
+from sample_models import InputSet, Sample, samples
+from tests.engine.debug.test_two_speeds import Drawn, bodies, whole
 from tests.engine.debug.walks import model as walk
 from tests.engine.drafts import BOOL, F32, I64, Draft, branch
-from tests.engine.run.machine.test_where_runtimes_differ import ROWS
+from tests.engine.run.machine.test_where_runtimes_differ import ROWS, Row
 from tests.engine.run.record.test_memory_of_runs import accumulating, random_walk
 
 SETS = [(sample, one) for sample in samples() for one in sample.sets if not one.never_ends]
 
 
-def executed(model: engine.Model, inputs: list[np.ndarray]) -> tuple[np.ndarray, ...]:
+def executed(model: engine.Model, inputs: Sequence[object]) -> tuple[np.ndarray, ...]:
     """What the code of a model gives."""
     code = runnable(plan_of(model))
-    names = {"__name__": "listing"}
+    names: dict[str, Any] = {"__name__": "listing"}
     text = code.text.replace('np.load("weights.npz")', "given_weights")
     names["given_weights"] = code.weights
     exec(compile(text, "listing", "exec"), names)
@@ -50,7 +52,7 @@ def agree(mine: tuple[np.ndarray, ...], theirs: tuple[np.ndarray, ...]) -> None:
 
 
 @pytest.mark.parametrize(("sample", "inputs"), SETS, ids=[f"{sample.name}-{one.name}" for sample, one in SETS])
-def test_samples(sample, inputs):
+def test_samples(sample: Sample, inputs: InputSet) -> None:
     model = engine.read_model(sample.model)
     arrays = inputs.arrays()
     ordered = [arrays[next(name for name in (one.name, *one.names) if name in arrays)] for one in model.inputs]
@@ -58,36 +60,36 @@ def test_samples(sample, inputs):
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_corners_of_control_flow(row):
+def test_corners_of_control_flow(row: Row) -> None:
     model = row.model()
-    given = [np.asarray(value, one.element_type.dtype) for value, one in zip(row.inputs, model.inputs, strict=True)]
+    given = [np.asarray(value, one.element_type and one.element_type.dtype) for value, one in zip(row.inputs, model.inputs, strict=True)]
     if row.name == "converted initial value":
-        given[1] = row.inputs[1]
+        given[1] = np.asarray(row.inputs[1])
     agree(executed(model, given), engine.run(model, row.inputs).outputs)
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(draft=bodies(), inputs=st.tuples(st.floats(-2, 2, width=32), st.floats(-2, 2, width=32)))
-def test_random_nests(draft, inputs):
+def test_random_nests(draft: Drawn, inputs: tuple[float, float]) -> None:
     model = whole(draft)
     feeds = [np.float32(value) for value in inputs]
     agree(executed(model, feeds), engine.run(model, feeds).outputs)
 
 
 @pytest.mark.parametrize("trips", [0, 3])
-def test_variables(trips):
-    x = np.float32([2])
+def test_variables(trips: int) -> None:
+    x = np.array([2], np.float32)
     agree(executed(accumulating(trips), [x]), engine.run(accumulating(trips), [x]).outputs)
 
 
-def test_random_operations_begin_as_an_unseeded_debugger_does():
+def test_random_operations_begin_as_an_unseeded_debugger_does() -> None:
     x = np.zeros(2, np.float32)
     debugger = engine.Debugger(random_walk(5), [x])
     debugger.run()
     agree(executed(random_walk(5), [x]), debugger.result.outputs)
 
 
-def test_operations_on_constants_keep_their_attributes():
+def test_operations_on_constants_keep_their_attributes() -> None:
     """The machine multiplies by a large constant in another order than the plain kernel, which the text calls."""
     draft, weights = Draft(), np.random.default_rng(0).standard_normal((200, 100)).astype(np.float32)
     shift = draft.op("ReduceSum", draft.const(np.ones((1, 200))), draft.const([1], I64), keep_dims="true")
@@ -99,7 +101,7 @@ def test_operations_on_constants_keep_their_attributes():
         np.testing.assert_allclose(found, feed.T.astype(np.float64) @ weights.T + 200, rtol=1e-5)
 
 
-def test_a_file_of_code_runs_by_itself(tmp_path):
+def test_a_file_of_code_runs_by_itself(tmp_path: Path) -> None:
     code = runnable(plan_of(walk()), "main", [np.array(1, np.float32)])
     (tmp_path / "walk.py").write_text(code.text)
     surroundings = os.environ | {"PYTHONPATH": str(Path(engine.__file__).parent.parent)}
@@ -143,11 +145,11 @@ def main(x):
 """
 
 
-def test_the_text_reads_like_python():
+def test_the_text_reads_like_python() -> None:
     assert listing(plan_of(walk())).text == TEXT
 
 
-def test_lines_and_nodes():
+def test_lines_and_nodes() -> None:
     code = listing(plan_of(walk()))
     by_text = {line.text.strip(): number for number, line in enumerate(code.lines, 1)}
     for text, address in (
@@ -164,7 +166,7 @@ def test_lines_and_nodes():
     assert code.lines_of("main/nothing") == ()
 
 
-def test_a_body_is_a_function_of_one_iteration():
+def test_a_body_is_a_function_of_one_iteration() -> None:
     code = listing(plan_of(walk()), "main/outer/body/inner/body")
     (first, *rest) = code.text.splitlines()
     assert first.endswith(" = np.bool_(True)")
@@ -194,7 +196,7 @@ HOSTILE = (
 )
 
 
-def test_names_of_a_model_never_become_code():
+def test_names_of_a_model_never_become_code() -> None:
     draft = Draft()
     value = draft.parameter(HOSTILE[0], F32, ())
     for name in HOSTILE:
@@ -213,7 +215,7 @@ def test_names_of_a_model_never_become_code():
     assert np.isnan(executed(model, [np.float32(1)])[0])
 
 
-def test_text_of_attributes_and_variables_is_quoted():
+def test_text_of_attributes_and_variables_is_quoted() -> None:
     draft = Draft()
     value = draft.parameter("x", F32, (1,))
     hostile = "v'] = __import__('os') #"
@@ -222,7 +224,7 @@ def test_text_of_attributes_and_variables_is_quoted():
     draft.result(kept)
     code = runnable(plan_of(draft.model()))
     assert repr(hostile) in code.text
-    assert executed(draft.model(), [np.float32([2])])[0].tolist() == [2]
+    assert executed(draft.model(), [np.array([2], np.float32)])[0].tolist() == [2]
 
 
 def deep(levels: int) -> engine.Model:
@@ -241,7 +243,7 @@ def deep(levels: int) -> engine.Model:
     return inside.model()
 
 
-def test_what_lies_too_deep_is_left_out_of_sight():
+def test_what_lies_too_deep_is_left_out_of_sight() -> None:
     code = listing(plan_of(deep(300)))
     assert not code.complete
     ast.parse(code.text)
@@ -252,8 +254,8 @@ def test_what_lies_too_deep_is_left_out_of_sight():
     agree(executed(deep(10), flat), engine.run(deep(10), flat).outputs)
 
 
-def test_kernels_by_title():
-    assert kernel("SoftMax-8")(np.float32([0, 0]), axis=0).tolist() == [0.5, 0.5]
+def test_kernels_by_title() -> None:
+    assert kernel("SoftMax-8")(np.array([0, 0], np.float32), axis=0).tolist() == [0.5, 0.5]
     for title in ("Nothing-1", "Add-99", "Add", "Loop-5"):
         with pytest.raises(EngineError, match="no kernel"):
             kernel(title)

@@ -10,7 +10,7 @@ import pytest
 
 import engine
 from engine.explain.verdict import verdict
-from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, loop, tensor_iterator
+from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, Slice, loop, tensor_iterator
 
 
 def counted(trips: int | None, *, begin: bool = True, again: bool = True) -> tuple[engine.Model, list[Any]]:
@@ -34,7 +34,7 @@ def walking(lengths: list[int], trips: int | None, size: int = 1) -> tuple[engin
     for part in parts[1:]:
         summed = body.op("Add", summed, part)
     out = body.result(body.op("Negative", summed))
-    sliced = [(one, part, {"axis": 0, "part_size": size, "stride": size}) for one, part in zip(inputs, parts, strict=True)]
+    sliced = [(one, part, Slice(axis=0, part_size=size, stride=size)) for one, part in zip(inputs, parts, strict=True)]
     if trips is None:
         made = tensor_iterator(main, body, sliced=sliced, joined=[(out, {})])
         name = main.nodes[made.layer].name
@@ -110,7 +110,7 @@ TOLD = [
 
 
 @pytest.mark.parametrize(("made", "sentence", "proof", "name"), TOLD, ids=[sentence for _, sentence, *_ in TOLD])
-def test_what_is_said(made, sentence, proof, name):
+def test_what_is_said(made: tuple[Any, ...], sentence: str, proof: list[str], name: str) -> None:
     debugger = engine.Debugger(*made)
     debugger.run()
     found = verdict(debugger, debugger.control_flow[0].address)
@@ -122,7 +122,7 @@ def test_what_is_said(made, sentence, proof, name):
         debugger.value(fact.address)
 
 
-def test_a_computed_trip_count_is_named_and_led_back():
+def test_a_computed_trip_count_is_named_and_led_back() -> None:
     model, feeds = counted(None)
     told = {4: "Ran all 4 iterations: the trip count `count` was reached.", 0: "Never started: the trip count `count` is 0."}
     for n, sentence in told.items():

@@ -33,7 +33,10 @@ def test_columns_say_which_iterations_they_hold() -> None:
     debugger = finished("for_loop")
     lane = icicle(debugger, 5).lanes[1]
     assert len(lane.spans) < 10
-    assert lane.spans[1].last_iteration > (lane.spans[1].iteration or 0)
+    first, last = lane.spans[1].iteration, lane.spans[1].last_iteration
+    assert first is not None
+    assert last is not None
+    assert last > first
 
 
 def test_a_click_goes_to_the_beginning_of_the_iteration() -> None:

@@ -107,7 +107,7 @@ def test_what_only_some_iterations_tell_is_told_as_such() -> None:
     again = body.result(body.const(True, BOOL))
     carried = [(x, state, out)]
     main.result(loop(main, body, main.const(1000, I64), main.const(True, BOOL), again=again, carried=carried, last=[out], name="loop"))
-    debugger = engine.Debugger(main.model(), [np.float32([[250.0]])])
+    debugger = engine.Debugger(main.model(), [np.array([[250.0]], np.float32)])
     debugger.run()
     found = matrix(debugger, "main/loop")
     product, divided = row(found, "product"), row(found, body.nodes[inverse.layer].name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 import engine
 from engine.explain.history import history
 from engine.explain.not_finite import first_not_finite
-from tests.engine.debug.test_two_speeds import bodies, whole
+from tests.engine.debug.test_two_speeds import Drawn, bodies, whole
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, loop
 from tests.engine.explain.runs import begun, finished
 from tests.engine.read.onnx_models import read
@@ -38,7 +39,7 @@ def stepped(debugger: engine.Debugger) -> tuple[int | None, str]:
     record=st.sampled_from(RECORDS),
     stop=st.integers(1, 400),
 )
-def test_it_is_what_stepping_meets_first(draft: Draft, inputs: Sequence[float], record: engine.Record, stop: int) -> None:
+def test_it_is_what_stepping_meets_first(draft: Drawn, inputs: Sequence[float], record: engine.Record, stop: int) -> None:
     model = whole(draft)
     feeds = [np.float32(value) for value in inputs]
     expected = stepped(engine.Debugger(model, feeds))
@@ -56,12 +57,13 @@ def test_it_is_what_stepping_meets_first(draft: Draft, inputs: Sequence[float], 
 def looping(build: Callable[[Draft, Ref], Ref], trips: int, *, start: object = 0.0, record: engine.Record | None = None) -> engine.Debugger:
     """A loop over one state; ``build`` makes the next from it."""
     main, body = Draft(), Draft()
-    shape = np.shape(start)
+    feed = np.asarray(start, np.float32)
+    shape = feed.shape
     x, state = main.parameter("x", F32, shape), body.parameter("state", F32, shape)
     out, again = body.result(build(body, state)), body.result(body.const(True, BOOL))
     carried = [(x, state, out)]
     main.result(loop(main, body, main.const(trips, I64), main.const(True, BOOL), again=again, carried=carried, last=[out], name="loop"))
-    debugger = engine.Debugger(main.model(), [np.float32(start)], record=record)
+    debugger = engine.Debugger(main.model(), [feed], record=record)
     debugger.run()
     return debugger
 
@@ -129,7 +131,7 @@ def test_slices_and_iteration_numbers_and_outer_values() -> None:
     log = body.op("Log", body.op("Multiply", part, scale), name="log")
     scaled = body.op("Multiply", log, body.op("Convert", number, destination_type="f32"))
     out, again = body.result(body.op("Clamp", scaled, min="-1", max="1")), body.result(body.const(True, BOOL))
-    roles = {"sliced": [(x, part, {"axis": 0, "stride": -1})], "invariants": [(factor, scale)], "iteration": number}
+    roles: dict[str, Any] = {"sliced": [(x, part, {"axis": 0, "stride": -1})], "invariants": [(factor, scale)], "iteration": number}
     main.result(loop(main, body, main.const(6, I64), main.const(True, BOOL), again=again, joined=[(out, {})], name="loop", **roles))
     values = np.ones((6, 2), np.float32)
     values[1, 1] = 0
@@ -151,7 +153,7 @@ def test_onnx() -> None:
       > (s, xs)
     }
     """
-    debugger = engine.Debugger(read(text), {"xs": np.float32([1, 2, 0, 4, 5]), "s": np.float32(1)})
+    debugger = engine.Debugger(read(text), {"xs": np.array([1, 2, 0, 4, 5], np.float32), "s": np.float32(1)})
     debugger.run()
     assert first_not_finite(debugger).address == f"{debugger.control_flow[0].address}[2]/body/Div_1"
 

@@ -157,7 +157,7 @@ ROWS = [
 
 def of_condition(row: Row) -> Verdict:
     graph = build.Graph("choice")
-    feeds = {name: np.float32(value) for name, value in zip("xyz", row.inputs, strict=False)}
+    feeds = {name: np.asarray(value, np.float32) for name, value in zip("xyz", row.inputs, strict=False)}
     given = [graph.parameter(name, "f32", list(value.shape)) for name, value in feeds.items()]
     condition = row.condition(*given)
     if condition.shape.rank:
@@ -184,7 +184,7 @@ def chain(debugger: engine.Debugger, address: str) -> list[str]:
 
 def run(made: Callable[[build.Graph, Any], Any], x: object) -> engine.Debugger:
     graph = build.Graph("model")
-    value = np.float32(x)
+    value = np.asarray(x, np.float32)
     debugger = engine.Debugger(graph.model(made(graph, graph.parameter("x", "f32", list(value.shape)))), {"x": value})
     debugger.run()
     return debugger
@@ -320,7 +320,7 @@ def test_a_truth_that_an_iteration_gave_to_a_joined_output(asked: int) -> None:
 
 def test_a_truth_that_a_variable_held() -> None:
     """In each iteration what the one before found: above 3."""
-    kept = {"variable_id": "found", "variable_type": "boolean", "variable_shape": ""}
+    kept: dict[str, Any] = {"variable_id": "found", "variable_type": "boolean", "variable_shape": ""}
     main, body, then, otherwise = Draft(), Draft(), Draft(), Draft()
     x, v = main.parameter("x", F32, ()), body.parameter("v", F32, ())
     read_before = body.op("ReadValue", body.const(False, BOOL, "nothing"), opset=6, name="before", **kept)

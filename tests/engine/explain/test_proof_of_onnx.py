@@ -50,7 +50,7 @@ main (float x, float[3] v) => (float y) {
 )
 def test_what_decided_in_onnx(condition: str, told: str) -> None:
     model = read(ONNX.replace("CONDITION", condition))
-    debugger = engine.Debugger(model, {"x": np.float32(1), "v": np.float32([1, 3, 1])})
+    debugger = engine.Debugger(model, {"x": np.float32(1), "v": np.array([1, 3, 1], np.float32)})
     debugger.run()
     address = next(one.address for one in debugger.control_flow)
     assert verdict(debugger, address).sentence == f"Took the {told}."

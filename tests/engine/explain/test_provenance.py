@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -39,13 +41,13 @@ LINKS = [
 
 
 @pytest.mark.parametrize(("address", "operation", "links"), LINKS)
-def test_one_step_back(address, operation, links):
+def test_one_step_back(address: str, operation: str, links: set[Any] | set[tuple[str, str]]) -> None:
     step = provenance(run(walk(), np.float32(1)), address, 1)[0]
     assert (step.address, step.operation) == (address, operation)
     assert {(link.address, link.role) for link in step.links if "const" not in link.address} == links
 
 
-def test_a_provenance_ends_at_inputs_and_constants():
+def test_a_provenance_ends_at_inputs_and_constants() -> None:
     debugger = run(walk(), np.float32(1))
     steps = provenance(debugger, "main/last")
     found = {step.address: step for step in steps}
@@ -60,18 +62,18 @@ def test_a_provenance_ends_at_inputs_and_constants():
     assert len(provenance(debugger, "main/last", most=3)) == 3
 
 
-def test_slices_lead_to_the_tensor_that_they_are_cut_from():
+def test_slices_lead_to_the_tensor_that_they_are_cut_from() -> None:
     main, body = Draft(), Draft()
     x, part = main.parameter("x", F32, (3, 1)), body.parameter("part", F32, (1, 1))
     out = body.result(body.op("Negative", part, name="minus"))
     main.result(tensor_iterator(main, body, sliced=[(x, part, {"axis": 0})], joined=[(out, {})]))
-    debugger = run(main.model(), np.float32([[1], [2], [3]]))
+    debugger = run(main.model(), np.array([[1], [2], [3]], np.float32))
     label = debugger.control_flow[0].address
     step = provenance(debugger, f"{label}[1]/body/part", 1)[0]
     assert [(link.address, link.role, str(link.part)) for link in step.links] == [("main/x", "slice", "[1]")]
 
 
-def test_pieces_that_are_too_many_are_counted():
+def test_pieces_that_are_too_many_are_counted() -> None:
     main, body = Draft(), Draft()
     x, part = main.parameter("x", F32, (70, 1)), body.parameter("part", F32, (1, 1))
     out = body.result(body.op("Negative", part))
@@ -82,17 +84,17 @@ def test_pieces_that_are_too_many_are_counted():
     assert not any(step.left_out for step in others)
 
 
-def test_what_was_not_computed_came_from_nowhere():
+def test_what_was_not_computed_came_from_nowhere() -> None:
     with pytest.raises(ValueUnavailable):
         provenance(run(walk(), np.float32(1)), "main/outer[0]/body/choice/then/halve", 1)[0]
 
 
-def test_a_loop_of_zero_iterations_hands_on_its_initial_value():
+def test_a_loop_of_zero_iterations_hands_on_its_initial_value() -> None:
     step = provenance(run(walk(outer_trips=0), np.float32(1)), "main/outer", 1)[0]
     assert [(link.address, link.role) for link in step.links] == [("main/double", "initial value"), ("main/const_3", "trip count")]
 
 
-def test_the_tape_of_an_if():
+def test_the_tape_of_an_if() -> None:
     debugger = run(walk(outer_trips=6), np.float32(1))
     history = branch_history(debugger, "main/outer/body/choice")
     assert history.taken.tolist() == [0, 0, 1, 0, 1, 0]  # 4, 6, 8 -> 4, 6, 8 -> 4, 6

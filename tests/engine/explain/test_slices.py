@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,15 +16,15 @@ from engine.errors import EngineError
 from engine.explain.parts import Index, index_of, part_of
 from engine.explain.provenance import Step, provenance
 from tests.engine.debug.replay import Replay
-from tests.engine.debug.test_two_speeds import bodies, whole
-from tests.engine.drafts import BOOL, F32, I64, Draft, loop, tensor_iterator
+from tests.engine.debug.test_two_speeds import Drawn, bodies, whole
+from tests.engine.drafts import BOOL, F32, I64, Draft, Slice, loop, tensor_iterator
 from tests.engine.read.onnx_models import read
 
 SLOW = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 FEEDS = st.tuples(st.floats(-2, 2, width=32), st.floats(-2, 2, width=32))
 
 
-def ran(model: engine.Model, *inputs: object, **options: object) -> engine.Debugger:
+def ran(model: engine.Model, *inputs: object, **options: Any) -> engine.Debugger:
     debugger = engine.Debugger(model, list(inputs), **options)
     debugger.run()
     assert debugger.state == "finished", debugger.failure
@@ -32,7 +33,7 @@ def ran(model: engine.Model, *inputs: object, **options: object) -> engine.Debug
 
 @SLOW
 @given(draft=bodies(), inputs=FEEDS, data=st.data())
-def test_what_changes_a_value_is_behind_it(draft, inputs, data):
+def test_what_changes_a_value_is_behind_it(draft: Drawn, inputs: tuple[float, float], data: st.DataObject) -> None:
     model, feeds = whole(draft), [np.float32(value) for value in inputs]
     debugger, plain = ran(model, *feeds), Replay({})
     plain.run(model, feeds)
@@ -60,7 +61,7 @@ def test_what_changes_a_value_is_behind_it(draft, inputs, data):
 
 
 @pytest.mark.parametrize(("trips", "ran_for"), [(-1, 4), (9, 4), (3, 3), (0, 0)])
-def test_what_decided_how_often_a_loop_ran_is_behind_what_it_gave(trips, ran_for):
+def test_what_decided_how_often_a_loop_ran_is_behind_what_it_gave(trips: int, ran_for: int) -> None:
     """``state`` grows by 1; whether the loop goes on is read from ``flags``, which is not a part of any value."""
     main, body = Draft(), Draft()
     x, flags, first = main.parameter("x", F32, ()), main.parameter("flags", BOOL, (6,)), main.parameter("first", BOOL, ())
@@ -70,7 +71,9 @@ def test_what_decided_how_often_a_loop_ran_is_behind_what_it_gave(trips, ran_for
     main.result(main.op("Negative", made, name="y"))
     on = np.array([True, True, True, False, True, True])
     debugger = ran(main.model(), np.float32(0), on, np.True_, np.int64(trips))
-    assert debugger.record("main/loop").iterations == ran_for
+    record = debugger.record("main/loop")
+    assert record is not None
+    assert record.iterations == ran_for
     steps = provenance(debugger, "main/y")
     asked = ran_for if trips in (-1, 9) else max(0, ran_for - 1)  # after the last that the trip count allows, nothing is asked
     assert {str(step.part) for step in steps if step.address == "main/flags"} == {f"[{number}]" for number in range(asked)}
@@ -104,14 +107,14 @@ def walked(length: int, size: int, *, backwards: bool, reverse: bool, axis: int,
     part_shape = (size, length) if axis == 0 else (length, size)
     x, part = main.parameter("x", F32, (length, length)), body.parameter("part", F32, part_shape)
     out = body.result(body.op("Negative", part, name="minus"))
-    way = {
+    way: Slice = {
         "axis": axis,
         "part_size": size,
         "stride": -size if backwards else size,
         "start": -1 if backwards else 0,
         "end": 0 if backwards else -1,
     }
-    put = {
+    put: Slice = {
         "axis": axis,
         "part_size": size,
         "stride": -size if reverse else size,
@@ -151,7 +154,7 @@ MOVES = {
 @pytest.mark.parametrize("kind", MOVES)
 @pytest.mark.parametrize(("backwards", "reverse"), [(False, False), (False, True), (True, False), (True, True)])
 @pytest.mark.parametrize(("axis", "size"), [(0, 1), (0, 2), (1, 1)])
-def test_an_element_leads_to_the_elements_that_it_was_made_of(kind, backwards, reverse, axis, size):
+def test_an_element_leads_to_the_elements_that_it_was_made_of(kind: str, backwards: bool, reverse: bool, axis: int, size: int) -> None:
     model = walked(4, size, backwards=backwards, reverse=reverse, axis=axis, kind=kind)
     x = np.arange(16, dtype=np.float32).reshape(4, 4) + 1
     debugger = ran(model, x)
@@ -196,7 +199,7 @@ SCANNED = [
 
 
 @pytest.mark.parametrize(("output", "index", "expected"), SCANNED)
-def test_elements_of_what_a_scan_stacks(output, index, expected):
+def test_elements_of_what_a_scan_stacks(output: str, index: tuple[Any, ...], expected: set[str]) -> None:
     model, feeds = scanned()
     debugger = engine.Debugger(model, feeds)
     debugger.run()
@@ -205,7 +208,7 @@ def test_elements_of_what_a_scan_stacks(output, index, expected):
     assert inputs == expected
 
 
-def test_pieces_of_different_lengths_are_told_apart():
+def test_pieces_of_different_lengths_are_told_apart() -> None:
     """An iteration k joins k + 1 numbers, of which nothing is known before it runs."""
     main, body = Draft(), Draft()
     x, count = main.parameter("x", F32, (1,)), body.parameter("count", I64, (1,))
@@ -215,7 +218,7 @@ def test_pieces_of_different_lengths_are_told_apart():
     out, again = body.result(wide), body.result(body.const(True, BOOL))
     start = main.const([1], I64, name="start")
     ends = main.const(4, I64), main.const(True, BOOL)
-    joined = {"stride": -1, "start": -1, "end": 0}
+    joined: Slice = {"stride": -1, "start": -1, "end": 0}
     made = loop(
         main, body, *ends, again=again, carried=[(start, count, more)], invariants=[(x, value)], joined=[(out, joined)], name="loop"
     )
@@ -237,7 +240,7 @@ def test_pieces_of_different_lengths_are_told_apart():
     ]
 
 
-def test_elements_of_sequences():
+def test_elements_of_sequences() -> None:
     text = """
 main (float[3] x, float[3] y) => (float[N] joined) {
   two = Mul (x, x)
@@ -269,13 +272,13 @@ REFUSED: list[tuple[Index, str]] = [
 
 
 @pytest.mark.parametrize(("index", "told"), REFUSED)
-def test_parts_that_are_not_there_are_refused(index, told):
+def test_parts_that_are_not_there_are_refused(index: tuple[Any, ...], told: str) -> None:
     with pytest.raises(EngineError, match=told):
         part_of(np.zeros((2, 3)), index)
 
 
 @pytest.mark.parametrize("text", ["x", "1.5", "1:2:3", "1,,2", "--1", "1;2", "…"])
-def test_texts_that_are_no_index_are_refused(text):
+def test_texts_that_are_no_index_are_refused(text: str) -> None:
     with pytest.raises(EngineError, match="is not a part of a value"):
         index_of(text)
 
@@ -284,5 +287,5 @@ def test_texts_that_are_no_index_are_refused(text):
     ("index", "text"),
     [((), "None"), ((slice(None),), "None"), ((1,), "[1]"), ((-1, slice(0, 2)), "[1, 0:2]"), ((slice(None), 2), "[:, 2]")],
 )
-def test_parts_read_as_indices(index, text):
+def test_parts_read_as_indices(index: tuple[Any, ...], text: str) -> None:
     assert str(part_of(np.zeros((2, 3)), index)) == text

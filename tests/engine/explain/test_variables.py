@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import engine
@@ -11,7 +13,7 @@ from engine.explain.provenance import provenance
 from tests.engine.drafts import BOOL, F32, I64, Draft, branch, loop
 from tests.engine.explain.test_slices import ran
 
-KEPT = {"variable_id": "kept", "variable_type": "f32", "variable_shape": "1"}
+KEPT: dict[str, Any] = {"variable_id": "kept", "variable_type": "f32", "variable_shape": "1"}
 
 
 def remembering() -> engine.Model:
@@ -44,8 +46,8 @@ def remembering() -> engine.Model:
     return main.model()
 
 
-def test_a_variable_holds_what_was_assigned_last():
-    debugger = ran(remembering(), np.float32([1]))
+def test_a_variable_holds_what_was_assigned_last() -> None:
+    debugger = ran(remembering(), np.array([1], np.float32))
     reads = [f"main/outer[{one}]/body/inner[{two}]/body/read" for one in range(3) for two in range(2)]
     found = [[(link.address, link.role) for link in provenance(debugger, place, 1)[0].links] for place in reads]
     assert found[0] == [("main/outer[0]/body/inner[0]/body/first", "operand")]
@@ -59,16 +61,16 @@ def test_a_variable_holds_what_was_assigned_last():
         np.testing.assert_array_equal(debugger.value(place), debugger.value(last))
 
 
-def test_what_is_set_in_place_of_what_an_assign_gives_is_not_in_its_variable():
+def test_what_is_set_in_place_of_what_an_assign_gives_is_not_in_its_variable() -> None:
     changes = {"main/outer[0]/body/inner[0]/body/write": [50.0]}
-    debugger = ran(remembering(), np.float32([1]), changes=changes)
+    debugger = ran(remembering(), np.array([1], np.float32), changes=changes)
     step = provenance(debugger, "main/outer[0]/body/inner[1]/body/read", 1)[0]
     (link,) = step.links
     np.testing.assert_array_equal(debugger.value(step.address), debugger.value(link.address))
 
 
-def test_all_that_changes_a_value_by_way_of_variables_is_behind_it():
-    model, x = remembering(), np.float32([1])
+def test_all_that_changes_a_value_by_way_of_variables_is_behind_it() -> None:
+    model, x = remembering(), np.array([1], np.float32)
     debugger = ran(model, x)
     asked = [place for place in computed(debugger) if debugger.value(place).dtype == np.float32]
     behind = {place: {step.address for step in provenance(debugger, place, 10_000)} for place in asked}

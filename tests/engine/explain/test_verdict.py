@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,7 +14,7 @@ from engine.errors import EngineError
 from engine.explain.pattern import pattern
 from engine.explain.verdict import verdict
 from tests.engine.debug.walks import model as walk
-from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, loop, tensor_iterator
+from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, Slice, loop, tensor_iterator
 from tests.engine.explain.runs import begun, finished
 from tests.engine.read.onnx_models import read
 
@@ -80,7 +83,7 @@ SENTENCES = [
         ),
     ],
 )
-def test_truths_may_be_joined_bit_by_bit(inputs, sentence):
+def test_truths_may_be_joined_bit_by_bit(inputs: str, sentence: str) -> None:
     found = verdict(finished("beam_search", inputs), "main/while_not_ended")
     assert next(fact.operation for fact in found.proof) == "BitwiseAnd"
     assert len(found.proof) == 2
@@ -88,12 +91,13 @@ def test_truths_may_be_joined_bit_by_bit(inputs, sentence):
 
 
 @pytest.mark.parametrize(("sample", "inputs", "address", "name", "sentence"), SENTENCES)
-def test_sentence(sample, inputs, address, name, sentence):
+def test_sentence(sample: str, inputs: str, address: str, name: str, sentence: str) -> None:
     found = verdict(finished(sample, inputs), address)
+    assert found.pattern is not None
     assert (found.sentence, found.pattern.name) == (sentence, name)
 
 
-def test_a_proof_goes_back_along_what_decided():
+def test_a_proof_goes_back_along_what_decided() -> None:
     debugger = finished("keras_gru", "two_steps")
     address = "main/network_1%2Fgru_1%2Fwhile"
     proof = verdict(debugger, address).proof
@@ -105,7 +109,7 @@ def test_a_proof_goes_back_along_what_decided():
             assert debugger.value(operand).size >= 1
 
 
-def test_a_verdict_is_about_one_execution():
+def test_a_verdict_is_about_one_execution() -> None:
     debugger = engine.Debugger(walk(), [np.float32(1)])
     debugger.run()
     for outer in range(3):
@@ -123,7 +127,7 @@ def test_a_verdict_is_about_one_execution():
         (1, 2, "Ran its one iteration: the trip count was reached."),
     ],
 )
-def test_values_that_were_never_computed_are_told(trips, others, told):
+def test_values_that_were_never_computed_are_told(trips: int, others: int, told: str) -> None:
     main, body = Draft(), Draft()
     x, given = main.parameter("x", F32, (2,)), body.parameter("given", F32, (2,))
     again = body.result(body.const(True, BOOL))
@@ -137,14 +141,14 @@ def test_values_that_were_never_computed_are_told(trips, others, told):
 
 
 @pytest.mark.parametrize("address", ["main/double", "main/outer[1]/body/grow", "main/nothing"])
-def test_what_has_no_bodies_has_no_verdict(address):
+def test_what_has_no_bodies_has_no_verdict(address: str) -> None:
     debugger = engine.Debugger(walk(), [np.float32(1)])
     debugger.run()
     with pytest.raises(EngineError):
         verdict(debugger, address)
 
 
-def test_verdicts_of_what_goes_on_is_paused_or_failed():
+def test_verdicts_of_what_goes_on_is_paused_or_failed() -> None:
     debugger = begun("while_loop")
     debugger.run_to("main/while_below_goal[2]/body/keep_going")
     assert verdict(debugger, "main/while_below_goal").sentence == "Running: 2 iterations finished so far."
@@ -154,7 +158,7 @@ def test_verdicts_of_what_goes_on_is_paused_or_failed():
     assert verdict(limited, "main/outer").sentence == "Paused after 1 iteration of at most 3: the limit of 4 iterations is reached."
 
 
-def test_a_loop_that_is_proved_never_to_end_says_so_and_so_do_those_around_it():
+def test_a_loop_that_is_proved_never_to_end_says_so_and_so_do_those_around_it() -> None:
     """x -> 1 - x comes back every second iteration; the loop around it waits for that for ever."""
     main, outer, inner = Draft(), Draft(), Draft()
     x, given, state = main.parameter("x", F32, ()), outer.parameter("given", F32, ()), inner.parameter("state", F32, ())
@@ -203,7 +207,7 @@ BRANCHES = [
 
 
 @pytest.mark.parametrize(("condition", "second", "sentence"), BRANCHES, ids=[sentence for *_, sentence in BRANCHES])
-def test_why_a_branch_was_taken(condition, second, sentence):
+def test_why_a_branch_was_taken(condition: Callable[..., Any], second: float, sentence: str) -> None:
     graph = build.Graph("choice")
     x, y = graph.parameter("x", "f32", []), graph.parameter("y", "f32", [])
     debugger = engine.Debugger(graph.model(build.cond(condition(x, y), lambda: x, lambda: y, name="choice")), {"x": 1.0, "y": second})
@@ -213,7 +217,7 @@ def test_why_a_branch_was_taken(condition, second, sentence):
     assert sentence.startswith(str(found.record.branch))
 
 
-def test_a_branch_that_is_asked_for_is_not_proved():
+def test_a_branch_that_is_asked_for_is_not_proved() -> None:
     graph = build.Graph("choice")
     model = graph.model(build.cond(graph.parameter("flag", "boolean", []), lambda: 1.0, lambda: 0.0, name="choice"))
     debugger = engine.Debugger(model, {"flag": False})
@@ -251,7 +255,7 @@ def conditional(trips: object, start: object, again: object) -> engine.Model:
         (5, True, False, "single pass", True),
     ],
 )
-def test_patterns_as_far_as_the_model_tells(trips, start, again, name, certain):
+def test_patterns_as_far_as_the_model_tells(trips: int | None, start: bool | None, again: bool | None, name: str, certain: bool) -> None:
     feeds = {"x": 0.0} | ({"trips": 2} if trips is None else {}) | ({"start": True} if start is None else {})
     found = pattern(engine.Debugger(conditional(trips, start, again), feeds), "main/loop")
     assert (found.name, found.certain) == (name, certain)
@@ -268,13 +272,13 @@ def test_patterns_as_far_as_the_model_tells(trips, start, again, name, certain):
         (7, None, "for loop with a condition", 7),
     ],
 )
-def test_a_trip_count_that_is_an_input_is_known_before_it_runs(trips, again, name, count):
+def test_a_trip_count_that_is_an_input_is_known_before_it_runs(trips: int, again: bool | None, name: str, count: int) -> None:
     debugger = engine.Debugger(conditional(None, True, again), {"x": 0.0, "trips": trips})
     found = pattern(debugger, "main/loop")
     assert (found.name, found.trip_count, found.certain) == (name, count, True)
 
 
-def test_a_trip_count_that_is_computed_is_known_only_after_running():
+def test_a_trip_count_that_is_computed_is_known_only_after_running() -> None:
     graph = build.Graph("doubled")
     x, count = graph.parameter("x", "f32", []), graph.parameter("count", "i64", [])
     (last,) = build.for_loop(count * 2, lambda i, v: [v + 1.0], [x], name="loop")
@@ -309,7 +313,7 @@ main (float x, int64 n, bool c) => (float y) {
         (", ", "again = Not (go)", "do-while loop"),
     ],
 )
-def test_a_condition_that_is_only_handed_on_is_always_true(entry, again, name):
+def test_a_condition_that_is_only_handed_on_is_always_true(entry: str, again: str, name: str) -> None:
     model = read(ONNX_LOOP.replace("ENTRY", entry).replace("AGAIN", again))
     debugger = engine.Debugger(model, {"x": np.float32(0), "n": np.int64(3), "c": np.True_})
     (address,) = [f"main/{one.label}" for one in debugger.plan.main.instructions if one.region]
@@ -317,11 +321,11 @@ def test_a_condition_that_is_only_handed_on_is_always_true(entry, again, name):
 
 
 @pytest.mark.parametrize(("joining", "name", "count"), [({}, "single pass", None), ({"start": 0, "end": 2}, "for loop", 3)])
-def test_a_tensor_iterator_without_slices(joining, name, count):
+def test_a_tensor_iterator_without_slices(joining: Slice, name: str, count: int | None) -> None:
     main, body = Draft(), Draft()
     x, state = main.parameter("x", F32, (1,)), body.parameter("state", F32, (1,))
     out = body.result(body.op("Add", state, body.const([1.0])))
     made = tensor_iterator(main, body, carried=[(x, state, out)], joined=[(out, joining)])
     main.result(made)
-    found = pattern(engine.Debugger(main.model(), [np.float32([1])]), f"main/{main.nodes[made.layer].name}")
+    found = pattern(engine.Debugger(main.model(), [np.array([1], np.float32)]), f"main/{main.nodes[made.layer].name}")
     assert (found.name, found.trip_count) == (name, count)
