@@ -15,7 +15,7 @@ from app.state.memory_limit import bound_memory
 from engine.errors import EngineError, in_one_line
 from engine.ops.custom import install_file, install_packages
 from engine.version import VERSION
-from engine.view.escape import neutral
+from engine.view import neutral
 
 COMMANDS = {
     "run": "run",

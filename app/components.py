@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from app.bundle import bundle
-from engine.view.colours import declarations
+from engine.view import declarations
 
 if TYPE_CHECKING:
     from streamlit.components.v2.types import ComponentRenderer

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from engine.check import text
-from engine.check.rule import Rule
-from engine.check.rules import BY_CODE
+from engine.check import BY_CODE, Rule, text
 
 __all__: list[str] = []
 

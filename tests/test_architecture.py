@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
+import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -53,6 +57,30 @@ SAME_NAME_IN_ROOMS = {
 LOOSE = frozenset({"components", "bundle", "vendor", "streamlit_insides"})
 """Files of app outside its rooms that every room may use: how a component of our own is made, and what is known of Streamlit's insides."""
 
+DOORS = (
+    "engine",
+    "engine.build",
+    "engine.check",
+    "engine.debug",
+    "engine.errors",
+    "engine.explain",
+    "engine.ir",
+    "engine.ops",
+    "engine.ops.custom",
+    "engine.ops.microsoft",
+    "engine.ops.stored",
+    "engine.peers",
+    "engine.read",
+    "engine.run",
+    "engine.trace",
+    "engine.version",
+    "engine.view",
+)
+"""Where everything outside the engine takes it from: rooms, and the few files that are doors of their own."""
+
+PUBLIC = ROOT / "tests" / "public_names.json"
+"""What each door exports; written anew only when LOOPSCOPE_REWRITE_GOLDEN=1 is set."""
+
 LONG_FILES: dict[str, str] = {}
 """Files over 400 lines, each with the reason why it is better whole."""
 
@@ -65,7 +93,11 @@ def sources(folder: str) -> list[Path]:
 
 def imported(path: Path, *, at_run_time: bool) -> Iterator[str]:
     """Dotted names that a file imports; with ``at_run_time`` without those only for the type checker."""
-    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    return imported_by(path.read_text(encoding="utf-8"), at_run_time=at_run_time)
+
+
+def imported_by(text: str, *, at_run_time: bool) -> Iterator[str]:
+    waiting: list[ast.AST] = [ast.parse(text)]
     while waiting:
         node = waiting.pop()
         if at_run_time and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
@@ -164,6 +196,37 @@ def test_no_file_of_the_engine_is_called_as_one_in_another_room() -> None:
     for path in sources("engine"):
         rooms.setdefault(path.stem, set()).add(room_of(path))
     assert {name for name, found in rooms.items() if len(found) > 1} - SAME_NAME == SAME_NAME_IN_ROOMS.keys()
+
+
+def test_doors_export_what_they_did() -> None:
+    """A name that comes, goes or changes is a decision, which the changed file of names shows."""
+    now = {door: exported(door) for door in DOORS}
+    if os.environ.get("LOOPSCOPE_REWRITE_GOLDEN") == "1":
+        PUBLIC.write_text(json.dumps(now, indent=1) + "\n", encoding="utf-8")
+    assert now == json.loads(PUBLIC.read_text(encoding="utf-8"))
+
+
+def exported(door: str) -> list[str]:
+    """``__all__``; where a file has none, what is public and made there."""
+    module = importlib.import_module(door)
+    made = [name for name, value in vars(module).items() if name[0] != "_" and getattr(value, "__module__", door) == door]
+    return sorted(getattr(module, "__all__", [name for name in made if not inspect.ismodule(getattr(module, name))]))
+
+
+def test_everything_outside_the_engine_goes_through_its_doors() -> None:
+    """App, documentation, samples, and the Python of README and guide."""
+    files = [path for folder in ("app", "docs", "sample_models") for path in sources(folder)]
+    texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in files}
+    for page in (ROOT / "README.md", ROOT / "docs/guide.md"):
+        texts[page.name] = "\n".join(re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE))
+    names = json.loads(PUBLIC.read_text(encoding="utf-8"))
+    inner = [
+        f"{file}: {name}"
+        for file, text in texts.items()
+        for name in imported_by(text, at_run_time=False)
+        if name.split(".")[0] == "engine" and name not in names and name.rpartition(".")[2] not in names.get(name.rpartition(".")[0], ())
+    ]
+    assert inner == []
 
 
 def test_no_circle_of_imports_leaves_a_folder() -> None:

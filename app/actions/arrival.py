@@ -12,7 +12,7 @@ from app.state.launch import LAUNCH, must_be_local
 from app.state.open_model import Opened, open_path, open_sample, with_inputs
 from app.state.user_session import Message, Session, widget
 from engine.errors import EngineError, shorten
-from engine.ir.address import ROOT
+from engine.ir import ROOT
 
 
 def arrive(session: Session) -> None:

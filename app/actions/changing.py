@@ -20,8 +20,8 @@ from app.state.launch import limits
 from app.state.looks import LENS
 from app.state.user_session import Message, Session, current, place, widget
 from engine.errors import EngineError, InputError
-from engine.ir.element_type import ElementType
-from engine.ops.values import is_tensor
+from engine.ir import ElementType
+from engine.ops import is_tensor
 
 MOST_CHANGES = 8
 EDITABLE = 1024

@@ -13,9 +13,9 @@ from app.describe.input_text import parse_scalar, parse_shape
 from app.describe.random_inputs import default_shape, random_input
 from app.describe.signatures import signatures
 from app.state.user_session import current, widget
-from engine.debug.inputs import convert
+from engine.debug import convert_input
 from engine.errors import InputError, shorten
-from engine.ir.model import Model, Signature
+from engine.ir import Model, Signature
 
 LONGEST_NAME = 40
 
@@ -59,7 +59,7 @@ def upload_inputs(key: str) -> None:
     arrays = read_arrays(file.name, file.getvalue())
     if "" in arrays:
         arrays = {_meant(file.name, model): arrays[""]}
-    taken = {name: convert(array, signatures(model)[name]) for name, array in named(model, arrays).items()}
+    taken = {name: convert_input(array, signatures(model)[name]) for name, array in named(model, arrays).items()}
     session.model.draft |= taken
     for name in taken:
         session.model.refused.pop(name, None)

@@ -16,9 +16,9 @@ from app.state.launch import must_be_local
 from app.state.open_model import Opened
 from app.state.uploads import has_model
 from app.state.user_session import Message, current, widget
-from engine.check.check import own_runtimes
-from engine.ir.address import ROOT
-from engine.view.folding import VISIBLE_NODES, default_folding
+from engine.check import own_runtimes
+from engine.ir import ROOT
+from engine.view import VISIBLE_NODES, default_folding
 
 
 @told

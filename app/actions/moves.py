@@ -9,7 +9,7 @@ from app.actions.refusals import told
 from app.state.background_run import Comparing, Onward, Running
 from app.state.user_session import PATIENCE, Message, Session, current
 from engine.errors import EngineError
-from engine.view.folding import reveal
+from engine.view import reveal
 
 AT_ONCE = 0.05
 """Seconds by which the first picture may come later, so that it has the whole of a short run."""

@@ -9,10 +9,9 @@ import engine
 from app.actions import refusals
 from app.links.codec import MOST, Pause, Unreadable
 from app.state.user_session import Message, Session, current, widget
-from engine.debug.breakpoints import BreakpointKind
+from engine.debug import BreakpointKind
 from engine.errors import EngineError, InputError, shorten
-from engine.view.graph import GraphView
-from engine.view.overlay import marked
+from engine.view import GraphView, breakpoint_boxes
 
 
 @refusals.afresh
@@ -46,7 +45,7 @@ def switch_at(view: GraphView, address: str) -> None:
     session = current()
     if session.run.debugger:
         breakpoints = session.run.debugger.breakpoints
-        found = [one for one in breakpoints if one.pattern and any(box.address == address for box in marked(view, [one.pattern]))]
+        found = [one for one in breakpoints if one.pattern and any(box.address == address for box in breakpoint_boxes(view, [one.pattern]))]
         on = not any(one.on for one in found)
         for one in found:
             breakpoints.switch(one.id, on)

@@ -12,10 +12,7 @@ from app.describe.signatures import bindings
 from app.state.launch import limits
 from app.state.run_in_view import Standing
 from app.state.user_session import Session, current
-from engine.view.graph import GraphView
-from engine.view.overlay import Overlay
-from engine.view.playback import batch
-from engine.view.tracks import tracks
+from engine.view import GraphView, Overlay, playback_batch, tracks
 
 SECONDS = 0.05
 """Time to describe what is sent ahead: so long a key press may have to wait."""
@@ -103,7 +100,7 @@ def _seek(session: Session, step: int) -> None:
 def _sent(session: Session, debugger: engine.Debugger, view: GraphView, wanted: int) -> dict[str, object] | None:
     """Steps that have run come from the debugger; later ones from a scout, a second debugger that runs ahead."""
     if wanted <= debugger.steps:
-        return batch(debugger, view, wanted, seconds=SECONDS, previews=session.canvas.previews)
+        return playback_batch(debugger, view, wanted, seconds=SECONDS, previews=session.canvas.previews)
     if debugger.state != "paused" or session.model.opened is None:
         return None
     scout, here = debugger, debugger.cursor.step
@@ -113,7 +110,9 @@ def _sent(session: Session, debugger: engine.Debugger, view: GraphView, wanted: 
             session.run.scout = engine.Debugger(model, bindings(model, session.model.inputs), limits=limits(), changes=changes)
         scout = session.run.scout
         scout.seek(debugger.steps)
-    made = batch(scout, view, wanted, seconds=SECONDS, previews=session.canvas.previews, further=True, breakpoints=debugger.breakpoints.on)
+    made = playback_batch(
+        scout, view, wanted, seconds=SECONDS, previews=session.canvas.previews, further=True, breakpoints=debugger.breakpoints.on
+    )
     if scout is debugger:
         debugger.seek(here)
     return made | ({"end": scout.steps} if scout.state != "paused" else {})

@@ -10,11 +10,10 @@ from app.actions.refusals import told
 from app.canvas import CanvasEvent
 from app.describe.node_index import places
 from app.state.user_session import Session, current
-from engine.check.diagnostic import Runtime
+from engine.check import Runtime
 from engine.errors import AddressError, shorten
-from engine.ir.address import ROOT, Address
-from engine.ir.walk import graphs
-from engine.view.folding import VISIBLE_NODES, default_folding, reveal, toggle
+from engine.ir import ROOT, Address, graphs
+from engine.view import VISIBLE_NODES, default_folding, reveal, toggle
 
 FEWEST_BOXES = 20
 """A picture with fewer boxes than this is not folded further."""

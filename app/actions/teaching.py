@@ -17,7 +17,7 @@ from app.state import open_model as opening
 from app.state.lesson_progress import Learning
 from app.state.user_session import Session, current, widget
 from engine.errors import InputError, ReadError, shorten
-from engine.ir.model import Model, Signature
+from engine.ir import Model, Signature
 
 LONGEST_LIST = 64
 """Numbers of a list that may be typed."""

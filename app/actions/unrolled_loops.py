@@ -7,11 +7,8 @@ from collections.abc import Sequence
 from app.describe.node_index import places
 from app.links.codec import Unreadable, Window
 from app.state.user_session import Message, Session
-from engine.ir.model import IF
-from engine.view import unrolling
-from engine.view.build import graph_view
-from engine.view.folding import COPIES
-from engine.view.graph import without_iterations
+from engine.ir import IF
+from engine.view import COPIES, graph_view, unrolling, without_iterations
 
 MOST_BOXES = 420
 """Fewer copies are drawn where there would be more boxes than this."""

@@ -18,10 +18,7 @@ from app.canvas.event import Act, Move, Report, read_acts, read_ask, read_moves,
 from app.components import component
 from app.state.user_session import widget
 from app.vendor import LIBRARY
-from engine.view.graph import GraphView
-from engine.view.overlay import Overlay
-from engine.view.payload import structure
-from engine.view.tracks import Track
+from engine.view import GraphView, Overlay, Track, structure
 
 _ASSETS = Path(__file__).parent / "assets"
 _MISSING = "The layout library is missing from this installation. In a clone, run: python -m app.vendor"
@@ -53,7 +50,7 @@ class Run:
     """No more can be computed."""
     tracks: tuple[Track, ...]
     ahead: Callable[[], Mapping[str, object] | None]
-    """What ``engine.view.playback.batch`` makes when the canvas asks for it."""
+    """What ``engine.view.playback_batch`` makes when the canvas asks for it."""
     on_ask: Callable[[int], None]
     """Told the first step that should be sent ahead."""
     on_step: Callable[[Report], None]

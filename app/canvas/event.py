@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeGuard, get_args
 
-from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
+from engine.view import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
 
 EventKind = Literal[
     "select", "clear", "open", "fold", "unroll", "earlier", "later", "fewer", "wider", "key", "too_dense", "untrace", "breakpoint", "look"

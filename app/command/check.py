@@ -7,13 +7,9 @@ import json
 from collections.abc import Sequence
 
 import engine
-from engine.check import text
-from engine.check.check import check, own_runtimes
-from engine.check.diagnostic import Report, Runtime
-from engine.check.rule import Rule
-from engine.check.rules import BY_CODE
+from engine.check import BY_CODE, Report, Rule, Runtime, check, own_runtimes, text
 from engine.errors import EngineError, shorten
-from engine.ops.catalogue import CATALOGUE
+from engine.ops import CATALOGUE
 
 FINE, SUSPICIOUS, BAD = 0, 1, 2
 

@@ -10,10 +10,10 @@ from dataclasses import asdict
 
 import engine
 from app.command.run import FAILED, FINISHED, REFUSED, read_inputs
-from engine.debug.session import stopped
+from engine.debug import run_stopped
 from engine.errors import EngineError
 from engine.peers import TOLERANCE, Report, against
-from engine.view.escape import neutral
+from engine.view import neutral
 
 
 def main(words: Sequence[str]) -> int:
@@ -40,7 +40,7 @@ def _compared(options: argparse.Namespace) -> Report:
     debugger = engine.Debugger(model, inputs, limits=engine.Limits(seconds=options.seconds))
     debugger.run()
     if debugger.state != "finished":
-        raise stopped(debugger.machine, debugger.failure or "the run did not finish", "error")
+        raise run_stopped(debugger.machine, debugger.failure or "the run did not finish", "error")
     return against(debugger, inputs, tolerance=options.tolerance, seconds=options.seconds)
 
 

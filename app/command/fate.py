@@ -11,7 +11,7 @@ import engine
 from app.command.run import FINISHED, REFUSED
 from engine.errors import EngineError
 from engine.peers import fates
-from engine.view.escape import neutral
+from engine.view import neutral
 
 
 def main(words: Sequence[str]) -> int:

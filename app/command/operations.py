@@ -6,10 +6,9 @@ import argparse
 from collections.abc import Callable, Iterable, Sequence
 
 from engine.errors import EngineError
-from engine.ir.element_type import ANY_TYPE, FLOATS, INDEX_TYPES, INTEGERS, NUMERIC, REAL_FLOATS, SIGNED, UNSIGNED, ElementType
-from engine.ops.catalogue import CATALOGUE
-from engine.ops.declare import Operation
-from engine.ops.microsoft.catalogue import DOMAIN, MICROSOFT
+from engine.ir import ANY_TYPE, FLOATS, INDEX_TYPES, INTEGERS, NUMERIC, REAL_FLOATS, SIGNED, UNSIGNED, ElementType
+from engine.ops import CATALOGUE, Operation
+from engine.ops.microsoft import DOMAIN, MICROSOFT
 
 _GROUPS = (
     (ANY_TYPE, "any"),

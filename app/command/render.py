@@ -8,19 +8,17 @@ from pathlib import Path
 
 import engine
 from engine.errors import EngineError, listed, shorten
-from engine.ir.walk import graphs
-from engine.view.build import graph_view
-from engine.view.folding import default_folding
-from engine.view.render import FORMATS, render
+from engine.ir import graphs
+from engine.view import PICTURE_FORMATS, default_folding, graph_view, render
 
 
 def main(words: Sequence[str]) -> int:
     """Draws one canvas of a model; ``EngineError`` when the format is unknown or nothing is there to draw with."""
     options = _options(words)
     target = Path(options.output)
-    found = [one for one in FORMATS if target.suffix.lower() == f".{one}"]
+    found = [one for one in PICTURE_FORMATS if target.suffix.lower() == f".{one}"]
     if not found:
-        raise EngineError(f"{target.name!r} does not end in .{', .'.join(FORMATS)}, so that it is not clear what to draw")
+        raise EngineError(f"{target.name!r} does not end in .{', .'.join(PICTURE_FORMATS)}, so that it is not clear what to draw")
     model = engine.read_model(options.model)
     bodies = [place.address for place in graphs(model)]
     if options.body not in bodies:

@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 
 from app.describe.wording import record_sentence
-from engine.debug.result import Result
-from engine.explain.not_finite import NotFinite
-from engine.ir.element_type import is_whole, type_name
-from engine.ir.model import Model, Signature
-from engine.ops.values import NO_VALUE, is_tensor, shortest
-from engine.view.escape import neutral
-from engine.view.preview import value_preview
+from engine.debug import Result
+from engine.explain import NotFinite
+from engine.ir import Model, Signature, is_whole, type_name
+from engine.ops import NO_VALUE, is_tensor, shortest
+from engine.view import neutral, value_preview
 
 SHORT = 64
 """Elements up to which a value is written out."""

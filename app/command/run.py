@@ -14,15 +14,13 @@ import numpy as np
 
 import engine
 from app.command.report import Outcome, as_json, as_text
-from engine.debug.result import Result, RunStopped
+from engine.debug import Result, RunStopped
 from engine.errors import EngineError, InputError, in_one_line
-from engine.explain.not_finite import first_not_finite
-from engine.ir.model import Model
+from engine.explain import first_not_finite
+from engine.ir import Model
 from engine.ops.stored import FORMS, entry_name, packed, unpacked, write
-from engine.run.codegen.compile import generated
-from engine.run.plan.planner import plan_of
-from engine.run.record.endings import StopCause
-from engine.view.escape import neutral
+from engine.run import StopCause, generated_loops, plan_of
+from engine.view import neutral
 
 FINISHED, FAILED, REFUSED, STOPPED = 0, 1, 2, 130
 
@@ -53,7 +51,7 @@ def main(words: Sequence[str]) -> int:
 
 def _tell_generated(model: Model) -> None:
     """The Python functions that the run has generated for loops; addresses are escaped, because names in a model are anybody's."""
-    found = list(generated(plan_of(model)))
+    found = list(generated_loops(plan_of(model)))
     print("" if found else "\nno code was generated: no loop ran for more than two iterations")
     for address, loop in found:
         print(f"generated for {in_one_line(address)}:\n")

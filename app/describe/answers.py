@@ -11,12 +11,9 @@ import engine
 from app.describe.lessons import Question
 from app.describe.wording import name_of, times
 from engine.errors import EngineError
-from engine.explain.pattern import region_at
-from engine.explain.proof import Fact
-from engine.explain.verdict import Verdict, verdict
-from engine.run.plan.plan import LoopRegion
-from engine.run.record.recording import LoopTable
-from engine.view.preview import scalar_text
+from engine.explain import Fact, Verdict, region_at, verdict
+from engine.run import LoopRegion, LoopTable
+from engine.view import scalar_text
 
 NEVER = frozenset({"never", "no", "none", "∞", "inf", "infinity", "infinite", "endless", "-"})
 """Words for: there is no such number."""

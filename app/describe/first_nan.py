@@ -5,7 +5,7 @@ from __future__ import annotations
 from weakref import WeakKeyDictionary
 
 import engine
-from engine.explain.not_finite import NotFinite, first_not_finite
+from engine.explain import NotFinite, first_not_finite
 
 _ON_THE_WAY, _AT_THE_END, _WHEN_ASKED = 0.03, 0.25, 20.0
 """Seconds."""

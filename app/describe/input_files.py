@@ -10,9 +10,9 @@ import numpy as np
 
 from app.describe.signatures import signatures
 from engine.errors import InputError
-from engine.ir.model import Model
+from engine.ir import Model
 from engine.ops.stored import unpacked
-from engine.read.archive import open_archive
+from engine.read import open_archive
 
 MOST_BYTES = 1 << 30
 

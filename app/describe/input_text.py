@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.errors import InputError, shorten
-from engine.ir.element_type import ElementType
-from engine.ir.model import Signature
+from engine.ir import ElementType, Signature
 
 
 def parse_scalar(given: object, one: Signature) -> np.ndarray:

@@ -9,10 +9,8 @@ from weakref import WeakKeyDictionary
 import engine
 from app.describe.node_index import Place
 from engine.errors import EngineError
-from engine.ir.address import decode, labels
-from engine.ir.model import IF
-from engine.view.boxes import short_name
-from engine.view.preview import value_preview
+from engine.ir import IF, decode, labels
+from engine.view import short_name, value_preview
 
 PAGE = 100
 """Rows of one page."""

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import engine
-from engine.ir.address import Address, labels
-from engine.ir.model import Body, Graph, LayerId, Model, Node, Source
-from engine.ir.walk import PlacedGraph, graphs
+from engine.ir import Address, Body, Graph, LayerId, Model, Node, PlacedGraph, Source, graphs, labels
 
 
 @dataclass(frozen=True, slots=True, eq=False)

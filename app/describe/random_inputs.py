@@ -13,9 +13,7 @@ import numpy as np
 import engine
 from app.describe.signatures import bindings, signatures
 from engine.errors import EngineError, InputError, shorten
-from engine.ir.element_type import ElementType
-from engine.ir.model import Model, Signature
-from engine.ir.shape import PartialShape, is_of_an_array
+from engine.ir import ElementType, Model, PartialShape, Signature, is_of_an_array
 
 MOST_ELEMENTS = 1 << 22
 """Elements up to which an input is made up; larger ones are to be uploaded."""

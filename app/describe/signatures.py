@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from engine.ir.model import Model, Signature
+from engine.ir import Model, Signature
 
 
 def signatures(model: Model) -> dict[str, Signature]:

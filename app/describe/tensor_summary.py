@@ -13,8 +13,7 @@ import pandas as pd
 from PIL import Image
 
 from engine.ops.stored import plain
-from engine.view.colours import channels
-from engine.view.preview import number_text
+from engine.view import channels, number_text
 
 SCANNED = 1 << 22
 """Elements of which statistics are computed: more would be felt at every step."""

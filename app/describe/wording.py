@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from engine.ir.address import Address, decode
-from engine.ir.iteration import iteration_words
-from engine.trace.control_flow import ControlFlowRecord
+from engine.ir import Address, decode, iteration_words
+from engine.trace import ControlFlowRecord
 
 _REASONS = {
     "trip_count": "the trip count was reached",

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.debug.breakpoints import BreakpointKind
-from engine.ir.address import ROOT
+from engine.debug import BreakpointKind
+from engine.ir import ROOT
 
 SAMPLE = "sample:"
 """Before the name of a sample, where else the path of a model stands."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from engine.ir.address import ROOT
-from engine.view.folding import VISIBLE_NODES, Folding
-from engine.view.graph import GraphView
-from engine.view.overlay import Overlay
+from engine.ir import ROOT
+from engine.view import VISIBLE_NODES, Folding, GraphView, Overlay
 
 
 @dataclass(slots=True)

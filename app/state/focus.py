@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import engine
 from app.describe.node_index import Place, places
 from app.state.user_session import Session
-from engine.debug.cursor import OpenGraph
-from engine.ir.address import ROOT, Address
-from engine.ir.model import IF
-from engine.trace.control_flow import ControlFlowRecord
-from engine.view.graph import without_iterations
+from engine.debug import OpenGraph
+from engine.ir import IF, ROOT, Address
+from engine.trace import ControlFlowRecord
+from engine.view import without_iterations
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 
 from app.state.open_model import Opened
 from app.state.uploads import Uploads
-from engine.check.diagnostic import EVERYBODY, Runtime
+from engine.check import EVERYBODY, Runtime
 
 
 @dataclass(slots=True)

@@ -16,13 +16,11 @@ from app.describe.input_files import named, read_arrays
 from app.describe.random_inputs import random_inputs
 from app.describe.signatures import signatures
 from app.state.uploads import Files, model_among
-from engine.check.check import check
-from engine.check.diagnostic import Report
-from engine.debug.inputs import convert
+from engine.check import Report, check
+from engine.debug import convert_input
 from engine.errors import EngineError, ReadError, shorten
-from engine.ir.address import ROOT
-from engine.ir.model import Model
-from engine.ops.catalogue import CATALOGUE
+from engine.ir import ROOT, Model
+from engine.ops import CATALOGUE
 from sample_models import Sample, sample
 
 InputSet = Mapping[str, np.ndarray]
@@ -77,7 +75,7 @@ def with_inputs(opened: Opened, path: str) -> Opened:
     file = Path(path)
     given = named(opened.model, read_arrays(file.name, file.read_bytes()))
     there = signatures(opened.model)
-    return replace(opened, sets={file.stem: {key: convert(array, there[key]) for key, array in given.items()}, **opened.sets})
+    return replace(opened, sets={file.stem: {key: convert_input(array, there[key]) for key, array in given.items()}, **opened.sets})
 
 
 def open_upload(files: Files) -> Opened:

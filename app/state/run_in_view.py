@@ -10,7 +10,7 @@ import numpy as np
 import engine
 from app.state.background_run import Onward, Running
 from engine.peers import Report
-from engine.view.tracks import Track
+from engine.view import Track
 
 
 @dataclass(frozen=True, slots=True, eq=False)

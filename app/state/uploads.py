@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Protocol
 
 from engine.errors import ReadError, listed
-from engine.read.archive import open_archive
+from engine.read import open_archive
 
 Files = Sequence[tuple[str, bytes]]
 """Names and contents."""

@@ -1,1 +1,22 @@
 """Running and debugging a model: inputs in, results out, stepping and seeking, breakpoints and watches."""
+
+from __future__ import annotations
+
+from engine.debug.breakpoints import Breakpoint, BreakpointKind
+from engine.debug.cursor import Cursor, OpenGraph
+from engine.debug.inputs import convert_input
+from engine.debug.names import value_names
+from engine.debug.result import Result, RunStopped
+from engine.debug.session import run_stopped
+
+__all__ = [
+    "Breakpoint",
+    "BreakpointKind",
+    "Cursor",
+    "OpenGraph",
+    "Result",
+    "RunStopped",
+    "convert_input",
+    "run_stopped",
+    "value_names",
+]

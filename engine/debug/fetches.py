@@ -12,7 +12,7 @@ from engine.debug.debugger import Debugger
 from engine.debug.door import owned
 from engine.debug.inputs import Inputs, bind
 from engine.debug.result import Result
-from engine.debug.session import Session, stopped
+from engine.debug.session import Session, run_stopped
 from engine.errors import AddressError, shorten
 from engine.ir.model import Model, expect_model
 from engine.ir.outermost import layer_named, tensor_named
@@ -75,7 +75,7 @@ def run(
     debugger = Debugger(part, feeds, limits=limits, record=record, seed=entropy, catalogue=catalogue)
     debugger.run()
     if debugger.state != "finished":
-        raise stopped(debugger.machine, debugger.failure or "", "limit" if debugger.state == "limit" else "error")
+        raise run_stopped(debugger.machine, debugger.failure or "", "limit" if debugger.state == "limit" else "error")
     found = dict(zip(sources, debugger.result.outputs, strict=True))
     return Fetched(debugger.machine, found | {name: owned(debugger.value(name)) for name in inner}, names)
 

@@ -29,7 +29,7 @@ def bind(model: Model, inputs: Inputs, needed: Collection[LayerId] | None = None
         if _bound_already(model, key, value, given):
             continue
         signature = _signature(model, key)
-        array = convert(value, signature)
+        array = convert_input(value, signature)
         if signature.layer in given:
             first_key, first = given[signature.layer]
             if not _equal(first, array):
@@ -69,7 +69,7 @@ def _bound_already(model: Model, key: object, value: Any, given: dict[LayerId, t
     found = _called(model, key)
     if len(found) < 2 or any(signature.layer not in given for signature in found):
         return False
-    return any(np.shape(value) == given[one.layer][1].shape and _equal(convert(value, one), given[one.layer][1]) for one in found)
+    return any(np.shape(value) == given[one.layer][1].shape and _equal(convert_input(value, one), given[one.layer][1]) for one in found)
 
 
 def _signature(model: Model, key: object) -> Signature:
@@ -99,7 +99,7 @@ def _equal(one: Any, other: Any) -> bool:
     return bool(one.reshape(-1).tolist() == other.reshape(-1).tolist() if one.dtype == object else one.tobytes() == other.tobytes())
 
 
-def convert(value: Any, signature: Signature) -> Any:
+def convert_input(value: Any, signature: Signature) -> Any:
     """A value as an array of an input's element type; ``InputError`` when that would lose values or the shape does not fit.
 
     ONNX only: a list or tuple for a sequence; None for an optional without a value.
@@ -129,11 +129,11 @@ def _container(value: Any, signature: Signature) -> Any:
         return value
     tensor = replace(signature, form="tensor")
     if "sequence" not in signature.form:
-        return convert(value, tensor)
+        return convert_input(value, tensor)
     if not isinstance(value, (list, tuple)):
         found = "nothing" if value is NO_VALUE else type(value).__name__
         raise InputError(f"input {signature.name!r} is a sequence: a list or tuple of arrays is expected, not {found}")
-    return tuple(convert(one, tensor) for one in value)
+    return tuple(convert_input(one, tensor) for one in value)
 
 
 def _cast(value: Any, element_type: ElementType | None) -> np.ndarray:

@@ -54,9 +54,9 @@ class Session:
         try:
             drive.run(machine)
         except Paused as pause:
-            raise stopped(machine, pause.message, pause.cause) from None
+            raise run_stopped(machine, pause.message, pause.cause) from None
         except Failure as failure:
-            raise stopped(machine, str(failure), "error") from failure.__cause__
+            raise run_stopped(machine, str(failure), "error") from failure.__cause__
         finally:
             self._machine = None
         for slot in self._plan.variables.values():
@@ -99,7 +99,7 @@ def _whole(seed: SupportsIndex) -> int:
         raise InputError(f"the seed is {shorten(repr(seed), 60)}, expected a whole number") from None
 
 
-def stopped(machine: Machine, message: str, cause: StopCause) -> RunStopped:
+def run_stopped(machine: Machine, message: str, cause: StopCause) -> RunStopped:
     """The error for a run that did not finish, with everything up to there."""
     address = place(machine)
     return RunStopped(f"{address}: {message}", result=Result(machine, cause), address=address, cause=cause)

@@ -1,1 +1,59 @@
 """What a trace means: why a loop ended, what pattern it is, how a value went over the iterations, where it came from."""
+
+from __future__ import annotations
+
+from engine.explain.ask import Answer, ask
+from engine.explain.branch_history import branch_history
+from engine.explain.code import listing, runnable_code
+from engine.explain.code_lines import CodeLine, Listing
+from engine.explain.compare import Comparison, Difference, compare, first_control_flow
+from engine.explain.export import EXPORT_FORMATS, export
+from engine.explain.icicle import Icicle, IcicleSpan, body_begin, breakpoint_steps, icicle
+from engine.explain.iteration_matrix import Matrix, MatrixCell, MatrixRow, iteration_matrix, step_of_cell
+from engine.explain.literals import fits_in_code
+from engine.explain.not_finite import NotFinite, first_not_finite
+from engine.explain.parts import Part, parse_index
+from engine.explain.pattern import Pattern, pattern, region_at
+from engine.explain.proof import Fact
+from engine.explain.provenance import ProvenanceStep, provenance
+from engine.explain.verdict import Verdict, is_no_limit, verdict
+
+__all__ = [
+    "EXPORT_FORMATS",
+    "Answer",
+    "CodeLine",
+    "Comparison",
+    "Difference",
+    "Fact",
+    "Icicle",
+    "IcicleSpan",
+    "Listing",
+    "Matrix",
+    "MatrixCell",
+    "MatrixRow",
+    "NotFinite",
+    "Part",
+    "Pattern",
+    "ProvenanceStep",
+    "Verdict",
+    "ask",
+    "body_begin",
+    "branch_history",
+    "breakpoint_steps",
+    "compare",
+    "export",
+    "first_control_flow",
+    "first_not_finite",
+    "fits_in_code",
+    "icicle",
+    "is_no_limit",
+    "iteration_matrix",
+    "listing",
+    "parse_index",
+    "pattern",
+    "provenance",
+    "region_at",
+    "runnable_code",
+    "step_of_cell",
+    "verdict",
+]

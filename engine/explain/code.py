@@ -1,6 +1,6 @@
 """A model as code: a graph with all its loops and branches as readable Python, and which line is which node.
 
-The text runs: with ``runnable`` it gives the same numbers. Nothing of the model enters it but as identifiers made of
+The text runs: with ``runnable_code`` it gives the same numbers. Nothing of the model enters it but as identifiers made of
 letters, digits and ``_``, as numbers, and as quoted text.
 """
 
@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from engine.errors import AddressError, EngineError
-from engine.explain.code_lines import Line, Listing
-from engine.explain.literals import array_text, attribute_text, is_written, stored
+from engine.explain.code_lines import CodeLine, Listing
+from engine.explain.literals import array_text, attribute_text, fits_in_code, stored
 from engine.explain.loop_code import LoopCode
 from engine.explain.operands import Operands
 from engine.ir.element_type import ElementType
@@ -33,7 +33,7 @@ _HEADER = (
 )
 
 
-_Part: TypeAlias = "Line | Iterator[_Part]"
+_Part: TypeAlias = "CodeLine | Iterator[_Part]"
 
 
 def listing(plan: Plan, static: str = "main") -> Listing:
@@ -44,7 +44,7 @@ def listing(plan: Plan, static: str = "main") -> Listing:
     return _Writer(plan).listing(static)
 
 
-def runnable(plan: Plan, static: str = "main", inputs: Sequence[np.ndarray] = ()) -> Listing:
+def runnable_code(plan: Plan, static: str = "main", inputs: Sequence[np.ndarray] = ()) -> Listing:
     """The same as a whole Python file; ``WEIGHTS`` in it is read from ``weights.npz``, which holds ``weights``.
 
     With ``inputs``, the file calls its function with them and prints what it gives. ``EngineError`` when bodies lie too deep to be
@@ -55,7 +55,7 @@ def runnable(plan: Plan, static: str = "main", inputs: Sequence[np.ndarray] = ()
     if not body.complete:
         raise EngineError(f"bodies of {static} lie more than {_DEEPEST} deep: write them one by one")
     given = {f"input_{number}": value for number, value in enumerate(inputs)}
-    weights = {**body.weights, **{name: stored(value) for name, value in given.items() if not is_written(value)}}
+    weights = {**body.weights, **{name: stored(value) for name, value in given.items() if not fits_in_code(value)}}
     name = next(line.text for line in body.lines if line.text.startswith("def "))[4:].partition("(")[0]
     call = f"    for output in {name}({', '.join(map(array_text, given, inputs))}):"
     foot = ["", "", 'if __name__ == "__main__":', call, "        print(output)"] if inputs else []
@@ -63,7 +63,7 @@ def runnable(plan: Plan, static: str = "main", inputs: Sequence[np.ndarray] = ()
     if weights:
         head.append('WEIGHTS = np.load("weights.npz")')
     head += ["VARIABLES = {}", *(f"{name} = kernel({title!r})" for title, name in writer.kernels.items()), "", ""]
-    return Listing((*map(Line, head), *body.lines, *map(Line, foot)), weights, True)
+    return Listing((*map(CodeLine, head), *body.lines, *map(CodeLine, foot)), weights, True)
 
 
 class _Writer:
@@ -80,33 +80,33 @@ class _Writer:
         program = self.plan.program_by_address.get(static)
         if program is None:
             raise AddressError(f"there is no graph at {static}")
-        lines: list[Line] = []
+        lines: list[CodeLine] = []
         stack: list[Iterator[_Part]] = [self._function(program)]
         while stack:
             found = next(stack[-1], None)
             if found is None:
                 stack.pop()
-            elif isinstance(found, Line):
+            elif isinstance(found, CodeLine):
                 lines.append(found)
             else:
                 stack.append(found)
-        between = (Line(""), Line("")) if self.operands.constants else ()
+        between = (CodeLine(""), CodeLine("")) if self.operands.constants else ()
         return Listing((*self.operands.constants, *between, *lines), self.operands.weights, self.complete)
 
     def _function(self, program: Program) -> Iterator[_Part]:
         self.operands.meet(program)
         name = self.operands.identifiers.give("_".join(program.address.split("/")[-2:]))
         parameters = [self.operands.new(slot) for slot in program.parameters.values()]
-        yield Line(f"def {name}({', '.join(parameters)}):")
+        yield CodeLine(f"def {name}({', '.join(parameters)}):")
         for slot in self.plan.states:
             if slot in program.hidden:
                 self.operands.names[slot] = self.operands.identifiers.give("state")
-                yield Line(f"    {self.operands.names[slot]} = {self.plan.fresh_values(0)[slot]}")
+                yield CodeLine(f"    {self.operands.names[slot]} = {self.plan.fresh_values(0)[slot]}")
         yield self._graph(program, 1)
         results = [self.operands.read(slot) for slot in program.results.values()]
         if program.parent is None:
             results = [self.operands.read(program.results[signature.layer]) for signature in self.plan.model.outputs]
-        yield Line(f"    return ({', '.join(results)}{',' if len(results) == 1 else ''})")
+        yield CodeLine(f"    return ({', '.join(results)}{',' if len(results) == 1 else ''})")
 
     def _graph(self, program: Program, depth: int) -> Iterator[_Part]:
         self.operands.meet(program)
@@ -114,16 +114,16 @@ class _Writer:
             address = f"{program.address}/{instruction.label}"
             match instruction.region:
                 case None:
-                    yield Line("    " * depth + self._operation(instruction), address)
+                    yield CodeLine("    " * depth + self._operation(instruction), address)
                 case _ if depth > _DEEPEST:
                     self.complete = False
-                    yield Line("    " * depth + "...  # too deep to be shown here", address)
+                    yield CodeLine("    " * depth + "...  # too deep to be shown here", address)
                 case LoopRegion() as region:
                     yield self._loop(region, address, depth)
                 case IfRegion() as region:
-                    yield Line(f"{'    ' * depth}if {self.operands.read(region.condition)}:", address)
+                    yield CodeLine(f"{'    ' * depth}if {self.operands.read(region.condition)}:", address)
                     yield self._branch(region.then, region.outputs, address, depth + 1)
-                    yield Line(f"{'    ' * depth}else:", address)
+                    yield CodeLine(f"{'    ' * depth}else:", address)
                     yield self._branch(region.otherwise, region.outputs, address, depth + 1)
                 case CallRegion() as region:
                     yield self._branch(region.branch, region.outputs, address, depth)
@@ -162,12 +162,12 @@ class _Writer:
         for parameter, source in branch.bindings:
             self.operands.names[parameter] = self.operands.read(source)
         for unfed in branch.unfed:
-            yield Line(f"{pad}{self.operands.new(unfed.parameter)} = {self.operands.zero(branch.program, unfed.layer)}", address)
+            yield CodeLine(f"{pad}{self.operands.new(unfed.parameter)} = {self.operands.zero(branch.program, unfed.layer)}", address)
         yield self._graph(branch.program, depth)
         for slot, result in zip(outputs, branch.results, strict=False):
-            yield Line(f"{pad}{self.operands.new(slot)} = {self.operands.read(result)}", address)
+            yield CodeLine(f"{pad}{self.operands.new(slot)} = {self.operands.read(result)}", address)
         if not outputs and not branch.program.instructions:
-            yield Line(f"{pad}pass", address)
+            yield CodeLine(f"{pad}pass", address)
 
     def _loop(self, region: LoopRegion, address: str, depth: int) -> Iterator[_Part]:
         if region.kind == SEQUENCE_MAP:

@@ -10,7 +10,7 @@ import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CodeLine:
     """One line of code, and the node that it is for."""
 
     text: str
@@ -22,7 +22,7 @@ class Line:
 class Listing:
     """The code of a graph."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[CodeLine, ...]
     weights: Mapping[str, np.ndarray]
     """Constants that are too large to be written out, by the name that the code reads them by."""
     complete: bool

@@ -24,7 +24,7 @@ from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT, Program
 
 _COLUMNS = ("address", "type", "shape", "value", "min", "max", "mean", "not_finite")
-FORMATS = (".npz", ".csv", ".parquet", ".json")
+EXPORT_FORMATS = (".npz", ".csv", ".parquet", ".json")
 
 
 def export(run: Run, path: str | Path, *, most_values: int = 100_000, most_bytes: int = 2**30) -> int:
@@ -38,8 +38,8 @@ def export(run: Run, path: str | Path, *, most_values: int = 100_000, most_bytes
     """
     target = Path(path)
     ending = target.suffix.lower()
-    if ending not in FORMATS:
-        raise EngineError(f"a trace is written as {', '.join(FORMATS)}, not as {ending or 'a file without ending'}")
+    if ending not in EXPORT_FORMATS:
+        raise EngineError(f"a trace is written as {', '.join(EXPORT_FORMATS)}, not as {ending or 'a file without ending'}")
     values = _bounded(run, most_values, most_bytes)
     if ending == ".npz":
         write(target, {one.address: plain(one.array) for one in values}, zipfile.ZIP_DEFLATED)

@@ -20,7 +20,7 @@ MOST_MARKS = 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Span:
+class IcicleSpan:
     """One execution of a body, or what a graph did between the executions of its bodies."""
 
     first: int
@@ -48,7 +48,7 @@ class Lane:
 
     depth: int
     title: str
-    spans: tuple[Span, ...]
+    spans: tuple[IcicleSpan, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +74,7 @@ def icicle(run: Run, most_columns: int = 1000) -> Icicle:
 
 
 def _lane(moments: list[Moment], edges: list[int], depth: int) -> Lane:
-    spans: list[Span] = []
+    spans: list[IcicleSpan] = []
     key: object = None
     for number, moment in enumerate(moments):
         if len(moment) <= depth:
@@ -86,12 +86,12 @@ def _lane(moments: list[Moment], edges: list[int], depth: int) -> Lane:
         if this == key:
             spans[-1] = replace(spans[-1], end=edges[number + 1])
         else:
-            spans.append(Span(edges[number], edges[number + 1], level.program, level.row, level.iteration, level.iteration, region))
+            spans.append(IcicleSpan(edges[number], edges[number + 1], level.program, level.row, level.iteration, level.iteration, region))
         key = this
     return Lane(depth, _title(spans), tuple(_filled(spans)))
 
 
-def _filled(spans: list[Span]) -> Iterator[Span]:
+def _filled(spans: list[IcicleSpan]) -> Iterator[IcicleSpan]:
     """Where columns hold several iterations, each span says so."""
     for span, after in zip(spans, [*spans[1:], None], strict=True):
         follows = after is not None and after.program is span.program and after.first == span.end
@@ -109,7 +109,7 @@ def _region(moment: Moment) -> str:
     return instructions[level.position].label if inside else ""
 
 
-def _title(spans: list[Span]) -> str:
+def _title(spans: list[IcicleSpan]) -> str:
     """The nodes whose bodies ran there."""
     owners = dict.fromkeys(
         decode(one.program.parent.instructions[one.program.owner].label) for one in spans if one.program.parent is not None
@@ -118,7 +118,7 @@ def _title(spans: list[Span]) -> str:
     return ", ".join(names) + (" …" if len(owners) > 3 else "") if names else "main"
 
 
-def begin(run: Run, step: int, depth: int) -> int:
+def body_begin(run: Run, step: int, depth: int) -> int:
     """The step at which the body execution begins that is open at a step, at some depth; the step itself where none is."""
     moment = run.timeline.moment(min(step, run.steps))
     if not 0 < depth < len(moment):
@@ -126,7 +126,7 @@ def begin(run: Run, step: int, depth: int) -> int:
     return run.timeline.step_at(moment[depth].program, moment[depth].row, 0)
 
 
-def pauses(debugger: Debugger) -> list[tuple[int, str]]:
+def breakpoint_steps(debugger: Debugger) -> list[tuple[int, str]]:
     """Where breakpoints that are on and name a place hold, in what has run: step and description, at most so many."""
     found: list[tuple[int, str]] = []
     for one in debugger.breakpoints.on:

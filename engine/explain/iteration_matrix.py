@@ -29,7 +29,7 @@ _MOST_ELEMENTS = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class MatrixCell:
     """One value in one iteration."""
 
     number: float | None
@@ -45,7 +45,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Row:
+class MatrixRow:
     """One value over the iterations."""
 
     label: str
@@ -53,7 +53,7 @@ class Row:
     name: str
     role: Role
     slot: Slot
-    cells: tuple[Cell | None, ...]
+    cells: tuple[MatrixCell | None, ...]
     """One for each column; None where it did not run or was not computed."""
     first_not_finite: int | None
     first_change: int | None
@@ -74,7 +74,7 @@ class Matrix:
     """Iterations that have begun."""
     iterations: tuple[int, ...]
     """Iteration of each column."""
-    rows: tuple[Row, ...]
+    rows: tuple[MatrixRow, ...]
     left_out: int
     """Values of the body beyond ``MOST_ROWS``."""
     complete: bool
@@ -85,7 +85,7 @@ class Matrix:
         return int(np.searchsorted(self.iterations, iteration, side="right")) - 1
 
 
-def matrix(run: Run, address: str, most_columns: int = MOST_COLUMNS, most_rows: int = MOST_ROWS) -> Matrix:
+def iteration_matrix(run: Run, address: str, most_columns: int = MOST_COLUMNS, most_rows: int = MOST_ROWS) -> Matrix:
     """The matrix of the loop execution at an address; ``EngineError`` when there is none."""
     outer, execution_row, region, instruction = execution(run, address)
     program = region.program
@@ -102,7 +102,7 @@ def matrix(run: Run, address: str, most_columns: int = MOST_COLUMNS, most_rows: 
     return Matrix(place, program, first, total, tuple(chosen), tuple(rows), max(0, len(named) - most_rows), not filled.late)
 
 
-def step_of(run: Run, found: Matrix, row: Row, iteration: int) -> int:
+def step_of_cell(run: Run, found: Matrix, row: MatrixRow, iteration: int) -> int:
     """The step before which the value of a row in an iteration has just been computed."""
     if row.role == "branch":
         at = region_number(found.program, row.label) or 0
@@ -173,7 +173,7 @@ class _Filler:
         except (EngineError, ValueError, TypeError):
             return
 
-    def cells(self, slot: Slot) -> tuple[Cell | None, ...]:
+    def cells(self, slot: Slot) -> tuple[MatrixCell | None, ...]:
         column = self.columns.get(slot)
         if column is not None:
             return tuple(cell(column[one]) if one < len(column) else None for one in self.chosen)
@@ -200,7 +200,7 @@ _NARROW = 2
 """``isbuiltin`` of the narrow types that numpy itself lacks."""
 
 
-def cell(value: Any) -> Cell:
+def cell(value: Any) -> MatrixCell:
     """One value as a cell.
 
     >>> cell(np.float32(2)).number, cell(np.array([1.0, np.nan, 3.0])).number, cell(np.array(["a"], object)).number
@@ -209,27 +209,27 @@ def cell(value: Any) -> Cell:
     True
     """
     if not is_tensor(value):
-        return Cell(None, value, False)
+        return MatrixCell(None, value, False)
     array = np.asarray(value)
     if (array.dtype.kind not in "biuf" and array.dtype.isbuiltin != _NARROW) or not array.size:
-        return Cell(None, value, False)
+        return MatrixCell(None, value, False)
     numbers = array.reshape(-1)[:_MOST_ELEMENTS].astype(np.float64)
     finite = numbers[np.isfinite(numbers)]
     with np.errstate(all="ignore"):
         number = float(finite.mean()) if finite.size else None
-    return Cell(number, value, not is_finite(array))
+    return MatrixCell(number, value, not is_finite(array))
 
 
-def _row(filled: _Filler, label: str, role: Role, slot: Slot) -> Row:
+def _row(filled: _Filler, label: str, role: Role, slot: Slot) -> MatrixRow:
     cells, over, whole = filled.cells(slot), filled.history(slot), filled.is_whole(slot)
     odd = over.first_not_finite
     if odd is not None and slot not in filled.columns:
         odd = filled.chosen[odd]
     changed, fixed = (over.first_change, over.fixed_from) if whole else (None, None)
-    return Row(label, decode(label), role, slot, cells, odd, changed, fixed, whole)
+    return MatrixRow(label, decode(label), role, slot, cells, odd, changed, fixed, whole)
 
 
-def _branches(run: Run, program: Program, filled: _Filler) -> Iterator[Row]:
+def _branches(run: Run, program: Program, filled: _Filler) -> Iterator[MatrixRow]:
     """A row for each If of the body: the branch that it took."""
     for number in program.regions:
         instruction = program.instructions[number]
@@ -240,8 +240,8 @@ def _branches(run: Run, program: Program, filled: _Filler) -> Iterator[Row]:
         cells = tuple(_branch_cell(int(part[one])) if one < len(part) else None for one in filled.chosen)
         history = History("", part)
         label = instruction.label
-        yield Row(label, decode(label), "branch", instruction.region.condition, cells, None, history.first_change, None, True)
+        yield MatrixRow(label, decode(label), "branch", instruction.region.condition, cells, None, history.first_change, None, True)
 
 
-def _branch_cell(taken: int) -> Cell:
-    return Cell(float(taken), "then" if taken else "else", False)
+def _branch_cell(taken: int) -> MatrixCell:
+    return MatrixCell(float(taken), "then" if taken else "else", False)

@@ -14,7 +14,7 @@ _PLAIN = frozenset(np.dtype(name) for name in ("b1", "i1", "i2", "i4", "i8", "u1
 _INLINE = frozenset(np.dtype(name) for name in ("b1", "i4", "i8", "f4", "f8"))
 
 
-def is_written(value: Any) -> bool:
+def fits_in_code(value: Any) -> bool:
     """Whether a value is small and plain enough to be written out."""
     return np.size(value) <= _MOST_WRITTEN and np.asarray(value).dtype in _PLAIN
 
@@ -29,7 +29,7 @@ def array_text(name: str, value: Any) -> str:
     kind = _type_text(array.dtype)
     if array.dtype.kind in "biuf" and not array.any() and array.ndim and not np.signbit(array.astype(np.float64)).any():
         return f"np.zeros({array.shape!r}, {kind})"
-    if not is_written(value):
+    if not fits_in_code(value):
         return f"WEIGHTS[{name!r}]{_restored(array.dtype)}"
     items = [_number(item) for item in array.reshape(-1)]
     if not array.ndim:

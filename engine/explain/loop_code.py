@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from engine.errors import EngineError
-from engine.explain.code_lines import Line
+from engine.explain.code_lines import CodeLine
 from engine.explain.literals import array_text
 from engine.explain.operands import Operands
 from engine.ir.element_type import ElementType
@@ -42,7 +42,7 @@ class LoopCode:
     def inside(self) -> str:
         return "    " * (self.depth + 1)
 
-    def opening(self) -> Iterator[Line]:
+    def opening(self) -> Iterator[CodeLine]:
         """Initial values, the loop's own line, and what each iteration takes."""
         region, operands = self.region, self.operands
         for text in (*self._invariants(), *self._before()):
@@ -58,7 +58,7 @@ class LoopCode:
             yield self._line(self.inside, "    break")
         yield from self._beginning(number)
 
-    def closing(self) -> Iterator[Line]:
+    def closing(self) -> Iterator[CodeLine]:
         """What each iteration gives and hands to the next, whether there is one, and the outputs."""
         region = self.region
         for text in self._end():
@@ -77,8 +77,8 @@ class LoopCode:
         for text in self._after():
             yield self._line(self.pad, text)
 
-    def _line(self, pad: str, text: str) -> Line:
-        return Line(pad + text, self.address)
+    def _line(self, pad: str, text: str) -> CodeLine:
+        return CodeLine(pad + text, self.address)
 
     def _invariants(self) -> Iterator[str]:
         """What comes in as it is needs no line of its own: inside it has the name that it has outside."""
@@ -155,17 +155,17 @@ class LoopCode:
     def _parts(self, number: int) -> str:
         return f"parts({self.operands.read(self.region.sliced[number].source)}, {self._slicing(number, count=True)})"
 
-    def _beginning(self, number: str) -> Iterator[Line]:
+    def _beginning(self, number: str) -> Iterator[CodeLine]:
         """What an iteration takes: the parts of what is sliced, and its number."""
         for at, sliced in enumerate(self.region.sliced):
             cut = f"part({self.operands.read(sliced.source)}, {number}, {self._slicing(at, count=False)})"
             text = f"{self.operands.new(sliced.parameter)} = {self._entering(sliced.parameter, sliced.source, cut)}"
-            yield Line(self.inside + text, self.operands.addresses.get(sliced.parameter, ""))
+            yield CodeLine(self.inside + text, self.operands.addresses.get(sliced.parameter, ""))
         for counter in self.region.counters:
             kind = f"np.{counter.element_type.dtype.name}"
             made = f"np.full({counter.shape!r}, {number}, {kind})" if counter.shape else f"{kind}({number})"
             text = f"{self.operands.new(counter.parameter)} = {made}"
-            yield Line(self.inside + text, self.operands.addresses.get(counter.parameter, ""))
+            yield CodeLine(self.inside + text, self.operands.addresses.get(counter.parameter, ""))
 
     def _end(self) -> Iterator[str]:
         """What an iteration gives: a part more of what is joined, or the last value so far."""

@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from engine.explain.code_lines import Line
+from engine.explain.code_lines import CodeLine
 from engine.explain.identifiers import Identifiers
-from engine.explain.literals import array_text, inline_text, is_written, stored
+from engine.explain.literals import array_text, fits_in_code, inline_text, stored
 from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId
 from engine.run.plan.defaults import Defaults
@@ -30,7 +30,7 @@ class Operands:
     addresses: dict[int, str] = field(default_factory=dict[int, str])
     labels: dict[int, str] = field(default_factory=dict[int, str])
     types: dict[int, ElementType | None] = field(default_factory=dict[int, "ElementType | None"])
-    constants: list[Line] = field(default_factory=list[Line])
+    constants: list[CodeLine] = field(default_factory=list[CodeLine])
     weights: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     identifiers: Identifiers = field(default_factory=lambda: Identifiers(_RESERVED))
 
@@ -60,9 +60,9 @@ class Operands:
         if slot not in self.names and slot in self.plan.constant:
             value = self.plan.constant[slot]
             name = self.new(slot)
-            if not is_written(value):
+            if not fits_in_code(value):
                 self.weights[name] = stored(value)
-            self.constants.append(Line(f"{name} = {array_text(name, value)}", self.addresses.get(slot, "")))
+            self.constants.append(CodeLine(f"{name} = {array_text(name, value)}", self.addresses.get(slot, "")))
         return self.new(slot)
 
     def of(self, instruction: Instruction) -> list[str]:

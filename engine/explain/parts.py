@@ -78,10 +78,10 @@ def _range_text(one: Range, length: int) -> str:
     return str(begin) if end == begin + 1 else f"{begin}:{end}"
 
 
-def index_of(text: str) -> Index:
+def parse_index(text: str) -> Index:
     """An index from its text; ``EngineError`` when it is none.
 
-    >>> index_of("2, 0:4"), index_of("[-1]"), index_of(":, 3:"), index_of("")
+    >>> parse_index("2, 0:4"), parse_index("[-1]"), parse_index(":, 3:"), parse_index("")
     ((2, slice(0, 4, None)), (-1,), (slice(None, None, None), slice(3, None, None)), ())
     """
     inside = text.strip().removeprefix("[").removesuffix("]").strip()

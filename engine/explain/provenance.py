@@ -51,7 +51,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProvenanceStep:
     """One value of a provenance and what it was made from."""
 
     address: str
@@ -76,7 +76,7 @@ class Place:
     part: Part | None = None
 
 
-def provenance(run: Run, address: str, most: int = 500, *, part: Index = ()) -> tuple[Step, ...]:
+def provenance(run: Run, address: str, most: int = 500, *, part: Index = ()) -> tuple[ProvenanceStep, ...]:
     """The values that the value at an address depends on, nearest first, at most so many.
 
     ``part`` asks about some of its elements: ``(2, slice(0, 4))`` as in ``value[2, 0:4]``. What decided how often a loop ran is behind
@@ -88,12 +88,12 @@ def provenance(run: Run, address: str, most: int = 500, *, part: Index = ()) -> 
     start = replace(start, part=part_of(walk.value(start), part))
     distance = {start: 0}
     waiting = deque([start])
-    steps: list[Step] = []
+    steps: list[ProvenanceStep] = []
     while waiting and len(steps) < most:
         place = waiting.popleft()
         links = list(walk.links(place))
         told = tuple(Link(walk.address(one), role, one.part) for one, role in links)
-        steps.append(Step(walk.address(place), walk.operation(place), told, distance[place], walk.left_out(place), place.part))
+        steps.append(ProvenanceStep(walk.address(place), walk.operation(place), told, distance[place], walk.left_out(place), place.part))
         for one, _ in links:
             if one not in distance:
                 distance[one] = distance[place] + 1

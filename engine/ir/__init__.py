@@ -1,1 +1,59 @@
 """The Model: element types, shapes, graphs, bodies, port maps, addresses; no file format and no arithmetic."""
+
+from __future__ import annotations
+
+from engine.ir.address import ROOT, Address, decode, labels
+from engine.ir.element_type import (
+    ANY_TYPE,
+    FLOATS,
+    INDEX_TYPES,
+    INTEGERS,
+    NUMERIC,
+    REAL_FLOATS,
+    SIGNED,
+    UNSIGNED,
+    ElementType,
+    is_whole,
+    type_name,
+)
+from engine.ir.iteration import iteration_range, iteration_words
+from engine.ir.model import IF, LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, Graph, LayerId, Model, Node, Port, Signature, Source
+from engine.ir.shape import PartialShape, is_of_an_array
+from engine.ir.walk import PlacedGraph, graphs
+
+__all__ = [
+    "ANY_TYPE",
+    "FLOATS",
+    "IF",
+    "INDEX_TYPES",
+    "INTEGERS",
+    "LOOP",
+    "NUMERIC",
+    "REAL_FLOATS",
+    "ROOT",
+    "SCAN",
+    "SEQUENCE_MAP",
+    "SIGNED",
+    "TENSOR_ITERATOR",
+    "UNSIGNED",
+    "Address",
+    "Body",
+    "ElementType",
+    "Graph",
+    "LayerId",
+    "Model",
+    "Node",
+    "PartialShape",
+    "PlacedGraph",
+    "Port",
+    "Signature",
+    "Source",
+    "decode",
+    "graphs",
+    "is_of_an_array",
+    "is_whole",
+    "iteration_range",
+    "iteration_words",
+    "labels",
+    "type_name",
+]

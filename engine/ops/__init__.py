@@ -2,8 +2,28 @@
 
 from __future__ import annotations
 
+from engine.ops.attribute_text import KIND_WORDS
+from engine.ops.catalogue import CATALOGUE
 from engine.ops.custom import by_element_type, install
-from engine.ops.declare import Attribute, Known, Operation
+from engine.ops.declare import REQUIRED, Attribute, Known, Operation
+from engine.ops.dialect import catalogue_for
 from engine.ops.infer import elementwise, same
+from engine.ops.values import NO_VALUE, as_array, is_tensor, shortest
 
-__all__ = ["Attribute", "Known", "Operation", "by_element_type", "elementwise", "install", "same"]
+__all__ = [
+    "CATALOGUE",
+    "KIND_WORDS",
+    "NO_VALUE",
+    "REQUIRED",
+    "Attribute",
+    "Known",
+    "Operation",
+    "as_array",
+    "by_element_type",
+    "catalogue_for",
+    "elementwise",
+    "install",
+    "is_tensor",
+    "same",
+    "shortest",
+]

@@ -8,12 +8,17 @@ from pathlib import Path
 from engine.errors import ReadError, Where
 from engine.ir.model import Model
 from engine.native.workers import WORKERS
+from engine.read.archive import open_archive
 from engine.read.file_limits import ReadLimits
 from engine.read.openvino import read_openvino
 from engine.read.recognise import HEAD_BYTES, Format, recognise
 from engine.read.weights import Weights, WeightsFile
 
-__all__ = ["ReadLimits", "read_model"]
+__all__ = [
+    "ReadLimits",
+    "open_archive",
+    "read_model",
+]
 
 _READ = "OpenVINO IR (.xml with its .bin), ONNX, TensorFlow, TensorFlow Lite, PaddlePaddle and PyTorch exported programs are read"
 

@@ -10,3 +10,61 @@ The way from a model to a picture::
 
 A click on a box or a cluster header gives a static address; ``toggle(model, folding, address)`` gives the next folding.
 """
+
+from __future__ import annotations
+
+from engine.view import unrolling
+from engine.view.boxes import short_name
+from engine.view.build import graph_view
+from engine.view.colours import COLOURS, channels, declarations
+from engine.view.escape import neutral
+from engine.view.folding import COPIES, VISIBLE_NODES, Folding, default_folding, reveal, toggle
+from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
+from engine.view.operation_families import family_of
+from engine.view.overlay import Overlay, breakpoint_boxes, overlay_at
+from engine.view.payload import structure
+from engine.view.playback import playback_batch
+from engine.view.preview import has_nan, number_text, scalar_text, value_preview
+from engine.view.render import PICTURE_FORMATS, render
+from engine.view.roles import input_roles, output_role
+from engine.view.search import Hit, search
+from engine.view.tracks import Track, tracks
+
+__all__ = [
+    "COLOURS",
+    "COPIES",
+    "PICTURE_FORMATS",
+    "VISIBLE_NODES",
+    "Folding",
+    "GraphView",
+    "Hit",
+    "Overlay",
+    "Track",
+    "ViewCluster",
+    "ViewEdge",
+    "ViewNode",
+    "breakpoint_boxes",
+    "channels",
+    "declarations",
+    "default_folding",
+    "family_of",
+    "graph_view",
+    "has_nan",
+    "input_roles",
+    "neutral",
+    "number_text",
+    "output_role",
+    "overlay_at",
+    "playback_batch",
+    "render",
+    "reveal",
+    "scalar_text",
+    "search",
+    "short_name",
+    "structure",
+    "toggle",
+    "tracks",
+    "unrolling",
+    "value_preview",
+    "without_iterations",
+]

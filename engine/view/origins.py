@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engine.explain.provenance import Role, Step
+from engine.explain.provenance import ProvenanceStep, Role
 from engine.view.graph import EdgeKind, GraphView, ViewEdge, ViewNode, without_iterations
 
 FARTHEST = 5
@@ -39,7 +39,7 @@ class Lit:
     lines: dict[str, int] = field(default_factory=dict[str, int])
 
 
-def lit(view: GraphView, steps: Sequence[Step]) -> Lit:
+def lit(view: GraphView, steps: Sequence[ProvenanceStep]) -> Lit:
     """A provenance (``engine.explain.provenance.provenance``) on a picture; what is not on the picture is left out."""
     return _Lighting(view).light(steps)
 
@@ -58,7 +58,7 @@ class _Lighting:
                 self.near.setdefault(node.title, node.id)
         self.found = Lit()
 
-    def light(self, steps: Sequence[Step]) -> Lit:
+    def light(self, steps: Sequence[ProvenanceStep]) -> Lit:
         for step in steps:
             made = self._box(step.address)
             if made is None:

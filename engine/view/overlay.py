@@ -19,7 +19,7 @@ from engine.debug.overrides_by_address import is_changed
 from engine.debug.run import Run
 from engine.debug.scene import Status
 from engine.errors import EngineError, ValueUnavailable
-from engine.explain.provenance import Step
+from engine.explain.provenance import ProvenanceStep
 from engine.ir.address import Address
 from engine.ir.iteration import iteration_words, place_among
 from engine.run.plan.plan import ABSENT, Program
@@ -83,7 +83,7 @@ def overlay_at(
     switched_off: Collection[str] = (),
     verdicts: Mapping[str, str] | None = None,
     previews: dict[str, str] | None = None,
-    origins: Sequence[Step] = (),
+    origins: Sequence[ProvenanceStep] = (),
 ) -> Overlay:
     """The overlay of a view at the debugger's cursor; without a run, selection and breakpoints only.
 
@@ -94,8 +94,8 @@ def overlay_at(
     """
     overlay = Overlay() if run is None else _Painter(run, view, {} if previews is None else previews, verdicts or {}).paint()
     chosen = _selected(run, view, selected) if selected else None
-    states: dict[str, BreakpointState] = {node.id: "off" for node in marked(view, switched_off)}
-    states.update((node.id, "on") for node in marked(view, breakpoints))
+    states: dict[str, BreakpointState] = {node.id: "off" for node in breakpoint_boxes(view, switched_off)}
+    states.update((node.id, "on") for node in breakpoint_boxes(view, breakpoints))
     found = lit(view, origins) if origins else Lit()
     return replace(overlay, selected=chosen.id if chosen else "", breakpoints=states, origins=found.boxes | found.lines)
 
@@ -109,7 +109,7 @@ def _selected(run: Run | None, view: GraphView, address: str) -> ViewNode | None
     return found or view.showing(without_iterations(address))
 
 
-def marked(view: GraphView, patterns: Collection[str]) -> list[ViewNode]:
+def breakpoint_boxes(view: GraphView, patterns: Collection[str]) -> list[ViewNode]:
     """The boxes that have a dot for breakpoints at these places."""
     found: dict[str, ViewNode] = {}
     for pattern in patterns:

@@ -17,7 +17,7 @@ MOST_STEPS = 400
 Frame = dict[str, object]
 
 
-def batch(
+def playback_batch(
     debugger: Debugger,
     view: GraphView,
     first: int,

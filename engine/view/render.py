@@ -12,7 +12,7 @@ from engine.view.dot import dot_text
 from engine.view.graph import GraphView
 
 PictureFormat = Literal["svg", "png", "pdf"]
-FORMATS: tuple[PictureFormat, ...] = get_args(PictureFormat)
+PICTURE_FORMATS: tuple[PictureFormat, ...] = get_args(PictureFormat)
 HOW_TO_GET_DOT = (
     "drawing files needs the `dot` program of Graphviz: apt install graphviz, brew install graphviz or winget install graphviz brings it"
 )

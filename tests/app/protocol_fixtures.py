@@ -17,7 +17,7 @@ from engine.view.folding import Folding, Unrolled, default_folding
 from engine.view.graph import GraphView
 from engine.view.overlay import overlay_at
 from engine.view.payload import structure
-from engine.view.playback import batch
+from engine.view.playback import playback_batch
 from engine.view.tracks import tracks
 
 FOLDER = Path(__file__).parent / "protocol"
@@ -53,7 +53,7 @@ def of_sample(name: str) -> Iterator[tuple[Mapping[str, object], str]]:
         view = graph_view(model, folding)
         yield structure(view), "Structure"
         yield moment(view, overlay_at(debugger, view), key="canvas", focus="", traced="", acted=0, run=None), "Moment"
-        yield {**batch(debugger, view, 0, seconds=60), **belonging(view, "canvas"), "run": _NAME}, "Stretch"
+        yield {**playback_batch(debugger, view, 0, seconds=60), **belonging(view, "canvas"), "run": _NAME}, "Stretch"
 
 
 def _structure() -> Mapping[str, object]:
@@ -100,7 +100,7 @@ def _run() -> Run:
 
 def _stretch() -> Mapping[str, object]:
     debugger, view = _opened()
-    sent = batch(debugger, view, debugger.cursor.step, most=12, seconds=60)
+    sent = playback_batch(debugger, view, debugger.cursor.step, most=12, seconds=60)
     return {**sent, "end": debugger.steps, **belonging(view, "canvas"), "run": _NAME}
 
 

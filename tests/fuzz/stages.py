@@ -25,11 +25,11 @@ from app.state.uploads import model_among
 from engine.check.check import check
 from engine.errors import EngineError
 from engine.explain.branch_history import branch_history
-from engine.explain.code import listing, runnable
+from engine.explain.code import listing, runnable_code
 from engine.explain.export import computed
 from engine.explain.history import history
 from engine.explain.icicle import icicle
-from engine.explain.iteration_matrix import matrix, step_of
+from engine.explain.iteration_matrix import iteration_matrix, step_of_cell
 from engine.explain.not_finite import first_not_finite
 from engine.explain.pattern import pattern
 from engine.explain.provenance import provenance
@@ -176,7 +176,7 @@ def _code(walk: Walk) -> None:
     plan = plan_of(walk.read)
     for program in plan.programs[:4]:
         listing(plan, program.address)
-    for line in runnable(plan).lines[:1]:
+    for line in runnable_code(plan).lines[:1]:
         str(line)
 
 
@@ -197,9 +197,9 @@ def _explain(walk: Walk) -> None:
 
 def _matrix(walk: Walk) -> None:
     for address in walk.loops:
-        found = matrix(walk.debugger, address, 12, 12)
+        found = iteration_matrix(walk.debugger, address, 12, 12)
         for row in found.rows[:2]:
-            step_of(walk.debugger, found, row, 0)
+            step_of_cell(walk.debugger, found, row, 0)
 
 
 def _origin(walk: Walk) -> None:

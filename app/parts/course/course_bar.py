@@ -11,8 +11,8 @@ from app.describe.node_index import places
 from app.parts.frame import key_sheet, style
 from app.parts.widgets import markup
 from app.state.user_session import Session
-from engine.explain.pattern import pattern
-from engine.ir.model import IF
+from engine.explain import pattern
+from engine.ir import IF
 
 LARGE = "course_large"
 

@@ -14,8 +14,8 @@ from app.describe.wording import name_of, reason
 from app.parts.inspector import origin
 from app.parts.widgets import markup
 from app.state.user_session import Session, current
-from engine.explain.proof import Fact
-from engine.view.preview import value_preview
+from engine.explain import Fact
+from engine.view import value_preview
 
 STANDING = frozenset({"Parameter", "Constant"})
 """What decides without running: its value is there when its graph begins."""

@@ -10,10 +10,9 @@ from app.actions import selection
 from app.describe.wording import name_of
 from app.parts.widgets import markup
 from app.state.user_session import Session
-from engine.debug.cursor import Cursor, OpenGraph
-from engine.ir.address import ROOT, decode
-from engine.ir.iteration import iteration_words
-from engine.view.boxes import short_name
+from engine.debug import Cursor, OpenGraph
+from engine.ir import ROOT, decode, iteration_words
+from engine.view import short_name
 
 _STATES = {
     "paused": ("paused", "live"),

@@ -15,12 +15,9 @@ from app.parts.inspector import inspector, origin
 from app.state.looks import PANEL, VIEW
 from app.state.user_session import Session, current, widget
 from engine.errors import EngineError
-from engine.explain.provenance import Step
-from engine.ir.model import Model
-from engine.view.build import graph_view
-from engine.view.folding import Folding
-from engine.view.graph import GraphView
-from engine.view.overlay import Overlay, overlay_at
+from engine.explain import ProvenanceStep
+from engine.ir import Model
+from engine.view import Folding, GraphView, Overlay, graph_view, overlay_at
 
 KEY = "canvas_graph"
 HEIGHT = 560
@@ -70,7 +67,7 @@ def show(session: Session) -> None:
     )
 
 
-def _overlay(session: Session, debugger: engine.Debugger | None, view: GraphView, steps: tuple[Step, ...]) -> Overlay:
+def _overlay(session: Session, debugger: engine.Debugger | None, view: GraphView, steps: tuple[ProvenanceStep, ...]) -> Overlay:
     """The moment; while a long run is under way, the one at which it began."""
     if session.run.running is not None and session.canvas.pictured is not None and session.canvas.pictured[0] is view:
         return session.canvas.pictured[1]
@@ -90,7 +87,7 @@ def _overlay(session: Session, debugger: engine.Debugger | None, view: GraphView
     return overlay
 
 
-def _traced(session: Session, debugger: engine.Debugger | None) -> tuple[Step, ...]:
+def _traced(session: Session, debugger: engine.Debugger | None) -> tuple[ProvenanceStep, ...]:
     """What the value was made of whose origin the inspector shows; nothing while it shows something else."""
     inspected = widget(PANEL.key) in (None, "Inspect") and widget(VIEW.key) == "Origin" and not session.learning.lesson
     address = inspector.shown_value(session) if inspected else ""

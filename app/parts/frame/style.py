@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from engine.view.colours import declarations
+from engine.view import declarations
 
 _ASSETS = Path(__file__).parents[2] / "assets"
 ICON = str(_ASSETS / "icon.png")

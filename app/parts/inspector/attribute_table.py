@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 from app.parts.widgets import markup
-from engine.ir.model import Node
-from engine.ops.attribute_text import KIND_WORDS
-from engine.ops.declare import REQUIRED, Attribute, Operation
+from engine.ir import Node
+from engine.ops import KIND_WORDS, REQUIRED, Attribute, Operation
 
 
 def show(node: Node, operation: Operation | None) -> None:

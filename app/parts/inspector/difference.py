@@ -9,7 +9,7 @@ import engine
 from app.describe import tensor_summary
 from app.parts.inspector import value_history
 from app.parts.widgets import markup
-from engine.ir.iteration import iteration_words
+from engine.ir import iteration_words
 
 KEY, OTHER = "difference", "difference_iteration"
 _LARGEST = 5

@@ -15,12 +15,9 @@ from app.parts.widgets import markup
 from app.state.looks import VIEW
 from app.state.user_session import Session, widget
 from engine.errors import EngineError
-from engine.ir.address import Address
-from engine.ir.model import Port
-from engine.ops.declare import Operation
-from engine.ops.dialect import catalogue_for
-from engine.ops.values import as_array
-from engine.view.graph import without_iterations
+from engine.ir import Address, Port
+from engine.ops import Operation, as_array, catalogue_for
+from engine.view import without_iterations
 
 BODIES = ("body", "then", "else")
 

@@ -16,16 +16,15 @@ from app.describe.wording import path_words
 from app.parts.widgets import chain, markup
 from app.state.user_session import current, widget
 from engine.errors import EngineError
-from engine.explain.parts import Part, index_of
-from engine.explain.provenance import Step, provenance
-from engine.ir.address import Address
-from engine.view.preview import value_preview
+from engine.explain import Part, ProvenanceStep, parse_index, provenance
+from engine.ir import Address
+from engine.view import value_preview
 
 KEY = "origin"
 MOST = 60
 DEEPEST = 9
 
-Found = tuple[int, str, Step | None, str, Part | None]
+Found = tuple[int, str, ProvenanceStep | None, str, Part | None]
 """Depth, role, the step (None where it is shown further up), address and part."""
 
 _KINDS: Mapping[str, Literal["back", "branch"]] = {
@@ -61,16 +60,16 @@ def show(debugger: engine.Debugger, address: str) -> None:
         markup.show("The chain goes further back: click a line to follow it from there.", "quiet")
 
 
-def steps_to(debugger: engine.Debugger, address: str) -> tuple[Step, ...]:
+def steps_to(debugger: engine.Debugger, address: str) -> tuple[ProvenanceStep, ...]:
     """The provenance of a value, or of the chosen part of it, that is shown here and on the canvas."""
-    return provenance(debugger, address, MOST * 2, part=index_of(widget(_part_key(address)) or ""))
+    return provenance(debugger, address, MOST * 2, part=parse_index(widget(_part_key(address)) or ""))
 
 
 def _part_key(address: str) -> str:
     return f"origin_part_{address}"
 
 
-def tree(steps: Sequence[Step]) -> list[Found]:
+def tree(steps: Sequence[ProvenanceStep]) -> list[Found]:
     """A provenance as an indented list, each value once with what it was made from; at most ``MOST`` lines."""
     known = {(step.address, step.part): step for step in steps}
     going_on = {value for value, step in known.items() if step.links}
@@ -89,7 +88,7 @@ def tree(steps: Sequence[Step]) -> list[Found]:
     return rows
 
 
-def _line(debugger: engine.Debugger, depth: int, role: str, step: Step | None, address: str, part: Part | None) -> chain.Line:
+def _line(debugger: engine.Debugger, depth: int, role: str, step: ProvenanceStep | None, address: str, part: Part | None) -> chain.Line:
     shown = f"{_name(address)}{part or ''}"
     around = " › ".join(path_words(address)[1:-1])
     kind = step.operation if step else "see above" if role else ""

@@ -9,9 +9,8 @@ from app.actions import selection
 from app.describe.iteration_table import preview
 from app.describe.node_index import Place, with_output
 from app.parts.widgets import markup
-from engine.ir.address import decode, labels
-from engine.ir.model import Body, Source
-from engine.view.roles import input_roles, output_role
+from engine.ir import Body, Source, decode, labels
+from engine.view import input_roles, output_role
 
 MOST = 24
 

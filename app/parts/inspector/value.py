@@ -12,9 +12,9 @@ from app.describe import tensor_summary
 from app.parts.inspector import difference, value_history, what_if
 from app.parts.widgets import markup
 from app.state.user_session import current
-from engine.ir.element_type import type_name
-from engine.ops.values import is_tensor
-from engine.view.preview import has_nan, scalar_text, value_preview
+from engine.ir import type_name
+from engine.ops import is_tensor
+from engine.view import has_nan, scalar_text, value_preview
 
 _PICTURE_LEAST = 4
 _CODE_MOST = 4096

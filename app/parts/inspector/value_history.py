@@ -12,7 +12,7 @@ from app.describe import tensor_summary
 from app.parts.run_views import tape
 from app.parts.widgets import markup
 from engine.errors import EngineError
-from engine.ir.iteration import iteration_range
+from engine.ir import iteration_range
 
 _PATTERN = re.compile(r"(.*)\[(\d+)\]([^\[]*)")
 MOST_ITERATIONS = 120

@@ -18,10 +18,10 @@ from app.parts.widgets import markup
 from app.state.run_in_view import Compared
 from app.state.user_session import Session, current
 from engine.errors import shorten
-from engine.explain.compare import first_control_flow
-from engine.ir.element_type import ElementType
-from engine.trace.control_flow import ControlFlowRecord
-from engine.view.preview import value_preview
+from engine.explain import first_control_flow
+from engine.ir import ElementType
+from engine.trace import ControlFlowRecord
+from engine.view import value_preview
 
 _HELP = "Set this value by hand, and run from here with it"
 _outcomes: WeakKeyDictionary[engine.Debugger, tuple[int, str]] = WeakKeyDictionary()

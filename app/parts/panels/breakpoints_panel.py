@@ -12,8 +12,8 @@ from app.links.current_link import pauses, watches
 from app.parts.widgets import markup
 from app.state.user_session import Session, current, widget
 from app.state.user_session import place as put
-from engine.debug.breakpoints import Breakpoint
-from engine.view.preview import value_preview
+from engine.debug import Breakpoint
+from engine.view import value_preview
 
 PLACE, CONDITION, EXPRESSION = "breakpoint_place", "breakpoint_condition", "watch_expression"
 

@@ -20,13 +20,10 @@ from app.parts.panels import finder
 from app.parts.widgets import markup
 from app.state.user_session import Session, widget
 from engine.errors import EngineError, shorten
-from engine.explain.code import listing, runnable
-from engine.explain.code_lines import Line, Listing
-from engine.explain.literals import is_written
-from engine.ir.address import ROOT, Address
-from engine.ir.model import Model
-from engine.run.plan.plan import Plan
-from engine.view.graph import without_iterations
+from engine.explain import CodeLine, Listing, fits_in_code, listing, runnable_code
+from engine.ir import ROOT, Address, Model
+from engine.run import Plan
+from engine.view import without_iterations
 
 KEY = "code"
 MOST_LINES = 3000
@@ -76,13 +73,13 @@ def _listing(plan: Plan, root: str) -> tuple[Listing, dict[str, object]]:
 def _head(plan: Plan, root: str, code: Listing) -> str:
     """What a file needs before the shown lines, so that it runs."""
     try:
-        whole = runnable(plan, root)
+        whole = runnable_code(plan, root)
     except EngineError:
         return ""
     return "".join(f"{line.text}\n" for line in whole.lines[: len(whole.lines) - len(code.lines)])
 
 
-def _pick(model: Model, line: Line) -> None:
+def _pick(model: Model, line: CodeLine) -> None:
     """Selects the node of a line, or of the nearest node around it."""
     address = line.address
     at = places(model)
@@ -153,7 +150,7 @@ def _take_away(plan: Plan, root: str, code: Listing, inputs: Sequence[np.ndarray
         markup.show("Very deeply nested bodies are left out: open one alone to read it.", "quiet")
         return
     inputs = inputs if all(isinstance(one, np.ndarray | np.generic) for one in inputs) else []
-    packed = bool(code.weights) or not all(map(is_written, inputs))
+    packed = bool(code.weights) or not all(map(fits_in_code, inputs))
     st.download_button(
         "Download as a file that runs" if not packed else "Download as a file that runs, with its weights",
         lambda: packed_file(plan, root, inputs, name),
@@ -167,7 +164,7 @@ def _take_away(plan: Plan, root: str, code: Listing, inputs: Sequence[np.ndarray
 
 def packed_file(plan: Plan, root: str, inputs: Sequence[np.ndarray] = (), name: str = ROOT) -> bytes:
     """The code as a Python file that prints what comes of the inputs, together with weights.npz in a zip where it needs that."""
-    whole = runnable(plan, root, inputs)
+    whole = runnable_code(plan, root, inputs)
     if not whole.weights:
         return whole.text.encode()
     weights, file = io.BytesIO(), io.BytesIO()

@@ -14,11 +14,8 @@ from app.describe.node_index import places
 from app.describe.wording import path_words
 from app.state.user_session import Session, current, widget
 from engine.errors import EngineError
-from engine.ir.model import Model
-from engine.view.escape import neutral
-from engine.view.operation_families import family_of
-from engine.view.preview import value_preview
-from engine.view.search import Hit, search
+from engine.ir import Model
+from engine.view import Hit, family_of, neutral, search, value_preview
 
 KEY = "find"
 MOST_SHOWN = 40

@@ -12,10 +12,9 @@ from app.describe.signatures import signatures
 from app.describe.tensor_summary import values_for_editing
 from app.parts.widgets import markup
 from app.state.user_session import Session
-from engine.ir.element_type import ElementType
-from engine.ir.model import Signature
-from engine.ops.values import is_tensor
-from engine.view.preview import value_preview
+from engine.ir import ElementType, Signature
+from engine.ops import is_tensor
+from engine.view import value_preview
 
 EDITABLE = 1024
 """Elements up to which an input is shown as a table to edit."""

@@ -8,8 +8,8 @@ from app.actions import selection
 from app.parts.widgets import markup
 from app.state.open_model import Opened
 from app.state.user_session import Session, widget
-from engine.check.diagnostic import Diagnostic, Group, Runtime, Severity
-from engine.ir.address import decode
+from engine.check import Diagnostic, Group, Runtime, Severity
+from engine.ir import decode
 
 MOST_PLACES = 60
 """Of one rule; `loopscope check --each` tells all."""

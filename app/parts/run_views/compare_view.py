@@ -17,11 +17,10 @@ from app.parts.run_views import runtime_difference, whole_run
 from app.parts.widgets import chain, lanes, markup
 from app.state.run_in_view import Compared
 from app.state.user_session import Session, place, widget
-from engine.explain.compare import Comparison, Difference, compare
-from engine.explain.icicle import icicle
-from engine.ir.model import Model
+from engine.explain import Comparison, Difference, compare, icicle
+from engine.ir import Model
 from engine.peers import runtime_of
-from engine.view.preview import value_preview
+from engine.view import value_preview
 
 KEY = "compare"
 MOST_RECORDS = 300

@@ -12,7 +12,7 @@ import engine
 from app.parts.widgets import markup
 from app.state.user_session import Session
 from engine.errors import EngineError
-from engine.explain.export import FORMATS, export
+from engine.explain import EXPORT_FORMATS, export
 
 KEY = "export_format"
 MOST_VALUES, MOST_BYTES = 50_000, 256 * 2**20
@@ -37,7 +37,7 @@ def show(session: Session) -> None:
             "quiet",
         )
         return
-    offered = [one for one in FORMATS if one != ".parquet" or find_spec("pyarrow")]
+    offered = [one for one in EXPORT_FORMATS if one != ".parquet" or find_spec("pyarrow")]
     ending = st.segmented_control("Format", offered, default=offered[0], key=KEY, label_visibility="collapsed") or offered[0]
     markup.show(f"{_MEANING[ending]}. Everything up to step {debugger.steps:,}.", "quiet")
     st.download_button(

@@ -9,7 +9,7 @@ from app.parts.run_views import compare_view, export_view, loop_panel, matrix_vi
 from app.state.focus import decided_in_focus, loop_in_focus
 from app.state.looks import LENS
 from app.state.user_session import Session
-from engine.ir.model import IF, Model
+from engine.ir import IF, Model
 
 
 def _usual(model: Model) -> str:

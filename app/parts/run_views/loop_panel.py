@@ -13,8 +13,7 @@ from app.parts.widgets import markup
 from app.parts.widgets import row_table as table
 from app.state.focus import LoopInFocus
 from app.state.user_session import Session
-from engine.ir.iteration import iteration_range
-from engine.ir.model import LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR
+from engine.ir import LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, iteration_range
 
 _LOOPS = (LOOP, TENSOR_ITERATOR, SCAN, SEQUENCE_MAP)
 

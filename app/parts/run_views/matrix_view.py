@@ -10,15 +10,15 @@ from app.parts.widgets import lanes, markup
 from app.state.focus import LoopInFocus
 from app.state.user_session import Session, current
 from engine.errors import EngineError
-from engine.explain.iteration_matrix import Cell, Matrix, Row, matrix, step_of
-from engine.ir.iteration import iteration_words
-from engine.view.preview import value_preview
+from engine.explain import Matrix, MatrixCell, MatrixRow, iteration_matrix, step_of_cell
+from engine.ir import iteration_words
+from engine.view import value_preview
 
 KEY = "matrix"
 WORDS_UP_TO = 60
 """Columns; beyond that a cell has no room for words."""
 
-_charts: WeakKeyDictionary[engine.Debugger, tuple[object, lanes.Chart, Matrix, list[Row | None]]] = WeakKeyDictionary()
+_charts: WeakKeyDictionary[engine.Debugger, tuple[object, lanes.Chart, Matrix, list[MatrixRow | None]]] = WeakKeyDictionary()
 
 
 def show(session: Session, loop: LoopInFocus | None) -> None:
@@ -40,7 +40,7 @@ def show(session: Session, loop: LoopInFocus | None) -> None:
     lanes.show(chart, key=KEY, cursor=at, wide=1, on_pick=picked)
 
 
-def _go(found: Matrix, row: Row | None, pick: lanes.Pick) -> None:
+def _go(found: Matrix, row: MatrixRow | None, pick: lanes.Pick) -> None:
     """To the moment when the value of a cell was computed, with its node pinned; from a name only the pin."""
     debugger = current().run.debugger
     if debugger is None:
@@ -48,25 +48,25 @@ def _go(found: Matrix, row: Row | None, pick: lanes.Pick) -> None:
     iteration = found.iterations[int(pick.at)]
     if not pick.on_name:
         begin = debugger.timeline.step_at(found.program, found.first_row + iteration, 0)
-        moves.seek(begin if row is None else step_of(debugger, found, row, iteration))
+        moves.seek(begin if row is None else step_of_cell(debugger, found, row, iteration))
     if row is not None:
         selection.select(f"{found.program.address}/{row.label}")
 
 
-def _chart(debugger: engine.Debugger, loop: LoopInFocus) -> tuple[lanes.Chart, Matrix, list[Row | None]]:
+def _chart(debugger: engine.Debugger, loop: LoopInFocus) -> tuple[lanes.Chart, Matrix, list[MatrixRow | None]]:
     state = (debugger.steps, debugger.state, loop.address)
     kept = _charts.get(debugger)
     if kept is None or kept[0] != state:
-        found = matrix(debugger, loop.address)
+        found = iteration_matrix(debugger, loop.address)
         chart, rows = chart_of(found)
         kept = _charts[debugger] = (state, chart, found, rows)
     return kept[1], kept[2], kept[3]
 
 
-def chart_of(found: Matrix) -> tuple[lanes.Chart, list[Row | None]]:
+def chart_of(found: Matrix) -> tuple[lanes.Chart, list[MatrixRow | None]]:
     """The picture of a matrix, and the row that each of its lanes shows."""
     drawn: list[lanes.Lane] = []
-    rows: list[Row | None] = []
+    rows: list[MatrixRow | None] = []
     marks: list[lanes.Mark] = []
     for row in found.rows:
         marks += _marks(found, row, len(drawn))
@@ -84,7 +84,7 @@ def chart_of(found: Matrix) -> tuple[lanes.Chart, list[Row | None]]:
 _ROLES = {"carried": "carried from one iteration to the next", "iteration": "the iteration number", "slice": "a part of a sliced input"}
 
 
-def _lane(found: Matrix, row: Row) -> lanes.Lane:
+def _lane(found: Matrix, row: MatrixRow) -> lanes.Lane:
     numbers = [cell.number if cell else None for cell in row.cells]
     low, high = _ends(numbers)
     words = len(found.iterations) <= WORDS_UP_TO
@@ -111,7 +111,7 @@ def level(number: float, low: float, high: float) -> float:
     return number / max(-low, high) if low < 0 else (number - low) / (high - low)
 
 
-def _block(found: Matrix, position: int, row: Row, cell: Cell | None, low: float, high: float, words: bool) -> lanes.Block:
+def _block(found: Matrix, position: int, row: MatrixRow, cell: MatrixCell | None, low: float, high: float, words: bool) -> lanes.Block:
     begin, end = float(position), float(position + 1)
     iteration = iteration_words(found.iterations[position])
     if cell is None:
@@ -126,7 +126,7 @@ def _block(found: Matrix, position: int, row: Row, cell: Cell | None, low: float
     return (begin, end, kind, strength, shown if words else "", f"{iteration}: {shown}{mean}")
 
 
-def _ribbon(row: Row) -> lanes.Lane | None:
+def _ribbon(row: MatrixRow) -> lanes.Lane | None:
     """A narrow lane of shapes; None where the shape never changes."""
     shapes = [cell.shape if cell else None for cell in row.cells]
     known = list(dict.fromkeys(shape for shape in shapes if shape is not None))
@@ -145,7 +145,7 @@ def _ribbon(row: Row) -> lanes.Lane | None:
     return lanes.Lane("shape", blocks, height=14, note=f"{len(known)} shapes of {row.name}")
 
 
-def _marks(found: Matrix, row: Row, lane: int) -> list[lanes.Mark]:
+def _marks(found: Matrix, row: MatrixRow, lane: int) -> list[lanes.Mark]:
     marks: list[lanes.Mark] = []
     if row.first_not_finite is not None:
         first = "first NaN or infinity" if row.is_whole else "first NaN or infinity of the iterations shown"

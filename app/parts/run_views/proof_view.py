@@ -11,11 +11,8 @@ from app.parts.inspector import origin
 from app.parts.widgets import chain, markup
 from app.state.user_session import Session, current
 from engine.errors import EngineError
-from engine.explain.branch_history import branch_history
-from engine.explain.pattern import Pattern
-from engine.explain.proof import Fact
-from engine.explain.verdict import Verdict, is_no_limit, verdict
-from engine.ir.address import Address
+from engine.explain import Fact, Pattern, Verdict, branch_history, is_no_limit, verdict
+from engine.ir import Address
 
 KEY = "proof"
 

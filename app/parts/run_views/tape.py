@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from app.describe.iteration_table import LoopColumns, Row
 from app.parts.widgets import markup
-from engine.ir.iteration import iteration_words
-from engine.view.colours import COLOURS
+from engine.ir import iteration_words
+from engine.view import COLOURS
 
 MOST_STRIPS = 6
 _WIDTH, _HEIGHT = 600, 22

@@ -11,9 +11,8 @@ from app.state.focus import LoopInFocus
 from app.state.user_session import Session, current, widget
 from app.state.user_session import place as put
 from engine.errors import EngineError
-from engine.explain.ask import Answer, ask
-from engine.view.colours import COLOURS
-from engine.view.preview import value_preview
+from engine.explain import Answer, ask
+from engine.view import COLOURS, value_preview
 
 KEY, PLOT, TABLE = "ask", "ask_plot", "ask_table"
 COUNT = "i"

@@ -11,10 +11,9 @@ from app.describe.wording import name_of, path_words
 from app.parts.widgets import markup
 from app.state.user_session import Session, current
 from engine.errors import AddressError, EngineError, ValueUnavailable
-from engine.explain.verdict import verdict
-from engine.ir.model import Model
-from engine.view.boxes import short_name
-from engine.view.preview import value_preview
+from engine.explain import verdict
+from engine.ir import Model
+from engine.view import short_name, value_preview
 
 _FIRST = (
     "Press <kbd>→</kbd> or <b>Step</b>: the next operation runs, and its value appears on its wire.",

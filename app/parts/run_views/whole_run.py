@@ -12,13 +12,11 @@ from app.actions import moves
 from app.describe.first_nan import first_odd
 from app.parts.widgets import lanes, markup
 from app.state.user_session import Session, current
-from engine.debug.names import value_names
-from engine.explain.icicle import Icicle, Span, begin, icicle, pauses
-from engine.ir.address import decode
-from engine.ir.iteration import iteration_range
-from engine.ops.values import is_tensor
-from engine.run.plan.numbers import Slot
-from engine.run.plan.plan import LoopRegion, Program
+from engine.debug import value_names
+from engine.explain import Icicle, IcicleSpan, body_begin, breakpoint_steps, icicle
+from engine.ir import decode, iteration_range
+from engine.ops import is_tensor
+from engine.run import LoopRegion, Program, Slot
 
 KEY, COLOUR = "whole_run", "whole_run_colour"
 BRANCH = "iterations and branches"
@@ -45,7 +43,7 @@ def show(session: Session) -> None:
     def picked(pick: lanes.Pick) -> None:
         debugger = current().run.debugger
         if debugger is not None:
-            moves.seek(begin(debugger, int(pick.at), pick.lane))
+            moves.seek(body_begin(debugger, int(pick.at), pick.lane))
 
     lanes.show(chart, key=KEY, cursor=debugger.cursor.step, on_pick=picked)
     if run.deeper:
@@ -89,7 +87,7 @@ def chart_of(debugger: engine.Debugger, run: Icicle, colour: Colour | None) -> l
         lanes.Lane(one.title, _blocks(debugger, one.spans, colour), height=24 if one.depth else 16, strong=one.depth == 0)
         for one in run.lanes
     ]
-    marks = [lanes.Mark(step, "stop", words) for step, words in pauses(debugger)]
+    marks = [lanes.Mark(step, "stop", words) for step, words in breakpoint_steps(debugger)]
     odd = first_odd(debugger)
     if odd.step is not None:
         first = "first NaN or infinity" if odd.is_certain else "NaN or infinity, perhaps not the first"
@@ -97,14 +95,14 @@ def chart_of(debugger: engine.Debugger, run: Icicle, colour: Colour | None) -> l
     return lanes.Chart(f"{run.steps:,} steps of the run in {len(run.lanes)} lanes", "step", max(run.steps, 1), drawn, marks)
 
 
-def _blocks(debugger: engine.Debugger, spans: tuple[Span, ...], colour: Colour | None) -> list[lanes.Block]:
+def _blocks(debugger: engine.Debugger, spans: tuple[IcicleSpan, ...], colour: Colour | None) -> list[lanes.Block]:
     values = {id(span): _coloured(debugger, span, colour) for span in spans}
     finite = [value for value in values.values() if value is not None and np.isfinite(value)]
     scale = _Scale(finite)
     return [_block(span, values[id(span)], scale, colour) for span in spans]
 
 
-def _coloured(debugger: engine.Debugger, span: Span, colour: Colour | None) -> float | None:
+def _coloured(debugger: engine.Debugger, span: IcicleSpan, colour: Colour | None) -> float | None:
     if colour is None or span.iteration is None or span.program.index != colour[0]:
         return None
     return _value(debugger, span.program, span.row, colour[1])
@@ -122,7 +120,7 @@ class _Scale:
         return (number - self.low) / (self.high - self.low) if self.high > self.low else 0.5
 
 
-def _block(span: Span, value: float | None, scale: _Scale, colour: Colour | None) -> lanes.Block:
+def _block(span: IcicleSpan, value: float | None, scale: _Scale, colour: Colour | None) -> lanes.Block:
     first, end = float(span.first), float(span.end)
     if span.program.parent is None:
         return (first, end, "odd" if span.region else "idle", 0, decode(span.region), _steps(span))
@@ -140,7 +138,7 @@ def _block(span: Span, value: float | None, scale: _Scale, colour: Colour | None
     return (first, end, "heat", round(scale.level(value), 3), f"{value:.6g}", told)
 
 
-def _steps(span: Span) -> str:
+def _steps(span: IcicleSpan) -> str:
     return f"step {span.first:,}" if span.end == span.first + 1 else f"steps {span.first:,} to {span.end - 1:,}"
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from app.components import component
 from app.state.user_session import widget
-from engine.view.escape import neutral
+from engine.view import neutral
 
 _chain = component("chain", "chain.js", style="chain.css")
 _LONGEST = 200

@@ -12,7 +12,7 @@ import streamlit as st
 
 from app.components import component
 from app.state.user_session import widget
-from engine.view.escape import neutral
+from engine.view import neutral
 
 _lanes = component("lanes", "lanes.js", style="lanes.css")
 _cursor = component("lanes_cursor", "lanes.js")

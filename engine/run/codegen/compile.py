@@ -105,7 +105,7 @@ def loop(
     return made
 
 
-def generated(plan: Plan) -> Iterator[tuple[str, Loop]]:
+def generated_loops(plan: Plan) -> Iterator[tuple[str, Loop]]:
     """What was generated for the loops of a plan so far, with their addresses, in the order in which it was needed."""
     for use, made in _code_of(Overrides(plan)).loops.items():
         program, instruction = plan.regions[use.entry.table]

@@ -14,7 +14,7 @@ from app.actions.side_by_side import RUNTIME
 from app.parts.run_views import export_view
 from app.parts.widgets import lanes
 from app.state.looks import LENS
-from engine.explain.export import FORMATS
+from engine.explain.export import EXPORT_FORMATS
 from engine.peers import Difference, Report
 from tests.app.components import sent
 from tests.app.screens.test_debugger import page_text
@@ -189,7 +189,7 @@ def test_a_run_without_loops_and_branches_says_so(opened: Visit, tmp_path: Path)
     assert long not in page_text(app)
 
 
-@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize("ending", EXPORT_FORMATS)
 def test_the_trace_can_be_taken_away(opened: Visit, ending: str) -> None:
     app = looked(opened, "Export", "for_loop", step="9999")
     app.segmented_control("export_format").set_value(ending).run()

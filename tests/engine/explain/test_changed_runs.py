@@ -15,7 +15,7 @@ from engine.explain.branch_history import branch_history
 from engine.explain.compare import compare
 from engine.explain.export import export
 from engine.explain.history import history
-from engine.explain.iteration_matrix import matrix
+from engine.explain.iteration_matrix import iteration_matrix
 from engine.explain.pattern import pattern
 from engine.explain.provenance import BY_HAND, provenance
 from engine.explain.verdict import verdict
@@ -117,7 +117,7 @@ def test_columns_of_long_loops_hold_what_was_set() -> None:
         expected.append(state)
     np.testing.assert_array_equal(grown, np.array(expected, np.float32))
     np.testing.assert_array_equal(twice, 2 * np.array(expected, np.float32))
-    rows = {row.name: row for row in matrix(debugger, "main/outer").rows}
+    rows = {row.name: row for row in iteration_matrix(debugger, "main/outer").rows}
     newest = rows["grown"].cells[-1]
     assert newest is not None
     assert newest.number == expected[-1]

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import engine
 from engine.errors import AddressError, EngineError
-from engine.explain.code import listing, runnable
+from engine.explain.code import listing, runnable_code
 from engine.explain.running import kernel
 from engine.ir.model import Port
 from engine.ir.shape import PartialShape
@@ -35,7 +35,7 @@ SETS = [(sample, one) for sample in samples() for one in sample.sets if not one.
 
 def executed(model: engine.Model, inputs: Sequence[object]) -> tuple[np.ndarray, ...]:
     """What the code of a model gives."""
-    code = runnable(plan_of(model))
+    code = runnable_code(plan_of(model))
     names: dict[str, Any] = {"__name__": "listing"}
     text = code.text.replace('np.load("weights.npz")', "given_weights")
     names["given_weights"] = code.weights
@@ -102,7 +102,7 @@ def test_operations_on_constants_keep_their_attributes() -> None:
 
 
 def test_a_file_of_code_runs_by_itself(tmp_path: Path) -> None:
-    code = runnable(plan_of(walk()), "main", [np.array(1, np.float32)])
+    code = runnable_code(plan_of(walk()), "main", [np.array(1, np.float32)])
     (tmp_path / "walk.py").write_text(code.text)
     surroundings = os.environ | {"PYTHONPATH": str(Path(engine.__file__).parent.parent)}
     made = subprocess.run(
@@ -203,7 +203,7 @@ def test_names_of_a_model_never_become_code() -> None:
         value = draft.op("Add", value, draft.const(np.nan, name=name), name=name)
     draft.result(value, "result")
     model = draft.model()
-    code = runnable(plan_of(model))
+    code = runnable_code(plan_of(model))
     allowed = {"np", "kernel", "iterations", "join", "part", "parts", "converted", "ElementType", "inf", "nan", "VARIABLES", "numpy"}
     tree = ast.parse(code.text)
     assigned = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
@@ -222,7 +222,7 @@ def test_text_of_attributes_and_variables_is_quoted() -> None:
     kept = draft.op("ReadValue", value, opset=6, variable_id=hostile, variable_type="f32", variable_shape="1")
     draft.op("Assign", draft.op("Add", kept, value), opset=6, variable_id=hostile)
     draft.result(kept)
-    code = runnable(plan_of(draft.model()))
+    code = runnable_code(plan_of(draft.model()))
     assert repr(hostile) in code.text
     assert executed(draft.model(), [np.array([2], np.float32)])[0].tolist() == [2]
 
@@ -249,7 +249,7 @@ def test_what_lies_too_deep_is_left_out_of_sight() -> None:
     ast.parse(code.text)
     assert "too deep to be shown here" in code.text
     with pytest.raises(EngineError, match="write them one by one"):
-        runnable(plan_of(deep(300)))
+        runnable_code(plan_of(deep(300)))
     flat = [np.bool_(True), np.float32(2)]
     agree(executed(deep(10), flat), engine.run(deep(10), flat).outputs)
 

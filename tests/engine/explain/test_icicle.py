@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from engine.explain.icicle import begin, icicle, pauses
+from engine.explain.icicle import body_begin, breakpoint_steps, icicle
 from tests.engine.explain.runs import begun, finished
 
 
@@ -42,11 +42,11 @@ def test_columns_say_which_iterations_they_hold() -> None:
 def test_a_click_goes_to_the_beginning_of_the_iteration() -> None:
     debugger = finished("for_loop")
     span = icicle(debugger).lanes[1].spans[4]
-    assert begin(debugger, span.end - 1, 1) == span.first
+    assert body_begin(debugger, span.end - 1, 1) == span.first
     debugger.seek(span.first)
     assert debugger.frames()[-1].iteration == 4
-    assert begin(debugger, 5, 0) == 5
-    assert begin(debugger, 0, 9) == 0
+    assert body_begin(debugger, 5, 0) == 5
+    assert body_begin(debugger, 0, 9) == 0
 
 
 def test_breakpoints_are_found_in_what_has_run() -> None:
@@ -56,7 +56,7 @@ def test_breakpoints_are_found_in_what_has_run() -> None:
     debugger.breakpoints.add(f"{body}/{label}")
     debugger.breakpoints.add(f"main/{body.split('/')[1]}[3]/body/{label}")
     debugger.breakpoints.add(kind="nan")
-    steps = [step for step, _ in pauses(debugger)]
+    steps = [step for step, _ in breakpoint_steps(debugger)]
     assert len(steps) == 11
     assert steps[3] == steps[-1]
 

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 import engine
-from engine.explain.iteration_matrix import Matrix, Row, matrix, step_of
+from engine.explain.iteration_matrix import Matrix, MatrixRow, iteration_matrix, step_of_cell
 from tests.engine.drafts import BOOL, F32, I64, Draft, loop
 from tests.engine.explain.runs import begun, finished
 
 
-def row(found: Matrix, name: str, role: str = "") -> Row:
+def row(found: Matrix, name: str, role: str = "") -> MatrixRow:
     return next(one for one in found.rows if one.name == name and role in ("", one.role))
 
 
 def test_every_cell_is_the_value_of_its_iteration() -> None:
     debugger = finished("growing_sequence")
-    found = matrix(debugger, "main/while_below_limit")
+    found = iteration_matrix(debugger, "main/while_below_limit")
     assert found.complete
     assert found.iterations == tuple(range(8))
     for one in found.rows:
@@ -27,14 +27,14 @@ def test_every_cell_is_the_value_of_its_iteration() -> None:
 
 
 def test_carried_values_come_first_and_roles_are_named() -> None:
-    found = matrix(finished("growing_sequence"), "main/while_below_limit")
+    found = iteration_matrix(finished("growing_sequence"), "main/while_below_limit")
     assert [one.role for one in found.rows[:2]] == ["carried", "iteration"]
     assert row(found, "keep_going").role == "condition"
     assert row(found, "keep_going").first_change == 7
 
 
 def test_branches_have_a_row() -> None:
-    found = matrix(finished("collatz"), next(one.address for one in finished("collatz").control_flow if one.kind == "Loop"))
+    found = iteration_matrix(finished("collatz"), next(one.address for one in finished("collatz").control_flow if one.kind == "Loop"))
     taken = [cell.value for cell in row(found, "if_even", "branch").cells if cell]
     assert taken == ["else", "then", "else", "then", "then", "then", "then"]
 
@@ -42,7 +42,7 @@ def test_branches_have_a_row() -> None:
 def test_many_iterations_become_evenly_chosen_columns() -> None:
     debugger = engine.Debugger(begun("for_loop").model, {"balance": np.float32(1), "growth": np.float32(1.01), "years": np.int64(5000)})
     debugger.run()
-    found = matrix(debugger, "main/for_each_year", most_columns=50)
+    found = iteration_matrix(debugger, "main/for_each_year", most_columns=50)
     assert (len(found.iterations), found.total) == (50, 5000)
     assert (found.iterations[0], found.iterations[-1]) == (0, 4999)
     assert found.column_of(4998) == 48
@@ -54,7 +54,7 @@ def test_many_iterations_become_evenly_chosen_columns() -> None:
 def test_what_has_not_run_yet_is_empty() -> None:
     debugger = begun("growing_sequence")
     debugger.seek("main/while_below_limit[2]/body/following")
-    found = matrix(debugger, "main/while_below_limit")
+    found = iteration_matrix(debugger, "main/while_below_limit")
     assert found.total == 3
     assert row(found, "following").cells[-1] is None
     assert row(found, "sequence").cells[-1] is not None
@@ -63,7 +63,7 @@ def test_what_has_not_run_yet_is_empty() -> None:
 def test_an_iteration_on_its_way_hides_nothing_of_those_before() -> None:
     debugger = begun("collatz")
     debugger.seek("main/while_not_one[4]/body/keep_going")
-    found = matrix(debugger, "main/while_not_one")
+    found = iteration_matrix(debugger, "main/while_not_one")
     assert found.total == 5
     assert row(found, "keep_going").cells[-1] is None
     for one in found.rows:
@@ -76,8 +76,8 @@ def test_an_iteration_on_its_way_hides_nothing_of_those_before() -> None:
 @pytest.mark.parametrize("name", ["sequence", "following", "keep_going"])
 def test_a_cell_is_a_moment(name: str) -> None:
     debugger = finished("growing_sequence")
-    found = matrix(debugger, "main/while_below_limit")
-    debugger.seek(step_of(debugger, found, row(found, name), 3))
+    found = iteration_matrix(debugger, "main/while_below_limit")
+    debugger.seek(step_of_cell(debugger, found, row(found, name), 3))
     assert debugger.frames()[-1].iteration == 3
     assert debugger.resolve(f"main/while_below_limit/body/{name}") == f"main/while_below_limit[3]/body/{name}"
 
@@ -87,7 +87,7 @@ def test_numbers_that_are_none_are_seen_at_once() -> None:
         begun("diverging_training").model, {"weight": np.float32(1), "learning_rate": np.float32(1e30), "most_steps": 9}
     )
     debugger.run()
-    found = matrix(debugger, next(one.address for one in debugger.control_flow))
+    found = iteration_matrix(debugger, next(one.address for one in debugger.control_flow))
     odd = [one.first_not_finite for one in found.rows if one.first_not_finite is not None]
     assert odd
     assert all(
@@ -109,7 +109,7 @@ def test_what_only_some_iterations_tell_is_told_as_such() -> None:
     main.result(loop(main, body, main.const(1000, I64), main.const(True, BOOL), again=again, carried=carried, last=[out], name="loop"))
     debugger = engine.Debugger(main.model(), [np.array([[250.0]], np.float32)])
     debugger.run()
-    found = matrix(debugger, "main/loop")
+    found = iteration_matrix(debugger, "main/loop")
     product, divided = row(found, "product"), row(found, body.nodes[inverse.layer].name)
     assert (product.is_whole, product.first_not_finite) == (False, None)
     assert (divided.is_whole, divided.first_not_finite) == (False, 0)

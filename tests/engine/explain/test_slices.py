@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import engine
 from engine.errors import EngineError
-from engine.explain.parts import Index, index_of, part_of
-from engine.explain.provenance import Step, provenance
+from engine.explain.parts import Index, parse_index, part_of
+from engine.explain.provenance import ProvenanceStep, provenance
 from tests.engine.debug.replay import Replay
 from tests.engine.debug.test_two_speeds import Drawn, bodies, whole
 from tests.engine.drafts import BOOL, F32, I64, Draft, Slice, loop, tensor_iterator
@@ -83,7 +83,7 @@ def test_what_decided_how_often_a_loop_ran_is_behind_what_it_gave(trips: int, ra
 # -- parts --------------------------------------------------------------------------------------------------------
 
 
-def reached(steps: Sequence[Step], address: str, shape: tuple[int, ...]) -> set[tuple[int, ...]]:
+def reached(steps: Sequence[ProvenanceStep], address: str, shape: tuple[int, ...]) -> set[tuple[int, ...]]:
     """The elements of a value that a provenance has."""
     own = [step.part for step in steps if step.address == address]
     every = itertools.product(*map(range, shape))
@@ -280,7 +280,7 @@ def test_parts_that_are_not_there_are_refused(index: tuple[Any, ...], told: str)
 @pytest.mark.parametrize("text", ["x", "1.5", "1:2:3", "1,,2", "--1", "1;2", "…"])
 def test_texts_that_are_no_index_are_refused(text: str) -> None:
     with pytest.raises(EngineError, match="is not a part of a value"):
-        index_of(text)
+        parse_index(text)
 
 
 @pytest.mark.parametrize(

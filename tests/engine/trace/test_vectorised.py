@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import engine
 from engine import build
-from engine.explain.iteration_matrix import matrix
+from engine.explain.iteration_matrix import iteration_matrix
 from engine.trace.vectorised import Columns, Recorded
 from tests.engine.debug.test_two_speeds import Drawn, bodies, whole
 from tests.engine.drafts import F32, I64, Draft, Slice, tensor_iterator
@@ -110,5 +110,5 @@ def test_branches_that_feed_branches_are_each_computed_once() -> None:
     total, had = compared(chained(5, 4))
     assert had > total / 2
     began = time.process_time()
-    assert matrix(chained(48, 6), "main/for").total == 6
+    assert iteration_matrix(chained(48, 6), "main/for").total == 6
     assert time.process_time() - began < 5  # twice as long with each If, if each took all before it anew

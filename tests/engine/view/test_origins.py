@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 import engine
-from engine.explain.provenance import Link, Step, provenance
+from engine.explain.provenance import Link, ProvenanceStep, provenance
 from engine.ir.address import labels
 from engine.ir.walk import graphs
 from engine.view.build import graph_view
@@ -47,7 +47,7 @@ WAYS_TO_DRAW: dict[str, Callable[[engine.Debugger], Folding]] = {
 }
 
 
-def lines(view: GraphView, steps: tuple[Step, ...]) -> Counter[tuple[str, str, str]]:
+def lines(view: GraphView, steps: tuple[ProvenanceStep, ...]) -> Counter[tuple[str, str, str]]:
     """Kinds and ends of the lines that light up."""
     found = lit(view, steps)
     edges = [view.by_id[id] for id in found.lines]
@@ -124,7 +124,7 @@ def test_in_copies_each_iteration_lights_up_by_itself() -> None:
 
 def test_a_cut_line_lights_up_at_both_ends() -> None:
     view = graph_view(chain(40, reach=30), Folding())
-    steps = (Step("main/relu_39", "Add", (Link("main/relu_9", "operand"),), 0), Step("main/relu_9", "Relu", (), 1))
+    steps = (ProvenanceStep("main/relu_39", "Add", (Link("main/relu_9", "operand"),), 0), ProvenanceStep("main/relu_9", "Relu", (), 1))
     found = lit(view, steps)
     assert Counter(view.by_id[id].kind for id in found.lines) == {"stub": 1, "data": 1}
     assert sum(node.kind == "stub" and node.id in found.boxes for node in view.nodes) == 2

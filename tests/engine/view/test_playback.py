@@ -16,7 +16,7 @@ from engine.view.build import graph_view
 from engine.view.folding import Folding
 from engine.view.graph import ViewNode
 from engine.view.overlay import overlay_at
-from engine.view.playback import batch, difference
+from engine.view.playback import difference, playback_batch
 from engine.view.sparkline import sparkline
 from engine.view.tracks import tracks
 
@@ -54,7 +54,7 @@ def test_a_batch_gives_the_overlay_of_every_step() -> None:
     debugger.run()
     debugger.seek(5)
     view = graph_view(debugger.model, Folding())
-    sent = json.loads(json.dumps(batch(debugger, view, 10, seconds=60)))
+    sent = json.loads(json.dumps(playback_batch(debugger, view, 10, seconds=60)))
     assert debugger.cursor.step == 5
     assert sent["first"] + len(frames_of(sent)) == debugger.steps + 1
     assert len(json.dumps(sent)) < 60_000
@@ -72,17 +72,17 @@ def test_a_batch_keeps_to_its_time_and_says_where_it_stops() -> None:
     view = graph_view(debugger.model, Folding())
     debugger.seek(60)
     debugger.seek(0)
-    stop = batch(debugger, view, 1, seconds=60)["stop"]
+    stop = playback_batch(debugger, view, 1, seconds=60)["stop"]
     assert isinstance(stop, int)
     assert debugger.seek(stop).address == f"{COLLATZ}[2]/body/equal"
-    assert "stop" not in batch(debugger, view, stop, seconds=60), "going on from there"
+    assert "stop" not in playback_batch(debugger, view, stop, seconds=60), "going on from there"
     debugger.breakpoints.switch(1, False)
-    assert "stop" not in batch(debugger, view, 1, seconds=60), "it is switched off"
+    assert "stop" not in playback_batch(debugger, view, 1, seconds=60), "it is switched off"
     began = time.process_time()
-    short = batch(debugger, view, 0, seconds=0)
+    short = playback_batch(debugger, view, 0, seconds=0)
     assert time.process_time() - began < 1
     assert len(frames_of(short)) == 1
-    assert batch(debugger, view, 10**9)["first"] == debugger.steps
+    assert playback_batch(debugger, view, 10**9)["first"] == debugger.steps
 
 
 def test_a_scout_tells_each_moment_as_it_is_when_it_is_new() -> None:
@@ -91,10 +91,10 @@ def test_a_scout_tells_each_moment_as_it_is_when_it_is_new() -> None:
     view = graph_view(debugger.model, Folding())
     debugger.breakpoints.add(f"{COLLATZ}[1]/body/equal")
     debugger.seek(4)
-    part = batch(debugger, view, 3, seconds=60)
+    part = playback_batch(debugger, view, 3, seconds=60)
     assert len(frames_of(part)) == 2
     assert debugger.steps == 4, "nothing is computed for a stretch of what has run"
-    sent = batch(scout, view, 5, seconds=60, further=True, breakpoints=list(debugger.breakpoints))
+    sent = playback_batch(scout, view, 5, seconds=60, further=True, breakpoints=list(debugger.breakpoints))
     assert scout.cursor.address == f"{COLLATZ}[1]/body/equal"
     assert sent["stop"] == scout.steps
     full: dict[str, object] = {}

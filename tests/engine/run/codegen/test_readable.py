@@ -14,7 +14,7 @@ import pytest
 import engine
 from engine.debug.inputs import Inputs
 from engine.run.codegen import generated_names
-from engine.run.codegen.compile import generated
+from engine.run.codegen.compile import generated_loops
 from engine.run.codegen.source_map import compiled
 from engine.run.plan.numbers import Slot
 from engine.run.plan.planner import plan_of
@@ -28,7 +28,7 @@ def code_of(model: engine.Model, inputs: Inputs, record: engine.Record) -> str:
     debugger = engine.Debugger(model, inputs, record=record)
     debugger.run()
     assert debugger.state == "finished"
-    ((address, loop),) = generated(debugger.plan)
+    ((address, loop),) = generated_loops(debugger.plan)
     return f"{address}\n\n{loop.annotated}"
 
 
@@ -71,6 +71,6 @@ def test_a_run_that_fails_shows_the_generated_line_as_its_cause() -> None:
 def test_no_name_of_a_model_enters_the_code() -> None:
     model = zigzag(60)
     engine.run(model, [np.int64(0)])
-    ((_, loop),) = generated(plan_of(model))
+    ((_, loop),) = generated_loops(plan_of(model))
     words = set(loop.function.__code__.co_names) | set(loop.function.__code__.co_varnames)
     assert not words & {"down", "up", "high", "share", "inner", "start"}
