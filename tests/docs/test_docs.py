@@ -75,7 +75,7 @@ def public(door: ModuleType) -> Iterator[tuple[str, object]]:
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
 def test_every_public_name_says_what_it_is_for(door: ModuleType) -> None:
-    said = {name: (value.__doc__ or "").strip() for name, value in public(door)}
+    said = {name: (inspect.getdoc(value) or "").strip() for name, value in public(door)}
     assert len(said) > 3
     made_up = {name for name, text in said.items() if text.startswith(f"{name.rpartition('.')[2]}(")}  # by @dataclass
     assert {name for name, text in said.items() if not text} | made_up == set()
