@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -153,7 +154,7 @@ GRAMS = {
 @pytest.mark.parametrize(("least", "most", "skipped", "indexes", "says"), GRAMS.values(), ids=GRAMS.keys())
 def test_grams_are_bounded(least: int, most: int, skipped: int, indexes: list[int], says: str) -> None:
     """The onnx package went through all of them, and made an array for all numbers up to the greatest."""
-    attributes = {"min_gram_length": least, "max_gram_length": most, "max_skip_count": skipped, "ngram_indexes": indexes}
+    attributes: dict[str, Any] = {"min_gram_length": least, "max_gram_length": most, "max_skip_count": skipped, "ngram_indexes": indexes}
     given = np.array([1, 2, 3], np.int64)
     document = model("TfIdfVectorizer", 9, [given], mode="TF", ngram_counts=[0], pool_int64s=[1], **attributes)
     with pytest.raises(engine.RunStopped, match=says):

@@ -20,7 +20,7 @@ STOPPED = "This run was stopped because the server is out of memory: continue it
 NO_ROOM = "There is not enough memory for this now: try again in a minute."
 _SHARE = 0.5
 """Of the machine's memory: the rest is for what runs take while they compute, and for other programs."""
-LEFT_ALONE = (30.0, 3.0)
+LEFT_ALONE: tuple[float, ...] = (30.0, 3.0)
 """Seconds without use after which a run is idle. Idle runs lose their values first, then other runs that do not compute."""
 Made = TypeVar("Made")
 

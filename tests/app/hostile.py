@@ -39,7 +39,8 @@ def write(folder: Path, sample: str = "decoder") -> Path:
             element.set("names", word.replace(",", ";"))
         if element.tag == "net":
             element.set("name", HOSTILE[0])
-        if element.tag == "data" and element.getparent().get("type") not in ("Const", "Parameter"):
+        owner = element.getparent()
+        if element.tag == "data" and owner is not None and str(owner.get("type")) not in ("Const", "Parameter"):
             element.set("note", word)
     rt_info = etree.SubElement(tree.getroot(), "rt_info")
     for number, word in enumerate(HOSTILE):

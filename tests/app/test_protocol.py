@@ -114,7 +114,7 @@ def test_what_the_canvas_says_is_understood() -> None:
         ("moves", {"moves": [{"name": "jump", "count": 1, "start": None}]}),
     ],
 )
-def test_the_schema_refuses_what_is_not_agreed(name: str, change: Mapping[str, object]) -> None:
+def test_the_schema_refuses_what_is_not_agreed(name: str, change: dict[str, object]) -> None:
     message = read(name)
     assert isinstance(message, dict)
     with pytest.raises(ValidationError):

@@ -106,4 +106,5 @@ class Visitor:
     def _receive(self) -> ForwardMsg:
         came = self._socket.recv(_LONG)
         assert isinstance(came, bytes)
-        return ForwardMsg.FromString(came)
+        message: ForwardMsg = ForwardMsg.FromString(came)
+        return message

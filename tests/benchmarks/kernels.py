@@ -6,6 +6,7 @@ CPU time of the process, so that other work on the machine matters less; medians
 from __future__ import annotations
 
 import os
+from typing import Any
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy is imported
 
@@ -189,7 +190,7 @@ def ours(layer: Layer) -> Callable[[], object]:
     keywords = typed(operation, texts)
     inputs = [array[()] if array.ndim == 0 else array for array in layer.inputs]
     assert operation.kernel is not None
-    kernel = partial(operation.kernel, **keywords)
+    kernel: Callable[..., Any] = partial(operation.kernel, **keywords)
     if operation.by_constant is not None and 1 in layer.constant:
         kernel = operation.by_constant(Known.of(layer.inputs[1]), **keywords) or kernel
     return lambda: kernel(*inputs)
@@ -209,7 +210,7 @@ def openvinos(layer: Layer) -> Callable[[], object]:
     request = ov.Core().compile_model(ov.Model(node.outputs(), parameters, "one"), "CPU", _CONFIG).create_infer_request()
     for index, tensor in enumerate(feeds):
         request.set_input_tensor(index, tensor)
-    return request.infer
+    return lambda: request.infer()
 
 
 def _text(value: object) -> str:

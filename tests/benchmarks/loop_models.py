@@ -57,7 +57,9 @@ def _looped(
     return outer.model()
 
 
-def _twin(nodes: Sequence[Any], consts: dict[str, np.ndarray], state: dict[str, str], again: str, inputs: Sequence[np.ndarray], trips: int):
+def _twin(
+    nodes: Sequence[Any], consts: dict[str, np.ndarray], state: dict[str, str], again: str, inputs: Sequence[np.ndarray], trips: int
+) -> Any:
     """The ONNX model of a loop: body nodes, their constants, state (Parameter to Result) and the condition."""
     import onnx
     from onnx import helper, numpy_helper
@@ -169,7 +171,8 @@ def vectors(trips: int = 10_000) -> Case:
         onnx_names = ("Mul", "Add", "Sub", "Max")
         nodes = [make_node(onnx_names[n % 4], [f"v{n}" if n else "x", f"c{n % 4}"], [f"v{n + 1}"]) for n in range(20)]
         nodes.append(make_node("Identity", ["go"], ["again"]))
-        return _twin(nodes, {f"c{n}": array for n, array in enumerate((*given, floor))}, {"x": "v20"}, "again", inputs, trips)
+        constants = {f"c{n}": np.asarray(array) for n, array in enumerate((*given, floor))}
+        return _twin(nodes, constants, {"x": "v20"}, "again", inputs, trips)
 
     model = _looped(body, [x], [value], body.const(True, BOOL), inputs, trips)
     return Case("b", f"{trips:,} x 20 operations on [64]", trips, 20, inputs, model, by_hand, twin, False)
@@ -300,7 +303,7 @@ def convolution(trips: int = 20) -> Case:
     inputs = (_RANDOM.standard_normal((1, channels, side, side)).astype(np.float32),)
     body = Draft()
     x = body.parameter("x", F32, inputs[0].shape)
-    attributes = {"strides": "1,1", "pads_begin": "1,1", "pads_end": "1,1", "dilations": "1,1", "auto_pad": "explicit"}
+    attributes: dict[str, Any] = {"strides": "1,1", "pads_begin": "1,1", "pads_end": "1,1", "dilations": "1,1", "auto_pad": "explicit"}
     product = body.op("Multiply", body.op("ReLU", body.op("Convolution", x, body.const(weights), **attributes)), body.const(scale))
     rows = np.ascontiguousarray(weights.transpose(2, 0, 3, 1).reshape(3, channels, 3 * channels))
 
@@ -312,7 +315,7 @@ def convolution(trips: int = 20) -> Case:
             columns = np.empty((3, channels, side + 2, side), np.float32)
             for shift in range(3):
                 columns[shift] = padded[:, :, shift : shift + side]
-            total = None
+            total: Any = None
             for row in range(3):
                 part = np.ascontiguousarray(columns[:, :, row : row + side]).reshape(3 * channels, side * side)
                 made = rows[row] @ part

@@ -92,7 +92,8 @@ def _reference(case: Case, feeds: dict[str, np.ndarray]) -> Callable[[], Any]:
     from onnx.reference import ReferenceEvaluator
 
     evaluator = ReferenceEvaluator(case.onnx(min(case.few, case.iterations)))
-    return lambda: evaluator.run(None, feeds)[0]
+    every: Any = None
+    return lambda: next(iter(evaluator.run(every, feeds)))
 
 
 def timed(action: Callable[[], Any], repeats: int = 1) -> float:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 import onnx
@@ -38,7 +39,7 @@ def transformer(blocks: int, width: int) -> ModelProto:
     made: list[NodeProto] = []
     weights: list[TensorProto] = []
 
-    def op(kind: str, *inputs: str, **attributes: object) -> str:
+    def op(kind: str, *inputs: str, **attributes: Any) -> str:
         made.append(helper.make_node(kind, inputs, [f"/{kind}_{len(made)}_output"], name=f"/{kind}_{len(made)}", **attributes))
         return str(made[-1].output[0])
 

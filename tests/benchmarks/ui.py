@@ -150,7 +150,12 @@ def _drag(page: Page, what: Locator, title: str, begin: float, end: float, heigh
     page.mouse.move(box["x"] + box["width"] * begin, y)
     page.mouse.down()
     there, back = box["x"] + box["width"] * end, box["x"] + box["width"] * begin
-    _frames(page, title, lambda: [page.mouse.move(x, y, steps=60) for x in (there, back)])
+
+    def there_and_back() -> None:
+        for x in (there, back):
+            page.mouse.move(x, y, steps=60)
+
+    _frames(page, title, there_and_back)
     page.mouse.up()
 
 

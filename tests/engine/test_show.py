@@ -12,6 +12,7 @@ import pytest
 import engine
 from engine import build
 from engine.ops.stored import unpacked
+from engine.show import Shown
 
 
 def halving() -> engine.Model:
@@ -36,15 +37,21 @@ class Started:
     terminate = wait
 
 
+def stand_in(shown: Shown) -> Started:
+    process: object = shown.process
+    assert isinstance(process, Started)
+    return process
+
+
 @pytest.fixture
-def started(monkeypatch):
+def started(monkeypatch: pytest.MonkeyPatch) -> type:
     monkeypatch.setattr("subprocess.Popen", Started)
     return Started
 
 
-def test_the_app_gets_the_model_and_its_inputs(started):
+def test_the_app_gets_the_model_and_its_inputs(started: type) -> None:
     shown = engine.show(halving(), [100], wait=False, browser=False)
-    words = shown.process.words
+    words = stand_in(shown).words
     assert words[1:4] == ["-P", "-m", "app.cli"]
     assert words[-1] == "--no-browser"
     path, inputs = Path(words[4]), words[words.index("--inputs") + 1]
@@ -60,12 +67,12 @@ def test_the_app_gets_the_model_and_its_inputs(started):
     assert not path.exists()
 
 
-def test_inputs_of_every_type_arrive(started):
+def test_inputs_of_every_type_arrive(started: type) -> None:
     graph = build.Graph("types")
     given = {"bf16": [0.5], "f16": [1.5], "i4": [-3], "u1": [1], "boolean": [True], "string": ["a"], "i64": [2**40]}
     made = [graph.parameter(name, name, [1]) for name in given]
     shown = engine.show(graph.model(made), given, wait=False, browser=False)
-    words = shown.process.words
+    words = stand_in(shown).words
     with np.load(words[words.index("--inputs") + 1], allow_pickle=False) as arrays:
         values = unpacked({key: arrays[key] for key in arrays.files})
     stored = engine.run(engine.read_model(words[4]), {int(key): value for key, value in values.items()})
@@ -73,16 +80,16 @@ def test_inputs_of_every_type_arrive(started):
     shown.stop()
 
 
-def test_a_script_waits_and_a_prompt_does_not(started, monkeypatch):
-    assert not engine.show(halving(), [100]).process.running
+def test_a_script_waits_and_a_prompt_does_not(started: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not stand_in(engine.show(halving(), [100])).running
     monkeypatch.setattr("sys.ps1", ">>> ", raising=False)
     shown = engine.show(halving(), [100])
-    assert shown.process.running
+    assert stand_in(shown).running
     shown.stop()
-    assert not shown.process.running
+    assert not stand_in(shown).running
 
 
-def test_inputs_that_do_not_fit_are_told_at_once(started):
+def test_inputs_that_do_not_fit_are_told_at_once(started: type) -> None:
     with pytest.raises(engine.InputError, match="takes shape"):
         engine.show(halving(), [[1, 2]])
     with pytest.raises(engine.InputError, match="no value is given for 'x'"):
@@ -90,7 +97,7 @@ def test_inputs_that_do_not_fit_are_told_at_once(started):
 
 
 @pytest.mark.slow
-def test_the_real_app_answers():
+def test_the_real_app_answers() -> None:
     shown = engine.show(halving(), [100], wait=False, browser=False)
     try:
         deadline = time.monotonic() + 60

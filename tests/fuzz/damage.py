@@ -7,10 +7,11 @@ import io
 import random
 import struct
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from lxml import etree
 
 from tests.fuzz.onnx_mutants import changed
@@ -322,7 +323,7 @@ def _onnx(dice: random.Random, document: bytes) -> bytes:
     if dice.random() < 0.75:
         try:
             changed(dice, proto)
-            return proto.SerializeToString()
+            return bytes(proto.SerializeToString())
         except (IndexError, ValueError, TypeError):  # there is nothing of the kind in it
             return _bytes(dice, document)
     messages = [message for message in _messages(proto) if message.ListFields()]
@@ -336,11 +337,12 @@ def _onnx(dice: random.Random, document: bytes) -> bytes:
         _change_field(dice, message, field, value, alike)
     except (TypeError, ValueError, OverflowError):
         return _bytes(dice, document)
-    return proto.SerializeToString()
+    return bytes(proto.SerializeToString())
 
 
-def _messages(proto: object) -> list:
-    found, waiting = [], [proto]
+def _messages(proto: Message) -> list[Message]:
+    found: list[Message] = []
+    waiting: list[Message] = [proto]
     while waiting:
         message = waiting.pop()
         found.append(message)
@@ -350,7 +352,7 @@ def _messages(proto: object) -> list:
     return found
 
 
-def _change_field(dice: random.Random, message: object, field: object, value: object, alike: list) -> None:
+def _change_field(dice: random.Random, message: Message, field: Any, value: Any, alike: Sequence[Message]) -> None:
     name = field.name
     match dice.randrange(4):
         case 0:
@@ -371,8 +373,8 @@ def _change_field(dice: random.Random, message: object, field: object, value: ob
                 setattr(message, name, new)
 
 
-def _scalar(dice: random.Random, field: object, alike: list) -> object:
-    others = []
+def _scalar(dice: random.Random, field: Any, alike: Sequence[Message]) -> object:
+    others: list[object] = []
     for message in alike:
         value = getattr(message, field.name)
         others.extend(value if field.is_repeated else [value])

@@ -53,11 +53,13 @@ def _chosen_graph(dice: random.Random, proto: ModelProto) -> GraphProto:
 
 def _chosen_node(dice: random.Random, proto: ModelProto) -> NodeProto:
     holders: list[Any] = [one for one in (*_graphs(proto), *proto.functions) if one.node]
-    return dice.choice(dice.choice(holders).node)
+    node: onnx.NodeProto = dice.choice(dice.choice(holders).node)
+    return node
 
 
 def _chosen_info(dice: random.Random, proto: ModelProto) -> onnx.ValueInfoProto:
-    return dice.choice([one for graph in _graphs(proto) for one in (*graph.input, *graph.output, *graph.value_info)])
+    declared: list[onnx.ValueInfoProto] = [one for graph in _graphs(proto) for one in (*graph.input, *graph.output, *graph.value_info)]
+    return dice.choice(declared)
 
 
 def _chosen_tensor(dice: random.Random, proto: ModelProto) -> TensorProto:

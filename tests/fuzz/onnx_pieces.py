@@ -107,7 +107,7 @@ def _type_of(text: str, shape: Sequence[int]) -> TypeProto:
 
 
 def any_attribute(dice: random.Random, name: str, kind: int, graph: GraphProto) -> AttributeProto:
-    attribute = AttributeProto(name=name, type=kind)
+    attribute = AttributeProto(name=name, type=AttributeProto.AttributeType.Name(kind))
     match kind:
         case AttributeProto.INT:
             attribute.i = dice.choice(NUMBERS) if dice.random() < 0.6 else dice.randrange(4)

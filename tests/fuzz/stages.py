@@ -237,7 +237,8 @@ def _inputs(walk: Walk) -> None:
     given = random_inputs(walk.read, walk.dice.randrange(9))
     bindings(walk.read, given)
     stored = io.BytesIO()
-    np.savez(stored, **{f"i{number}": value for number, value in enumerate(given.values()) if isinstance(value, np.ndarray)})
+    arrays: dict[str, Any] = {f"i{number}": value for number, value in enumerate(given.values()) if isinstance(value, np.ndarray)}
+    np.savez(stored, **arrays)
     packed = bytearray(stored.getvalue())
     if packed and walk.dice.random() < 0.5:
         packed[walk.dice.randrange(len(packed))] ^= 1 << walk.dice.randrange(8)

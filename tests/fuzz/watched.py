@@ -117,14 +117,14 @@ def _ended(worker: _Worker, sound: Any) -> Iterator[Finding]:
     """Sets where a worker goes on, below zero for nowhere, and tells of the case at which it died twice."""
     assert worker.process is not None
     worker.process.join()
-    plan, at = worker.plan, int(worker.now[0])
-    if worker.process.exitcode == 0:
+    plan, at, code = worker.plan, int(worker.now[0]), worker.process.exitcode
+    if code == 0:
         worker.begins = -1 if plan.has_ended(at) else at
         return
     if at < 0:
         raise RuntimeError(f"a process ended with {worker.process.exitcode} before its first case")
     # What took too long goes once more: on a busy machine the first time may have been nobody's fault.
-    if at == worker.died_at or worker.process.exitcode < 0:
+    if at == worker.died_at or (code is not None and code < 0):
         what = f"crash, or more than {MOST_SECONDS} s (exit {worker.process.exitcode})"
         yield Finding(plan.seed, at, STAGES[worker.now[1]].name, case_of(sound, plan.seed, at).name, what)
         at += plan.jobs

@@ -6,6 +6,7 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Mapping, Sequence
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -89,7 +90,7 @@ def _pick(model: Model, line: CodeLine) -> None:
         selection.reveal_place(address)
 
 
-def moment(debugger: engine.Debugger, code: Listing, selected: str) -> dict[str, object]:
+def moment(debugger: engine.Debugger, code: Listing, selected: str) -> dict[str, Any]:
     """What changes with a step: numbers of the current, chosen and skipped lines, from 0, and the values beside lines."""
     values, at = finder.values_at(debugger), places(debugger.model)
     statuses: Mapping[str, str] = debugger.statuses()

@@ -19,7 +19,7 @@ from engine.view.build import graph_view
 @pytest.mark.parametrize("step", [40, LONGEST_SCOUT + 400])
 def test_what_nobody_has_seen_yet_is_sent_ahead_and_the_user_stays(step: int) -> None:
     opened = open_sample("count_primes")
-    inputs = {"limit": np.int64(2_000)}
+    inputs = {"limit": np.array(2_000, np.int64)}
     debugger = engine.Debugger(opened.model, inputs)
     debugger.seek(step)
     session = Session(ModelInUse(opened=opened, inputs=inputs), RunInView(stepped=debugger), CanvasView(ahead=step + 1))

@@ -82,7 +82,8 @@ def loop_model(nodes: list[onnx.NodeProto], trips: int, joined: bool, length: in
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])],
         outputs,
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9).SerializeToString()
+    document: bytes = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9).SerializeToString()
+    return document
 
 
 DOUBLE = helper.make_node("Concat", ["s", "s"], ["out"], axis=0)

@@ -234,7 +234,7 @@ def test_what_can_be_set_here(address: str, array: np.ndarray, words: str) -> No
 
 def test_what_is_sent_ahead_is_of_the_changed_run() -> None:
     opened = open_sample("collatz")
-    inputs, changes = opened.sets["three"], {"main/while_not_one[0]/body/next_steps": np.int64(90)}
+    inputs, changes = opened.sets["three"], {"main/while_not_one[0]/body/next_steps": np.array(90, np.int64)}
     debugger = engine.Debugger(opened.model, list(inputs.values()), changes=changes)
     debugger.seek(4)
     session = Session(ModelInUse(opened=opened, inputs=inputs), RunInView(stepped=debugger, changes=changes), CanvasView(ahead=5))

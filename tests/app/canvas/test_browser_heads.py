@@ -22,7 +22,10 @@ BESIDE = """({ frame, zoom, part, above }) => {
 
 
 def boxes(stuck: Locator) -> list[list[float]]:
-    return stuck.evaluate_all("all => all.map(e => e.getBoundingClientRect()).map(b => [b.left, b.top, b.right, b.bottom])")
+    found: list[list[float]] = stuck.evaluate_all(
+        "all => all.map(e => e.getBoundingClientRect()).map(b => [b.left, b.top, b.right, b.bottom])"
+    )
+    return found
 
 
 def beside(canvas: Locator, frame: str, *, zoom: float, part: float, above: float) -> None:

@@ -13,6 +13,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -79,7 +80,7 @@ def test_run_for_people(inputs: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "iteration" in told
 
 
-DIVERGING = {"weight": np.float32(1), "most_steps": np.int64(9)}
+DIVERGING: dict[str, Any] = {"weight": np.float32(1), "most_steps": np.int64(9)}
 
 
 @pytest.mark.parametrize(("rate", "made"), [(1e30, True), (0.1, False)])

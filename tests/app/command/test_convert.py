@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
@@ -15,7 +18,7 @@ from engine.ir.equal import difference
 
 
 @pytest.fixture
-def halving(tmp_path):
+def halving(tmp_path: Path) -> Path:
     graph = build.Graph("halve")
     x = graph.parameter("x", "f32", [])
     model = graph.model(build.while_loop(lambda v: v > 1, lambda v: v / 2, [x])[0])
@@ -23,14 +26,14 @@ def halving(tmp_path):
     return tmp_path / "halve.xml"
 
 
-def test_a_model_is_written_as_it_was_read(halving, tmp_path, capsys):
+def test_a_model_is_written_as_it_was_read(halving: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out.xml"
     assert main(["convert", str(halving), str(out)]) == 0
     assert "out.bin hold 'halve' as OpenVINO IR 11" in capsys.readouterr().out
     assert difference(engine.read_model(halving), engine.read_model(out)) == ""
 
 
-def test_what_cannot_be_written_is_said(halving, tmp_path, capsys):
+def test_what_cannot_be_written_is_said(halving: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["convert", str(halving), str(tmp_path / "out.onnx")]) == 2
     assert "expected one that ends with .xml" in capsys.readouterr().err
     value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2])
@@ -42,11 +45,12 @@ def test_what_cannot_be_written_is_said(halving, tmp_path, capsys):
     assert not (tmp_path / "out.xml").exists()
 
 
-def test_inputs_that_the_command_brings_come_first(halving, tmp_path, capsys):
-    np.savez(tmp_path / "mine.npz", **{"0": np.float64(100)})
+def test_inputs_that_the_command_brings_come_first(halving: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    by_position: dict[str, Any] = {"0": np.float64(100)}
+    np.savez(tmp_path / "mine.npz", **by_position)
     opened = with_inputs(open_path(str(halving)), str(tmp_path / "mine.npz"))
     first, array = next(iter(opened.sets.items()))
-    assert (first, array["x"].dtype, array["x"].item()) == ("mine", np.float32, 100)
+    assert (first, array["x"].dtype.name, array["x"].item()) == ("mine", "float32", 100)
     np.savez(tmp_path / "wrong.npz", y=np.float32(1))
     with pytest.raises(InputError, match="the file holds 'y', the model's inputs are 'x'"):
         with_inputs(opened, str(tmp_path / "wrong.npz"))

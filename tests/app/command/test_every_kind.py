@@ -21,7 +21,7 @@ from engine.ops.stored import packed, write
 from engine.ops.values import NO_VALUE
 
 HEADER = '<ir_version: 9, opset_import: ["" : 21]> one (float[3, 2] x) => '
-X = np.float32([[1, 2], [3, 4], [5, np.nan]])
+X = np.array([[1, 2], [3, 4], [5, np.nan]], np.float32)
 MODELS = {
     "sequence": "(seq(float[M, 2]) y) { s = Constant <value_ints = [1, 2]> () y = SplitToSequence (x, s) }",
     "texts": '(string[2] y) { y = Constant <value_strings = ["one", "zwölf"]> () }',
@@ -121,7 +121,8 @@ def test_int2_is_told_as_numpy_calls_it() -> None:
 
 def test_a_description_that_is_none_names_the_file(tmp_path: Path) -> None:
     model = engine.read_model(parser.parse_model(HEADER + MODELS["i4"]).SerializeToString())
-    np.savez(tmp_path / "in.npz", **{"loopscope.forms": np.array("{")})
+    stored: dict[str, Any] = {"loopscope.forms": np.array("{")}
+    np.savez(tmp_path / "in.npz", **stored)
     with pytest.raises(engine.InputError, match=r"in\.npz: its entry 'loopscope\.forms' is expected to be a JSON object"):
         read_inputs(str(tmp_path / "in.npz"), model)
     with pytest.raises(engine.InputError, match=r"^in\.npz: its entry 'loopscope\.forms' is expected to be a JSON object"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import openvino
@@ -21,7 +22,8 @@ def model(tmp_path: Path) -> Path:
     text = f"""<ir_version: 9, opset_import: ["" : 18]> one (float[2] {LONG}_in) => (float[2] {LONG}_out)
         {{ [{LONG}_log_end] {LONG}_v = Log ({LONG}_in) [{LONG}_sum] {LONG}_out = Add ({LONG}_v, {LONG}_v) }}"""
     (tmp_path / "m.onnx").write_bytes(parser.parse_model(text).SerializeToString())
-    np.savez(tmp_path / "in.npz", **{f"{LONG}_in": np.float32([-1, 1])})
+    stored: dict[str, Any] = {f"{LONG}_in": np.array([-1, 1], np.float32)}
+    np.savez(tmp_path / "in.npz", **stored)
     return tmp_path / "m.onnx"
 
 
@@ -39,7 +41,8 @@ def test_compare_tells_its_sentence_to_the_end(model: Path, capsys: pytest.Captu
 
 
 def test_a_failure_is_told_to_the_end(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    np.savez(model.parent / "odd.npz", **{f"{LONG}_odd": np.float32([1, 1])})
+    stored: dict[str, Any] = {f"{LONG}_odd": np.array([1, 1], np.float32)}
+    np.savez(model.parent / "odd.npz", **stored)
     assert main(["run", str(model), "--inputs", str(model.parent / "odd.npz")]) == 2
     told = capsys.readouterr().err
     assert "the model's inputs are" in told

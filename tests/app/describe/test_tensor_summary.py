@@ -28,7 +28,7 @@ ARRAYS = [
 
 def equal(one: np.ndarray, other: np.ndarray) -> bool:
     if one.dtype.kind in "OU":
-        return one.tolist() == other.tolist()
+        return bool(one.tolist() == other.tolist())
     return np.array_equal(one.astype(np.float64), other.astype(np.float64), equal_nan=True)
 
 

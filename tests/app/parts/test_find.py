@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -27,7 +28,7 @@ def session() -> Session:
 
 
 def found(session: Session, asked: str | None) -> list[dict[str, str]]:
-    return finder.message(session, asked)["hits"]
+    return cast(list[dict[str, str]], finder.message(session, asked)["hits"])
 
 
 def test_a_closed_finder_computes_nothing(session: Session) -> None:

@@ -55,7 +55,7 @@ def get(name: str) -> Lesson:
     return found
 
 
-TRUTH = {
+TRUTH: dict[str, list[float | str]] = {
     "while": [11.0],
     "do-while": [1.0, 2675.0],
     "for": ["trip_count", 3.0],

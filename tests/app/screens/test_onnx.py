@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +44,8 @@ def test_sequences_are_shown(opened: Visit, tmp_path: Path, node: str, view: str
 def test_loopscope_runs_and_checks_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     case = _CASES["loop 5 True"]
     path = _written(tmp_path, case.name)
-    np.savez(tmp_path / "in.npz", **case.inputs)
+    stored: dict[str, Any] = dict(case.inputs)
+    np.savez(tmp_path / "in.npz", **stored)
     assert main(["run", str(path), "--inputs", str(tmp_path / "in.npz"), "--outputs", str(tmp_path / "out.npz")]) == 0
     assert "5" in capsys.readouterr().out
     with np.load(tmp_path / "out.npz") as stored:

@@ -15,7 +15,7 @@ from tests.engine.run.machine.test_memory import LENGTH, adding
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems keep what a process frees in ways of their own")
-def test_a_run_that_repeats_another_asks_for_no_fresh_memory():
+def test_a_run_that_repeats_another_asks_for_no_fresh_memory() -> None:
     model, inputs = adding(1), [np.zeros(LENGTH, np.float32)]
 
     def fresh_pages() -> int:
@@ -30,7 +30,7 @@ def test_a_run_that_repeats_another_asks_for_no_fresh_memory():
     assert fresh_pages() < 1000, "40 MB are 10,000 pages"
 
 
-def test_every_command_keeps_what_it_frees(monkeypatch):
+def test_every_command_keeps_what_it_frees(monkeypatch: pytest.MonkeyPatch) -> None:
     called = []
     monkeypatch.setattr(cli, "keep_freed_memory", lambda: called.append(True))
     assert cli.main(["run", "there is no such model.xml"]) == cli.REFUSED

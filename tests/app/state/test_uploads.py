@@ -6,6 +6,7 @@ import io
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from onnx import parser
@@ -118,7 +119,8 @@ def test_problems_of_a_runtime_are_told_where_it_is_chosen(opened: Visit) -> Non
     assert "Problems" in panel.options
     app = panel.set_value("Problems").run()
     assert any("No problems found." in text for text in _texts(app))
-    choice = next(one for one in app.get("button_group") if "findings about" in one.label)
+    choices: list[Any] = list(app.get("button_group"))  # AppTest has no type for the segmented control
+    choice = next(one for one in choices if "findings about" in one.label)
     choice.set_value(["OpenVINO"]).run()
     assert "Problems 2" in app.segmented_control("debugger_panel").options
     assert any("at 2 places" in text for text in _texts(app))

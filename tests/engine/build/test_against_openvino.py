@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import engine
 from engine import build
 from engine.build import Tensor, ops
+from engine.build.tensor_array import TensorArray
 from tests.engine.build.both import run_both
 
 Block = tuple[Tensor, Tensor | int]
@@ -49,7 +50,7 @@ def varying(variable: Tensor) -> list[None]:
 class Drawing:
     """Draws blocks of nodes; outer values may be used at any depth, and become captures there."""
 
-    def __init__(self, draw, graph: build.Graph) -> None:
+    def __init__(self, draw: st.DrawFn, graph: build.Graph) -> None:
         self.draw = draw
         self.graph = graph
 
@@ -67,30 +68,30 @@ class Drawing:
             ran = more + ran
         return pool[-1], ran
 
-    def arithmetic(self, pool, depth) -> Block:
+    def arithmetic(self, pool: list[Tensor], depth: int) -> Block:
         function = self.draw(st.sampled_from([ops.add, ops.subtract, product, ops.maximum, ops.minimum]))
         other = self.pick(pool) if self.draw(st.booleans()) else self.draw(EIGHTHS)
         return function(self.pick(pool), other), 0
 
-    def choice(self, pool, depth) -> Block:
+    def choice(self, pool: list[Tensor], depth: int) -> Block:
         one, other = self.pick(pool), self.pick(pool)
         return ops.select(one < self.draw(EIGHTHS), other, one), 0
 
-    def slice(self, pool, depth) -> Block:
+    def slice(self, pool: list[Tensor], depth: int) -> Block:
         vector = shaped(self.pick(pool), self.vector(pool))
         return vector[self.draw(st.sampled_from([0, -1, slice(None, None, -1)]))], 0
 
-    def vector(self, pool) -> Tensor:
+    def vector(self, pool: list[Tensor]) -> Tensor:
         return next(one for one in pool if one.rank == 1)
 
-    def while_(self, pool, depth) -> Block:
+    def while_(self, pool: list[Tensor], depth: int) -> Block:
         most = self.draw(st.none() | st.integers(1, 4))
         bound, limit = self.draw(EIGHTHS), self.draw(st.integers(1, 5))
 
-        def cond(n, v, ran):
+        def cond(n: Tensor, v: Tensor, ran: Tensor) -> Tensor:
             return (n < limit) & (ops.reduce_sum(v, list(range(v.rank))) < bound * 2)
 
-        def body(n, v, ran):
+        def body(n: Tensor, v: Tensor, ran: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             value, inner = self.block([*pool, v], depth + 1)
             return n + 1, kept(value + 0.125, v), ran + inner + 1
 
@@ -98,16 +99,16 @@ class Drawing:
         _, value, ran = build.while_loop(cond, body, (0, start, 0), (None, varying(start), None), maximum_iterations=most)
         return value, ran
 
-    def do_while(self, pool, depth) -> Block:
+    def do_while(self, pool: list[Tensor], depth: int) -> Block:
         """Gives what is collected; with at least one iteration, because of none OpenVINO's second run shows the first one's parts."""
         bound, limit = self.draw(EIGHTHS), self.draw(st.integers(1, 5))
         most = self.draw(st.none() | st.integers(1, 4))
         parts = build.Collected()
 
-        def cond(n, v, ran):
+        def cond(n: Tensor, v: Tensor, ran: Tensor) -> Tensor:
             return (n < limit) & (ops.reduce_sum(v, list(range(v.rank))) < bound * 2)
 
-        def body(n, v, ran):
+        def body(n: Tensor, v: Tensor, ran: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             number = ops.convert(build.current_iteration(), destination_type="f32")
             value, inner = self.block([*pool, v, number], depth + 1)
             parts.append(shaped(value, v))
@@ -117,38 +118,38 @@ class Drawing:
         _, _, ran = build.do_while(cond, body, (0, start, 0), (None, varying(start), None), maximum_iterations=most)
         return ops.reduce_sum(parts.tensor, 0), ran
 
-    def for_(self, pool, depth) -> Block:
+    def for_(self, pool: list[Tensor], depth: int) -> Block:
         computed = ops.convert(abs(shaped(self.pick(pool), pool[0])), destination_type="i64")
         count = computed if self.draw(st.booleans()) else self.draw(st.integers(1, 4))
 
-        def body(i, v, ran):
+        def body(i: Tensor, v: Tensor, ran: Tensor) -> tuple[Tensor, Tensor]:
             value, inner = self.block([*pool, v, ops.convert(i, destination_type="f32")], depth + 1)
             return kept(value, v), ran + inner + 1
 
         start = self.pick(pool)
         return build.for_loop(count, body, (start, 0), (varying(start), None))
 
-    def cond(self, pool, depth) -> Block:
+    def cond(self, pool: list[Tensor], depth: int) -> Block:
         like = self.pick(pool)
 
-        def branch():
+        def branch() -> tuple[Tensor, Tensor]:
             value, ran = self.block(pool, depth + 1)
             return shaped(value, like), ran + self.graph.constant(0)
 
         return build.cond(shaped(self.pick(pool), pool[0]) < self.draw(EIGHTHS), branch, branch)
 
-    def switch(self, pool, depth) -> Block:
+    def switch(self, pool: list[Tensor], depth: int) -> Block:
         like = self.pick(pool)
         index = ops.convert(shaped(self.pick(pool), pool[0]), destination_type="i32")
 
-        def branch():
+        def branch() -> tuple[Tensor, Tensor] | None:
             value, ran = self.block(pool, depth + 1)
             return shaped(value, like), ran + self.graph.constant(0)
 
         return build.switch_case(index, [branch] * self.draw(st.integers(2, 3)), default=branch)
 
-    def scan(self, pool, depth) -> Block:
-        def step(state, element):
+    def scan(self, pool: list[Tensor], depth: int) -> Block:
+        def step(state: dict[str, Tensor], element: Tensor) -> dict[str, Tensor] | None:
             value, inner = self.block([*pool, state["v"], element], depth + 1)
             return {"v": shaped(value, pool[0]), "ran": state["ran"] + inner + 1}
 
@@ -157,23 +158,23 @@ class Drawing:
         made = build.scan(step, shaped(self.pick(pool), self.vector(pool)), start, reverse=reverse)
         return made["v"], made["ran"][0 if reverse else -1]
 
-    def map_(self, pool, depth) -> Block:
-        def of(element):
+    def map_(self, pool: list[Tensor], depth: int) -> Block:
+        def of(element: Tensor) -> tuple[Tensor, Tensor]:
             value, inner = self.block([*pool, element], depth + 1)
             return shaped(value, pool[0]), inner + self.graph.constant(1)
 
         value, ran = build.map_fn(of, shaped(self.pick(pool), self.vector(pool)))
         return value, ops.reduce_sum(ran, 0)
 
-    def fold(self, pool, depth) -> Block:
-        def step(accumulated, element):
+    def fold(self, pool: list[Tensor], depth: int) -> Block:
+        def step(accumulated: tuple[Tensor, Tensor], element: Tensor) -> tuple[Tensor, Tensor]:
             value, inner = self.block([*pool, accumulated[0], element], depth + 1)
             return shaped(value, pool[0]), accumulated[1] + inner + 1
 
         return build.foldl(step, shaped(self.pick(pool), self.vector(pool)), (shaped(self.pick(pool), pool[0]), np.int64(0)))
 
-    def array(self, pool, depth) -> Block:
-        def body(i, array, ran):
+    def array(self, pool: list[Tensor], depth: int) -> Block:
+        def body(i: Tensor, array: TensorArray, ran: Tensor) -> tuple[TensorArray, Tensor]:
             value, inner = self.block([*pool, array.read(i)], depth + 1)
             return array.write(2 - i, shaped(value, pool[0])), ran + inner + 1
 
@@ -193,7 +194,7 @@ class Drawn:
 
 
 @st.composite
-def models(draw) -> Drawn:
+def models(draw: st.DrawFn) -> Drawn:
     graph = build.Graph("random")
     scalar, vector = graph.parameter("scalar", "f32", []), graph.parameter("vector", "f32", [draw(st.sampled_from([3, None]))])
     pool = [scalar, vector]
@@ -203,7 +204,7 @@ def models(draw) -> Drawn:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(drawn=models(), scalar=EIGHTHS, vector=st.lists(EIGHTHS, min_size=3, max_size=3))
-def test_random_models_give_the_same_in_openvino(drawn, scalar, vector):
+def test_random_models_give_the_same_in_openvino(drawn: Drawn, scalar: float, vector: list[float]) -> None:
     result = run_both(drawn.model, [np.float32(scalar), np.array(vector, np.float32)], tolerance=0)
     iterations = sum(record.iterations for record in result.control_flow if record.kind == "Loop")
     assert result.named["ran"] == iterations

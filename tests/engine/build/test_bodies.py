@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import pytest
 import engine
 from engine import build
 from engine.build import Collected, ops
+from engine.build.tensor import Tensor
 from engine.errors import BuildError
 from engine.ir.walk import nodes
 from tests.engine.build.both import run_both
@@ -23,7 +26,7 @@ def body_of(model: engine.Model, name: str) -> engine.ir.model.Body:
 
 
 @pytest.mark.parametrize(("start", "times"), [(100.0, 7), (1.5, 1), (1.0, 1), (-8.0, 1)])
-def test_do_while_asks_after_the_iteration(start, times):
+def test_do_while_asks_after_the_iteration(start: float, times: int) -> None:
     graph = build.Graph("halve")
     x = graph.parameter("x", "f32", [])
     last, count = build.do_while(lambda v, n: v > 1, lambda v, n: (v / 2, n + 1), (x, 0))
@@ -34,14 +37,14 @@ def test_do_while_asks_after_the_iteration(start, times):
 
 
 @pytest.mark.parametrize(("most", "times"), [(0, 0), (2, 2), (9, 7)])
-def test_do_while_stops_at_the_most_iterations(most, times):
+def test_do_while_stops_at_the_most_iterations(most: int, times: int) -> None:
     graph = build.Graph("halve")
     limit = graph.parameter("most", "i64", [])
     (last,) = build.do_while(lambda v: v > 1, lambda v: v / 2, [100.0], maximum_iterations=limit)
     assert run_both(graph.model(last), [np.int64(most)]).outputs[0] == 100 / 2**times
 
 
-def test_do_while_tells_its_own_name():
+def test_do_while_tells_its_own_name() -> None:
     x = build.Graph("wrong").parameter("x", "f32", [])
     for wrong, error, words in [
         ((3, lambda v: v, [x]), TypeError, r"do_while\(\): cond is 3, expected a function"),
@@ -56,14 +59,14 @@ def test_do_while_tells_its_own_name():
 # -- names ------------------------------------------------------------------------------------------------------------
 
 
-def test_numbers_that_variables_begin_with_are_named_after_them():
+def test_numbers_that_variables_begin_with_are_named_after_them() -> None:
     graph = build.Graph("names")
     i, pair = build.while_loop(lambda i, pair: i < 3, lambda i, pair: (i + 1, pair), (0, {"left": 1.0, "right": graph.constant(2.0)}))
     names = [node.name for node in graph.model([i, pair]).graph.nodes if node.type == "Const"]
     assert [name for name in names if name.endswith("_initial")] == ["while/i_initial", "while/pair_left_initial"]
 
 
-def test_nodes_of_a_condition_are_named_as_those_beside_them():
+def test_nodes_of_a_condition_are_named_as_those_beside_them() -> None:
     graph = build.Graph("names")
     x = graph.parameter("x", "f32", [])
     (last,) = build.while_loop(lambda v: ops.greater(v, 1, name="is_large"), lambda v: ops.divide(v, 2, name="half"), [x], name="halve")
@@ -84,7 +87,7 @@ def test_nodes_of_a_condition_are_named_as_those_beside_them():
     ],
     ids=["foldl", "scan", "map_fn", "a function of Python", "for_loop", "for_loop without its number"],
 )
-def test_inputs_of_a_body_are_called_as_the_arguments(make, expected):
+def test_inputs_of_a_body_are_called_as_the_arguments(make: Callable[..., Any], expected: list[str]) -> None:
     rows = build.Graph("names").parameter("rows", "f32", [4, 2])
     model = rows.graph.model(make(rows))
     (loop,) = [node for _, node in nodes(model) if node.type == "Loop"]
@@ -95,14 +98,14 @@ def test_inputs_of_a_body_are_called_as_the_arguments(make, expected):
 # -- current_iteration ------------------------------------------------------------------------------------------------
 
 
-def test_the_number_of_the_iteration_is_that_of_the_innermost_loop():
+def test_the_number_of_the_iteration_is_that_of_the_innermost_loop() -> None:
     graph = build.Graph("numbers")
     n = graph.parameter("n", "i64", [])
 
-    def inner(total):
+    def inner(total: Tensor) -> Tensor:
         return build.cond(total < 100, lambda: total + build.current_iteration(), lambda: total)
 
-    def outer(total):
+    def outer(total: Tensor) -> Tensor:
         before = build.current_iteration("round") * 10
         (total,) = build.while_loop(lambda t: True, inner, [total], maximum_iterations=3)
         return total + before + build.current_iteration()
@@ -130,12 +133,12 @@ LOOPS = {
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_collected_in_every_kind_of_loop(loop):
+def test_collected_in_every_kind_of_loop(loop: str) -> None:
     graph = build.Graph("collected")
     n = graph.parameter("n", "i64", [])
     squares, pairs = Collected("squares"), Collected("pairs")
 
-    def body(v):
+    def body(v: Tensor) -> Tensor:
         squares.append(v * v)
         pairs.extend(ops.concat([v[None, None], v[None, None] + 1], axis=1))
         return v + 1
@@ -148,7 +151,7 @@ def test_collected_in_every_kind_of_loop(loop):
     assert [one.name for one in node.body("body").graph.results][-2:] == ["squares", "pairs"]
 
 
-def test_nothing_is_collected_where_no_iteration_runs():
+def test_nothing_is_collected_where_no_iteration_runs() -> None:
     graph = build.Graph("none")
     n = graph.parameter("n", "i64", [])
     rows = Collected()
@@ -156,12 +159,12 @@ def test_nothing_is_collected_where_no_iteration_runs():
     assert run_both(graph.model(rows.tensor), [np.int64(0)]).outputs[0].shape == (0, 3)
 
 
-def test_collected_in_a_loop_inside_a_loop():
+def test_collected_in_a_loop_inside_a_loop() -> None:
     graph = build.Graph("table")
     n = graph.parameter("n", "i64", [])
     table = Collected("table")
 
-    def row(i, total):
+    def row(i: Tensor, total: Tensor) -> Tensor:
         products = Collected("products")
         build.for_loop(3, lambda j, v: [products.append(i * j), v][1], [0])
         table.append(products.tensor)
@@ -173,17 +176,17 @@ def test_collected_in_a_loop_inside_a_loop():
     assert result.named["total"] == 18
 
 
-def collect(do):
+def collect(do: Callable[..., Any]) -> list[Tensor] | None:
     """A loop whose body does something."""
 
-    def body(v):
+    def body(v: Tensor) -> Tensor | None:
         do(v)
         return v
 
     return build.while_loop(lambda v: v < 3, body, [0])
 
 
-def collect_twice(seen):
+def collect_twice(seen: Collected) -> None:
     collect(seen.append)
     collect(seen.append)
 
@@ -218,7 +221,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_only_a_body_can_do(case):
+def test_what_only_a_body_can_do(case: str) -> None:
     do, words = REFUSED[case]
     graph = build.Graph(case)
     with pytest.raises(BuildError, match=words):
@@ -226,7 +229,7 @@ def test_what_only_a_body_can_do(case):
     assert case == "in two loops" or not [node for node in graph.frame.nodes if node.type == "Loop"]
 
 
-def test_a_body_that_was_refused_leaves_a_collected_as_it_was():
+def test_a_body_that_was_refused_leaves_a_collected_as_it_was() -> None:
     graph = build.Graph("again")
     seen = Collected()
     with pytest.raises(BuildError):

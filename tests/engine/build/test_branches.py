@@ -13,7 +13,7 @@ from engine.ir.walk import nodes
 from tests.engine.build.both import run_both
 
 
-def test_cond_is_an_if_8_with_captured_inputs():
+def test_cond_is_an_if_8_with_captured_inputs() -> None:
     graph = build.Graph("cond")
     x, y = graph.parameter("x", "f32", [2]), graph.parameter("y", "f32", [2])
     made = build.cond(x[0] > y[0], lambda: {"a": x + y, "b": (x, 1)}, lambda: {"b": [y * 2, 2], "a": y - 1}, name="choose")
@@ -26,14 +26,14 @@ def test_cond_is_an_if_8_with_captured_inputs():
         assert [output.tolist() for output in result.outputs] == [list(one) if isinstance(one, list) else one for one in expected]
 
 
-def test_the_other_branch_does_not_run():
+def test_the_other_branch_does_not_run() -> None:
     graph = build.Graph("lazy")
     x, i = graph.parameter("x", "f32", [2]), graph.parameter("i", "i64", [])
     made = build.cond(i < 2, lambda: ops.gather(x, i, 0), lambda: ops.reduce_sum(x, 0))
     assert run_both(graph.model(made), [np.array([1, 2], np.float32), 7]).outputs[0] == 3
 
 
-def test_numbers_become_what_the_other_branch_has():
+def test_numbers_become_what_the_other_branch_has() -> None:
     graph = build.Graph("numbers")
     x = graph.parameter("x", "f16", [])
     made = build.cond(x > 0, lambda: 1, lambda: x)
@@ -41,7 +41,7 @@ def test_numbers_become_what_the_other_branch_has():
     assert engine.run(graph.model(made), [np.float16(3)]).outputs[0] == 1
 
 
-def test_shapes_of_branches_are_joined():
+def test_shapes_of_branches_are_joined() -> None:
     graph = build.Graph("shapes")
     x = graph.parameter("x", "f32", [2])
     made = build.cond(x[0] > 0, lambda: x, lambda: ops.concat([x, x], axis=0))
@@ -51,7 +51,7 @@ def test_shapes_of_branches_are_joined():
 
 
 @pytest.mark.parametrize(("number", "expected"), [(5, 50), (0, 0), (-3, 3), (100, 1000)])
-def test_case_takes_the_first_true_one(number, expected):
+def test_case_takes_the_first_true_one(number: int, expected: int) -> None:
     graph = build.Graph("case")
     x = graph.parameter("x", "i64", [])
     made = build.case([(x < 0, lambda: -x), (x < 1, lambda: x), (x < 101, lambda: x * 10)], default=lambda: x * 100)
@@ -59,7 +59,7 @@ def test_case_takes_the_first_true_one(number, expected):
 
 
 @pytest.mark.parametrize("number", [-1, 0, 1, 2, 7])
-def test_switch_case(number):
+def test_switch_case(number: int) -> None:
     graph = build.Graph("switch")
     i, x = graph.parameter("i", "i32", []), graph.parameter("x", "f32", [2])
     branches = [lambda: x, lambda: x + 1, lambda: x * 2]
@@ -88,7 +88,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_branches(case):
+def test_wrong_branches(case: str) -> None:
     make, words = WRONG[case]
     graph = build.Graph(case)
     x = graph.parameter("x", "f32", [2])
@@ -96,7 +96,7 @@ def test_wrong_branches(case):
         make(x)
 
 
-def test_branches_must_be_callable():
+def test_branches_must_be_callable() -> None:
     x = build.Graph("callable").parameter("x", "f32", [])
     for make in (
         lambda: build.cond(x > 0, x, lambda: x),

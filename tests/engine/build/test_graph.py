@@ -8,6 +8,7 @@ import pytest
 import engine
 from engine import build
 from engine.build import ops
+from engine.build.tensor import Tensor
 from engine.errors import BuildError
 from engine.view.build import graph_view
 from engine.view.folding import default_folding, toggle
@@ -18,7 +19,7 @@ def names(model: engine.Model) -> list[str]:
     return [node.name for node in model.graph.nodes]
 
 
-def test_scopes_nest_and_names_are_unique():
+def test_scopes_nest_and_names_are_unique() -> None:
     graph = build.Graph("names")
     x = graph.parameter("x", "f32", [2])
     with graph.scope("decoder"):
@@ -32,16 +33,16 @@ def test_scopes_nest_and_names_are_unique():
     assert names(graph.model({"z": z})) == [*expected, "z"]
 
 
-def test_a_failed_scope_is_left():
+def test_a_failed_scope_is_left() -> None:
     graph = build.Graph("names")
     with pytest.raises(RuntimeError), graph.scope("inner"):
         raise RuntimeError
     assert graph.parameter("x", "f32", []).name == "x"
 
 
-def test_a_function_is_a_scope_of_its_own_for_each_call():
+def test_a_function_is_a_scope_of_its_own_for_each_call() -> None:
     @build.function
-    def norm(values):
+    def norm(values: Tensor) -> Tensor:
         return values / ops.sqrt(ops.reduce_sum(values * values, [0], keep_dims=True))
 
     twice = build.function(lambda values: values + values, name="twice")
@@ -57,9 +58,9 @@ def test_a_function_is_a_scope_of_its_own_for_each_call():
     np.testing.assert_allclose(result.outputs[0], [1.2, 1.6], rtol=1e-6)
 
 
-def test_calls_of_functions_are_drawn_as_frames_that_fold():
+def test_calls_of_functions_are_drawn_as_frames_that_fold() -> None:
     @build.function
-    def norm(values):
+    def norm(values: Tensor) -> Tensor:
         return values / ops.sqrt(ops.reduce_sum(values * values, [0], keep_dims=True))
 
     graph = build.Graph("functions")
@@ -75,7 +76,7 @@ def test_calls_of_functions_are_drawn_as_frames_that_fold():
     assert [node.name for node in folded.nodes if node.kind == "folded"] == ["norm_1"]
 
 
-def test_outputs_alone_in_a_list_or_by_name():
+def test_outputs_alone_in_a_list_or_by_name() -> None:
     graph = build.Graph("outputs")
     x = graph.parameter("x", "f32", [None])
     y = ops.relu(x, name="y")
@@ -87,7 +88,7 @@ def test_outputs_alone_in_a_list_or_by_name():
     assert result.named["second"].tolist() == [0, 2]
 
 
-def test_outputs_in_structures():
+def test_outputs_in_structures() -> None:
     graph = build.Graph("outputs")
     x = graph.parameter("x", "f32", [2])
     pair = {"first": x, "rest": [x + 1, build.TensorArray.unstack(x * 2)]}
@@ -95,7 +96,7 @@ def test_outputs_in_structures():
     assert len(run_both(graph.model([pair, x]), [np.array([1, 2], np.float32)]).outputs) == 4
 
 
-def test_names_that_are_none():
+def test_names_that_are_none() -> None:
     graph = build.Graph("names")
     x = graph.parameter("x", "f32", [2])
     for wrong in (3, "\n", " ", "a\x00b"):
@@ -111,7 +112,7 @@ def test_names_that_are_none():
             graph.parameter("x", "f32", [])
 
 
-def test_numbers_without_a_tensor_go_to_the_open_graph_or_the_last_one():
+def test_numbers_without_a_tensor_go_to_the_open_graph_or_the_last_one() -> None:
     first, second = build.Graph("first"), build.Graph("second")
     assert ops.range(0, 5, 1, output_type="i64").graph is second
     with first:
@@ -121,7 +122,7 @@ def test_numbers_without_a_tensor_go_to_the_open_graph_or_the_last_one():
     assert run_both(first.model(made)).outputs[0].tolist() == [0, 1, 2, 3, 4]
 
 
-def test_constants_of_every_kind():
+def test_constants_of_every_kind() -> None:
     graph = build.Graph("constants")
     made = [graph.constant(value) for value in (1, 2.5, True, [1, 2], np.float16(3), np.zeros((0, 2), np.int32))]
     made += [graph.constant([1, 2], "u8"), graph.constant(0.5, "bf16"), graph.constant(["a", "b"])]
@@ -132,7 +133,7 @@ def test_constants_of_every_kind():
             graph.constant(value, element_type)
 
 
-def test_shapes_of_parameters():
+def test_shapes_of_parameters() -> None:
     graph = build.Graph("shapes")
     shapes = [
         str(graph.parameter(f"p{number}", "f32", shape).shape) for number, shape in enumerate([[], [2, None], None, "1..8,?", [-1], 3])
@@ -146,7 +147,7 @@ def test_shapes_of_parameters():
         graph.parameter("q", "float", [])
 
 
-def test_graphs_do_not_mix():
+def test_graphs_do_not_mix() -> None:
     x, y = build.Graph("one").parameter("x", "f32", []), build.Graph("two").parameter("y", "f32", [])
     with pytest.raises(BuildError, match=r"<Tensor 'y' f32\[\]> belongs to graph 'two', not to 'one'"):
         x + y
@@ -154,7 +155,7 @@ def test_graphs_do_not_mix():
         x.graph.model(y)
 
 
-def test_outputs_that_are_none():
+def test_outputs_that_are_none() -> None:
     graph = build.Graph("none")
     x = graph.parameter("x", "f32", [])
     for outputs, words in [
@@ -168,14 +169,14 @@ def test_outputs_that_are_none():
             graph.model(outputs)
 
 
-def test_an_output_cannot_take_the_name_of_another_tensor():
+def test_an_output_cannot_take_the_name_of_another_tensor() -> None:
     graph = build.Graph("names")
     x = graph.parameter("x", "f32", [])
     with pytest.raises(BuildError, match="output 'x' has the name of another tensor"):
         graph.model({"x": x + 1})
 
 
-def test_a_variable_is_read_and_assigned():
+def test_a_variable_is_read_and_assigned() -> None:
     graph = build.Graph("state")
     x = graph.parameter("x", "f32", [2])
     state = ops.read_value(np.zeros(2, np.float32), variable_id="total", variable_type="f32", variable_shape=[2])
@@ -184,7 +185,7 @@ def test_a_variable_is_read_and_assigned():
     assert [session.run([[1, 2]]).outputs[0].tolist() for _ in range(3)] == [[1, 2], [2, 4], [3, 6]]
 
 
-def test_a_notebook_shows_the_graph_in_words_lengths_or_zeros():
+def test_a_notebook_shows_the_graph_in_words_lengths_or_zeros() -> None:
     graph = build.Graph("halve")
     model = graph.model({"half": graph.parameter("x", "f32", [None]) / 2})
     shown = model._repr_mimebundle_(include=None, exclude=None)

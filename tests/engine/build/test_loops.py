@@ -15,6 +15,8 @@ import pytest
 import engine
 from engine import build
 from engine.build import ops, structure
+from engine.build.tensor import Tensor
+from engine.build.tensor_array import TensorArray
 from engine.errors import BuildError
 from engine.ir.shape import PartialShape
 from engine.ir.walk import graphs, nodes
@@ -36,7 +38,7 @@ def loops(model: engine.Model) -> dict[str, engine.ir.model.Node]:
 # -- while_loop -------------------------------------------------------------------------------------------------------
 
 
-def test_the_condition_is_tested_before_every_iteration():
+def test_the_condition_is_tested_before_every_iteration() -> None:
     graph = build.Graph("halve")
     x = graph.parameter("x", "f32", [])
     last, count = build.while_loop(lambda v, n: v > 1, lambda v, n: (v / 2, n + 1), (x, 0))
@@ -48,7 +50,7 @@ def test_the_condition_is_tested_before_every_iteration():
         assert result.control_flow[0].iterations == expected
 
 
-def test_it_is_a_loop_5_whose_ports_are_called_as_the_arguments():
+def test_it_is_a_loop_5_whose_ports_are_called_as_the_arguments() -> None:
     graph = build.Graph("ports")
     n = graph.parameter("n", "i64", [])
     build.while_loop(lambda i, pair: i < n, lambda i, pair: (i + 1, Pair(pair.k, pair.j + pair.k)), (0, Pair(0, 1)), name="fibonacci")
@@ -82,7 +84,7 @@ STRUCTURES = {
 
 
 @pytest.mark.parametrize("case", STRUCTURES)
-def test_the_result_has_the_structure_of_the_variables(case):
+def test_the_result_has_the_structure_of_the_variables(case: str) -> None:
     start, body, cond, expected = STRUCTURES[case]
     graph = build.Graph(case)
     end = build.while_loop(cond, body, start)
@@ -93,15 +95,15 @@ def test_the_result_has_the_structure_of_the_variables(case):
     assert structure.matches(expected, structure.rebuilt(end, [0] * len(outputs)))
 
 
-def test_outer_tensors_are_captured_through_any_number_of_levels():
+def test_outer_tensors_are_captured_through_any_number_of_levels() -> None:
     graph = build.Graph("captures")
     x, step = graph.parameter("x", "f32", [2]), graph.parameter("step", "f32", [])
     scale = step * 2
 
-    def inner(v):
+    def inner(v: Tensor) -> Tensor:
         return build.cond(v[0] > 3, lambda: v + scale * step, lambda: v + scale + x)
 
-    def outer(i, v):
+    def outer(i: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         return i + 1, build.while_loop(lambda w: ops.reduce_sum(w, 0) < 30, inner, [v / 2], maximum_iterations=3)[0]
 
     _, end = build.while_loop(lambda i, v: i < 4, outer, (0, x))
@@ -121,7 +123,7 @@ def test_outer_tensors_are_captured_through_any_number_of_levels():
         assert len(names) == len(set(names))
 
 
-def test_swapped_and_untouched_variables():
+def test_swapped_and_untouched_variables() -> None:
     graph = build.Graph("swap")
     x = graph.parameter("x", "f32", [])
     made = build.while_loop(lambda i, a, b, kept: i < 5, lambda i, a, b, kept: (i + 1, b, a + 1, kept), (0, x, x * 2, x))
@@ -132,7 +134,7 @@ def test_swapped_and_untouched_variables():
     assert [output.item() for output in result.outputs] == [5, a, b, 3]
 
 
-def test_maximum_iterations():
+def test_maximum_iterations() -> None:
     graph = build.Graph("at most")
     most = graph.parameter("most", "i32", [])
     forever = build.while_loop(lambda i: True, lambda i: i + 1, [0], maximum_iterations=most)[0]
@@ -155,11 +157,11 @@ def test_maximum_iterations():
 # -- shape invariants -------------------------------------------------------------------------------------------------
 
 
-def doubled(i, m):
+def doubled(i: Tensor, m: Tensor) -> list[Tensor]:
     return [i + 1, ops.concat([m, m], axis=0)]
 
 
-def test_a_shape_that_grows_needs_an_invariant_that_lets_it():
+def test_a_shape_that_grows_needs_an_invariant_that_lets_it() -> None:
     graph = build.Graph("grow")
     i, m = graph.constant(0), graph.constant(np.ones((2, 2), np.float32))
     with pytest.raises(ValueError, match=r"loop_vars\[1\] has the shape invariant \[2,2\], and the shape \[4,2\] after one iteration"):
@@ -181,7 +183,7 @@ INVARIANTS = {
 
 
 @pytest.mark.parametrize("case", INVARIANTS)
-def test_broken_invariants_are_told(case):
+def test_broken_invariants_are_told(case: str) -> None:
     body, invariants, words = INVARIANTS[case]
     graph = build.Graph(case)
     v, d = graph.parameter("v", "f32", [3]), graph.parameter("d", "i64", [])
@@ -190,7 +192,7 @@ def test_broken_invariants_are_told(case):
     assert len(graph.model(v).graph.nodes) == 3, "what was refused left nodes behind"
 
 
-def test_invariants_that_hold():
+def test_invariants_that_hold() -> None:
     graph = build.Graph("hold")
     v, d = graph.parameter("v", "f32", [3]), graph.parameter("d", "i64", [])
     by_name = build.while_loop(
@@ -206,7 +208,7 @@ def test_invariants_that_hold():
 # -- what is refused --------------------------------------------------------------------------------------------------
 
 
-def test_what_is_not_callable_is_a_type_error_and_no_variables_a_value_error():
+def test_what_is_not_callable_is_a_type_error_and_no_variables_a_value_error() -> None:
     graph = build.Graph("refused")
     x = graph.parameter("x", "f32", [])
     for wrong in [(True, lambda v: v), (lambda v: v > 0, x)]:
@@ -228,7 +230,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_bodies_that_give_something_else(case):
+def test_bodies_that_give_something_else(case: str) -> None:
     graph = build.Graph(case)
     v = graph.parameter("v", "f32", [3])
     body, words = REFUSED[case]
@@ -236,7 +238,7 @@ def test_bodies_that_give_something_else(case):
         build.while_loop(lambda v: v[0] > 0, body, [v])
 
 
-def test_conditions_must_be_one_truth():
+def test_conditions_must_be_one_truth() -> None:
     v = build.Graph("conditions").parameter("v", "f32", [3])
     with pytest.raises(BuildError, match=r"cond gives <Tensor .* f32\[\]>, expected a boolean"):
         build.while_loop(lambda v: v[0], lambda v: v, [v])
@@ -246,7 +248,7 @@ def test_conditions_must_be_one_truth():
         build.while_loop(lambda v: None, lambda v: v, [v])
 
 
-def test_what_lives_in_a_body_stays_there():
+def test_what_lives_in_a_body_stays_there() -> None:
     graph = build.Graph("leak")
     x = graph.parameter("x", "f32", [])
     leaked = []
@@ -267,12 +269,12 @@ ROWS = np.array([[1, -2], [3, 0.5], [-1, 4], [2, 2]], np.float32)
 
 
 @pytest.fixture(params=[[4, 2], [None, 2]], ids=["static", "dynamic"])
-def rows(request):
+def rows(request: pytest.FixtureRequest) -> Tensor:
     return build.Graph("rows").parameter("rows", "f32", request.param)
 
 
 @pytest.mark.parametrize("count", [5, 0, "computed"])
-def test_for_loop(count):
+def test_for_loop(count: int | str) -> None:
     graph = build.Graph("for")
     n = graph.parameter("n", "i64", [])
     total, product = build.for_loop(n if count == "computed" else count, lambda i, s, p: (s + i, p * 2), (0, 1))
@@ -282,25 +284,25 @@ def test_for_loop(count):
     assert [output.item() for output in result.outputs] == [sum(range(times)), 2**times]
 
 
-def test_map_fn(rows):
+def test_map_fn(rows: Tensor) -> None:
     squares, (sums, first) = build.map_fn(lambda row: (row * row, [ops.reduce_sum(row, 0), row[0]]), rows)
     result = run_both(rows.graph.model([squares, sums, first]), [ROWS])
     for mine, theirs in zip(result.outputs, [ROWS * ROWS, ROWS.sum(1), ROWS[:, 0]], strict=True):
         np.testing.assert_allclose(mine, theirs)
 
 
-def test_map_fn_over_a_structure(rows):
+def test_map_fn_over_a_structure(rows: Tensor) -> None:
     both = build.map_fn(lambda e: e["row"] * e["weight"], {"row": rows, "weight": ops.reduce_sum(rows, [1])})
     np.testing.assert_allclose(run_both(rows.graph.model(both), [ROWS]).outputs[0], ROWS * ROWS.sum(1, keepdims=True))
 
 
-def fold(a, e):
+def fold(a: Tensor | np.ndarray, e: Tensor | np.ndarray) -> Tensor | np.ndarray:
     return a * np.float32(0.5) + e
 
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("begins", [True, False], ids=["from the first element", "from an initializer"])
-def test_scan(rows, reverse, begins):
+def test_scan(rows: Tensor, reverse: bool, begins: bool) -> None:
     made = build.scan(fold, rows, None if begins else np.ones(2, np.float32), reverse=reverse)
     going = ROWS[::-1] if reverse else ROWS
     expected = np.array(list(itertools.accumulate(going, fold, initial=None if begins else np.ones(2, np.float32))))
@@ -309,14 +311,14 @@ def test_scan(rows, reverse, begins):
 
 
 @pytest.mark.parametrize("initializer", [None, 10])
-def test_foldl(rows, initializer):
+def test_foldl(rows: Tensor, initializer: int | None) -> None:
     made = build.foldl(operator.add, rows[:, 1], initializer)
     expected = functools.reduce(operator.add, ROWS[:, 1].tolist(), initializer or 0)
     assert run_both(rows.graph.model(made), [ROWS]).outputs[0] == expected
 
 
-def test_scan_with_structures(rows):
-    def step(state, row):
+def test_scan_with_structures(rows: Tensor) -> None:
+    def step(state: dict[str, Tensor], row: Tensor) -> dict[str, Tensor]:
         return {"sum": state["sum"] + row, "count": state["count"] + 1}
 
     made = build.scan(step, rows, {"sum": np.zeros(2, np.float32), "count": np.int64(0)})
@@ -342,7 +344,7 @@ GOING = {
 
 
 @pytest.mark.parametrize("case", GOING)
-def test_wrong_elements(case):
+def test_wrong_elements(case: str) -> None:
     make, words = GOING[case]
     with pytest.raises(BuildError, match=words):
         make(build.Graph(case))
@@ -352,13 +354,13 @@ def test_wrong_elements(case):
 
 
 @pytest.mark.parametrize("size", [4, "computed"])
-def test_a_tensor_array_is_a_loop_variable(rows, size):
+def test_a_tensor_array_is_a_loop_variable(rows: Tensor, size: int | str) -> None:
     length = ops.gather(ops.shape_of(rows), 0, 0) if size == "computed" else size
     source = build.TensorArray.unstack(rows)
     target = build.TensorArray("f32", length, [2])
     weight = source.size()
 
-    def body(i, written):
+    def body(i: Tensor, written: TensorArray) -> tuple[Tensor, TensorArray]:
         return i + 1, written.write(i, source.read(3 - i) * ops.convert(i * weight, destination_type="f32"))
 
     _, written = build.while_loop(lambda i, _: i < 3, body, (0, target))
@@ -369,7 +371,7 @@ def test_a_tensor_array_is_a_loop_variable(rows, size):
     np.testing.assert_allclose(result.outputs[1], expected[1])
 
 
-def test_tensor_arrays_that_are_wrong():
+def test_tensor_arrays_that_are_wrong() -> None:
     graph = build.Graph("arrays")
     array = build.TensorArray("f32", 3, [2])
     for make, words in [

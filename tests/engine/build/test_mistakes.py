@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from engine import build
 from engine.build import TensorArray, ops
+from engine.build.tensor import Tensor
 from engine.errors import BuildError
 from tests.engine.build.both import run_both
 
 
-def forgetful(i, s):
+def forgetful(i: Tensor, s: Tensor) -> None:
     """A body without a return."""
     i + s
 
@@ -40,7 +43,7 @@ VALUES = {
 
 
 @pytest.mark.parametrize("case", VALUES)
-def test_tensors_have_no_value_yet(case):
+def test_tensors_have_no_value_yet(case: str) -> None:
     graph = build.Graph(case)
     x, n = graph.parameter("x", "f32", [3]), graph.parameter("n", "i64", [])
     with pytest.raises(BuildError, match=VALUES[case][1]) as told:
@@ -58,7 +61,7 @@ ATTRIBUTES = {
 
 
 @pytest.mark.parametrize("name", ATTRIBUTES)
-def test_what_other_libraries_tensors_have(name):
+def test_what_other_libraries_tensors_have(name: str) -> None:
     x = build.Graph(name).parameter("x", "f32", [3])
     with pytest.raises(AttributeError, match=rf"<Tensor 'x' f32\[3\]> has no '{name}'.*{ATTRIBUTES[name]}"):
         getattr(x, name)
@@ -87,7 +90,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("case", FUNCTIONS)
-def test_functions_take_what_they_are_called_with(case):
+def test_functions_take_what_they_are_called_with(case: str) -> None:
     graph = build.Graph(case)
     x, n = graph.parameter("x", "f32", [3]), graph.parameter("n", "i64", [])
     with pytest.raises(TypeError, match=FUNCTIONS[case][1]):
@@ -123,25 +126,25 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_mistakes(case):
+def test_mistakes(case: str) -> None:
     graph = build.Graph(case)
     x, n = graph.parameter("x", "f32", [3]), graph.parameter("n", "i64", [])
     with pytest.raises(BuildError, match=WRONG[case][1]):
         WRONG[case][0](x, n)
 
 
-def write_and_return_the_old(i, array):
+def write_and_return_the_old(i: Tensor, array: TensorArray) -> TensorArray:
     array.write(i, 1.0)
     return array
 
 
-def write_and_hold(i, array):
+def write_and_hold(i: Tensor, array: TensorArray) -> TensorArray:
     _held = array.write(i, 1.0)
     return array
 
 
-def write_in_a_branch(i, array):
-    def branch():
+def write_in_a_branch(i: Tensor, array: TensorArray) -> None:
+    def branch() -> TensorArray:
         array.write(i, 1.0)
         return array
 
@@ -149,7 +152,7 @@ def write_in_a_branch(i, array):
 
 
 @pytest.mark.parametrize(("body", "lines"), [(write_and_return_the_old, 1), (write_and_hold, 1), (write_in_a_branch, 2)])
-def test_what_a_body_writes_and_loses_is_told_with_its_line(body, lines):
+def test_what_a_body_writes_and_loses_is_told_with_its_line(body: Callable[..., Any], lines: int) -> None:
     graph = build.Graph("lost")
     array = TensorArray("f32", 3)
     line = body.__code__.co_firstlineno + lines
@@ -159,7 +162,7 @@ def test_what_a_body_writes_and_loses_is_told_with_its_line(body, lines):
     assert run_both(graph.model(kept.stack()), []).outputs[0].tolist() == [1, 1, 1]
 
 
-def test_a_write_that_is_dropped_outside_of_loops_is_told_when_the_graph_is_finished():
+def test_a_write_that_is_dropped_outside_of_loops_is_told_when_the_graph_is_finished() -> None:
     graph = build.Graph("lost")
     array = TensorArray("f32", 2).write(0, 1.0)
     later = array.write(1, 2.0)
@@ -171,12 +174,12 @@ def test_a_write_that_is_dropped_outside_of_loops_is_told_when_the_graph_is_fini
         graph.model(later.stack())
 
 
-def test_operations_that_are_nearly_spelled():
+def test_operations_that_are_nearly_spelled() -> None:
     with pytest.raises(AttributeError, match="there is no operation 'reduce_summ'; did you mean reduce_sum or"):
         _ = ops.reduce_summ
 
 
-def test_numpys_own_spelling_of_operators():
+def test_numpys_own_spelling_of_operators() -> None:
     x = build.Graph("numpy").parameter("x", "f32", [3])
     array = np.array([3, 2, 1], np.float32)
     made = [np.subtract(array, x), np.subtract(x, array), array < x, x[np.array([True, False, True])], x[[2, -3]]]
@@ -187,12 +190,12 @@ def test_numpys_own_spelling_of_operators():
     assert len(x) == 3
 
 
-def test_a_name_of_a_graph_is_text():
+def test_a_name_of_a_graph_is_text() -> None:
     with pytest.raises(BuildError, match=r"^the name of a graph is 3, expected text$"):
         build.Graph(3)
 
 
-def test_a_whole_number_has_64_bits():
+def test_a_whole_number_has_64_bits() -> None:
     graph = build.Graph("g")
     with pytest.raises(BuildError, match=r"^the constant is 1180591620717411303424: a whole number needs more than 64 bits$"):
         graph.constant(2**70)

@@ -11,6 +11,7 @@ import pytest
 import engine
 from engine import build
 from engine.build import ops
+from engine.build.graph_builder import Graph
 from engine.build.naming import letters
 from engine.errors import BuildError
 from engine.ir.element_type import ElementType
@@ -29,7 +30,7 @@ def graph() -> build.Graph:
     return build.Graph("operations")
 
 
-def test_every_operation_has_a_function_that_explains_itself():
+def test_every_operation_has_a_function_that_explains_itself() -> None:
     assert len(dir(ops)) > 190
     for name in ops:
         function = getattr(ops, name)
@@ -40,17 +41,17 @@ def test_every_operation_has_a_function_that_explains_itself():
         assert all(one.kind is not one.POSITIONAL_OR_KEYWORD for one in parameters.values())
 
 
-def test_functions_are_called_as_openvinos_factories():
+def test_functions_are_called_as_openvinos_factories() -> None:
     theirs = {name for name in dir(factories) if not name.startswith("_")} - OTHERWISE
     assert {ALIASES.get(name, name) for name in theirs} <= set(ops)
 
 
-def test_any_spelling_of_the_same_letters_is_the_same_function():
+def test_any_spelling_of_the_same_letters_is_the_same_function() -> None:
     assert ops.MatMul is ops.mat_mul is ops.matmul
     assert len({letters(operation.name) for operation in CATALOGUE}) == len({operation.name for operation in CATALOGUE})
 
 
-def test_older_versions_are_there_when_asked_for(graph):
+def test_older_versions_are_there_when_asked_for(graph: Graph) -> None:
     x = graph.parameter("x", "f32", [2, 3])
     ops.version("Gather", 7)(x, [0], 1, name="old")
     ops.gather(x, [0], 1, name="new")
@@ -60,14 +61,14 @@ def test_older_versions_are_there_when_asked_for(graph):
         ops.version("gather", 99)
 
 
-def test_help_says_inputs_attributes_defaults_and_values():
+def test_help_says_inputs_attributes_defaults_and_values() -> None:
     text = ops.gelu.__doc__
     assert "approximation_mode: 'erf' or 'tanh'; default 'erf'" in text
     assert str(inspect.signature(ops.reduce_sum)) == "(data: 'Tensor', axes: 'Tensor', /, *, keep_dims=False, name: 'str' = '') -> 'Tensor'"
     assert "name" in dir(inspect.signature(ops.avg_pool).parameters["exclude_pad"])
 
 
-def test_defaults_are_written_and_given_values_too(graph):
+def test_defaults_are_written_and_given_values_too(graph: Graph) -> None:
     x = graph.parameter("x", "f32", [1, 1, 4, 4])
     ops.avg_pool(x, kernel=[2, 2], exclude_pad=True, name="pool")
     ops.topk(x, 2, axis=-1, mode="max", sort="value", name="top")
@@ -76,8 +77,8 @@ def test_defaults_are_written_and_given_values_too(graph):
     assert written["top"] == {"axis": "-1", "mode": "max", "sort": "value", "stable": "false", "index_element_type": "i32"}
 
 
-def test_names_that_python_keeps_get_an_underscore():
-    def kernel(data, /, *, lambda_):
+def test_names_that_python_keeps_get_an_underscore() -> None:
+    def kernel(data: np.ndarray, /, *, lambda_: float) -> np.ndarray:
         """Cut off."""
         return data * lambda_
 
@@ -107,7 +108,7 @@ LIFTED = {
 
 
 @pytest.mark.parametrize("case", LIFTED)
-def test_numbers_become_constants(graph, case):
+def test_numbers_become_constants(graph: Graph, case: str) -> None:
     make, expected = LIFTED[case]
     model = graph.model(make(graph.parameter("x", "f32", [2])))
     assert [str(node.constant.element_type) for node in model.graph.nodes if node.constant] == expected
@@ -141,7 +142,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_arguments_are_told_where_they_were_given(graph, case):
+def test_wrong_arguments_are_told_where_they_were_given(graph: Graph, case: str) -> None:
     make, words = WRONG[case]
     x = graph.parameter("x", "f32", [2])
     with pytest.raises(BuildError, match=words) as caught:
@@ -149,21 +150,21 @@ def test_wrong_arguments_are_told_where_they_were_given(graph, case):
     assert any(entry.path.name == "test_operations.py" and "lambda" in str(entry.statement) for entry in caught.traceback)
 
 
-def test_refused_calls_leave_nothing_behind(graph):
+def test_refused_calls_leave_nothing_behind(graph: Graph) -> None:
     x = graph.parameter("x", "f32", [2])
     with pytest.raises(BuildError):
         ops.add(x, [1.0, 2.0, 3.0])
     assert [node.name for node in graph.model(x).graph.nodes] == ["x", "x_result"]
 
 
-def test_unknown_operations_and_those_made_otherwise():
+def test_unknown_operations_and_those_made_otherwise() -> None:
     with pytest.raises(AttributeError, match="there is no operation 'relo'"):
         _ = ops.relo
     with pytest.raises(AttributeError, match="Loop is not a function of this kind: use while_loop"):
         _ = ops.loop
 
 
-def test_known_values_give_shapes(graph):
+def test_known_values_give_shapes(graph: Graph) -> None:
     x = graph.parameter("x", "f32", [4, 6])
     count = ops.gather(ops.shape_of(x), 1, 0)
     shape = ops.concat([[-1], ops.unsqueeze(count // 2, 0)], axis=0)
@@ -173,7 +174,7 @@ def test_known_values_give_shapes(graph):
     assert count.element_type is ElementType.I64
 
 
-def test_several_outputs_and_variadic_inputs(graph):
+def test_several_outputs_and_variadic_inputs(graph: Graph) -> None:
     x = graph.parameter("x", "f32", [2, 6])
     left, right = ops.split(x, 1, num_splits=2)
     values, indices = ops.topk(left, 1, axis=1, mode="max", sort="value")

@@ -41,14 +41,14 @@ OPERATORS = {
 
 
 @pytest.mark.parametrize("case", OPERATORS)
-def test_operators_of_fractions(case):
+def test_operators_of_fractions(case: str) -> None:
     graph = build.Graph(case)
     x, y = graph.parameter("x", "f32", [2, 3]), graph.parameter("y", "f32", [2, None])
     result = run_both(graph.model(OPERATORS[case](x, y)), [ONE, OTHER])
     np.testing.assert_allclose(result.outputs[0], OPERATORS[case](ONE, OTHER), rtol=1e-6)
 
 
-def test_whole_numbers_are_divided_as_python_does():
+def test_whole_numbers_are_divided_as_python_does() -> None:
     """By the spec; OpenVINO's CPU cuts off instead, so that it is not asked."""
     graph = build.Graph("//")
     x = graph.parameter("x", "i64", [4])
@@ -59,13 +59,13 @@ def test_whole_numbers_are_divided_as_python_does():
 
 @pytest.mark.parametrize("case", ["+", "-", "*", "%", "<", "=="])
 @pytest.mark.parametrize("other", [3, -3])
-def test_operators_of_whole_numbers(case, other):
+def test_operators_of_whole_numbers(case: str, other: int) -> None:
     graph = build.Graph(case)
     result = run_both(graph.model(OPERATORS[case](graph.parameter("x", "i64", [4]), other)), [WHOLE])
     np.testing.assert_array_equal(result.outputs[0], OPERATORS[case](WHOLE, other))
 
 
-def test_bits_and_truth():
+def test_bits_and_truth() -> None:
     graph = build.Graph("bits")
     x, t = graph.parameter("x", "i64", [4]), graph.parameter("t", "boolean", [4])
     made = [x & 6, x | 1, x ^ 3, ~x, t & True, t | t, t ^ True, ~t, True & t, 6 & x]
@@ -97,7 +97,7 @@ INDICES = {
 
 
 @pytest.mark.parametrize("case", INDICES)
-def test_indices(case):
+def test_indices(case: str) -> None:
     graph = build.Graph(case)
     x = graph.parameter("x", "f32", [3, 4, 5])
     taken = x[INDICES[case]]
@@ -107,7 +107,7 @@ def test_indices(case):
     np.testing.assert_array_equal(result.outputs[0], expected)
 
 
-def test_indices_that_are_tensors():
+def test_indices_that_are_tensors() -> None:
     graph = build.Graph("computed")
     x, i = graph.parameter("x", "f32", [3, 4, 5]), graph.parameter("i", "i32", [])
     made = [x[i], x[:, i], x[i:], x[:i, i:, -2:], x[0, i, ::2], x[i::-1], x[ops.unsqueeze(i, 0)]]
@@ -130,13 +130,13 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_indices(case):
+def test_wrong_indices(case: str) -> None:
     x = build.Graph("wrong").parameter("x", "f32", [3, 4, 5])
     with pytest.raises(BuildError, match=WRONG[case][1]):
         WRONG[case][0](x)
 
 
-def test_known_parts_can_be_gone_through_and_unknown_ones_not():
+def test_known_parts_can_be_gone_through_and_unknown_ones_not() -> None:
     graph = build.Graph("parts")
     first, second = graph.parameter("x", "f32", [2, 3])
     assert first.shape.lengths == second.shape.lengths == (3,)
@@ -144,7 +144,7 @@ def test_known_parts_can_be_gone_through_and_unknown_ones_not():
         list(graph.parameter("y", "f32", [None, 3]))
 
 
-def test_what_a_tensor_says_of_itself():
+def test_what_a_tensor_says_of_itself() -> None:
     graph = build.Graph("words")
     x = graph.parameter("x", "bf16", [2, None])
     assert repr(x) == "<Tensor 'x' bf16[2,?]>"

@@ -6,7 +6,7 @@ from engine.ops.declare import Attribute, Operation
 from engine.ops.infer import same
 
 
-def zero_out(values, /, *, keep):
+def zero_out(values: np.ndarray, /, *, keep: int) -> np.ndarray:
     """Keeps the first elements and zeroes the rest."""
     flat = np.zeros(values.size, values.dtype)
     flat[:keep] = values.reshape(-1)[:keep]

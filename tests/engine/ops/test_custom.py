@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +24,7 @@ EXAMPLE = Path(__file__).with_name("my_ops.py")
 
 
 @pytest.fixture(autouse=True)
-def restored_catalogue():
+def restored_catalogue() -> Iterator[Any]:
     before = CATALOGUE.categories
     yield
     CATALOGUE.categories = before
@@ -40,7 +42,7 @@ def zero_out_model(**attributes: str) -> engine.Model:
     return draft.model()
 
 
-def test_the_example_runs():
+def test_the_example_runs() -> None:
     with pytest.raises(engine.InvalidModel, match="ZeroOut"):
         engine.run(zero_out_model(), [np.ones((2, 2))])
     custom.install_file(EXAMPLE)
@@ -50,7 +52,7 @@ def test_the_example_runs():
         engine.run(zero_out_model(keep="-1"), [np.full((2, 2), 5.0)])
 
 
-def test_the_example_can_be_built_written_and_read_again(tmp_path):
+def test_the_example_can_be_built_written_and_read_again(tmp_path: Path) -> None:
     custom.install_file(EXAMPLE)
     x = build.Graph("first ones").parameter("x", "f32", [2, 2])
     model = x.graph.model({"y": build.ops.zero_out(x, keep=3)})
@@ -62,7 +64,7 @@ def test_the_example_can_be_built_written_and_read_again(tmp_path):
         build.ops.zero_out(x, keep=-1)
 
 
-def test_a_name_that_exists_is_refused_unless_replacing_is_asked_for():
+def test_a_name_that_exists_is_refused_unless_replacing_is_asked_for() -> None:
     custom.install_file(EXAMPLE)
     with pytest.raises(engine.EngineError, match="ZeroOut-1 exists already"):
         custom.install_file(EXAMPLE)
@@ -80,14 +82,14 @@ def test_a_name_that_exists_is_refused_unless_replacing_is_asked_for():
         ("QGemm", "the ONNX domain 'com.microsoft'"),
     ],
 )
-def test_a_name_that_openvino_or_onnx_has_is_refused_whatever_its_version(name, whose):
+def test_a_name_that_openvino_or_onnx_has_is_refused_whatever_its_version(name: str, whose: str) -> None:
     mine = Operation(name=name, version=77, opsets=(1, 17), opset="extension", page="", kernel=lambda x, /: x)
     with pytest.raises(engine.EngineError, match=f"operation {name}-77 has a name that exists in {whose}"):
         custom.install([mine])
     custom.install([mine], replace=True)
 
 
-def test_onnx_has_its_own_sigmoid_after_a_refused_file(tmp_path):
+def test_onnx_has_its_own_sigmoid_after_a_refused_file(tmp_path: Path) -> None:
     data = parser.parse_model("""<ir_version: 9, opset_import: ["" : 17]> one (float[2] x) => (float[2] y) { y = Sigmoid (x) }""")
     (tmp_path / "model.onnx").write_bytes(data.SerializeToString())
     (tmp_path / "ops.py").write_text(EXAMPLE.read_text().replace('"ZeroOut"', '"Sigmoid"').replace("version=1", "version=9"))

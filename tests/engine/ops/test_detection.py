@@ -215,7 +215,7 @@ def _detection_inputs(places: int, size: int, encoded: bool) -> list[np.ndarray]
     priors = _boxes(6, 1 if size == 4 else 50)
     if size == 5:
         priors = np.concatenate([np.zeros((6, 1), np.float32), priors], 1)
-    rows = [priors.reshape(-1)] + ([] if encoded else [np.resize(np.float32([0.1, 0.1, 0.2, 0.2]), priors.size)])
+    rows = [priors.reshape(-1)] + ([] if encoded else [np.resize(np.array([0.1, 0.1, 0.2, 0.2], np.float32), priors.size)])
     return [_normal(2, 6 * places * 4), _uniform(2, 6 * 3), np.stack(rows)[None]]
 
 

@@ -108,7 +108,7 @@ def test_nearest_pixels_as_tensorflow_had_them(opset: int, rounding: str, length
     none = np.zeros(0, np.float32)
     scales = (np.array(lengths) / IMAGE.shape).astype(np.float32)
     inputs = [IMAGE, none, scales] if scaled else [IMAGE, none, none, np.array(lengths)]
-    attributes = {"mode": "nearest", "nearest_mode": rounding, "coordinate_transformation_mode": "tf_half_pixel_for_nn"}
+    attributes: dict[str, Any] = {"mode": "nearest", "nearest_mode": rounding, "coordinate_transformation_mode": "tf_half_pixel_for_nn"}
     data = model("Resize", opset, inputs, **attributes)
     (expected,) = onnxruntime.InferenceSession(data).run(None, {f"x{number}": one for number, one in enumerate(inputs)})
     np.testing.assert_array_equal(ran(data, inputs)[0], expected)
@@ -206,7 +206,7 @@ def test_maps() -> None:
     assert [dict(row) for row in rows] == [{"no": 0, "yes": 1}, {"no": 4, "yes": 5}, {"no": 8, "yes": 9}]
 
 
-CATEGORIES = {"cats_strings": ["cat", "dog"], "cats_int64s": [7, 9], "default_int64": -1, "default_string": "?"}
+CATEGORIES: dict[str, Any] = {"cats_strings": ["cat", "dog"], "cats_int64s": [7, 9], "default_int64": -1, "default_string": "?"}
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_what_is_written_is_read_again(tmp_path_factory: pytest.TempPathFactory,
 
 
 PLAIN: Mapping[str, tuple[Any, str, dict[str, Any] | None]] = {
-    "f32": (np.float32([1, 2]), "float32", None),
+    "f32": (np.array([1, 2], np.float32), "float32", None),
     "texts": (np.array(["a", "b"], object), "<U1", None),
     "bf16": (np.array([1.5], ml_dtypes.bfloat16), "float32", {"array": "y", "type": "bf16"}),
     "int2": (np.array([-2, 1], ml_dtypes.int2), "int8", {"array": "y", "type": "int2"}),
@@ -105,7 +105,7 @@ def test_a_tensor_is_an_array_of_numpys_own_types_under_its_name(value: Any, dty
 
 
 def test_elements_of_a_sequence_have_entries_of_their_own() -> None:
-    entries = packed({"y": (np.float32([1]), np.float32([2])), "y/0": np.float32([3])})
+    entries = packed({"y": (np.array([1], np.float32), np.array([2], np.float32)), "y/0": np.array([3], np.float32)})
     assert {name: entry.tolist() for name, entry in entries.items() if name != FORMS} == {"y/0": [3], "y/0'": [1], "y/1": [2]}
 
 

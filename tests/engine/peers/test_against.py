@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import importlib.util
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import engine
 from engine import build
+from engine.build.tensor import Tensor
+from engine.debug.inputs import Inputs
 from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.peers import against
 from sample_models import FOLDER
@@ -22,7 +26,7 @@ pytest.importorskip("openvino")
 pytest.importorskip("onnxruntime")
 
 
-def finished(model: engine.Model, inputs: object, catalogue: Catalogue = CATALOGUE) -> engine.Debugger:
+def finished(model: engine.Model, inputs: Inputs, catalogue: Catalogue = CATALOGUE) -> engine.Debugger:
     debugger = engine.Debugger(model, inputs, catalogue=catalogue)
     debugger.run()
     return debugger
@@ -33,17 +37,18 @@ def nest(trips: int = 3) -> engine.Model:
     graph = build.Graph("nest")
     x = graph.parameter("x", "f32", [2])
 
-    def inner(j, v):
+    def inner(j: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         return j + 1, build.cond(build.ops.reduce_max(v, [0]) > 2.0, lambda: v * 0.5, lambda: v + 1.0)
 
-    def outer(i, v):
+    def outer(i: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         _, after = build.while_loop(lambda j, _: j < 4, inner, [graph.constant(0), v])
         return i + 1, after - 0.25
 
     _, last = build.while_loop(lambda i, _: i < trips, outer, [graph.constant(0), x])
 
-    def again():
-        return build.while_loop(lambda k, _: k < 3, lambda k, v: (k + 1, v * 2.0), [graph.constant(0), last])[1]
+    def again() -> Tensor:
+        _, doubled = build.while_loop(lambda k, _: k < 3, lambda k, v: (k + 1, v * 2.0), [graph.constant(0), last])
+        return cast(Tensor, doubled)
 
     return graph.model(build.cond(build.ops.reduce_max(last, [0]) > -9.0, again, lambda: last))
 
@@ -53,16 +58,16 @@ def wrong(above: float) -> Catalogue:
     found = CATALOGUE.find("Multiply", "opset1")
     assert found is not None
 
-    def kernel(one, other, **_):
+    def kernel(one: np.ndarray, other: np.generic, **_: Any) -> np.ndarray:
         product = np.multiply(one, other)
-        return product + product.dtype.type(bool(np.max(one) > above))
+        return np.asarray(product + product.dtype.type(bool(np.max(one) > above)))
 
     return CATALOGUE.with_operations([replace(found, kernel=kernel, symbol="", float_symbol="")], replace=True)
 
 
-def test_every_value_of_a_nest_agrees():
-    debugger = finished(nest(), [np.float32([0, 1])])
-    report = against(debugger, [np.float32([0, 1])])
+def test_every_value_of_a_nest_agrees() -> None:
+    debugger = finished(nest(), [np.array([0, 1], np.float32)])
+    report = against(debugger, [np.array([0, 1], np.float32)])
     assert report.agrees, report.sentence
     assert report.first is None
     assert not report.refused
@@ -83,8 +88,8 @@ def first_apart(one: engine.Debugger, other: engine.Debugger) -> str:
 
 
 @pytest.mark.parametrize("above", [2.0, 2.2, 2.9])
-def test_the_first_wrong_value_is_named(above: float):
-    model, feed = nest(), [np.float32([0, 1])]
+def test_the_first_wrong_value_is_named(above: float) -> None:
+    model, feed = nest(), [np.array([0, 1], np.float32)]
     good, bad = finished(model, feed), finished(model, feed, wrong(above))
     report = against(bad, feed)
     assert report.first is not None
@@ -101,7 +106,7 @@ def test_the_first_wrong_value_is_named(above: float):
         (loop_models.cell, "weights", "main/Loop_0[1]/body/MatMul_0"),  # in the first iteration they meet zeros
     ],
 )
-def test_onnx_models_are_compared_with_onnx_runtime(make, constant: str, address: str, tmp_path: Path):
+def test_onnx_models_are_compared_with_onnx_runtime(make: Callable[..., Any], constant: str, address: str, tmp_path: Path) -> None:
     case = make(9)
     path = tmp_path / "model.onnx"
     onnx.save(case.onnx(9), str(path))
@@ -123,7 +128,7 @@ def test_onnx_models_are_compared_with_onnx_runtime(make, constant: str, address
     assert report.first.address == address
 
 
-def test_values_without_elements_are_compared(tmp_path: Path):
+def test_values_without_elements_are_compared(tmp_path: Path) -> None:
     """None of the loop's own values has an element, so that they say nothing about how often it ran."""
     kind, value = onnx.TensorProto.FLOAT, onnx.helper.make_tensor_value_info
     body = onnx.helper.make_graph(
@@ -144,7 +149,7 @@ def test_values_without_elements_are_compared(tmp_path: Path):
 
 
 @pytest.mark.parametrize("folder", ["beam_search", "count_primes", "keras_gru", "records_scan", "walking_backwards"])
-def test_samples_agree(folder: str):
+def test_samples_agree(folder: str) -> None:
     model = engine.read_model(FOLDER / folder / "model.xml")
     stored = sorted((FOLDER / folder / "inputs").glob("*.npz"))[-1]
     with np.load(stored, allow_pickle=False) as arrays:
@@ -155,7 +160,7 @@ def test_samples_agree(folder: str):
     assert report.values
 
 
-def test_a_count_that_differs_is_told(tmp_path: Path):
+def test_a_count_that_differs_is_told(tmp_path: Path) -> None:
     case = loop_models.scalars(9)
     path = tmp_path / "model.onnx"
     onnx.save(case.onnx(9), str(path))
@@ -168,14 +173,14 @@ def test_a_count_that_differs_is_told(tmp_path: Path):
     assert "[8]" in report.first.address
 
 
-def test_what_cannot_be_compared_says_why(monkeypatch: pytest.MonkeyPatch):
-    feed = [np.float32([0, 1])]
+def test_what_cannot_be_compared_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    feed = [np.array([0, 1], np.float32)]
     debugger = finished(nest(), feed)
     with pytest.raises(engine.EngineError, match="only a run that has finished"):
         against(engine.Debugger(nest(), feed), feed)
     with pytest.raises(engine.EngineError, match=r"OpenVINO did not run the model within 0\.01 seconds"):
         against(debugger, feed, seconds=0.01)
-    changed = engine.Debugger(nest(), feed, changes={"main/while[1]/body/Subtract": np.float32([3, 3])})
+    changed = engine.Debugger(nest(), feed, changes={"main/while[1]/body/Subtract": np.array([3, 3], np.float32)})
     changed.run()
     with pytest.raises(engine.EngineError, match="set by hand"):
         against(changed, feed)
@@ -185,7 +190,7 @@ def test_what_cannot_be_compared_says_why(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_nobody_has_to_wait_for_another_runtime() -> None:
-    debugger = finished(nest(), [np.float32([1, 2])])
+    debugger = finished(nest(), [np.array([1, 2], np.float32)])
     looks: list[float] = []
 
     def stopped() -> bool:
@@ -193,5 +198,5 @@ def test_nobody_has_to_wait_for_another_runtime() -> None:
         return len(looks) > 1
 
     with pytest.raises(engine.EngineError, match="OpenVINO was stopped before it had run the model"):
-        against(debugger, [np.float32([1, 2])], stopped=stopped)
+        against(debugger, [np.array([1, 2], np.float32)], stopped=stopped)
     assert looks[1] - looks[0] < 5

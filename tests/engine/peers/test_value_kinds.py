@@ -18,7 +18,7 @@ from engine.peers.comparing import apart, not_compared
 from engine.peers.differ import Difference, Report
 from engine.peers.transport import Unread, read, write
 
-X = np.float32([[1, 2], [3, 4], [5, 6]])
+X = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
 HEADER = '<ir_version: 9, opset_import: ["" : 18]> one (float[3, 2] x) => '
 MODELS: Mapping[str, str] = {
     "sequence": "(seq(float[M, 2]) y) { y = SplitToSequence (x) }",
