@@ -44,6 +44,16 @@ def open_upload(key: str) -> None:
         current().message = Message(f"{files[0][0]} holds weights: add the .xml or .onnx file that they belong to", "info")
 
 
+@afresh
+def open_text(key: str) -> None:
+    """The XML that a text field holds."""
+    text = str(widget(key) or "")
+    if text.strip():
+        with_room(lambda: show_model(opening.open_upload([("pasted.xml", text.encode())])))
+    else:
+        current().message = Message("the text field is empty: paste a <layer> into it first", "info")
+
+
 @told
 def close() -> None:
     """Back to the gallery."""

@@ -14,6 +14,8 @@ class ReadLimits:
 
     file_bytes: int = 256 * 2**20
     """Bytes of the model description (the XML; weights are mapped, not read, and have no limit)."""
+    layer_bytes: int = 4 * 2**20
+    """Bytes of bare ``<layer>`` elements that are opened without a model around them."""
     onnx_bytes: int = 2**31
     """Bytes of an ONNX file, which holds its weights itself (those in other files are mapped, and have no limit)."""
     graph_text_bytes: int = 32 * 2**20

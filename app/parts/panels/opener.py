@@ -1,4 +1,4 @@
-"""Ways to open a model of one's own: upload it, or name its path where the server is one's own machine."""
+"""Ways to open a model of one's own: upload it, name its path where the server is one's own machine, or paste a layer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import streamlit as st
 from app.actions import models
 from app.state.launch import paths_allowed
 
-UPLOAD, PATH = "opener_upload", "opener_path"
+UPLOAD, PATH, TEXT = "opener_upload", "opener_path", "opener_text"
+_MOST_CHARACTERS = 200_000
 
 
 def show() -> None:
@@ -35,3 +36,13 @@ def show() -> None:
                 args=(PATH,),
                 help="Nothing is copied: weights are read from where they are, so this is the way for large models.",
             )
+    with st.expander("Paste a `<layer>`, such as the example of a specification page", icon=":material/content_paste:"):
+        st.text_area(
+            "A `<layer>` or a whole `<net>`",
+            key=TEXT,
+            height=180,
+            max_chars=_MOST_CHARACTERS,
+            placeholder='<layer id="0" name="..." type="If" version="opset8"> ... </layer>',
+            help="What is missing around it, Parameters and Results, is put there, and a note says what.",
+        )
+        st.button("Open the layer", key="opener_text_open", on_click=models.open_text, args=(TEXT,))

@@ -188,3 +188,14 @@ def test_what_takes_long_says_so_and_leaves_the_screen_as_it_is(page: Page, serv
     button = page.locator(".st-key-open_decoder button")
     assert button.evaluate("(e) => e.checkVisibility()")
     assert not button.evaluate("(e) => e.checkVisibility({ opacityProperty: true })")
+
+
+def test_an_example_of_a_page_is_pasted_and_runs(page: Page, server: str) -> None:
+    page.goto(server)
+    page.get_by_text("Paste a <layer>").click(timeout=LONG)
+    text = Path(__file__).parents[2] / "engine" / "read" / "files" / "pages" / "if_8.xml"
+    page.locator(".st-key-opener_text textarea").fill(text.read_text())
+    page.get_by_role("button", name="Open the layer").click()
+    expect(page.locator(CANVAS)).to_contain_text("if/cond", timeout=LONG)
+    page.keyboard.press("End")
+    expect(place(page)).to_contain_text("finished", timeout=LONG)

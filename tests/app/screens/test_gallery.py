@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -10,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 from app.state.launch import LAUNCH
 from sample_models import FOLDER, samples
 
+PAGES = Path(__file__).parents[2] / "engine" / "read" / "files" / "pages"
 Visit = Callable[..., AppTest]
 
 
@@ -67,3 +69,23 @@ def test_an_upload_opens_a_model(opened: Visit) -> None:
 
 def test_an_unknown_sample_in_a_link_is_a_sentence(opened: Visit) -> None:
     assert "no sample named" in opened(model="sample:nothing").error[0].value
+
+
+def test_a_pasted_layer_opens_as_a_model(opened: Visit) -> None:
+    app = opened()
+    app.button("opener_text_open").click().run()
+    assert "the text field is empty" in app.info[0].value
+    app.text_area("opener_text").set_value((PAGES / "if_8.xml").read_text()).run()
+    app.button("opener_text_open").click().run()
+    assert not app.exception
+    assert not app.error
+    app.button("transport_run").click().run()
+    assert not app.error
+
+
+def test_a_pasted_text_that_is_no_layer_is_a_sentence(opened: Visit) -> None:
+    app = opened()
+    app.text_area("opener_text").set_value("<layer>\n<input></layer>").run()
+    app.button("opener_text_open").click().run()
+    assert not app.exception
+    assert "pasted.xml, line 2: this is not well-formed XML" in app.error[0].value.replace("\\:", ":")
