@@ -133,11 +133,13 @@ def read_inputs(path: str, model: Model) -> Mapping[str | int, object]:
 
 def _entries(path: str) -> Mapping[str, np.ndarray]:
     try:
-        stored = np.load(path, allow_pickle=False)
-        if not isinstance(stored, np.lib.npyio.NpzFile):
-            raise InputError(f"{path} holds one array without a name: an .npz file with an array per input is expected")
-        with stored:
-            return {key: stored[key] for key in stored.files}
+        # Opened here: numpy leaves a file open that it finds to be damaged.
+        with Path(path).open("rb") as file:
+            stored = np.load(file, allow_pickle=False)
+            if not isinstance(stored, np.lib.npyio.NpzFile):
+                raise InputError(f"{path} holds one array without a name: an .npz file with an array per input is expected")
+            with stored:
+                return {key: stored[key] for key in stored.files}
     except InputError:
         raise
     except OSError as error:
