@@ -14,7 +14,7 @@ from engine.build.while_loop import scalar_condition
 from engine.check import region
 from engine.errors import BuildError, shorten
 from engine.ir.element_type import ElementType
-from engine.ir.model import IF, Body, BodyName, InputMap, LayerId, OutputMap
+from engine.ir.model import IF, NO_ATTRIBUTES, Body, BodyName, InputMap, LayerId, OutputMap
 from engine.ops.declare import Known
 
 Branch = Callable[[], Any]
@@ -46,7 +46,7 @@ def _branched(graph: Graph, condition: Tensor, functions: Sequence[Branch], call
         raise BuildError("cond(): the branches give nothing, expected at least one tensor")
     types = [_shared_type(one, other) for one, other in pairs]
     results = [_results(graph, frame, [pair[side] for pair in pairs], types) for side, frame in enumerate(frames)]
-    return rebuilt(given[0], _made(graph, called, condition, frames, results))
+    return rebuilt(given[0], joined_branches(graph, called, condition, frames, results))
 
 
 def _shared_type(one: Leaf, other: Leaf) -> list[ElementType]:
@@ -63,9 +63,15 @@ def _results(graph: Graph, frame: Frame, given: Sequence[Leaf], types: Sequence[
         return made
 
 
-def _made(
-    graph: Graph, called: str, condition: Tensor, frames: Sequence[Frame], results: Sequence[list[tuple[LayerId, Tensor]]]
+def joined_branches(
+    graph: Graph,
+    called: str,
+    condition: Tensor,
+    frames: Sequence[Frame],
+    results: Sequence[list[tuple[LayerId, Tensor]]],
+    rt_info: Mapping[str, object] = NO_ATTRIBUTES,
 ) -> tuple[Tensor, ...]:
+    """An If of two branches that are built, the first taken where the condition is true; ``results``: each one's Results."""
     for number, ((_, one), (_, other)) in enumerate(zip(*results, strict=True)):
         if one.element_type is not other.element_type:
             raise BuildError(f"cond(): output {number} is {one.element_type} when true and {other.element_type} when false: convert one")
@@ -85,7 +91,7 @@ def _made(
         bodies.append(Body(name, frame.finished(), tuple(inputs), tuple(outputs)))
         insides.append(region.Inside(bodies[-1], {}, {layer: tensor.known for layer, tensor in made}))
     known: Sequence[Known] = region.chosen([tensor.known for tensor in outer], insides)
-    return graph.frame.add(IF, "opset8", {}, outer, known, name=called, bodies=tuple(bodies))
+    return graph.frame.add(IF, "opset8", {}, outer, known, name=called, bodies=tuple(bodies), rt_info=rt_info)
 
 
 def case(pred_fn_pairs: Sequence[tuple[Any, Branch]], default: Branch, name: str | None = None) -> Any:

@@ -86,6 +86,8 @@ class Reverse:
 
     def shape_of(self, value: Value) -> Value:
         """The shape of a tensor, i64; a constant where it is known."""
+        if value.shape.is_static:
+            return self.constant(np.array(value.shape.lengths, np.int64))
         return self.ops.shape_of(value)
 
     def filled(self, number: float, value: Value) -> Value:

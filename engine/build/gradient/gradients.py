@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from engine.build.frame import Frame
 from engine.build.gradient.reverse import Seed, adjoints
 from engine.build.gradient.rules import filled
-from engine.build.gradient.unused import without_unused
+from engine.build.gradient.unused import drop_unused
 from engine.build.graph_builder import Graph, graph_of
 from engine.build.structure import aligned, leaves
 from engine.build.tensor import Tensor
@@ -29,14 +32,27 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, name: str | None = None) ->
     weights = [None] * len(targets) if grad_ys is None else [leaf.value for leaf in aligned(ys, grad_ys, "gradients(): grad_ys")]
     if not targets or not wanted:
         raise BuildError(f"gradients(): {'xs' if targets else 'ys'} is empty: there is nothing to differentiate")
-    with graph.frame.all_or_nothing():
+    with _unchanged_on_failure(graph.frame):
         sources = [_real(graph, leaf.value, f"xs{leaf.path}") for leaf in wanted]
         first = len(graph.frame.nodes)
         with graph.scope(name or "backward"):
             seeds = [_seed(graph, leaf.value, weight, leaf.path) for leaf, weight in zip(targets, weights, strict=True)]
             found = adjoints(graph, seeds, sources)
             made = [filled(graph, 0, source) if one is None else one for one, source in zip(found, sources, strict=True)]
-        return without_unused(graph.frame, first, made)
+        kept = drop_unused(graph.frame, first, made)
+        return [kept.moved(tensor) for tensor in made]
+
+
+@contextmanager
+def _unchanged_on_failure(frame: Frame) -> Iterator[None]:
+    """The loops of a graph get outputs for the way back, which go away again when there is no way back."""
+    nodes, tensors = list(frame.nodes), list(frame.tensors)
+    try:
+        with frame.all_or_nothing():
+            yield
+    except BaseException:
+        frame.nodes[:], frame.tensors[:] = nodes, tensors
+        raise
 
 
 def _real(graph: Graph, value: object, what: str) -> Tensor:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from engine.build.frame import Frame
+from engine.build.gradient.branches_back import back_through_if
+from engine.build.gradient.loops_back import Reverse, back_through_loop
 from engine.build.gradient.rules import adjoints_of_inputs
+from engine.build.gradient.step import Step
 from engine.build.graph_builder import Graph
 from engine.build.tensor import Tensor
 from engine.errors import BuildError
 from engine.ir.element_type import REAL_FLOATS
-from engine.ir.model import LayerId, Node, Source
+from engine.ir.model import IF, LOOP, SCAN, TENSOR_ITERATOR, LayerId, Node, Source
 from engine.ops.declare import Operation
 
 
@@ -41,7 +44,7 @@ def adjoints(graph: Graph, seeds: Sequence[Seed], sources: Sequence[Tensor]) -> 
 class Inputs:
     """What feeds each input of each node that a frame has when this is made."""
 
-    of_node: tuple[tuple[Source, ...], ...]
+    of_node: tuple[tuple[Source | None, ...], ...]
 
     @property
     def count(self) -> int:
@@ -55,7 +58,7 @@ class Inputs:
         for edge in frame.edges:
             source = Source(edge.from_layer, outputs[edge.from_layer][edge.from_port])
             found[edge.to_layer][places[edge.to_layer][edge.to_port]] = source
-        return Inputs(tuple(tuple(one[number] for number in sorted(one)) for one in found))
+        return Inputs(tuple(tuple(one.get(at) for at in range(len(node.inputs))) for one, node in zip(found, frame.nodes, strict=True)))
 
 
 def depending(inputs: Inputs, frame: Frame, sources: set[Source]) -> set[Source]:
@@ -104,17 +107,43 @@ class _Walk:
             return
         node = self.frame.nodes[layer]
         known = [self.total(one.source) for one in outputs]
+        if node.bodies:
+            return self._back_through_bodies(node, fed, known)
         operation = self.graph.catalogue.find(node.type, node.opset)
         if operation is None or operation.gradient is None:
             raise BuildError(self._no_rule(node, "its operation has no derivative here"))
         with self.graph.scope(node.name):
             try:
-                given = adjoints_of_inputs(self.graph, node, operation, [self._tensor(one) for one in fed], known)
+                given = adjoints_of_inputs(self.graph, node, operation, [self._tensor(one) for one in fed if one is not None], known)
             except ValueError as problem:
                 raise BuildError(self._no_rule(node, str(problem))) from problem
-        for source, adjoint in zip(fed, given, strict=True):
+        for source, adjoint in zip([one for one in fed if one is not None], given, strict=True):
             if adjoint is not None:
                 self.add(source, adjoint, node.id)
+
+    def _back_through_bodies(self, node: Node, fed: Sequence[Source | None], known: Sequence[Tensor | None]) -> None:
+        """A Loop, TensorIterator or If."""
+        active = frozenset(number for number, source in enumerate(fed) if source in self.depending)
+        step = Step(self.graph, node, tuple(None if one is None else self._tensor(one) for one in fed), tuple(known), active)
+        with self.graph.scope(node.name):
+            try:
+                found = self._through(node)(step, self._inner)
+            except ValueError as problem:
+                raise BuildError(self._no_rule(node, str(problem))) from problem
+        for number, adjoint in found.items():
+            source = fed[number]
+            if source is not None:
+                self.add(source, adjoint, node.id)
+
+    def _through(self, node: Node) -> Callable[[Step, Reverse], Mapping[int, Tensor]]:
+        if node.type == IF and len(node.bodies) == 2:
+            return back_through_if
+        if node.type in (LOOP, TENSOR_ITERATOR, SCAN) and not node.is_foreign:
+            return back_through_loop
+        raise ValueError(f"there is no way back through the graphs of {node.type}")
+
+    def _inner(self, seeds: Sequence[tuple[Tensor, Tensor]], sources: Sequence[Tensor]) -> list[Tensor | None]:
+        return adjoints(self.graph, [Seed(target, adjoint) for target, adjoint in seeds], sources)
 
     def _tensor(self, source: Source) -> Tensor:
         return self.frame.tensors[source.layer][source.output]
@@ -128,7 +157,7 @@ class _Walk:
         """From a source to a target through a node, by names."""
         names = [self.frame.nodes[layer].name]
         place = layer
-        while (source := next((one for one in self.inputs.of_node[place] if one in self.depending), None)) is not None:
+        while (source := next((one for one in self.inputs.of_node[place] if one is not None and one in self.depending), None)) is not None:
             names.insert(0, self.frame.nodes[source.layer].name)
             if source in self.sources:
                 break

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from engine.build.graph_builder import Graph
 from engine.build.operations import Operations
 from engine.build.tensor import Tensor
 from engine.ir.model import Node
-from engine.ops.declare import Operation, typed
+from engine.ops.declare import Known, Operation, typed
 from engine.ops.derivative import Reverse
 
 
@@ -31,9 +33,14 @@ def reverse_of(
 
 def filled(graph: Graph, number: float, like: Tensor) -> Tensor:
     """The same number everywhere, in the type and shape of a tensor."""
-    made = reverse_of(graph, (), (), (), {}).filled(number, like)
-    assert isinstance(made, Tensor)
-    return made
+    return graph.lift(reverse_of(graph, (), (), (), {}).filled(number, like))
+
+
+def zeros(graph: Graph, known: Known) -> Tensor:
+    """Zeros of a type and a shape that are known."""
+    none = np.zeros((), known.element_type.dtype if known.element_type else np.float32)
+    lengths = np.array(known.shape.lengths, np.int64)
+    return graph.apply("Broadcast", (none, lengths), {})[0] if lengths.size else graph.constant(none)
 
 
 def adjoints_of_inputs(

@@ -3,34 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from engine.build.frame import Frame
 from engine.build.tensor import Tensor
 from engine.ir.model import LayerId, Source
 
 
-def without_unused(frame: Frame, first: int, kept: Sequence[Tensor]) -> list[Tensor]:
-    """Drops the nodes from number ``first`` on that none of the tensors needs, and numbers the others anew; gives the tensors."""
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is left of a frame."""
+
+    numbers: dict[LayerId, LayerId]
+    frame: Frame
+
+    def holds(self, tensor: Tensor) -> bool:
+        """Whether the node of a tensor is still there."""
+        return tensor.source.layer in self.numbers
+
+    def moved(self, tensor: Tensor) -> Tensor:
+        """A tensor that is still there, under the number that its node has now."""
+        return self.frame.tensors[self.numbers[tensor.source.layer]][tensor.source.output]
+
+
+def drop_unused(frame: Frame, first: int, kept: Sequence[Tensor]) -> Kept:
+    """Drops the nodes from number ``first`` on that none of the tensors needs, and numbers the others anew."""
     needed = _needed(frame, first, kept)
-    number = {LayerId(layer): LayerId(layer) for layer in range(first)}
+    numbers = {LayerId(layer): LayerId(layer) for layer in range(first)}
     for layer in map(LayerId, range(first, len(frame.nodes))):
         if layer in needed:
-            number[layer] = LayerId(len(number))
-    moved = {one: _moved(frame, one, number) for layer in needed for one in frame.tensors[layer]}
-    frame.nodes = [replace(frame.nodes[layer], id=number[layer]) if layer >= first else frame.nodes[layer] for layer in number]
-    frame.tensors = [tuple(moved.get(one, one) for one in frame.tensors[layer]) for layer in number]
+            numbers[layer] = LayerId(len(numbers))
+    frame.nodes = [replace(frame.nodes[layer], id=numbers[layer]) if layer >= first else frame.nodes[layer] for layer in numbers]
+    frame.tensors = [tuple(_moved(frame, one, numbers) for one in frame.tensors[layer]) for layer in numbers]
     frame.edges = [
-        edge._replace(from_layer=number[edge.from_layer], to_layer=number[edge.to_layer]) for edge in frame.edges if edge.to_layer in number
+        edge._replace(from_layer=numbers[edge.from_layer], to_layer=numbers[edge.to_layer])
+        for edge in frame.edges
+        if edge.to_layer in numbers
     ]
-    frame.captures = {
-        key: (outer, moved.get(inner, inner)) for key, (outer, inner) in frame.captures.items() if inner.source.layer in number
-    }
-    return [moved.get(tensor, tensor) for tensor in kept]
+    left = Kept(numbers, frame)
+    frame.captures = {key: (outer, left.moved(inner)) for key, (outer, inner) in frame.captures.items() if left.holds(inner)}
+    return left
 
 
 def _needed(frame: Frame, first: int, kept: Sequence[Tensor]) -> set[LayerId]:
-    """The nodes from ``first`` on that the tensors and the nodes before need."""
+    """The nodes from ``first`` on that the tensors need."""
     fed: dict[LayerId, list[LayerId]] = {}
     for edge in frame.edges:
         fed.setdefault(edge.to_layer, []).append(edge.from_layer)
@@ -44,5 +60,8 @@ def _needed(frame: Frame, first: int, kept: Sequence[Tensor]) -> set[LayerId]:
     return needed
 
 
-def _moved(frame: Frame, tensor: Tensor, number: dict[LayerId, LayerId]) -> Tensor:
-    return Tensor(frame, Source(number[tensor.source.layer], tensor.source.output), tensor.name, tensor.known)
+def _moved(frame: Frame, tensor: Tensor, numbers: dict[LayerId, LayerId]) -> Tensor:
+    number = numbers[tensor.source.layer]
+    if number == tensor.source.layer:
+        return tensor
+    return Tensor(frame, Source(number, tensor.source.output), tensor.name, tensor.known)

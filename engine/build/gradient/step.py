@@ -1,0 +1,76 @@
+"""A Loop, TensorIterator or If that the reverse walk has come to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from engine.build.graph_builder import Graph
+from engine.build.tensor import Tensor
+from engine.check.propagate import Propagated, propagate
+from engine.ir.address import ROOT
+from engine.ir.model import Body, Edge, LayerId, Model, Node, Port, Source
+from engine.ir.model import Graph as FinishedGraph
+from engine.ops.declare import NOTHING_KNOWN, Known
+
+BACKWARD_OF = "backward_of"
+"""In the rt_info of a Loop or If that walks another back: the name of that one, which is in the same graph."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """A node with bodies, what feeds it, how the target changes with its outputs, and which of its inputs depend on a source."""
+
+    graph: Graph
+    node: Node
+    fed: tuple[Tensor | None, ...]
+    adjoints: tuple[Tensor | None, ...]
+    active: frozenset[int]
+
+    @property
+    def known(self) -> list[Known]:
+        """What is known of the inputs."""
+        return [NOTHING_KNOWN if one is None else one.known for one in self.fed]
+
+    def rt_info(self) -> Mapping[str, object]:
+        """That of what walks this node back."""
+        return {"loopscope": {BACKWARD_OF: self.node.name}}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inside:
+    """What is known of the tensors of a body in any of its iterations."""
+
+    body: Body
+    address: str
+    propagated: Propagated
+
+    @staticmethod
+    def of(step: Step, body: Body) -> Inside:
+        alone, inputs = _alone(step)
+        return Inside(body, f"{ROOT}/region/{body.name}", propagate(alone, step.graph.catalogue, inputs))
+
+    def known(self, layer: LayerId, output: int = 0) -> Known:
+        """Of an output; of a Result, of what it is given."""
+        return self.propagated.output(self.address, layer, output)
+
+    def source(self, result: LayerId) -> Source | None:
+        """What a Result is given."""
+        sources = self.body.graph.sources.get(result, ())
+        return sources[0] if sources else None
+
+
+def _alone(step: Step) -> tuple[Model, dict[LayerId, Known]]:
+    """A model of the node alone, each of its inputs a Parameter, and what is known of those."""
+    node = step.node
+    own = LayerId(len(node.inputs))
+    feeders, edges = [], []
+    inputs: dict[LayerId, Known] = {}
+    for number, (port, fed) in enumerate(zip(node.inputs, step.fed, strict=True)):
+        if fed is not None:
+            layer = LayerId(number)
+            feeders.append(Node(layer, f"input {number}", "Parameter", "opset1", outputs=(Port(0),)))
+            edges.append(Edge(layer, 0, own, port.id))
+            inputs[layer] = fed.known
+    alone = Node(own, "region", node.type, node.opset, node.attributes, node.inputs, node.outputs, node.bodies)
+    return Model(FinishedGraph((*feeders, alone), tuple(edges))), inputs

@@ -1,0 +1,89 @@
+"""Gradients through loops and branches against central differences, and again those of the gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import engine
+from engine import build
+from engine.build import ops
+from engine.build.structure import leaves
+from engine.build.tensor import Tensor
+from engine.ir.element_type import ElementType
+from tests.engine.build.walked_back import CASES, Case
+
+
+def _arguments(case: Case) -> list[np.ndarray]:
+    random = np.random.default_rng(3)
+    return [random.uniform(0.2, 0.9, shape) for shape in case.shapes]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_gradient_is_that_of_central_differences(case: Case) -> None:
+    found = engine.check_gradient(case.function, _arguments(case))
+    assert found.ok, found
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_gradient_has_a_gradient(case: Case) -> None:
+    def first(*arguments: Tensor) -> Any:
+        outputs = [leaf.value for leaf in leaves(case.function(*arguments))]
+        return build.gradients([one * one for one in outputs if one.element_type is ElementType.F64], list(arguments))
+
+    found = engine.check_gradient(first, _arguments(case))
+    assert found.ok, found
+
+
+def test_a_gradient_is_built_inside_a_loop_too() -> None:
+    """Newton's method: the derivative is computed in each iteration, of what is computed in it."""
+
+    def newton(guess: Tensor) -> Any:
+        def body(i: Tensor, x: Tensor) -> Any:
+            value = x * x * x - 2.0
+            (slope,) = build.gradients(value, x)
+            return x - value / slope
+
+        return build.for_loop(8, body, [guess])
+
+    graph = build.Graph("newton")
+    (root,) = newton(graph.parameter("guess", "f64", []))
+    assert engine.run(graph.model(root), [np.float64(1.0)]).outputs[0] == pytest.approx(2 ** (1 / 3), abs=1e-14)
+
+
+def test_what_nothing_depends_on_has_zeros() -> None:
+    graph = build.Graph("zeros")
+    x, y = graph.parameter("x", "f32", [2, None]), graph.parameter("y", "f32", [3])
+    (none,) = build.gradients(ops.reduce_sum(y * y, [0]), x)
+    found = engine.run(graph.model(none), [np.ones((2, 4), np.float32), np.ones(3, np.float32)])
+    np.testing.assert_array_equal(found.outputs[0], np.zeros((2, 4), np.float32))
+
+
+def test_weights_of_elements_are_given_as_in_tensorflow() -> None:
+    graph = build.Graph("weights")
+    x = graph.parameter("x", "f32", [3])
+    found = build.gradients([x * x, x], [x], [np.array([1.0, 10.0, 100.0], np.float32), None])
+    outputs = engine.run(graph.model(found), [np.array([1, 2, 3], np.float32)]).outputs
+    np.testing.assert_array_equal(outputs[0], np.array([3, 41, 601], np.float32))
+
+
+def test_a_refused_gradient_leaves_no_trace() -> None:
+    """Nor outputs of a loop that was to be walked back after what cannot be."""
+    graph = build.Graph("refused")
+    x = graph.parameter("x", "f32", [3])
+    (looped,) = build.for_loop(3, lambda i, h: ops.tanh(h), [ops.erfinv(x)])
+    before = list(graph.frame.nodes)
+    with pytest.raises(engine.BuildError, match="ErfInv-17 'ErfInv' cannot be walked back"):
+        build.gradients(looped, x)
+    assert graph.frame.nodes == before
+
+
+def test_the_backward_loop_names_its_forward_loop() -> None:
+    graph = build.Graph("tied")
+    x = graph.parameter("x", "f32", [3])
+    (last,) = build.for_loop(4, lambda i, h: ops.tanh(h), [x], name="forth")
+    model = graph.model(build.gradients(last, x))
+    backward = [node.rt_info["loopscope"] for node in model.graph.nodes if node.type == "Loop" and "loopscope" in node.rt_info]
+    assert backward == [{"backward_of": "forth"}]

@@ -1,0 +1,259 @@
+"""Loops and branches to be walked back, each a function of tensors, with the shapes of its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from engine import build
+from engine.build import ops
+from engine.build.tensor import Tensor
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function, and what it is called with."""
+
+    function: Callable[..., Any]
+    shapes: tuple[Shape, ...]
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+
+def for_loop_of_a_matrix(x: Tensor, w: Tensor) -> Any:
+    return build.for_loop(3, lambda i, h: ops.tanh(h @ w), [x])
+
+
+def while_by_data(x: Tensor) -> Any:
+    return build.while_loop(lambda h: ops.reduce_sum(h * h, [0]) < 10.0, lambda h: h * 1.5 + 0.1, [x])
+
+
+def do_while_by_data(x: Tensor, w: Tensor) -> Any:
+    return build.do_while(lambda h: ops.reduce_sum(h * h, [0]) < 3.0, lambda h: h * 1.5 + w * w, [x])
+
+
+def no_iteration(x: Tensor, w: Tensor) -> Any:
+    return build.while_loop(lambda h: ops.reduce_sum(h * h, [0]) < -1.0, lambda h: h * w, [x])
+
+
+def no_iteration_by_count(x: Tensor, w: Tensor) -> Any:
+    return build.for_loop(0, lambda i, h: h * w, [x])
+
+
+def one_iteration(x: Tensor, w: Tensor) -> Any:
+    return build.for_loop(1, lambda i, h: h * w, [x])
+
+
+def scan_of_a_matrix(xs: Tensor, h: Tensor, w: Tensor) -> Any:
+    return build.scan(lambda a, x: ops.tanh(a @ w + x), xs, h)
+
+
+def map_of_rows(xs: Tensor, w: Tensor) -> Any:
+    return build.map_fn(lambda x: ops.tanh(x * w), xs)
+
+
+def map_of_two(xs: Tensor, ys: Tensor) -> Any:
+    return build.map_fn(lambda pair: (pair[0] * pair[1], ops.exp(pair[1])), (xs, ys))
+
+
+def number_of_the_iteration(x: Tensor) -> Any:
+    return build.for_loop(4, lambda i, h: h * ops.convert(i + 1, destination_type="f64") + ops.tanh(h), [x])
+
+
+def a_branch(x: Tensor, w: Tensor) -> Any:
+    return build.cond(ops.reduce_sum(x, [0]) > 0.0, lambda: x * w, lambda: ops.tanh(x))
+
+
+def a_branch_of_two_outputs(x: Tensor, w: Tensor) -> Any:
+    return build.cond(ops.reduce_sum(x, [0]) > 0.0, lambda: (x * w, w), lambda: (ops.tanh(x), x))
+
+
+def a_branch_in_a_branch(x: Tensor, w: Tensor) -> Any:
+    total = ops.reduce_sum(x, [0])
+    return build.cond(total > -9.0, lambda: build.cond(total > 9.0, lambda: x * w, lambda: x / w), lambda: ops.tanh(x))
+
+
+def a_chain_of_branches(x: Tensor, w: Tensor) -> Any:
+    return build.switch_case(1, [lambda: x * x, lambda: x * w, lambda: ops.exp(w)])
+
+
+def a_branch_in_a_loop(x: Tensor, w: Tensor) -> Any:
+    return build.for_loop(5, lambda i, h: build.cond(i % 2 == 0, lambda: h * w, lambda: ops.tanh(h) + x), [x])
+
+
+def a_loop_in_a_branch(x: Tensor, w: Tensor) -> Any:
+    def loop() -> Any:
+        return build.for_loop(3, lambda i, h: ops.tanh(h * w) + x, [x])[0]
+
+    return build.cond(ops.reduce_sum(x * x, [0]) > 0.0, loop, lambda: x)
+
+
+def a_branch_by_the_state(x: Tensor, w: Tensor) -> Any:
+    def body(h: Tensor) -> Any:
+        return build.cond(ops.reduce_sum(h, [0]) > 1.0, lambda: h * 0.5, lambda: h * 1.25 + w * w)
+
+    return build.for_loop(6, lambda i, h: body(h), [x])
+
+
+def a_loop_in_a_loop(x: Tensor, w: Tensor) -> Any:
+    def outer(i: Tensor, h: Tensor) -> Any:
+        return build.for_loop(i + 1, lambda j, g: ops.tanh(g * w + x), [h])
+
+    return build.for_loop(3, outer, [x])
+
+
+def a_loop_in_a_loop_that_may_not_run(x: Tensor, w: Tensor) -> Any:
+    def outer(i: Tensor, h: Tensor) -> Any:
+        return build.for_loop(i, lambda j, g: ops.tanh(g * w + x), [h])
+
+    return build.for_loop(3, outer, [x])
+
+
+def a_while_in_a_scan(xs: Tensor, w: Tensor) -> Any:
+    def step(a: Tensor, x: Tensor) -> Any:
+        (doubled,) = build.while_loop(lambda v: ops.reduce_sum(v * v, [0]) < 5.0, lambda v: v * 1.7 + x, [a])
+        return ops.tanh(doubled * w)
+
+    return build.scan(step, xs, w)
+
+
+def three_loops_deep(x: Tensor) -> Any:
+    def inner(h: Tensor) -> Any:
+        return build.for_loop(2, lambda k, f: ops.tanh(f) + f * x, [h])[0]
+
+    def middle(h: Tensor) -> Any:
+        return build.for_loop(2, lambda j, g: inner(g) * 0.5, [h])[0]
+
+    return build.for_loop(2, lambda i, h: middle(h), [x])
+
+
+def two_loops_share_an_invariant(x: Tensor, w: Tensor) -> Any:
+    (h,) = build.for_loop(3, lambda i, h: ops.tanh(h @ w), [x])
+    (g,) = build.for_loop(2, lambda i, h: ops.tanh(h @ w) + x, [h])
+    return g, h
+
+
+def a_weight_that_is_carried_unchanged(x: Tensor, w: Tensor) -> Any:
+    return build.for_loop(3, lambda i, h, v: (ops.tanh(h @ v), v), [x, w])
+
+
+def states_that_change_places(x: Tensor, w: Tensor) -> Any:
+    return build.for_loop(3, lambda i, a, b: (b * 1.1, a * b), [x, w])
+
+
+def one_state_becomes_both(x: Tensor, w: Tensor) -> Any:
+    def body(i: Tensor, a: Tensor, b: Tensor) -> Any:
+        product = ops.tanh(a * b)
+        return product, product
+
+    return build.for_loop(3, body, [x, w])
+
+
+def a_scalar_state(x: Tensor) -> Any:
+    return build.for_loop(3, lambda i, a: a * a + x, [x])
+
+
+def what_is_collected(x: Tensor) -> Any:
+    parts = build.Collected("parts")
+
+    def body(i: Tensor, a: Tensor) -> Any:
+        parts.append(a * x)
+        return ops.tanh(a)
+
+    (last,) = build.for_loop(3, body, [x])
+    return parts.tensor, last
+
+
+def only_what_is_collected(x: Tensor) -> Any:
+    parts = build.Collected("parts")
+
+    def body(i: Tensor, a: Tensor) -> Any:
+        parts.append(ops.exp(a))
+        return ops.tanh(a) * x
+
+    build.for_loop(4, body, [x])
+    return parts.tensor
+
+
+def a_whole_number_beside(x: Tensor) -> Any:
+    def body(n: Tensor, h: Tensor) -> Any:
+        return n * 2, h * ops.convert(n, destination_type="f64") + ops.tanh(h)
+
+    return build.while_loop(lambda n, h: n < 20, body, [1, x])[1]
+
+
+def a_product_of_all(xs: Tensor) -> Any:
+    return build.scan(lambda a, x: a * x, xs, 1.5)
+
+
+def a_state_that_grows(x: Tensor, w: Tensor) -> Any:
+    def body(i: Tensor, h: Tensor) -> Any:
+        return ops.concat(h, ops.tanh(h[-1:] * w), axis=0)
+
+    (last,) = build.for_loop(3, body, [x], shape_invariants=[[None, 3]])
+    return last * last
+
+
+def a_state_that_grows_and_is_summed(x: Tensor, w: Tensor) -> Any:
+    sums = build.Collected("sums")
+
+    def body(i: Tensor, h: Tensor) -> Any:
+        sums.append(ops.reduce_sum(h * h, [0]))
+        return ops.concat(h, ops.tanh(h[-1:] * w), axis=0)
+
+    build.for_loop(3, body, [x], shape_invariants=[[None, 3]])
+    return sums.tensor
+
+
+def a_fold_from_its_first(xs: Tensor, w: Tensor) -> Any:
+    return build.foldl(lambda a, x: ops.tanh(a * w + x), xs)
+
+
+def a_scan_from_its_end(xs: Tensor, h: Tensor, w: Tensor) -> Any:
+    return build.scan(lambda a, x: ops.tanh(a * w + x), xs, h, reverse=True)
+
+
+CASES: tuple[Case, ...] = (
+    Case(for_loop_of_a_matrix, ((2, 3), (3, 3))),
+    Case(while_by_data, ((3,),)),
+    Case(do_while_by_data, ((3,), (3,))),
+    Case(no_iteration, ((3,), (3,))),
+    Case(no_iteration_by_count, ((3,), (3,))),
+    Case(one_iteration, ((3,), (3,))),
+    Case(scan_of_a_matrix, ((5, 2, 3), (2, 3), (3, 3))),
+    Case(map_of_rows, ((5, 3), (3,))),
+    Case(map_of_two, ((4, 3), (4, 2, 3))),
+    Case(number_of_the_iteration, ((3,),)),
+    Case(a_branch, ((3,), (3,))),
+    Case(a_branch_of_two_outputs, ((3,), (3,))),
+    Case(a_branch_in_a_branch, ((3,), (3,))),
+    Case(a_chain_of_branches, ((3,), (3,))),
+    Case(a_branch_in_a_loop, ((3,), (3,))),
+    Case(a_loop_in_a_branch, ((3,), (3,))),
+    Case(a_branch_by_the_state, ((3,), (3,))),
+    Case(a_loop_in_a_loop, ((3,), (3,))),
+    Case(a_loop_in_a_loop_that_may_not_run, ((3,), (3,))),
+    Case(a_while_in_a_scan, ((3, 2), (2,))),
+    Case(three_loops_deep, ((3,),)),
+    Case(two_loops_share_an_invariant, ((2, 3), (3, 3))),
+    Case(a_weight_that_is_carried_unchanged, ((2, 3), (3, 3))),
+    Case(states_that_change_places, ((3,), (3,))),
+    Case(one_state_becomes_both, ((3,), (3,))),
+    Case(a_scalar_state, ((),)),
+    Case(what_is_collected, ((2,),)),
+    Case(only_what_is_collected, ((2,),)),
+    Case(a_whole_number_beside, ((3,),)),
+    Case(a_product_of_all, ((4,),)),
+)
+
+NEEDS_SLICES: tuple[Case, ...] = (
+    Case(a_state_that_grows, ((1, 3), (3,))),
+    Case(a_state_that_grows_and_is_summed, ((1, 3), (3,))),
+    Case(a_fold_from_its_first, ((5, 3), (3,))),
+    Case(a_scan_from_its_end, ((5, 3), (3,), (3,))),
+)
