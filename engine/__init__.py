@@ -6,7 +6,7 @@ the names mean to those who ``import engine``, and modules of the rooms are impo
 
 from __future__ import annotations
 
-from engine import build, notebook
+from engine import build, graph_session, notebook
 from engine.check.check import check
 from engine.check.diagnostic import InvalidModel
 from engine.debug.debugger import Debugger
@@ -36,6 +36,7 @@ from engine.transform.with_gradients import gradients
 from engine.write import write_model
 
 Model.drawn = notebook.bundle
+build.compat.v1.Session.runner = graph_session.run
 
 __all__ = [
     # errors

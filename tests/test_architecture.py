@@ -29,6 +29,7 @@ ALLOWED["transform"] = frozenset({"errors", "ir", "ops", "check", "build"})
 ALLOWED["finite_differences"] = frozenset({"errors", "ir", "ops", "build", "transform", "debug"})
 ALLOWED["show"] = frozenset({"errors", "ir", "ops", "write", "debug"})
 ALLOWED["peers"] = frozenset({*ALLOWED["explain"], "explain", "write"})
+ALLOWED["graph_session"] = frozenset({"errors", "ir", "debug"})
 ALLOWED["notebook"] = frozenset({"errors", "ir", "view"})
 
 RUN = ("plan", "record", "machine", "codegen", "drive")

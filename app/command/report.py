@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from app.describe.wording import record_sentence
-from engine.debug import Result
+from engine.debug import Line, Result
 from engine.explain import NotFinite
 from engine.ir import Model, Signature, is_whole, type_name
 from engine.ops import NO_VALUE, is_tensor, shortest
@@ -21,6 +21,7 @@ from engine.view import neutral, value_preview
 SHORT = 64
 """Elements up to which a value is written out."""
 _RECORDS_SHOWN = 40
+_LINES_SHOWN = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ def as_json(outcome: Outcome, model: Model | None) -> Iterator[str]:
             fields = {name: getattr(record, name) for name in ("address", "kind", "iterations", "ended_by", "branch")}
             yield (", " if position else "") + json.dumps(fields)
         yield "]"
+    if outcome.result is not None and outcome.result.printed:
+        yield ', "printed": ' + json.dumps([{"address": line.address, "text": line.text} for line in outcome.result.printed])
     if outcome.odd is not None:
         odd = outcome.odd
         found = {
@@ -75,6 +78,7 @@ def as_text(outcome: Outcome, model: Model | None) -> Iterator[str]:
     more = len(records) - _RECORDS_SHOWN
     if more > 0:
         yield f"  ... and {more:,} more (all of them with --json)"
+    yield from _printed(outcome.result.printed)
     if outcome.odd is not None:
         yield neutral(outcome.odd.sentence, len(outcome.odd.sentence))
     if outcome.state != "finished":
@@ -82,6 +86,16 @@ def as_text(outcome: Outcome, model: Model | None) -> Iterator[str]:
     yield "outputs"
     for signature, value in zip(model.outputs, outcome.result.outputs, strict=True):
         yield f"  {neutral(next(iter(signature.names), signature.name))}  {_line(value)}"
+
+
+def _printed(lines: Sequence[Line]) -> Iterator[str]:
+    """The last lines of the model's Prints."""
+    if lines:
+        yield "printed"
+    if len(lines) > _LINES_SHOWN:
+        yield f"  {len(lines) - _LINES_SHOWN:,} lines (all of them with --json) ..."
+    for line in lines[-_LINES_SHOWN:]:
+        yield f"  {neutral(line.text, len(line.text))}"
 
 
 def _line(value: Any) -> str:

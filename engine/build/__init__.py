@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from engine.build import compat
 from engine.build.body import Collected, current_iteration
 from engine.build.branches import case, cond, switch_case
 from engine.build.function import function
@@ -19,14 +20,36 @@ from engine.build.gradient.gradients import gradients
 from engine.build.graph_builder import Graph
 from engine.build.iterate import foldl, for_loop, map_fn, scan
 from engine.build.operations import Operations
+from engine.build.printing import Print
 from engine.build.sparse_values import IndexedSlices, SparseTensor
 from engine.build.tensor import Tensor
 from engine.build.tensor_array import TensorArray
+from engine.build.tensorflow_names import (
+    TensorShape,
+    add,
+    concat,
+    constant,
+    equal,
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    multiply,
+    not_equal,
+    ones,
+    subtract,
+    zeros,
+)
 from engine.build.while_loop import do_while, while_loop
 from engine.ops.catalogue import CATALOGUE
 
 if TYPE_CHECKING:
     from engine.build.named import NamedOperations  # a stub without a module: the functions are made when they are asked for
+
+print = Print  # TensorFlow's second version calls it so
 
 ops = cast("NamedOperations", Operations(CATALOGUE))
 """One function per operation of the catalogue; ``dir(ops)`` lists them, ``help(ops.gather)`` explains one."""
@@ -36,20 +59,40 @@ __all__ = [
     "Graph",
     "IndexedSlices",
     "Operations",
+    "Print",
     "SparseTensor",
     "Tensor",
     "TensorArray",
+    "TensorShape",
+    "add",
     "case",
+    "compat",
+    "concat",
     "cond",
+    "constant",
     "current_iteration",
     "do_while",
+    "equal",
     "foldl",
     "for_loop",
     "function",
     "gradients",
+    "greater",
+    "greater_equal",
+    "less",
+    "less_equal",
+    "logical_and",
+    "logical_not",
+    "logical_or",
     "map_fn",
+    "multiply",
+    "not_equal",
+    "ones",
     "ops",
+    "print",
     "scan",
+    "subtract",
     "switch_case",
     "while_loop",
+    "zeros",
 ]

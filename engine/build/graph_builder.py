@@ -170,6 +170,16 @@ def checked_shape(given: object, what: str) -> PartialShape:
     return shape
 
 
+def current_graph() -> Graph:
+    """The innermost open body's or ``with graph:``, or the one made last; a new one, which is kept, when there is none."""
+    opened, latest = _OPEN.get(), _LATEST.get()
+    graph = opened[-1] if opened else latest() if latest is not None else None
+    if graph is None:
+        graph = Graph()
+        _OPEN.set((graph,))
+    return graph
+
+
 def graph_of(values: Iterable[object], called: str) -> Graph:
     """The graph that a call belongs to: that of its tensors, of the innermost open body or ``with graph:``, or the one made last."""
     tensors = [value for value in values if isinstance(value, Tensor)]

@@ -77,6 +77,13 @@ class NamedOperations(Operations):
     ) -> Tensor:
         """Sum of two tensors. Page arithmetic/add-1."""
 
+    def after(
+        self,
+        *inputs: Value | Iterable[Value],
+        name: str = "",
+    ) -> Tensor:
+        """The first input as it is, but only when all others have been computed. Page ."""
+
     def asin(
         self,
         data: Value,
@@ -1631,6 +1638,16 @@ class NamedOperations(Operations):
         name: str = "",
     ) -> Tensor:
         """x where x >= 0, ``slope`` x elsewhere. Page activation/prelu-1."""
+
+    def print(
+        self,
+        *inputs: Value | Iterable[Value],
+        message: str = "",
+        first_n: int = -1,
+        summarize: int = 3,
+        name: str = "",
+    ) -> Tensor:
+        """The first input as it is; what it shows is ``message`` and the values of the other inputs (of the first, when it is alone). Page ."""
 
     def prior_box(
         self,

@@ -6,6 +6,7 @@ from engine.debug.breakpoints import Breakpoint, BreakpointKind
 from engine.debug.cursor import Cursor, OpenGraph
 from engine.debug.inputs import convert_input
 from engine.debug.names import value_names
+from engine.debug.printed import Line
 from engine.debug.result import Result, RunStopped
 from engine.debug.session import run_stopped
 
@@ -13,6 +14,7 @@ __all__ = [
     "Breakpoint",
     "BreakpointKind",
     "Cursor",
+    "Line",
     "OpenGraph",
     "Result",
     "RunStopped",

@@ -8,11 +8,14 @@ from functools import cached_property
 import numpy as np
 
 from engine.debug.door import owned
+from engine.debug.printed import Line, lines, prints
 from engine.errors import AddressError, EngineError, ValueUnavailable, listed, shorten
 from engine.ir.model import Model, Signature
 from engine.run.machine.machine import Machine
 from engine.run.record.endings import StopCause
 from engine.trace.control_flow import ControlFlow
+from engine.trace.run_values import Values
+from engine.trace.timeline import Timeline
 
 
 class Result:
@@ -55,6 +58,14 @@ class Result:
     def control_flow(self) -> ControlFlow:
         """Records of every Loop, TensorIterator and If that ran, in pre-order."""
         return ControlFlow(self._machine, self._cause)
+
+    @cached_property
+    def printed(self) -> tuple[Line, ...]:
+        """What the run's Prints have shown, in order; empty for a model without any."""
+        if not prints(self._machine.plan):
+            return ()
+        timeline = Timeline(self._machine)
+        return lines(timeline, Values(self._machine), timeline.length)
 
     def _value(self, signature: Signature) -> np.ndarray:
         value = self._machine.values[self.slot(signature)]

@@ -9,6 +9,7 @@ from engine.debug.cursor import Cursor, DebuggerState, OpenGraph, frontier, leve
 from engine.debug.door import outward
 from engine.debug.held import held_bytes
 from engine.debug.position import Position
+from engine.debug.printed import Line, lines, prints
 from engine.debug.progress import Progress
 from engine.debug.result import Result
 from engine.debug.scene import Scene, Status
@@ -156,6 +157,15 @@ class Run:
     def scene(self) -> Scene:
         """Which execution of each graph is to be shown at the cursor."""
         return self.position.scene
+
+    @property
+    def prints(self) -> bool:
+        """Whether the model has a Print."""
+        return prints(self.plan)
+
+    def printed(self, most: int) -> tuple[Line, ...]:
+        """What the run's Prints have shown up to the moment that is looked at, the last lines."""
+        return lines(self.timeline, self.values, self.cursor.step, most)
 
     # -- what there is --------------------------------------------------------------------------------------------
 

@@ -162,6 +162,9 @@ class Operation:
     gradient: Gradient | None = None
     """From the adjoints of its outputs to those of its inputs, in operations; None when it has no derivative here."""
     role: Role = Role.COMPUTE
+    shows: Callable[..., str] | None = None
+    """The line that an execution shows to the person who runs the model: takes the inputs, and the attributes by keyword. Called when
+    somebody looks at the run, as often as that happens. Only the first executions show one where an attribute ``first_n`` says how many."""
     prepare: Callable[[Mapping[str, Any], int], Kernel] | None = None
     """ONNX: makes the kernel of one node, once, from its attributes and its number of outputs. What it makes always gives a tuple,
     of values that are settled (numpy scalars for rank 0) or no tensors at all."""

@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.parts.frame import breadcrumb, graph_canvas, notice, run_progress, transport_bar
 from app.parts.inspector import what_if
-from app.parts.run_views import lenses
+from app.parts.run_views import lenses, printed_view
 from app.parts.widgets import markup
 from app.state.user_session import Session
 
@@ -42,6 +42,7 @@ def show(session: Session, beside: Callable[[Session], None] | None = None) -> N
     with told:
         notice.show(session)
     with st.container(key="loops"):
+        printed_view.show(session)
         lenses.show(session)
     if side is not None and beside is not None:
         with side, st.container(key="side"):

@@ -153,6 +153,10 @@ class Instruction:
     kernel: Callable[..., Any] | None = None
     """The kernel with its attributes bound; ``call`` gives the same, and may keep what it makes of constants."""
     is_identity: bool = False
+    shows: Callable[..., str] | None = None
+    """The line that an execution shows, of its inputs."""
+    shows_first: int = -1
+    """So many executions show one; all, where it is negative."""
     """Whether its output is its input."""
 
 

@@ -59,7 +59,7 @@ def _in_library(name: str) -> str:
 
 
 def test_nothing_is_missing_and_nothing_invented() -> None:
-    ours = {(operation.name, operation.version): operation.opsets for operation in CATALOGUE}
+    ours = {(operation.name, operation.version): operation.opsets for operation in CATALOGUE if not operation.opset}
     assert len(openvinos()) >= 245
     assert sorted(openvinos().keys() - ours.keys()) == []
     assert sorted(ours.keys() - openvinos().keys()) == []
@@ -82,7 +82,7 @@ def test_an_operation_is_found_by_the_opset_as_it_is_written(opset: str, title: 
 
 @pytest.mark.parametrize("operation", list(CATALOGUE), ids=lambda operation: operation.title)
 def test_a_row_and_its_kernel_fit(operation: Operation) -> None:
-    assert operation.page.count("/") == 1
+    assert operation.page.count("/") == (0 if operation.opset else 1)  # our own have no page in the specification
     assert operation.types
     assert all(operation.types)
     if operation.role is not Role.COMPUTE:
@@ -153,7 +153,7 @@ def test_what_an_attribute_allows_is_said_in_the_same_order_in_every_process() -
 
 def test_categories_are_the_folders_of_the_spec() -> None:
     """Each row's page begins with its category, but for text, whose pages lie in the folder ``type``."""
-    for operation in CATALOGUE:
+    for operation in (one for one in CATALOGUE if not one.opset):
         folder = operation.page.partition("/")[0]
         category = CATALOGUE.category_of(operation)
         assert category == ("string" if operation.name.startswith("StringTensor") else folder), operation.title

@@ -1,0 +1,183 @@
+"""The four examples of the seed page tf.while_loop, as they stand there but for ``tf.``, which is ``build.`` here; and what they print."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import engine
+from engine import build
+from engine.ir.shape import PartialShape
+from engine.ir.walk import nodes
+from tests.engine.build.both import run_both
+
+PAGE = Path(__file__).with_name("seed_while_loop.txt")
+"""The code of the page's examples, word for word, with a line of dashes between two."""
+
+
+def example(number: int, **changed: str) -> dict[str, Any]:
+    """The names that an example leaves behind, run as the page has it but for the module's name."""
+    code = PAGE.read_text(encoding="utf-8").split("----\n")[number - 1]
+    code = re.sub(r"\btf\.", "build.", code.replace("import tensorflow as tf", "from engine import build"))
+    for old, new in changed.items():
+        assert f"{old} = " in code
+        code = re.sub(rf"^{old} = .*$", f"{old} = {new}", code, flags=re.MULTILINE)
+    names: dict[str, Any] = {"build": build}
+    with build.Graph(f"example {number}"):
+        exec(compile(code, PAGE.name, "exec"), names)
+    return names
+
+
+def values(result: Any) -> list[Any]:
+    outputs = [leaf.value for leaf in build.structure.leaves(result)]
+    return [one.tolist() for one in run_both(outputs[0].graph.model(outputs)).outputs]
+
+
+def test_example_1_counts_to_ten() -> None:
+    names = example(1)
+    assert isinstance(names["r"], list)
+    assert values(names["r"]) == [10]
+
+
+def test_example_2_has_nesting_and_a_named_tuple() -> None:
+    """TensorFlow: (10, Pair(j=32, k=64))."""
+    final = example(2)["ijk_final"]
+    assert type(final) is tuple
+    assert final[1]._fields == ("j", "k")
+    assert values(final) == [10, 32, 64]
+
+
+def test_example_3_has_shape_invariants() -> None:
+    """TensorFlow: the shape (2048, 2); the example gives it no name, so that it is taken from the last operation of the graph."""
+    names = example(3)
+    graph = names["m0"].graph
+    model = graph.model(names["i0"])
+    (loop,) = [node for _, node in nodes(model) if node.type == "Loop"]
+    assert str(loop.outputs[1].shape) == "[?,2]"
+    found = engine.run(model, fetches=["while:0", "while:1"])
+    assert found.outputs[0] == 10
+    np.testing.assert_array_equal(found.outputs[1], np.ones((2048, 2)))
+
+
+def test_example_4_prints_what_it_computes(capsys: pytest.CaptureFixture[str]) -> None:
+    """ "prints [0] ... [9999]"; TensorFlow prints the counter's lines when i is asked for, and both when out is."""
+    example(4, n="20")
+    out, err = capsys.readouterr()
+    assert out == "20\n(20,)\n"
+    lines = err.splitlines()
+    assert [line for line in lines if not line.startswith("x:")][:20] == [f"[{i}]" for i in range(20)]
+    assert lines[-40:] == [line for i in range(20) for line in (f"[{i}]", f"x:[{i}]")]
+
+
+def test_the_page_says_what_the_examples_say() -> None:
+    """The code that runs here is the page's: it names TensorFlow, and nothing of ours."""
+    code = PAGE.read_text(encoding="utf-8")
+    assert code.count("----\n") == 3
+    assert "build" not in code
+    assert code.count("tf.while_loop(") == 4
+
+
+def printing() -> engine.Model:
+    graph = build.Graph("printing")
+    x = graph.parameter("x", "f32", [None])
+
+    def body(i: Any, x: Any) -> Any:
+        shown = build.cond(i % 2 == 0, lambda: build.Print(x, [i, x], "even "), lambda: x + 1)
+        return build.print(i, first_n=2) + 1, shown
+
+    _, last = build.while_loop(lambda i, x: i < 4, body, (0, x), (None, [None]))
+    return graph.model(build.Print(last, message="end: ", summarize=-1))
+
+
+def test_lines_come_in_the_order_in_which_they_were_printed() -> None:
+    result = engine.run(printing(), [np.zeros(4, np.float32)])
+    assert result.outputs[0].tolist() == [2, 2, 2, 2]
+    assert [line.text for line in result.printed] == [
+        "even [0][0.0 0.0 0.0...]",
+        "[0]",
+        "[1]",
+        "even [2][1.0 1.0 1.0...]",
+        "end: [2.0 2.0 2.0 2.0]",
+    ]
+    assert result.printed[3].address == "main/while[2]/body/cond/then/Print"
+
+
+def test_at_a_moment_of_the_past_only_what_was_printed_by_then_is_there() -> None:
+    debugger = engine.Debugger(printing(), [np.zeros(4, np.float32)])
+    debugger.run()
+    assert [line.text for line in debugger.printed(2)] == ["even [2][1.0 1.0 1.0...]", "end: [2.0 2.0 2.0 2.0]"]
+    debugger.seek("main/while[1]/body/Print")
+    assert [line.text for line in debugger.printed(9)] == ["even [0][0.0 0.0 0.0...]", "[0]"]
+    debugger.seek(0)
+    assert debugger.printed(9) == ()
+
+
+def test_what_prints_survives_a_file(tmp_path: Path) -> None:
+    engine.write_model(printing(), tmp_path / "m.xml")
+    again = engine.run(engine.read_model(tmp_path / "m.xml"), [np.zeros(4, np.float32)])
+    assert [line.text for line in again.printed][-1] == "end: [2.0 2.0 2.0 2.0]"
+
+
+def test_a_model_without_a_print_prints_nothing() -> None:
+    graph = build.Graph("quiet")
+    assert engine.run(graph.model(graph.constant(1))).printed == ()
+
+
+NAMES: dict[str, tuple[Any, Any]] = {
+    "add": (lambda: build.add(1, build.constant(2)), 3),
+    "subtract": (lambda: build.subtract(build.constant(1), 2), -1),
+    "multiply": (lambda: build.multiply(build.constant(3), 2), 6),
+    "equal": (lambda: build.equal(build.constant(3), 3), True),
+    "not_equal": (lambda: build.not_equal(build.constant(3), 3), False),
+    "less": (lambda: build.less(build.constant(3), 4), True),
+    "less_equal": (lambda: build.less_equal(build.constant(3), 3), True),
+    "greater": (lambda: build.greater(build.constant(3), 4), False),
+    "greater_equal": (lambda: build.greater_equal(build.constant(3), 3), True),
+    "logical_and": (lambda: build.logical_and(build.constant(True), False), False),
+    "logical_or": (lambda: build.logical_or(build.constant(True), False), True),
+    "logical_not": (lambda: build.logical_not(build.constant(True)), False),
+    "ones": (lambda: build.ones([2, 1]), [[1], [1]]),
+    "zeros": (lambda: build.zeros([2], "i32"), [0, 0]),
+    "concat": (lambda: build.concat([build.ones([1, 2]), build.zeros([1, 2])], axis=0), [[1, 1], [0, 0]]),
+    "constant, filled": (lambda: build.constant(7, shape=[2]), [7, 7]),
+    "constant, shaped": (lambda: build.constant([1, 2, 3, 4], "f32", [2, 2], name="four"), [[1, 2], [3, 4]]),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_mean_what_they_mean_in_tensorflow(name: str) -> None:
+    made, expected = NAMES[name]
+    graph = build.Graph(name.replace(",", ""))
+    with graph:
+        assert run_both(graph.model(made())).outputs[0].tolist() == expected
+
+
+def test_shapes_by_tensorflows_name() -> None:
+    assert build.TensorShape([None, 2]) == PartialShape.parse("?,2")
+    assert str(build.TensorShape(None)) == "..."
+    assert build.ones([2, 2]).get_shape() == build.TensorShape([2, 2])
+
+
+def test_a_session_keeps_the_structure_and_takes_feeds(capsys: pytest.CaptureFixture[str]) -> None:
+    graph = build.Graph("session")
+    x, y = graph.parameter("x", "f32", []), graph.parameter("y", "f32", [])
+    both = build.Print(x + y, [x])
+    with build.compat.v1.Session(graph) as session:
+        assert session.run({"both": both, "x": x}, {x: 1.5, y: 2}) == {"both": 3.5, "x": 1.5}
+        assert session.run([x * 2], {x: 4.0}) == [8]  # y is not needed
+        assert session.run([]) == []
+    assert capsys.readouterr().err == "[1.5]\n"
+    with pytest.raises(engine.BuildError, match="fetches is 'x', expected a tensor of the graph"):
+        session.run("x")
+
+
+def test_the_first_constant_makes_a_graph() -> None:
+    code = "from engine import build; c = build.constant(3); print(build.compat.v1.Session().run(c + 1))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "4\n"
