@@ -174,16 +174,13 @@ class _Planner:
             return made(call, several=True, settled=True, kernel=call)
         assert operation.kernel is not None
         several, broadcasts = operation.outputs != 1, len(inputs) > 1 and _broadcasts(operation)
-<<<<<<< HEAD
         kernel = bound(operation.kernel, keywords)
         if own:
             kernel = Agreeing(operation, kernel, attributes, several=several)
         call = self._keeping(program, graph, node, operation, keywords, kernel) or kernel
-=======
         shows = None if operation.shows is None else partial(operation.shows, **keywords)
         shown = keywords.get("first_n", -1) if shows else -1
         passes = operation.identity and bool(symbol)
->>>>>>> 275720d (The examples of tf.while_loop's page run as they stand: TensorFlow's names, Print, and a session; what was printed is told from the recording)
         return made(
             call, several, symbol, broadcasts, float_symbol=of_floats, kernel=kernel, is_identity=passes, shows=shows, shows_first=shown
         )

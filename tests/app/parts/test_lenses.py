@@ -10,10 +10,12 @@ import pytest
 from onnx import TensorProto, helper
 from streamlit.testing.v1 import AppTest
 
+import engine
 from app.actions.side_by_side import RUNTIME
 from app.parts.run_views import export_view
 from app.parts.widgets import lanes
 from app.state.looks import LENS
+from engine import build
 from engine.explain.export import EXPORT_FORMATS
 from engine.peers import Difference, Report
 from tests.app.components import sent
@@ -216,3 +218,16 @@ def test_a_long_hostile_name_stays_a_short_text(opened: Visit) -> None:
     names = lanes.Chart("x", "step", 1, [lanes.Lane("\u202eevil" * 5000, [])])
     assert len(lanes.message(names, "k")["lanes"][0]["name"]) <= lanes.LONGEST_NAME
     assert "\u202e" not in lanes.message(names, "k")["lanes"][0]["name"]
+
+
+def test_what_a_model_prints_is_shown_up_to_the_moment(opened: Visit, tmp_path: Path) -> None:
+    graph = build.Graph("prints")
+    last = build.while_loop(lambda i: i < 3, lambda i: build.Print(i, message="<b>at ") + 1, [graph.constant(0)])
+    model = graph.model(last)
+    engine.write_model(model, tmp_path / "m.xml")
+    step = engine.Debugger(model).seek("main/while[2]/body/Print").step
+    assert "Nothing has been printed yet." in page_text(opened(model=str(tmp_path / "m.xml")))
+    app = opened(model=str(tmp_path / "m.xml"), step=str(step))
+    shown = [line for line in ("[0]", "[1]", "[2]") if f"&lt;b&gt;at {line}" in page_text(app)]
+    assert shown == ["[0]", "[1]"]
+    assert 'aria-label="Printed"' not in page_text(opened(model="sample:while_loop"))
