@@ -54,7 +54,7 @@ def switch_at(view: GraphView, address: str) -> None:
 
 def _pauses_elsewhere(session: Session) -> None:
     """What was sent ahead to be played says where it pauses: that is no longer so."""
-    session.canvas.playing, session.canvas.ahead, session.canvas.batch = False, None, None
+    session.canvas.playing, session.canvas.prefetch_from, session.canvas.prefetched = False, None, None
 
 
 @refusals.afresh

@@ -38,7 +38,7 @@ def run_of(session: Session, view: GraphView) -> canvas.Run | None:
         steps=standing.steps,
         over=standing.over,
         tracks=standing.tracks,
-        ahead=lambda: _stretch(session, view),
+        prefetch=lambda: _stretch(session, view),
         on_ask=ask,
         on_step=glide,
         on_moves=make,
@@ -51,10 +51,10 @@ def run_of(session: Session, view: GraphView) -> canvas.Run | None:
 def _stretch(session: Session, view: GraphView) -> Mapping[str, object] | None:
     """What was asked for last."""
     debugger = session.run.at_rest
-    if session.canvas.ahead is not None and debugger is not None:
-        wanted, session.canvas.ahead = session.canvas.ahead, None
-        session.canvas.batch = _sent(session, debugger, view, wanted)
-    return session.canvas.batch
+    if session.canvas.prefetch_from is not None and debugger is not None:
+        wanted, session.canvas.prefetch_from = session.canvas.prefetch_from, None
+        session.canvas.prefetched = _sent(session, debugger, view, wanted)
+    return session.canvas.prefetched
 
 
 def keep_picture(session: Session, view: GraphView, overlay: Overlay) -> None:
@@ -64,7 +64,7 @@ def keep_picture(session: Session, view: GraphView, overlay: Overlay) -> None:
 
 def ask(step: int) -> None:
     """The canvas wants to know what comes from this step on."""
-    current().canvas.ahead = step
+    current().canvas.prefetch_from = step
 
 
 def glide(report: canvas.Report) -> None:

@@ -39,7 +39,7 @@ def _forget(session: Session) -> None:
     session.run.generation += 1
     session.canvas.playing, session.run.compared, session.run.truth = False, None, None
     session.model.refused, session.canvas.previews = {}, {}
-    session.canvas.ahead = session.canvas.batch = session.run.scout = session.canvas.pictured = session.run.standing = None
+    session.canvas.prefetch_from = session.canvas.prefetched = session.run.scout = session.canvas.pictured = session.run.standing = None
 
 
 def _hand_over(before: engine.Debugger, debugger: engine.Debugger) -> None:

@@ -49,7 +49,7 @@ class Run:
     over: bool
     """No more can be computed."""
     tracks: tuple[Track, ...]
-    ahead: Callable[[], Mapping[str, object] | None]
+    prefetch: Callable[[], Mapping[str, object] | None]
     """What ``engine.view.playback_batch`` makes when the canvas asks for it."""
     on_ask: Callable[[int], None]
     """Told the first step that should be sent ahead."""
@@ -162,7 +162,7 @@ def _tell_moves(key: str, run: Run | None) -> None:
 @st.fragment
 def _send_prefetched(run: Run, key: str, belonging: Mapping[str, object]) -> None:
     """A fragment, so that what is asked for while the canvas plays comes alone: nothing else of the page is drawn again for it."""
-    _prefetch(key=key, data={**(run.ahead() or {}), **belonging}, on_ask_change=partial(_tell_ask, key, run))
+    _prefetch(key=key, data={**(run.prefetch() or {}), **belonging}, on_ask_change=partial(_tell_ask, key, run))
 
 
 def _tell_ask(key: str, run: Run) -> None:

@@ -21,7 +21,7 @@ class CanvasView:
     """The last picture of a moment: it stays while a long run is under way."""
     followed: int = -1
     """Step at which the windows of unrolled loops were last moved to the cursor."""
-    ahead: int | None = None
+    prefetch_from: int | None = None
     """First step that the canvas wants to have sent ahead; None when it asks for nothing."""
     reported: int = 0
     """Number of the last report of the canvas on where it has come to by itself."""
@@ -31,7 +31,7 @@ class CanvasView:
     """Number of the last move by key or button that was made."""
     acted: int = 0
     """Number of the last act on the canvas that was heard."""
-    batch: dict[str, object] | None = None
+    prefetched: dict[str, object] | None = None
     """What was sent ahead last."""
     boxes: int = VISIBLE_NODES
     """At most about so many boxes are drawn on the canvas."""

@@ -81,7 +81,7 @@ def region_name(address: str) -> str:
 
 def sized(node: ViewNode) -> ViewNode:
     """The box with the width and height that its words need."""
-    if node.kind == "stub":
+    if node.kind == "cut_end":
         return replace(node, width=26.0, height=20.0)
     if node.kind in _SMALL:
         more = "  ".join(part for part in (node.detail, *node.constants) if part)

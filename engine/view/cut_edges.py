@@ -1,4 +1,4 @@
-"""Long lines cut into numbered stubs: they dominate the time of a layout, and cannot be followed by eye anyway."""
+"""Long lines cut into numbered ends: they dominate the time of a layout, and cannot be followed by eye anyway."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _into_rows(nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]) -> Iter
 
 
 def cut_long_edges(nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]) -> tuple[tuple[ViewNode, ...], tuple[ViewEdge, ...]]:
-    """The same picture with each long line replaced by a numbered stub at either end, one at the beginning for all that bring the same
+    """The same picture with each long line replaced by a numbered end on either side, one at the beginning for all that bring the same
     value; back edges stay whole."""
     # Back edges are laid out backwards, so they count as lines from the Parameter down to the Result.
     # Instances of an unrolled body are short enough, and must all look the same.
@@ -56,7 +56,7 @@ def cut_long_edges(nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]) -> 
     for edge in edges:
         if edge.latent:
             lowest[edge.target] = max(lowest.get(edge.target, edge.source), edge.source, key=level.__getitem__)
-    stubs: list[ViewNode] = []
+    cut_ends: list[ViewNode] = []
     begun: dict[tuple[str, str], list[ViewEdge]] = {}
     kept: list[ViewEdge] = []
     for edge in edges:
@@ -74,11 +74,11 @@ def cut_long_edges(nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]) -> 
         near, tensor = by_id[cut[0].source], cut[0].tensor
         places = [by_id[edge.target] for edge in cut]
         towards = ", ".join(f"{far.title} {far.name}" for far in places[:_TOLD]) + (f" and {len(cut) - _TOLD} more" * (len(cut) > _TOLD))
-        begin, *ends = (f"n{len(nodes) + len(stubs) + position}" for position in range(len(cut) + 1))
-        stubs.append(sized(ViewNode(begin, "stub", tensor, str(number), cluster=near.cluster, tooltip=f"continues at {towards}")))
-        kept.append(ViewEdge(f"{cut[0].id}a", "stub", near.id, begin, tensor))
+        begin, *ends = (f"n{len(nodes) + len(cut_ends) + position}" for position in range(len(cut) + 1))
+        cut_ends.append(sized(ViewNode(begin, "cut_end", tensor, str(number), cluster=near.cluster, tooltip=f"continues at {towards}")))
+        kept.append(ViewEdge(f"{cut[0].id}a", "cut_end", near.id, begin, tensor))
         for edge, far, end in zip(cut, places, ends, strict=True):
             back = f"comes from {near.title} {near.name}"
-            stubs.append(sized(ViewNode(end, "stub", tensor, str(number), cluster=far.cluster, tooltip=back)))
+            cut_ends.append(sized(ViewNode(end, "cut_end", tensor, str(number), cluster=far.cluster, tooltip=back)))
             kept.append(replace(edge, source=end))
-    return (*nodes, *stubs), tuple(kept)
+    return (*nodes, *cut_ends), tuple(kept)

@@ -23,7 +23,7 @@ _REVERSED = frozenset({"back", "again"})
 _LONGEST_ROW = 12
 _PART = " · part [10] of 12"
 """What the canvas adds to the label of a slice while it runs."""
-_SHAPE = {"control": "box", "condition": "box", "output": "box", "more": "box", "stub": "circle"}
+_SHAPE = {"control": "box", "condition": "box", "output": "box", "more": "box", "cut_end": "circle"}
 
 
 def _colour(name: str) -> str:
@@ -37,7 +37,7 @@ def _lined(name: str) -> str:
 
 _LINE: dict[EdgeKind, str] = {
     "data": f"color={_colour('line-port')}",
-    "stub": f"color={_colour('faint')} style=dashed",
+    "cut_end": f"color={_colour('faint')} style=dashed",
     "input_map": f"{_lined('line-region')} style=dashed",
     "output_map": f"{_lined('line-region')} style=dashed",
     "merge": f"color={_colour('line-region')} style=dashed",
@@ -182,7 +182,7 @@ def _look(node: ViewNode) -> str:
         words[0] += f"{_GAP}{detail}" if detail else ""
     else:
         words += [f'<FONT POINT-SIZE="9">{text}</FONT>' for text in (detail, escape(node.badge)) if text]
-    style = "rounded,filled" if node.kind != "stub" else "filled"
+    style = "rounded,filled" if node.kind != "cut_end" else "filled"
     colours = f"color={_colour(f'line-{node.family}')} fillcolor={_colour(f'fill-{node.family}')}"
     double = " peripheries=2" if node.kind == "folded" else ""
     return f'label=<{"<BR/>".join(words)}> style="{style}" {colours}{double}'

@@ -14,15 +14,27 @@ from typing import Literal
 
 from engine.view.operation_families import Family
 
-NodeKind = Literal["operation", "parameter", "result", "constant", "control", "condition", "output", "folded", "stub", "more"]
+NodeKind = Literal["operation", "parameter", "result", "constant", "control", "condition", "output", "folded", "cut_end", "more"]
 ClusterKind = Literal["loop", "tensor_iterator", "if", "then", "else", "region", "body", "group", "copy"]
 EdgeKind = Literal[
-    "data", "input_map", "output_map", "merge", "back", "again", "carried", "goes_on", "trip_count", "start", "condition", "branch", "stub"
+    "data",
+    "input_map",
+    "output_map",
+    "merge",
+    "back",
+    "again",
+    "carried",
+    "goes_on",
+    "trip_count",
+    "start",
+    "condition",
+    "branch",
+    "cut_end",
 ]
 """``input_map``/``output_map``: port maps; ``merge``: a branch's Result into the If's output; ``back``: a back edge; ``again``: the
 condition Result decides whether another iteration runs; ``carried`` and ``goes_on``: the same two from one copy of an unrolled body to
 the next; ``trip_count`` and ``start`` enter a Loop's header; ``condition`` enters
-an If's header and ``branch`` leaves it; ``stub``: one half of a long edge that was cut."""
+an If's header and ``branch`` leaves it; ``cut_end``: one half of a long edge that was cut."""
 
 
 _ITERATION = re.compile(r"\[[^\]]*\]")
@@ -54,7 +66,7 @@ class ViewNode:
     kind: NodeKind
     address: str
     """Static address. A ``control``, ``condition`` or ``folded`` box has its region's; an ``output`` box the region's with ``:k``;
-    a ``stub`` the cut tensor's; a ``more`` box, which stands for iterations beside the window, its loop's. In copies of an unrolled body
+    a ``cut_end`` the cut tensor's; a ``more`` box, which stands for iterations beside the window, its loop's. In copies of an unrolled body
     with iterations: ``main/loop_7[3]/body/Add_3``."""
     title: str
     """The operation's type, or what the box is."""
@@ -159,7 +171,7 @@ class GraphView:
         for node in self.nodes:
             for member in node.members:
                 found.setdefault(member, node)
-            if node.kind not in ("stub", "more"):
+            if node.kind not in ("cut_end", "more"):
                 found.setdefault(node.address, node)
         return found
 

@@ -27,7 +27,7 @@ _ARRIVES: Mapping[Role, frozenset[EdgeKind]] = {
 }
 """The lines on which a value of each role arrives."""
 _INTO_FOLDED: frozenset[EdgeKind] = frozenset({"data", "trip_count", "start", "condition", "input_map", "carried"})
-_PASSED_ON: frozenset[EdgeKind] = frozenset({"data", "stub", "input_map"})
+_PASSED_ON: frozenset[EdgeKind] = frozenset({"data", "cut_end", "input_map"})
 _LONGEST_WAY = 4
 
 
@@ -54,7 +54,7 @@ class _Lighting:
         self.near: dict[str, str] = {}
         """Of each cut line the end at its source, by number: it comes before the other."""
         for node in view.nodes:
-            if node.kind == "stub":
+            if node.kind == "cut_end":
                 self.near.setdefault(node.title, node.id)
         self.found = Lit()
 
@@ -87,7 +87,7 @@ class _Lighting:
                 return [edge]
             through = self.nodes[edge.source]
             if longest and self._hands_on(through):
-                before = self.near[through.title] if through.kind == "stub" else through.id
+                before = self.near[through.title] if through.kind == "cut_end" else through.id
                 way = self._way(source, before, _PASSED_ON, longest - 1)
                 if way:
                     return [edge, *way]
@@ -98,7 +98,7 @@ class _Lighting:
         if node.kind == "parameter":
             loop = node.address.rpartition("/")[0].rpartition("/")[0]
             return not loop.endswith("]") and without_iterations(loop) in self.view.unrolled
-        return node.kind in ("result", "stub")
+        return node.kind in ("result", "cut_end")
 
     def _arrival(self, made: ViewNode, role: Role) -> ViewNode:
         """Where a value of this role arrives: what decides at the header of its If or loop."""

@@ -196,7 +196,7 @@ class _Painter:
 
     def _node(self, node: ViewNode) -> None:
         status = self._status(node)
-        if status != "skipped" and node.kind != "stub":
+        if status != "skipped" and node.kind != "cut_end":
             texts = [self._text(address) for address in node.values]
             if any(texts):
                 self.overlay.values[node.id] = texts

@@ -88,7 +88,7 @@ def _run() -> Run:
         steps=debugger.steps,
         over=True,
         tracks=tracks(debugger),
-        ahead=lambda: None,
+        prefetch=lambda: None,
         on_ask=lambda step: None,
         on_step=lambda report: None,
         on_moves=lambda moves: None,

@@ -19,7 +19,7 @@ export function drawBox(id, node, middle, layers, parts) {
     node.kind === "condition" ||
     node.kind === "output" ||
     node.kind === "more" ||
-    node.kind === "stub";
+    node.kind === "cut_end";
   const rounding = pill ? height / 2 : node.kind === "parameter" || node.kind === "result" ? 14 : 8;
   group.append(
     svgElement("rect", { class: "ring", x: -5, y: -5, width: width + 10, height: height + 10, rx: rounding + 5 }),
@@ -72,8 +72,8 @@ export function drawBox(id, node, middle, layers, parts) {
 
 function writePill(group, node) {
   const middle = node.height / 2 + 4;
-  if (node.kind === "stub") {
-    group.append(svgText(node.title, { class: "stub-number", x: node.width / 2, y: middle }));
+  if (node.kind === "cut_end") {
+    group.append(svgText(node.title, { class: "cut-number", x: node.width / 2, y: middle }));
     return;
   }
   const line = svgText(node.title, { class: "pill-title", x: node.width / 2, y: middle });

@@ -6,11 +6,11 @@ export type FrameStatus = "active" | "done" | "waiting" | "taken" | "skipped";
 
 export type BreakpointState = "on" | "off";
 
-export type NodeKind = "operation" | "parameter" | "result" | "constant" | "control" | "condition" | "output" | "folded" | "stub" | "more";
+export type NodeKind = "operation" | "parameter" | "result" | "constant" | "control" | "condition" | "output" | "folded" | "cut_end" | "more";
 
 export type ClusterKind = "loop" | "tensor_iterator" | "if" | "then" | "else" | "region" | "body" | "group" | "copy";
 
-export type EdgeKind = "data" | "input_map" | "output_map" | "merge" | "back" | "again" | "carried" | "goes_on" | "trip_count" | "start" | "condition" | "branch" | "stub";
+export type EdgeKind = "data" | "input_map" | "output_map" | "merge" | "back" | "again" | "carried" | "goes_on" | "trip_count" | "start" | "condition" | "branch" | "cut_end";
 
 export type Family = "port" | "constant" | "math" | "logic" | "matrix" | "activation" | "movement" | "shape" | "sequence" | "region" | "other";
 

@@ -22,15 +22,15 @@ def test_what_nobody_has_seen_yet_is_sent_ahead_and_the_user_stays(step: int) ->
     inputs = {"limit": np.array(2_000, np.int64)}
     debugger = engine.Debugger(opened.model, inputs)
     debugger.seek(step)
-    session = Session(ModelInUse(opened=opened, inputs=inputs), RunInView(stepped=debugger), CanvasView(ahead=step + 1))
+    session = Session(ModelInUse(opened=opened, inputs=inputs), RunInView(stepped=debugger), CanvasView(prefetch_from=step + 1))
     run = run_of(session, graph_view(opened.model))
     assert run is not None
-    ahead = run.ahead()
+    ahead = run.prefetch()
     assert ahead is not None
     frames = ahead["frames"]
     assert isinstance(frames, list)
     assert len(frames) > 1
-    assert (ahead["first"], debugger.cursor.step, session.canvas.ahead) == (step + 1, step, None)
+    assert (ahead["first"], debugger.cursor.step, session.canvas.prefetch_from) == (step + 1, step, None)
 
 
 GOOD = {"name": "over", "count": 7, "start": 3}

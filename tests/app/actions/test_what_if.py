@@ -237,10 +237,10 @@ def test_what_is_sent_ahead_is_of_the_changed_run() -> None:
     inputs, changes = opened.sets["three"], {"main/while_not_one[0]/body/next_steps": np.array(90, np.int64)}
     debugger = engine.Debugger(opened.model, list(inputs.values()), changes=changes)
     debugger.seek(4)
-    session = Session(ModelInUse(opened=opened, inputs=inputs), RunInView(stepped=debugger, changes=changes), CanvasView(ahead=5))
+    session = Session(ModelInUse(opened=opened, inputs=inputs), RunInView(stepped=debugger, changes=changes), CanvasView(prefetch_from=5))
     run = run_of(session, graph_view(opened.model))
     assert run is not None
-    assert run.ahead() is not None
+    assert run.prefetch() is not None
     assert session.run.scout is not None
     assert [one.address for one in session.run.scout.changes] == list(changes)
 

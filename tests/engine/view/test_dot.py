@@ -19,7 +19,7 @@ CASES: dict[str, tuple[Model, Folding, bool]] = {
     "loop_standalone": (summing_loop(), Folding(), True),
     "if": (branches(), Folding(), False),
     "if_folded": (branches(), Folding(frozenset({"main/choose/then"})), True),
-    "stubs": (chain(17, reach=14), Folding(), False),
+    "cut_edges": (chain(17, reach=14), Folding(), False),
 }
 
 

@@ -1,4 +1,4 @@
-"""What is drawn of a model: boxes, frames, roles on lines, constants in boxes, stubs."""
+"""What is drawn of a model: boxes, frames, roles on lines, constants in boxes, cut edges."""
 
 from __future__ import annotations
 
@@ -99,12 +99,12 @@ def test_a_body_can_be_the_canvas() -> None:
 
 
 def test_long_lines_become_numbered_stubs() -> None:
-    assert not [node for node in graph_view(chain(14, reach=12)).nodes if node.kind == "stub"]
+    assert not [node for node in graph_view(chain(14, reach=12)).nodes if node.kind == "cut_end"]
     view = graph_view(chain(20, reach=15))
-    stubs = [node for node in view.nodes if node.kind == "stub"]
-    assert [stub.title for stub in stubs] == ["1", "1"]
-    assert [stub.address for stub in stubs] == ["main/relu_4", "main/relu_4"]
-    assert [edge.kind for edge in view.edges if edge.source == stubs[1].id] == ["data"]
+    cut_ends = [node for node in view.nodes if node.kind == "cut_end"]
+    assert [end.title for end in cut_ends] == ["1", "1"]
+    assert [end.address for end in cut_ends] == ["main/relu_4", "main/relu_4"]
+    assert [edge.kind for edge in view.edges if edge.source == cut_ends[1].id] == ["data"]
 
 
 def test_a_value_that_goes_far_to_many_places_has_one_stub_at_its_beginning() -> None:
@@ -115,9 +115,9 @@ def test_a_value_that_goes_far_to_many_places_has_one_stub_at_its_beginning() ->
         here = draft.op("Add", here, x, name=f"add_{number}", auto_broadcast="numpy")
     draft.result(here)
     view = graph_view(draft.model())
-    begin, *ends = [node for node in view.nodes if node.kind == "stub"]
+    begin, *ends = [node for node in view.nodes if node.kind == "cut_end"]
     assert {node.title for node in (begin, *ends)} == {"1"}
-    assert [edge.target for edge in view.edges if edge.kind == "stub"] == [begin.id]
+    assert [edge.target for edge in view.edges if edge.kind == "cut_end"] == [begin.id]
     fed = [edge.target for edge in view.edges if edge.source in {end.id for end in ends}]
     names = {node.id: node.name for node in view.nodes}
     assert [names[one] for one in fed] == [f"add_{number}" for number in range(12, 40)]

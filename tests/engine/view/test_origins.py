@@ -91,7 +91,7 @@ def test_each_line_that_lights_up_leads_to_what_it_made(sample: str, inputs: str
         last = {view.node_of[address].id for address in deciding if address in view.node_of}
         made = {edge.source for edge in view.edges if edge.id in found.lines}
         loose = [nodes[id] for id, distance in found.boxes.items() if distance and id not in made | last]
-        assert all(node.kind in ("condition", "control", "more", "stub") for node in loose), loose
+        assert all(node.kind in ("condition", "control", "more", "cut_end") for node in loose), loose
 
 
 def test_back_edges_slices_and_branches() -> None:
@@ -126,5 +126,5 @@ def test_a_cut_line_lights_up_at_both_ends() -> None:
     view = graph_view(chain(40, reach=30), Folding())
     steps = (ProvenanceStep("main/relu_39", "Add", (Link("main/relu_9", "operand"),), 0), ProvenanceStep("main/relu_9", "Relu", (), 1))
     found = lit(view, steps)
-    assert Counter(view.by_id[id].kind for id in found.lines) == {"stub": 1, "data": 1}
-    assert sum(node.kind == "stub" and node.id in found.boxes for node in view.nodes) == 2
+    assert Counter(view.by_id[id].kind for id in found.lines) == {"cut_end": 1, "data": 1}
+    assert sum(node.kind == "cut_end" and node.id in found.boxes for node in view.nodes) == 2
