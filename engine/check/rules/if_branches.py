@@ -231,6 +231,29 @@ def result_of_two_outputs(subject: Subject) -> Iterator[Finding]:
                 )
 
 
+def if_without_outputs(subject: Subject) -> Iterator[Finding]:
+    """An If gives nothing.
+
+    What it does:
+        Looks for If nodes without an output port whose branches give no output either.
+    Why it matters:
+        The specification asks for at least one output: what the branches compute is lost. OpenVINO reads such a file.
+    Example that fails:
+        an If without <output>, and port maps without outputs
+    Example that passes:
+        an If with one output port, and an output in each port map
+    """
+    for place, node in subject.ifs:
+        if not node.outputs and not any(body.outer_outputs for body in node.bodies):
+            yield Finding(
+                subject.where(place, node),
+                "The If has no outputs.",
+                found="no output port, and no output in its port maps",
+                expected="at least one",
+                advice="It runs, and nothing of it is used; map a Result of each branch to an output, or remove the If.",
+            )
+
+
 RULES = (
     Rule("LS601", "branch-without-result", Severity.ERROR, branch_without_result, before_running=True),
     Rule("LS602", "branch-output-counts", Severity.ERROR, branch_output_counts, before_running=True),
@@ -240,4 +263,5 @@ RULES = (
     Rule("LS606", "if-condition-of-several", Severity.WARNING, condition_of_several),
     Rule("LS607", "branch-output-ranks", Severity.WARNING, branch_output_ranks, runtimes=OPENVINO),
     Rule("LS608", "result-of-two-outputs", Severity.ERROR, result_of_two_outputs, before_running=True),
+    Rule("LS609", "if-without-outputs", Severity.WARNING, if_without_outputs),
 )

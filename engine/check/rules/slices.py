@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from engine.check import trips
 from engine.check.diagnostic import Severity
-from engine.check.rule import Finding, Rule
+from engine.check.rule import OPENVINO, Finding, Rule
 from engine.check.rules.port_maps import spelled
+from engine.check.rules.suspicious import trip_count
 from engine.check.subject import Region, Subject
 from engine.errors import Where
 from engine.ir.model import InputMap, OutputMap
@@ -344,6 +345,31 @@ def nothing_to_iterate_over(subject: Subject) -> Iterator[Finding]:
             )
 
 
+def unlimited_slices(subject: Subject) -> Iterator[Finding]:
+    """A Loop with sliced inputs has a trip count that sets no limit.
+
+    What it does:
+        Looks for a constant negative trip count together with sliced inputs.
+    Why it matters:
+        When the parts run out before the condition turns false, OpenVINO's CPU fails. Here the Loop ends.
+    Example that fails:
+        trip count -1, a sliced input, and a condition that is always true
+    Example that passes:
+        the number of parts as trip count
+    """
+    for region in subject.loops:
+        count = trip_count(subject, region)
+        if count is not None and count < 0 and any(entry.axis is not None for entry in region.body.inputs):
+            parts = trips.of_slices(region.body, subject.outer(region))
+            yield Finding(
+                subject.where(region.place, region.node, "input 0"),
+                f"The trip count {count} sets no limit, and the Loop slices: OpenVINO's CPU fails when the parts run out.",
+                found=f"trip count {count}",
+                expected=str(parts) if parts.is_static else "the number of parts",
+                advice="Here the Loop ends with 'sliced input ran out'; give the number of parts as trip count to get the same everywhere.",
+            )
+
+
 RULES = (
     Rule("LS531", "axis-out-of-range", Severity.ERROR, axis_out_of_range, before_running=True),
     Rule("LS532", "joined-axis-out-of-range", Severity.ERROR, joined_axis_out_of_range, before_running=True),
@@ -357,4 +383,5 @@ RULES = (
     Rule("LS540", "rest-left-over", Severity.WARNING, rest_left_over),
     Rule("LS541", "nothing-to-iterate-over", Severity.NOTE, nothing_to_iterate_over),
     Rule("LS542", "joined-length", Severity.WARNING, joined_length),
+    Rule("LS543", "unlimited-slices", Severity.WARNING, unlimited_slices, runtimes=OPENVINO),
 )

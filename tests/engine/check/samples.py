@@ -39,6 +39,7 @@ _THEN_MAP = """<then_port_map>
 _ELSE_MAP = _THEN_MAP.replace("then", "else")
 _THEN_X = parameter(0, "then_x", "3", f32(3))
 _THEN_Y = result(2, "then_y", f32(3))
+_C_OUTPUT = '<output><port id="2" precision="FP32"><dim>3</dim></port></output>'
 _LAST_EDGE = '<edge from-layer="5" from-port="2" to-layer="8" to-port="0"/>'
 _FLAT_EDGE = '<edge from-layer="1" from-port="0" to-layer="2" to-port="1"/>'
 
@@ -183,6 +184,7 @@ SAMPLES: dict[str, Sample | OnnxSample | Made] = {
     "LS411": _sample("branch", (_THEN_MAP, _THEN_MAP.replace("<input", '<input axis="0"'))),
     "LS412": _sample("branch", _after(_THEN_Y, result(7, "spare", f32(3))), _after(_edge(1, 2, 2, 0), _edge(0, 0, 7, 0))),
     "LS413": _sample("branch", (_THEN_MAP, "<then_port_map>"), (_ELSE_MAP, "<else_port_map>")),
+    "LS414": _sample("loop", (_JOIN, _JOIN.replace('port_id="5"', 'port_id="9"'))),
     "LS501": _sample("loop", (_BACK, _BACK.replace('from-layer="8"', 'from-layer="5"'))),
     "LS502": _sample("loop", (_BACK, _BACK.replace('from-layer="8"', 'from-layer="7"'))),
     "LS503": _sample("loop", (_BACK, _BACK.replace('to-layer="2"', 'to-layer="4"'))),
@@ -219,6 +221,7 @@ SAMPLES: dict[str, Sample | OnnxSample | Made] = {
     "LS540": _sample("loop", (_SLICE, _SLICE.replace('stride="1" part_size="1"', 'stride="3" part_size="3"'))),
     "LS541": _sample("iterator", (_PART, '<input external_port_id="0" internal_layer_id="0"/>')),
     "LS542": _sample("loop", (_JOIN, _axis(_JOIN, 1))),
+    "LS543": _sample("loop", _attribute(_TRIPS, "offset", "0", "36")),
     "LS601": _sample(
         "branch", (_THEN_Y, ""), (_edge(1, 2, 2, 0), ""), (_THEN_MAP + '\n<output external_port_id="2" internal_layer_id="2"/>', _THEN_MAP)
     ),
@@ -242,6 +245,13 @@ SAMPLES: dict[str, Sample | OnnxSample | Made] = {
             '<output external_port_id="2" internal_layer_id="2"/>',
             '<output external_port_id="2" internal_layer_id="2"/><output external_port_id="3" internal_layer_id="2"/>',
         ),
+    ),
+    "LS609": _sample(
+        "branch",
+        ('<output external_port_id="2" internal_layer_id="2"/>\n', ""),
+        ('<output external_port_id="2" internal_layer_id="2"/>\n', ""),
+        (f"{_C_OUTPUT}\n<else_port_map>", "\n<else_port_map>"),
+        (_edge(2, 2, 3, 0), _edge(1, 0, 3, 0)),
     ),
     "LS701": _sample("flat", _typed(_X_FLAT, "f32", "i64")),
     "LS702": _sample("flat", _attribute(_X_FLAT, "shape", "2,3", "2,4")),
