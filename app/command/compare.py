@@ -72,8 +72,9 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         prog="loopscope compare",
         description="Run a model here and with its own runtime, OpenVINO for IR and ONNX Runtime for ONNX, and say which value, "
         "of which operation in which iteration, is the first that differs.",
-        epilog="The exit code is 0 when the outputs that were compared agree (a value inside may differ: the sentence says so), 1 when an "
-        "output differs, 2 when there is nothing to compare.",
+        epilog="One quantum is no difference: a step of an integer of at most 16 bits that floats were rounded to, and what follows "
+        "from it; the result says how many elements there are. The exit code is 0 when the outputs that were compared agree (a value "
+        "inside may differ: the sentence says so), 1 when an output differs, 2 when there is nothing to compare.",
         allow_abbrev=False,
     )
     parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
@@ -83,7 +84,8 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         type=_tolerance,
         default=TOLERANCE,
         metavar="T",
-        help="how much floats may differ, as a part of the largest magnitude in their tensor (default: %(default)g)",
+        help="how much floats may differ, as a part of the largest magnitude in their tensor, or of the bound of their operation "
+        "(1 for a sigmoid) (default: %(default)g)",
     )
     parser.add_argument("--seconds", type=float, default=120.0, metavar="S", help="the most that each run may take (default: %(default)g)")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")

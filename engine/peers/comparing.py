@@ -26,8 +26,8 @@ def not_compared(here: Any, there: Any) -> str:
     return ""
 
 
-def apart(here: Any, there: Any, tolerance: float) -> tuple[str, str] | None:
-    """How two values of any kind differ, said of each side; None where they agree."""
+def apart(here: Any, there: Any, tolerance: float, magnitude: float = 0.0) -> tuple[str, str] | None:
+    """How two values of any kind differ, said of each side; None where they agree. ``magnitude`` is that of ``close``."""
     kinds = _kind(here), _kind(there)
     if kinds[0] != kinds[1]:
         return kinds
@@ -43,7 +43,7 @@ def apart(here: Any, there: Any, tolerance: float) -> tuple[str, str] | None:
     one, other = np.asarray(here), np.asarray(there)
     if one.shape != other.shape:
         return f"shape {shape_text(one)}", f"shape {shape_text(other)}"
-    place = first_apart(one[None], other[None], tolerance)
+    place = first_apart(one[None], other[None], tolerance, magnitude)
     return None if place is None else elements_told(one[None], other[None], place)
 
 
@@ -62,19 +62,28 @@ def _kind(value: Any) -> str:
     return "nothing" if value is NO_VALUE else "texts" if np.asarray(value).dtype == object else "a tensor"
 
 
-def first_apart(here: np.ndarray, there: np.ndarray, tolerance: float) -> tuple[int, ...] | None:
+def first_apart(here: np.ndarray, there: np.ndarray, tolerance: float, magnitude: float = 0.0) -> tuple[int, ...] | None:
     """Row and element of the first difference; None where all is close."""
-    with np.errstate(all="ignore"):
-        if here.dtype.kind == "f":
-            one, other = here.astype(np.float64), there.astype(np.float64)
-            finite = np.where(np.isfinite(one), np.abs(one), 0)
-            scale = finite.max(axis=tuple(range(1, one.ndim)), keepdims=True, initial=0)
-            exact = 8 * float(np.finfo(here.dtype).eps)
-            same = (one == other) | (np.isnan(one) & np.isnan(other)) | (np.abs(one - other) <= max(tolerance, exact) * scale)
-        else:
-            same = here == there.astype(here.dtype)
-    wrong = np.argwhere(~same)
+    wrong = np.argwhere(~close(here, there, tolerance, magnitude))
     return tuple(int(number) for number in wrong[0]) if len(wrong) else None
+
+
+def close(here: np.ndarray, there: np.ndarray, tolerance: float, magnitude: float = 0.0) -> np.ndarray:
+    """Which elements agree: floats within ``tolerance`` of the largest in their row, or of ``magnitude`` where that is larger."""
+    with np.errstate(all="ignore"):
+        if here.dtype.kind != "f":
+            return np.asarray(here == there.astype(here.dtype))
+        one, other = here.astype(np.float64), there.astype(np.float64)
+        finite = np.where(np.isfinite(one), np.abs(one), 0)
+        scale = finite.max(axis=tuple(range(1, one.ndim)), keepdims=True, initial=magnitude)
+        exact = 8 * float(np.finfo(here.dtype).eps)
+        same = (one == other) | (np.isnan(one) & np.isnan(other)) | (np.abs(one - other) <= max(tolerance, exact) * scale)
+        return np.asarray(same)
+
+
+def is_numeric(value: Any) -> bool:
+    """Whether it is a tensor of numbers of numpy's own types."""
+    return isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biuf"
 
 
 def elements_told(here: np.ndarray, there: np.ndarray, place: tuple[int, ...]) -> tuple[str, str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,90 +16,17 @@ from engine.debug.run import Run
 from engine.errors import EngineError, short_name
 from engine.ir.model import Signature
 from engine.native.alone import never
-from engine.peers.comparing import apart, counted, elements_told, first_apart, not_compared, shape_text
+from engine.peers.again import Again
+from engine.peers.comparing import apart, close, elements_told, first_apart, is_numeric, not_compared, shape_text
 from engine.peers.other_runtimes import Patience, Truth, ask
 from engine.peers.probes import Probe, probes
+from engine.peers.quanta import OneStep, Rounding
+from engine.peers.report import Difference, Quanta, Report
 
 TOLERANCE = 1e-3
 """Of the largest magnitude in a tensor: what sums in another order and vector instructions may add up to over many iterations."""
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One value that differs."""
-
-    address: str
-    """Such as ``main/while_3[2]/body/Add_7``; the name of an output of the model."""
-    step: int
-    """Of our run; -1 for an output."""
-    here: str
-    there: str
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What came out of a comparison."""
-
-    runtime: str
-    """Name and version."""
-    outputs: tuple[Difference, ...]
-    """The outputs of the model that differ."""
-    first: Difference | None
-    """The first value inside that differs; None where all agree."""
-    values: int = 0
-    """Values inside that were compared, each iteration counted."""
-    places: int = 0
-    """At so many places of the graph."""
-    left_out: dict[str, int] = field(default_factory=dict[str, int])
-    """Places that were not compared, by the reason."""
-    refused: str = ""
-    """Why the runtime did not give the values inside; empty where it did."""
-    outputs_left_out: dict[str, str] = field(default_factory=dict[str, str])
-    """Outputs of the model that were not compared, with the reason."""
-
-    @property
-    def agrees(self) -> bool:
-        """Whether nothing that was compared differs, inside or at the end."""
-        return not self.outputs and self.first is None
-
-    @property
-    def outputs_agree(self) -> bool:
-        """Whether no output that was compared differs; values inside may."""
-        return not self.outputs
-
-    @property
-    def sentence(self) -> str:
-        """What to know, in one to three sentences, never cut: what is long is a name, and is shortened in its middle."""
-        return f"{self._verdict} {self._omissions}".strip()
-
-    def _sides(self, one: Difference) -> str:
-        return f"{one.there} in {self.runtime}, {one.here} here"
-
-    @property
-    def _omissions(self) -> str:
-        told = [f"{short_name(name)!r} ({why})" for name, why in self.outputs_left_out.items()]
-        return f"Not compared: {', '.join(told)}." if told else ""
-
-    @property
-    def _verdict(self) -> str:
-        if self.first is not None:
-            told = f"{short_name(self.first.address)} is the first value that differs: {self._sides(self.first)}."
-            agree = "The outputs of the model agree" if not self.outputs_left_out else "The outputs that were compared agree"
-            return told if self.outputs else f"{told} {agree}."
-        if not self.outputs:
-            inside = f", and so do {counted(self.values, 'value')} at {counted(self.places, 'place')} inside" if self.values else ""
-            which = "All outputs" if not self.outputs_left_out else "The outputs that were compared"
-            return f"{which} agree with {self.runtime}{inside}."
-        one = self.outputs[0]
-        told = f"The output {short_name(one.address)!r} differs: {self._sides(one)}."
-        if self.refused:
-            return f"{told} Where it begins cannot be said: {self.refused}."
-        agree = (
-            f"what could be compared inside agrees ({counted(self.values, 'value')})"
-            if self.values
-            else "no value inside could be compared"
-        )
-        return f"{told} Where it begins cannot be said: {agree}."
+_MOST_JUDGED = 5_000
+"""Values that differ and are computed again, to tell what follows from a quantum."""
 
 
 def against(
@@ -112,9 +40,11 @@ def against(
 ) -> Report:
     """Compares a finished run with the runtime of its model: OpenVINO for IR, ONNX Runtime for ONNX.
 
-    Values agree that differ by at most ``tolerance`` times the largest magnitude in the tensor; integers and truth values must be
-    equal. ``document`` is the content of an ONNX file, for a model that was read from its bytes. ``EngineError`` when the run has
-    not finished, the runtime cannot run the model within ``seconds``, or ``stopped`` says yes before it has.
+    Values agree that differ by at most ``tolerance`` times the largest magnitude in the tensor, or times the bound of the operation
+    where it has one (1 for a sigmoid); integers and truth values must be equal. Two are no differences: one quantum, that is a step
+    of an integer of at most 16 bits that an operation made of floats, and what the same operations make of it. ``document`` is the
+    content of an ONNX file, for a model that was read from its bytes. ``EngineError`` when the run has not finished, the runtime
+    cannot run the model within ``seconds``, or ``stopped`` says yes before it has.
     """
     if run.state != "finished":
         raise EngineError("only a run that has finished can be compared with another runtime")
@@ -124,44 +54,122 @@ def against(
     fed = [given[signature.layer] for signature in run.model.inputs]
     if any(isinstance(one, np.ndarray) and one.dtype.isbuiltin != 1 for one in fed):
         raise EngineError("other runtimes are given inputs of numpy's own types only, and this model takes others")
-    found = probes(run)
-    truth = ask(run, fed, found.asked, Patience(seconds, stopped), document)
+    found, patience = probes(run), Patience(seconds, stopped)
+    truth = ask(run, fed, found.asked, patience, document)
     reasons = {one.name: why for one, here, there in _pairs(run, truth) if (why := not_compared(here, there))}
     if reasons and len(reasons) == len(truth.outputs) and not truth.values:
         raise EngineError(f"no output can be compared: {short_name(next(iter(reasons)))!r} is not, since {next(iter(reasons.values()))}")
-    outputs = tuple(_outputs(run, truth, tolerance))
-    differing = [_difference(run, probe, truth.values[probe], tolerance) for probe in truth.values]
-    first = min((one for one in differing if one is not None), key=lambda one: one.step, default=None)
+    judged = _judged(run, truth, tolerance)
+    if judged.outputs and judged.first is None and truth.values:
+        rounded = [probe for probe in truth.values if judged.rounding.is_quantizing(probe)]
+        if rounded:  # a runtime that is not asked for the floats between them computes them as it does without being asked
+            judged = _judged(run, ask(run, fed, rounded, patience, document), tolerance)
     values = sum(len(probe.expected) for probe in truth.values)
-    return Report(truth.runtime, outputs, first, values, len(truth.values), found.left_out, truth.refused, reasons)
+    return Report(
+        truth.runtime, judged.outputs, judged.first, values, len(truth.values), found.left_out, truth.refused, reasons,
+        judged.quanta(run), judged.following,
+    )  # fmt: skip
 
 
-def _outputs(run: Run, truth: Truth, tolerance: float) -> Iterator[Difference]:
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What is to be said of the values that differ."""
+
+    rounding: Rounding
+    first: Difference | None
+    outputs: tuple[Difference, ...]
+    following: tuple[Difference, ...]
+    """Outputs that differ by quanta, or for their sake."""
+
+    def quanta(self, run: Run) -> Quanta | None:
+        steps = self.rounding.steps
+        if not steps:
+            return None
+        first = steps[0]
+        where = self.following[0] if first.probe is None else _of_step(run, first)
+        elements = sum(int(np.count_nonzero(one.apart)) for one in steps)
+        return Quanta(first.element_type, elements, sum(one.here.size for one in steps), len(steps), where)
+
+
+def _judged(run: Run, truth: Truth, tolerance: float) -> _Judged:
+    rows = {probe: there for probe in truth.values if (there := _rows(probe, truth.values[probe])) is not None}
+    rounding = Rounding(Again(run, rows), tolerance)
+    odd = (_structure(run, probe, truth.values[probe]) for probe in truth.values)
+    first = min((one for one in odd if one is not None), key=lambda one: one.step, default=None)
+    differing = heapq.merge(*(_differing(run, probe, there, rounding) for probe, there in rows.items()), key=lambda one: one[0])
+    for count, (step, row, probe) in enumerate(differing):
+        if first is not None and first.step <= step:
+            break
+        if count == _MOST_JUDGED or not rounding.explains(probe, row):
+            first = _named(run, probe, row, rows[probe], rounding)
+            break
+    return _Judged(rounding, first, *_ends(run, truth, rounding, first))
+
+
+def _rows(probe: Probe, there: np.ndarray) -> np.ndarray | None:
+    """What the runtime gave for the rows of a probe that both have; None where the shapes differ."""
+    lengths = there.shape[: len(probe.lengths)]
+    rows = there.reshape(math.prod(lengths), *there.shape[len(lengths) :])
+    if rows.shape[1:] != probe.expected.shape[1:] or lengths[1:] != probe.lengths[1:]:
+        return None
+    return np.asarray(rows[probe.places[: int(np.searchsorted(probe.places, len(rows)))]])
+
+
+def _structure(run: Run, probe: Probe, there: np.ndarray) -> Difference | None:
+    """Where shapes or numbers of iterations differ."""
+    here, lengths = probe.expected, there.shape[: len(probe.lengths)]
+    if there.shape[len(lengths) :] != here.shape[1:]:
+        shape = ",".join(map(str, there.shape[len(lengths) :]))
+        return _at(run, probe, 0, f"shape {shape_text(here[0])}", f"shape [{shape}]")
+    if lengths == probe.lengths:
+        return None
+    told = [f"in {' x '.join(f'{length:,}' for length in each)} iterations" for each in (probe.lengths, lengths)]
+    common = 0 if lengths[1:] != probe.lengths[1:] else int(np.searchsorted(probe.places, math.prod(lengths)))
+    return _at(run, probe, min(common, len(here) - 1), *told)
+
+
+def _differing(run: Run, probe: Probe, there: np.ndarray, rounding: Rounding) -> Iterator[tuple[int, int, Probe]]:
+    """The rows in which a value differs, with the step of each."""
+    same = close(probe.expected[: len(there)], there, rounding.tolerance)
+    for row in np.flatnonzero(~same.reshape(len(there), -1).all(axis=1)).tolist():
+        if not rounding.agree(probe.program, row, probe.slot, probe.expected[row], there[row]):
+            yield run.timeline.step_at(probe.program, row, probe.position + 1), row, probe
+
+
+def _named(run: Run, probe: Probe, row: int, there: np.ndarray, rounding: Rounding) -> Difference:
+    """A value of which one side has something else, at the first such element."""
+    place = first_apart(probe.expected[row : row + 1], there[row : row + 1], rounding.tolerance)
+    assert place is not None
+    return _at(run, probe, row, *elements_told(probe.expected[row : row + 1], there[row : row + 1], place))
+
+
+def _of_step(run: Run, one: OneStep) -> Difference:
+    assert one.probe is not None
+    return _at(run, one.probe, one.row, *elements_told(one.here[None], one.there[None], (0, *one.place)))
+
+
+def _ends(run: Run, truth: Truth, rounding: Rounding, first: Difference | None) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
+    """The outputs of the model that differ, and those that differ for the sake of quanta."""
+    outputs: list[Difference] = []
+    following: list[Difference] = []
+    main = run.plan.main
     for signature, here, there in _pairs(run, truth):
-        told = None if not_compared(here, there) else apart(here, there, tolerance)
-        if told is not None:
-            yield Difference(signature.name, -1, *told)
+        slot = main.results[signature.layer]
+        if not_compared(here, there) or (told := apart(here, there, rounding.tolerance)) is None:
+            continue
+        if is_numeric(here) and is_numeric(there):
+            if rounding.agree(main, 0, slot, here, there):
+                continue
+            if first is None and rounding.explains_output(main, slot, here, there):
+                following.append(Difference(signature.name, -1, *told))
+                continue
+        outputs.append(Difference(signature.name, -1, *told))
+    return tuple(outputs), tuple(following)
 
 
 def _pairs(run: Run, truth: Truth) -> Iterator[tuple[Signature, Any, Any]]:
     """Each output of the model, with what it is here and there."""
     return zip(run.model.outputs, run.result.outputs, truth.outputs, strict=True)
-
-
-def _difference(run: Run, probe: Probe, there: np.ndarray, tolerance: float) -> Difference | None:
-    """The first row in which a value differs."""
-    here, lengths = probe.expected, there.shape[: len(probe.lengths)]
-    rows = there.reshape(math.prod(lengths), *there.shape[len(lengths) :])
-    if rows.shape[1:] != here.shape[1:]:
-        return _at(run, probe, 0, f"shape {shape_text(here[0])}", f"shape [{','.join(map(str, rows.shape[1:]))}]")
-    told = [f"in {' x '.join(f'{length:,}' for length in each)} iterations" for each in (probe.lengths, lengths)]
-    if lengths[1:] != probe.lengths[1:]:
-        return _at(run, probe, 0, *told)
-    common = int(np.searchsorted(probe.places, len(rows)))
-    place = first_apart(here[:common], rows[probe.places[:common]], tolerance)
-    if place is not None:
-        return _at(run, probe, place[0], *elements_told(here, rows[probe.places[:common]], place))
-    return _at(run, probe, min(common, len(here) - 1), *told) if lengths != probe.lengths else None
 
 
 def _at(run: Run, probe: Probe, row: int, here: str, there: str) -> Difference:

@@ -198,7 +198,7 @@ class Values:
                 self._run_changed(overrides, program, around if iteration is None else (*around[:-1], iteration), numbers, values)
                 continue
             for number in numbers:
-                self._run(program, number, values)
+                self.run_one(program, number, values)
         known = {slot: values[slot] for slot in program.parameters.values()}
         for number in self._last_numbers(need):
             known.update((slot, values[slot]) for slot in program.instructions[number].outputs)
@@ -222,7 +222,7 @@ class Values:
             self._run_changed(machine.overrides, need.program, (), numbers, values)
         else:
             for number in numbers:
-                self._run(need.program, number, values)
+                self.run_one(need.program, number, values)
         return known | {slot: values[slot] for slot in need.program.hidden}
 
     def _last_numbers(self, need: _Need) -> list[int]:
@@ -264,10 +264,11 @@ class Values:
         overriding.begin(overrides, machine.defaults, program, iterations, values)
         inside = overrides.inside(program, iterations)
         for number in numbers:
-            self._run(program, number, values, inside, anew=program.index in overrides.by_program)
+            self.run_one(program, number, values, inside, anew=program.index in overrides.by_program)
             overriding.put(overrides, program, iterations, program.instructions[number].outputs, values)
 
-    def _run(self, program: Program, number: int, values: list[Any], inside: Overrides | None = None, *, anew: bool = False) -> None:
+    def run_one(self, program: Program, number: int, values: list[Any], inside: Overrides | None = None, *, anew: bool = False) -> None:
+        """Runs one instruction over ``values``, which are those of all slots; a region with its bodies, unrecorded."""
         instruction = program.instructions[number]
         if instruction.region is None:
             execute(instruction, values, anew=anew)

@@ -15,7 +15,7 @@ import engine
 from engine.ops.values import NO_VALUE
 from engine.peers import against
 from engine.peers.comparing import apart, not_compared
-from engine.peers.differ import Difference, Report
+from engine.peers.report import Difference, Report
 from engine.peers.transport import Unread, read, write
 
 X = np.array([[1, 2], [3, 4], [5, 6]], np.float32)

@@ -1,0 +1,154 @@
+"""One quantum of a small integer is no difference, nor is what follows from it; two are, and so is an operation that is wrong behind one.
+
+The file is changed after our run, so that ONNX Runtime computes something else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper, parser
+
+import engine
+from app.cli import main
+from engine.peers import Report, against
+from tests.engine.run.test_quantized_models import quantized
+
+X = np.linspace(-6.3, 6.3, 64, dtype=np.float32).reshape(4, 16)
+INPUT = '<ir_version: 9, opset_import: ["" : 21]> one (float[4, 16] x) => '
+CHAIN = """(float[16, 4] y, int8[4, 16] z)
+<float scale = {0.05}, float scale_back = {0.05}, int8 zero = {0}, int8 zero_back = {0},
+ int64[2] turned = {16, 4}, float[1] bias = {0.25}> {
+    q = QuantizeLinear (x, scale, zero)
+    rows = Transpose <perm = [1, 0]> (q)
+    z = Relu (q)
+    again = Reshape (rows, turned)
+    f = DequantizeLinear (again, scale_back, zero_back)
+    squared = Mul (f, f)
+    y = Add (squared, bias)
+}"""
+LOOPED = """(float[4, 16] y) <int64 trips = {3}, float scale = {0.05}, int8 zero = {0}> {
+    y = Loop (trips, , x) <body = body (int64 i, bool go, float[4, 16] v) => (bool more, float[4, 16] w) {
+        more = Identity (go)
+        q = QuantizeLinear (v, scale, zero)
+        f = DequantizeLinear (q, scale, zero)
+        half = Constant <value_float = 0.5> ()
+        w = Mul (f, half)
+    }>
+}"""
+
+
+def changed(model: onnx.ModelProto, by: Mapping[str, float]) -> onnx.ModelProto:
+    """The model with other constants."""
+    other = onnx.ModelProto()
+    other.CopyFrom(model)
+    for initializer in other.graph.initializer:
+        if initializer.name in by:
+            array = numpy_helper.to_array(initializer)
+            initializer.CopyFrom(numpy_helper.from_array((array + by[initializer.name]).astype(array.dtype), initializer.name))
+    return other
+
+
+def compared(folder: Path, here: onnx.ModelProto, there: onnx.ModelProto, inputs: Mapping[str, Any]) -> Report:
+    path = folder / "model.onnx"
+    onnx.save(here, path)
+    debugger = engine.Debugger(engine.read_model(path), inputs)
+    debugger.run()
+    onnx.save(there, path)
+    return against(debugger, inputs)
+
+
+CASES: Mapping[str, tuple[str, Mapping[str, float], str, int]] = {
+    # the graph, what is added to its constants there, the address that differs, elements that differ by a quantum
+    "nothing": (CHAIN, {}, "", 0),
+    "one quantum": (CHAIN, {"zero": 1}, "", 64),
+    "two quanta": (CHAIN, {"zero": 2}, "main/QuantizeLinear_0", 0),
+    "a scale behind a quantum": (CHAIN, {"zero": 1, "scale_back": 0.02}, "main/DequantizeLinear_4", 64),
+    "a sum behind a quantum": (CHAIN, {"zero": 1, "bias": 1.0}, "main/Add_6", 64),
+    "a sum alone": (CHAIN, {"bias": 1.0}, "main/Add_6", 0),
+    "in a loop": (LOOPED, {"zero": 1}, "", 3 * 64),
+}
+
+
+@pytest.mark.parametrize(("text", "by", "address", "elements"), CASES.values(), ids=CASES.keys())
+def test_a_quantum_and_what_follows(text: str, by: Mapping[str, float], address: str, elements: int, tmp_path: Path) -> None:
+    model = parser.parse_model(INPUT + text)
+    report = compared(tmp_path, model, changed(model, by), {"x": X})
+    assert (report.first.address if report.first else "") == address, report.sentence
+    assert (report.quanta.elements if report.quanta else 0) == elements
+    assert report.outputs_agree == (not address)
+
+
+def test_the_sentence_says_how_many_and_where(tmp_path: Path) -> None:
+    model = parser.parse_model(INPUT + CHAIN)
+    report = compared(tmp_path, model, changed(model, {"zero": 1}), {"x": X})
+    assert report.sentence.startswith(f"All outputs agree with {report.runtime} within one quantum of int8, and so do 7 values")
+    told = f"64 of 64 elements of main/QuantizeLinear_0 differ by one step, first: -125 at [0,0] in {report.runtime}, -126 at [0,0] here."
+    assert told in report.sentence
+    assert f"What follows from that is not called a difference: 'y' is 39.3125 at [0,0] in {report.runtime}" in report.sentence
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Mapping[str, np.ndarray]]:
+    """A convolutional net that ONNX Runtime's quantizer wrote."""
+    return quantized(tmp_path_factory.mktemp("quantized"), "images", "QDQ", "i8", "i8", False)
+
+
+def test_a_quantized_net_agrees_within_one_quantum(pictures: tuple[Path, Mapping[str, np.ndarray]], tmp_path: Path) -> None:
+    """Asked for its outputs alone, ONNX Runtime joins operations, which rounds otherwise than one by one."""
+    path, inputs = pictures
+    model = onnx.load(path)
+    report = compared(tmp_path, model, model, inputs)
+    assert report.agrees, report.sentence
+    assert report.quanta is not None
+    assert report.quanta.element_type == "int8"
+    assert "within one quantum of int8" in report.sentence
+
+
+def test_a_quantized_net_with_another_weight_differs(pictures: tuple[Path, Mapping[str, np.ndarray]], tmp_path: Path) -> None:
+    path, inputs = pictures
+    model = onnx.load(path)
+    weight = next(one.name for one in model.graph.initializer if one.data_type == onnx.TensorProto.INT8 and len(one.dims) == 4)
+    report = compared(tmp_path, model, changed(model, {weight: 5}), inputs)
+    assert not report.agrees
+    assert report.first is not None
+
+
+def test_the_command_exits_with_0_and_tells(
+    pictures: tuple[Path, Mapping[str, np.ndarray]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, inputs = pictures
+    np.savez(tmp_path / "in.npz", **inputs)
+    assert main(["compare", str(path), "--inputs", str(tmp_path / "in.npz"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["agrees"] is True
+    assert told["quanta"]["element_type"] == "int8"
+    assert told["quanta"]["elements"] >= 1
+    assert told["quanta"]["first"]["address"] in told["sentence"]
+
+
+SMALL = """(float[4, 16] y) <float factor = {1.0}, int64[2] same = {4, 16}> {
+    scaled = Mul (x, factor)
+    small = FUNCTION (scaled)
+    y = Reshape (small, same)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("function", "address"),
+    [("Sigmoid", ""), ("Exp", "main/Exp_1")],
+)
+def test_small_results_are_measured_against_the_bound_of_their_operation(function: str, address: str, tmp_path: Path) -> None:
+    """A factor of 1.0005 is within the tolerance; it changes e^-12 and a sigmoid there by six thousandths."""
+    model = parser.parse_model(INPUT + SMALL.replace("FUNCTION", function))
+    report = compared(
+        tmp_path, model, changed(model, {"factor": 0.0005}), {"x": np.linspace(-13, -12, 64, dtype=np.float32).reshape(4, 16)}
+    )
+    assert (report.first.address if report.first else "") == address, report.sentence
+    assert report.outputs_agree == (not address)
