@@ -11,9 +11,9 @@ from engine.debug.run import Run
 from engine.peers.probes import Probe
 from engine.run.machine import regions
 from engine.run.machine.execute import computing
+from engine.run.plan.body_ports import Carried, Invariant, Sliced
 from engine.run.plan.numbers import ProgramIndex, Slot
 from engine.run.plan.plan import ABSENT, LoopRegion, Program, settle
-from engine.run.plan.ports import Carried, Invariant, Sliced
 
 _DEEPEST = 200
 """Operations on a way between two values that were asked for."""

@@ -124,7 +124,7 @@ def test_the_command_exits_with_0_and_tells(
     pictures: tuple[Path, Mapping[str, np.ndarray]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, inputs = pictures
-    np.savez(tmp_path / "in.npz", **inputs)
+    np.savez(tmp_path / "in.npz", allow_pickle=False, **inputs)
     assert main(["compare", str(path), "--inputs", str(tmp_path / "in.npz"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["agrees"] is True
