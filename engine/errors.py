@@ -65,6 +65,8 @@ class BuildError(EngineError, ValueError):
     """A graph under construction was given something that it cannot be built from."""
 
 
+MOST_OF_A_SENTENCE = 20_000
+"""Characters; a user's kernel or another runtime may say any number of them."""
 _PLACES = re.compile(r"(Exception from \S+:\d+:|Check '[^']*' failed at \S+:\d+:|FrontEnd API failed with \w+:)\s*")
 
 
@@ -79,14 +81,16 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     >>> listed(["a", "b"])
     "'a', 'b'"
     """
-    shown = ", ".join(repr(short_name(name)) for name in names[:most])
+    shown = ", ".join(repr(elided(name)) for name in names[:most])
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
-def short_name(text: str, most: int = 80) -> str:
+def elided(text: str, most: int = 80) -> str:
     """A name or address for a sentence, which is never cut itself: a long name loses its middle, since its end tells most.
 
-    >>> short_name("a" * 100 + "/body/Add_1")
+    A sentence of others loses its middle only where it is longer than a page (``MOST_OF_A_SENTENCE``).
+
+    >>> elided("a" * 100 + "/body/Add_1")
     'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…aaaaaaaaaaaaaaaaaaaaaaaaaaaaa/body/Add_1'
     """
     half = most // 2

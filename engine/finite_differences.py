@@ -109,7 +109,7 @@ def _built(function: Callable[..., Any], arrays: Mapping[str, np.ndarray], catal
                 part = graph.apply("ReduceSum", (flat * weights, np.array([0])), {})[0]
                 total = part if total is None else total + part
         if total is None:
-            raise InputError("check_gradient(): the function gives no tensor of floats")
+            raise InputError("check_gradient(): the function does not give a tensor of floats")
         return graph.model({"target": total})
 
 

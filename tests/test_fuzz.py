@@ -125,7 +125,7 @@ def test_what_was_found_once_in_onnx(text: str) -> None:
 def test_what_is_left_out_is_said_in_words() -> None:
     with pytest.raises(ValueError, match="the condition is left out, expected one element"):
         truth(None)
-    with pytest.raises(ValueError, match="the trip count is no tensor, expected one element"):
+    with pytest.raises(ValueError, match="the trip count is not a tensor, expected one element"):
         trip_count((np.int64(3),))
 
 

@@ -10,7 +10,7 @@ from app.actions import refusals
 from app.links.codec import MOST, Pause, Unreadable
 from app.state.user_session import Message, Session, current, widget
 from engine.debug import BreakpointKind
-from engine.errors import EngineError, InputError, shorten
+from engine.errors import EngineError, InputError
 from engine.view import GraphView, breakpoint_boxes
 
 
@@ -85,7 +85,7 @@ def restore(session: Session, pauses: Sequence[Pause | Unreadable], watches: Seq
             refused.append(str(error))
     if refused:
         count = f"{len(refused)} of {len(wanted)}"
-        session.message = Message(f"The link's breakpoints and watches are set without {count}: {shorten(refused[0], 300)}", "info")
+        session.message = Message(f"The link's breakpoints and watches are set without {count}: {refused[0]}", "info")
 
 
 def _set_breakpoint(debugger: engine.Debugger, one: Pause | Unreadable) -> None:

@@ -174,7 +174,7 @@ def _instruction(plan: Plan, program: Program, label: str) -> int:
         if instruction.label == label:
             return number
     if label in program.layer_of_label:
-        raise AddressError(f"{label!r} in {program.address} is no operation that runs: {_when(program, label)}")
+        raise AddressError(f"{label!r} in {program.address} is not an operation that runs: {_when(program, label)}")
     elsewhere = [f"{one.address}/{label}" for one in plan.programs if any(inner.label == label for inner in one.instructions)]
     if elsewhere:
         raise AddressError(f"there is no {label!r} in {program.address}; there is {listed(elsewhere, 3)}")

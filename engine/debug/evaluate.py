@@ -174,7 +174,7 @@ def _must_be_numbers(argument: Any) -> None:
     _must_be_no_sequence(argument)
     if not isinstance(argument, tuple) and np.asarray(argument).dtype == object:
         is_text = all(isinstance(one, str) for one in np.asarray(argument).flat)
-        raise ValueError("texts can only be compared" if is_text else "it is no tensor")
+        raise ValueError("texts can only be compared" if is_text else "it is not a tensor")
 
 
 def _must_be_no_sequence(value: Any) -> None:

@@ -119,7 +119,7 @@ def parse(text: str) -> Expression:
         reason = error.msg if isinstance(error, SyntaxError) else "it is too deep"
         if _SINGLE_EQUALS.search(text):
             reason += "; to compare, write =="
-        raise ExpressionError(f"{shorten(text)!r} is no expression: {reason}") from None
+        raise ExpressionError(f"{shorten(text)!r} is not an expression: {reason}") from None
     nodes = list(ast.walk(tree))
     if len(nodes) > _MOST_NODES:
         raise ExpressionError(f"the expression is too long: at most {_MOST_NODES} parts are allowed")

@@ -174,9 +174,9 @@ def _is_record(dtype: np.dtype) -> bool:
 def _no_numbers(array: np.ndarray) -> str:
     """What an array holds instead of numbers, in words."""
     if array.dtype.kind != "O":
-        return f"{'text' if array.dtype.kind in 'US' else array.dtype} is no number"
+        return f"{'text' if array.dtype.kind in 'US' else array.dtype} is not a number"
     odd = [type(one).__name__ for one in array.reshape(-1).tolist() if not isinstance(one, int)]
-    return f"{odd[0]} is no number" if odd else "a whole number needs more than 64 bits"
+    return f"{odd[0]} is not a number" if odd else "a whole number needs more than 64 bits"
 
 
 def _same_values(one: np.ndarray, other: np.ndarray) -> bool:
@@ -200,10 +200,10 @@ def _codes(array: np.ndarray, element_type: ElementType) -> np.ndarray:
 
 def _strings(array: np.ndarray) -> np.ndarray:
     if array.dtype.kind not in "USO":
-        raise ValueError(f"{array.dtype} is no text")
+        raise ValueError(f"{array.dtype} is not text")
     texts = np.empty(array.shape, dtype=object)
     texts.reshape(-1)[:] = [item.decode("utf-8") if isinstance(item, bytes) else item for item in array.reshape(-1).tolist()]
     wrong = next((item for item in texts.reshape(-1).tolist() if not isinstance(item, str)), None)
     if wrong is not None:
-        raise ValueError(f"{type(wrong).__name__} is no text")
+        raise ValueError(f"{type(wrong).__name__} is not text")
     return texts

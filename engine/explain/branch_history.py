@@ -49,6 +49,6 @@ def branch_history(run: Run, static: str) -> BranchHistory:
     """The branch history of the If at a static address; ``ValueError`` when there is none."""
     program, instruction = region_at(run.plan, static)
     if not isinstance(instruction.region, IfRegion):
-        raise ValueError(f"{static} is no If")
+        raise ValueError(f"{static} is not an If")
     taken, _ = run.timeline.executions.branch_rows(instruction.region)
     return BranchHistory(static, taken, run, program)

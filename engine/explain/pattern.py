@@ -58,7 +58,7 @@ def pattern(run: Run, static: str) -> Pattern:
     program, instruction = region_at(run.plan, static)
     region = instruction.region
     if not isinstance(region, LoopRegion):
-        raise ValueError(f"{static} is no loop")
+        raise ValueError(f"{static} is not a loop")
     if region.kind != LOOP:
         return _of_parts(region)
     always = _constant(run, program, region.trip_count)

@@ -10,11 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.errors import shorten, without_places
+from engine.errors import MOST_OF_A_SENTENCE, elided, without_places
 
 _LOOK_AGAIN = 0.1
 """Seconds between two checks whether the caller still waits."""
-_LONGEST_REASON = 400
 
 
 class Stopped(Exception):
@@ -33,7 +32,7 @@ class Ended:
     def reason(self) -> str:
         """Why it failed, in its own last words; empty where it crashed without any."""
         lines = [line for line in self.complained.splitlines() if line.strip()]
-        return shorten(without_places(lines[-1]), _LONGEST_REASON) if self.code > 0 and lines else ""
+        return elided(without_places(lines[-1]), MOST_OF_A_SENTENCE) if self.code > 0 and lines else ""
 
 
 def never() -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from engine.debug.inputs import Inputs, bind
 from engine.debug.names import value_names
 from engine.debug.run import Run
-from engine.errors import EngineError, short_name
+from engine.errors import EngineError, elided
 from engine.ir.model import Signature
 from engine.native.alone import never
 from engine.peers.again import Again
@@ -58,7 +58,7 @@ def against(
     truth = ask(run, fed, found.asked, patience, document)
     reasons = {one.name: why for one, here, there in _pairs(run, truth) if (why := not_compared(here, there))}
     if reasons and len(reasons) == len(truth.outputs) and not truth.values:
-        raise EngineError(f"no output can be compared: {short_name(next(iter(reasons)))!r} is not, since {next(iter(reasons.values()))}")
+        raise EngineError(f"no output can be compared: {elided(next(iter(reasons)))!r} is not, since {next(iter(reasons.values()))}")
     judged = _judged(run, truth, tolerance)
     if judged.outputs and judged.first is None and truth.values:
         rounded = [probe for probe in truth.values if judged.rounding.is_quantizing(probe)]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.errors import short_name
+from engine.errors import elided
 from engine.ir.model import BodyName, Model, Node
 from engine.ir.walk import PlacedGraph, graphs
 from engine.native.alone import never
@@ -80,7 +80,7 @@ def fates_of(model: Model, runtime: str, layers: Sequence[Layer]) -> Iterator[Fa
 
 
 def _untold(address: str, node: Node, why: str) -> Fate:
-    return Fate(address, node.type, "not told", "", f"What became of {short_name(node.name)!r} is not known: {why}.")
+    return Fate(address, node.type, "not told", "", f"What became of {elided(node.name)!r} is not known: {why}.")
 
 
 Inside = dict[BodyName, "Sequence[Layer] | str"]
@@ -101,7 +101,7 @@ class _Search:
     layers: Sequence[Layer]
 
     def found(self) -> tuple[Fate, Inside]:
-        name = short_name(self.node.name)
+        name = elided(self.node.name)
         layer = self._under_its_name()
         if layer is not None and layer.kind in _kept_kinds(self.node):
             return self._fate("kept", layer.kind, f"{self.runtime} keeps {name!r} as {_article(layer.kind)}."), self._inside(layer)
@@ -109,9 +109,7 @@ class _Search:
             gone = f"{self.runtime} runs {name!r}, which holds it, as {layer.kind}"
             others = [other for other in layer.stands_for if other != self.node.name]
             if others:
-                told = (
-                    f"{self.runtime} merged {name!r} with {', '.join(repr(short_name(one)) for one in others[:3])} into one {layer.kind}."
-                )
+                told = f"{self.runtime} merged {name!r} with {', '.join(repr(elided(one)) for one in others[:3])} into one {layer.kind}."
                 return self._fate("merged", layer.kind, told), self._all_inside(gone)
             return self._fate("replaced", layer.kind, f"{self.runtime} runs {name!r} as one {layer.kind}."), self._all_inside(gone)
         copies = self._copies()
@@ -135,7 +133,7 @@ class _Search:
 
     def _inside(self, layer: Layer) -> Inside:
         given = dict(layer.bodies)
-        hidden = f"{self.runtime} does not show what is inside {short_name(self.node.name)!r}"
+        hidden = f"{self.runtime} does not show what is inside {elided(self.node.name)!r}"
         return {body.name: given.get(_ATTRIBUTES.get(body.name, body.name), hidden) for body in self.node.bodies}
 
     def _under_its_name(self) -> Layer | None:

@@ -32,7 +32,7 @@ def main(model: str, device: str, target: str) -> int:
         onnxruntime.InferenceSession(model, options, providers=[provider])
         runs = onnx.load(optimized, load_external_data=False)
     except Exception as error:
-        sys.stderr.write("\n" + " ".join(str(error).split())[-600:] + "\n")
+        sys.stderr.write("\n" + " ".join(str(error).split())[-20_000:] + "\n")
         return 1
     Path(target).write_text(json.dumps(layers(runs.graph)), encoding="utf-8")
     sys.stdout.write(f"ONNX Runtime {onnxruntime.__version__}\n")

@@ -31,7 +31,7 @@ def main(inputs: str, *files: str) -> int:
             feeds = {one.name: fed[str(number)] for number, one in enumerate(session.get_inputs()) if str(number) in fed}
             write(target, [one.name for one in session.get_outputs()], session.run(None, feeds))
     except Exception as error:
-        sys.stderr.write("\n" + " ".join(str(error).split())[-600:] + "\n")
+        sys.stderr.write("\n" + " ".join(str(error).split())[-20_000:] + "\n")
         return 1
     sys.stdout.write(f"ONNX Runtime {onnxruntime.__version__}\n")
     return 0

@@ -22,7 +22,7 @@ def main(model: str, device: str, target: str) -> int:
         hint = {"INFERENCE_PRECISION_HINT": "f32"} if device == "CPU" else {}
         runtime_model = core.compile_model(core.read_model(model), device, hint).get_runtime_model()
     except Exception as error:
-        sys.stderr.write("\n" + " ".join(str(error).split())[-600:] + "\n")
+        sys.stderr.write("\n" + " ".join(str(error).split())[-20_000:] + "\n")
         return 1
     Path(target).write_text(json.dumps([layer(operation) for operation in runtime_model.get_ops()]), encoding="utf-8")
     sys.stdout.write(f"OpenVINO {openvino.get_version().partition('-')[0]}\n")

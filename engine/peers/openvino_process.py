@@ -27,7 +27,7 @@ def main(inputs: str, *files: str) -> int:
             given = {str(number): request.get_output_tensor(number).data for number in range(len(names))}
             np.savez(target, names=np.array(names), **given)
     except Exception as error:
-        sys.stderr.write("\n" + " ".join(str(error).split())[-600:] + "\n")
+        sys.stderr.write("\n" + " ".join(str(error).split())[-20_000:] + "\n")
         return 1
     sys.stdout.write(f"OpenVINO {openvino.get_version().partition('-')[0]}\n")
     return 0

@@ -138,8 +138,10 @@ class _Choosing:
             if self._is_nameless(program, position, output):
                 continue
             first = self._value(program, 0, slot)
-            if not is_tensor(first) or np.asarray(first).dtype.kind not in "biuf":
-                self._leave_out("of a type that numpy does not have")
+            if not is_tensor(first):
+                self._leave_out("that is not a tensor")
+            elif np.asarray(first).dtype.kind not in "biuf":
+                self._leave_out("of text" if np.asarray(first).dtype == object else "of a type that numpy does not have")
             elif np.asarray(first).nbytes * rows > min(self.left, _MOST_OF_ONE):
                 self._leave_out("too large")
             elif (expected := self._whole(columns, program, rows, slot)) is not None:

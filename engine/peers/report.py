@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from engine.errors import short_name
+from engine.errors import elided
 from engine.peers.comparing import counted
 
 
@@ -81,11 +81,11 @@ class Report:
         if self.quanta is None:
             return ""
         one = self.quanta
-        where = f"of {short_name(one.first.address)}" if one.values == 1 else f"of {counted(one.values, 'value')}"
-        first = "first" if one.values == 1 else f"first in {short_name(one.first.address)}"
+        where = f"of {elided(one.first.address)}" if one.values == 1 else f"of {counted(one.values, 'value')}"
+        first = "first" if one.values == 1 else f"first in {elided(one.first.address)}"
         differ = "differs" if one.elements == 1 else "differ"
         told = f"{one.elements:,} of {counted(one.of, 'element')} {where} {differ} by one step, {first}: {self._sides(one.first)}."
-        follow = "; ".join(f"{short_name(end.address)!r} is {self._sides(end)}" for end in self.following if end is not one.first)
+        follow = "; ".join(f"{elided(end.address)!r} is {self._sides(end)}" for end in self.following if end is not one.first)
         return f"{told} What follows from that is not called a difference: {follow}." if follow else told
 
     def _sides(self, one: Difference) -> str:
@@ -93,13 +93,13 @@ class Report:
 
     @property
     def _omissions(self) -> str:
-        told = [f"{short_name(name)!r} ({why})" for name, why in self.outputs_left_out.items()]
+        told = [f"{elided(name)!r} ({why})" for name, why in self.outputs_left_out.items()]
         return f"Not compared: {', '.join(told)}." if told else ""
 
     @property
     def _verdict(self) -> str:
         if self.first is not None:
-            told = f"{short_name(self.first.address)} is the first value that differs: {self._sides(self.first)}."
+            told = f"{elided(self.first.address)} is the first value that differs: {self._sides(self.first)}."
             agree = "The outputs of the model agree" if not self.outputs_left_out else "The outputs that were compared agree"
             return told if self.outputs else f"{told} {agree}."
         if not self.outputs:
@@ -108,7 +108,7 @@ class Report:
             within = f" within one quantum of {self.quanta.element_type}" if self.quanta else ""
             return f"{which} agree with {self.runtime}{within}{inside}."
         one = self.outputs[0]
-        told = f"The output {short_name(one.address)!r} differs: {self._sides(one)}."
+        told = f"The output {elided(one.address)!r} differs: {self._sides(one)}."
         if self.refused:
             return f"{told} Where it begins cannot be said: {self.refused}."
         agree = (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
-from engine.errors import EngineError, shorten
+from engine.errors import MOST_OF_A_SENTENCE, EngineError, elided, shorten
 from engine.read.recognise import Format
 
 _MOST_FILES = 20_000
@@ -29,7 +29,7 @@ def open_archive(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
     except (ValueError, EngineError):
         raise
     except Exception as error:  # zipfile's, zlib's, lzma's own and many others, for damaged data
-        raise ValueError(f"it cannot be read: {shorten(str(error)) or type(error).__name__}") from error
+        raise ValueError(f"it cannot be read: {elided(str(error), MOST_OF_A_SENTENCE) or type(error).__name__}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ def main(source: str, target: str, how: str) -> int:
                 model = frontend.convert_partially(frontend.load(source))
         openvino.serialize(model, target, target.removesuffix("xml") + "bin")
     except Exception as error:
-        sys.stderr.write("\n" + " ".join(str(error).split())[-600:] + "\n")
+        sys.stderr.write("\n" + " ".join(str(error).split())[-20_000:] + "\n")
         return 1
     return 0
 

@@ -37,7 +37,7 @@ class ReadLimits:
     information_depth: int = 64
     """Elements inside elements of ``rt_info`` and ``meta_data``."""
 
-    def short_name(self, text: str, what: str) -> str:
+    def bounded_name(self, text: str, what: str) -> str:
         """The text itself; ``ValueError`` when it is longer than a name may be."""
         if len(text) > self.name:
             raise ValueError(f"the {what} has {len(text)} characters ({shorten(text, 40)!r}), more than the limit 'name' of {self.name}")

@@ -156,9 +156,9 @@ def test_narrow_types_come_back_from_a_file_of_numpy(element_type, tmp_path):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (np.zeros((), [("a", "i4")]), r"\[\('a', '<i4'\)\] is no number"),
-        (np.zeros((), "V4"), r"\|V4 is no number"),
-        (np.zeros((), "V8"), r"\|V8 is no number"),
+        (np.zeros((), [("a", "i4")]), r"\[\('a', '<i4'\)\] is not a number"),
+        (np.zeros((), "V4"), r"\|V4 is not a number"),
+        (np.zeros((), "V8"), r"\|V8 is not a number"),
     ],
 )
 def test_records_and_raw_bytes_are_no_numbers(given, said):

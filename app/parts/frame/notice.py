@@ -8,7 +8,7 @@ from app.actions import memory_budget
 from app.parts.widgets import markup
 from app.state.user_session import Session
 
-_LONGEST = 600
+_LONGEST = 20_000
 
 
 def show(session: Session) -> None:

@@ -7,7 +7,6 @@ from app.parts.widgets import chain, markup
 from engine.peers import Difference, Report
 
 KEY = "against"
-_LONGEST = 1000
 
 
 def show(report: Report | None, runtime: str) -> None:
@@ -31,7 +30,7 @@ def show(report: Report | None, runtime: str) -> None:
     left_out = [f"{count:,} {reason}" for reason, count in report.left_out.items()]
     told = [report.refused] if report.refused else [f"Not compared: {', '.join(left_out)}."] if left_out else []
     for text in told:
-        markup.show(markup.text(text, _LONGEST), "quiet")
+        markup.show(markup.sentence(text), "quiet")
 
 
 def _line(one: Difference, report: Report) -> chain.Line:

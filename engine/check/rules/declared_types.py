@@ -9,7 +9,6 @@ from engine.check.diagnostic import Severity
 from engine.check.propagate import Contradiction, propagate
 from engine.check.rule import Finding, Rule
 from engine.check.subject import Region, Subject
-from engine.errors import shorten
 from engine.ir.address import ROOT
 from engine.ir.model import Node, Port
 from engine.ir.walk import PlacedGraph
@@ -31,7 +30,7 @@ def _finding(subject: Subject, place: PlacedGraph, node: Node, one: Contradictio
     operation = subject.operation(node)
     return Finding(
         subject.where(place, node),
-        f"The inputs contradict {operation.title if operation else node.type}: {shorten(one.message, 400)}.",
+        f"The inputs contradict {operation.title if operation else node.type}: {one.message}.",
         found=f"inputs {_listed(subject.inputs(place, node))}",
         expected="inputs that the operation is defined for",
         advice=advice,
@@ -238,8 +237,7 @@ def body_contradicts_itself(subject: Subject) -> Iterator[Finding]:
             operation = subject.operation(node)
             yield Finding(
                 subject.where(region.within, node),
-                f"What the {region.part}'s Parameters declare contradicts {operation.title if operation else node.type}: "
-                f"{shorten(one.message, 400)}.",
+                f"What the {region.part}'s Parameters declare contradicts {operation.title if operation else node.type}: {one.message}.",
                 found=f"inputs {_listed(inputs)}",
                 expected="Parameters that declare what they get",
                 advice="Correct element_type or shape of the Parameters of the body.",

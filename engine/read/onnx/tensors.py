@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 from onnx import SparseTensorProto, TensorProto, numpy_helper
 
-from engine.errors import shorten
+from engine.errors import MOST_OF_A_SENTENCE, elided, shorten
 from engine.ir.constant import Constant
 from engine.ir.element_type import ElementType
 from engine.ir.shape import is_of_an_array
@@ -84,7 +84,7 @@ def constant(tensor: TensorProto, external: ExternalData) -> Constant | np.ndarr
     try:
         array = np.asarray(numpy_helper.to_array(tensor))
     except Exception as error:
-        raise ValueError(f"its data is not a tensor of shape {list(shape)[:8]}: {shorten(str(error))}") from error
+        raise ValueError(f"its data is not a tensor of shape {list(shape)[:8]}: {elided(str(error), MOST_OF_A_SENTENCE)}") from error
     if element_type is ElementType.STRING:
         array = _texts(array)
     if element_type is None:

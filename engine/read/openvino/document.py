@@ -105,7 +105,7 @@ class Document:
             found = "no version" if version is None else f"version {shorten(version, 20)!r}"
             raise ValueError(f"<net> has {found}, expected 10 or 11: convert the original model again with a current OpenVINO")
         self.version = int(version)
-        self._graphs.append(GraphDraft(self._limits.short_name(attributes.get("name", ""), "name of <net>")))
+        self._graphs.append(GraphDraft(self._limits.bounded_name(attributes.get("name", ""), "name of <net>")))
 
     def _leave_net(self) -> None:
         self.graph = self._graphs[-1].finish()
@@ -155,8 +155,8 @@ class Document:
         kind = self._kinds.get(spelled) or self._kind(spelled)
         name = given or f"{kind}_{layer_id}"
         if len(name) + len(opset) > self._limits.name:
-            self._limits.short_name(name, "name of a <layer>")
-            self._limits.short_name(opset, "version of a <layer>")
+            self._limits.bounded_name(name, "name of a <layer>")
+            self._limits.bounded_name(opset, "version of a <layer>")
         line = self._walk.line
         known = None if kind in _OWN_CONTENT else self._contents.enter()
         if known is not None:
@@ -171,7 +171,7 @@ class Document:
 
     def _kind(self, spelled: str) -> str:
         """The type of an operation as the Model spells it, remembered for the next."""
-        self._limits.short_name(spelled, "type of a <layer>")
+        self._limits.bounded_name(spelled, "type of a <layer>")
         kind = self._kinds[spelled] = _STRUCTURAL.get(spelled.lower(), spelled)
         return kind
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.errors import shorten
+from engine.errors import MOST_OF_A_SENTENCE, elided, shorten
 from engine.ir.element_type import ElementType
 from engine.ops.bounds import check_elements
 from engine.ops.values import is_tensor
@@ -106,7 +106,7 @@ def _access_variable(instruction: Instruction, values: list[Any]) -> None:
 
 def cause_of(error: BaseException) -> str:
     """Why a loop could not go on, where no operation is at fault: numpy's own words of memory say nothing to a user."""
-    return "out of memory" if isinstance(error, MemoryError) else shorten(str(error), 400)
+    return "out of memory" if isinstance(error, MemoryError) else elided(str(error), MOST_OF_A_SENTENCE)
 
 
 def describe(instruction: Instruction, values: list[Any], error: BaseException) -> str:
@@ -117,7 +117,7 @@ def describe(instruction: Instruction, values: list[Any], error: BaseException) 
         if isinstance(error, MemoryError)
         else in_plain_words(str(error).strip().rstrip(".")) or "the inputs do not fit the operation"
     )
-    return f"{instruction.title} failed: {shorten(cause, 400)} (inputs: {inputs or 'none'})"
+    return f"{instruction.title} failed: {elided(cause, MOST_OF_A_SENTENCE)} (inputs: {inputs or 'none'})"
 
 
 def _describe_value(value: Any) -> str:

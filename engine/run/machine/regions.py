@@ -129,7 +129,7 @@ def holds_loops(program: Program) -> bool:
 def trip_count(value: Any, *, negative_is_no_limit: bool = True) -> int:
     """A Loop's trip count: any negative number is no limit (no iteration in ONNX); it may be a scalar or hold one element."""
     if not isinstance(value, (np.ndarray, np.generic)):
-        raise ValueError(f"the trip count is {'left out' if value is None else 'no tensor'}, expected one element")
+        raise ValueError(f"the trip count is {'left out' if value is None else 'not a tensor'}, expected one element")
     if np.size(value) != 1:
         raise ValueError(f"the trip count has shape {list(np.shape(value))}, expected one element")
     count = int(value.item())
@@ -139,7 +139,7 @@ def trip_count(value: Any, *, negative_is_no_limit: bool = True) -> int:
 def truth(value: Any) -> bool:
     """A condition: scalar or one element. What is not boolean counts as true when it is not zero."""
     if not isinstance(value, (np.ndarray, np.generic)):
-        raise ValueError(f"the condition is {'left out' if value is None else 'no tensor'}, expected one element")
+        raise ValueError(f"the condition is {'left out' if value is None else 'not a tensor'}, expected one element")
     if np.size(value) != 1:
         raise ValueError(f"the condition has shape {list(np.shape(value))}, expected one element")
     return bool(value.item())

@@ -36,7 +36,7 @@ class Override:
         """Sets the value; ``ValueError`` when it turns out to have another element type than what it replaces."""
         was, now = (getattr(value, "dtype", None) for value in (values[self.slot], self.value))
         if not self.is_sure and was != now:
-            raise ValueError(f"{self.address} was to be set to a value of type {now}, and holds {was or 'no tensor'}")
+            raise ValueError(f"{self.address} was to be set to a value of type {now}, and holds {was or 'what is not a tensor'}")
         values[self.slot] = self.value
 
 

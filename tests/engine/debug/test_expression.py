@@ -335,7 +335,7 @@ def test_odd_values(text: str, value: object) -> None:
         ("max(seq)", "a sequence is not a tensor"),
         ("seq.shape", "a sequence is not a tensor"),
         ("seq[v]", "a sequence is not a tensor"),
-        ("absent + 1", "it is no tensor"),
+        ("absent + 1", "it is not a tensor"),
         ("v[1.7]", "1.7 is not a whole number"),
         ("v[s:]", "2.5 is not a whole number"),
         ("round(s, v)", "is not a whole number"),

@@ -108,3 +108,10 @@ def test_values_of_every_kind_travel_without_pickle(tmp_path: Path) -> None:
     back = read(tmp_path / "out.npz")
     assert apart((X, (X, X[:0]), NO_VALUE, texts), tuple(back.values()), 0) is None
     assert back["d"].tolist() == texts.tolist()
+
+
+def test_a_sequence_inside_is_called_what_it_is() -> None:
+    text = "(float[3, 2] y) { s = SplitToSequence (x) y = ConcatFromSequence <axis = 0> (s) }"
+    report = compared(parser.parse_model(HEADER + text).SerializeToString(), {"x": X})
+    assert report.agrees, report.sentence
+    assert report.left_out == {"that is not a tensor": 1}

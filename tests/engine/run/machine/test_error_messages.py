@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import engine
+from engine import build
+from engine.ops.catalogue import CATALOGUE
+from engine.ops.declare import Array
 from engine.run.machine.error_messages import in_plain_words
 
 _X = np.ones((2, 3), np.float32)
@@ -43,3 +48,24 @@ def test_numpys_words(compute: Callable[[], object], told: str) -> None:
 @pytest.mark.parametrize("message", ["", "k is 5, the axis has 3 elements", "there is no (such) index"])
 def test_other_words_stay(message: str) -> None:
     assert in_plain_words(message) == message
+
+
+def test_a_cause_is_told_whole() -> None:
+    """It carries the result: what was expected often stands at its end."""
+    cause = f"{'the table has a row more, ' * 40}expected 7 rows"
+    found = CATALOGUE.find("Abs", "opset1")
+    assert found is not None
+
+    def refused(_: Array, /) -> Array:
+        raise ValueError(cause)
+
+    graph = build.Graph("refused")
+    operation = replace(found, kernel=refused, symbol="", float_symbol="")
+    debugger = engine.Debugger(
+        graph.model(build.ops.abs(graph.parameter("x", "f32", [2]))),
+        [np.float32([1, 2])],
+        catalogue=CATALOGUE.with_operations([operation], replace=True),
+    )
+    debugger.run()
+    assert debugger.failure is not None
+    assert cause in debugger.failure
