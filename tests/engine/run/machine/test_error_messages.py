@@ -63,7 +63,7 @@ def test_a_cause_is_told_whole() -> None:
     operation = replace(found, kernel=refused, symbol="", float_symbol="")
     debugger = engine.Debugger(
         graph.model(build.ops.abs(graph.parameter("x", "f32", [2]))),
-        [np.float32([1, 2])],
+        [np.array([1, 2], np.float32)],
         catalogue=CATALOGUE.with_operations([operation], replace=True),
     )
     debugger.run()
