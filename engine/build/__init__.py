@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, cast
 from engine.build import compat
 from engine.build.body import Collected, current_iteration
 from engine.build.branches import case, cond, switch_case
+from engine.build.control import control_dependencies
 from engine.build.function import function
 from engine.build.gradient.gradients import gradients
 from engine.build.graph_builder import Graph
 from engine.build.iterate import foldl, for_loop, map_fn, scan
+from engine.build.operation_handle import GraphOperation
 from engine.build.operations import Operations
 from engine.build.printing import Print
 from engine.build.sparse_values import IndexedSlices, SparseTensor
@@ -43,6 +45,7 @@ from engine.build.tensorflow_names import (
     subtract,
     zeros,
 )
+from engine.build.variable import Variable
 from engine.build.while_loop import do_while, while_loop
 from engine.ops.catalogue import CATALOGUE
 
@@ -57,6 +60,7 @@ ops = cast("NamedOperations", Operations(CATALOGUE))
 __all__ = [
     "Collected",
     "Graph",
+    "GraphOperation",
     "IndexedSlices",
     "Operations",
     "Print",
@@ -64,12 +68,14 @@ __all__ = [
     "Tensor",
     "TensorArray",
     "TensorShape",
+    "Variable",
     "add",
     "case",
     "compat",
     "concat",
     "cond",
     "constant",
+    "control_dependencies",
     "current_iteration",
     "do_while",
     "equal",

@@ -14,6 +14,7 @@ from engine.errors import BuildError
 from engine.ir.constant import Constant
 from engine.ir.model import NO_ATTRIBUTES, Body, Edge, Graph, LayerId, Node, Port, Source
 from engine.ops.declare import Known
+from engine.ops.effects import OPSET
 
 if TYPE_CHECKING:
     from engine.build.graph_builder import Graph as GraphUnderConstruction
@@ -35,6 +36,9 @@ class Frame:
         """The scopes of function calls."""
         self.captures: dict[tuple[LayerId, int], tuple[Tensor, Tensor]] = {}
         """Outer tensor (of the parent) and the Parameter that stands for it, in the order of first use."""
+        self._awaited: tuple[Tensor, ...] = ()
+        self._waiting: set[LayerId] = set()
+        """Nodes that run after all that is awaited, by way of others or of themselves."""
         self.writes: list[Written] = []
         """To arrays, in the order of the calls."""
         self.ahead = ""
@@ -55,6 +59,7 @@ class Frame:
         rt_info: Mapping[str, object] = NO_ATTRIBUTES,
     ) -> tuple[Tensor, ...]:
         """A node, and a handle for each of its outputs."""
+        inputs = self._after_awaited(inputs)
         layer = LayerId(len(self.nodes))
         unique = self.names.unique(name or type)
         ports = tuple(Port(index, tensor.element_type, tensor.shape) for index, tensor in enumerate(inputs))
@@ -67,6 +72,7 @@ class Frame:
 
     def adopt(self, node: Node, inputs: Sequence[Tensor], outputs: Sequence[Known]) -> tuple[Tensor, ...]:
         """A node of another graph, with its bodies and ports, under a number and a name of this one; a handle for each output."""
+        inputs = self._after_awaited(inputs)
         layer = LayerId(len(self.nodes))
         made = tuple(
             Port(port.id, known.element_type, known.shape, (), port.rt_info) for port, known in zip(node.outputs, outputs, strict=True)
@@ -85,7 +91,42 @@ class Frame:
             for output, known in enumerate(outputs)
         )
         self.tensors.append(handles)
+        if self._awaited and self.nodes[layer].inputs:
+            self._waiting.add(layer)
         return handles
+
+    def _after_awaited(self, inputs: Sequence[Tensor]) -> Sequence[Tensor]:
+        """The inputs of a new node, the first of them not before all that is awaited."""
+        if not inputs or not self._awaited or any(one.source.layer in self._waiting for one in inputs):
+            return inputs
+        awaited, self._awaited = self._awaited, ()
+        first = self.add("After", OPSET, {}, (inputs[0], *awaited), (inputs[0].known,))[0]
+        self._awaited = awaited
+        self._waiting.add(first.source.layer)
+        return (first, *inputs[1:])
+
+    @contextmanager
+    def waiting_for(self, tensors: Sequence[Tensor], *, anew: bool = False) -> Iterator[None]:
+        """What is built meanwhile runs after these tensors too; ``anew``: after these only."""
+        kept = self._awaited, self._waiting
+        self._awaited, self._waiting = (*(() if anew else self._awaited), *tensors), set()
+        try:
+            yield
+        finally:
+            self._awaited, self._waiting = kept
+
+    def holds(self, tensor: Tensor) -> bool:
+        """Whether a tensor is still one of this graph: what was built for a call that was refused has gone."""
+        return any(one is tensor for one in next(iter(self.tensors[tensor.source.layer : tensor.source.layer + 1]), ()))
+
+    def first_region(self, first: LayerId) -> Tensor | None:
+        """The first output of the first node with bodies from a number on."""
+        return next((self.tensors[node.id][0] for node in self.nodes[first:] if node.bodies and self.tensors[node.id]), None)
+
+    def from_port(self, layer: LayerId, port: int) -> Tensor:
+        """The handle of what leaves a node by a port."""
+        ports = [one.id for one in self.nodes[layer].outputs]
+        return self.tensors[layer][ports.index(port)]
 
     def parameter(self, name: str, known: Known, tensor_names: tuple[str, ...] = ()) -> Tensor:
         """A Parameter that declares what is known of it."""
@@ -97,9 +138,8 @@ class Frame:
 
     def result(self, tensor: Tensor, name: str = "") -> LayerId:
         """A Result; its number, for port maps and back edges."""
-        layer = LayerId(len(self.nodes))
         self.add("Result", "opset1", {}, (tensor,), (), name=name)
-        return layer
+        return LayerId(len(self.nodes) - 1)
 
     def capture(self, outer: Tensor) -> Tensor:
         """The Parameter that stands for a tensor of the parent; the same one every time."""
@@ -141,6 +181,7 @@ class Frame:
         """Only the first nodes and edges stay."""
         del self.nodes[nodes:], self.edges[edges:], self.tensors[nodes:]
         self.writes = [one for one in self.writes if one.layer < nodes]
+        self._waiting = {layer for layer in self._waiting if layer < nodes}
         self.captures = {key: pair for key, pair in self.captures.items() if pair[1].source.layer < nodes}
 
     def finished(self) -> Graph:

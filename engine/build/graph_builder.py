@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,8 +14,10 @@ import numpy as np
 from engine.build.emit import inferred, lifted, newest
 from engine.build.finish import finished_model
 from engine.build.frame import Frame
+from engine.build.importing import imported
 from engine.build.lift import ElementTypeLike, as_array, constant_array, element_type_of
-from engine.build.naming import snake_case
+from engine.build.naming import Names, snake_case
+from engine.build.operation_handle import GraphOperation
 from engine.build.python_attributes import attribute_texts, shape_of
 from engine.build.tensor import Tensor
 from engine.check.known import MOST_ELEMENTS
@@ -51,10 +54,34 @@ class Graph:
         self._frames = [Frame(self, None, f"graph {name!r}")]
         self.calls: dict[FinishedGraph, tuple[str, ...]] = {}
         """The scopes of function calls in the bodies that are finished."""
+        self.variables = Names()
+        """Of all graphs and bodies: variables are shared by name."""
         _LATEST.set(weakref.ref(self))
 
     def __repr__(self) -> str:
         return f"<Graph {self.name!r} with {len(self._frames[0].nodes)} nodes>"
+
+    def __iter__(self) -> Iterator[GraphOperation]:
+        """The operations of the graph or body that is being built, in the order in which they were made."""
+        return (GraphOperation(self.frame, node.id) for node in tuple(self.frame.nodes))
+
+    def __len__(self) -> int:
+        return len(self.frame.nodes)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __contains__(self, name: object) -> bool:
+        return any(operation.name == name for operation in self)
+
+    def __getitem__(self, name: str) -> GraphOperation:
+        """The operation of that name; ``BuildError`` when there is none."""
+        for operation in self:
+            if operation.name == name:
+                return operation
+        near = difflib.get_close_matches(str(name), [operation.name for operation in self], n=3)
+        meant = f": did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise BuildError(f"there is no operation {shorten(repr(name), 60)} in {self.frame.title}{meant}")
 
     def __enter__(self) -> Graph:
         _OPEN.set((*_OPEN.get(), self))
@@ -144,6 +171,15 @@ class Graph:
             outputs = inferred(operation, tensors, texts, called)
         opset = operation.opset or f"opset{operation.opsets[0]}"
         return self.frame.add(operation.name, opset, texts, tensors, outputs, name=name)
+
+    def import_model(self, model: Model, inputs: Mapping[str | int, Any] | Sequence[Any] = (), name: str = "") -> tuple[Tensor, ...]:
+        """Puts a model into this graph; gives its outputs, in its order. ``inputs``: tensors or values by name, by position, or in order.
+
+        ``name``: the scope of its nodes (default: the model's name). Types and shapes are inferred anew. ``BuildError`` for a model that is
+        not of OpenVINO's operations, for inputs that are missing or unknown, and for some that contradict an operation.
+        """
+        with self.frame.all_or_nothing():
+            return imported(self, model, inputs, name)
 
     def model(self, outputs: object) -> Model:
         """The finished model. ``outputs``: a tensor, several, or a mapping from names to tensors.
