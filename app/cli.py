@@ -101,7 +101,7 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
         epilog="Without a browser:\n"
         "  loopscope run MODEL --inputs in.npz --outputs out.npz [--json]\n"
         "  loopscope check MODEL [--json]     what is wrong with a model\n"
-        "  loopscope ops [WORD]               which operations are known\n"
+        "  loopscope ops [WORD] [--json]      which operations are known\n"
         "  loopscope render MODEL -o x.svg    draw a model\n"
         "  loopscope convert MODEL OUT.xml    write a model as OpenVINO IR\n"
         "  loopscope compare MODEL --inputs in.npz   where its own runtime first differs\n"

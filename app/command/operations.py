@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Iterable, Sequence
 
 from engine.errors import EngineError
 from engine.ir import ANY_TYPE, FLOATS, INDEX_TYPES, INTEGERS, NUMERIC, REAL_FLOATS, SIGNED, UNSIGNED, ElementType
-from engine.ops import CATALOGUE, Operation
+from engine.ops import CATALOGUE, Operation, operation_data
 from engine.ops.microsoft import DOMAIN, MICROSOFT
 
 _GROUPS = (
@@ -33,11 +34,19 @@ def main(words: Sequence[str]) -> int:
         allow_abbrev=False,
     )
     parser.add_argument("word", nargs="?", default="", metavar="WORD", help="part of a name or category")
-    word = parser.parse_args(words).word.lower()
+    parser.add_argument("--json", action="store_true", help="print the declarations as JSON: inputs, outputs, attributes, what each means")
+    options = parser.parse_args(words)
+    word = options.word.lower()
     everything = [*table(CATALOGUE, CATALOGUE.category_of), *table(MICROSOFT.values(), lambda operation: DOMAIN)]
     rows = [row for row in everything if word in row[0].lower() or word in row[2]]
     if not rows:
         raise EngineError(f"no operation that can be run has {word!r} in its name or category")
+    if options.json:
+        both = [*((one, CATALOGUE.category_of(one)) for one in CATALOGUE), *((one, DOMAIN) for one in MICROSOFT.values())]
+        meant = {(row[0], row[2]) for row in rows}
+        told = [json.dumps(operation_data(one, category)) for one, category in both if (one.name, category) in meant]
+        print("[" + ",\n ".join(told) + "]")
+        return 0
     widths = [max(len(row[column]) for row in [*rows, HEADER]) for column in range(3)]
     for row in (HEADER, *rows):
         print("  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[3]]))

@@ -127,19 +127,26 @@ def signature(operation: Operation) -> inspect.Signature:
 
 
 def documentation(operation: Operation) -> str:
-    """Summary, inputs, attributes with their defaults and values, and the page of the specification."""
-    lines = [operation.summary or f"{operation.title}.", ""]
+    """What it computes, inputs, outputs, attributes with their defaults and values, and the page of the specification."""
+    lines = [operation.description if operation.doc else operation.summary or f"{operation.title}.", ""]
     lines.append(f"Operation {operation.title}; takes {input_text(operation)}.")
     for index, name in enumerate(input_names(operation)):
         types = operation.types[min(index, len(operation.types) - 1)]
-        lines.append(f"    {name}: {_types(types)}")
+        lines.append(_line(name, _types(types), operation.input_docs.get(name, "")))
+    if operation.output_docs:
+        lines += ["", "Outputs:", *(_line(name, doc) for name, doc in operation.output_docs.items())]
     if operation.attributes:
         lines += ["", "Attributes:"]
         for attribute in operation.attributes:
             default = "required" if attribute.default is REQUIRED else f"default {attribute.default!r}"
-            lines.append(f"    {attribute.keyword}: {expected(attribute)}; {default}")
-    lines += ["", f"Spec page: {operation.page}. ``BuildError`` says which argument does not fit."]
+            lines.append(_line(attribute.keyword, f"{expected(attribute)}; {default}", attribute.doc))
+    page = f"Spec page: {operation.page}. " if operation.page else ""
+    lines += ["", f"{page}``BuildError`` says which argument does not fit."]
     return "\n".join(lines)
+
+
+def _line(name: str, *told: str) -> str:
+    return f"    {name}: {'. '.join(one for one in told if one)}"
 
 
 def _types(types: frozenset[Any]) -> str:

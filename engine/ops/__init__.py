@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from engine.ops.attribute_expression import attribute
 from engine.ops.attribute_text import KIND_WORDS
 from engine.ops.catalogue import CATALOGUE
 from engine.ops.custom import by_element_type, install
 from engine.ops.declare import REQUIRED, Attribute, Known, Operation
 from engine.ops.dialect import catalogue_for
 from engine.ops.infer import elementwise, same
+from engine.ops.plain_data import operation_data
 from engine.ops.values import NO_VALUE, as_array, is_tensor, shortest
 
 __all__ = [
@@ -19,11 +21,13 @@ __all__ = [
     "Known",
     "Operation",
     "as_array",
+    "attribute",
     "by_element_type",
     "catalogue_for",
     "elementwise",
     "install",
     "is_tensor",
+    "operation_data",
     "same",
     "shortest",
 ]

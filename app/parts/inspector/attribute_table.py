@@ -8,6 +8,9 @@ from app.parts.widgets import markup
 from engine.ir import Node
 from engine.ops import KIND_WORDS, REQUIRED, Attribute, Operation
 
+_MOST_WORDS = 400
+"""Characters of a text that somebody wrote about an operation."""
+
 
 def show(node: Node, operation: Operation | None) -> None:
     if operation is None:
@@ -16,32 +19,39 @@ def show(node: Node, operation: Operation | None) -> None:
             "quiet",
         )
     elif operation.summary:
-        markup.show(markup.text(operation.summary.replace("``", ""), 400))
+        told = operation.description if operation.doc else operation.summary
+        markup.show(markup.text(told.replace("``", ""), _MOST_WORDS))
     known = {one.name: one for one in operation.attributes} if operation else {}
     rows = [(markup.text(name), _given(value, known.get(name))) for name, value in node.attributes.items()]
     rows += [
         (markup.text(name), _default(one)) for name, one in known.items() if name not in node.attributes and one.default is not REQUIRED
     ]
     markup.show(markup.facts(rows) if rows else "It has no attributes.", "" if rows else "quiet")
+    for title, docs in (("Inputs", operation.input_docs), ("Outputs", operation.output_docs)) if operation else ():
+        if docs:
+            told_of = [(markup.text(name), markup.text(doc, _MOST_WORDS)) for name, doc in docs.items()]
+            markup.show(markup.section(title) + markup.facts(told_of))
     markup.show(markup.section("In the file") + markup.facts(_origin(node, operation)))
 
 
 def _given(value: object, attribute: Attribute | None) -> str:
-    return f'<span class="mono">{markup.text(value, 400)}</span><span class="why">{markup.text(_meaning(attribute))}</span>'
+    return f'<span class="mono">{markup.text(value, 400)}</span><span class="why">{markup.text(_meaning(attribute), _MOST_WORDS)}</span>'
 
 
 def _default(attribute: Attribute) -> str:
     default = attribute.default
     text = ", ".join(map(str, default)) if isinstance(default, tuple) else "none" if default is None else str(default)
     words = f"not in the file, so the default; {_meaning(attribute)}"
-    return f'<span class="mono quiet">{markup.text(text or "empty")}</span><span class="why">{markup.text(words)}</span>'
+    return f'<span class="mono quiet">{markup.text(text or "empty")}</span><span class="why">{markup.text(words, _MOST_WORDS)}</span>'
 
 
 def _meaning(attribute: Attribute | None) -> str:
     if attribute is None:
         return "not an attribute that the operation knows"
     words = f"one of {', '.join(map(str, attribute.allowed))}" if attribute.allowed else KIND_WORDS[attribute.kind]
-    return words + (f", at least {attribute.least:g}" if attribute.least is not None else "")
+    words += f", at least {attribute.least:g}" if attribute.least is not None else ""
+    words += f", at least {attribute.fewest} of them" if attribute.fewest else ""
+    return f"{attribute.doc.strip().rstrip('.')}; {words}" if attribute.doc else words
 
 
 _PAGES = "https://docs.openvino.ai/2025/documentation/openvino-ir-format/operation-sets/operation-specs/"

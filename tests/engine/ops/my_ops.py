@@ -22,6 +22,7 @@ OPERATIONS = (
         page="",
         kernel=zero_out,
         infer=same,
-        attributes=(Attribute("keep", "int", default=1, least=0),),
+        attributes=(Attribute("keep", "int", default=1, least=0, doc="How many elements stay."),),
+        input_docs={"values": "A tensor of any shape."},
     ),
 )
