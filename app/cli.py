@@ -25,6 +25,7 @@ COMMANDS = {
     "convert": "convert",
     "compare": "compare",
     "fate": "fate",
+    "gradients": "gradients",
 }
 """The module of each subcommand; imported when asked for, because each needs another part of the engine."""
 

@@ -13,9 +13,13 @@ from engine.build.structure import leaves
 from engine.debug.inputs import Inputs, bind
 from engine.debug.session import Session
 from engine.errors import InputError
-from engine.ir.model import Model
+from engine.ir.element_type import REAL_FLOATS
+from engine.ir.model import LayerId, Model, Signature, Source
+from engine.ir.prune import pruned
 from engine.ops.catalogue import CATALOGUE, Catalogue
-from engine.transform.with_gradients import gradients
+from engine.transform.cut import cut
+from engine.transform.in_double_precision import in_double_precision
+from engine.transform.with_gradients import Names, gradients, outside
 
 _RELATIVE, _ABSOLUTE = 1e-6, 1e-7
 """Of f64: the extrapolated difference is right to about 1e-9 of the function's own size; a wrong rule is wrong in its first digits."""
@@ -63,8 +67,8 @@ class GradientCheck:
 def check_gradient(
     model_or_function: Model | Callable[..., Any],
     inputs: Inputs,
-    of: Sequence[str] | str | None = None,
-    with_respect_to: Sequence[str] | str | None = None,
+    of: Names | None = None,
+    with_respect_to: Names | None = None,
     *,
     catalogue: Catalogue = CATALOGUE,
 ) -> GradientCheck:
@@ -73,7 +77,8 @@ def check_gradient(
     ``model_or_function``: a model, or a function that gets tensors of a graph under construction and gives one or several, such as
     ``lambda x, w: ops.tanh(x @ w)``. ``inputs``: for a function an array for each argument (floats become f64), for a model what
     ``engine.run`` takes. The target is the sum of ``of`` (default: all outputs of floats), each element of them weighted
-    differently for a function, so that errors do not cancel; ``with_respect_to`` are inputs (default: all of floats).
+    differently for a function, so that errors do not cancel; ``with_respect_to``: tensors outside of bodies (default: all inputs of
+    floats). A model is made to compute in f64 for this.
 
     Choose inputs at which the function is smooth: at a kink no derivative is right. Errors are those of ``engine.gradients`` and
     ``engine.run``.
@@ -113,44 +118,64 @@ def _built(function: Callable[..., Any], arrays: Mapping[str, np.ndarray], catal
         return graph.model({"target": total})
 
 
-def _of_model(model: Model, inputs: Inputs, of: Any, with_respect_to: Any, catalogue: Catalogue) -> GradientCheck:
-    arrays = {node: np.array(array) for node, array in bind(model, inputs).items()}
-    names = {signature.layer: signature.name for signature in model.inputs}
-    floats = [layer for layer, array in arrays.items() if array.dtype.kind == "f"]
-    chosen = [names[layer] for layer in floats] if with_respect_to is None else _several(with_respect_to)
-    targets = _several(of) if of is not None else [one.name for one in model.outputs if one.element_type and one.element_type.is_float]
-    session = Session(gradients(model, targets, chosen, catalogue=catalogue), catalogue=catalogue)
-    feeds = [arrays[signature.layer] for signature in model.inputs]
-    outputs = session.run(feeds).outputs
-    places = [number for number, one in enumerate(model.outputs) if {one.name, *one.names} & set(targets)]
-
-    def target() -> float:
-        given = session.run(feeds).outputs
-        return float(sum(np.asarray(given[place], np.float64).sum() for place in places))
-
-    return _compared(target, [(name, arrays[_layer(names, name)], outputs[len(model.outputs) + k]) for k, name in enumerate(chosen)])
+def _of_model(model: Model, inputs: Inputs, of: Names | None, with_respect_to: Names | None, catalogue: Catalogue) -> GradientCheck:
+    arrays = {layer: _wide(array).copy() for layer, array in bind(model, inputs).items()}
+    model = in_double_precision(model)
+    targets = _real(model.outputs) if of is None else _several(of)
+    chosen = _real(model.inputs) if with_respect_to is None else _several(with_respect_to)
+    made = gradients(model, targets, chosen, catalogue=catalogue)
+    outputs = Session(made, catalogue=catalogue).run([arrays[one.layer] for one in made.inputs]).outputs[len(model.outputs) :]
+    values = pruned(model, [(name, outside(model, name)) for name in chosen])
+    bases = Session(values, catalogue=catalogue).run([arrays[one.layer] for one in values.inputs]).outputs
+    parts = []
+    for name, base, gradient in zip(chosen, bases, outputs, strict=True):
+        moved = np.array(base, np.float64)
+        parts.append(_Part(name, _target(model, targets, outside(model, name), arrays, moved, catalogue), moved, np.asarray(gradient)))
+    return _compared(parts)
 
 
-def _several(names: str | Sequence[str]) -> list[str]:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """A tensor that is moved in place, and what the target is then."""
+
+    name: str
+    target: Callable[[], float]
+    value: np.ndarray
+    gradient: np.ndarray
+
+
+def _target(
+    model: Model, targets: Sequence[str], source: Source, arrays: Mapping[LayerId, np.ndarray], moved: np.ndarray, catalogue: Catalogue
+) -> Callable[[], float]:
+    """The sum of the targets as a function of what ``moved`` holds, in place of one tensor."""
+    opened, parameter = cut(model, source, "moved")
+    sources = [(name, parameter if (one := outside(model, name)) == source else one) for name in targets]
+    needed = pruned(opened, sources)
+    session = Session(needed, catalogue=catalogue)
+    feeds = [moved if one.layer == parameter.layer else arrays[one.layer] for one in needed.inputs]
+    return lambda: float(sum(np.asarray(output, np.float64).sum() for output in session.run(feeds).outputs))
+
+
+def _real(signatures: Sequence[Signature]) -> list[str]:
+    return [one.name for one in signatures if one.element_type in REAL_FLOATS]
+
+
+def _several(names: Names) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
 
-def _layer(names: Mapping[Any, str], name: str) -> Any:
-    return next(layer for layer, one in names.items() if one == name)
-
-
-def _compared(target: Callable[[], float], parts: Sequence[tuple[str, np.ndarray, np.ndarray]]) -> GradientCheck:
+def _compared(parts: Sequence[_Part]) -> GradientCheck:
     wrong: list[Difference] = []
     compared, largest = 0, 0.0
-    for name, array, gradient in parts:
-        for index in np.unique(np.linspace(0, max(array.size - 1, 0), min(array.size, _MOST_ELEMENTS)).astype(np.int64)):
-            place = tuple(int(one) for one in np.unravel_index(index, array.shape))
-            slope, found = _slope(target, array, place), float(gradient[place])
+    for part in parts:
+        for index in np.unique(np.linspace(0, max(part.value.size - 1, 0), min(part.value.size, _MOST_ELEMENTS)).astype(np.int64)):
+            place = tuple(int(one) for one in np.unravel_index(index, part.value.shape))
+            slope, found = _slope(part.target, part.value, place), float(part.gradient[place])
             difference = abs(found - slope)
             compared += 1
             largest = max(largest, difference / max(1.0, abs(slope)))
             if not difference <= _ABSOLUTE + _RELATIVE * abs(slope):
-                wrong.append(Difference(name, place, found, slope))
+                wrong.append(Difference(part.name, place, found, slope))
     return GradientCheck(compared, largest, tuple(wrong))
 
 

@@ -42,8 +42,8 @@ def gradients(model: Model, of: Names, with_respect_to: Names, *, catalogue: Cat
         raise InvalidModel(report)
     graph, became = _under_construction(model, known_here)
     found = built(
-        [became[_outside(model, name)] for name in targets],
-        [became[_outside(model, name)] for name in sources],
+        [became[outside(model, name)] for name in targets],
+        [became[outside(model, name)] for name in sources],
     )
     named = [f"gradient of {' + '.join(targets)} with respect to {name}" for name in sources]
     return _with_outputs(model, graph, became, list(zip(named, found, strict=True)))
@@ -56,7 +56,7 @@ def _names(what: str, given: object) -> list[str]:
     return names
 
 
-def _outside(model: Model, name: str) -> Source:
+def outside(model: Model, name: str) -> Source:
     """The tensor that a name means; an address may also have the slashes of a node's name as they are."""
     plain = name.removeprefix(f"{ROOT}/")
     exact = [node for node in model.graph.nodes if node.name == plain and node.type != "Result"]

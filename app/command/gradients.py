@@ -1,0 +1,75 @@
+"""``loopscope gradients``: a model with the gradients of some of its tensors as further outputs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+import engine
+from app.command.report import Outcome, as_text
+from app.command.run import read_inputs
+from engine.errors import InputError
+from engine.ir import REAL_FLOATS, Model
+from engine.view import neutral
+
+FINISHED, FAILED = 0, 1
+
+
+def main(words: Sequence[str]) -> int:
+    """The exit code: 0 done, 1 the gradient is not that of central differences or the run failed, 2 the model or a name is refused."""
+    options = _options(words)
+    model = engine.read_model(options.model)
+    made = engine.gradients(model, of=options.of, with_respect_to=options.with_respect_to)
+    for one in made.outputs[len(model.outputs) :]:
+        print(f"{neutral(one.names[-1], len(one.names[-1]))}  {one.element_type}{one.shape}")
+    if options.output:
+        engine.write_model(made, options.output)
+        print(f"{options.output} and {Path(options.output).with_suffix('.bin').name} hold the model with its gradients as OpenVINO IR 11")
+    inputs = read_inputs(options.inputs, model)
+    if options.inputs:
+        result = engine.run(made, inputs)
+        print("\n".join(as_text(Outcome("finished", result=result), made)))
+    return _checked(model, inputs or _drawn(model), options) if options.check else FINISHED
+
+
+def _checked(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace) -> int:
+    found = engine.check_gradient(model, inputs, options.of, options.with_respect_to)
+    print(neutral(str(found), len(str(found))))
+    return FINISHED if found.ok else FAILED
+
+
+def _drawn(model: Model) -> dict[str | int, object]:
+    """Floats between 0.2 and 0.8 for each input; ``InputError`` for one that nothing can be drawn for."""
+    random = np.random.default_rng(0)
+    drawn: dict[str | int, object] = {}
+    for number, one in enumerate(model.inputs):
+        if one.element_type not in REAL_FLOATS or not one.shape.is_static:
+            raise InputError(f"nothing can be drawn for input {neutral(one.name)!r} ({one.element_type}{one.shape}): give --inputs in.npz")
+        drawn[number] = random.uniform(0.2, 0.8, one.shape.lengths)
+    return drawn
+
+
+def _options(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="loopscope gradients",
+        description="Add outputs to a model: how the sum of some tensors changes with others. Names are tensor names, node names or "
+        "addresses outside of bodies, with a comma between several.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("model", metavar="MODEL", help="any model that can be opened")
+    parser.add_argument("--of", required=True, type=_names, metavar="LOSS[,..]", help="what is differentiated; of several the sum")
+    parser.add_argument("--with-respect-to", required=True, type=_names, metavar="X[,..]", help="inputs, constants, anything that is float")
+    parser.add_argument("-o", "--output", metavar="OUT.xml", default="", help="write the model with its gradients as OpenVINO IR")
+    parser.add_argument("--check", action="store_true", help="compare with central differences in f64; exit with 1 when they differ")
+    parser.add_argument("--inputs", metavar="IN.npz", default="", help="run it on these inputs, and check it there (default: drawn ones)")
+    return parser.parse_args(words)
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise argparse.ArgumentTypeError("expected a name, or several with commas between them")
+    return names
