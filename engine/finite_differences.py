@@ -119,8 +119,8 @@ def _built(function: Callable[..., Any], arrays: Mapping[str, np.ndarray], catal
 
 
 def _of_model(model: Model, inputs: Inputs, of: Names | None, with_respect_to: Names | None, catalogue: Catalogue) -> GradientCheck:
-    arrays = {layer: _wide(array).copy() for layer, array in bind(model, inputs).items()}
     model = in_double_precision(model)
+    arrays = bind(model, inputs)
     targets = _real(model.outputs) if of is None else _several(of)
     chosen = _real(model.inputs) if with_respect_to is None else _several(with_respect_to)
     made = gradients(model, targets, chosen, catalogue=catalogue)

@@ -32,7 +32,7 @@ class ForwardValues:
         entry = next((one for one in body.inputs if one.internal == parameter.id), None)
         known = self.inside.known(parameter.id)
         if entry is not None and entry.is_iteration_number:
-            return self._number(known)
+            return self._number(parameter.name, known)
         if entry is not None and entry.axis is not None:
             return self._part(parameter, entry, known)
         back = next((edge for edge in body.back_edges if edge.to_layer == parameter.id), None)
@@ -51,12 +51,12 @@ class ForwardValues:
             return made
         return self._apply("Convert", made, destination_type=known.element_type)
 
-    def _number(self, known: Known) -> Tensor:
+    def _number(self, name: str, known: Known) -> Tensor:
         """The forward iterations are walked back from the last, whose number comes in from outside."""
         last = self.frame.parameter("last_iteration", Known(ElementType.I64, PartialShape.of([1])))
         self.fed.append(Fed(last, self._last))
         shape = np.array(known.shape.lengths if known.shape.is_static else (), np.int64)
-        number = self._apply("Reshape", last - self.frame.numbered("iteration"), shape, special_zero=False)
+        number = self._apply("Reshape", last - self.frame.numbered("iteration_back"), shape, special_zero=False, name=name)
         wanted = known.element_type or ElementType.I64
         return number if wanted is ElementType.I64 else self._apply("Convert", number, destination_type=wanted)
 
@@ -90,8 +90,9 @@ class ForwardValues:
         if not known.shape.is_static:
             return self._growing(parameter, known)
         record = Record("whole", parameter.id, known)
-        made = self._recorded(record, parameter.name, Known(known.element_type, PartialShape((static(1), *known.shape.dimensions))))
-        return self._apply("Squeeze", made, np.array([0]))
+        part = Known(known.element_type, PartialShape((static(1), *known.shape.dimensions)))
+        made = self._recorded(record, f"{parameter.name}_recorded", part)
+        return self._apply("Squeeze", made, np.array([0]), name=parameter.name)
 
     def _growing(self, parameter: Node, known: Known) -> Tensor:
         """A carried value whose lengths may change: its elements lie in a row with those of the other iterations."""
@@ -106,7 +107,7 @@ class ForwardValues:
         begin = end - self._apply("ReduceProd", shape, np.array([0]), keep_dims=True)
         self.carried.append(Carried(end, lambda outside: _length(outside.recorded[flat]), begin, (flat,)))
         elements = self._apply("Slice", all_elements, begin, end, np.array([1]), np.array([0]))
-        return self._apply("Reshape", elements, shape, special_zero=False)
+        return self._apply("Reshape", elements, shape, special_zero=False, name=parameter.name)
 
     def _recorded(self, record: Record, name: str, known: Known) -> Tensor:
         made = self.frame.parameter(name, known)
@@ -119,8 +120,8 @@ class ForwardValues:
             raise ValueError(f"input {entry.external} of its port map is not connected")
         return outer
 
-    def _apply(self, type: str, *inputs: object, **attributes: object) -> Tensor:
-        return self.step.graph.apply(type, inputs, attributes)[0]
+    def _apply(self, type: str, *inputs: object, name: str = "", **attributes: object) -> Tensor:
+        return self.step.graph.apply(type, inputs, attributes, name)[0]
 
 
 def _length(flat: Tensor) -> Tensor:

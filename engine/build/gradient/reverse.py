@@ -12,10 +12,19 @@ from engine.build.gradient.rules import adjoints_of_inputs
 from engine.build.gradient.step import Step
 from engine.build.graph_builder import Graph
 from engine.build.tensor import Tensor
-from engine.errors import BuildError
+from engine.errors import BuildError, shorten
 from engine.ir.element_type import REAL_FLOATS
 from engine.ir.model import IF, LOOP, SCAN, TENSOR_ITERATOR, LayerId, Node, Source
 from engine.ops.declare import Operation
+
+
+class NoWayBack(BuildError):
+    """An operation on the way has no derivative."""
+
+    def __init__(self, what: str, inside: Sequence[str], path: str) -> None:
+        self.what, self.inside = what, inside
+        place = "".join(f", inside {shorten(name)!r}" for name in inside)
+        super().__init__(f"{what}{place}; it is on the path {path}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +120,12 @@ class _Walk:
             return self._back_through_bodies(node, fed, known)
         operation = self.graph.catalogue.find(node.type, node.opset)
         if operation is None or operation.gradient is None:
-            raise BuildError(self._no_rule(node, "its operation has no derivative here"))
+            raise self._no_rule(node, "its operation has no derivative here")
         with self.graph.scope(node.name):
             try:
                 given = adjoints_of_inputs(self.graph, node, operation, [self._tensor(one) for one in fed if one is not None], known)
             except ValueError as problem:
-                raise BuildError(self._no_rule(node, str(problem))) from problem
+                raise self._no_rule(node, str(problem)) from problem
         for source, adjoint in zip([one for one in fed if one is not None], given, strict=True):
             if adjoint is not None:
                 self.add(source, adjoint, node.id)
@@ -129,7 +138,9 @@ class _Walk:
             try:
                 found = self._through(node)(step, self._inner)
             except ValueError as problem:
-                raise BuildError(self._no_rule(node, str(problem))) from problem
+                if isinstance(problem, NoWayBack):
+                    raise NoWayBack(problem.what, [*problem.inside, node.name], self._path(node.id)) from problem
+                raise self._no_rule(node, str(problem)) from problem
         for number, adjoint in found.items():
             source = fed[number]
             if source is not None:
@@ -148,10 +159,10 @@ class _Walk:
     def _tensor(self, source: Source) -> Tensor:
         return self.frame.tensors[source.layer][source.output]
 
-    def _no_rule(self, node: Node, why: str) -> str:
+    def _no_rule(self, node: Node, why: str) -> NoWayBack:
         operation: Operation | None = self.graph.catalogue.find(node.type, node.opset)
         title = operation.title if operation else node.type
-        return f"{title} {node.name!r} cannot be walked back: {why}; it is on the path {self._path(node.id)}"
+        return NoWayBack(f"{title} {shorten(node.name)!r} cannot be walked back: {why}", [], self._path(node.id))
 
     def _path(self, layer: LayerId) -> str:
         """From a source to a target through a node, by names."""
@@ -167,7 +178,7 @@ class _Walk:
             reader = next((self.came_from[one.source] for one in self.frame.tensors[reader] if one.source in self.came_from), None)
             names += [self.frame.nodes[reader].name] if reader is not None else []
         shown = names if len(names) <= MOST_NAMES else [*names[: MOST_NAMES // 2], "...", *names[-MOST_NAMES // 2 :]]
-        return " -> ".join(repr(name) if name != "..." else name for name in shown)
+        return " -> ".join(repr(shorten(name)) if name != "..." else name for name in shown)
 
 
 MOST_NAMES = 12
