@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
+import ml_dtypes
 import numpy as np
 
+from engine.ir.element_type import type_name
 from engine.ops.values import NO_VALUE
-from engine.peers.transport import Unread
+from engine.peers.transport import NARROW, Unread
 
 Key = TypeVar("Key")
 
@@ -21,7 +23,7 @@ def not_compared(here: Any, there: Any) -> str:
         ours = here if isinstance(here, tuple) else [here[key] for key in here if key in there]
         theirs = there if isinstance(here, tuple) else [there[key] for key in here if key in there]
         return next((why for one, other in zip(ours, theirs, strict=True) if (why := not_compared(one, other))), "")
-    if isinstance(here, (np.ndarray, np.generic)) and here.dtype.kind not in "biufO":
+    if isinstance(here, (np.ndarray, np.generic)) and here.dtype.kind not in "biufO" and not is_narrow(here):
         return f"its element type is {here.dtype}"
     return ""
 
@@ -71,19 +73,24 @@ def first_apart(here: np.ndarray, there: np.ndarray, tolerance: float, magnitude
 def close(here: np.ndarray, there: np.ndarray, tolerance: float, magnitude: float = 0.0) -> np.ndarray:
     """Which elements agree: floats within ``tolerance`` of the largest in their row, or of ``magnitude`` where that is larger."""
     with np.errstate(all="ignore"):
-        if here.dtype.kind != "f":
+        if here.dtype.kind != "f" and not is_narrow(here):
             return np.asarray(here == there.astype(here.dtype))
         one, other = here.astype(np.float64), there.astype(np.float64)
         finite = np.where(np.isfinite(one), np.abs(one), 0)
         scale = finite.max(axis=tuple(range(1, one.ndim)), keepdims=True, initial=magnitude)
-        exact = 8 * float(np.finfo(here.dtype).eps)
+        exact = 8 * float((ml_dtypes if is_narrow(here) else np).finfo(here.dtype).eps)
         same = (one == other) | (np.isnan(one) & np.isnan(other)) | (np.abs(one - other) <= max(tolerance, exact) * scale)
         return np.asarray(same)
 
 
 def is_numeric(value: Any) -> bool:
     """Whether it is a tensor of numbers of numpy's own types."""
-    return isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biuf"
+    return isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biuf" and not is_narrow(value)
+
+
+def is_narrow(value: np.ndarray | np.generic) -> bool:
+    """Whether a tensor is of narrow floats that numpy lacks and runtimes have."""
+    return value.dtype.isbuiltin == 2 and type_name(value.dtype) in NARROW
 
 
 def elements_told(here: np.ndarray, there: np.ndarray, place: tuple[int, ...]) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from engine.debug.inputs import Inputs, bind
 from engine.debug.names import value_names
 from engine.debug.run import Run
 from engine.errors import EngineError, elided
+from engine.ir.element_type import type_name
 from engine.ir.model import Signature
 from engine.native.alone import never
 from engine.peers.again import Again
@@ -22,6 +23,7 @@ from engine.peers.other_runtimes import Patience, Truth, ask
 from engine.peers.probes import Probe, probes
 from engine.peers.quanta import OneStep, Rounding
 from engine.peers.report import Difference, Quanta, Report
+from engine.peers.transport import NARROW
 
 TOLERANCE = 1e-3
 """Of the largest magnitude in a tensor: what sums in another order and vector instructions may add up to over many iterations."""
@@ -52,8 +54,9 @@ def against(
         raise EngineError("values were set by hand in this run, which another runtime cannot do")
     given = bind(run.model, inputs)
     fed = [given[signature.layer] for signature in run.model.inputs]
-    if any(isinstance(one, np.ndarray) and one.dtype.isbuiltin != 1 for one in fed):
-        raise EngineError("other runtimes are given inputs of numpy's own types only, and this model takes others")
+    odd = {type_name(one.dtype) for one in fed if isinstance(one, np.ndarray) and one.dtype.isbuiltin != 1}
+    if odd - (NARROW if run.model.dialect == "onnx" else frozenset()):
+        raise EngineError(f"the runtime cannot be given inputs of type {', '.join(sorted(odd))}, which this model takes")
     found, patience = probes(run), Patience(seconds, stopped)
     truth = ask(run, fed, found.asked, patience, document)
     reasons = {one.name: why for one, here, there in _pairs(run, truth) if (why := not_compared(here, there))}

@@ -6,13 +6,23 @@ nothing of ours. The last line of the output says which version ran.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import sys
 from collections.abc import Mapping
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
+NARROW: dict[str, tuple[str, int, type]] = {
+    "bf16": ("tensor(bfloat16)", 16, ml_dtypes.bfloat16),
+    "f8e4m3": ("tensor(float8e4m3fn)", 17, ml_dtypes.float8_e4m3fn),
+    "float8_e4m3fnuz": ("tensor(float8e4m3fnuz)", 18, ml_dtypes.float8_e4m3fnuz),
+    "f8e5m2": ("tensor(float8e5m2)", 19, ml_dtypes.float8_e5m2),
+    "float8_e5m2fnuz": ("tensor(float8e5m2fnuz)", 20, ml_dtypes.float8_e5m2fnuz),
+}
+"""Types that ONNX Runtime takes and gives by their bits only: ONNX Runtime's name, ONNX's number, and the package's that has them."""
 FORMS = "loopscope.forms"
 """As in ``engine/ops/stored.py``, which says what is in it."""
 
@@ -29,12 +39,39 @@ def main(inputs: str, *files: str) -> int:
         for model, target in zip(files[::2], files[1::2], strict=True):
             session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
             feeds = {one.name: fed[str(number)] for number, one in enumerate(session.get_inputs()) if str(number) in fed}
-            write(target, [one.name for one in session.get_outputs()], session.run(None, feeds))
+            write(target, [one.name for one in session.get_outputs()], outputs(session, feeds))
     except Exception as error:
         sys.stderr.write("\n" + " ".join(str(error).split())[-20_000:] + "\n")
         return 1
     sys.stdout.write(f"ONNX Runtime {onnxruntime.__version__}\n")
     return 0
+
+
+def outputs(session: Any, feeds: dict[str, Any]) -> list[Any]:
+    """What a model gives. Tensors of narrow floats go in and come out by their bits, which cannot be done beside sequences and maps."""
+    from onnxruntime import OrtValue
+
+    types = [one.type for one in (*session.get_inputs(), *session.get_outputs())]
+    if not any(name in types for name, _, _ in NARROW.values()) or not all(one.startswith("tensor(") for one in types):
+        return list(session.run(None, feeds))
+    numbers = {np.dtype(kind): number for _, number, kind in NARROW.values()}
+    given = {}
+    bits = {}  # an OrtValue that is made so does not hold the array
+    for name, array in feeds.items():
+        number = numbers.get(array.dtype)
+        bits[name] = array if number is None else np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
+        known = number is None
+        given[name] = OrtValue.ortvalue_from_numpy(array) if known else OrtValue.ortvalue_from_numpy_with_onnx_type(bits[name], number)
+    return [taken(one) for one in session.run_with_ort_values([one.name for one in session.get_outputs()], given)]
+
+
+def taken(value: Any) -> np.ndarray:
+    """A tensor that ONNX Runtime gave, narrow floats as arrays of their package's types."""
+    kind = next((kind for name, _, kind in NARROW.values() if name == value.data_type()), None)
+    if kind is None:
+        return np.asarray(value.numpy())
+    data = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
+    return np.frombuffer(data, kind).reshape(value.shape())
 
 
 def read(file: str) -> dict[str, Any]:
@@ -49,6 +86,8 @@ def made(form: dict[str, Any], stored: Mapping[str, np.ndarray]) -> Any:
     """A value as ONNX Runtime takes it: arrays, lists of them, None where an optional has nothing."""
     if "array" in form:
         array = stored[form["array"]]
+        if form.get("type") in NARROW:
+            return array.astype(NARROW[form["type"]][2])
         return array.astype(object) if array.dtype.kind == "U" else array
     if "texts" in form:
         return np.array(form["texts"], dtype=object).reshape(form["shape"])
@@ -84,6 +123,10 @@ def described(name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str,
     array = np.asarray(value)
     if array.dtype.kind in "OU":
         return {"texts": [str(one) for one in array.reshape(-1).tolist()], "shape": list(array.shape)}
+    narrow = next((name for name, (_, _, kind) in NARROW.items() if array.dtype == kind), None)
+    if narrow is not None:
+        arrays[name] = array.astype(np.float32)
+        return {"array": name, "type": narrow}
     if array.dtype.kind not in "biuf":
         raise TypeError(str(array.dtype))
     arrays[name] = array

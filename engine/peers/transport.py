@@ -15,6 +15,9 @@ import numpy as np
 
 from engine.ops import stored
 
+NARROW = frozenset({"bf16", "f8e4m3", "f8e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"})
+"""Types beside numpy's own that ONNX Runtime is given and gives, as ``onnxruntime_process.py`` has them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Unread:

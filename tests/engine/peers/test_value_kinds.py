@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, parser
@@ -75,6 +76,8 @@ APART: Mapping[str, tuple[Any, Any, tuple[str, str] | None]] = {
         ("1 in key 'a'", "2 in key 'a'"),
     ),
     "an optional": (NO_VALUE, X, ("nothing", "a tensor")),
+    "narrow floats": (X.astype(ml_dtypes.bfloat16), (X * 2).astype(ml_dtypes.bfloat16), ("1 at [0,0]", "2 at [0,0]")),
+    "narrow floats that are close": (X.astype(ml_dtypes.bfloat16), (X * 1.01).astype(ml_dtypes.bfloat16), None),
     "texts": (np.array(["a", "b"], object), np.array(["a", "c"], object), ("b at [1]", "c at [1]")),
 }
 
@@ -115,3 +118,17 @@ def test_a_sequence_inside_is_called_what_it_is() -> None:
     report = compared(parser.parse_model(HEADER + text).SerializeToString(), {"x": X})
     assert report.agrees, report.sentence
     assert report.left_out == {"that is not a tensor": 1}
+
+
+NARROW: Mapping[str, int] = {"BFLOAT16": 16, "FLOAT8E4M3FN": 17, "FLOAT8E4M3FNUZ": 18, "FLOAT8E5M2": 19, "FLOAT8E5M2FNUZ": 20}
+
+
+@pytest.mark.parametrize("kind", NARROW.values(), ids=NARROW.keys())
+def test_narrow_floats_go_in_and_come_out(kind: int) -> None:
+    nodes = [helper.make_node("Transpose", ["x"], ["y"]), helper.make_node("Cast", ["x"], ["z"], to=TensorProto.FLOAT)]
+    ends = [helper.make_tensor_value_info(name, number, None) for name, number in (("y", kind), ("z", TensorProto.FLOAT))]
+    graph = helper.make_graph(nodes, "narrow", [helper.make_tensor_value_info("x", kind, [3, 2])], ends)
+    data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11).SerializeToString()
+    report = compared(data, {"x": X.astype(helper.tensor_dtype_to_np_dtype(kind))})
+    assert report.agrees, report.sentence
+    assert not report.outputs_left_out, report.sentence
