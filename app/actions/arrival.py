@@ -60,7 +60,7 @@ def _restore(session: Session, wanted: Link) -> None:
         selection.open_body(wanted.body)
     if wanted.step:
         moves.seek(int(wanted.step) if wanted.step.isdecimal() and len(wanted.step) < 16 else wanted.step)
-    if not session.learning.lesson:  # where a breakpoint would hide what is to be predicted, and a run tell it
+    if not session.learning.lesson:  # in a lesson a breakpoint would hide what is to be predicted, and a run would show the answer
         pausing.restore(session, wanted.breakpoints, wanted.watches)
         if wanted.step:
             moves.run_on()

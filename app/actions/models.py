@@ -28,7 +28,7 @@ def open_sample(name: str) -> None:
 
 @afresh
 def open_path(key: str) -> None:
-    """The path that a text field holds; on a server for others there is no such field, and a path that is sent anyway is refused."""
+    """The path in the text field; a server for others has no such field and refuses a path that is sent to it anyway."""
     if widget(key):
         must_be_local()
         with_room(lambda: show_model(opening.open_path(str(widget(key)))))

@@ -18,7 +18,7 @@ Move = Callable[[engine.Debugger], object]
 
 @told
 def go(move: Move) -> None:
-    """Moves the debugger; what takes longer than a blink goes on in the background."""
+    """Moves the debugger; a move that takes longer than a blink continues in the background."""
     session = current()
     debugger = session.run.debugger
     if debugger is None or not settled(session) or session.run.gave_up:

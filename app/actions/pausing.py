@@ -53,7 +53,7 @@ def switch_at(view: GraphView, address: str) -> None:
 
 
 def _pauses_elsewhere(session: Session) -> None:
-    """What was sent ahead to be played says where it pauses: that is no longer so."""
+    """Discards the steps that were sent ahead to be played: they pause where the old breakpoints were."""
     session.canvas.playing, session.canvas.prefetch_from, session.canvas.prefetched = False, None, None
 
 

@@ -68,7 +68,7 @@ def ask(step: int) -> None:
 
 
 def glide(report: canvas.Report) -> None:
-    """To a step that the canvas has come to by itself; what is pinned stays pinned."""
+    """Moves to the step that the canvas has reached while playing; the pinned value stays pinned."""
     session = current()
     session.canvas.reported, session.canvas.playing = report.number, report.playing
     if report.number > session.canvas.moved:

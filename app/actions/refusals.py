@@ -29,7 +29,7 @@ def told(action: Callable[Arguments, None]) -> Callable[Arguments, None]:
 
 
 def afresh(action: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """The action, told, and what was said before it no longer on the screen."""
+    """The action with its refusal shown on the screen, and the message before it removed."""
 
     @functools.wraps(action)
     def fresh(*given: Arguments.args, **named: Arguments.kwargs) -> None:

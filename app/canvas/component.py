@@ -54,11 +54,11 @@ class Run:
     on_ask: Callable[[int], None]
     """Told the first step that should be sent ahead."""
     on_step: Callable[[Report], None]
-    """Told where the canvas has come to by itself; only the latest when the reports come too fast."""
+    """Called with the step that the canvas has reached while playing; of reports in quick succession only the latest arrives."""
     on_moves: Callable[[tuple[Move, ...]], None]
     """Told the moves that were asked for and are not confirmed."""
     reported: int
-    """Number of the last report that was told."""
+    """Number of the last report that was passed on."""
     moved: int
     """Number of the last move that was made: all up to it are confirmed."""
     plays: int

@@ -82,13 +82,13 @@ def _part(view: GraphView, id: str, address: object) -> ViewNode | ViewCluster |
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Where the canvas has come to by itself."""
+    """The step that the canvas has reached while playing."""
 
     step: int
     number: int
     """Of the report: later ones have greater numbers."""
     playing: bool
-    """It goes on by itself."""
+    """Whether it continues to play."""
 
 
 def read_report(data: object, run: str) -> Report | None:
@@ -107,7 +107,7 @@ class Move:
     number: int
     """Later ones have greater numbers, as reports have."""
     start: int | None
-    """Step that it goes on from; None for where the one before has led."""
+    """The step that the move starts at; None for the step that the move before it led to."""
 
 
 def read_moves(data: object, run: str) -> tuple[Move, ...]:

@@ -80,7 +80,7 @@ def _run(model: Model, inputs: Mapping[str | int, object], limits: engine.Limits
 
 @contextmanager
 def _interruptible(stop: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl+C stops the run, so that it can be told where it was; the second one ends the command."""
+    """The first Ctrl+C stops the run, so that the command can report where it was; the second one ends the command."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -16,7 +16,7 @@ from engine.run import LoopRegion, LoopTable
 from engine.view import scalar_text
 
 NEVER = frozenset({"never", "no", "none", "∞", "inf", "infinity", "infinite", "endless", "-"})
-"""Words for: there is no such number."""
+"""What a person may type for a number that does not exist, such as the iterations of an endless loop."""
 CLOSE = 0.01
 """A predicted value may be off by so much of itself: the point is not arithmetic."""
 _OPEN = (None, "stopped", "error")
@@ -31,7 +31,7 @@ class Answer:
     words: str
     """The answer as a person gives it."""
     because: str
-    """A sentence on this value; names of the model stand in backticks."""
+    """A sentence on this value, with names of the model in backticks."""
     verdict: str = ""
     """A sentence on the whole loop, which several questions may share."""
     proof: tuple[Fact, ...] = ()

@@ -21,7 +21,7 @@ class Question:
     text: str
     asks: Asks
     address: str
-    """The loop or If asked about; for ``value`` and ``length`` the tensor, concrete where it stands in a loop."""
+    """The loop or If asked about; for ``value`` and ``length`` the tensor, with iteration numbers when it is inside a loop."""
     index: tuple[int, ...] = ()
     """Which element of the tensor; empty for one that has a single element."""
     options: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class Lesson:
     address: str
     """The loop or If that it is about."""
     text: tuple[str, ...]
-    """Short paragraphs; names of the model stand in backticks."""
+    """Short paragraphs, with names of the model in backticks."""
     code: str
     """The same thing as a programmer would write it."""
     questions: tuple[Question, ...]

@@ -10,7 +10,7 @@ from engine.ir import Model, Signature
 
 
 def signatures(model: Model) -> dict[str, Signature]:
-    """The model's inputs by the name that stands for each: a tensor name where there is one, its position where names repeat."""
+    """The model's inputs, each by a unique key: its tensor name if it has one, its position when names repeat."""
     found: dict[str, Signature] = {}
     for one in model.inputs:
         found.setdefault(next(iter(one.names), one.name), one)

@@ -1,4 +1,4 @@
-"""The words for a run: why a loop ended, which branch ran, where the cursor stands."""
+"""The words for a run: why a loop ended, which branch ran, where the cursor is."""
 
 from __future__ import annotations
 

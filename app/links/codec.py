@@ -13,7 +13,7 @@ from engine.debug import BreakpointKind
 from engine.ir import ROOT
 
 SAMPLE = "sample:"
-"""Before the name of a sample, where else the path of a model stands."""
+"""The prefix of a sample's name, in the field that otherwise holds the path of a model."""
 _LARGE = "large"
 _LONGEST = 1200
 """Characters of a parameter that holds a list or a table."""
@@ -44,7 +44,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """What stands where something else is expected."""
+    """Parameters of a link that have an unexpected value."""
 
     expected: str
     """A sentence."""
@@ -100,7 +100,7 @@ def written(link: Link) -> dict[str, str]:
 
 
 def read(parameters: Mapping[str, str]) -> Link:
-    """The link that parameters are, whoever wrote them."""
+    """The link that query parameters describe; they may be written by anybody and are checked."""
 
     def text(name: str) -> str:
         return parameters.get(name, "")

@@ -1,4 +1,4 @@
-"""A run in a thread of its own: one that the user waits for, or one that finishes a run unseen."""
+"""A run in its own thread: one that the user waits for, or one that finishes a run in the background."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _AGAIN = 0.05
 
 
 class Running:
-    """A run in a thread of its own, so that a long one neither blocks nor outlives the page."""
+    """A run in its own thread, so that a long run neither blocks the page nor outlives it."""
 
     def __init__(self, debuggers: engine.Debugger | Sequence[engine.Debugger], work: Callable[[], object]) -> None:
         self.debuggers = (debuggers,) if isinstance(debuggers, engine.Debugger) else tuple(debuggers)
@@ -63,7 +63,7 @@ class Comparing(Running):
     """Runs to their ends, one after the other, and what is then made of them; all of it in vain once it is stopped."""
 
     def __init__(self, debuggers: Sequence[engine.Debugger], then: Callable[[Callable[[], bool]], None]) -> None:
-        """``then`` is given what tells whether it has been stopped meanwhile."""
+        """``then`` receives a function that says whether the run has been stopped meanwhile."""
         self._stopped = threading.Event()
         self._then = then
         super().__init__(debuggers, self._compare)
@@ -85,7 +85,7 @@ class Comparing(Running):
 
 
 class Onward:
-    """A run that goes on to its end by itself, between two looks at it; its cursor stays where it is."""
+    """A run that continues to its end in the background while its cursor stays where it is."""
 
     def __init__(self, debugger: engine.Debugger) -> None:
         self.debugger = debugger

@@ -24,7 +24,7 @@ class CanvasView:
     prefetch_from: int | None = None
     """First step that the canvas wants to have sent ahead; None when it asks for nothing."""
     reported: int = 0
-    """Number of the last report of the canvas on where it has come to by itself."""
+    """Number of the last report in which the canvas said how far it has played."""
     picked: int = 0
     """The choice in the finder, by number, that was heard last."""
     moved: int = 0
@@ -38,7 +38,7 @@ class CanvasView:
     previews: dict[str, str] = field(default_factory=dict[str, str])
     """Texts on wires by concrete address; a run's values never change."""
     playing: bool = False
-    """The canvas steps by itself, as far as it has told."""
+    """Whether the canvas is playing, as far as it has reported."""
     plays: int = 0
     """How often it was asked to begin or to end that."""
     panels_gone: bool = False

@@ -19,7 +19,7 @@ class Look:
     options: tuple[str, ...]
 
     def show(self, option: str) -> None:
-        """Makes the widget show an option when it is drawn next; what is no option is left alone."""
+        """Makes the widget show an option when it is drawn next; ignores a value that is not an option."""
         found = next((one for one in self.options if one.lower() == option.lower()), None)
         if found is not None:
             place(self.key, found)

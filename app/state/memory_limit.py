@@ -25,7 +25,7 @@ def bound_memory() -> None:
 
 
 def machine_bytes() -> int:
-    """The memory of this machine; a modest 8 GB where the system does not tell."""
+    """The memory of this machine in bytes; 8 GB where the system does not report it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):

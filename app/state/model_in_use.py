@@ -28,4 +28,4 @@ class ModelInUse:
     draft: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     """Inputs as the user is editing them."""
     refused: dict[str, str] = field(default_factory=dict[str, str])
-    """What is wrong with what stands in a field of an input, by its name: until it is mended there is nothing to run."""
+    """What is wrong with the text in an input's field, by input name; nothing runs until it is corrected."""

@@ -27,7 +27,7 @@ InputSet = Mapping[str, np.ndarray]
 MADE_UP = "random_seed_0"
 _LONGEST_NAME = 60
 _NEEDS_WEIGHTS = "as 'weights'"
-"""What the engine tells who reads a model in Python."""
+"""Part of an engine message that addresses callers from Python."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -50,7 +50,7 @@ class RunInView:
     running: Running | None = None
     standing: Standing | None = None
     scout: engine.Debugger | None = None
-    """Runs ahead of the debugger, so that the canvas can be told what comes without the user being told."""
+    """Runs ahead of the debugger, so that steps can be sent to the canvas before the user sees them."""
     compared: Compared | None = None
     truth: Report | None = None
     """The same run in the runtime of its model, once it was asked for."""
@@ -63,7 +63,7 @@ class RunInView:
 
     @property
     def debugger(self) -> engine.Debugger | None:
-        """To look at or to move: what goes on by itself halts for it."""
+        """The debugger, to look at or to move; a run in the background pauses for it."""
         if self.onward is not None:
             self.onward.halt()
         return self.stepped

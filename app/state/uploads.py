@@ -38,7 +38,7 @@ class File(Protocol):
 
 @dataclass(slots=True)
 class Uploads:
-    """What lies in an uploader, where a file stays until somebody takes it out: what comes later counts instead of its like."""
+    """The files in an uploader, which keeps each until the user removes it; a later file replaces an earlier one of the same kind."""
 
     seen: frozenset[str] = frozenset()
     aside: frozenset[str] = frozenset()

@@ -43,7 +43,7 @@ class Session:
     touched: float = field(default_factory=time.monotonic)
     """When its page was last drawn, or its user last did something; in seconds of the clock."""
     touching: Lock = field(default_factory=Lock)
-    """Held while that is noted, and while another thread takes values from a session that nobody touches."""
+    """Held while the time of use is noted, and while another thread frees the values of an unused session."""
 
 
 _sessions: WeakSet[Session] = WeakSet()

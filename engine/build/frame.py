@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Frame:
-    """The outermost graph (``parent`` is None) or one body; a body sees the outer tensors that it uses as Parameters of its own."""
+    """The outermost graph (``parent`` is None) or one body; in a body each outer tensor that it uses becomes a Parameter."""
 
     def __init__(self, graph: GraphUnderConstruction, parent: Frame | None, title: str) -> None:
         self.graph = graph
@@ -35,7 +35,7 @@ class Frame:
         self.calls: list[str] = []
         """The scopes of function calls."""
         self.captures: dict[tuple[LayerId, int], tuple[Tensor, Tensor]] = {}
-        """Outer tensor (of the parent) and the Parameter that stands for it, in the order of first use."""
+        """Pairs of a tensor of the parent and the Parameter for it in this body, in the order of first use."""
         self._awaited: tuple[Tensor, ...] = ()
         self._waiting: set[LayerId] = set()
         """Nodes that run after all that is awaited, by way of others or of themselves."""
@@ -142,7 +142,7 @@ class Frame:
         return LayerId(len(self.nodes) - 1)
 
     def capture(self, outer: Tensor) -> Tensor:
-        """The Parameter that stands for a tensor of the parent; the same one every time."""
+        """The Parameter for a tensor of the parent; the same one every time."""
         key = (outer.source.layer, outer.source.output)
         if key not in self.captures:
             name = outer.name.rpartition("/")[2].replace(":", "_")
@@ -185,7 +185,7 @@ class Frame:
         self.captures = {key: pair for key, pair in self.captures.items() if pair[1].source.layer < nodes}
 
     def finished(self) -> Graph:
-        """The graph as it stands; ``BuildError`` when it loses what was written to an array."""
+        """The graph so far; ``BuildError`` when a write to an array would be lost."""
         refuse_lost(self.writes, self.edges, for_good=True)
         finished = Graph(tuple(self.nodes), tuple(self.edges))
         self.graph.calls[finished] = tuple(self.calls)

@@ -27,7 +27,7 @@ def element_type_of(given: object, what: str = "element_type") -> ElementType:
         return _OF_PYTHON[given]
     try:
         if not isinstance(given, str):
-            return ElementType.of_dtype(np.dtype(given))  # type: ignore[call-overload]  # numpy refuses what is no dtype
+            return ElementType.of_dtype(np.dtype(given))  # type: ignore[call-overload]  # numpy refuses what is not a dtype
         name = given.strip().lower()
         # `float` is a name for numpy's float64, and for nothing in an IR.
         by_numpy = name not in _NAMES and np.dtype(name).name == name

@@ -151,7 +151,7 @@ def _keep_invariants(plan: LoopPlan, after: Sequence[Tensor]) -> None:
 
 
 def allows(invariant: PartialShape, shape: PartialShape) -> bool:
-    """Whether every shape that ``shape`` stands for is one that the invariant allows."""
+    """Whether the invariant allows every shape that the partial shape ``shape`` can be."""
     return invariant == DYNAMIC or invariant.unite(shape) == invariant
 
 

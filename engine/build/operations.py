@@ -26,7 +26,7 @@ _ELSEWHERE = {
 
 
 def buildable(catalogue: Catalogue) -> Iterator[Operation]:
-    """The operations that are functions here; what a graph and its loops are made of has functions of its own."""
+    """The operations that are functions here; Parameters, constants, Results, loops and branches are made by other functions."""
     return (operation for operation in catalogue if operation.role not in _ELSEWHERE)
 
 

@@ -23,7 +23,7 @@ class Leaf:
 
 
 def leaves(structure: Any) -> list[Leaf]:
-    """All values that are no structures themselves, in order.
+    """The leaves: all values that are not structures themselves, in order.
 
     >>> [leaf.path for leaf in leaves((1, {"a": [2, 3]}))]
     ['[0]', "[1]['a'][0]", "[1]['a'][1]"]
@@ -74,7 +74,7 @@ def mapped(structure: Any, change: Callable[[Any], Any]) -> Any:
         return type(structure)(*values)
     if isinstance(structure, (tuple, list)):
         return type(structure)(values)
-    # Not made anew: what the class demands of its fields held for the values that these stand for.
+    # Not constructed anew: the checks in the class's constructor passed for the original values, not for these.
     changed = copy.copy(structure)
     for (key, _), value in zip(parts, values, strict=True):
         object.__setattr__(changed, key[1:], value)
@@ -116,7 +116,7 @@ def paired(like: Any, given: Any, path: str, what: str) -> list[tuple[str, Any, 
 
 
 def matches(like: Any, given: Any) -> bool:
-    """Whether two structures are the same down to the leaves of the first, whose values are no structures in the second."""
+    """Whether two structures are the same down to the leaves of the first, and these are leaves in the second."""
     try:
         return all(_parts(leaf.value) is None for leaf in aligned(like, given, ""))
     except BuildError:

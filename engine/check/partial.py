@@ -1,4 +1,4 @@
-"""Which operations carry partly known values on, and how: the one table of what happens to intervals of elements."""
+"""Propagates partially known values through operations: the one table of what each operation does to intervals of elements."""
 
 from __future__ import annotations
 

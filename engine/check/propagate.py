@@ -74,7 +74,7 @@ class _Row:
 
     @property
     def is_region(self) -> bool:
-        """Bodies on an operation that is no control flow are only looked at."""
+        """Whether the node is control flow; bodies of any other operation are checked without binding anything to them."""
         return bool(self.node.bodies) and (self.operation is None or self.operation.role is Role.REGION)
 
 
@@ -90,7 +90,7 @@ class _Frame:
 
 @dataclass(slots=True, eq=False)
 class _BodyState:
-    """What has been learnt of one body over all rounds, of its own iterations and of all those around it."""
+    """What is known of one body after all rounds: of its iterations and of those of the loops around it."""
 
     parameters: region.Bindings
     rounds: int = 0

@@ -29,7 +29,7 @@ class Inside:
 
 
 def with_absent(node: Node, sources: Sequence[Source | None], known: Sequence[Known]) -> list[Known]:
-    """What enters a node: of a Loop, a trip count that is left out is no limit, a condition that is left out is true (ONNX)."""
+    """What enters a node. For a Loop (ONNX) an omitted trip count means no limit, and an omitted condition means true."""
     if node.type != LOOP:
         return list(known)
     first_two = [

@@ -1,4 +1,4 @@
-"""The debugger: moves freely through the time of one run, and computes further only where nobody has been yet."""
+"""The debugger: moves freely through the steps of one run, and computes only steps that have not been computed yet."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from engine.run.record.recording import Record
 class Debugger(Run):
     """One run of one model that can be stepped, run, rewound and looked into.
 
-    Consts and Parameters are no steps: their values are there when their graph begins. ``record`` bounds what is remembered;
+    Consts and Parameters are not steps: their values exist when their graph begins. ``record`` bounds what is remembered;
     what is not remembered is computed again, exactly, when asked for.
 
     ``changes``: what if? Values by address, each in one iteration of every loop around it (``main/while_3[2]/body/keep``); of an
@@ -117,7 +117,7 @@ class Debugger(Run):
         return self._leave(level.program.parent, row, level.program.owner + 1)
 
     def _leave(self, program: Program, row: int, position: int) -> Cursor:
-        """To the moment when a row has come to a position; computing goes at full speed unless breakpoints hold inside."""
+        """Moves to the moment at which a row reaches a position; runs at full speed unless there are breakpoints on the way."""
 
         def there() -> bool:
             frame = self.machine.frames[-1]
@@ -162,7 +162,7 @@ class Debugger(Run):
         return self._go(self.timeline.step_at(inner.program, inner.row, 0) - 1)
 
     def run(self) -> Cursor:
-        """To the next breakpoint, the end, a failure or a limit. After a limit it goes on for as much again."""
+        """Runs to the next breakpoint, the end, a failure or a limit. Called again after a limit, it runs for as much again."""
         if self._past is not None:
             step = self._next_recorded(self.breakpoints.on, self._past)
             if step is not None:
@@ -181,7 +181,7 @@ class Debugger(Run):
         return self._forward(lambda: self._is_at(target), target=target)
 
     def seek(self, place: str | int) -> Cursor:
-        """To a step number or to the moment before an address runs, computing further where nobody has been.
+        """Moves to a step number, or to the moment before an address runs; computes steps that have not been computed yet.
 
         A breakpoint, a limit or a stop on the way pauses before it is there. ``AddressError`` when the run ends without coming there.
         """
@@ -240,7 +240,7 @@ class Debugger(Run):
 
 
 def _begun(overrides: Overrides, inputs: Inputs, limits: Limits, record: Record, seed: int) -> Machine:
-    """A machine at the beginning, with inputs of its own."""
+    """A machine at the first step, with a copy of the inputs."""
     machine = start(overrides, inputs, limits, record, seed)
     # What was given may be written to while the run is looked at; constants, which are views of their file, are not.
     machine.values = [np.array(value) if isinstance(value, np.ndarray) and value.base is None else value for value in machine.values]

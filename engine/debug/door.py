@@ -28,7 +28,7 @@ def outward(value: Any) -> np.ndarray:
 
 
 def owned(value: Any) -> np.ndarray:
-    """The same as a writeable array of its own, for results that outlive the run."""
+    """A writeable copy, for results that outlive the run."""
     if not is_tensor(value):
         return cast(np.ndarray, tuple(owned(one) for one in value)) if isinstance(value, tuple) else outward(value)
     return np.array(outward(value))

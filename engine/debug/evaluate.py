@@ -184,7 +184,7 @@ def _must_be_no_sequence(value: Any) -> None:
 
 
 def _truths(sign: str, *arguments: Any) -> tuple[Any, ...]:
-    """``ValueError`` for numbers: whoever writes ``x > 0 & x < 9`` does not mean ``x > (0 & x) < 9``."""
+    """``ValueError`` for numbers: ``x > 0 & x < 9`` means ``x > (0 & x) < 9``, which nobody intends."""
     if any(np.asarray(argument).dtype != bool for argument in arguments):
         raise ValueError(f"{sign} joins truths and binds more tightly than comparisons: write (x > 0) {sign} (x < 9)")
     return arguments

@@ -32,7 +32,7 @@ _QUOTED = re.compile(r"`([^`]*)`")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expression:
-    """A parsed expression. Names that are no identifiers are written in backticks: ```while/Add_3` > 0``."""
+    """A parsed expression. Names that are not identifiers are written in backticks: ```while/Add_3` > 0``."""
 
     text: str
     _tree: ast.expr
@@ -91,7 +91,7 @@ class _Moved(ast.NodeTransformer):
         return ast.Name(f"_quoted_{len(self.quoted) - 1}", ast.Load())
 
     def _shift(self, index: ast.expr) -> int | None:
-        """How far an index lies from the counter; None when it is no such index."""
+        """The constant offset of an index from the counter (``i - 2`` gives -2); None for any other index."""
         match index:
             case ast.Name(id=self.counter):
                 return 0
@@ -113,7 +113,7 @@ def parse(text: str) -> Expression:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)  # what a person typed is no source file to warn of
+            warnings.simplefilter("ignore", SyntaxWarning)  # a typed expression is not a source file to warn about
             tree = ast.parse(_QUOTED.sub(take, text).strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else "it is too deep"

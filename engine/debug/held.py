@@ -11,7 +11,7 @@ from engine.run.machine.machine import Machine
 from engine.trace.run_values import Values
 
 _NUMBER = 32
-"""Bytes of a number that is no array, about."""
+"""Approximate bytes of a number that is not an array."""
 
 
 def held_bytes(machine: Machine, values: Values) -> int:

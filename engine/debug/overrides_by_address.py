@@ -1,4 +1,4 @@
-"""What a person sets in a run, by address: bound to the plan before it runs, and told after it whether the run came there."""
+"""Values that a person sets in a run, by address: bound to the plan before the run; after it, whether the run reached each."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _may_be_shorter(plan: Plan, program: Program, slot: Slot) -> bool:
 
 
 def _fitted(value: Any, element_type: ElementType | None, shape: PartialShape, place: str) -> Any:
-    """The value as the run holds values; its own, which nobody writes to."""
+    """The value as the run holds values: a read-only copy."""
     array = np.array(fitted(value, element_type, shape, place))
     if element_type is None and array.dtype.kind not in "biufV":
         raise InputError(f"{place} takes numbers or truth values, and has got {array.dtype}")

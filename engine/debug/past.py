@@ -21,7 +21,7 @@ Look = Callable[[], None]
 
 
 def next_stop(run: Run, breakpoints: Sequence[Breakpoint], step: int) -> tuple[int | None, str]:
-    """The first step after one at which any breakpoint holds; or, when it is told to stop or reaches a limit, that to which it has come.
+    """The first later step at which any breakpoint holds; when the search is stopped or reaches a limit, the last step that it looked at.
 
     The text says which limit that was. After it, the search may take as long again.
 

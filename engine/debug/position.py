@@ -18,7 +18,7 @@ class Position:
 
     timeline: Timeline
     step: int | None
-    """The number of the step that runs next; None for where the run has come to."""
+    """The number of the step that runs next; None at the end of what has been computed."""
 
     @property
     def machine(self) -> Machine:

@@ -27,7 +27,7 @@ class Progress:
         self.endless = ""
         """Why the innermost open loop can never end, where that is proved."""
         self.last_address = ""
-        """Of what was computed last, where that was a single step and somebody looked; empty when it must be looked up."""
+        """Address of the operation that was computed last, when that was a single step; empty when it must be looked up."""
         self._limits = limits
         self._timeline: Timeline | None = None
         self._steps: int | None = 0
@@ -61,7 +61,7 @@ class Progress:
         return ControlFlow(self.machine, cause, endless=bool(self.endless))
 
     def has_reached(self, program: Program, row: int, position: int) -> bool:
-        """Whether the run has come so far that a row stands at or beyond a position."""
+        """Whether the run has reached a position of a row, or passed it."""
         executions = self.timeline.executions
         if row < executions.rows[program.index] - 1 or program.index not in executions.open:
             return True

@@ -28,7 +28,7 @@ from engine.trace.timeline import Moment, Timeline
 
 
 def expect_run(given: object, taker: str) -> None:
-    """``TypeError`` when what ``taker`` gets is no run that can be looked into, such as a Result."""
+    """``TypeError`` when ``taker`` is given something other than a Run, such as a Result."""
     if not isinstance(given, Run):
         raise TypeError(
             f"{taker} takes a Debugger, not {type(given).__name__}: engine.Debugger(model, inputs) makes one, its run() runs it"
@@ -50,7 +50,7 @@ class Run:
     def _begin(self, machine: Machine) -> None:
         self._progress = Progress(machine, self.limits)
         self._past: int | None = None
-        """The step that is looked at; None where the run has come to."""
+        """The step that is looked at; None for the newest one."""
 
     @property
     def plan(self) -> Plan:
@@ -60,7 +60,7 @@ class Run:
 
     @property
     def machine(self) -> Machine:
-        """What computes the run; it stands where nobody has been yet."""
+        """Computes the run; it is at the first step that has not been computed."""
         return self._progress.machine
 
     @property
@@ -80,7 +80,7 @@ class Run:
 
     @property
     def endless(self) -> str | None:
-        """Why the innermost loop that is open where the run has come to can never end, where that is proved; None otherwise."""
+        """Why the innermost loop that is open at the newest step can never end, if that is proved; None otherwise."""
         return self._progress.endless or None
 
     @property
@@ -197,7 +197,7 @@ class Run:
         return lookup.has_run(self.timeline, program, row, slot)
 
     def resolve(self, place: str) -> str | None:
-        """The address that a place, static or in iterations that it names, stands for at the cursor; None when it has not run there."""
+        """The concrete address at the cursor of a place that may leave out iterations; None when it has not run yet."""
         try:
             return lookup.resolve(self.position, place)
         except (ValueUnavailable, AddressError):

@@ -16,7 +16,7 @@ Status = Literal["current", "running", "done", "waiting", "skipped", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One row of a graph as it stands at a moment."""
+    """One row of a graph at a moment."""
 
     row: int
     position: int

@@ -29,7 +29,7 @@ class Slots(Protocol):
 
 
 def matches(levels: Levels, breakpoint: Breakpoint) -> bool:
-    """Whether open graphs stand before the place of a breakpoint."""
+    """Whether the open graphs are just before the place of a breakpoint."""
     program, _, position = levels[-1]
     if breakpoint.program is not None and (program is not breakpoint.program or position != breakpoint.position):
         return False
@@ -83,7 +83,7 @@ def condition_holds(condition: Expression | None, levels: Levels, values: Slots)
 def asked(condition: Expression, levels: Levels, values: Slots) -> tuple[bool, str]:
     """Whether a condition stops a run, and why it has no value there.
 
-    It is false while one of its names has no value yet. Where it cannot be computed from the values it stops: nobody knows what it is.
+    It is false while one of its names has no value yet. When it cannot be computed from the values, the run stops, since it may be true.
     """
     try:
         return condition.is_true(lambda name: _named(levels, name, values)), ""
@@ -131,7 +131,7 @@ def _is_odd(value: Any) -> bool:
 
 
 def check_limits(machine: Machine, step: int) -> None:
-    """``Paused`` when a run that is stepped was told to stop or has reached a limit; now and then it is weighed what it recorded."""
+    """Raises ``Paused`` when a stepped run was asked to stop or has reached a limit; measures the memory of the recording at intervals."""
     if step % _WEIGHED_EVERY:
         machine.control.check(0)
         return

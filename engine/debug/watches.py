@@ -20,7 +20,7 @@ class Watches:
     """The watched expressions of one run, by id."""
 
     def __init__(self, run: Run) -> None:
-        # No reference cycle: what a run holds is freed as soon as nobody uses it any more.
+        # No reference cycle, so that the memory of a run is freed with its last reference.
         self._run: Run = weakref.proxy(run)
         self._items: dict[int, Expression] = {}
         self._next = 1

@@ -131,7 +131,7 @@ def first_control_flow(one: Run, other: Run) -> Difference | None:
 
 
 def _first_difference(one: Run, other: Run) -> int | None:
-    """The first step at which the two stand at different places: as long as all has been decided alike, they stand at the same."""
+    """The first step at which the two runs are at different places; up to the first different decision they are at the same."""
     parted = [_parted(one, other, program, instruction) for program, instruction in one.plan.regions]
     return min((step for step in parted if step is not None), default=None)
 

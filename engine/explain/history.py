@@ -1,4 +1,4 @@
-"""One value over all iterations of its loop: scalars as they are, larger tensors as summaries; and what stands out in them."""
+"""One value over all iterations of its loop: scalars as they are, larger tensors as summaries, with the first changes and NaNs."""
 
 from __future__ import annotations
 

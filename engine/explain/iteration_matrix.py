@@ -205,7 +205,7 @@ def cell(value: Any) -> MatrixCell:
 
     >>> cell(np.float32(2)).number, cell(np.array([1.0, np.nan, 3.0])).number, cell(np.array(["a"], object)).number
     (2.0, 2.0, None)
-    >>> cell(np.void(b"abc")).number is None  # bytes that are no numbers
+    >>> cell(np.void(b"abc")).number is None  # bytes are not numbers
     True
     """
     if not is_tensor(value):

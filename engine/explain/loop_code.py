@@ -28,7 +28,7 @@ class LoopCode:
     address: str
     depth: int
     _go: str = ""
-    """The identifier of whether it goes on; empty where it certainly starts."""
+    """The identifier of the loop's condition; empty where the loop certainly starts."""
     _again: str = ""
     """The identifier of a condition that was set aside."""
     _collected: dict[int, str] = field(default_factory=dict[int, str])
@@ -81,7 +81,7 @@ class LoopCode:
         return CodeLine(pad + text, self.address)
 
     def _invariants(self) -> Iterator[str]:
-        """What comes in as it is needs no line of its own: inside it has the name that it has outside."""
+        """An invariant input gets no line: inside the loop it has the name that it has outside."""
         for invariant in self.region.invariants:
             outer = self.operands.read(invariant.source)
             text = self._entering(invariant.parameter, invariant.source, outer)

@@ -1,4 +1,4 @@
-"""What stands in code for each value of a plan: an identifier near to its name, or the constant itself."""
+"""How code writes each value of a plan: as an identifier like its name, or as the constant itself."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Operands:
         return self.names[slot]
 
     def read(self, slot: Slot) -> str:
-        """What stands for a slot's value."""
+        """How code writes the value of a slot."""
         if slot == ABSENT:
             return "None"
         if slot not in self.names and slot in self.plan.constant:

@@ -147,7 +147,7 @@ class _Prover:
         return self._fact(truth, text, (source,)), [(source, at)]
 
     def _end(self, truth: _Truth) -> str:
-        """What is said of a condition that no other value decided."""
+        """The sentence on a condition that no other value decided."""
         if self._is_fixed(truth.place):
             return f"{self._named(truth.place)} is the constant {_text(self._value(truth.place), truth.at)}"
         return self._was(truth.place, truth.at)

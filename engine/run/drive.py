@@ -21,7 +21,7 @@ def run(machine: Machine) -> None:
 
 
 def run_region(machine: Machine) -> None:
-    """Runs the one region that the outermost frame stands at, and stops after it. Its frame may be any graph's."""
+    """Runs the one region that is next in the outermost frame, which may be any graph's, and stops after it."""
     outermost = machine.frames[0]
     target = outermost.position + 1
     machine.step()

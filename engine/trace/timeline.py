@@ -13,7 +13,7 @@ from engine.trace.sizes import RECORDS, STEPS, Executions, Sizes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """One open graph of a moment: its row, its iteration, and the instruction that it stands at."""
+    """One open graph of a moment: its row, its iteration, and its current instruction."""
 
     program: Program
     row: int
@@ -23,7 +23,7 @@ class Level:
 
 
 Moment = tuple[Level, ...]
-"""Open graphs, outermost first; each but the last stands at the region that the next one is in."""
+"""Open graphs, outermost first; the current instruction of each but the last is the region that holds the next."""
 
 
 class Timeline:
@@ -93,7 +93,7 @@ class Timeline:
             program, row, iteration, left = inner
 
     def _descend(self, program: Program, row: int, left: int) -> tuple[int, tuple[Program, int, int | None, int] | None]:
-        """The instruction that a row stands at after ``left`` of its steps, and the row inside it when that is in a region."""
+        """The current instruction of a row after ``left`` of its steps, and the row inside it when that instruction is a region."""
         inside_before = 0
         for number in program.regions:
             if left <= number + inside_before:
@@ -126,7 +126,7 @@ class Timeline:
                 return region.programs[0], row, None, within
 
     def step_at(self, program: Program, row: int, position: int) -> int:
-        """The step number of the moment at which a row stands before an instruction (regions before it done)."""
+        """The step number at which a row reaches an instruction, when all regions before it are done."""
         step = 0
         while True:
             step += position + sum(self.steps.inside(program, number, row) for number in program.regions if number < position)

@@ -151,7 +151,7 @@ class Columns:
     # -- what a row begins with -----------------------------------------------------------------------------------
 
     def _bound(self, slot: Slot) -> Column | None:
-        """What is no operation's: a Parameter, or a Const."""
+        """The column of a Parameter or a Const, which no operation computes."""
         program, plan = self.program, self.machine.plan
         if slot not in program.parameter_slots or program.parent is None:
             return self._same(plan.constant.get(slot))
@@ -294,7 +294,7 @@ class Columns:
         return np.arange(len(self.rows))
 
     def _inside(self, program: Program, rows: np.ndarray, places: np.ndarray, slot: Slot) -> Column | None:
-        """A value of a graph inside this one, in rows of its own; what it takes from here is there for the rows in these places."""
+        """A value of a graph inside this one, in that graph's rows; ``places`` are the rows of this graph that they belong to."""
         if sum(1 for _ in program.around()) > _DEEPEST:
             return None
         return Columns(self.recorded, program, np.asarray(rows), (self, places)).column(slot)

@@ -170,7 +170,7 @@ class _Builder:
         if window is not None and [one.name for one in node.bodies] == ["body"]:
             self._open_copies(region, node.bodies[0], window)
             return
-        # Then stands before else, whatever the file says first.
+        # Then comes before else, in whichever order the file has them.
         for inner in sorted(node.bodies, key=lambda one: one.name == "else"):
             self._open_body(region, node, inner, frame)
 
@@ -192,7 +192,7 @@ class _Builder:
         self.waiting.append(Place(body.graph, address, frame, labels(body.graph), body, region))
 
     def _open_copies(self, region: Region, body: Body, window: Unrolled) -> None:
-        """The body once for each iteration of a window; what is the same in all iterations stands beside them, once."""
+        """Draws the body once for each iteration of a window, and what is the same in all iterations once, beside them."""
         label = labels(body.graph)
         place = f"{region.address}/{body.name}"
         same = handed_in(body)
@@ -213,7 +213,7 @@ class _Builder:
             region.later = self._more(region, "later", window.first + window.count, None if window.total is None else window.total - 1)
 
     def _more(self, region: Region, which: str, first: int, last: int | None) -> str:
-        """The box that stands for the iterations before or after those that are drawn."""
+        """The box for the iterations before or after those that are drawn."""
         span = "later iterations" if last is None else iteration_range(first, last)
         return self._add(
             ViewNode(self._next("n"), "more", region.address, f"… {span} …", family="region", cluster=region.cluster, badge=which)

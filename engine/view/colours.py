@@ -1,6 +1,7 @@
 """Every colour of Loopscope, by what it means: the canvas, the page, charts and DOT take them from here, and nothing else names one.
 
-Hues follow Okabe and Ito; what a picture tells apart differs in lightness too, so that it stays apart in grey and for the colour-blind.
+Hues follow Okabe and Ito. Colours that mean different things also differ in lightness: they stay distinct in grey and for the
+colour-blind.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Colour:
-    """One meaning in both themes, each ``#rrggbb`` or, where it is partly transparent, ``#rrggbbaa``."""
+    """One meaning in both themes, each ``#rrggbb``, or ``#rrggbbaa`` where it is translucent."""
 
     light: str
     dark: str
@@ -21,7 +22,7 @@ class Colour:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A colour of words and the backgrounds that they stand on: names of ``COLOURS``, read at 4.5 to 1 or better on each."""
+    """A colour of text and the backgrounds that it is used on: names of ``COLOURS``, with a contrast of at least 4.5 to 1 on each."""
 
     colour: str
     on: tuple[str, ...]

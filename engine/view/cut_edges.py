@@ -21,7 +21,7 @@ _ENTERS = frozenset({"input_map", "trip_count", "start"})
 
 
 def _into_rows(nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]) -> Iterator[tuple[str, str]]:
-    """What comes into a frame stands above all of its first row, which is as low as the lowest of what comes in."""
+    """Pairs of ids, upper and lower, that put what enters a frame above its first row, which is as low as the lowest of its inputs."""
     frame_of = {node.id: node.cluster for node in nodes}
     row: dict[str, list[str]] = defaultdict(list)
     for node in nodes:
@@ -61,7 +61,7 @@ def cut_long_edges(nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]) -> 
     kept: list[ViewEdge] = []
     for edge in edges:
         if edge.latent:
-            # One short line is enough to say what stands below what.
+            # One short line is enough to order the two vertically.
             short = level[edge.target] - level[edge.source] <= LONGEST
             kept.append(replace(edge, placed=short and lowest[edge.target] == edge.source))
             continue

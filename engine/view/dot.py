@@ -27,7 +27,7 @@ _SHAPE = {"control": "box", "condition": "box", "output": "box", "more": "box", 
 
 
 def _colour(name: str) -> str:
-    """A colour in quotes; a picture of its own stands on white."""
+    """A colour in quotes; a picture outside the app has a white background."""
     return f'"{COLOURS[name].light}"'
 
 
@@ -127,14 +127,14 @@ def _lines(part: Part, standalone: bool, one_copy: bool) -> Iterator[str]:
 
 
 def _ends(nodes: list[ViewNode]) -> Iterator[str]:
-    """The Results of a copy stand in its last row, where lines to the next copy begin."""
+    """Puts the Results of a copy into its last row, where lines to the next copy begin."""
     results = [node.id for node in nodes if node.kind == "result"]
     if 0 < len(results) <= _LONGEST_ROW:
         yield f"  {{ rank=sink; {' '.join(results)} }}"
 
 
 def _inside(nodes: list[ViewNode], standalone: bool) -> Iterator[str]:
-    """Boxes of one frame; what hands values in stands in one row, as long as a row can hold it."""
+    """Boxes of one frame; the boxes of its inputs form one row, up to the length of a row."""
     for node in nodes:
         yield _node(node, standalone)
     row = [node.id for node in nodes if node.at_top]
@@ -169,7 +169,7 @@ def _frame(cluster: ViewCluster, standalone: bool) -> str:
 def _node(node: ViewNode, standalone: bool) -> str:
     shape = f" shape={_SHAPE[node.kind]}" if node.kind in _SHAPE else ""
     size = f"width={node.width / 72:.3f} height={node.height / 72:.3f}"
-    # The then branch stands left of the else branch.
+    # The then branch is left of the else branch.
     order = " ordering=out" if node.kind == "condition" else ""
     look = f" {_look(node)}" if standalone else ""
     return f'  {node.id} [id={node.id} class="{node.kind} {node.family}" {size}{shape}{order}{look}];'
@@ -204,7 +204,7 @@ def _edge(edge: ViewEdge, standalone: bool) -> str:
     elif edge.kind == "data":
         words.append("weight=3")
     elif edge.kind in SIDEWAYS:
-        # Instances stand side by side: what goes from one to the next must not push it down.
+        # Instances are side by side: a line from one to the next must not push it down.
         words.append("constraint=false")
     if edge.kind == "back":
         # Room for the value that flows along it.

@@ -25,7 +25,7 @@ def topological(graph: Graph) -> tuple[LayerId, ...]:
 
 
 def turned(keys: Sequence[Key], arcs: Sequence[tuple[Key, Key]]) -> set[tuple[Key, Key]]:
-    """The arcs without which there are no cycles: those on cycles that lead to a key that comes before their own."""
+    """The arcs to remove so that no cycle is left: those on a cycle that lead back to an earlier key."""
     cyclic = on_cycles(keys, arcs)
     position = {key: number for number, key in enumerate(keys)} if cyclic else {}
     return {(source, target) for source, target in arcs if source in cyclic and target in cyclic and position[source] > position[target]}

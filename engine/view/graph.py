@@ -86,7 +86,7 @@ class ViewNode:
     """Of a folded group: the static addresses of its nodes."""
     tooltip: str = ""
     body: str = ""
-    """Static address of the graph that it stands for, which can be a canvas of its own; empty when there is none or a choice."""
+    """Static address of the graph that opens as a canvas from this box; empty when there is none, or more than one."""
     spark: str = ""
     """Of a folded loop: address of the carried Parameter whose values it shows as a line; empty when it has none."""
     width: float = 0.0
@@ -139,7 +139,7 @@ class ViewEdge:
     placed: bool = True
     """Has a say in the layout."""
     upwards: bool = False
-    """Closes a cycle among folded boxes, and so leads up to one that stands above its source."""
+    """The line closes a cycle among folded boxes, and therefore leads up to a box above its source."""
 
 
 @dataclass(frozen=True, eq=False)

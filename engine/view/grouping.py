@@ -30,7 +30,7 @@ _SHAPE_ARITHMETIC = frozenset(
 _SHORTEST_CHAIN = 3
 _MOST_TURNED = 8
 _MOST_LINES = 6
-"""Scopes that would make more lines upwards, or more lines for each box, are no help to a reader."""
+"""Name scopes that would add upward lines, or more lines for each box, are not drawn as groups."""
 
 
 def is_group(address: str) -> bool:

@@ -1,4 +1,4 @@
-"""Families of operations: the kinds that a picture tells apart by colour."""
+"""Families of operations: the kinds that a picture distinguishes by colour."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class _Lighting:
                 self._mark(self.found.boxes, end, distance + (end != target.id))
 
     def _way(self, source: str, target: str, allowed: frozenset[EdgeKind], longest: int) -> list[ViewEdge]:
-        """The lines from one box to another that pass at most through boxes that only hand values on; none when there is no such way."""
+        """The lines of a path from one box to another through boxes that only pass values on; empty when there is none."""
         for edge in self.arriving[target]:
             if edge.kind not in allowed:
                 continue

@@ -1,4 +1,4 @@
-"""Graphs and control-flow nodes while they are being drawn: which box stands for which node."""
+"""Graphs and control-flow nodes while they are being drawn: which box is drawn for which node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.view.graph import without_iterations
 
 @dataclass(slots=True)
 class Region:
-    """A control-flow node that is drawn open, and the boxes that stand for its ends."""
+    """A control-flow node that is drawn open, and the boxes of its inputs and outputs."""
 
     address: str
     cluster: str
@@ -26,7 +26,7 @@ class Region:
     """Id of the one box for them, where they are drawn as one."""
     earlier: str = ""
     later: str = ""
-    """Ids of the boxes that stand for the iterations before and after the copies; empty when there are none."""
+    """Ids of the boxes for the iterations before and after the copies; empty when there are none."""
     folded_bodies: dict[str, str] = field(default_factory=dict[str, str])
     """Ids of the boxes of branches that are folded, by body name."""
 

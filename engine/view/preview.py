@@ -54,7 +54,7 @@ def _float_text(number: float) -> str:
 
 
 def scalar_text(value: object) -> str:
-    """A scalar exactly: floats with as many digits as their type needs to be told apart.
+    """A scalar exactly: a float with as many digits as identify it among the numbers of its type.
 
     >>> scalar_text(np.float32(0.1)), scalar_text(np.float64(1) / 3), scalar_text(np.float32(3))
     ('0.1', '0.3333333333333333', '3.0')

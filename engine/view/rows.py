@@ -1,4 +1,4 @@
-"""Rows of copies: which parts of a view are laid out once and then stand side by side, one for each iteration of an unrolled loop.
+"""Rows of copies: which parts of a view are laid out once and then placed side by side, one for each iteration of an unrolled loop.
 
 A layout of all copies at once would make each of them look different. So the first copy of a row is laid out alone, the picture
 around it with one box in the place of the whole row, and lines that cross a copy's border are drawn when everything has its place.
@@ -46,7 +46,7 @@ class Part:
     edges: list[ViewEdge] = field(default_factory=list[ViewEdge])
     rows: list[Row] = field(default_factory=list[Row])
     pulls: dict[tuple[str, str], None] = field(default_factory=dict[tuple[str, str], None])
-    """Pairs of ids of boxes and rows between which lines are drawn later: the second one stands below the first."""
+    """Pairs of ids of boxes and rows between which lines are drawn later: the second one is below the first."""
 
 
 class Rows:
@@ -94,7 +94,7 @@ class Rows:
                 parts[copy].pulls[source, target] = None
 
     def _stands_for(self, node: str) -> Iterator[tuple[str, str]]:
-        """For each part that holds a box, itself or in a row, what stands for it there."""
+        """For each part that contains a box, directly or in a row, the item that represents the box there."""
         frame = self._cluster_of[node]
         shown = node
         if node in self._more:

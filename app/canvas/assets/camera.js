@@ -27,7 +27,7 @@ export class Camera {
   /** @type {Area[]} */
   boxes = [];
   moved = 0;
-  /** Called when the picture has come to rest. */
+  /** Called when the picture has stopped moving. */
   onChange = () => {};
 
   /** @type {Map<number, { x: number, y: number }>} */

@@ -19,7 +19,7 @@ const KEYS = {
   "Shift+ArrowRight": "next",
   End: "run",
 };
-const ACTS = ["click", "keydown", "change", "focusout"]; // by which a person may tell Python something
+const ACTS = ["click", "keydown", "change", "focusout"]; // events by which a person's action reaches Python
 const WRITTEN_IN = "input:not([type=checkbox]), textarea, select, [contenteditable=true], [role=textbox]";
 const CHOSEN_WITH_KEYS = "[role=combobox], [role=dialog], [role=radio]";
 
@@ -57,7 +57,7 @@ function pressed(playback, event) {
  */
 function clicked(playback, event) {
   const target = /** @type {Element} */ (event.target);
-  // What the mouse has chosen leaves the keys to the run; who came there by keyboard goes on choosing with them.
+  // After a click the keys control the run; after keyboard focus they still control the focused widget.
   if (event.detail && target.closest?.("[role=radio], [role=option]"))
     setTimeout(() => /** @type {HTMLElement | null} */ (document.activeElement)?.blur());
   const name = moveOfButton(target);

@@ -9,7 +9,7 @@ const LABEL = { height: 16, pad: 8, header: 32, step: 0.02, furthest: 0.8 };
 
 const roomFor = (characters) => characters * LETTER + LABEL.pad;
 
-/** Characters of a label; that of a copy's part is its number alone, since the roles are told by the boxes and by pointing at the line. */
+/** The text of a label; a part of a copy shows only its number: the boxes, and the tooltip of the line, name the roles. */
 function longestLabel(edge, line) {
   if (!edge.sliced) return edge.label.length;
   return line.copyEnd ? PART : edge.label.length + PART;

@@ -34,7 +34,7 @@ class LayoutWorker {
         reject(new Error(event.message || "the layout worker did not start")),
       );
     });
-    this.ready.catch(() => {}); // whoever asks for a layout hears of it
+    this.ready.catch(() => {}); // each request for a layout reports the failure
   }
 
   /** Graphviz's answer to a DOT text, or null when it takes too long. */

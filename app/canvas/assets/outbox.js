@@ -1,6 +1,6 @@
-// Outbox: words with numbers that Python has to hear, told again until they are confirmed.
+// Outbox: numbered messages to Python, sent again until Python confirms them.
 
-export const AGAIN = 1000; // milliseconds after which a word that nobody has confirmed is told again
+export const AGAIN = 1000; // milliseconds after which an unconfirmed message is sent again
 
 /** @template {{ count: number }} Word */
 export class Outbox {
@@ -10,8 +10,8 @@ export class Outbox {
   again = undefined;
 
   /**
-   * @param {(words: Word[]) => unknown} tell is given all words that are not confirmed: of those that come too fast, Python hears
-   *   only the last. It answers false when there is nobody to tell any more.
+   * @param {(words: Word[]) => unknown} tell receives all unconfirmed messages, since of calls in quick succession Python receives
+   *   only the last. It returns false when the page is gone.
    */
   constructor(tell) {
     this.tell = tell;

@@ -1,4 +1,4 @@
-// Playing: moves through steps that were sent ahead, at the browser's own pace, and tells Python where it is.
+// Playing: moves through steps that were sent ahead, at the browser's pace, and reports its position to Python.
 
 import { Bar } from "./bar.js";
 import { AGAIN, numberAfter, Outbox } from "./outbox.js";
@@ -16,8 +16,8 @@ import { isDrawing } from "./streamlit.js";
 const RATE = 4; // steps per second at speed 1
 const AHEAD = 96; // steps that should be there before they are needed
 const BY_HAND = 4; // speed of a slide, as far as the panels are concerned
-const AROUND = 16; // steps fetched before the one that somebody slides to
-const SHORT_RUN = 3000; // runs up to here are fetched along the way while somebody slides
+const AROUND = 16; // steps fetched before the one that the slider is dragged to
+const SHORT_RUN = 3000; // runs of up to so many steps are fetched while the slider is dragged
 const IDLE = 350; // milliseconds of rest after which the steps around are fetched
 const TOGETHER = 50; // milliseconds within which Streamlit may make one word of two
 const ECHO = 3000; // milliseconds after which Python's word counts again, whatever it says
@@ -236,7 +236,7 @@ export class Playback {
     this.canvas.setState?.("step", { step, run: this.run, count: this.number(), playing: this.playing });
   }
 
-  /** Where a hand has led is told again while Python has not heard of it, as moves are; with a new number, or it would be no news. */
+  /** Reports a manual move again until Python confirms it; under a new number, since Python ignores a number that it knows. */
   repeat() {
     if (this.awaited !== this.count) return;
     this.send(this.step);
@@ -344,7 +344,7 @@ export class Playback {
     this.fetch();
   }
 
-  /** What is round the step that somebody slides to. */
+  /** Fetches the steps around the one that the slider is dragged to. */
   fetch() {
     if (!this.frames.has(this.step) && this.steps <= SHORT_RUN) this.ask(Math.max(0, this.step - AROUND));
   }

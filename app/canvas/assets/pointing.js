@@ -78,7 +78,7 @@ export class Pointing {
     this.reveal("");
   }
 
-  /** Once a step or a move of the picture is over, what lies then under a pointer that rests is told. */
+  /** After a step or a move of the picture, shows the tooltip of what is now under a resting pointer. */
   soon() {
     clearTimeout(this.waiting);
     if (!this.pointer) return;

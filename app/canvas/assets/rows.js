@@ -47,7 +47,7 @@ function keepInside(structure, geometry) {
   }
 }
 
-/** Then stands left of else: where the layout found it better the other way round, the two change places. */
+/** Puts the then branch left of the else branch: swaps the two where the layout placed them the other way round. */
 function orderBranches(structure, geometry) {
   for (const [left, then] of Object.entries(structure.clusters)) {
     if (then.kind !== "then" || !geometry.clusters[left]) continue;

@@ -129,7 +129,7 @@ def _fact(position: int, link: int, fact: Fact) -> None:
 
 
 def _show(address: str) -> None:
-    """A value that no operation computes: where it stands, at the moment from which on it is there."""
+    """Shows a value that no operation computes, at the moment from which it is available."""
     debugger = current().run.debugger
     if debugger is not None:
         origin.go_to_value(debugger, address)

@@ -1,1 +1,1 @@
-"""What stands round every view of a run: header, transport, canvas, messages."""
+"""What surrounds every view of a run: header, transport, canvas, messages."""

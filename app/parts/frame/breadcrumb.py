@@ -1,4 +1,4 @@
-"""Where the cursor stands: the nest of bodies with iteration numbers, what runs next, how far the run is."""
+"""Where the cursor is: the nested bodies with iteration numbers, what runs next, how far the run is."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def show(session: Session) -> None:
 
 
 def _nest(frames: Sequence[OpenGraph]) -> str:
-    """The open bodies, outermost first; the middle of a deep nest is left out, and stands in a tooltip."""
+    """The open bodies, outermost first; a tooltip shows the middle of a deep nest."""
     whole = [_words(frame) for frame in frames[1:]]
     told = markup.text(" › ".join(f"{name} {where}" for name, where in whole), LONGEST)
     crumbs = ['<span class="name">main</span>']

@@ -12,7 +12,7 @@ LOG = logging.getLogger("loopscope")
 
 
 def say_sorry(error: Exception) -> bool:
-    """Shows one sentence and keeps the details for the server's log; True tells Streamlit that all is said."""
+    """Shows one sentence and writes the details to the server's log; True means to Streamlit that the failure is handled."""
     if isinstance(error, MemoryError):
         make_room()
         st.error(NO_ROOM, icon=":material/error:")

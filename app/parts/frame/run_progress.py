@@ -1,4 +1,4 @@
-"""Runs that take long: how far one is, and a button that stops it; and one that goes on by itself."""
+"""Long runs: how far a run is, a button that stops it, and runs that continue in the background."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def show() -> None:
 
 
 def onward(session: Session) -> None:
-    """A run that goes on to its end by itself, if there is one."""
+    """The run that continues in the background, if there is one."""
     if session.run.onward is not None and not session.run.onward.over:
         _onward()
 

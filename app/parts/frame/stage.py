@@ -18,7 +18,7 @@ HEAD_START = 0.02
 
 
 def show(session: Session, beside: Callable[[Session], None] | None = None) -> None:
-    """``beside``: what stands at the right of the canvas, if anything does."""
+    """``beside``: draws the column at the right of the canvas, if there is one."""
     controls, told = st.container(key="controls"), st.container(key="told")
     picture, side = st.columns([1.75, 1], gap="small") if beside else (st.container(), None)
     with picture, st.container(key="canvas"):

@@ -58,7 +58,7 @@ def words(before: np.ndarray, now: np.ndarray, iteration: int) -> str:
 
 
 def between(before: np.ndarray, now: np.ndarray) -> np.ndarray | None:
-    """Element by element how far it went, as float64; None where the shapes differ or there are no numbers.
+    """The change of each element, as float64; None where the shapes differ or the elements are not numbers.
 
     >>> between(np.array([1, 2]), np.array([3, 2])).tolist()
     [2.0, 0.0]

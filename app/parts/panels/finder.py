@@ -30,7 +30,7 @@ _values: WeakKeyDictionary[engine.Debugger, tuple[int, Mapping[str, str]]] = Wea
 
 @st.fragment
 def show() -> None:
-    """A fragment of its own, so that a letter draws nothing else."""
+    """A separate fragment, so that typing a letter redraws nothing else."""
     session = current()
     if session.model.opened is None:
         return

@@ -12,7 +12,7 @@ from engine.check import Diagnostic, Group, Runtime, Severity
 from engine.ir import decode
 
 MOST_PLACES = 60
-"""Of one rule; `loopscope check --each` tells all."""
+"""Findings shown for one rule; `loopscope check --each` lists all."""
 _FEW = 3
 """Places that are buttons at once; the others are folded away."""
 _KIND = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.NOTE: ""}
@@ -42,7 +42,7 @@ def _choose(session: Session) -> None:
 
 
 def _show_group(group: Group, title: str) -> None:
-    """``title``: what the model is called, where the file of an upload has no name of its own."""
+    """``title``: what to call the file of an upload, which has no name."""
     one, places = group.first, group.diagnostics
     with st.container(border=True, key=f"problem_{one.code}", gap="xsmall"):
         several = f" <span class='quiet'>at {len(places)} places, the first:</span>" if len(places) > 1 else ""

@@ -69,7 +69,7 @@ def _to_the_end(debugger: engine.Debugger) -> None:
 
 
 def _guess(question: Question, key: str) -> str | None:
-    """What the user expects; None until it is said."""
+    """The user's prediction; None until there is one."""
     if question.asks == "iterations":
         number = st.number_input("Iterations", 0, 100_000, None, key=key, width=160, placeholder="how many?")
         return None if number is None else str(int(number))

@@ -13,7 +13,7 @@ from engine.ir import IF, Model
 
 
 def _usual(model: Model) -> str:
-    """What a model is first looked at with: without a loop there are no iterations, without an If no branch to explain."""
+    """The lenses that fit a model: without a loop there are no iterations, without an If no branch to explain."""
     kinds = {place.node.type for place in places(model).values() if place.node.bodies}
     return "Iterations" if kinds - {IF} else "Why" if kinds else "Timeline"
 

@@ -31,7 +31,7 @@ def show(session: Session, loop: LoopInFocus | None) -> None:
     with menu.popover("Examples", width="stretch"):
         markup.show(
             "A name is its value in iteration <b>i</b>; <b>name[i-1]</b> that of the iteration before. "
-            "Other indices take elements. Names that are no identifiers go in `backticks`.",
+            "Other indices take elements. Names that are not identifiers go in `backticks`.",
             "quiet",
         )
         for number, example in enumerate(examples):

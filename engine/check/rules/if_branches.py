@@ -22,7 +22,7 @@ def _conditions(subject: Subject) -> Iterator[tuple[PlacedGraph, Node, Known]]:
 
 
 def condition_not_boolean(subject: Subject) -> Iterator[Finding]:
-    """An If's condition is no boolean.
+    """An If's condition is not a boolean.
 
     What it does:
         Looks at the element type of input 0 of every If.

@@ -80,7 +80,7 @@ def _conditions(subject: Subject) -> Iterator[tuple[Where, str, Known]]:
 
 
 def condition_not_boolean(subject: Subject) -> Iterator[Finding]:
-    """A Loop's condition is no boolean.
+    """A Loop's condition is not a boolean.
 
     What it does:
         Looks at the element types of the initial condition (input 1) and of the body's condition Result.

@@ -54,7 +54,7 @@ class Lines:
         return self.names.setdefault(slot, generated_names.of_slot(slot))
 
     def put(self, slot: Slot, computed: str) -> None:
-        """A slot gets what an expression gives; one that only a condition reads stands in the condition."""
+        """Assigns an expression to a slot; an expression that only a condition reads is written into the condition."""
         if slot in self.inlined:
             self.names[slot] = f"({computed})"
         else:

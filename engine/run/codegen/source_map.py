@@ -22,7 +22,7 @@ PlaceKind = Literal["operation", "begin", "boundary", "join"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Context:
-    """One open graph at a line of the generated code, and where it stands in the graph around it."""
+    """One open graph at a line of the generated code, and its position in the graph around it."""
 
     program: Program
     region: LoopRegion | None

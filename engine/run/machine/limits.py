@@ -82,7 +82,7 @@ class Control:
             self._since = self._safepoint = time.perf_counter()
 
     def end(self) -> None:
-        """Computing pauses: the clock stands."""
+        """Stops the clock while nothing is computed."""
         self._running -= 1
         if self._running == 0:
             self.used_seconds += time.perf_counter() - self._since
@@ -100,7 +100,7 @@ class Control:
         self.used_seconds = 0.0
 
     def check(self, held_bytes: int) -> None:
-        """``Paused`` when the run was told to stop or has reached a limit."""
+        """Raises ``Paused`` when the run was asked to stop or has reached a limit."""
         if self.stop.is_set():
             self.stop.clear()
             raise Paused("stopped", "the run was stopped")

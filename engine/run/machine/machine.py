@@ -127,7 +127,7 @@ class Machine(RunState):
                 rows.columns[slot].pending.append(self.values[slot])
 
     def _end_body(self, frame: Frame) -> None:
-        """A body is done: a branch hands out its results; a loop looks at its condition and goes on or hands out its outputs."""
+        """Ends a body: a branch gives its results; a loop checks its condition and starts the next iteration or gives its outputs."""
         rows = self.recording.rows.get(frame.program.index)
         if rows is not None:
             for slot in rows.columns.keys() & frame.program.producer.keys():
@@ -181,7 +181,7 @@ class Machine(RunState):
         self._go_on(outer)
 
     def _go_on(self, frame: Frame) -> None:
-        """The instruction at which a frame stands is done."""
+        """Moves a frame past its current instruction."""
         if self.overrides.items:
             outputs = frame.program.instructions[frame.position].outputs
             overriding.put(self.overrides, frame.program, self.iterations, outputs, self.values)

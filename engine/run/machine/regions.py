@@ -127,7 +127,7 @@ def holds_loops(program: Program) -> bool:
 
 
 def trip_count(value: Any, *, negative_is_no_limit: bool = True) -> int:
-    """A Loop's trip count: any negative number is no limit (no iteration in ONNX); it may be a scalar or hold one element."""
+    """A Loop's trip count, a scalar or one element: any negative number means no limit (in ONNX: no iteration)."""
     if not isinstance(value, (np.ndarray, np.generic)):
         raise ValueError(f"the trip count is {'left out' if value is None else 'not a tensor'}, expected one element")
     if np.size(value) != 1:

@@ -24,7 +24,7 @@ NO_BOUND = 1 << 62
 
 @dataclass(eq=False, slots=True)
 class Frame:
-    """One graph that is being run: where it stands, and for a loop's body its iteration and what it has collected."""
+    """One graph that is being run: its position, and for a loop's body its iteration and what it has collected."""
 
     program: Program
     _: KW_ONLY
@@ -45,7 +45,7 @@ class Frame:
 
 
 class Failure(Exception):
-    """An instruction failed; the run stands at it."""
+    """An instruction failed; the run stays at it."""
 
 
 @dataclass(eq=False)
@@ -79,7 +79,7 @@ class RunState:
         return tuple(frame.iteration for frame in self.frames if frame.region is not None)
 
     def failed(self, message: str, error: BaseException) -> Failure:
-        """The error to raise when the instruction at which the run stands has failed by ``error``."""
+        """The error to raise when the current instruction has failed with ``error``."""
         self.state = "failed"
         self.failure = message
         self.out_of_memory = isinstance(error, MemoryError)

@@ -1,4 +1,4 @@
-"""The numbers of a plan, each with a type of its own, so that none is taken for another."""
+"""The numbers of a plan, each with its own type, so that none is mistaken for another."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class BranchLog:
         return len(self.pending) + len(self.iterations) > _MOST_ITERATIONS
 
     def _unfolded(self, iterations: np.ndarray) -> bytes:
-        """A byte for each execution that these iterations tell of, which end with a count."""
+        """A byte for each execution that ``iterations`` encodes; its last entry is a count, which is negative."""
         is_count = iterations < 0
         starts = np.concatenate([[0], np.cumsum(-iterations[is_count])]) - self._caught_up
         taken = np.full(int(starts[-1]), 1 - self.logged, np.uint8)

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 LoopEnding = Literal["trip_count", "condition", "zero_trip_count", "initial_condition", "slices_exhausted"]
 """Why an execution of a loop is over."""
 StopCause = Literal["limit", "error", "stopped"]
-"""Why a run is not: a limit was reached, an operation failed, or somebody stopped it."""
+"""Endings of a run that did not finish: a limit was reached, an operation failed, or the user stopped it."""
 Ending = LoopEnding | StopCause
 
 ENDINGS: tuple[LoopEnding, ...] = get_args(LoopEnding)
