@@ -58,7 +58,7 @@ def as_i64(tensor: Tensor) -> Tensor:
 def zeros(size: Tensor, element_lengths: np.ndarray, zero: Tensor) -> Tensor:
     """So many elements of zeros."""
     graph = size.graph
-    with graph.scope("TensorArray"):
+    with graph.within("TensorArray"):
         length = graph.apply("Reshape", (as_i64(size), np.array([1])), {"special_zero": False})[0]
         lengths = graph.apply("Concat", (length, element_lengths), {"axis": 0})[0] if element_lengths.size else length
         return graph.apply("Broadcast", (zero, lengths), {})[0]

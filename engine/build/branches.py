@@ -140,6 +140,6 @@ def switch_case(
     if not functions:
         return default()
     called = name or "switch"
-    with graph.scope(called):
+    with graph.within(called):
         pairs = [(index == number, functions[number]) for number in sorted(functions)]
     return _chain(pairs, default, called)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from engine.build.frame import Scope
 from engine.build.structure import leaves
 from engine.build.tensor import Tensor
 from engine.build.written import refuse_lost
@@ -38,24 +39,30 @@ def finished_model(graph: Graph, outputs: object) -> Model:
     refuse_lost(frame.writes, edges, for_good=False)
     finished = FinishedGraph(tuple(nodes), tuple(edges))
     model = Model(finished, graph.name)
-    calls = _calls(model, {**graph.calls, finished: tuple(frame.calls)})
-    if calls:
-        model = replace(model, rt_info={"loopscope": {"functions": calls}})
+    model = replace(model, rt_info=_scopes(model, {**graph.calls, finished: tuple(frame.calls)}))
     report = check(model, graph.catalogue)
     if not report.ok:
         raise BuildError(f"graph {graph.name!r} is not a valid model. {report.summary()}")
     return model
 
 
-def _calls(model: Model, calls: Mapping[FinishedGraph, Sequence[str]]) -> dict[str, str]:
-    """The group of nodes that each function call made, as views address it: ``main/norm%2F*``."""
-    groups = [
-        f"{place.address}/{encode(f'{scope}/')}*"
+def _scopes(model: Model, scopes: Mapping[FinishedGraph, Sequence[Scope]]) -> dict[str, object]:
+    """The groups of nodes that function calls and scopes have made, as views address them: ``main/norm%2F*``; and whose calls they are."""
+    found = {
+        f"{place.address}/{encode(f'{scope.name}/')}*": scope.function
         for place in graphs(model)
-        for scope in calls.get(place.graph, ())
-        if any(node.name.startswith(f"{scope}/") for node in place.graph.nodes)
-    ]
-    return {f"call_{number}": group for number, group in enumerate(groups)}
+        for scope in scopes.get(place.graph, ())
+        if any(node.name.startswith(f"{scope.name}/") for node in place.graph.nodes)
+    }
+    calls = {f"call_{number}": (group, name) for number, (group, name) in enumerate((g, n) for g, n in found.items() if n)}
+    plain = {f"scope_{number}": group for number, group in enumerate(group for group, name in found.items() if not name)}
+    sections = {
+        "functions": {key: group for key, (group, _) in calls.items()},
+        "function_names": {key: name for key, (_, name) in calls.items()},
+        "scopes": plain,
+    }
+    told = {key: section for key, section in sections.items() if section}
+    return {"loopscope": told} if told else {}
 
 
 def _named(outputs: object) -> list[tuple[str, object]]:

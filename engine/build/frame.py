@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from engine.build.naming import Names
@@ -20,6 +20,16 @@ if TYPE_CHECKING:
     from engine.build.graph_builder import Graph as GraphUnderConstruction
 
 
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A name scope that is drawn as a frame."""
+
+    name: str
+    """Whole: ``decoder/attention_1``."""
+    function: str = ""
+    """Whose call it is; empty for a scope that the user has named."""
+
+
 class Frame:
     """The outermost graph (``parent`` is None) or one body; in a body each outer tensor that it uses becomes a Parameter."""
 
@@ -32,8 +42,8 @@ class Frame:
         self.edges: list[Edge] = []
         self.tensors: list[tuple[Tensor, ...]] = []
         """A handle for each output of each node."""
-        self.calls: list[str] = []
-        """The scopes of function calls."""
+        self.calls: list[Scope] = []
+        """Function calls, and the scopes that the user has named."""
         self.captures: dict[tuple[LayerId, int], tuple[Tensor, Tensor]] = {}
         """Pairs of a tensor of the parent and the Parameter for it in this body, in the order of first use."""
         self._awaited: tuple[Tensor, ...] = ()

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, overload
 
+from engine.build.frame import Scope
 from engine.build.graph_builder import graph_of
 from engine.build.structure import leaves
 
@@ -21,7 +22,8 @@ def function(fn: Any = None, *, name: str = "") -> Any:
     """Makes a Python function a named part of graphs; a decorator, with or without ``name=`` (default: the function's own).
 
     Every call puts the nodes that it builds into a name scope of its own: ``attention/``, then ``attention_1/``, ... A model keeps
-    plain nodes, so that it is written as plain IR; its ``rt_info`` lists the scopes, and a view draws each as a frame that can be folded.
+    plain nodes, so that it is written as plain IR; its ``rt_info`` lists the calls. A view draws the first one open, with how many there
+    are, and each of the others as a box that can be opened.
     """
     if fn is None:
         return functools.partial(function, name=name)
@@ -32,8 +34,8 @@ def function(fn: Any = None, *, name: str = "") -> Any:
     @functools.wraps(fn)
     def called(*inputs: Any, **keywords: Any) -> Any:
         graph = graph_of([leaf.value for leaf in leaves((inputs, keywords))], scope)
-        with graph.scope(scope) as whole:
-            graph.frame.calls.append(whole)
+        with graph.within(scope) as whole:
+            graph.frame.calls.append(Scope(whole, scope))
             return fn(*inputs, **keywords)
 
     return called

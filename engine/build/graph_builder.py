@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.build.emit import inferred, lifted, newest
 from engine.build.finish import finished_model
-from engine.build.frame import Frame
+from engine.build.frame import Frame, Scope
 from engine.build.importing import imported
 from engine.build.lift import ElementTypeLike, as_array, constant_array, element_type_of
 from engine.build.naming import Names, snake_case
@@ -52,8 +52,8 @@ class Graph:
         self.name = name
         self.catalogue = catalogue
         self._frames = [Frame(self, None, f"graph {name!r}")]
-        self.calls: dict[FinishedGraph, tuple[str, ...]] = {}
-        """The scopes of function calls in the bodies that are finished."""
+        self.calls: dict[FinishedGraph, tuple[Scope, ...]] = {}
+        """Of the bodies that are finished, what their frames' ``calls`` hold."""
         self.variables = Names()
         """Of all graphs and bodies: variables are shared by name."""
         _LATEST.set(weakref.ref(self))
@@ -123,7 +123,17 @@ class Graph:
 
     @contextmanager
     def scope(self, name: str) -> Iterator[str]:
-        """Names made inside begin with ``name/``; a second scope of that name becomes ``name_1/``. Gives the name it got."""
+        """Names made inside begin with ``name/``; a second scope of that name becomes ``name_1/``. Gives the name it got.
+
+        A view draws what is in it as a frame that can be folded.
+        """
+        with self.within(name) as whole:
+            self.frame.calls.append(Scope(whole))
+            yield whole
+
+    @contextmanager
+    def within(self, name: str) -> Iterator[str]:
+        """A scope of names alone, which no view shows."""
         frame = self.frame
         whole = frame.names.enter(checked_name(name, "the name of a scope").strip("/"))
         try:

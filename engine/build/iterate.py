@@ -35,7 +35,7 @@ def for_loop(count: Any, body: Callable[..., Any], loop_vars: Any, shape_invaria
 
 
 def _counted(graph: Graph, count: Any, body: Callable[..., Any], loop_vars: Any, shape_invariants: Any, called: str) -> Any:
-    with graph.scope(called):
+    with graph.within(called):
         variables = loop_variables(graph, "for_loop", loop_vars, shape_invariants, body, skip=1)
         plan = LoopPlan(
             called="for_loop",
@@ -123,7 +123,7 @@ def _folded(going: Going, fn: Callable[..., Any], *, begins: bool, keep: bool) -
     last, joined = made_loop(graph, going.plan(variables), trace)
     if not keep:
         return rebuilt(start, last)
-    with graph.scope(going.name):
+    with graph.within(going.name):
         if begins:
             parts = [_as_part(one.initial) for one in variables]
             joined = tuple(graph.apply("Concat", pair, {"axis": 0})[0] for pair in zip(parts, joined, strict=True))
@@ -161,7 +161,7 @@ class Going:
         values = leaves(elems)
         if not values:
             raise BuildError(f"{called}(): elems is empty: there is nothing to go through")
-        with graph.scope(name):
+        with graph.within(name):
             wholes = [graph.lift(leaf.value, what=f"{called}(): elems{leaf.path}") for leaf in values]
             start = None if initializer is None else _lifted(graph, called, initializer, wholes)
             _must_agree(called, values, wholes)

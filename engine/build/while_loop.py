@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -126,7 +126,7 @@ class _Condition:
         """The condition for values of the variables, in the graph or body that is being built."""
         feeds = {inner.source.layer: value for inner, value in zip(self.variables, values, strict=True)}
         feeds |= {inner.source.layer: graph.frame.bring(outer) for outer, inner in self.frame.captures.values()}
-        graph.frame.calls += [graph.frame.names.prefix + scope for scope in self.frame.calls]
+        graph.frame.calls += [replace(one, name=graph.frame.names.prefix + one.name) for one in self.frame.calls]
         return inlined(graph, self.graph, feeds, f"{self.asked.called}(): cond")[0]
 
 
@@ -154,7 +154,7 @@ def _checked(asked: _While) -> Any:
 
 
 def _made(graph: Graph, asked: _While) -> Any:
-    with graph.scope(asked.name):
+    with graph.within(asked.name):
         variables = loop_variables(graph, asked.called, asked.loop_vars, asked.shape_invariants, asked.body)
         limit = graph.constant(-1, name="no_limit") if asked.most is None else trip_count(graph, asked.most, "maximum_iterations")
         if asked.parallel is None:

@@ -9,7 +9,7 @@ Two passes, neither recursive: boxes and frames of every visible graph, then the
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from engine.ir.address import ROOT, decode, labels
@@ -19,7 +19,7 @@ from engine.view.boxes import operation_box, region_name, short_name, sized, ten
 from engine.view.cut_edges import cut_long_edges
 from engine.view.folding import Folding, Unrolled, default_folding, graph_at
 from engine.view.graph import ClusterKind, GraphView, ViewCluster, ViewNode, without_iterations
-from engine.view.grouping import OUTER, Grouping, group_title, grouping
+from engine.view.grouping import OUTER, Call, Grouping, function_calls, group_title, grouping
 from engine.view.lines import Lines
 from engine.view.operation_families import Family
 from engine.view.places import Place, Region
@@ -40,7 +40,7 @@ _CLUSTER_KIND: dict[str, ClusterKind] = {
 def graph_view(model: Model, folding: Folding | None = None, root: str = ROOT) -> GraphView:
     """What a canvas draws of the graph at ``root``; ``KeyError`` when there is no such graph."""
     folding = default_folding(model, root) if folding is None else folding
-    builder = _Builder(folding)
+    builder = _Builder(folding, function_calls(model))
     graph = graph_at(model, root)
     builder.waiting.append(Place(graph, root, "", labels(graph)))
     while builder.waiting:
@@ -55,8 +55,9 @@ def graph_view(model: Model, folding: Folding | None = None, root: str = ROOT) -
 class _Builder:
     """Boxes and frames so far, and graphs still to be drawn."""
 
-    def __init__(self, folding: Folding) -> None:
+    def __init__(self, folding: Folding, calls: Mapping[str, Call]) -> None:
         self.folding = folding
+        self.calls = calls
         self.nodes: list[ViewNode] = []
         self.clusters: list[ViewCluster] = []
         self.places: list[Place] = []
@@ -109,12 +110,20 @@ class _Builder:
         for group in sorted(groups.members, key=lambda one: -len(groups.members[one])):
             parent = groups.parent[group]
             if group in self.folding.opened and (not parent or parent in frames):
-                title, name = group_title(group)
+                title, name = self._group_title(group)
                 frames[group] = self._frame("group", group, title, short_name(name), frames.get(parent, place.cluster), place.address)
         return frames
 
+    def _group_title(self, group: str) -> tuple[str, str]:
+        """Of a call the function; where there are several, which of them it is, the first one how many there are."""
+        call = self.calls.get(group)
+        if call is None:
+            return group_title(group)
+        which = f"called {call.total} times" if call.number == 1 else f"call {call.number} of {call.total}"
+        return "Function", call.function if call.total == 1 else f"{call.function}, {which}"
+
     def _group_box(self, place: Place, groups: Grouping, group: str, frames: dict[str, str]) -> str:
-        title, name = group_title(group)
+        title, name = self._group_title(group)
         shown = [layer for layer in groups.members[group] if place.graph.by_id[layer].constant is None]
         if group.endswith(OUTER):
             return self._outer_box(place.graph, group, tuple(place.at(layer) for layer in shown), shown, place.cluster)

@@ -11,7 +11,7 @@ from engine.ir.model import Body, Graph, LayerId, Model
 from engine.ir.walk import PlacedGraph, graphs
 from engine.view.drawing_order import topological
 from engine.view.graph import without_iterations
-from engine.view.grouping import CHAIN, OUTER, function_calls, grouping, is_group, members_of, partition, shape_chains
+from engine.view.grouping import CHAIN, OUTER, function_calls, grouping, is_group, members_of, named_scopes, partition, shape_chains
 from engine.view.roles import handed_in
 
 VISIBLE_NODES = 300
@@ -70,15 +70,17 @@ def graph_at(model: Model, root: str) -> Graph:
 
 
 def default_folding(model: Model, root: str = ROOT, *, chains: bool = True, constants: bool = False, most: int = VISIBLE_NODES) -> Folding:
-    """Fold bodies, then name scopes, then neighbourhoods, until about ``most`` boxes are left.
+    """Fold bodies, then name scopes, then neighbourhoods, until about ``most`` boxes are left; of each function all calls but the first.
 
     ``chains``: draw each chain of shape arithmetic as one box.
     """
     folded = _fold(graph_at(model, root), root, chains=chains, most=most)
     # Where so much is there that scopes are folded, the calls in them are too.
     scoped = {address.rpartition("/")[0] for address in folded if is_group(address) and not address.endswith((CHAIN, OUTER))}
-    calls = {address for address in function_calls(model) if address.rpartition("/")[0] not in scoped}
-    return Folding(folded, frozenset(calls), constants=constants)
+    calls = {address: call for address, call in function_calls(model).items() if address.rpartition("/")[0] not in scoped}
+    again = {address for address, call in calls.items() if call.number > 1}
+    named = {address for address in named_scopes(model) if address.rpartition("/")[0] not in scoped}
+    return Folding(folded | again, frozenset(calls.keys() - again | named), constants=constants)
 
 
 def toggle(model: Model, folding: Folding, address: str) -> Folding:

@@ -62,11 +62,37 @@ def group_title(address: str) -> tuple[str, str]:
     return "Scope", decode(label.partition("*")[0]).rstrip("/.")
 
 
-def function_calls(model: Model) -> frozenset[str]:
-    """The groups that a model says are calls of functions (``engine.build.function`` has it say so)."""
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A group that is one of several calls of a function."""
+
+    function: str
+    number: int
+    """From 1 on."""
+    total: int
+
+
+def named_scopes(model: Model) -> frozenset[str]:
+    """The groups that a model says are scopes that its author has named (``graph.scope`` of ``engine.build`` has it say so)."""
+    return frozenset(text for text in _told(model, "scopes").values() if is_group(text))
+
+
+def function_calls(model: Model) -> Mapping[str, Call]:
+    """The groups that a model says are calls of functions (``engine.build.function`` has it say so), by address."""
+    groups = {key: text for key, text in _told(model, "functions").items() if is_group(text)}
+    names = _told(model, "function_names")
+    # A file from before names were kept: each call is of a function of its own.
+    of_function: dict[str, list[str]] = defaultdict(list)
+    for key, group in groups.items():
+        of_function[names.get(key, group_title(group)[1])].append(group)
+    return {group: Call(function, number, len(calls)) for function, calls in of_function.items() for number, group in enumerate(calls, 1)}
+
+
+def _told(model: Model, section: str) -> Mapping[str, str]:
+    """A section of what a model tells of how it was built; a file's may hold anything."""
     own = model.rt_info.get("loopscope")
-    calls = own.get("functions") if isinstance(own, Mapping) else None
-    return frozenset(text for text in (calls.values() if isinstance(calls, Mapping) else ()) if isinstance(text, str) and is_group(text))
+    told = own.get(section) if isinstance(own, Mapping) else None
+    return {key: text for key, text in told.items() if isinstance(text, str)} if isinstance(told, Mapping) else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def _branch(step: Step, body: Body, flow: Flow, externals: list[int], reverse: R
         if adjoint is not None and source is not None and output.internal in flow.results:
             seeds.append((became[source], graph.frame.bring(adjoint)))
     layers = list({entry.external: entry.internal for entry in _entries(flow, body)}.items())
-    with graph.scope("backward"):
+    with graph.within("backward"):
         found = dict(zip([external for external, _ in layers], reverse(seeds, [bound[layer] for _, layer in layers]), strict=True))
         made = []
         for external in externals:

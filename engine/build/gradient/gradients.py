@@ -35,7 +35,7 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, name: str | None = None) ->
     with _unchanged_on_failure(graph.frame):
         sources = [_real(graph, leaf.value, f"xs{leaf.path}") for leaf in wanted]
         first = len(graph.frame.nodes)
-        with graph.scope(name or "backward"):
+        with graph.within(name or "backward"):
             seeds = [_seed(graph, leaf.value, weight, leaf.path) for leaf, weight in zip(targets, weights, strict=True)]
             found = adjoints(graph, seeds, sources)
             made = [filled(graph, 0, source) if one is None else one for one, source in zip(found, sources, strict=True)]

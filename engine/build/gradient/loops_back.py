@@ -95,7 +95,7 @@ class _Backward:
             for adjoint in parts
         ]
         layers = [node.id for node in graph.parameters if node.id in self.flow.parameters]
-        with self.graph.scope("backward"):
+        with self.graph.within("backward"):
             found = reverse(seeds, [bound[layer] for layer in layers])
             for layer, adjoint in zip(layers, found, strict=True):
                 self._leave(layer, bound[layer], adjoint)

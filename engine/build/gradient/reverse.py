@@ -121,7 +121,7 @@ class _Walk:
         operation = self.graph.catalogue.find(node.type, node.opset)
         if operation is None or operation.gradient is None:
             raise self._no_rule(node, "its operation has no derivative here")
-        with self.graph.scope(node.name):
+        with self.graph.within(node.name):
             try:
                 given = adjoints_of_inputs(self.graph, node, operation, [self._tensor(one) for one in fed if one is not None], known)
             except ValueError as problem:
@@ -134,7 +134,7 @@ class _Walk:
         """A Loop, TensorIterator or If."""
         active = frozenset(number for number, source in enumerate(fed) if source in self.depending)
         step = Step(self.graph, node, tuple(None if one is None else self._tensor(one) for one in fed), tuple(known), active)
-        with self.graph.scope(node.name):
+        with self.graph.within(node.name):
             try:
                 found = self._through(node)(step, self._inner)
             except ValueError as problem:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -58,22 +61,76 @@ def test_a_function_is_a_scope_of_its_own_for_each_call() -> None:
     np.testing.assert_allclose(result.outputs[0], [1.2, 1.6], rtol=1e-6)
 
 
-def test_calls_of_functions_are_drawn_as_frames_that_fold() -> None:
+def called_three_times() -> engine.Model:
     @build.function
-    def norm(values: Tensor) -> Tensor:
+    def norm(values):
         return values / ops.sqrt(ops.reduce_sum(values * values, [0], keep_dims=True))
 
     graph = build.Graph("functions")
     x = graph.parameter("x", "f32", [2])
     last = build.while_loop(lambda v: v[0] < 3, lambda v: norm(v) * 8.0, [norm(norm(x))])[0]
-    model = graph.model(last)
+    return graph.model(last)
+
+
+def test_a_function_is_drawn_once_and_its_other_calls_are_boxes_that_open(tmp_path: Path):
+    """Seed page "TensorFlow in other languages": "functions: define a subgraph that may be called in several places"."""
+    model = called_three_times()
     run_both(model, [np.array([1, 2], np.float32)])
-    calls = {"main/norm%2F*", "main/norm_1%2F*", "main/while/body/norm%2F*"}
+    engine.write_model(model, tmp_path / "m.xml")
+    for one in (model, engine.read_model(tmp_path / "m.xml")):
+        folding = default_folding(one)
+        view = graph_view(one, folding)
+        assert folding.opened == {"main/norm%2F*"}
+        assert [(frame.title, frame.name) for frame in view.clusters if frame.kind == "group"] == [("Function", "norm, called 3 times")]
+        boxes = {node.address: (node.title, node.name) for node in view.nodes if node.kind == "folded"}
+        assert boxes == {
+            "main/norm_1%2F*": ("Function", "norm, call 2 of 3"),
+            "main/while/body/norm%2F*": ("Function", "norm, call 3 of 3"),
+        }
+        for address in boxes:
+            opened = graph_view(one, toggle(one, folding, address))
+            assert {frame.address for frame in opened.clusters if frame.kind == "group"} == {"main/norm%2F*", address}
+        everything = {node.name for node in one.graph.nodes if node.name.startswith("norm/") and node.type != "Const"}
+        assert {node.name for node in view.nodes} >= everything
+
+
+def test_a_function_that_is_called_once_needs_no_number():
+    graph = build.Graph("once")
+    build.function(lambda x: x * 2, name="double")(graph.parameter("x", "f32", []))
+    model = graph.model(graph["double/Multiply"].outputs[0])
+    (frame,) = graph_view(model).clusters
+    assert (frame.title, frame.name) == ("Function", "double")
+
+
+def test_scopes_are_frames_that_fold_in_bodies_and_in_small_graphs():
+    """Seed page: "names have directories ... TensorBoard relies on them to show large graphs"."""
+    graph = build.Graph("scopes")
+    x = graph.parameter("x", "f32", [2])
+
+    def body(v):
+        with graph.scope("decoder"), graph.scope("attention"):
+            return v * 2 + 1
+
+    with graph.scope("encoder"):
+        start = ops.relu(x)
+    model = graph.model(build.while_loop(lambda v: v[0] < 9, body, [start])[0])
+    scopes = {"main/encoder%2F*", "main/while/body/decoder%2F*", "main/while/body/decoder%2Fattention%2F*"}
     folding = default_folding(model)
-    assert folding.opened == calls
-    assert {cluster.address for cluster in graph_view(model, folding).clusters} >= calls
-    folded = graph_view(model, toggle(model, folding, "main/norm_1%2F*"))
-    assert [node.name for node in folded.nodes if node.kind == "folded"] == ["norm_1"]
+    view = graph_view(model, folding)
+    assert {frame.address for frame in view.clusters if frame.kind == "group"} == scopes
+    inner = next(frame for frame in view.clusters if frame.name == "decoder/attention")
+    assert next(frame.name for frame in view.clusters if frame.id == inner.parent) == "decoder"
+    for address in scopes:
+        folded = graph_view(model, toggle(model, folding, address))
+        assert [node.address for node in folded.nodes if node.kind == "folded"] == [address]
+
+
+def test_what_a_file_tells_of_scopes_may_be_anything():
+    model = called_three_times()
+    odd = {"functions": {"a": "main/norm%2F*", "b": ["x"]}, "function_names": {"a": {}}, "scopes": {"c": "main"}}
+    for told in ("text", {"functions": 3}, odd):
+        strange = replace(model, rt_info={"loopscope": told})
+        assert len(graph_view(strange).nodes) > 5
 
 
 def test_outputs_alone_in_a_list_or_by_name() -> None:
