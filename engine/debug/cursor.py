@@ -14,7 +14,7 @@ DebuggerState = Literal["paused", "finished", "failed", "limit"]
 CursorKind = Literal["operation", "enter", "end", "finished"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
     """A moment of a run."""
 

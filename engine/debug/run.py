@@ -135,9 +135,9 @@ class Run:
         """The moment that is looked at: what runs next, and what ran last."""
         step = self.steps if self._past is None else self._past
         if self._past is None and self.machine.state == "finished":
-            return Cursor(step, "", "finished", self._address_before(step))
+            return Cursor(step=step, address="", kind="finished", previous=self._address_before(step))
         address, kind = next_of(frontier(self.machine) if self._past is None else levels_of(self.moment))
-        return Cursor(step, address, kind, self._address_before(step))
+        return Cursor(step=step, address=address, kind=kind, previous=self._address_before(step))
 
     def _address_before(self, step: int) -> str:
         if step == 0:

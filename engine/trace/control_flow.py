@@ -14,19 +14,19 @@ from engine.run.record.recording import LoopTable
 from engine.trace.timeline import Timeline
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ControlFlowRecord:
     """One execution of a Loop, TensorIterator or If."""
 
     address: str
     """Such as ``main/while_3[2]/body/if_2``."""
     kind: RegionKind
-    iterations: int | None
+    iterations: int | None = None
     """Iterations of this one execution; None for If."""
-    ended_by: Ending | None
+    ended_by: Ending | None = None
     """``trip_count``, ``condition``, ``zero_trip_count``, ``initial_condition``, ``slices_exhausted``, ``limit``, ``error`` or ``stopped``;
     None for If, and for a loop that has not ended."""
-    branch: str | None
+    branch: str | None = None
     """``then`` or ``else`` for If."""
     endless: bool = False
     """Whether it is proved that this loop, or one inside it that is under way, can never end; ``ended_by`` is ``limit`` then."""
@@ -74,11 +74,12 @@ class ControlFlow(Sequence[ControlFlowRecord]):
         machine = self._timeline.machine
         table = machine.recording.tables[region.table]
         if isinstance(table, BranchLog):
-            return ControlFlowRecord(address, "If", None, None, "then" if table.branches[row] else "else")
+            return ControlFlowRecord(address=address, kind="If", branch="then" if table.branches[row] else "else")
         if not isinstance(region, LoopRegion):
-            return ControlFlowRecord(address, region.kind, None, None, None)
+            return ControlFlowRecord(address=address, kind=region.kind)
         assert isinstance(table, LoopTable)
         if row < len(table.counts):
-            return ControlFlowRecord(address, region.kind, table.counts[row], ENDINGS[table.endings[row]], None)
+            return ControlFlowRecord(address=address, kind=region.kind, iterations=table.counts[row], ended_by=ENDINGS[table.endings[row]])
         frame = self._timeline.executions.open.get(region.program.index)
-        return ControlFlowRecord(address, region.kind, frame.iteration if frame else 0, self._cause, None, self._endless)
+        iterations = frame.iteration if frame else 0
+        return ControlFlowRecord(address=address, kind=region.kind, iterations=iterations, ended_by=self._cause, endless=self._endless)
