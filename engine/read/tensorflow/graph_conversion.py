@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from engine.read.recognise import Format
 from engine.read.tensorflow import conversion_notes
 from engine.read.tensorflow.graph_file import Source, read_source
 from engine.read.tensorflow.unconverted import completed
+from engine.read.tensorflow.v1_control_flow import with_functions
 
 
 def convert_graph(path: Path, found: Format, target: Path, limits: ReadLimits) -> Model:
@@ -22,11 +24,24 @@ def convert_graph(path: Path, found: Format, target: Path, limits: ReadLimits) -
     except ValueError as error:
         refused = error
     source, uncounted = _source(path / "saved_model.pb" if found is Format.SAVED_MODEL else path, found, limits)
-    if refused is not None:
+    if refused is not None and not _convert_with_functions(source, target, limits):
         _convert_partly(path, target, limits, refused)
     document = target.read_bytes()
     model = read_converted(target, document if refused is None else completed(document, source), limits)
     return replace(model, notes=conversion_notes.notes(source, model) if source else (uncounted,))
+
+
+def _convert_with_functions(source: Source | None, target: Path, limits: ReadLimits) -> bool:
+    """Whether OpenVINO converts all or a part of the graph once its frames are loops with functions: it fails on nested ones."""
+    graph = with_functions(source.graph) if source else None
+    if graph is None:
+        return False
+    rewritten = target.with_name("functions.pb")
+    rewritten.write_bytes(graph.SerializeToString())
+    with contextlib.suppress(ValueError):
+        run_openvino(rewritten, target, "partly", limits)
+        return True
+    return False
 
 
 def _convert_partly(path: Path, target: Path, limits: ReadLimits, refused: ValueError) -> None:

@@ -22,6 +22,8 @@ _TYPES = {
     **{f"DT_INT{bits}": f"i{bits}" for bits in (4, 8, 16, 32, 64)},
     **{f"DT_UINT{bits}": f"u{bits}" for bits in (4, 8, 16, 32, 64)},
 }
+_OURS = {"Print": "loopscope"}
+"""The opsets of operations that OpenVINO does not have and that mean here what they mean in TensorFlow."""
 _MOST_PARTS = 32
 _NAMES = {number: _TYPES.get(name, name) for name, number in DATA_TYPES.items()}
 
@@ -36,8 +38,8 @@ def completed(document: bytes, source: Source | None) -> bytes:
     nodes = _by_name(source)
     for layer in root.iter("layer"):
         if "version" not in layer.attrib:
-            layer.set("version", TENSORFLOW)
             _set_attributes(layer, nodes)
+            layer.set("version", _OURS.get(layer.get("type", ""), TENSORFLOW))
     return etree.tostring(root, encoding="utf-8", xml_declaration=True)
 
 

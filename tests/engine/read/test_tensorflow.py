@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +16,10 @@ from engine.errors import ReadError
 from engine.ir.model import Graph, Node
 from engine.ops import custom
 from engine.ops.catalogue import CATALOGUE
-from engine.ops.declare import Array, Attribute, Operation
-from engine.ops.infer import same
 from engine.read.file_limits import ReadLimits
+from engine.read.recognise import Format
+from engine.read.tensorflow.graph_file import read_source
+from engine.read.tensorflow.v1_control_flow import with_functions
 
 FILES = Path(__file__).parent / "files" / "tensorflow"
 EXPECTED = json.loads((FILES / "expected.json").read_text())
@@ -25,32 +27,6 @@ EXPECTED = json.loads((FILES / "expected.json").read_text())
 _TYPES = {"x": np.float32, "n": np.int32, "p": np.bool_, "q": np.bool_}
 _KEPT = "nodes kept their names in the conversion"
 PRINTS = [name for name in EXPECTED if "print" in name]
-
-
-@pytest.fixture
-def with_print() -> Iterator[None]:
-    """Print as a user would supply it."""
-    before = CATALOGUE.categories
-    attributes = (Attribute("message", "str", ""), Attribute("first_n", "int", -1), Attribute("summarize", "int", 3))
-    row = Operation(
-        name="Print",
-        version=1,
-        opsets=(1, 17),
-        opset="tensorflow",
-        page="",
-        kernel=_print,
-        infer=same,
-        inputs=(1, None),
-        attributes=attributes,
-    )
-    custom.install([row])
-    yield
-    CATALOGUE.categories = before
-    CATALOGUE.install(())
-
-
-def _print(value: Array, *data: Array, message: str, first_n: int, summarize: int) -> Array:
-    return value
 
 
 def _check_numbers(path: Path) -> None:
@@ -62,13 +38,8 @@ def _check_numbers(path: Path) -> None:
         np.testing.assert_allclose(engine.run(model, given).outputs[out], wanted, rtol=1e-6, err_msg=str(feeds))
 
 
-@pytest.mark.parametrize("name", ["plain_loop.meta", "weights.meta"])
+@pytest.mark.parametrize("name", EXPECTED)
 def test_tensorflow_s_numbers(name: str) -> None:
-    _check_numbers(FILES / name)
-
-
-@pytest.mark.parametrize("name", PRINTS)
-def test_an_operation_that_nobody_converts_can_be_supplied(name: str, with_print: None) -> None:
     _check_numbers(FILES / name)
 
 
@@ -80,16 +51,52 @@ def _nodes(graph: Graph) -> Iterator[Node]:
 
 
 @pytest.mark.parametrize("name", PRINTS)
-def test_an_operation_that_nobody_converts_has_its_name_and_attributes(name: str) -> None:
-    model = engine.read_model(FILES / name)
-    (node,) = (node for node in _nodes(model.graph) if node.type == "Print")
-    assert node.opset == "tensorflow"
-    assert node.name.split("/")[-1].startswith("Print")
+def test_print_is_ours(name: str) -> None:
+    (node,) = (node for node in _nodes(engine.read_model(FILES / name).graph) if node.type == "Print")
+    assert node.opset == "loopscope"
     assert node.attributes["message"] == ("i:" if "loop" in name else "x:" if "flat" in name else "")
-    assert (node.attributes["T"], node.attributes["first_n"]) == ("f32", "-1")
-    assert "nobody converts Print 1" in model.notes[1]
-    report = engine.check(model)
-    assert {found.where.address for found in report.errors if "Print" in str(found)}, "the operation is to be supplied"
+
+
+def _unknown(folder: Path) -> Path:
+    """A graph with an operation of somebody's own, between two that are converted."""
+    path = folder / "flat_print.pbtxt"
+    path.write_text((FILES / "flat_print.pbtxt").read_text().replace('op: "Print"', 'op: "Announce"'))
+    return path
+
+
+def test_an_operation_that_nobody_converts_has_its_name_and_attributes(tmp_path: Path) -> None:
+    model = engine.read_model(_unknown(tmp_path))
+    (node,) = (node for node in model.graph.nodes if node.type == "Announce")
+    assert (node.name, node.opset, len(node.inputs)) == ("Print", "tensorflow", 2)
+    assert dict(node.attributes) == {"T": "f32", "U": "f32", "first_n": "-1", "message": "x:", "summarize": "5"}
+    assert model.notes[1].startswith(
+        "nobody converts Announce 1: they stand in the graph as TensorFlow has them; give what they compute with"
+    )
+    assert [found.where.address for found in engine.check(model).errors] == ["main/Print"]
+
+
+_OPERATIONS = """
+from engine import Operation
+from engine.ops import Attribute, same
+
+OPERATIONS = (
+    Operation(
+        name="Announce", version=1, opsets=(1, 17), opset="tensorflow", page="", kernel=lambda value, data, /, *, message: value,
+        infer=same, inputs=(2, 2), attributes=(Attribute("message", "str", ""),),
+    ),
+)
+"""
+
+
+def test_an_operation_that_nobody_converts_can_be_supplied(tmp_path: Path) -> None:
+    (tmp_path / "operations.py").write_text(_OPERATIONS)
+    before = CATALOGUE.categories
+    custom.install_file(tmp_path / "operations.py")
+    try:
+        _check_numbers(_unknown(tmp_path))
+    finally:
+        CATALOGUE.categories = before
+        CATALOGUE.install(())
 
 
 def test_a_lone_switch_of_v1_is_drawn() -> None:
@@ -144,4 +151,55 @@ def test_damaged_text_is_one_sentence(text: bytes) -> None:
 def test_a_graph_that_is_too_long_to_be_counted_opens_and_says_so() -> None:
     model = engine.read_model(FILES / "flat_print.pbtxt", limits=ReadLimits(graph_text_bytes=100))
     assert model.notes == ("what the conversion kept is not counted: the graph has 1,565 bytes, more than 100",)
-    assert [node.opset for node in model.graph.nodes if node.type == "Print"] == ["tensorflow"]
+    assert [node.type for node in model.graph.nodes if node.opset == "loopscope"] == ["Print"]
+
+
+@pytest.mark.parametrize(
+    ("name", "regions"),
+    [
+        ("cond_in_loop.pb", ["Loop", "If"]),
+        ("loop_in_cond.pb", ["If", "Loop"]),
+        ("cond_in_cond.pb", ["If", "If"]),
+        ("loop_in_loop.pb", ["Loop", "Loop", "If"]),
+        ("three_loops_deep.pb", ["Loop", "Loop", "Loop"]),
+        ("fibonacci.pb", ["Loop", "Loop"]),
+    ],
+)
+def test_frames_and_branches_of_v1_become_loops_and_ifs(name: str, regions: list[str]) -> None:
+    model = engine.read_model(FILES / name)
+    assert sorted(node.type for node in _nodes(model.graph) if node.bodies) == sorted(regions)
+    assert not [node.type for node in _nodes(model.graph) if node.opset == "tensorflow"]
+
+
+def _graph(name: str) -> Any:
+    return read_source(FILES / name, Format.FROZEN).graph
+
+
+def test_a_graph_that_is_folded_has_no_v1_control_flow_left() -> None:
+    folded = with_functions(_graph("loop_in_loop.pb"))
+    assert folded is not None
+    inside = [node.op for function in folded.library.function for node in function.node_def]
+    assert {"StatelessWhile", "StatelessIf"} < {*inside, *(node.op for node in folded.node)}
+    assert not {"Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"} & {*inside, *(node.op for node in folded.node)}
+
+
+def test_nothing_is_folded_where_there_is_nothing_to_fold_or_it_is_not_well_formed() -> None:
+    """Whatever node is missing, and wherever an input is another, the graph is folded whole or left whole."""
+    assert with_functions(_graph("flat_print.pb")) is None
+    assert with_functions(_graph("lone_switch.pb")) is None
+    whole = _graph("loop_in_loop.pb")
+    left = 0
+    for at in range(len(whole.node)):
+        for change in ("missing", "no inputs", "other inputs"):
+            damaged = type(whole)()
+            damaged.CopyFrom(whole)
+            if change == "missing":
+                del damaged.node[at]
+            else:
+                del damaged.node[at].input[:]
+            if change == "other inputs":
+                damaged.node[at].input.extend([damaged.node[at - 1].name, damaged.node[at - 2].name])
+            folded = with_functions(damaged)
+            left += folded is None
+            assert folded is None or not [node.name for node in folded.node if node.op in ("Switch", "Merge", "Enter")]
+    assert left > len(whole.node)
