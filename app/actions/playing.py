@@ -100,7 +100,7 @@ def _seek(session: Session, step: int) -> None:
 def _sent(session: Session, debugger: engine.Debugger, view: GraphView, wanted: int) -> dict[str, object] | None:
     """Steps that have run come from the debugger; later ones from a scout, a second debugger that runs ahead."""
     if wanted <= debugger.steps:
-        return playback_batch(debugger, view, wanted, seconds=SECONDS, previews=session.canvas.previews)
+        return playback_batch(debugger, view, wanted, seconds=SECONDS, previews=session.canvas.previews, fates=session.model.badges)
     if debugger.state != "paused" or session.model.opened is None:
         return None
     scout, here = debugger, debugger.cursor.step
@@ -111,7 +111,14 @@ def _sent(session: Session, debugger: engine.Debugger, view: GraphView, wanted: 
         scout = session.run.scout
         scout.seek(debugger.steps)
     made = playback_batch(
-        scout, view, wanted, seconds=SECONDS, previews=session.canvas.previews, further=True, breakpoints=debugger.breakpoints.on
+        scout,
+        view,
+        wanted,
+        seconds=SECONDS,
+        previews=session.canvas.previews,
+        fates=session.model.badges,
+        further=True,
+        breakpoints=debugger.breakpoints.on,
     )
     if scout is debugger:
         debugger.seek(here)

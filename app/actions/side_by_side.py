@@ -14,7 +14,7 @@ from app.state.launch import limits
 from app.state.open_model import Opened
 from app.state.run_in_view import Compared
 from app.state.user_session import PATIENCE, Session, current
-from engine.peers import against
+from engine.peers import against, fates
 
 CHOICE = "compare_with"
 """The widget that holds what to compare with: the name of an input set, or one of these three, which are no names."""
@@ -51,11 +51,12 @@ def compare_with(name: str, seconds: float = MOST_SECONDS) -> None:
 
 
 def _compare_with_runtime(session: Session, opened: Opened, seconds: float) -> None:
-    """Runs the present inputs once more, and in the runtime of the model."""
+    """Runs the present inputs once more, and in the runtime of the model, which also says what it makes of loops and branches."""
     inputs = bindings(opened.model, session.model.inputs)
     run = engine.Debugger(opened.model, inputs, limits=replace(limits(), seconds=seconds))
 
     def work(stopped: Callable[[], bool]) -> None:
+        session.model.fates = fates(opened.model, seconds=seconds, document=opened.document, stopped=stopped)
         session.run.truth = against(run, inputs, seconds=seconds, document=opened.document, stopped=stopped)
 
     session.run.truth = None

@@ -10,6 +10,7 @@ import numpy as np
 from app.state.open_model import Opened
 from app.state.uploads import Uploads
 from engine.check import EVERYBODY, Runtime
+from engine.peers import Fates
 
 
 @dataclass(slots=True)
@@ -22,6 +23,8 @@ class ModelInUse:
     input_set: str = ""
     """Name of the set that is in use; empty when its values were edited."""
     inputs: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+    fates: Fates | None = None
+    """What the runtime of the model makes of its loops and branches, once it was asked."""
     uploads: Uploads = field(default_factory=Uploads)
     before: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     """Inputs of the run before this one."""
@@ -29,3 +32,11 @@ class ModelInUse:
     """Inputs as the user is editing them."""
     refused: dict[str, str] = field(default_factory=dict[str, str])
     """What is wrong with the text in an input's field, by input name; nothing runs until it is corrected."""
+
+    @property
+    def badges(self) -> dict[str, str]:
+        """What the runtime makes of each loop and branch, in a few words, by static address; empty until it was asked."""
+        if self.fates is None:
+            return {}
+        called = self.fates.runtime.rpartition(" ")[0]
+        return {one.address: f"{called}: {one.badge}" for one in self.fates.regions if one.became != "not told"}

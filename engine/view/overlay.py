@@ -34,6 +34,8 @@ BY_HAND = "✎"
 """Begins the text of a value that a person has set."""
 _WITHOUT_VALUE = frozenset({"waiting", "skipped", "current", "running", "failed"})
 _READABLE = 1_000_000
+_CONTROL_FLOW = frozenset({"loop", "tensor_iterator", "if"})
+"""The kinds of frames that stand for one operation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +84,15 @@ def overlay_at(
     breakpoints: Collection[str] = (),
     switched_off: Collection[str] = (),
     verdicts: Mapping[str, str] | None = None,
+    fates: Mapping[str, str] | None = None,
     previews: dict[str, str] | None = None,
     origins: Sequence[ProvenanceStep] = (),
 ) -> Overlay:
     """The overlay of a view at the debugger's cursor; without a run, selection and breakpoints only.
 
     ``selected``: an address, static or with iterations. ``breakpoints`` and those that are ``switched_off``: address patterns
-    with ``*``. ``verdicts``: why loops ended, by static address, shown on frames of loops that are not running. ``previews``: texts
+    with ``*``. ``verdicts``: why loops ended, by static address, shown on frames of loops that are not running. ``fates``: what a runtime
+    makes of loops and branches, by static address, shown on their frames before that. ``previews``: texts
     by concrete address, kept by the caller as long as the run lasts. ``origins``: what a value was made of
     (``engine.explain.provenance.provenance``), lit up with its lines by distance.
     """
@@ -97,7 +101,15 @@ def overlay_at(
     states: dict[str, BreakpointState] = {node.id: "off" for node in breakpoint_boxes(view, switched_off)}
     states.update((node.id, "on") for node in breakpoint_boxes(view, breakpoints))
     found = lit(view, origins) if origins else Lit()
-    return replace(overlay, selected=chosen.id if chosen else "", breakpoints=states, origins=found.boxes | found.lines)
+    headers = overlay.headers | _with_fates(view, overlay.headers, fates or {})
+    return replace(overlay, headers=headers, selected=chosen.id if chosen else "", breakpoints=states, origins=found.boxes | found.lines)
+
+
+def _with_fates(view: GraphView, headers: Mapping[str, str], fates: Mapping[str, str]) -> dict[str, str]:
+    """The headers of frames and folded loops of which it is known what a runtime makes of them."""
+    places = [*((one.id, one.address) for one in view.clusters if one.kind in _CONTROL_FLOW)]
+    places += [(one.id, one.address) for one in view.nodes if one.kind == "folded"]
+    return {id: " · ".join(filter(None, (fates[address], headers.get(id)))) for id, address in places if address in fates}
 
 
 def _selected(run: Run | None, view: GraphView, address: str) -> ViewNode | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 
 from engine.debug.breakpoints import Breakpoint
@@ -25,6 +25,7 @@ def playback_batch(
     most: int = MOST_STEPS,
     seconds: float = 0.06,
     previews: dict[str, str] | None = None,
+    fates: Mapping[str, str] | None = None,
     further: bool = False,
     breakpoints: Sequence[Breakpoint] | None = None,
 ) -> dict[str, object]:
@@ -43,7 +44,7 @@ def playback_batch(
     for step in range(first, first + most if further else min(first + most, debugger.steps + 1)):
         if step > twin.seek(step).step:
             break
-        now = overlay_at(twin, view, previews=previews).as_data()
+        now = overlay_at(twin, view, previews=previews, fates=fates).as_data()
         frames.append(difference(before, now))
         before = now
         if further and wanted and stops(twin, wanted):

@@ -79,6 +79,7 @@ def _overlay(session: Session, debugger: engine.Debugger | None, view: GraphView
         breakpoints=[one.pattern for one in breakpoints if one.pattern and one.on],
         switched_off=[one.pattern for one in breakpoints if one.pattern and not one.on],
         verdicts=_verdicts(debugger, view),
+        fates=session.model.badges,
         previews=session.canvas.previews,
         origins=steps,
     )

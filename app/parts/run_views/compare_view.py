@@ -54,7 +54,7 @@ def show(session: Session) -> None:
     )
     button.button("Compare", key="compare_run", icon=":material/compare_arrows:", on_click=_run, width="stretch")
     if name == RUNTIME:
-        runtime_difference.show(session.run.truth, runtime)
+        runtime_difference.show(session.run.truth, session.model.fates, runtime)
         return
     compared = session.run.compared
     if compared is None or compared.name != name:

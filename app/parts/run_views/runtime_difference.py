@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from app.actions import moves, selection
 from app.parts.widgets import chain, markup
-from engine.peers import Difference, Report
+from engine.peers import Difference, Fate, Fates, Report
 
-KEY = "against"
+KEY, FATES = "against", "fates"
 
 
-def show(report: Report | None, runtime: str) -> None:
-    """What came of a comparison; before there is one, what it will do."""
+def show(report: Report | None, fates: Fates | None, runtime: str) -> None:
+    """What came of a comparison, and what the runtime makes of loops and branches; before there is one, what it will do."""
     if report is None:
-        about = f"{runtime} runs the model with the same inputs, every value inside as an output too. The first that differs is named."
-        markup.show(about, "quiet")
+        about = f"{runtime} runs the model with the same inputs, every value inside as an output too. "
+        markup.show(f"{about}You see the first that differs, and what it makes of each loop and branch.", "quiet")
         return
     first = report.first
     if report.agrees:
@@ -31,6 +31,16 @@ def show(report: Report | None, runtime: str) -> None:
     told = [report.refused] if report.refused else [f"Not compared: {', '.join(left_out)}."] if left_out else []
     for text in told:
         markup.show(markup.sentence(text), "quiet")
+    if fates is not None and fates.regions:
+        markup.show(markup.section(f"What {markup.text(fates.runtime)} makes of loops and branches"))
+        known = [one for one in fates.regions if one.became != "not told"]
+        chain.show([_fate_line(one) for one in known], key=FATES, on_pick=lambda number: selection.reveal_place(known[number].address))
+        if len(known) < len(fates.regions):
+            markup.show(f"{len(fates.regions) - len(known):,} inside them cannot be seen from outside.", "quiet")
+
+
+def _fate_line(one: Fate) -> chain.Line:
+    return chain.Line(one.address, one.operation, "", one.badge, 0, "branch" if one.became == "kept" else "bad", one.sentence, True)
 
 
 def _line(one: Difference, report: Report) -> chain.Line:

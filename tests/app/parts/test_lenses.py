@@ -146,6 +146,9 @@ def test_a_run_is_compared_with_the_runtime_itself(opened: Visit, monkeypatch: p
     app.button("compare_run").click().run()
     assert not app.exception
     assert "All outputs agree with OpenVINO" in page_text(app)
+    (row,) = sent(app, "fates")["rows"]
+    assert (row["title"], row["role"], row["value"]) == ("main/for_each_word", "Loop", "kept")
+    assert "1 inside them cannot be seen from outside." in page_text(app)
 
 
 def test_the_first_value_that_differs_is_shown(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,3 +97,15 @@ def test_a_value_set_by_hand_is_marked_where_it_was_set() -> None:
     for iteration, text in ((0, "1"), (1, f"{BY_HAND} 5"), (2, "6")):
         debugger.run_to(f"main/while_not_one[{iteration}]/body/keep_going")
         assert overlay_at(debugger, view).values[box.id] == [text]
+
+
+def test_what_a_runtime_makes_of_a_loop_stands_on_its_frame() -> None:
+    model = engine.read_model(FOLDER / "collatz" / "model.xml")
+    view = graph_view(model, Folding())
+    debugger = engine.Debugger(model, inputs_of("collatz", "three"))
+    debugger.run()
+    (loop,) = [cluster for cluster in view.clusters if cluster.kind == "loop"]
+    fates = {loop.address: "OpenVINO: runs as Fused", "main/elsewhere": "kept"}
+    headers = overlay_at(debugger, view, verdicts={loop.address: "7 iterations"}, fates=fates).headers
+    assert headers[loop.id] == "OpenVINO: runs as Fused · 7 iterations"
+    assert overlay_at(None, view, fates=fates).headers == {loop.id: "OpenVINO: runs as Fused"}
