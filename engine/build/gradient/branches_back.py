@@ -10,7 +10,7 @@ from engine.build.gradient.adopt import adopt
 from engine.build.gradient.flow import Flow
 from engine.build.gradient.loops_back import Reverse
 from engine.build.gradient.rules import filled
-from engine.build.gradient.step import Inside, Step
+from engine.build.gradient.step import Inside, Step, must_be_repeatable
 from engine.build.gradient.unused import drop_unused
 from engine.build.tensor import Tensor
 from engine.ir.model import Body, InputMap
@@ -30,6 +30,7 @@ def back_through_if(step: Step, reverse: Reverse) -> Mapping[int, Tensor]:
         with step.graph.inside(frame):
             made = _branch(step, body, flow, externals, reverse)
         kept = drop_unused(frame, 0, made)
+        must_be_repeatable(step.graph, frame.nodes)
         moved = [kept.moved(one) for one in made]
         with step.graph.inside(frame):
             given.append([(frame.result(tensor, "gradient"), tensor) for tensor in moved])

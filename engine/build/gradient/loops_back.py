@@ -15,7 +15,7 @@ from engine.build.gradient.forward_records import Record, record
 from engine.build.gradient.forward_values import ForwardValues
 from engine.build.gradient.rules import filled, zeros
 from engine.build.gradient.spans import Number, Span
-from engine.build.gradient.step import Inside, Step
+from engine.build.gradient.step import Inside, Step, must_be_repeatable
 from engine.build.gradient.unused import Kept, drop_unused
 from engine.build.tensor import Tensor
 from engine.check import region
@@ -72,6 +72,7 @@ class _Backward:
         results = [one.after for one in self.carried]
         results += [one.port.part for one in self.returned if isinstance(one.port, Joined)]
         kept = drop_unused(self.frame, 0, [*results, *(one.parameter for one in self.carried)])
+        must_be_repeatable(self.graph, self.frame.nodes)
         fed = [one for one in fed if kept.holds(one.parameter)]
         carried = [one for one in carried if kept.holds(one.parameter)]
         if self.frame.number is not None:
@@ -111,7 +112,7 @@ class _Backward:
                 parameter = self.frame.parameter(name, Known(known.element_type, known.shape))
                 self.of_state[edge.to_layer] = parameter
                 self.initial[edge.to_layer] = last.pop(edge.from_layer, None)
-                parts[edge.from_layer].append(parameter)
+                parts.setdefault(edge.from_layer, []).append(parameter)
         for layer, adjoint in last.items():
             if layer in parts:
                 parts[layer].append(self._only_in_the_last(layer, adjoint))

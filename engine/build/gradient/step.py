@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.build.graph_builder import Graph
@@ -11,7 +11,8 @@ from engine.check.propagate import Propagated, propagate
 from engine.ir.address import ROOT
 from engine.ir.model import Body, Edge, LayerId, Model, Node, Port, Source
 from engine.ir.model import Graph as FinishedGraph
-from engine.ops.declare import NOTHING_KNOWN, Known
+from engine.ir.walk import nodes as nodes_inside
+from engine.ops.declare import NOTHING_KNOWN, Known, Role
 
 BACKWARD_OF = "backward_of"
 """In the rt_info of a Loop or If that walks another back: the name of that one, which is in the same graph."""
@@ -35,6 +36,15 @@ class Step:
     def rt_info(self) -> Mapping[str, object]:
         """That of what walks this node back."""
         return {"loopscope": {BACKWARD_OF: self.node.name}}
+
+
+def must_be_repeatable(graph: Graph, nodes: Sequence[Node]) -> None:
+    """``ValueError`` for what would be something else when it is computed again: random numbers, and variables, which may have changed."""
+    for _, node in nodes_inside(Model(FinishedGraph(tuple(nodes), ()))):
+        operation = graph.catalogue.find(node.type, node.opset)
+        if operation is not None and (operation.stateful or operation.role is Role.READ_VALUE):
+            found = "draws random numbers" if operation.stateful else "reads a variable"
+            raise ValueError(f"{operation.title} {node.name!r} in it {found}, and that cannot be repeated on the way back")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
