@@ -121,9 +121,24 @@ class Reverse:
         lead = len(mine.dimensions) - len(wanted.dimensions)
         lengths = [*[None] * lead, *wanted.dimensions]
         certain = [axis for axis, one in enumerate(lengths) if one is None or (one.is_static and one.length == 1)]
+        summed = self._summed(adjoint, np.array(certain, np.int64))
         if all(one is None or one.is_static for one in lengths):
-            return self.reshaped(self._summed(adjoint, np.array(certain, np.int64)), like)
-        return self._sum_to_any_rank(adjoint, like)
+            return self.reshaped(summed, like)
+        if lead:
+            summed = self.ops.squeeze(summed, np.arange(lead))
+        return self._sum_of_copies(summed, like)
+
+    def _sum_of_copies(self, adjoint: Value, like: Value) -> Value:
+        """Of the same rank: each axis falls into as many parts as the operand is long, one or each of one, and these are summed.
+
+        OpenVINO takes no axes that are only found when the model runs.
+        """
+        ops, rank = self.ops, like.rank or 0
+        wanted = self.shape_of(like)
+        copies = ops.divide(self.shape_of(adjoint), ops.maximum(wanted, np.array([1])))
+        pairs = ops.concat(ops.unsqueeze(wanted, np.array([1])), ops.unsqueeze(copies, np.array([1])), axis=1)
+        apart = ops.reshape(adjoint, ops.reshape(pairs, np.array([-1]), special_zero=False), special_zero=False)
+        return ops.reduce_sum(apart, np.arange(1, 2 * rank, 2), keep_dims=False)
 
     def _sum_to_any_rank(self, adjoint: Value, like: Value) -> Value:
         """Lengths of 1 are found when the model runs."""
