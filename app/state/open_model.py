@@ -96,7 +96,7 @@ def open_upload(files: Files) -> Opened:
 
 def _beside(file: Path) -> list[Path]:
     """The files that a model is read from."""
-    return [one for one in (file, file.with_suffix(".bin"), file / "saved_model.pb") if one.exists()]
+    return [one for one in (file, file.with_suffix(".bin"), file.with_suffix(".index"), file / "saved_model.pb") if one.exists()]
 
 
 @dataclass(eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import weakref
 from pathlib import Path
 
@@ -35,3 +36,13 @@ def test_a_model_larger_than_all_that_may_be_kept_is_opened_and_not_kept() -> No
     there = weakref.ref(model)
     del model
     assert there() is None
+
+
+def test_a_meta_graph_is_read_again_when_its_values_have_changed(tmp_path: Path) -> None:
+    for file in (Path(__file__).parents[2] / "engine" / "read" / "files" / "tensorflow").glob("weights.*"):
+        shutil.copyfile(file, tmp_path / file.name)
+    kept = Kept(10**6)
+    first = kept.read(tmp_path / "weights.meta")[0]
+    assert kept.read(tmp_path / "weights.meta")[0] is first
+    os.utime(tmp_path / "weights.index", ns=(0, 0))
+    assert kept.read(tmp_path / "weights.meta")[0] is not first
