@@ -17,7 +17,7 @@ def show(report: Report | None, fates: Fates | None, runtime: str) -> None:
         return
     first = report.first
     if report.agrees:
-        markup.show(f"{markup.chip('equal', 'good')} {markup.sentence(report.sentence)}")
+        markup.show(f"{markup.chip('within one quantum' if report.quanta else 'equal', 'good')} {markup.sentence(report.sentence)}")
     elif first is None:
         markup.show(f"{markup.chip('differs', 'bad')} {markup.sentence(report.sentence)}")
     else:
