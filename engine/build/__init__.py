@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from engine.build import compat
+from engine.build import compat as compat  # build.compat.v1 is a name of its own, and no page of the documentation
 from engine.build.body import Collected, current_iteration
 from engine.build.branches import case, cond, switch_case
 from engine.build.control import control_dependencies
@@ -71,7 +71,6 @@ __all__ = [
     "Variable",
     "add",
     "case",
-    "compat",
     "concat",
     "cond",
     "constant",

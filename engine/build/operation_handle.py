@@ -25,6 +25,7 @@ class GraphOperation:
 
     @property
     def node(self) -> Node:
+        """As the finished model will have it, so far."""
         return self.frame.nodes[self.layer]
 
     @property
