@@ -30,6 +30,7 @@ from engine.ir.model import Model
 from engine.ops.declare import Operation
 from engine.read import read_model
 from engine.run.machine.limits import Limits
+from engine.run.plan.optimise import Optimise
 from engine.run.record.recording import Record
 from engine.show import show
 from engine.transform.with_gradients import gradients
@@ -52,6 +53,7 @@ __all__ = [
     # models
     "Model",
     "Operation",
+    "Optimise",
     "ReadError",
     "Record",
     "Result",

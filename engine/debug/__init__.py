@@ -8,7 +8,7 @@ from engine.debug.inputs import convert_input
 from engine.debug.names import value_names
 from engine.debug.printed import Line
 from engine.debug.result import Result, RunStopped
-from engine.debug.session import run_stopped
+from engine.debug.starting import run_stopped
 
 __all__ = [
     "Breakpoint",

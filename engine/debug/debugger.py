@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from engine.debug import overrides_by_address as changing
+from engine.debug.asked import Fetch, ask
 from engine.debug.breakpoints import Breakpoint, Breakpoints, goal
 from engine.debug.cursor import Cursor, frontier, next_of
 from engine.debug.inputs import Inputs
 from engine.debug.past import next_stop
 from engine.debug.reason import reason
 from engine.debug.run import Run
-from engine.debug.session import start
+from engine.debug.starting import start
 from engine.debug.stops import check_limits, matches, may_run_unwatched, stops
 from engine.debug.watches import Watches
 from engine.errors import AddressError, shorten
@@ -24,6 +25,8 @@ from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.run import drive
 from engine.run.machine.limits import Limits
 from engine.run.machine.machine import Machine
+from engine.run.plan.numbers import Slot
+from engine.run.plan.optimise import EVERYTHING, Optimise
 from engine.run.plan.overrides import Overrides
 from engine.run.plan.plan import Program
 from engine.run.plan.planner import plan_of
@@ -40,6 +43,8 @@ class Debugger(Run):
     operation, a Parameter of a body, or a Const. The run is the same, but where such a value is there, it is replaced by the given
     one, and everything that follows uses that. ``AddressError`` for an address that does not name one value, ``InputError`` for a
     value of another element type or of a shape that cannot be there; afterwards ``changes`` tells which of them the run has reached.
+
+    ``fetches``: as of ``engine.run``; only what they need runs, all else is skipped. Without them everything runs, so that it can be seen.
     """
 
     def __init__(
@@ -51,11 +56,14 @@ class Debugger(Run):
         record: Record | None = None,
         seed: int | None = None,
         changes: Mapping[str, Any] | None = None,
+        fetches: Fetch | Sequence[Fetch] | None = None,
+        optimise: Optimise = EVERYTHING,
         catalogue: Catalogue = CATALOGUE,
     ) -> None:
         expect_model(model, "engine.Debugger")
-        overrides = changing.bind(plan_of(model, catalogue), changes or {})
-        self._begun = partial(_begun, overrides, inputs, limits or Limits(), record or Record(), 0 if seed is None else seed)
+        asked = ask(plan_of(model, catalogue, optimise), inputs, fetches, whole=fetches is None)
+        overrides = changing.bind(asked.plan, changes or {})
+        self._begun = partial(_begun, overrides, asked.values, limits or Limits(), record or Record(), 0 if seed is None else seed)
         super().__init__(model, overrides, self._begun(), limits or Limits())
         self.breakpoints = Breakpoints(self.plan)
         self.watches = Watches(self)
@@ -239,9 +247,9 @@ class Debugger(Run):
         return found
 
 
-def _begun(overrides: Overrides, inputs: Inputs, limits: Limits, record: Record, seed: int) -> Machine:
+def _begun(overrides: Overrides, values: Mapping[Slot, Any], limits: Limits, record: Record, seed: int) -> Machine:
     """A machine at the first step, with a copy of the inputs."""
-    machine = start(overrides, inputs, limits, record, seed)
+    machine = start(overrides, values, limits, record, seed)
     # What was given may be written to while the run is looked at; constants, which are views of their file, are not.
     machine.values = [np.array(value) if isinstance(value, np.ndarray) and value.base is None else value for value in machine.values]
     return machine

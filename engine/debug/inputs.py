@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,12 +10,13 @@ import numpy as np
 
 from engine.errors import InputError, listed, shorten
 from engine.ir.element_type import ElementType
-from engine.ir.model import LayerId, Model, Signature
+from engine.ir.model import LayerId, Model, Signature, Source
 from engine.ir.shape import PartialShape
 from engine.ops.values import NO_VALUE, is_tensor
 
-Inputs = Mapping[str, object] | Mapping[int, object] | Mapping[str | int, object] | Sequence[object] | None
-"""Values of inputs by name, by position, or in the order of the model's inputs."""
+Inputs = Mapping[Any, object] | Sequence[object] | None
+"""Values of inputs by name, by position, or in the order of the model's inputs; a run takes those of other tensors too, by name, address
+or as tensors of ``engine.build``."""
 
 
 def bind(model: Model, inputs: Inputs, needed: Collection[LayerId] | None = None) -> dict[LayerId, np.ndarray]:
@@ -40,6 +41,26 @@ def bind(model: Model, inputs: Inputs, needed: Collection[LayerId] | None = None
     if missing:
         raise InputError(f"no value is given for {listed(missing)}; {_describe(model)}")
     return {layer: array for layer, (_, array) in given.items()}
+
+
+def named_inputs(
+    model: Model, inputs: Inputs, tensor_of: Callable[[object], Source | None]
+) -> tuple[Inputs, dict[Source, tuple[object, object]]]:
+    """What is given for the model's inputs, and what for other tensors: those that ``tensor_of`` finds for a key, with key and value."""
+    if not isinstance(inputs, Mapping):
+        return inputs, {}
+    number = {signature.layer: position for position, signature in enumerate(model.inputs)}
+    own: dict[str | int, object] = {}
+    others: dict[Source, tuple[object, object]] = {}
+    for key, value in inputs.items():
+        source = None if isinstance(key, (str, int, np.integer)) and _called(model, key) else tensor_of(key)
+        if source is None:
+            own[key] = value
+        elif source.layer in number:
+            own[number[source.layer]] = value
+        else:
+            others[source] = key, value
+    return own, others
 
 
 def _pairs(model: Model, inputs: Inputs) -> Iterable[tuple[object, Any]]:

@@ -18,7 +18,8 @@ from engine.trace.timeline import Timeline
 def locate(position: Position, address: Address) -> tuple[Program, int, Slot]:
     """Program, row and slot of a value that has been computed; ``ValueUnavailable`` when it has not."""
     program, row = graph_row(position, address)
-    slot = _slot(program, address.segments[-1], address)
+    slot = slot_at(program, address)
+    _must_be_needed(position, slot, address)
     _must_have_run(position, program, row, slot, address)
     return program, row, slot
 
@@ -51,7 +52,9 @@ def must_have_begun(timeline: Timeline, program: Program, row: int, number: int)
         raise ValueUnavailable(f"{label!r} in {timeline.address(program, row)} has not run yet")
 
 
-def _slot(program: Program, segment: Segment, address: Address) -> Slot:
+def slot_at(program: Program, address: Address) -> Slot:
+    """The slot of the node that an address ends with, in its graph."""
+    segment = address.segments[-1]
     layer = program.layer_of_label.get(segment.label)
     if layer is None:
         raise AddressError(
@@ -108,7 +111,8 @@ def _loop_row(position: Position, region: LoopRegion, execution: int, segment: S
 def iteration_rows(position: Position, address: Address) -> tuple[Program, Slot, int, int]:
     """Program, slot, first row and the row after the last of a place over all iterations of the innermost loop around it."""
     program, row = graph_row(position, address)
-    slot = _slot(program, address.segments[-1], address)
+    slot = slot_at(program, address)
+    _must_be_needed(position, slot, address)
     region = program.region
     if not isinstance(region, LoopRegion):
         raise AddressError(f"{address} lies in no loop's body itself: only those have a value for each iteration")
@@ -123,6 +127,13 @@ def has_run(timeline: Timeline, program: Program, row: int, slot: Slot) -> bool:
     frame = executions.open.get(program.index)
     number = program.producer.get(slot)
     return number is None or frame is None or row < executions.rows[program.index] - 1 or number < frame.position
+
+
+def _must_be_needed(position: Position, slot: Slot, address: Address) -> None:
+    """``ValueUnavailable`` in a run for a few tensors only, when none of them needs a value."""
+    live = position.plan.live
+    if live is not None and slot not in live:
+        raise ValueUnavailable(f"{address} is not needed for what is fetched, and so it did not run")
 
 
 def _must_have_run(position: Position, program: Program, row: int, slot: Slot, address: Address) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -76,6 +76,28 @@ class Result:
     def slot(self, signature: Signature) -> int:
         """Where the machine holds the value of an output."""
         return self._machine.plan.main.results[signature.layer]
+
+
+class Fetched(Result):
+    """A run for some tensors: ``outputs`` are those, in the order in which they were asked for, ``named`` has them by the same names."""
+
+    def __init__(self, machine: Machine, arrays: Mapping[str, np.ndarray], order: Sequence[str]) -> None:
+        super().__init__(machine)
+        self._arrays = arrays
+        self._order = order
+
+    @property
+    def finished(self) -> bool:
+        """Always: a run for some tensors ends when they are there."""
+        return True
+
+    @cached_property
+    def outputs(self) -> tuple[np.ndarray, ...]:
+        return tuple(self._arrays[name] for name in self._order)
+
+    @cached_property
+    def named(self) -> Mapping[str, np.ndarray]:
+        return self._arrays
 
 
 class _Named(Mapping[str, np.ndarray]):

@@ -13,7 +13,7 @@ from engine.debug.printed import Line, lines, prints
 from engine.debug.progress import Progress
 from engine.debug.result import Result
 from engine.debug.scene import Scene, Status
-from engine.debug.session import place
+from engine.debug.starting import place
 from engine.errors import AddressError, ValueUnavailable
 from engine.ir.address import Address
 from engine.ir.model import Model

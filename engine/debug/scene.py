@@ -8,6 +8,7 @@ from typing import Literal
 
 from engine.ir.address import is_within
 from engine.ir.model import LayerId
+from engine.ir.walk import nodes
 from engine.run.plan.plan import IfRegion, LoopRegion, Plan, Program
 from engine.trace.timeline import Moment, Timeline
 
@@ -102,6 +103,9 @@ class Scene:
         found: dict[str, Status] = {}
         for program in self.plan.programs:
             self._program_statuses(program, failed, found)
+        if self.plan.live is not None:
+            for address, _ in nodes(self.plan.model):
+                found.setdefault(address, "skipped")
         return found
 
     def _program_statuses(self, program: Program, failed: bool, found: dict[str, Status]) -> None:
@@ -112,8 +116,10 @@ class Scene:
             for label in program.layer_of_label:
                 found[f"{prefix}/{label}"] = status
             return
-        for label in program.layer_of_label:
-            found[f"{prefix}/{label}"] = "done"
+        live = self.plan.live
+        for label, layer in program.layer_of_label.items():
+            needed = live is None or any(slot in live for (node, _), slot in program.slots.items() if node == layer)
+            found[f"{prefix}/{label}"] = "done" if needed else "skipped"
         for number in range(shown.position, len(program.instructions)):
             found[f"{prefix}/{program.instructions[number].label}"] = "waiting"
         self._result_statuses(program, shown, found)

@@ -1,20 +1,24 @@
-"""Running a model from its inputs to its outputs, again and again with its variables kept."""
+"""Running a model from its inputs to its outputs, or to a few of its tensors, again and again with its variables kept."""
 
 from __future__ import annotations
 
-import operator
-import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from engine.debug.door import outward
-from engine.debug.inputs import Inputs, bind, fitted
+from engine.debug.asked import Fetch, Place, ask
+from engine.debug.breakpoints import Breakpoint
+from engine.debug.cursor import frontier
+from engine.debug.door import outward, owned
+from engine.debug.inputs import Inputs, fitted
 from engine.debug.printed import prints
-from engine.debug.result import Result, RunStopped
+from engine.debug.result import Fetched, Result
+from engine.debug.run import Run
+from engine.debug.starting import run_stopped, start
+from engine.debug.stops import matches
 from engine.errors import InputError, listed, shorten
 from engine.ir.element_type import ElementType
 from engine.ir.model import Model, expect_model
@@ -25,21 +29,20 @@ from engine.ops.stored import packed, unpacked, write
 from engine.run import drive
 from engine.run.machine.limits import Limits, Paused
 from engine.run.machine.machine import Failure, Machine
-from engine.run.plan.numbers import Slot
+from engine.run.plan.numbers import ProgramIndex, Slot
+from engine.run.plan.optimise import EVERYTHING, Optimise
 from engine.run.plan.overrides import Overrides
 from engine.run.plan.plan import settle
 from engine.run.plan.planner import plan_of
-from engine.run.record.endings import StopCause
 from engine.run.record.recording import NOTHING, Record
-from engine.trace.timeline import Timeline
 
 
 class Session:
     """Keeps the variables of ReadValue and Assign from one run to the next, until it is reset."""
 
-    def __init__(self, model: Model, *, catalogue: Catalogue = CATALOGUE) -> None:
+    def __init__(self, model: Model, *, optimise: Optimise = EVERYTHING, catalogue: Catalogue = CATALOGUE) -> None:
         expect_model(model, "engine.Session")
-        self._plan = plan_of(model, catalogue)
+        self._plan = plan_of(model, catalogue, optimise)
         self._variables: dict[Slot, Any] = {}
         self._machine: Machine | None = None
 
@@ -84,14 +87,22 @@ class Session:
             raise InputError(f"{path} is not an .npz file of plain arrays, as Session.save() writes it") from None
         self.put(values)
 
-    def run(self, inputs: Inputs = None, *, limits: Limits | None = None, seed: int | None = None) -> Result:
-        """As ``engine.run``, with this session's variables."""
-        keeps = prints(self._plan)  # its lines are told from what is recorded
+    def run(
+        self,
+        inputs: Inputs = None,
+        fetches: Fetch | Sequence[Fetch] | None = None,
+        *,
+        limits: Limits | None = None,
+        seed: int | None = None,
+    ) -> Result:
+        """As ``engine.run``, with this session's variables. With ``fetches`` a variable is assigned only where that is needed."""
+        asked = ask(self._plan, inputs, fetches)
+        keeps = asked.ends_early or prints(asked.plan)  # the lines of Prints are told from what is recorded
         record = Record() if keeps else NOTHING
-        machine = start(Overrides(self._plan), inputs, limits or Limits(), record, seed, self._variables, keeps=keeps)
+        machine = start(Overrides(asked.plan), asked.values, limits or Limits(), record, seed, self._variables, keeps=keeps)
         self._machine = machine
         try:
-            drive.run(machine)
+            drive.run(machine, _there(machine, asked.places) if asked.ends_early else _nowhere)
         except Paused as pause:
             raise run_stopped(machine, pause.message, pause.cause) from None
         except Failure as failure:
@@ -101,7 +112,7 @@ class Session:
         for slot in self._plan.variables.values():
             if machine.values[slot] is not None:
                 self._variables[slot] = machine.values[slot]
-        return Result(machine)
+        return Result(machine) if asked.places is None else _fetched(machine, asked.places, limits or Limits())
 
     def stop(self) -> None:
         """Stops the run that is under way in another thread, or that a signal has interrupted: it raises ``RunStopped`` at once."""
@@ -119,46 +130,36 @@ def _declared(model: Model) -> dict[str, tuple[ElementType | None, PartialShape]
     return found
 
 
-def start(
-    overrides: Overrides,
-    inputs: Inputs,
-    limits: Limits,
-    record: Record,
-    seed: int | None,
-    variables: Mapping[Slot, Any] | None = None,
-    *,
-    keeps: bool = True,
-) -> Machine:
-    """A machine at the beginning of a run; one that does not keep values gives outputs and control flow, and nothing else."""
-    for given, kind in ((limits, Limits), (record, Record)):
-        if not isinstance(given, kind):
-            raise InputError(f"{shorten(repr(given))} is given where an engine.{kind.__name__} is expected")
-    plan = overrides.plan
-    arrays = bind(plan.model, inputs)
-    slots = {plan.main.parameters[layer]: array for layer, array in arrays.items()}
-    entropy = secrets.randbits(62) if seed is None else _whole(seed)
-    return Machine.start(overrides, slots, limits=limits, record=record, entropy=entropy, variables=variables, keeps=keeps)
+def _nowhere() -> bool:
+    return False
 
 
-def _whole(seed: SupportsIndex) -> int:
-    """A seed as Python's own number, which no arithmetic overflows."""
-    try:
-        return operator.index(seed)
-    except TypeError:
-        raise InputError(f"the seed is {shorten(repr(seed), 60)}, expected a whole number") from None
+def _there(machine: Machine, places: Sequence[Place] | None) -> Callable[[], bool]:
+    """Whether all that is fetched has been computed, for a run that may end before its end."""
+    moments = [place.after(machine.plan) for place in places or ()]
+    waiting = [one for one in moments if one is not None]
+    if len(waiting) < len(moments):
+        return _nowhere
+    machine.looked_into = tuple(pair for one in waiting for pair in _iterations(one))
+
+    def there() -> bool:
+        levels = frontier(machine)
+        waiting[:] = [one for one in waiting if not matches(levels, one)]
+        return not waiting
+
+    return there
 
 
-def run_stopped(machine: Machine, message: str, cause: StopCause) -> RunStopped:
-    """The error for a run that did not finish, with everything up to there."""
-    address = place(machine)
-    return RunStopped(f"{address}: {message}", result=Result(machine, cause), address=address, cause=cause)
+def _iterations(moment: Breakpoint) -> Iterator[tuple[ProgramIndex, int]]:
+    """The iteration that a moment lies in of each loop around it, outermost first."""
+    assert moment.program is not None
+    bodies = [program for program in moment.program.around() if program.loop is not None]
+    for program, iteration in zip(reversed(bodies), moment.iterations, strict=True):
+        assert iteration is not None
+        yield program.index, iteration
 
 
-def place(machine: Machine) -> str:
-    """The address of what the machine runs next."""
-    timeline = Timeline(machine)
-    frame = machine.frames[-1]
-    address = timeline.address(frame.program, timeline.executions.rows[frame.program.index] - 1)
-    if frame.position < len(frame.program.instructions):
-        return f"{address}/{frame.program.instructions[frame.position].label}"
-    return address
+def _fetched(machine: Machine, places: Sequence[Place], limits: Limits) -> Fetched:
+    run = Run(machine.plan.model, machine.overrides, machine, limits)
+    arrays = {place.name: owned(machine.values[place.slot] if place.address is None else run.value(place.name)) for place in places}
+    return Fetched(machine, arrays, [place.name for place in places])

@@ -152,6 +152,9 @@ class Operation:
     stateful: bool = False
     """Random operations: the kernel also takes ``state=`` and gives ``(outputs, next_state)``. Its first state is an ``int``, the
     run's entropy; later ones are whatever it gave. A state is immutable, so that a run can be rewound."""
+    pure: bool = True
+    """Whether it does nothing but compute, and gives the same outputs for the same inputs (random operations apart, whose state says so).
+    Only then is it computed once where a model asks for the same twice, and not again where its inputs are constants."""
     counts_outputs: bool = False
     """Variadic operations: the kernel also takes ``outputs=``, the number of outputs that the node has."""
     by_constant: Callable[..., Kernel | None] | None = None

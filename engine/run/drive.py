@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from engine.ops.bounds import at_most
 from engine.run.codegen import tiering
 from engine.run.machine.execute import computing
 from engine.run.machine.machine import Machine
 
 
-def run(machine: Machine) -> None:
-    """Runs to the end. ``Paused`` and ``Failure`` leave the machine at the place, and it can go on after a pause."""
+def run(machine: Machine, there: Callable[[], bool] = lambda: False) -> None:
+    """Runs to the end, or until ``there``. ``Paused`` and ``Failure`` leave the machine at the place, and it can go on after a pause.
+
+    ``there`` is asked between steps; what generated code runs is one, which ends where an iteration is to be looked into.
+    """
     machine.control.begin()
     try:
         with computing(), at_most(machine.control.most_elements):
-            while machine.state == "paused":
+            while machine.state == "paused" and not there():
                 machine.control.check(machine.recording.bytes)
                 advance(machine, generated=True)
     finally:
@@ -36,7 +41,7 @@ def advance(machine: Machine, *, generated: bool) -> None:
         generated
         and frame.region is not None
         and tiering.is_worth_generating(frame)
-        and machine.next_override(frame.iteration) != frame.iteration
+        and machine.next_stop(frame.iteration) != frame.iteration
     ):
         tiering.run(machine, frame, frame.region)
     else:

@@ -151,7 +151,7 @@ class Values:
             if number is None or number in needed or self._is_recorded(program, row, slot):
                 continue
             needed.add(number)
-            waiting += program.instructions[number].inputs
+            waiting += program.instructions[number].reads
         if program.hidden and needed:
             return list(range(max(needed) + 1))
         return sorted(needed)
@@ -244,7 +244,7 @@ class Values:
     def _load(self, need: _Need, values: list[Any]) -> None:
         """What is kept of the row, of all that is asked for or read and not computed again."""
         program, numbers = need.program, set(self._last_numbers(need))
-        read = need.slots.union(*(program.instructions[number].inputs for number in numbers))
+        read = need.slots.union(*(program.instructions[number].reads for number in numbers))
         for slot in read & program.producer.keys():
             if program.producer[slot] not in numbers:
                 values[slot] = self._kept(program, need.row, slot)

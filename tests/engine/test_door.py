@@ -27,6 +27,7 @@ PUBLIC = [
     "Limits",
     "Model",
     "Operation",
+    "Optimise",
     "ReadError",
     "Record",
     "Result",
@@ -104,14 +105,14 @@ def test_a_path_or_a_graph_is_no_model(taker, tmp_path):
 
 
 @pytest.mark.parametrize("fetches", [3, [3], ["x", None]])
-def test_fetches_are_text(fetches):
-    with pytest.raises(engine.AddressError, match=r"^fetches are tensor names, node names or addresses, as text, not (3|None)$"):
+def test_fetches_are_names_or_tensors(fetches):
+    with pytest.raises(engine.AddressError, match=r"^fetches are tensor names, node names, addresses or tensors, not (3|None)$"):
         engine.run(halving(), [100], fetches)
 
 
-def test_a_tensor_of_the_builder_is_no_fetch():
+def test_a_tensor_of_another_graph_is_no_fetch():
     x = build.Graph("g").parameter("x", "f32", [])
-    with pytest.raises(engine.AddressError, match=r"as text, not <Tensor 'x' f32\[\]>$"):
+    with pytest.raises(engine.AddressError, match=r"^<Tensor 'x' f32\[\]> is no tensor of the model 'halve': it was built elsewhere"):
         engine.run(halving(), [100], [x])
 
 

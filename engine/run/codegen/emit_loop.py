@@ -84,6 +84,7 @@ class Writer(Lines):
             self.emit(f"{LEFT} -= {at.chunk_end} - {at.iteration}")
         self.emit(f"for {at.iteration} in range({at.iteration}, {at.chunk_end}):")
         self.indent += 1
+        first_line = len(self.lines)
         if not innermost:
             self.place = Place(context, 0, "boundary")
             self.emit(f"if not {LEFT}: {safepoint}")
@@ -93,6 +94,8 @@ class Writer(Lines):
         self._body(body, context)
         self.place = Place(context, len(body.instructions), "operation")
         self._end_iteration(region)
+        if len(self.lines) == first_line:
+            self.emit("pass")
         self.indent -= 1
         self.place = Place(context, 0, "boundary")
         self.emit("else:")

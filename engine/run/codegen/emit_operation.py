@@ -35,6 +35,8 @@ class Computing:
     """Whether results of elementwise operations may become large."""
 
     def compute(self, lines: Lines, instruction: Instruction, program: Program) -> None:
+        if instruction.same_as and self._is_named_again(lines, instruction):
+            return
         arguments = [lines.value(slot) for slot in instruction.inputs]
         if instruction.variable is not None:
             self._variable(lines, instruction, arguments[0])
@@ -48,6 +50,14 @@ class Computing:
             self._expression(lines, instruction, program, symbol, arguments)
         else:
             self._call(lines, instruction, arguments)
+
+    def _is_named_again(self, lines: Lines, instruction: Instruction) -> bool:
+        """Another instruction has computed the same: its values get another name, unless they are overwritten in this iteration."""
+        same = [lines.value(slot) for slot in instruction.same_as]
+        if any(name in lines.moving for name in same):
+            return False
+        lines.names.update(zip(instruction.outputs, same, strict=True))
+        return True
 
     def _expression(self, lines: Lines, instruction: Instruction, program: Program, symbol: str, arguments: list[str]) -> None:
         if any(self._has_rank(slot) for slot in instruction.inputs):

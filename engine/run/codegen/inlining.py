@@ -12,7 +12,7 @@ def used_once(program: Program, loop: LoopRegion | None) -> set[Slot]:
     """Slots of a graph that nothing reads but one If, to choose its branch, or ``loop``, whose body it is, to go on."""
     regions = [program.instructions[number].region for number in program.regions]
     questions = [region.condition for region in regions if isinstance(region, IfRegion)]
-    read = Counter(slot for instruction in program.instructions for slot in instruction.inputs)
+    read = Counter(slot for instruction in program.instructions for slot in instruction.reads)
     read.update(program.results.values())
     if loop is not None and loop.condition_result is not None:
         questions.append(loop.condition_result)

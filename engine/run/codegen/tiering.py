@@ -107,7 +107,7 @@ def safepoint(machine: Machine, frame: Frame | None, region: LoopRegion, done: i
     ``left`` is how many executions of bodies may still begin; ``frame`` that of the outermost loop, None for a loop inside it.
     """
     recording, control = machine.recording, machine.control
-    change = machine.next_override(iteration) if frame is not None else None
+    change = machine.next_stop(iteration) if frame is not None else None
     if change == iteration:
         raise HandedOver
     rows = recording.rows.get(region.program.index)

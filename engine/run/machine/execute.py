@@ -46,9 +46,13 @@ def computing_columns() -> Iterator[None]:
 
 
 def execute(instruction: Instruction, values: list[Any], *, anew: bool = False) -> None:
-    """Runs one computing instruction over the slots; ``anew``: without what its kernel has kept of constants."""
+    """Runs one computing instruction over the slots; ``anew``: without what its kernel has kept of constants, or another has computed."""
     if instruction.variable is not None:
         _access_variable(instruction, values)
+        return
+    if instruction.same_as and not anew:
+        for slot, same in zip(instruction.outputs, instruction.same_as, strict=True):
+            values[slot] = values[same]
         return
     call = instruction.kernel if anew and isinstance(instruction.call, FoldedKernel) else instruction.call
     assert call is not None

@@ -11,7 +11,7 @@ from engine.run.machine import regions
 from engine.run.machine.cycle_detection import CycleDetector
 from engine.run.machine.limits import Control
 from engine.run.plan.defaults import Defaults
-from engine.run.plan.numbers import Slot
+from engine.run.plan.numbers import ProgramIndex, Slot
 from engine.run.plan.overrides import Overrides
 from engine.run.plan.plan import Branch, Instruction, LoopRegion, Plan, Program
 from engine.run.record.endings import LoopEnding
@@ -70,6 +70,8 @@ class RunState:
     """What ran last; None after the end of a body, and after generated code."""
     keeps: bool = True
     """False: values of the outermost graph go as soon as nothing in it needs them any more, outputs apart."""
+    looked_into: tuple[tuple[ProgramIndex, int], ...] = ()
+    """Iterations of loops that are to be stepped through: the body's number and the iteration."""
     begun_with: Mapping[Slot, Any] = field(default_factory=dict[Slot, Any])
     """Random states and variables at the start, by slot."""
 
@@ -103,6 +105,12 @@ class RunState:
         if not self.overrides.items:
             return None
         return self.overrides.next_in(self._bodies, (*self.iterations[:-1], iteration))
+
+    def next_stop(self, iteration: int) -> int | None:
+        """The same, or where somebody wants to look into an iteration: generated code does not go beyond it."""
+        program = self.frames[-1].program.index
+        wanted = (one for place, one in self.looked_into if place == program and one >= iteration)
+        return min((one for one in (self.next_override(iteration), *wanted) if one is not None), default=None)
 
     def last_override(self) -> int:
         """The last such iteration of the loop on top; -1 for none."""

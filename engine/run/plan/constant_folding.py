@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +25,7 @@ class FoldedKernel:
             return self._made
         made = self._kernel(*arguments)
         each = made if isinstance(made, tuple) else (made,)
-        if self._has_run and sum(one.nbytes for one in each) <= self._most_bytes:
+        if self._has_run and sum(getattr(one, "nbytes", math.inf) for one in each) <= self._most_bytes:
             for one in each:
                 if isinstance(one, np.ndarray):
                     one.flags.writeable = False

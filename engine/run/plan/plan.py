@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from engine.ops.catalogue import Catalogue
 from engine.ops.declare import Operation
 from engine.run.plan.body_ports import Binding, Carried, Concatenated, Counter, Invariant, LastValue, Sliced, Unfed
 from engine.run.plan.numbers import ProgramIndex, Slot, TableIndex
+from engine.run.plan.optimise import Optimise
 
 _LEAST_MOVED, _MOST_MOVED = 1 << 12, 1 << 25
 ABSENT = Slot(0)
@@ -153,11 +154,18 @@ class Instruction:
     kernel: Callable[..., Any] | None = None
     """The kernel with its attributes bound; ``call`` gives the same, and may keep what it makes of constants."""
     is_identity: bool = False
+    """Whether its output is its input."""
     shows: Callable[..., str] | None = None
     """The line that an execution shows, of its inputs."""
     shows_first: int = -1
     """So many executions show one; all, where it is negative."""
-    """Whether its output is its input."""
+    same_as: tuple[Slot, ...] = ()
+    """The outputs of an earlier instruction of its graph that computes the very same, one for one; empty where there is none."""
+
+    @property
+    def reads(self) -> tuple[Slot, ...]:
+        """All slots that it takes values from."""
+        return self.inputs + self.same_as
 
 
 @dataclass(eq=False)
@@ -182,6 +190,8 @@ class Program:
     """Numbers of the instructions that are regions."""
     hidden: tuple[Slot, ...] = ()
     """Slots of random states and variables that it or its bodies use."""
+    fetched: frozenset[Slot] = frozenset()
+    """Slots whose values are asked for, the Results' apart: a run keeps them to its end."""
 
     @cached_property
     def region(self) -> Region | None:
@@ -216,15 +226,15 @@ class Program:
     @cached_property
     def done_with(self) -> tuple[tuple[Slot, ...], ...]:
         """For each instruction, the slots of earlier instructions and its own that nothing reads after it; never what a Result takes."""
-        last = {slot: number for number, one in enumerate(self.instructions) for slot in (*one.inputs, *one.outputs)}
+        last = {slot: number for number, one in enumerate(self.instructions) for slot in (*one.reads, *one.outputs)}
         done: list[list[Slot]] = [[] for _ in self.instructions]
-        for slot in self.producer.keys() - self.results.values():
+        for slot in self.producer.keys() - self.results.values() - self.fetched:
             done[last[slot]].append(slot)
         return tuple(map(tuple, done))
 
     def takes(self, slot: Slot) -> bool:
         """Whether anything in it takes a slot's value, or it hands it on."""
-        return slot in self.results.values() or any(slot in instruction.inputs for instruction in self.instructions)
+        return slot in self.results.values() or any(slot in instruction.reads for instruction in self.instructions)
 
     @cached_property
     def parameter_slots(self) -> frozenset[Slot]:
@@ -262,6 +272,12 @@ class Plan:
     """Slots of the states of random operations."""
     operations: Mapping[tuple[ProgramIndex, LayerId], Operation]
     """Operation of each computing node, by program number and layer."""
+    optimise: Optimise = field(default_factory=Optimise)
+    """What may be left out of a run."""
+    live: frozenset[Slot] | None = None
+    """The slots that get values, of a plan for a few tensors only; None: all."""
+    removed: tuple[str, ...] = ()
+    """Of such a plan the operations that do not run, by static address; of a node with bodies not what is in them."""
 
     @cached_property
     def propagated(self) -> Propagated:
@@ -298,6 +314,18 @@ class Plan:
         for number, slot in enumerate(self.states):
             values[slot] = (entropy + 0x9E3779B97F4A7C15 * number) % 2**63
         return values
+
+
+def find_hidden(programs: Sequence[Program]) -> None:
+    """Random states and variables of a program include those of its bodies; inner programs come after outer ones."""
+    hidden: dict[ProgramIndex, set[Slot]] = {program.index: set() for program in programs}
+    for program in reversed(programs):
+        found = hidden[program.index]
+        for instruction in program.instructions:
+            found.update(slot for slot in (instruction.state, instruction.variable) if slot is not None)
+        program.hidden = tuple(sorted(found))
+        if program.parent is not None:
+            hidden[program.parent.index] |= found
 
 
 def _constant(node: Node) -> np.ndarray:

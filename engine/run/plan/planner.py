@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -16,53 +16,55 @@ from engine.check.order import order
 from engine.ir.address import ROOT, labels
 from engine.ir.constant import Constant
 from engine.ir.element_type import ElementType
-from engine.ir.model import LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, Graph, LayerId, Model, Node, Source
+from engine.ir.model import LOOP, Graph, LayerId, Model, Node, Source
 from engine.ir.shape import PartialShape
 from engine.ops.agreement import Agreeing
 from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.ops.declare import Known, Operation, Role, typed
 from engine.ops.dialect import catalogue_for
 from engine.ops.infer import comparison, elementwise
-from engine.run.plan.body_ports import Carried, Concatenated, Counter, Invariant, LastValue, Sliced, Unfed
 from engine.run.plan.constant_folding import FoldedKernel
+from engine.run.plan.lowering import LOOP_KINDS, branch, loop
 from engine.run.plan.numbers import ProgramIndex, Slot, TableIndex
+from engine.run.plan.optimise import EVERYTHING, Optimise
 from engine.run.plan.plan import (
     ABSENT,
-    Branch,
     CallRegion,
     IfRegion,
     Instruction,
-    LoopKind,
-    LoopRegion,
     Plan,
     Program,
     Region,
     bound,
+    find_hidden,
 )
 from engine.run.plan.sequences import holds_sequences
+from engine.run.plan.sharing import share
 
 
-def plan_of(model: Model, catalogue: Catalogue = CATALOGUE) -> Plan:
-    """The plan of a model, made once for each model and catalogue; ``InvalidModel`` when the model has errors."""
-    plans = _PLANS.setdefault(model, weakref.WeakKeyDictionary())
-    plan = plans.get(catalogue)
+def plan_of(model: Model, catalogue: Catalogue = CATALOGUE, optimise: Optimise = EVERYTHING) -> Plan:
+    """The plan of a whole model, made once for each model, catalogue and choice; ``InvalidModel`` when the model has errors."""
+    plans = _PLANS.setdefault(model, weakref.WeakKeyDictionary()).setdefault(catalogue, {})
+    plan = plans.get(optimise)
     if plan is None:
         ours = catalogue_for(model.dialect, catalogue)
-        plan = plans[catalogue] = plan_checked(checked(model, ours), ours)
+        plan = plans[optimise] = plan_checked(checked(model, ours), ours, optimise)
     return plan
 
 
-_PLANS: weakref.WeakKeyDictionary[Model, weakref.WeakKeyDictionary[Catalogue, Plan]] = weakref.WeakKeyDictionary()
+_PLANS: weakref.WeakKeyDictionary[Model, weakref.WeakKeyDictionary[Catalogue, dict[Optimise, Plan]]] = weakref.WeakKeyDictionary()
 
 
-def plan_checked(checked_model: CheckedModel, catalogue: Catalogue) -> Plan:
+def plan_checked(checked_model: CheckedModel, catalogue: Catalogue, optimise: Optimise = EVERYTHING) -> Plan:
     """The plan of a model that has been checked."""
     # A copy of the outermost object: a plan that held the model itself would keep it, and so itself, in the table above for ever.
-    return _Planner(replace(checked_model.model), catalogue).plan()
+    plan = _Planner(replace(checked_model.model), catalogue, optimise).plan()
+    if optimise.cse:
+        share(plan)
+    return plan
 
 
 _MOST_KEPT_BYTES = 1 << 30
-_LOOP_KINDS: Mapping[str, LoopKind] = {kind: kind for kind in get_args(LoopKind)}
 _TRUE = Node(LayerId(-1), "true", "Const", constant=Constant.of(np.array(True)))
 
 
@@ -70,6 +72,7 @@ _TRUE = Node(LayerId(-1), "true", "Const", constant=Constant.of(np.array(True)))
 class _Planner:
     model: Model
     catalogue: Catalogue
+    optimise: Optimise
     slot_count: int = 1
     programs: list[Program] = field(default_factory=list[Program])
     graphs: list[Graph] = field(default_factory=list[Graph])
@@ -91,7 +94,7 @@ class _Planner:
         while done < len(self.programs):
             self._fill(self.programs[done], self.graphs[done])
             done += 1
-        self._find_hidden()
+        find_hidden(self.programs)
         return Plan(
             model=self.model,
             catalogue=self.catalogue,
@@ -103,6 +106,7 @@ class _Planner:
             variables=self.variables,
             states=tuple(self.states),
             operations=self.operations,
+            optimise=self.optimise,
         )
 
     def _slot(self) -> Slot:
@@ -194,8 +198,8 @@ class _Planner:
     ) -> Callable[..., Any] | None:
         """For inputs that are constants, a kernel that keeps what it makes of them, within a bound for all; None for others."""
         sources = graph.sources[node.id]
-        of_ours = not operation.opset and not operation.stateful
-        if operation.kernel is not None and of_ours and sources and all(self._is_constant(program, graph, source) for source in sources):
+        foldable = self.optimise.fold and operation.pure and not operation.stateful
+        if operation.kernel is not None and foldable and sources and all(self._is_constant(program, graph, source) for source in sources):
             size = _bytes([Known(port.element_type, port.shape) for port in node.outputs])
             if self._keeps(size):
                 self.once.add((program.index, node.id))
@@ -242,15 +246,15 @@ class _Planner:
         place = f"{program.address}/{label}"
         inner = {body.name: self._open(f"{place}/{body.name}", body.graph, program, number) for body in node.bodies}
         if "then" in inner:
-            then, otherwise = (_branch(node.body(name), inner[name], inputs) for name in ("then", "else"))
+            then, otherwise = (branch(node.body(name), inner[name], inputs) for name in ("then", "else"))
             return IfRegion(inputs[0], then, otherwise, outputs, table, first_decides=self.model.dialect != "onnx")
         body = node.body("body")
-        if node.type not in _LOOP_KINDS:
-            return CallRegion(_branch(body, inner["body"], inputs), outputs, table)
+        if node.type not in LOOP_KINDS:
+            return CallRegion(branch(body, inner["body"], inputs), outputs, table)
         if node.type == LOOP and self.model.dialect == "onnx":
-            region = _loop(node, body, inner["body"], self._with_condition(inputs), outputs, table)
+            region = loop(node, body, inner["body"], self._with_condition(inputs), outputs, table)
             return replace(region, condition=None if inputs[1] == ABSENT else inputs[1], negative_is_no_limit=False)
-        return _loop(node, body, inner["body"], inputs, outputs, table)
+        return loop(node, body, inner["body"], inputs, outputs, table)
 
     def _with_condition(self, inputs: tuple[Slot, ...]) -> tuple[Slot, ...]:
         """The inputs of an ONNX Loop: a condition that is left out is true, also for the body, which may look at it."""
@@ -260,17 +264,6 @@ class _Planner:
             self.true = self._slot()
             self.constants.append((self.true, _TRUE))
         return (inputs[0], self.true, *inputs[2:])
-
-    def _find_hidden(self) -> None:
-        """Random states and variables of a program include those of its bodies; inner programs come after outer ones."""
-        hidden: dict[ProgramIndex, set[Slot]] = {program.index: set() for program in self.programs}
-        for program in reversed(self.programs):
-            found = hidden[program.index]
-            for instruction in program.instructions:
-                found.update(slot for slot in (instruction.state, instruction.variable) if slot is not None)
-            program.hidden = tuple(sorted(found))
-            if program.parent is not None:
-                hidden[program.parent.index] |= found
 
 
 def _bytes(tensors: Sequence[Known]) -> int:
@@ -298,97 +291,6 @@ def _source_slot(graph: Graph, slots: Mapping[tuple[LayerId, int], Slot], node: 
     sources = graph.sources[node.id]
     source = sources[index] if index < len(sources) else None
     return ABSENT if source is None else slots[source.layer, source.output]
-
-
-def _branch(body: Body, program: Program, inputs: tuple[Slot, ...]) -> Branch:
-    fed = {entry.internal: inputs[entry.external] for entry in body.inputs if entry.external != -1 and entry.internal in program.parameters}
-    bindings = tuple((program.parameters[layer], slot) for layer, slot in fed.items())
-    unfed = tuple(Unfed(slot, layer) for layer, slot in program.parameters.items() if layer not in fed)
-    return Branch(body.name, program, bindings, unfed, tuple(program.results[entry.internal] for entry in body.outer_outputs))
-
-
-def _loop(node: Node, body: Body, program: Program, inputs: tuple[Slot, ...], outputs: tuple[Slot, ...], table: TableIndex) -> LoopRegion:
-    is_loop = node.type == LOOP
-    # Of several back edges into one Parameter the first counts, as in OpenVINO.
-    result_of = {edge.to_layer: edge.from_layer for edge in reversed(body.back_edges) if edge.to_layer in program.parameters}
-    invariants: list[Invariant] = []
-    carried: dict[LayerId, Carried] = {}
-    sliced: list[Sliced] = []
-    counters: list[Counter] = []
-    unfed: list[Unfed] = []
-    entries = {entry.internal: entry for entry in body.inputs}
-    for layer, slot in program.parameters.items():
-        entry = entries.get(layer)
-        outer = inputs[entry.external] if entry is not None and entry.external != -1 else None
-        if entry is not None and entry.is_iteration_number:
-            counters.append(_counter(body.graph.by_id[layer], slot))
-        elif entry is not None and outer is not None and entry.axis is not None:
-            whole = node.type not in (SCAN, SEQUENCE_MAP)
-            cut = {"axis": entry.axis, "start": entry.start, "end": entry.end, "stride": entry.stride, "part_size": entry.part_size}
-            sliced.append(Sliced(parameter=slot, source=outer, **cut, layer=layer, whole_parts=whole))
-        elif layer in result_of:
-            source = result_of[layer]
-            carried[layer] = Carried(parameter=slot, initial=outer, result=program.results[source], layer=layer, result_layer=source)
-        elif outer is not None:
-            invariants.append(Invariant(slot, outer))
-        else:
-            unfed.append(Unfed(slot, layer))
-    condition = next((entry.internal for entry in body.outputs if entry.purpose == "execution_condition"), None)
-    return LoopRegion(
-        kind=_LOOP_KINDS[node.type],
-        program=program,
-        trip_count=inputs[0] if is_loop and inputs[0] != ABSENT else None,
-        condition=inputs[1] if is_loop and inputs[1] != ABSENT else None,
-        condition_result=None if condition is None else program.results[condition],
-        invariants=tuple(invariants),
-        carried=tuple(carried.values()),
-        sliced=tuple(sliced),
-        counters=tuple(counters),
-        unfed=tuple(unfed),
-        outputs=_loop_outputs(body, program, tuple(carried.values()), outputs, into_sequence=node.type == SEQUENCE_MAP),
-        table=table,
-        declared=_declared_types(body, program) if node.type == TENSOR_ITERATOR else {},
-    )
-
-
-def _declared_types(body: Body, program: Program) -> dict[Slot, ElementType]:
-    types = {slot: body.graph.by_id[layer].outputs[0].element_type for layer, slot in program.parameters.items()}
-    return {slot: element_type for slot, element_type in types.items() if element_type is not None}
-
-
-def _loop_outputs(
-    body: Body, program: Program, carried: tuple[Carried, ...], outputs: tuple[Slot, ...], *, into_sequence: bool
-) -> tuple[LastValue | Concatenated, ...]:
-    made: list[LastValue | Concatenated] = []
-    for slot, entry in zip(outputs, body.outer_outputs, strict=False):
-        result = program.results[entry.internal]
-        if entry.axis is None:
-            state = next((one for one in carried if one.result_layer == entry.internal), None)
-            initial = state.initial if state else None
-            zeros = state.parameter if state and state.initial is None else None
-            made.append(LastValue(slot=slot, result=result, initial=initial, carried_without_initial=zeros, layer=entry.internal))
-        else:
-            made.append(
-                Concatenated(
-                    slot=slot,
-                    result=result,
-                    axis=entry.axis,
-                    reverse=entry.stride < 0,
-                    stacked=entry.stacked,
-                    layer=entry.internal,
-                    part_size=entry.part_size,
-                    start=entry.start,
-                    end=entry.end,
-                    into_sequence=into_sequence,
-                )
-            )
-    return tuple(made)
-
-
-def _counter(node: Node, slot: Slot) -> Counter:
-    port = node.outputs[0]
-    shape = port.shape.lengths if port.shape.is_static else ()
-    return Counter(slot, port.element_type or ElementType.I64, shape, node.id)
 
 
 def _initial(operation: Operation, node: Node) -> Callable[[], np.ndarray] | None:

@@ -83,15 +83,31 @@ class Agreement:
     # -- ways -----------------------------------------------------------------------------------------------------
 
     def run(self, feeds: list[np.ndarray], expected: Stepped) -> None:
+        optimise = engine.Optimise(prune=False, fold=self.c.chance(50), cse=self.c.chance(50))
         for _ in range(1 + self.c.integer(2)):
             if expected.debugger.state == "failed":
                 with pytest.raises(RunStopped) as stop:
-                    engine.run(self.model, feeds, seed=1)
+                    engine.run(self.model, feeds, seed=1, optimise=optimise)
                 assert (stop.value.address, stop.value.cause) == (expected.debugger.failed_address, "error")
                 continue
-            result = engine.run(self.model, feeds, seed=1)
+            result = engine.run(self.model, feeds, seed=1, optimise=optimise)
             assert list(result.control_flow) == expected.flow
             _same_outputs(result, expected)
+
+    def pruned(self, feeds: list[np.ndarray], expected: Stepped) -> None:
+        """What no output needs does not run, and makes no difference to the outputs."""
+        if expected.debugger.state == "finished":
+            result = engine.run(self.model, feeds, seed=1)
+            assert {one.address: one for one in expected.flow}.items() >= {one.address: one for one in result.control_flow}.items()
+            _same_outputs(result, expected)
+
+    def fetch(self, feeds: list[np.ndarray], expected: Stepped) -> None:
+        """Some values in some iterations, and nothing that they do not need."""
+        places = sorted(expected.values)
+        fetches = list(dict.fromkeys(self.c.pick(places) for _ in range(1 + self.c.integer(3)))) if places else []
+        result = engine.run(self.model, feeds, fetches, seed=1, optimise=engine.Optimise(cse=self.c.chance(50)))
+        for address, value in result.named.items():
+            assert same_bits(value, expected.values[address]), address
 
     def session(self, feeds: list[np.ndarray], expected: Stepped) -> None:
         """With variables that were kept for a while and then forgotten."""
@@ -227,6 +243,8 @@ class Agreement:
 
 WAYS: list[Callable[[Agreement, list[np.ndarray], Stepped], None]] = [
     Agreement.run,
+    Agreement.pruned,
+    Agreement.fetch,
     Agreement.session,
     Agreement.debug,
     Agreement.debug,

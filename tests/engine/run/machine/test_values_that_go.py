@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import engine
 from engine.debug.result import RunStopped
-from engine.debug.session import start
+from engine.debug.starting import start
 from engine.run import drive
 from engine.run.machine.limits import Limits
 from engine.run.plan.overrides import Overrides
@@ -106,7 +106,9 @@ def test_outputs_are_those_of_a_run_that_keeps_everything(draft: Draft, seed: in
 @given(draft=graphs())
 def test_only_inputs_constants_and_outputs_are_left(draft: Draft) -> None:
     plan = plan_of(draft.model())
-    machine = start(Overrides(plan), [np.ones((SIDE, SIDE), np.float32)] * 2, Limits(), NOTHING, 0, keeps=False)
+    machine = start(
+        Overrides(plan), dict.fromkeys(plan.main.parameters.values(), np.ones((SIDE, SIDE), np.float32)), Limits(), NOTHING, 0, keeps=False
+    )
     drive.run(machine)
     left = {slot for slot in plan.main.producer if machine.values[slot] is not None}
     assert left == plan.main.producer.keys() & set(plan.main.results.values())

@@ -64,7 +64,8 @@ def test_once() -> None:
     assert [pair(one) is pair(one) for _ in range(2)] == [False, True]
 
 
-def test_custom_operations_are_called_in_every_run() -> None:
+@pytest.mark.parametrize(("pure", "fold", "count"), [(True, True, 2), (False, True, 4), (True, False, 4)])
+def test_own_operations_of_constants_are_called_in_every_run_unless_they_are_pure(pure: bool, fold: bool, count: int) -> None:
     """What a user's kernel does beyond computing is not ours to leave out."""
     calls = []
 
@@ -72,15 +73,15 @@ def test_custom_operations_are_called_in_every_run() -> None:
         calls.append(data)
         return data * 2
 
-    operation = Operation(name="Twice", version=1, opsets=(1, 16), opset="extension", page="", kernel=kernel)
+    operation = Operation(name="Twice", version=1, opsets=(1, 16), opset="extension", page="", kernel=kernel, pure=pure)
     draft = Draft()
     draft.result(draft.op("Twice", draft.const([1.0, 2.0])))
     draft.nodes[1] = replace(draft.nodes[1], opset="extension", outputs=(Port(1, F32, PartialShape.of((2,))),))
     model = draft.model()
-    session = engine.Session(model, catalogue=CATALOGUE.with_operations([operation]))
-    for _ in range(3):
+    session = engine.Session(model, optimise=engine.Optimise(fold=fold), catalogue=CATALOGUE.with_operations([operation]))
+    for _ in range(4):
         session.run([])
-    assert len(calls) == 3
+    assert len(calls) == count
 
 
 def test_proving_types_does_not_change_what_constants_give() -> None:

@@ -1,0 +1,63 @@
+"""A machine at the beginning of a run, and the error for a run that did not come to its end."""
+
+from __future__ import annotations
+
+import operator
+import secrets
+from collections.abc import Mapping
+from typing import Any, SupportsIndex
+
+from engine.debug.result import Result, RunStopped
+from engine.errors import InputError, shorten
+from engine.run.machine.limits import Limits
+from engine.run.machine.machine import Machine
+from engine.run.plan.numbers import Slot
+from engine.run.plan.overrides import Overrides
+from engine.run.record.endings import StopCause
+from engine.run.record.recording import Record
+from engine.trace.timeline import Timeline
+
+
+def start(
+    overrides: Overrides,
+    values: Mapping[Slot, Any],
+    limits: Limits,
+    record: Record,
+    seed: int | None,
+    variables: Mapping[Slot, Any] | None = None,
+    *,
+    keeps: bool = True,
+) -> Machine:
+    """A machine at the beginning of a run, with the values of some slots.
+
+    One that does not keep values gives outputs and control flow, and nothing else.
+    """
+    for given, kind in ((limits, Limits), (record, Record)):
+        if not isinstance(given, kind):
+            raise InputError(f"{shorten(repr(given))} is given where an engine.{kind.__name__} is expected")
+    entropy = secrets.randbits(62) if seed is None else _whole(seed)
+    return Machine.start(overrides, values, limits=limits, record=record, entropy=entropy, variables=variables, keeps=keeps)
+
+
+def _whole(seed: SupportsIndex) -> int:
+    """A seed as Python's own number, which no arithmetic overflows."""
+    try:
+        return operator.index(seed)
+    except TypeError:
+        raise InputError(f"the seed is {shorten(repr(seed), 60)}, expected a whole number") from None
+
+
+def run_stopped(machine: Machine, message: str, cause: StopCause) -> RunStopped:
+    """The error for a run that did not finish, with everything up to there."""
+    address = place(machine)
+    return RunStopped(f"{address}: {message}", result=Result(machine, cause), address=address, cause=cause)
+
+
+def place(machine: Machine) -> str:
+    """The address of what the machine runs next."""
+    timeline = Timeline(machine)
+    frame = machine.frames[-1]
+    address = timeline.address(frame.program, timeline.executions.rows[frame.program.index] - 1)
+    if frame.position < len(frame.program.instructions):
+        return f"{address}/{frame.program.instructions[frame.position].label}"
+    return address
