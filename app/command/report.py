@@ -44,13 +44,15 @@ def as_json(outcome: Outcome, model: Model | None) -> Iterator[str]:
         yield ', "message": ' + json.dumps(outcome.message) + ', "address": ' + json.dumps(outcome.address)
     if outcome.result is not None:
         outputs = outcome.result.outputs if outcome.state == "finished" and model is not None else ()
-        pairs = zip(model.outputs if model and outputs else (), outputs, strict=True)
+        pairs = zip(outcome.result.signatures if outputs else (), outputs, strict=True)
         described = [describe(signature, value) for signature, value in pairs]
         yield ', "outputs": ' + json.dumps(described, allow_nan=False) + ', "control_flow": ['
         for position, record in enumerate(outcome.result.control_flow):
             fields = {name: getattr(record, name) for name in ("address", "kind", "iterations", "ended_by", "branch")}
             yield (", " if position else "") + json.dumps(fields)
         yield "]"
+        left = outcome.result.left_out
+        yield ', "optimised": ' + json.dumps({name: getattr(left, name) for name in ("removed", "folded", "computed_once")})
     if outcome.result is not None and outcome.result.printed:
         yield ', "printed": ' + json.dumps([{"address": line.address, "text": line.text} for line in outcome.result.printed])
     if outcome.odd is not None:
@@ -78,13 +80,14 @@ def as_text(outcome: Outcome, model: Model | None) -> Iterator[str]:
     more = len(records) - _RECORDS_SHOWN
     if more > 0:
         yield f"  ... and {more:,} more (all of them with --json)"
+    yield from (f"  {neutral(sentence, len(sentence))}" for sentence in outcome.result.left_out.sentences())
     yield from _printed(outcome.result.printed)
     if outcome.odd is not None:
         yield neutral(outcome.odd.sentence, len(outcome.odd.sentence))
     if outcome.state != "finished":
         return
     yield "outputs"
-    for signature, value in zip(model.outputs, outcome.result.outputs, strict=True):
+    for signature, value in zip(outcome.result.signatures, outcome.result.outputs, strict=True):
         yield f"  {neutral(next(iter(signature.names), signature.name))}  {_line(value)}"
 
 

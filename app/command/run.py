@@ -17,9 +17,9 @@ from app.command.report import Outcome, as_json, as_text
 from engine.debug import Result, RunStopped
 from engine.errors import EngineError, InputError, in_one_line
 from engine.explain import first_not_finite
-from engine.ir import Model
+from engine.ir import Model, Signature
 from engine.ops.stored import FORMS, entry_name, packed, unpacked, write
-from engine.run import StopCause, generated_loops, plan_of
+from engine.run import Plan, StopCause, generated_loops
 from engine.view import neutral
 
 FINISHED, FAILED, REFUSED, STOPPED = 0, 1, 2, 130
@@ -32,26 +32,26 @@ def main(words: Sequence[str]) -> int:
         model = engine.read_model(options.model)
         run = _searched if options.first_nan else _run
         _refuse_unwritable(options.outputs)
-        outcome = run(model, read_inputs(options.inputs, model), _limits(options))
+        outcome = run(model, read_inputs(options.inputs, model), options)
     except EngineError as error:
         if not options.json:
             raise
         return _tell(Outcome("refused", in_one_line(str(error))), options)
     if options.outputs and outcome.result is not None and outcome.state == "finished":
         try:
-            write_outputs(options.outputs, model, outcome.result.outputs)
+            write_outputs(options.outputs, outcome.result.signatures, outcome.result.outputs)
         except OSError as error:  # the results of a long run are printed all the same
             _tell(outcome, options, model)
             raise EngineError(f"{options.outputs}: {error.strerror or error}") from None
     code = _tell(outcome, options, model)
-    if options.generated:
-        _tell_generated(model)
+    if options.generated and outcome.result is not None:
+        _tell_generated(outcome.result.machine.plan)
     return code
 
 
-def _tell_generated(model: Model) -> None:
+def _tell_generated(plan: Plan) -> None:
     """The Python functions that the run has generated for loops; addresses are escaped, because names in a model are anybody's."""
-    found = list(generated_loops(plan_of(model)))
+    found = list(generated_loops(plan))
     print("" if found else "\nno code was generated: no loop ran for more than two iterations")
     for address, loop in found:
         print(f"generated for {in_one_line(address)}:\n")
@@ -67,11 +67,11 @@ def _refuse_unwritable(path: str) -> None:
         raise EngineError(f"{path}: there is no folder {str(folder)!r} for the outputs")
 
 
-def _run(model: Model, inputs: Mapping[str | int, object], limits: engine.Limits) -> Outcome:
-    session = engine.Session(model)
+def _run(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace) -> Outcome:
+    session = engine.Session(model, optimise=_optimise(options))
     try:
         with _interruptible(session.stop):
-            result = session.run(inputs, limits=limits)
+            result = session.run(inputs, options.fetch or None, limits=_limits(options))
     except RunStopped as stopped:
         state = {"limit": "limit", "stopped": "stopped"}.get(stopped.cause, "failed")
         return Outcome(state, str(stopped), stopped.address, stopped.result)
@@ -96,9 +96,9 @@ def _interruptible(stop: Callable[[], None]) -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _searched(model: Model, inputs: Mapping[str | int, object], limits: engine.Limits) -> Outcome:
+def _searched(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace) -> Outcome:
     """A run that keeps what it takes to look for the first NaN or infinity in it."""
-    debugger = engine.Debugger(model, inputs, limits=limits)
+    debugger = engine.Debugger(model, inputs, limits=_limits(options), optimise=_optimise(options))
     with _interruptible(debugger.stop):
         debugger.run()
     odd = first_not_finite(debugger, _SECONDS_OF_SEARCH)
@@ -154,11 +154,11 @@ _TAKEN = ("file", "allow_pickle", FORMS)
 """Keywords of ``numpy.savez``, by which others may want to write the file again, and what describes the values in it."""
 
 
-def write_outputs(path: str, model: Model, outputs: Sequence[Any]) -> None:
+def write_outputs(path: str, signatures: Sequence[Signature], outputs: Sequence[Any]) -> None:
     """An .npz file (``engine/ops/stored.py``) with the outputs by their first tensor name or their Result's name, with the position
     where that is taken."""
     values: dict[str, Any] = {}
-    for position, (signature, value) in enumerate(zip(model.outputs, outputs, strict=True)):
+    for position, (signature, value) in enumerate(zip(signatures, outputs, strict=True)):
         name = entry_name(next(iter(signature.names), signature.name))
         values[f"{name}:{position}" if name in values or name in _TAKEN else name] = value
     write(Path(path), packed(values))
@@ -171,6 +171,10 @@ _SECONDS_OF_SEARCH = 60.0
 def _limits(options: argparse.Namespace) -> engine.Limits:
     given = {name: getattr(options, name) for name in ("iterations", "seconds") if getattr(options, name) is not None}
     return engine.Limits(**given)
+
+
+def _optimise(options: argparse.Namespace) -> engine.Optimise:
+    return engine.Optimise(prune=not options.no_prune, fold=not options.no_fold, cse=not options.no_cse)
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:
@@ -190,10 +194,23 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print control flow and outputs as JSON")
     parser.add_argument("--first-nan", action="store_true", help="say which operation, in which iteration, made the first NaN or infinity")
     parser.add_argument(
+        "--fetch",
+        action="append",
+        default=[],
+        metavar="TENSOR",
+        help="give this tensor instead of the outputs, and run only what it needs: a name, or an address such as main/loop[2]/body/Add; "
+        "may be given several times",
+    )
+    parser.add_argument("--no-prune", action="store_true", help="run what no output needs, too")
+    parser.add_argument("--no-fold", action="store_true", help="compute anew what depends on constants alone")
+    parser.add_argument("--no-cse", action="store_true", help="compute again what another operation has computed already")
+    parser.add_argument(
         "--iterations", type=int, metavar="N", help=f"stop after so many iterations, all loops together (default: {_DEFAULT.iterations:,})"
     )
     parser.add_argument("--seconds", type=float, metavar="S", help=f"stop after so many seconds (default: {_DEFAULT.seconds:g})")
     options = parser.parse_args(words)
     if options.generated and options.json:
         parser.error("--generated prints Python, which has no place in --json")
+    if options.first_nan and options.fetch:
+        parser.error("--first-nan searches the whole run, of which --fetch asks for a part")
     return options

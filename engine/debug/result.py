@@ -10,8 +10,10 @@ import numpy as np
 from engine.debug.door import owned
 from engine.debug.printed import Line, lines, prints
 from engine.errors import AddressError, EngineError, ValueUnavailable, listed, shorten
-from engine.ir.model import Model, Signature
+from engine.ir.model import LayerId, Model, Signature
+from engine.ir.shape import DYNAMIC
 from engine.run.machine.machine import Machine
+from engine.run.plan.left_out import LeftOut, left_out
 from engine.run.record.endings import StopCause
 from engine.trace.control_flow import ControlFlow
 from engine.trace.run_values import Values
@@ -43,6 +45,16 @@ class Result:
     def finished(self) -> bool:
         """Whether the run came to its end, so that there are outputs."""
         return self._machine.state == "finished"
+
+    @property
+    def signatures(self) -> tuple[Signature, ...]:
+        """What each output is called."""
+        return self.model.outputs
+
+    @cached_property
+    def left_out(self) -> LeftOut:
+        """What did not run because it made no difference, or only once."""
+        return left_out(self._machine.plan)
 
     @cached_property
     def outputs(self) -> tuple[np.ndarray, ...]:
@@ -90,6 +102,11 @@ class Fetched(Result):
     def finished(self) -> bool:
         """Always: a run for some tensors ends when they are there."""
         return True
+
+    @property
+    def signatures(self) -> tuple[Signature, ...]:
+        """The names by which they were asked for."""
+        return tuple(Signature(name, (), None, DYNAMIC, LayerId(-1)) for name in self._order)
 
     @cached_property
     def outputs(self) -> tuple[np.ndarray, ...]:

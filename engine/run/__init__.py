@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.run.codegen.compile import generated_loops
+from engine.run.plan.left_out import left_out
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import LoopRegion, Plan, Program
 from engine.run.plan.planner import plan_of
@@ -17,5 +18,6 @@ __all__ = [
     "Slot",
     "StopCause",
     "generated_loops",
+    "left_out",
     "plan_of",
 ]

@@ -245,7 +245,7 @@ def test_outputs_named_like_arguments_of_numpy_are_kept(tmp_path: Path) -> None:
     graph = build.Graph("names")
     x = graph.parameter("x", "f32", [2])
     model = graph.model({"file": x + 1, "allow_pickle": x + 2, "plain": x + 3})
-    write_outputs(str(tmp_path / "out.npz"), model, engine.run(model, [np.zeros(2, np.float32)]).outputs)
+    write_outputs(str(tmp_path / "out.npz"), model.outputs, engine.run(model, [np.zeros(2, np.float32)]).outputs)
     with np.load(tmp_path / "out.npz", allow_pickle=False) as stored:
         assert {name: float(stored[name][0]) for name in stored.files} == {"file:0": 1, "allow_pickle:1": 2, "plain": 3}
 

@@ -50,7 +50,7 @@ def test_a_failure_keeps_everything_before_it(start: int, steps: bool) -> None:
     assert d.run().address == d.failed_address
     assert d.step_back().step == d.steps - 1
     with pytest.raises(engine.RunStopped, match="integer division by zero") as stopped:
-        engine.run(failing(0), [np.int64(start)])
+        engine.run(failing(0), [np.int64(start)], optimise=engine.Optimise(prune=False))
     assert (stopped.value.cause, stopped.value.address) == ("error", d.failed_address)
     with pytest.raises(ValueUnavailable, match="the run did not finish"):
         _ = d.result.outputs
