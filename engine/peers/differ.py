@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +19,11 @@ from engine.ir.model import Signature
 from engine.native.alone import never
 from engine.peers.again import Again
 from engine.peers.comparing import apart, close, elements_told, first_apart, is_numeric, not_compared, shape_text
+from engine.peers.fate import fates
 from engine.peers.other_runtimes import Patience, Truth, ask
 from engine.peers.probes import Probe, probes
 from engine.peers.quanta import OneStep, Rounding
+from engine.peers.replaced import sentences
 from engine.peers.report import Difference, Quanta, Report
 from engine.peers.transport import NARROW
 
@@ -68,10 +70,26 @@ def against(
         if rounded:  # a runtime that is not asked for the floats between them computes them as it does without being asked
             judged = _judged(run, ask(run, fed, rounded, patience, document), tolerance)
     values = sum(len(probe.expected) for probe in truth.values)
+    instead: tuple[str, ...] = ()
+    if judged.outputs and judged.first is None and not truth.refused:
+        instead = _instead(run, judged.outputs, patience, document)
     return Report(
         truth.runtime, judged.outputs, judged.first, values, len(truth.values), found.left_out, truth.refused, reasons,
-        judged.quanta(run), judged.following,
+        judged.quanta(run), judged.following, instead,
     )  # fmt: skip
+
+
+def _instead(run: Run, outputs: Sequence[Difference], patience: Patience, document: bytes) -> tuple[str, ...]:
+    """What the runtime runs in place of loops and branches that these outputs come from."""
+    try:
+        found = fates(run.model, seconds=patience.seconds, document=document, stopped=patience.stopped)
+    except EngineError:
+        if patience.stopped():
+            raise
+        return ()  # it ran the model, and does not show what it made of it
+    differing = {one.address for one in outputs}
+    results = [run.plan.main.results[signature.layer] for signature in run.model.outputs if signature.name in differing]
+    return tuple(sentences(run, found.regions, results))
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,9 @@ class Report:
     """What differs by one quantum; None where nothing does."""
     following: tuple[Difference, ...] = ()
     """Outputs that differ by a quantum, or only by what follows from one."""
+    replaced: tuple[str, ...] = ()
+    """Where outputs differ and all inside agrees: what the runtime runs in place of each loop or branch that they come from, a sentence
+    each. The outputs are those of the model as it is; being asked for values inside keeps a runtime from replacing what they are in."""
 
     @property
     def agrees(self) -> bool:
@@ -72,7 +75,7 @@ class Report:
 
     @property
     def sentence(self) -> str:
-        """What to know, in one to three sentences, never cut: what is long is a name, and is shortened in its middle."""
+        """What to know, in a few sentences, never cut: what is long is a name, and is shortened in its middle."""
         return " ".join(part for part in (self._verdict, self.rounding, self._omissions) if part)
 
     @property
@@ -111,6 +114,9 @@ class Report:
         told = f"The output {elided(one.address)!r} differs: {self._sides(one)}."
         if self.refused:
             return f"{told} Where it begins cannot be said: {self.refused}."
+        if self.replaced:
+            alone = f" Where it is asked for the values inside, {counted(self.values, 'value')} agree." if self.values else ""
+            return f"{told} {' '.join(self.replaced)}{alone}"
         agree = (
             f"what could be compared inside agrees ({counted(self.values, 'value')})"
             if self.values

@@ -1,0 +1,58 @@
+"""The loops and branches that a runtime runs as something else, where an output that comes from them differs and all inside agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from engine.debug.run import Run
+from engine.ir.model import SEQUENCE_MAP
+from engine.peers.comparing import counted
+from engine.peers.fate import Fate
+from engine.run.machine.regions import parts
+from engine.run.plan.dependencies import backward_slice
+from engine.run.plan.numbers import Slot
+from engine.run.plan.plan import Instruction, LoopRegion
+
+_READS_ALL_SLICES = frozenset({"GatedDeltaNet"})
+"""What runs in place of a loop and looks neither at its trip count nor at its condition (measured on OpenVINO 2026.4)."""
+
+
+def sentences(run: Run, fates: Sequence[Fate], results: Sequence[Slot]) -> Iterator[str]:
+    """A sentence for each loop or branch of the outermost graph that another operation runs and that any of the values in ``results``
+    comes from: what runs, and what the loop does here."""
+    main = run.plan.main
+    behind = {slot for result in results for slot in backward_slice(main, result)}
+    found = {f"{main.address}/{one.label}": one for one in main.instructions if one.region and behind.intersection(one.outputs)}
+    for fate in fates:
+        if fate.address in found and fate.became in ("replaced", "merged"):
+            yield _sentence(run, fate, found[fate.address])
+
+
+def _sentence(run: Run, fate: Fate, instruction: Instruction) -> str:
+    region = instruction.region
+    if not isinstance(region, LoopRegion):
+        return fate.sentence
+    record = run.control_flow.record_of(region, 0, fate.address)
+    ran = record.iterations or 0
+    match record.ended_by:
+        case "trip_count" | "zero_trip_count":
+            why = f" (trip count {ran:,})"
+        case "condition":
+            why = " (then its condition is false)"
+        case "initial_condition":
+            why = " (its condition is false at the start)"
+        case _:
+            why = ""
+    slices = _slices(run, region)
+    reads = f", which reads all {counted(slices, 'slice')}" if slices is not None and fate.runs_as in _READS_ALL_SLICES else ""
+    return f"{fate.sentence.removesuffix('.')}{reads}; the loop runs {counted(ran, 'iteration')}{why}."
+
+
+def _slices(run: Run, region: LoopRegion) -> int | None:
+    """How many slices the inputs of a loop of the outermost graph have; None where it takes none."""
+    if region.kind == SEQUENCE_MAP or not region.sliced:
+        return None
+    sources = ((one, run.values.get(run.timeline, run.plan.main, 0, one.source)) for one in region.sliced)
+    return min(parts(region, one, np.asarray(source)) for one, source in sources)
