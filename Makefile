@@ -9,7 +9,7 @@ ARGS ?=
 PARALLEL := --numprocesses auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help install run check test lint docs conformance benchmarks screenshots clean
+.PHONY: help install run check test coverage lint docs conformance benchmarks screenshots clean
 
 help: ## list these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -47,6 +47,10 @@ test: lint ## style, types and all tests, those in a real browser included
 	@# Only what a real browser did too late on a busy machine gets a second chance.
 	$(BIN)/python -m pytest $(PARALLEL) -m browser || $(BIN)/python -m pytest -m browser --last-failed
 
+# Tracing makes Python several times slower, so tests of speed and memory may miss their limits here, and this is no part of `make test`.
+coverage: $(VENV)/.installed-dev ## run the tests that need no browser and print the lines that none of them reaches
+	$(BIN)/python -m pytest $(PARALLEL) -m "not browser and not slow" --timeout 900 --cov --cov-report=term-missing
+
 docs: $(VENV)/.installed-dev ## write the guide and the pages of engine, command line and check rules to build/docs
 	$(BIN)/python -m docs build/docs
 	@echo "open build/docs/index.html"
@@ -62,4 +66,4 @@ screenshots: install $(VENV)/.installed-dev ## take the pictures of README and g
 	$(BIN)/python -m tests.screenshots
 
 clean: ## remove what was installed and built
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
