@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.build.body import LoopBody
+from engine.build.frame import Frame
 from engine.build.gradient.backward_ports import Carried, Fed, Outside
 from engine.build.gradient.forward_records import Record
 from engine.build.gradient.spans import Span
@@ -12,14 +12,14 @@ from engine.build.gradient.step import Inside, Step
 from engine.build.tensor import Tensor
 from engine.ir.element_type import ElementType
 from engine.ir.model import SCAN, InputMap, Node, Source
-from engine.ir.shape import UNKNOWN, Dimension, PartialShape, static
+from engine.ir.shape import SCALAR, UNKNOWN, Dimension, PartialShape, static
 from engine.ops.declare import Known
 
 
 class ForwardValues:
     """One for each Parameter; ``fed`` and ``carried`` are the Parameters of the backward body that they come from."""
 
-    def __init__(self, step: Step, inside: Inside, frame: LoopBody) -> None:
+    def __init__(self, step: Step, inside: Inside, frame: Frame) -> None:
         self.step = step
         self.inside = inside
         self.frame = frame
@@ -52,13 +52,13 @@ class ForwardValues:
         return self._apply("Convert", made, destination_type=known.element_type)
 
     def _number(self, name: str, known: Known) -> Tensor:
-        """The forward iterations are walked back from the last, whose number comes in from outside."""
-        last = self.frame.parameter("last_iteration", Known(ElementType.I64, PartialShape.of([1])))
-        self.fed.append(Fed(last, self._last))
-        shape = np.array(known.shape.lengths if known.shape.is_static else (), np.int64)
-        number = self._apply("Reshape", last - self.frame.numbered("iteration_back"), shape, special_zero=False, name=name)
+        """The number of the forward iteration: it is counted down from the last one's."""
+        shape = known.shape if known.shape.is_static else SCALAR
+        number = self.frame.parameter(name, Known(ElementType.I64, PartialShape.of([1])))
+        self.carried.append(Carried(number, self._last, number - 1))
+        made = self._apply("Reshape", number, np.array(shape.lengths, np.int64), special_zero=False)
         wanted = known.element_type or ElementType.I64
-        return number if wanted is ElementType.I64 else self._apply("Convert", number, destination_type=wanted)
+        return made if wanted is ElementType.I64 else self._apply("Convert", made, destination_type=wanted)
 
     def _last(self, outside: Outside) -> Tensor:
         count = outside.count

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.build.body import LoopBody
+from engine.build.frame import Frame
 from engine.build.gradient.adopt import adopt
 from engine.build.gradient.backward_ports import Carried, Fed, Joined, Outside
 from engine.build.gradient.flow import Flow
@@ -20,7 +20,7 @@ from engine.build.gradient.unused import Kept, drop_unused
 from engine.build.tensor import Tensor
 from engine.check import region
 from engine.ir.model import LOOP, SCAN, BackEdge, Body, InputMap, LayerId, Node, OutputMap
-from engine.ir.shape import PartialShape, static
+from engine.ir.shape import Dimension, PartialShape, static
 from engine.ops.declare import Known
 
 Reverse = Callable[[Sequence[tuple[Tensor, Tensor]], Sequence[Tensor]], list[Tensor | None]]
@@ -37,7 +37,27 @@ def back_through_loop(step: Step, reverse: Reverse) -> Mapping[int, Tensor]:
     flow = Flow.of(inside, active, wanted)
     if not flow.parameters:
         return {}
+    if _iterations(step, inside).most == 0:
+        return _past_no_iteration(step, body)
     return _Backward(step, inside, flow, {entry: one for entry, one in outputs.items() if one is not None}).made(reverse)
+
+
+def _iterations(step: Step, inside: Inside) -> Dimension:
+    """As far as it is known before anything runs."""
+    results = {result.id: inside.known(result.id) for result in inside.body.graph.results}
+    outer = region.with_absent(step.node, [None if one is None else one.source for one in step.fed], step.known)
+    return region.iterations(step.node, inside.body, outer, results)
+
+
+def _past_no_iteration(step: Step, body: Body) -> Mapping[int, Tensor]:
+    """A loop that never runs gives what it was given; OpenVINO refuses one that is known to run no times."""
+    found: dict[int, Tensor] = {}
+    for adjoint, output in zip(step.adjoints, body.outer_outputs, strict=False):
+        edge = next((edge for edge in body.back_edges if edge.from_layer == output.internal), None)
+        entry = next((one for one in body.inputs if edge is not None and one.internal == edge.to_layer), None)
+        if adjoint is not None and output.axis is None and entry is not None and entry.external in step.active:
+            found[entry.external] = found[entry.external] + adjoint if entry.external in found else adjoint
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +75,7 @@ class _Backward:
     def __init__(self, step: Step, inside: Inside, flow: Flow, adjoints: Mapping[OutputMap, Tensor]) -> None:
         self.step, self.inside, self.flow, self.adjoints = step, inside, flow, adjoints
         self.graph, self.body = step.graph, inside.body
-        self.frame = LoopBody(self.graph, self.graph.frame, f"the loop that walks back {step.node.name!r}")
+        self.frame = Frame(self.graph, self.graph.frame, f"the loop that walks back {step.node.name!r}")
         self.values = ForwardValues(step, inside, self.frame)
         self.fed: list[Fed] = []
         self.carried: list[Carried] = []
@@ -71,12 +91,12 @@ class _Backward:
         fed, carried = [*self.values.fed, *self.fed], [*self.carried, *self.values.carried]
         results = [one.after for one in self.carried]
         results += [one.port.part for one in self.returned if isinstance(one.port, Joined)]
-        kept = drop_unused(self.frame, 0, [*results, *(one.parameter for one in self.carried)])
+        kept = drop_unused(
+            self.frame, 0, [*results, *(one.parameter for one in self.carried)], [(one.parameter, one.after) for one in carried]
+        )
         must_be_repeatable(self.graph, self.frame.nodes)
         fed = [one for one in fed if kept.holds(one.parameter)]
         carried = [one for one in carried if kept.holds(one.parameter)]
-        if self.frame.number is not None:
-            self.frame.number = kept.moved(self.frame.number) if kept.holds(self.frame.number) else None
         records = [one for port in carried for one in port.records] + [one for port in fed for one in port.records]
         outside = self._outside(records)
         return self._returned(self._node(kept, fed, carried, outside), outside, carried)
@@ -204,8 +224,7 @@ class _Backward:
 
     def _outside(self, records: Sequence[Record]) -> Outside:
         """Records what the body needs, and finds the number of iterations."""
-        results = {result.id: self.inside.known(result.id) for result in self.body.graph.results}
-        known = region.iterations(self.step.node, self.body, self._with_absent(), results)
+        known = _iterations(self.step, self.inside)
         wanted = list(dict.fromkeys(records))
         if not known.is_static and not any(one.form in ("whole", "shape") for one in wanted):
             wanted.append(Record("count", None, Known()))
@@ -214,10 +233,6 @@ class _Backward:
             known.length if known.is_static else self._length(next(made[one] for one in wanted if one.form in ("whole", "shape", "count")))
         )
         return Outside(count, made)
-
-    def _with_absent(self) -> list[Known]:
-        sources = [None if one is None else one.source for one in self.step.fed]
-        return region.with_absent(self.step.node, sources, self.step.known)
 
     def _length(self, recorded: Tensor) -> Tensor:
         lengths = self.graph.apply("ShapeOf", (recorded,), {})[0]
@@ -246,8 +261,6 @@ class _Backward:
         inputs += [_input(first + number, kept.moved(port.parameter).source.layer, port) for number, port in enumerate(fed)]
         first += len(fed)
         inputs += [InputMap(first + number, inner.source.layer) for number, (_, inner) in enumerate(captured)]
-        if self.frame.number is not None:
-            inputs.append(InputMap(-1, self.frame.number.source.layer, purpose="current_iteration"))
         outputs = [OutputMap(len(outer) + number, result) for number, (result, _) in enumerate(nexts)]
         outputs += [
             _output(len(outer) + len(nexts) + number, result, port)

@@ -26,9 +26,12 @@ class Kept:
         return self.frame.tensors[self.numbers[tensor.source.layer]][tensor.source.output]
 
 
-def drop_unused(frame: Frame, first: int, kept: Sequence[Tensor]) -> Kept:
-    """Drops the nodes from number ``first`` on that none of the tensors needs, and numbers the others anew."""
-    needed = _needed(frame, first, kept)
+def drop_unused(frame: Frame, first: int, kept: Sequence[Tensor], carried: Sequence[tuple[Tensor, Tensor]] = ()) -> Kept:
+    """Drops the nodes from number ``first`` on that none of the tensors needs, and numbers the others anew.
+
+    ``carried``: Parameters that are carried from one iteration to the next, each with the next value, which it needs.
+    """
+    needed = _needed(frame, first, kept, carried)
     numbers = {LayerId(layer): LayerId(layer) for layer in range(first)}
     for layer in map(LayerId, range(first, len(frame.nodes))):
         if layer in needed:
@@ -45,11 +48,13 @@ def drop_unused(frame: Frame, first: int, kept: Sequence[Tensor]) -> Kept:
     return left
 
 
-def _needed(frame: Frame, first: int, kept: Sequence[Tensor]) -> set[LayerId]:
+def _needed(frame: Frame, first: int, kept: Sequence[Tensor], carried: Sequence[tuple[Tensor, Tensor]]) -> set[LayerId]:
     """The nodes from ``first`` on that the tensors need."""
     fed: dict[LayerId, list[LayerId]] = {}
     for edge in frame.edges:
         fed.setdefault(edge.to_layer, []).append(edge.from_layer)
+    for parameter, after in carried:
+        fed.setdefault(parameter.source.layer, []).append(after.source.layer)
     waiting = [tensor.source.layer for tensor in kept]
     needed: set[LayerId] = set()
     while waiting:

@@ -87,3 +87,11 @@ def test_the_backward_loop_names_its_forward_loop() -> None:
     model = graph.model(build.gradients(last, x))
     backward = [node.rt_info["loopscope"] for node in model.graph.nodes if node.type == "Loop" and "loopscope" in node.rt_info]
     assert backward == [{"backward_of": "forth"}]
+
+
+def test_random_numbers_in_a_loop_are_not_drawn_again() -> None:
+    graph = build.Graph("dropout")
+    x = graph.parameter("x", "f32", [3])
+    (last,) = build.for_loop(2, lambda i, h: h * ops.random_uniform([3], 0.0, 1.0, output_type="f32"), [x])
+    with pytest.raises(engine.BuildError, match="RandomUniform-8 'RandomUniform' in it draws random numbers, and that cannot be repeated"):
+        build.gradients(last, x)
