@@ -24,6 +24,10 @@ from tests.engine.run.codegen.test_generated_code import zigzag
 GOLDEN = Path(__file__).parent / "golden"
 
 
+WHOLE = engine.Optimise(prune=False)
+"""What no output needs runs too."""
+
+
 def code_of(model: engine.Model, inputs: Inputs, record: engine.Record) -> str:
     debugger = engine.Debugger(model, inputs, record=record)
     debugger.run()
@@ -61,7 +65,7 @@ def test_a_run_that_fails_shows_the_generated_line_as_its_cause() -> None:
     debugger.run()
     assert debugger.state == "failed"
     with pytest.raises(engine.RunStopped) as caught:
-        engine.run(zigzag(60, divisor=17), [np.int64(0)])
+        engine.run(zigzag(60, divisor=17), [np.int64(0)], optimise=WHOLE)
     assert caught.value.__cause__ is not None
     shown = "".join(traceback.format_tb(caught.value.__cause__.__traceback__))
     assert "generated loop" in shown
@@ -70,7 +74,7 @@ def test_a_run_that_fails_shows_the_generated_line_as_its_cause() -> None:
 
 def test_no_name_of_a_model_enters_the_code() -> None:
     model = zigzag(60)
-    engine.run(model, [np.int64(0)])
-    ((_, loop),) = generated_loops(plan_of(model))
+    engine.run(model, [np.int64(0)], optimise=WHOLE)
+    ((_, loop),) = generated_loops(plan_of(model, optimise=WHOLE))
     words = set(loop.function.__code__.co_names) | set(loop.function.__code__.co_varnames)
     assert not words & {"down", "up", "high", "share", "inner", "start"}
