@@ -10,17 +10,15 @@ from engine import build
 from engine.build.structure import leaves
 from engine.ir.element_type import REAL_FLOATS
 from tests.engine.build.both import run_both
-from tests.engine.build.walked_back import CASES, Case
+from tests.engine.build.walked_back import CASES, Case, arguments
 from tests.engine.drawn.models import drawn_model, same_bits
 
 
 def _model(case: Case) -> tuple[engine.Model, list[np.ndarray]]:
-    random = np.random.default_rng(5)
-    feeds = [random.uniform(0.2, 0.9, shape) for shape in case.shapes]
     graph = build.Graph(case.name)
-    arguments = [graph.parameter(f"x{number}", "f64", shape) for number, shape in enumerate(case.shapes)]
-    outputs = [leaf.value for leaf in leaves(case.function(*arguments)) if leaf.value.element_type in REAL_FLOATS]
-    return graph.model([*outputs, *build.gradients(outputs, arguments)]), feeds
+    parameters = [graph.parameter(f"x{number}", "f64", shape) for number, shape in enumerate(case.shapes)]
+    outputs = [leaf.value for leaf in leaves(case.function(*parameters)) if leaf.value.element_type in REAL_FLOATS]
+    return graph.model([*outputs, *build.gradients(outputs, parameters)]), arguments(case)
 
 
 def _stepped(model: engine.Model, feeds: list[np.ndarray]) -> tuple[object, ...]:

@@ -13,17 +13,12 @@ from engine.build import ops
 from engine.build.structure import leaves
 from engine.build.tensor import Tensor
 from engine.ir.element_type import ElementType
-from tests.engine.build.walked_back import CASES, Case
-
-
-def _arguments(case: Case) -> list[np.ndarray]:
-    random = np.random.default_rng(3)
-    return [random.uniform(0.2, 0.9, shape) for shape in case.shapes]
+from tests.engine.build.walked_back import CASES, Case, arguments
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_gradient_is_that_of_central_differences(case: Case) -> None:
-    found = engine.check_gradient(case.function, _arguments(case))
+    found = engine.check_gradient(case.function, arguments(case))
     assert found.ok, found
 
 
@@ -33,7 +28,7 @@ def test_a_gradient_has_a_gradient(case: Case) -> None:
         outputs = [leaf.value for leaf in leaves(case.function(*arguments))]
         return build.gradients([one * one for one in outputs if one.element_type is ElementType.F64], list(arguments))
 
-    found = engine.check_gradient(first, _arguments(case))
+    found = engine.check_gradient(first, arguments(case))
     assert found.ok, found
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from engine import build
 from engine.build import ops
 from engine.build.tensor import Tensor
@@ -257,3 +259,9 @@ NEEDS_SLICES: tuple[Case, ...] = (
     Case(a_fold_from_its_first, ((5, 3), (3,))),
     Case(a_scan_from_its_end, ((5, 3), (3,), (3,))),
 )
+
+
+def arguments(case: Case) -> list[np.ndarray]:
+    """The same in every run."""
+    random = np.random.default_rng(3)
+    return [random.uniform(0.2, 0.9, shape) for shape in case.shapes]
