@@ -35,6 +35,10 @@ def gradients(model: Model, of: Names, with_respect_to: Names, *, catalogue: Cat
     without a derivative on a path between them, ``InvalidModel`` for a model that cannot run.
     """
     expect_model(model, "engine.gradients")
+    if model.dialect != "openvino":
+        raise BuildError(
+            f"{model.name!r} is a native ONNX model, and only OpenVINO's operations have derivatives: convert it with OpenVINO first"
+        )
     known_here = catalogue_for(model.dialect, catalogue)
     targets, sources = _names("of", of), _names("with_respect_to", with_respect_to)
     report = check(model, catalogue)
