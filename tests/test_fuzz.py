@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ main (float[3] x) => (float[3] y) {
     w = Add (v, v)
   }>
 }"""
+FILES_FOUND = Path(__file__).parent / "fuzz" / "found"
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "20"))
 """How long models are damaged; ``python -m tests.fuzz`` does it as long, from any seed, in several processes."""
 EVERY = 1e9
@@ -45,6 +47,12 @@ FOUND = {
         "for_loop",
         'external_port_id="-1" internal_layer_id',
         'external_port_id="4" internal_layer_id',
+    ),
+    "a body in an operation that has none, in a loop that is unrolled": (
+        "decoder",
+        'type="TopK" version="opset11">',
+        'type="TopK" version="opset11"><body><layers><layer id="7" name="least" type="Parameter" version="opset1">'
+        '<data shape="" element_type="f32"/><output><port id="0"/></output></layer></layers><edges/></body>',
     ),
 }
 """What was found once: a sample, and what was changed in it."""
@@ -103,6 +111,7 @@ FOUND_IN_ONNX = {
         }""",
     "a constant of an enormous shape": """main () => (int64[3] y)
             <float[0,4611686018427387904,4611686018427387904] c = {}> { y = Shape (c) }""",
+    "a tensor where a number belongs": "main (uint8 x) => (uint8 y) { y = Mod <fmod: tensor = float[0] {}> (x, x) }",
     "a number that is said to be a type": "main () => (float y) { y = Constant <value_float = 1.0> () }",
 }
 
@@ -120,6 +129,12 @@ def test_what_was_found_once_in_onnx(text: str) -> None:
         node.input[:] = ["" if name == "nothing" else name for name in node.input]
     for seed in range(4):
         go_through(proto.SerializeToString(), b"", [], random.Random(seed), share=EVERY)
+
+
+@pytest.mark.parametrize("file", sorted(FILES_FOUND.iterdir()), ids=lambda file: file.stem)
+def test_files_that_were_found(file: Path) -> None:
+    for seed in range(8):
+        go_through(file.read_bytes(), b"", [], random.Random(seed), share=EVERY)
 
 
 def test_what_is_left_out_is_said_in_words() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from engine.ir.element_type import ANY_TYPE, ElementType
 from engine.ir.partial_value import MOST_ELEMENTS, PartialValue
 from engine.ir.shape import DYNAMIC, PartialShape
-from engine.ops.attribute_text import ITEMS, KIND_WORDS, AttributeKind, parse
+from engine.ops.attribute_text import ITEMS, KIND_WORDS, AttributeKind, is_of, parse
 from engine.ops.derivative import Gradient
 
 Array = np.ndarray
@@ -220,6 +220,8 @@ def value_of(attribute: Attribute, given: Any) -> Any:
         value = parse(attribute.kind, given) if isinstance(given, str) else given
     except ValueError:
         raise AttributeProblem(f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}") from None
+    if isinstance(value, np.ndarray) and not is_of(attribute.kind, value):  # ONNX attributes say themselves what they are
+        raise AttributeProblem(f"attribute '{attribute.name}' is a tensor, expected {_expected(attribute)}")
     if attribute.kind in ITEMS and attribute.fewest and len(value) < attribute.fewest:
         raise AttributeProblem(f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}")
     each = value if isinstance(value, tuple) else (value,)

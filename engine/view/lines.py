@@ -134,6 +134,8 @@ class Lines:
         """Results of one copy to the next copy, and to the outer outputs: parts from every copy, last values from the last iteration."""
         number = region.copies.index(place.address)
         for parameter, shared in region.same.items():
+            if parameter not in place.box:  # a port map may name what the body does not draw
+                continue
             tensor = f"{region.address}/{body.name}/{place.label[parameter]}"
             self._add(ViewEdge("", "data", shared, place.box[parameter], tensor, into=place.at(parameter)))
         following = self._places[region.copies[number + 1]] if number + 1 < len(region.copies) else None

@@ -11,6 +11,8 @@ from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, TypeProt
 from engine.native.onnx_functions import function_of
 from engine.read.onnx.types import ELEMENT_TYPES, ValueType
 
+_LARGEST_VERSION = 2**31 - 1
+"""What ONNX keeps a version in."""
 _NUMBERS = {element_type: number for number, element_type in ELEMENT_TYPES.items()}
 
 
@@ -18,7 +20,7 @@ def written_out(
     node: NodeProto, attributes: Mapping[str, AttributeProto], version: int, types: Sequence[ValueType]
 ) -> FunctionProto | None:
     """None when ONNX knows no function for the operation, or makes none of such a node."""
-    if not _has_function(node.op_type, version, node.domain):
+    if not 0 < version <= _LARGEST_VERSION or not _has_function(node.op_type, version, node.domain):
         return None
     resolved = NodeProto(op_type=node.op_type, domain=node.domain, input=list(node.input), output=list(node.output))
     resolved.attribute.extend(attributes.values())
