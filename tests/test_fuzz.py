@@ -51,8 +51,10 @@ FOUND = {
     "a body in an operation that has none, in a loop that is unrolled": (
         "decoder",
         'type="TopK" version="opset11">',
-        'type="TopK" version="opset11"><body><layers><layer id="7" name="least" type="Parameter" version="opset1">'
-        '<data shape="" element_type="f32"/><output><port id="0"/></output></layer></layers><edges/></body>',
+        (
+            'type="TopK" version="opset11"><body><layers><layer id="7" name="least" type="Parameter" version="opset1">'
+            '<data shape="" element_type="f32"/><output><port id="0"/></output></layer></layers><edges/></body>'
+        ),
     ),
 }
 """What was found once: a sample, and what was changed in it."""
