@@ -42,12 +42,18 @@ def _key(plan: Plan, program: Program, instruction: Instruction, first_of: Mappi
     if instruction.region or has_effects or instruction.is_identity:
         return None
     inputs = tuple(first_of.get(slot, slot) for slot in instruction.inputs)
-    key = (operation.name, operation.opset, operation.version, frozenset(node.attributes.items()), inputs, len(instruction.outputs))
-    try:
-        hash(key)
-    except TypeError:  # an attribute that is a tensor
+    attributes = [(name, _exact(value)) for name, value in node.attributes.items()]
+    if any(text is None for _, text in attributes):
         return None
-    return key
+    return operation.name, operation.opset, operation.version, frozenset(attributes), inputs, len(instruction.outputs)
+
+
+def _exact(value: object) -> str | None:
+    """An attribute as text that differs wherever the value does (0.0 and -0.0, 1 and True); None for tensors and the like."""
+    if isinstance(value, tuple):
+        texts = [_exact(one) for one in value]
+        return None if None in texts else repr(texts)
+    return repr(value) if isinstance(value, (str, bytes, int, float)) else None
 
 
 def _equal_constants(plan: Plan) -> Mapping[Slot, Slot]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from onnx.parser import parse_model
 
 import engine
 from engine import build
@@ -50,3 +52,30 @@ def test_it_makes_no_difference_to_what_a_run_gives() -> None:
     model = model_of_twos()
     on, off = (engine.run(model, [X], optimise=one) for one in (engine.Optimise(), engine.Optimise(cse=False)))
     assert [one.tolist() for one in on.outputs] == [one.tolist() for one in off.outputs]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "count"),
+    [
+        (("alpha: float = 0.5", "alpha: float = 0.5"), 1),
+        (("alpha: float = 0.0", "alpha: float = -0.0"), 0),
+        (("alpha: float = 0.5", "alpha: float = 0.25"), 0),
+        (("", ""), 1),
+    ],
+)
+def test_attributes_are_compared_exactly(attributes: tuple[str, str], count: int) -> None:
+    one, other = (f"<{text}>" if text else "" for text in attributes)
+    text = f"""<ir_version: 8, opset_import: ["" : 17]>
+    main (float[3] x) => (float[3] y, float[3] z) {{ y = LeakyRelu {one} (x) z = LeakyRelu {other} (x) }}"""
+    model = engine.read_model(parse_model(text).SerializeToString())
+    assert len(shared(model, engine.Optimise())) == count
+
+
+def test_operations_with_a_tensor_for_an_attribute_run() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    main (int64[1] x) => (float[N] y, float[N] z) {
+      y = ConstantOfShape <value: tensor = float[1] {2}> (x)
+      z = ConstantOfShape <value: tensor = float[1] {3}> (x)
+    }"""
+    result = engine.run(engine.read_model(parse_model(text).SerializeToString()), [np.array([2])])
+    assert [one.tolist() for one in result.outputs] == [[2, 2], [3, 3]]
