@@ -99,18 +99,26 @@ def _single(value: Array, name: str) -> Array:
     return value.reshape(())
 
 
+_APPROXIMATION = Attribute("approximation_mode", "str", "erf", allowed=("erf", "tanh"))
+
 row = family("activation", infer=same, types=(COMPUTED_FLOATS,))
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("Elu", elu, attributes=(Attribute("alpha", "float"),), types=(COMPUTED,)),
+    row("Elu", elu, attributes=(Attribute("alpha", "float"),), types=(COMPUTED,), gradient=gradients.elu),
     row("Exp", exponential, types=(COMPUTED,), float_symbol="np.exp({0})", gradient=gradients.exponential),
-    row("Gelu", gelu_exact, version=2, opsets=(2, 6)),
-    row("Gelu", gelu, version=7, attributes=(Attribute("approximation_mode", "str", "erf", allowed=("erf", "tanh")),)),
-    row("Identity", identity, version=16, types=(ANY_TYPE,), symbol="{0}", identity=True),
-    row("Mish", mish, version=4),
-    row("Selu", selu, inputs=(3, 3)),
+    row("Gelu", gelu_exact, version=2, opsets=(2, 6), gradient=gradients.gelu),
+    row(
+        "Gelu",
+        gelu,
+        version=7,
+        attributes=(Attribute("approximation_mode", "str", "erf", allowed=("erf", "tanh")),),
+        gradient=gradients.gelu,
+    ),
+    row("Identity", identity, version=16, types=(ANY_TYPE,), symbol="{0}", identity=True, gradient=gradients.identity),
+    row("Mish", mish, version=4, gradient=gradients.mish),
+    row("Selu", selu, inputs=(3, 3), gradient=gradients.selu),
     row("Sigmoid", sigmoid, types=(COMPUTED,), float_symbol="1 / (1 + np.exp(-{0}))", gradient=gradients.sigmoid),
-    row("SoftPlus", softplus, version=4, page="activation/softplus-4"),
-    row("SoftSign", softsign, version=9, page="activation/softsign-9"),
-    row("Swish", swish, version=4, inputs=(1, 2)),
+    row("SoftPlus", softplus, version=4, page="activation/softplus-4", gradient=gradients.softplus),
+    row("SoftSign", softsign, version=9, page="activation/softsign-9", gradient=gradients.softsign),
+    row("Swish", swish, version=4, inputs=(1, 2), gradient=gradients.swish),
 )

@@ -80,10 +80,10 @@ def relu(data: Array, /) -> Array:
 row = family("activation", infer=same, types=(COMPUTED,))
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("Clamp", clamp, attributes=(Attribute("min", "float"), Attribute("max", "float"))),
-    row("HSigmoid", hsigmoid, version=5, page="activation/hsigmoid-5"),
-    row("HSwish", hswish, version=4, page="activation/hswish-4"),
-    row("HardSigmoid", hard_sigmoid, inputs=(3, 3), types=(COMPUTED_FLOATS,)),
-    row("PReLU", prelu, page="activation/prelu-1", inputs=(2, 2)),
+    row("Clamp", clamp, attributes=(Attribute("min", "float"), Attribute("max", "float")), gradient=gradients.clamp),
+    row("HSigmoid", hsigmoid, version=5, page="activation/hsigmoid-5", gradient=gradients.hsigmoid),
+    row("HSwish", hswish, version=4, page="activation/hswish-4", gradient=gradients.hswish),
+    row("HardSigmoid", hard_sigmoid, inputs=(3, 3), types=(COMPUTED_FLOATS,), gradient=gradients.hard_sigmoid),
+    row("PReLU", prelu, page="activation/prelu-1", inputs=(2, 2), gradient=gradients.prelu),
     row("ReLU", relu, page="activation/relu-1", float_symbol="np.maximum({0}, 0)", gradient=gradients.relu),
 )

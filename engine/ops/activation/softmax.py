@@ -10,6 +10,7 @@ import numpy as np
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.elements import COMPUTED_FLOATS, through_float
 from engine.ops.family import family
+from engine.ops.gradients import activation as gradients
 from engine.ops.index import axis_within
 
 
@@ -48,10 +49,27 @@ def _rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Kn
     return (Known(inputs[0].element_type, shape),)
 
 
+_AXIS = Attribute("axis", "int", 1)
+_FROM_THE_FRONT = Attribute("axis", "int", 1, least=0)
+
 row = family("activation", infer=_rule, types=(COMPUTED_FLOATS,))
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("LogSoftmax", log_softmax, version=5, page="activation/log-soft-max-5", attributes=(Attribute("axis", "int", 1),)),
-    row("SoftMax", softmax, opsets=(1, 7), page="activation/softmax-1", attributes=(Attribute("axis", "int", 1, least=0),)),
-    row("SoftMax", softmax, version=8, page="activation/softmax-8", attributes=(Attribute("axis", "int", 1),)),
+    row(
+        "LogSoftmax",
+        log_softmax,
+        version=5,
+        page="activation/log-soft-max-5",
+        attributes=(Attribute("axis", "int", 1),),
+        gradient=gradients.log_softmax,
+    ),
+    row(
+        "SoftMax",
+        softmax,
+        opsets=(1, 7),
+        page="activation/softmax-1",
+        attributes=(Attribute("axis", "int", 1, least=0),),
+        gradient=gradients.softmax,
+    ),
+    row("SoftMax", softmax, version=8, page="activation/softmax-8", attributes=(_AXIS,), gradient=gradients.softmax),
 )

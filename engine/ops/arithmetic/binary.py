@@ -126,12 +126,12 @@ row = family("arithmetic", infer=elementwise, inputs=(2, 2), attributes=(AUTO_BR
 OPERATIONS: tuple[Operation, ...] = (
     row("Add", add, symbol="{0} + {1}", gradient=gradients.add),
     row("Divide", divide, attributes=(_PYTHON_DIVISION, AUTO_BROADCAST), float_symbol="{0} / {1}", gradient=gradients.divide),
-    row("FloorMod", floor_mod, page="arithmetic/floormod-1", float_symbol="{0} % {1}"),
-    row("Maximum", maximum, float_symbol="np.maximum({0}, {1})"),
-    row("Minimum", minimum, float_symbol="np.minimum({0}, {1})"),
-    row("Mod", mod, float_symbol="np.fmod({0}, {1})"),
+    row("FloorMod", floor_mod, page="arithmetic/floormod-1", float_symbol="{0} % {1}", gradient=gradients.floor_mod),
+    row("Maximum", maximum, float_symbol="np.maximum({0}, {1})", gradient=gradients.maximum),
+    row("Minimum", minimum, float_symbol="np.minimum({0}, {1})", gradient=gradients.minimum),
+    row("Mod", mod, float_symbol="np.fmod({0}, {1})", gradient=gradients.mod),
     row("Multiply", multiply, symbol="{0} * {1}", gradient=gradients.multiply),
-    row("Power", power),
-    row("SquaredDifference", squared_difference, float_symbol="np.square({0} - {1})"),
+    row("Power", power, gradient=gradients.power),
+    row("SquaredDifference", squared_difference, float_symbol="np.square({0} - {1})", gradient=gradients.squared_difference),
     row("Subtract", subtract, symbol="{0} - {1}", gradient=gradients.subtract),
 )

@@ -7,6 +7,7 @@ import numpy as np
 from engine.ir.element_type import INDEX_TYPES
 from engine.ops.declare import Array, Attribute, Operation
 from engine.ops.elements import COMPUTED, INTEGER_DTYPES, as_numbers, widened
+from engine.ops.gradients import arithmetic as gradients
 from engine.ops.index import axis_within
 from engine.ops.infer import same
 
@@ -52,5 +53,6 @@ OPERATIONS: tuple[Operation, ...] = (
         inputs=(1, 2),
         attributes=(Attribute("exclusive", "bool", False), Attribute("reverse", "bool", False)),
         types=(COMPUTED, INDEX_TYPES),
+        gradient=gradients.cumulative_sum,
     ),
 )

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import special
 
 from engine.ops.declare import Array, Attribute, Operation
+from engine.ops.derivative import flat
 from engine.ops.elements import COMPUTED, COMPUTED_FLOATS, INTEGER_DTYPES, elementwise, own_type, through_float
 from engine.ops.family import family
 from engine.ops.gradients import arithmetic as gradients
@@ -72,26 +73,26 @@ _ROUNDING = Attribute("mode", "str", "half_to_even", allowed=("half_to_even", "h
 row = family("arithmetic", infer=same, types=(COMPUTED,))
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("Abs", absolute, float_symbol="abs({0})"),
-    row("Acos", arccos, float_symbol="np.arccos({0})"),
-    row("Acosh", arccosh, version=4, page="arithmetic/acosh-3", float_symbol="np.arccosh({0})"),
-    row("Asin", arcsin, float_symbol="np.arcsin({0})"),
-    row("Asinh", arcsinh, version=4, page="arithmetic/asinh-3", float_symbol="np.arcsinh({0})"),
-    row("Atan", arctan, float_symbol="np.arctan({0})"),
-    row("Atanh", arctanh, version=4, page="arithmetic/atanh-3", float_symbol="np.arctanh({0})"),
-    row("Ceiling", ceiling, float_symbol="np.ceil({0})"),
-    row("Cos", cos, float_symbol="np.cos({0})"),
-    row("Cosh", cosh, float_symbol="np.cosh({0})"),
-    row("Erf", erf),
-    row("ErfInv", erfinv, version=17, opsets=(17, 17), page="arithmetic/erfinv-17", types=(COMPUTED_FLOATS,)),
-    row("Floor", floor, float_symbol="np.floor({0})"),
-    row("Log", log, float_symbol="np.log({0})"),
+    row("Abs", absolute, float_symbol="abs({0})", gradient=gradients.absolute),
+    row("Acos", arccos, float_symbol="np.arccos({0})", gradient=gradients.arccos),
+    row("Acosh", arccosh, version=4, page="arithmetic/acosh-3", float_symbol="np.arccosh({0})", gradient=gradients.arccosh),
+    row("Asin", arcsin, float_symbol="np.arcsin({0})", gradient=gradients.arcsin),
+    row("Asinh", arcsinh, version=4, page="arithmetic/asinh-3", float_symbol="np.arcsinh({0})", gradient=gradients.arcsinh),
+    row("Atan", arctan, float_symbol="np.arctan({0})", gradient=gradients.arctan),
+    row("Atanh", arctanh, version=4, page="arithmetic/atanh-3", float_symbol="np.arctanh({0})", gradient=gradients.arctanh),
+    row("Ceiling", ceiling, float_symbol="np.ceil({0})", gradient=flat),
+    row("Cos", cos, float_symbol="np.cos({0})", gradient=gradients.cos),
+    row("Cosh", cosh, float_symbol="np.cosh({0})", gradient=gradients.cosh),
+    row("Erf", erf, gradient=gradients.erf),
+    row("ErfInv", erfinv, version=17, opsets=(17, 17), page="arithmetic/erfinv-17", types=(COMPUTED_FLOATS,), gradient=gradients.erfinv),
+    row("Floor", floor, float_symbol="np.floor({0})", gradient=flat),
+    row("Log", log, float_symbol="np.log({0})", gradient=gradients.log),
     row("Negative", negative, float_symbol="-{0}", gradient=gradients.negative),
-    row("Round", rounded, version=5, attributes=(_ROUNDING,)),
-    row("Sign", sign, float_symbol="np.sign({0})"),
-    row("Sin", sin, float_symbol="np.sin({0})"),
-    row("Sinh", sinh, float_symbol="np.sinh({0})"),
-    row("Sqrt", square_root, float_symbol="np.sqrt({0})"),
-    row("Tan", tan, float_symbol="np.tan({0})"),
+    row("Round", rounded, version=5, attributes=(_ROUNDING,), gradient=flat),
+    row("Sign", sign, float_symbol="np.sign({0})", gradient=flat),
+    row("Sin", sin, float_symbol="np.sin({0})", gradient=gradients.sin),
+    row("Sinh", sinh, float_symbol="np.sinh({0})", gradient=gradients.sinh),
+    row("Sqrt", square_root, float_symbol="np.sqrt({0})", gradient=gradients.square_root),
+    row("Tan", tan, float_symbol="np.tan({0})", gradient=gradients.tan),
     row("Tanh", tanh, float_symbol="np.tanh({0})", gradient=gradients.tanh),
 )
