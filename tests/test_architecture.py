@@ -26,6 +26,7 @@ ALLOWED["read"] = frozenset({"errors", "native", "ir"})
 ALLOWED["write"] = frozenset({"errors", "ir"})
 ALLOWED["build"] = frozenset({"errors", "ir", "ops", "check"})
 ALLOWED["transform"] = frozenset({"errors", "ir", "ops", "check", "build"})
+ALLOWED["debug"] |= {"transform"}  # a run of a model with rounding in it
 ALLOWED["finite_differences"] = frozenset({"errors", "ir", "ops", "build", "transform", "debug"})
 ALLOWED["show"] = frozenset({"errors", "ir", "ops", "write", "debug"})
 ALLOWED["peers"] = frozenset({*ALLOWED["explain"], "explain", "write"})

@@ -2066,6 +2066,16 @@ class NamedOperations(Operations):
     ) -> Tensor:
         """Nearest integer to each element; ``mode`` says where halves go. Page arithmetic/round-5."""
 
+    def round_to(
+        self,
+        data: Value,
+        /,
+        *,
+        to: Literal["bf16", "f16", "f8e4m3", "f8e5m2", "int8", "int4"],
+        name: str = "",
+    ) -> Tensor:
+        """Each number as the nearest that the type ``to`` can hold; the element type stays. Other tensors than of floats stay as they are. Page ."""
+
     def scaled_dot_product_attention(
         self,
         query: Value,

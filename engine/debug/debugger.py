@@ -31,6 +31,7 @@ from engine.run.plan.overrides import Overrides
 from engine.run.plan.plan import Program
 from engine.run.plan.planner import plan_of
 from engine.run.record.recording import Record
+from engine.transform.rounding import rounded
 
 
 class Debugger(Run):
@@ -44,6 +45,10 @@ class Debugger(Run):
     one, and everything that follows uses that. ``AddressError`` for an address that does not name one value, ``InputError`` for a
     value of another element type or of a shape that cannot be there; afterwards ``changes`` tells which of them the run has reached.
 
+    ``rounding``: what if values were kept in a narrower type? Types (bf16, f16, f8e4m3, f8e5m2, int8 per row, int4 per group) by
+    patterns of addresses (``main/*/state``), in all iterations, as ``engine.transform.rounding.rounded`` takes them; ``model`` is then the
+    model with the rounding in it. ``engine.drift`` compares such a run with the one without.
+
     ``fetches``: as of ``engine.run``; only what they need runs, all else is skipped. Without them everything runs, so that it can be seen.
     """
 
@@ -56,11 +61,14 @@ class Debugger(Run):
         record: Record | None = None,
         seed: int | None = None,
         changes: Mapping[str, Any] | None = None,
+        rounding: Mapping[str, str] | None = None,
         fetches: Fetch | Sequence[Fetch] | None = None,
         optimise: Optimise = EVERYTHING,
         catalogue: Catalogue = CATALOGUE,
     ) -> None:
         expect_model(model, "engine.Debugger")
+        if rounding:
+            model = rounded(model, rounding, catalogue)
         asked = ask(plan_of(model, catalogue, optimise), inputs, fetches, whole=fetches is None)
         overrides = changing.bind(asked.plan, changes or {})
         self._begun = partial(_begun, overrides, asked.values, limits or Limits(), record or Record(), 0 if seed is None else seed)

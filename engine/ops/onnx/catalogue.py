@@ -12,8 +12,9 @@ from onnx import AttributeProto, helper
 
 from engine.ir.element_type import ANY_TYPE, ElementType
 from engine.ops.attribute_text import AttributeKind
-from engine.ops.catalogue import Catalogue
+from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.ops.declare import REQUIRED, Attribute, Operation, Role
+from engine.ops.effects import OPSET
 from engine.ops.microsoft.catalogue import DOMAIN as MICROSOFT_DOMAIN
 from engine.ops.microsoft.catalogue import IN_ONNX, MICROSOFT
 from engine.ops.onnx.direct import DIRECT, DRAWN, cast_like, cast_to
@@ -69,7 +70,9 @@ class OnnxCatalogue(Catalogue):
     def find(self, type: str, opset: str) -> Operation | None:
         """By the opset that a node carries, such as ``ai.onnx 18``, or ``function my.domain``; None when it is unknown."""
         own = super().versions(type)
-        return own[-1] if own else _find(type, opset)
+        if own:
+            return own[-1]
+        return CATALOGUE.find(type, opset) if opset == OPSET else _find(type, opset)
 
     def elsewhere(self, type: str, opset: str) -> tuple[Operation, ...]:
         """The versions that other opsets of the same domain hold."""

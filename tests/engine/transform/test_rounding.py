@@ -1,0 +1,141 @@
+"""A run with values rounded: stepped, generated and replayed alike, and the same as a cell written in numpy that rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import ml_dtypes
+import numpy as np
+import pytest
+from onnx import parser
+
+import engine
+from engine import build
+from engine.errors import AddressError, InputError
+from engine.ops.narrowing import round_to
+from engine.read import read_model
+from engine.transform.rounding import rounded
+from sample_models import FOLDER
+from sample_models.recipes import linear_attention
+
+MODEL = engine.read_model(FOLDER / "linear_attention" / "model.xml")
+STATE = "main/for_each_token/body/S"
+
+
+def run(model: engine.Model, inputs: Mapping[str, np.ndarray], rounding: Mapping[str, str], *, stepped: bool = False) -> engine.Debugger:
+    debugger = engine.Debugger(model, inputs, rounding=rounding)
+    while stepped and debugger.state == "paused":
+        debugger.step()
+    debugger.run()
+    assert debugger.state == "finished", debugger.failure
+    return debugger
+
+
+def attention(inputs: Mapping[str, np.ndarray], to: str) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The layer in numpy, its state rounded in every token; the output, and each token's state as it is read."""
+    state, outs, states = inputs["state"], [], []
+    for token in range(inputs["value"].shape[2]):
+        q, k, v, g, beta = (inputs[name][:, :, token] for name in ("query", "key", "value", "g", "beta"))
+        state = round_to(state, to=to)
+        states.append(state)
+        state = state * np.exp(g)[..., None, None]
+        delta = (v - np.sum(state * k[..., None], -2)) * beta[..., None]
+        state = state + k[..., None] * delta[..., None, :]
+        outs.append(np.sum(state * (q / np.sqrt(np.float32(q.shape[-1])))[..., None], -2))
+    return np.stack(outs, 2), states
+
+
+@pytest.mark.parametrize("to", ["bf16", "f16", "int8", "int4"])
+def test_a_carried_state_is_rounded_in_every_iteration(to: str) -> None:
+    inputs = linear_attention.inputs(30, seed=4)
+    expected, states = attention(inputs, to)
+    for stepped in (False, True):
+        debugger = run(MODEL, inputs, {"main/*/S": to}, stepped=stepped)
+        # A state that lies between two steps may go either way; with these inputs none does.
+        np.testing.assert_allclose(debugger.result.outputs[0], expected, rtol=1e-4, atol=1e-5)
+        for token in (17, 3, 29):
+            seen = debugger.value(f"main/for_each_token[{token}]/body/S")
+            np.testing.assert_allclose(seen, states[token], rtol=1e-4, atol=1e-5)
+    plain = run(MODEL, inputs, {})
+    assert np.abs(plain.result.outputs[0] - expected).max() > 1e-4
+
+
+def test_time_travel_in_a_rounded_run() -> None:
+    debugger = run(MODEL, linear_attention.inputs(12, seed=2), {STATE: "bf16"})
+    debugger.seek("main/for_each_token[5]/body/memory")
+    state = debugger.value("main/for_each_token/body/S")
+    np.testing.assert_array_equal(state, state.astype(ml_dtypes.bfloat16).astype(np.float32))
+    before = debugger.value("main/for_each_token/body/S before rounding")
+    assert np.any(before != state)
+    np.testing.assert_array_equal(state, round_to(before, to="bf16"))
+    debugger.step_back()
+    assert debugger.cursor.step > 0
+
+
+def weighed() -> engine.Model:
+    graph = build.Graph("weighed")
+    x = graph.parameter("x", "f32", [3])
+    weight = graph.constant(np.array([0.1, 0.2, 0.3], np.float32), name="weight")
+
+    def body(i: build.Tensor, v: build.Tensor) -> tuple[build.Tensor, build.Tensor]:
+        return i + 1, v * weight + 1.0
+
+    return graph.model(build.while_loop(lambda i, _: i < 3, body, [graph.constant(0), x])[1])
+
+
+def test_a_constant_is_rounded_in_place() -> None:
+    model = weighed()
+    made = rounded(model, {"main/weight": "bf16"})
+    assert len(made.graph.nodes) == len(model.graph.nodes)
+    weight, value = np.array([0.1, 0.2, 0.3], np.float32).astype(ml_dtypes.bfloat16).astype(np.float32), np.ones(3, np.float32)
+    for _ in range(3):
+        value = value * weight + np.float32(1)
+    np.testing.assert_array_equal(engine.run(made, {"x": np.ones(3, np.float32)}).outputs[0], value)
+
+
+def test_the_last_pattern_that_names_a_value_counts() -> None:
+    made = rounded(weighed(), {"*": "bf16", "main/weight": "f16"})
+    (weight,) = [node for node in made.graph.nodes if node.name == "weight"]
+    assert weight.constant is not None
+    np.testing.assert_array_equal(weight.constant.array(), np.array([0.1, 0.2, 0.3], np.float16).astype(np.float32))
+
+
+def test_onnx() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    carried (int64 count, float[3] x) => (float[3] y) {
+      always = Constant <value = bool {1}> ()
+      y = Loop (count, always, x) <body = step (int64 i, bool go, float[3] v) => (bool again, float[3] w) {
+        again = Identity (go)
+        third = Constant <value = float {0.3333}> ()
+        w = Mul (v, third)
+      }>
+    }"""
+    model = read_model(parser.parse_model(text).SerializeToString())
+    inputs = {"count": np.array(4), "x": np.array([1, 2, 3], np.float32)}
+    value = inputs["x"]
+    for _ in range(4):
+        value = (value.astype(np.float16).astype(np.float32) * np.float32(0.3333)).astype(np.float32)
+    np.testing.assert_array_equal(run(model, inputs, {"main/*/v": "f16"}).result.outputs[0], value)
+
+
+def test_the_whole_model() -> None:
+    inputs = linear_attention.inputs(12, seed=2)
+    debugger = run(MODEL, inputs, {"*": "bf16"})
+    for name in ("S", "memory", "delta", "new_state"):
+        value = debugger.value(f"main/for_each_token[7]/body/{name}")
+        np.testing.assert_array_equal(value, value.astype(ml_dtypes.bfloat16).astype(np.float32))
+    assert [one.name for one in debugger.model.outputs] == [one.name for one in MODEL.outputs]
+    assert [one.names for one in debugger.model.outputs] == [one.names for one in MODEL.outputs]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "to", "error", "told"),
+    [
+        ("main/*/nothing", "bf16", AddressError, "names no value of floats"),
+        ("main/tokens", "bf16", AddressError, "names no value of floats"),  # integers
+        ("main/*/S", "fp4", InputError, "expected bf16, f16"),
+    ],
+)
+def test_what_cannot_be_rounded_is_refused(pattern: str, to: str, error: type[Exception], told: str) -> None:
+    with pytest.raises(error, match=told):
+        engine.Debugger(MODEL, linear_attention.inputs(1, seed=0), rounding={pattern: to})
