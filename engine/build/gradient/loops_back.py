@@ -13,6 +13,7 @@ from engine.build.gradient.backward_ports import Carried, Fed, Joined, Outside
 from engine.build.gradient.flow import Flow
 from engine.build.gradient.forward_records import Record, record
 from engine.build.gradient.forward_values import ForwardValues
+from engine.build.gradient.products import Product, Products
 from engine.build.gradient.rules import filled, zeros
 from engine.build.gradient.spans import Number, Span
 from engine.build.gradient.step import Inside, Step, must_be_repeatable
@@ -66,7 +67,18 @@ class _Returned:
 
     external: int
     entry: InputMap
-    port: Carried | Joined
+    port: Carried | Joined | Product
+
+    @property
+    def joined(self) -> tuple[Joined, ...]:
+        """What is joined over the iterations for it."""
+        match self.port:
+            case Joined() as one:
+                return (one,)
+            case Product(left, right):
+                return left, right
+            case Carried():
+                return ()
 
 
 class _Backward:
@@ -84,13 +96,14 @@ class _Backward:
         self.initial: dict[LayerId, Tensor | None] = {}
         """The adjoint of what each would be after the last iteration."""
         self.returned: list[_Returned] = []
+        self.products = Products(self.frame)
 
     def made(self, reverse: Reverse) -> Mapping[int, Tensor]:
         with self.graph.inside(self.frame):
             self._trace(reverse)
         fed, carried = [*self.values.fed, *self.fed], [*self.carried, *self.values.carried]
         results = [one.after for one in self.carried]
-        results += [one.port.part for one in self.returned if isinstance(one.port, Joined)]
+        results += [port.part for port in self._joined()]
         kept = drop_unused(
             self.frame, 0, [*results, *(one.parameter for one in self.carried)], [(one.parameter, one.after) for one in carried]
         )
@@ -188,12 +201,20 @@ class _Backward:
         elif found is not None:
             outer = self.step.fed[entry.external]
             assert outer is not None
+            product = self.products.of(found)
+            if product is not None:
+                self.returned.append(_Returned(entry.external, entry, product))
+                return
             total = self.frame.parameter(f"gradient_of_{self.body.graph.by_id[layer].name}", Known(outer.element_type, outer.shape))
             if adjoint.element_type is not outer.element_type:
                 adjoint = self.graph.apply("Convert", (adjoint,), {"destination_type": outer.element_type})[0]
             port = Carried(total, lambda _: self._zeros_like(outer), total + adjoint)
             self.carried.append(port)
             self.returned.append(_Returned(entry.external, entry, port))
+
+    def _joined(self) -> list[Joined]:
+        """All that is joined, each once."""
+        return list(dict.fromkeys(port for one in self.returned for port in one.joined))
 
     def _join(self, entry: InputMap, adjoint: Tensor) -> None:
         outer = self.step.fed[entry.external]
@@ -249,7 +270,7 @@ class _Backward:
             *(port.initial(outside) for port in carried),
             *(port.outer(outside) for port in fed),
         ]
-        joined = [one.port for one in self.returned if isinstance(one.port, Joined)]
+        joined = self._joined()
         with self.graph.inside(self.frame):
             condition = self._result(self.graph.constant(True, name="always"), "condition")
             nexts = [self._result(kept.moved(port.after), f"{port.parameter.name}_next") for port in carried]
@@ -287,7 +308,11 @@ class _Backward:
         for one in self.returned:
             outer = self.step.fed[one.external]
             assert outer is not None
-            adjoint = made[one.port]
+            if isinstance(one.port, Product):
+                factors = made[one.port.left], made[one.port.right]
+                adjoint = self.graph.apply("MatMul", factors, one.port.transposes)[0]
+            else:
+                adjoint = made[one.port]
             if isinstance(one.port, Joined):
                 span = Span.of(self.graph, self.step.node.type, one.entry, outer, outside.count)
                 adjoint = span.padded(self.graph, adjoint, outer.rank or 0)

@@ -90,3 +90,19 @@ def test_random_numbers_in_a_loop_are_not_drawn_again() -> None:
     (last,) = build.for_loop(2, lambda i, h: h * ops.random_uniform([3], 0.0, 1.0, output_type="f32"), [x])
     with pytest.raises(engine.BuildError, match="RandomUniform-8 'RandomUniform' in it draws random numbers, and that cannot be repeated"):
         build.gradients(last, x)
+
+
+@pytest.mark.parametrize(("batch", "summed"), [(1, 0), (2, 0), (6, 1)])
+def test_a_product_in_every_iteration_is_one_product_after_the_loop(batch: int, summed: int) -> None:
+    """Where its factors are smaller than what they give: 8 x 8 numbers for each weight, or 2 x 8 x batch for its factors."""
+    graph = build.Graph("recurrent")
+    xs, w = graph.parameter("xs", "f64", [5, batch, 8]), graph.parameter("w", "f64", [8, 8])
+    h = build.foldl(lambda h, x: ops.tanh(x + h @ w), xs, np.zeros((batch, 8)))
+    model = graph.model({"loss": ops.reduce_sum(h, [0, 1])})
+    backward = engine.gradients(model, "loss", ["w"])
+    (loop,) = [node for node in backward.graph.nodes if node.type == "Loop" and "loopscope" in node.rt_info]
+    body = loop.bodies[0]
+    carried = [str(body.graph.by_id[edge.to_layer].outputs[0].shape) for edge in body.back_edges]
+    assert carried.count("[8,8]") == summed
+    random = np.random.default_rng(batch)
+    assert engine.check_gradient(model, [random.normal(size=(5, batch, 8)), random.normal(size=(8, 8)) / 4]).ok
