@@ -13,7 +13,7 @@ from engine.build.gradient.backward_ports import Carried, Fed, Joined, Outside
 from engine.build.gradient.flow import Flow
 from engine.build.gradient.forward_records import Record, record
 from engine.build.gradient.forward_values import ForwardValues
-from engine.build.gradient.products import Product, Products
+from engine.build.gradient.joined_products import Product, Products
 from engine.build.gradient.rules import filled, zeros
 from engine.build.gradient.spans import Number, Span
 from engine.build.gradient.step import Inside, Step, must_be_repeatable
