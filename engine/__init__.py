@@ -32,6 +32,8 @@ from engine.read import read_model
 from engine.run.machine.limits import Limits
 from engine.run.plan.optimise import Optimise
 from engine.run.record.recording import Record
+from engine.run_file.loading import load
+from engine.run_file.saving import save
 from engine.show import show
 from engine.transform.with_gradients import gradients
 from engine.write import write_model
@@ -69,8 +71,11 @@ __all__ = [
     "compare",
     # changing
     "gradients",
+    # a run as a file
+    "load",
     "read_model",
     "run",
+    "save",
     # the app
     "show",
     "verdict",

@@ -29,6 +29,7 @@ ALLOWED["transform"] = frozenset({"errors", "ir", "ops", "check", "build"})
 ALLOWED["debug"] |= {"transform"}  # a run of a model with rounding in it
 ALLOWED["finite_differences"] = frozenset({"errors", "ir", "ops", "build", "transform", "debug"})
 ALLOWED["show"] = frozenset({"errors", "ir", "ops", "write", "debug"})
+ALLOWED["run_file"] = frozenset({"errors", "ir", "ops", "read", "write", "run", "trace", "debug", "version"})
 ALLOWED["peers"] = frozenset({*ALLOWED["explain"], "explain", "write"})
 ALLOWED["graph_session"] = frozenset({"errors", "ir", "debug"})
 ALLOWED["notebook"] = frozenset({"errors", "ir", "view"})
@@ -74,6 +75,7 @@ DOORS = (
     "engine.peers",
     "engine.read",
     "engine.run",
+    "engine.run_file",
     "engine.trace",
     "engine.version",
     "engine.view",

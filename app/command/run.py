@@ -16,7 +16,7 @@ import engine
 from app.command.report import Outcome, as_json, as_text
 from engine.debug import Result, RunStopped
 from engine.errors import EngineError, InputError, in_one_line
-from engine.explain import first_not_finite
+from engine.explain import NotFinite, first_not_finite
 from engine.ir import Model, Signature
 from engine.ops.stored import FORMS, entry_name, packed, unpacked, write
 from engine.run import Plan, StopCause, generated_loops
@@ -30,8 +30,9 @@ def main(words: Sequence[str]) -> int:
     options = _options(words)
     try:
         model = engine.read_model(options.model)
-        run = _searched if options.first_nan else _run
+        run = _searched if options.first_nan else _saved if options.save else _run
         _refuse_unwritable(options.outputs)
+        _refuse_unwritable(options.save)
         outcome = run(model, read_inputs(options.inputs, model), options)
     except EngineError as error:
         if not options.json:
@@ -102,6 +103,25 @@ def _searched(model: Model, inputs: Mapping[str | int, object], options: argpars
     with _interruptible(debugger.stop):
         debugger.run()
     odd = first_not_finite(debugger, _SECONDS_OF_SEARCH)
+    if options.save:
+        _save(debugger, options)
+    return _outcome(debugger, odd)
+
+
+def _saved(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace) -> Outcome:
+    """A run that goes to a file, wherever it came to."""
+    debugger = engine.Debugger(model, inputs, limits=_limits(options), optimise=_optimise(options))
+    with _interruptible(debugger.stop):
+        debugger.run()
+    _save(debugger, options)
+    return _outcome(debugger)
+
+
+def _save(debugger: engine.Debugger, options: argparse.Namespace) -> None:
+    engine.save(debugger, options.save, budget_bytes=int(options.budget * 2**20))
+
+
+def _outcome(debugger: engine.Debugger, odd: NotFinite | None = None) -> Outcome:
     if debugger.state == "finished":
         return Outcome("finished", result=debugger.result, odd=odd)
     address = debugger.failed_address or debugger.cursor.address
@@ -193,6 +213,14 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--json", action="store_true", help="print control flow and outputs as JSON")
     parser.add_argument("--first-nan", action="store_true", help="say which operation, in which iteration, made the first NaN or infinity")
+    parser.add_argument("--save", default="", metavar="RUN.loopscope", help="where the run goes as a file that `loopscope` opens again")
+    parser.add_argument(
+        "--budget",
+        type=_megabytes,
+        default=64.0,
+        metavar="MB",
+        help="megabytes of outputs and control flow that --save keeps, to hold a later run against (default: 64)",
+    )
     parser.add_argument(
         "--fetch",
         action="append",
@@ -213,4 +241,16 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         parser.error("--generated prints Python, which has no place in --json")
     if options.first_nan and options.fetch:
         parser.error("--first-nan searches the whole run, of which --fetch asks for a part")
+    if options.save and options.fetch:
+        parser.error("--save keeps the whole run, of which --fetch asks for a part")
     return options
+
+
+def _megabytes(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size: a number of megabytes from 0 on is expected")
+    return number

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from engine.debug.inputs import Inputs
 from engine.debug.past import next_stop
 from engine.debug.reason import reason
 from engine.debug.run import Run
-from engine.debug.starting import start
+from engine.debug.starting import Beginning, start
 from engine.debug.stops import check_limits, matches, may_run_unwatched, stops
 from engine.debug.watches import Watches
 from engine.errors import AddressError, shorten
@@ -25,7 +24,6 @@ from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.run import drive
 from engine.run.machine.limits import Limits
 from engine.run.machine.machine import Machine
-from engine.run.plan.numbers import Slot
 from engine.run.plan.optimise import EVERYTHING, Optimise
 from engine.run.plan.overrides import Overrides
 from engine.run.plan.plan import Program
@@ -71,8 +69,10 @@ class Debugger(Run):
             model = rounded(model, rounding, catalogue)
         asked = ask(plan_of(model, catalogue, optimise), inputs, fetches, whole=fetches is None)
         overrides = changing.bind(asked.plan, changes or {})
-        self._begun = partial(_begun, overrides, asked.values, limits or Limits(), record or Record(), 0 if seed is None else seed)
-        super().__init__(model, overrides, self._begun(), limits or Limits())
+        self.beginning = Beginning(
+            asked.values, limits or Limits(), record or Record(), 0 if seed is None else seed, part=fetches is not None
+        )
+        super().__init__(model, overrides, _begun(overrides, self.beginning), self.beginning.limits)
         self.breakpoints = Breakpoints(self.plan)
         self.watches = Watches(self)
 
@@ -83,7 +83,7 @@ class Debugger(Run):
 
     def restart(self) -> Cursor:
         """Back to the beginning, everything computed forgotten."""
-        self._begin(self._begun())
+        self._begin(_begun(self.overrides, self.beginning))
         return self.cursor
 
     @property
@@ -255,9 +255,9 @@ class Debugger(Run):
         return found
 
 
-def _begun(overrides: Overrides, values: Mapping[Slot, Any], limits: Limits, record: Record, seed: int) -> Machine:
+def _begun(overrides: Overrides, beginning: Beginning) -> Machine:
     """A machine at the first step, with a copy of the inputs."""
-    machine = start(overrides, values, limits, record, seed)
+    machine = start(overrides, beginning.values, beginning.limits, beginning.record, beginning.seed)
     # What was given may be written to while the run is looked at; constants, which are views of their file, are not.
     machine.values = [np.array(value) if isinstance(value, np.ndarray) and value.base is None else value for value in machine.values]
     return machine

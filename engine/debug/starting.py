@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
 from engine.debug.result import Result, RunStopped
@@ -16,6 +17,19 @@ from engine.run.plan.overrides import Overrides
 from engine.run.record.endings import StopCause
 from engine.run.record.recording import Record
 from engine.trace.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Beginning:
+    """What a run begins with, so that it can begin again."""
+
+    values: Mapping[Slot, Any]
+    """Inputs, and other tensors that are given instead of computed."""
+    limits: Limits
+    record: Record
+    seed: int
+    part: bool
+    """Whether only what some tensors need runs."""
 
 
 def start(

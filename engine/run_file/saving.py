@@ -1,0 +1,144 @@
+"""A debugger's run written to a file: model, inputs, what was set, where it stands, and what it gave."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from itertools import islice
+from operator import index
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engine.debug.debugger import Debugger
+from engine.debug.run import expect_run
+from engine.errors import WriteError, shorten
+from engine.ir.equal import difference
+from engine.ir.model import Model
+from engine.ops.stored import packed
+from engine.read import read_model
+from engine.run_file.run_archive import ENDING, array_bytes, digest, write_archive
+from engine.run_file.saved_run import MOST_PAUSES, Description, Pause, to_json
+from engine.run_file.verifying import flow_records, output_entries
+from engine.version import VERSION
+from engine.write import write_model
+
+BUDGET = 64 * 2**20
+"""Bytes of what a file keeps of what a run gave."""
+_BYTES_OF_A_RECORD = 64
+
+
+def save(
+    debugger: Debugger,
+    path: str | os.PathLike[str],
+    *,
+    budget_bytes: int = BUDGET,
+    look: Mapping[str, str] | None = None,
+    document: bytes = b"",
+) -> None:
+    """Writes a run to a file that ``engine.load`` and the app open again at the same moment; what was there is replaced.
+
+    It holds the model with its weights, the inputs, breakpoints, watches and changes; and, within ``budget_bytes``, outputs and
+    control flow, which the run is held against when it opens. ``look`` is for the app: parameters of its address. ``document`` is the
+    content of the file of an ONNX model that was read from bytes. ``WriteError`` when the path does not end with ``.loopscope``,
+    the run is one for some tensors only (``fetches``), or its model cannot be written down.
+    """
+    expect_run(debugger, "engine.save")
+    target = Path(path)
+    if target.suffix != ENDING:
+        raise WriteError(f"the path is {str(target)!r}, expected one that ends with {ENDING}")
+    main = debugger.plan.main
+    if debugger.beginning.part or not debugger.beginning.values.keys() <= set(main.parameter_slots):
+        raise WriteError("this run is one for some tensors only, or was given tensors that are no inputs: only a whole run is saved")
+    recorded_flow, outputs = recorded(debugger, budget_bytes)
+    changes = {one.address: one.value for one in debugger.changes}
+    entries = {
+        **_model(debugger.model, document),
+        **_arrays("inputs", _inputs(debugger)),
+        **_arrays("changes", packed({str(number): value for number, value in enumerate(changes.values())})),
+        **_arrays("outputs", outputs or {}),
+    }
+    if len(debugger.breakpoints) > MOST_PAUSES or len(debugger.watches.items()) > MOST_PAUSES:
+        raise WriteError(f"a saved run keeps at most {MOST_PAUSES:,} breakpoints and {MOST_PAUSES:,} watches")
+    description = Description(
+        made_by=VERSION,
+        numpy=np.__version__,
+        model=shorten(debugger.model.name, 1000),
+        files={name: digest(data) for name, data in entries.items()},
+        seed=index(debugger.beginning.seed),
+        limits=debugger.beginning.limits,
+        record=debugger.beginning.record,
+        optimise=debugger.plan.optimise,
+        state=debugger.state,
+        step=debugger.cursor.step,
+        steps=debugger.steps,
+        changes=tuple(changes),
+        breakpoints=tuple(
+            Pause(one.pattern, one.condition.text if one.condition else "", one.kind, one.on) for one in debugger.breakpoints.items()
+        ),
+        watches=tuple(expression for _, expression in debugger.watches.items()),
+        look=look or {},
+        control_flow=recorded_flow,
+        outputs_kept=outputs is not None,
+    )
+    _write(target, to_json(description), entries)
+
+
+def recorded(debugger: Debugger, budget_bytes: int) -> tuple[tuple[tuple[str, int | str, str], ...] | None, dict[str, np.ndarray] | None]:
+    """Control flow, and the outputs of a run that finished; None for what has no room in so many bytes."""
+    most = budget_bytes // _BYTES_OF_A_RECORD
+    flow = tuple(islice(flow_records(debugger), most + 1))
+    outputs = output_entries(debugger) if debugger.state == "finished" else None
+    if outputs is not None and sum(array.nbytes for array in outputs.values()) > budget_bytes:
+        outputs = None
+    return flow if len(flow) <= most else None, outputs
+
+
+def _inputs(debugger: Debugger) -> dict[str, np.ndarray]:
+    main = debugger.plan.main
+    slots = [main.parameters[one.layer] for one in debugger.model.inputs]
+    # As the run has them: what was given may have been written to since.
+    return packed({str(position): debugger.machine.values[slot] for position, slot in enumerate(slots)})
+
+
+def _arrays(folder: str, entries: Mapping[str, np.ndarray]) -> dict[str, bytes]:
+    return {f"{folder}/{name}.npy": array_bytes(array) for name, array in entries.items()}
+
+
+def _model(model: Model, document: bytes) -> dict[str, bytes]:
+    """The files of a model: as IR, or for ONNX the very file, held against the model, which may be another than the file is by now."""
+    if model.dialect == "openvino":
+        with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
+            file = Path(folder) / "model.xml"
+            write_model(model, file)
+            return {"model/model.xml": file.read_bytes(), "model/model.bin": file.with_suffix(".bin").read_bytes()}
+    try:
+        content = document or Path(model.file).read_bytes()
+        parted = difference(model, read_model(content))
+    except OSError as error:
+        raise WriteError(f"the file of the model, {shorten(model.file)}, cannot be read any more: {error.strerror}") from None
+    except Exception as error:  # weights in other files, and whatever has become of the file
+        raise WriteError(f"the model cannot be written into the file of the run: {error}") from None
+    if parted:
+        raise WriteError(f"the file of the model has changed since it was opened ({parted}): open it again, then save the run")
+    return {"model/model.onnx": content}
+
+
+def _write(target: Path, description: bytes, entries: Mapping[str, Any]) -> None:
+    """To a file beside it first, so that what was there is replaced by a whole file or not at all."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.stem[:40]}-", suffix=ENDING, dir=target.parent)
+    except OSError as error:
+        raise WriteError(f"{str(target)!r} cannot be written: {error.strerror}") from None
+    os.close(handle)
+    new = Path(name)
+    try:
+        write_archive(new, description, entries)
+        new.chmod(0o644)
+        new.replace(target)
+    except OSError as error:
+        raise WriteError(f"{str(target)!r} cannot be written: {error.strerror}") from None
+    finally:
+        new.unlink(missing_ok=True)
