@@ -9,13 +9,14 @@ import pytest
 
 import engine
 from app.cli import main
+from engine.ops.stored import write
 from sample_models import sample
 
 
 def collatz(folder: Path) -> list[str]:
     found = sample("collatz")
     assert found is not None
-    np.savez(folder / "in.npz", **{"0": np.int64(7)})
+    write(folder / "in.npz", {"0": np.array(7, np.int64)})
     return ["run", str(found.model), "--inputs", str(folder / "in.npz"), "--save", str(folder / "run.loopscope")]
 
 
