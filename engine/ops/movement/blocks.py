@@ -13,6 +13,7 @@ from engine.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.family import family
+from engine.ops.gradients import movement as gradients
 from engine.ops.index import whole_numbers
 
 
@@ -173,8 +174,24 @@ _BLOCK_SIZE = Attribute("block_size", "int", 1, least=1)
 row = family("movement")
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("BatchToSpace", batch_to_space, version=2, infer=_infer_batch_to_space, inputs=(4, 4), types=(ANY_TYPE, INTEGERS)),
-    row("DepthToSpace", depth_to_space, infer=_infer_depth_to_space, attributes=(_MODE, _BLOCK_SIZE)),
-    row("SpaceToBatch", space_to_batch, version=2, infer=_infer_space_to_batch, inputs=(4, 4), types=(ANY_TYPE, INTEGERS)),
-    row("SpaceToDepth", space_to_depth, infer=_infer_space_to_depth, attributes=(_MODE, _BLOCK_SIZE)),
+    row(
+        "BatchToSpace",
+        batch_to_space,
+        version=2,
+        infer=_infer_batch_to_space,
+        inputs=(4, 4),
+        types=(ANY_TYPE, INTEGERS),
+        gradient=gradients.batch_to_space,
+    ),
+    row("DepthToSpace", depth_to_space, infer=_infer_depth_to_space, attributes=(_MODE, _BLOCK_SIZE), gradient=gradients.depth_to_space),
+    row(
+        "SpaceToBatch",
+        space_to_batch,
+        version=2,
+        infer=_infer_space_to_batch,
+        inputs=(4, 4),
+        types=(ANY_TYPE, INTEGERS),
+        gradient=gradients.space_to_batch,
+    ),
+    row("SpaceToDepth", space_to_depth, infer=_infer_space_to_depth, attributes=(_MODE, _BLOCK_SIZE), gradient=gradients.space_to_depth),
 )

@@ -13,6 +13,7 @@ from engine.ir.shape import DYNAMIC, UNKNOWN, PartialShape
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.family import family
+from engine.ops.gradients import places as gradients
 from engine.ops.index import axis_within, positions, positions_within, whole_number
 from engine.ops.infer import common_type
 
@@ -227,11 +228,20 @@ row = family("movement", inputs=(2, 2), types=_TYPES)
 gathers = family("movement", infer=_infer_gather, inputs=(3, 3), types=_TYPES)
 
 OPERATIONS: tuple[Operation, ...] = (
-    gathers("Gather", gather, opsets=(1, 6)),
-    gathers("Gather", gather, version=7, opsets=(7, 7), attributes=_BATCH_DIMS),
-    gathers("Gather", gather, version=8, attributes=_BATCH_DIMS),
-    row("GatherElements", gather_elements, version=6, infer=_infer_gather_elements, attributes=(Attribute("axis", "int"),)),
-    row("GatherND", gather_nd_flat, version=5, opsets=(5, 7), infer=_infer_gather_nd_flat, attributes=_LEADING),
-    row("GatherND", gather_nd, version=8, infer=_infer_gather_nd, attributes=_LEADING),
+    gathers("Gather", gather, opsets=(1, 6), gradient=gradients.gather),
+    gathers("Gather", gather, version=7, opsets=(7, 7), attributes=_BATCH_DIMS, gradient=gradients.gather),
+    gathers("Gather", gather, version=8, attributes=_BATCH_DIMS, gradient=gradients.gather),
+    row(
+        "GatherElements",
+        gather_elements,
+        version=6,
+        infer=_infer_gather_elements,
+        attributes=(Attribute("axis", "int"),),
+        gradient=gradients.gather_elements,
+    ),
+    row(
+        "GatherND", gather_nd_flat, version=5, opsets=(5, 7), infer=_infer_gather_nd_flat, attributes=_LEADING, gradient=gradients.gather_nd
+    ),
+    row("GatherND", gather_nd, version=8, infer=_infer_gather_nd, attributes=_LEADING, gradient=gradients.gather_nd),
     row("GatherTree", gather_tree, infer=_infer_gather_tree, inputs=(4, 4), types=(NUMERIC,)),
 )

@@ -200,7 +200,7 @@ pads = family(
 OPERATIONS: tuple[Operation, ...] = (
     row("Broadcast", broadcast, opsets=(1, 2), attributes=(_FIRST_MODE,), gradient=gradients.broadcast),
     row("Broadcast", broadcast, version=3, gradient=gradients.broadcast),
-    pads("Pad", pad, opsets=(1, 11)),
-    pads("Pad", pad, version=12),
-    row("Tile", tile, infer=_infer_tile, inputs=(2, 2), attributes=()),
+    pads("Pad", pad, opsets=(1, 11), gradient=gradients.pad),
+    pads("Pad", pad, version=12, gradient=gradients.pad),
+    row("Tile", tile, infer=_infer_tile, inputs=(2, 2), attributes=(), gradient=gradients.tile),
 )

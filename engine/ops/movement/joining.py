@@ -15,6 +15,7 @@ from engine.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.family import family
+from engine.ops.gradients import movement as gradients
 from engine.ops.index import axis_within, whole_number, whole_numbers
 from engine.ops.infer import common_type
 
@@ -140,7 +141,7 @@ def _with_length(shape: PartialShape, axis: int, length: Dimension) -> PartialSh
 row = family("movement")
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("Concat", concat, infer=infer_concat, inputs=(1, None), attributes=(Attribute("axis", "int"),)),
+    row("Concat", concat, infer=infer_concat, inputs=(1, None), attributes=(Attribute("axis", "int"),), gradient=gradients.concat),
     row(
         "Split",
         split,
@@ -149,6 +150,15 @@ OPERATIONS: tuple[Operation, ...] = (
         outputs=None,
         types=(ANY_TYPE, INTEGERS),
         attributes=(Attribute("num_splits", "int", least=1),),
+        gradient=gradients.split,
     ),
-    row("VariadicSplit", variadic_split, infer=_infer_variadic_split, inputs=(3, 3), outputs=None, types=(ANY_TYPE, INTEGERS, INTEGERS)),
+    row(
+        "VariadicSplit",
+        variadic_split,
+        infer=_infer_variadic_split,
+        inputs=(3, 3),
+        outputs=None,
+        types=(ANY_TYPE, INTEGERS, INTEGERS),
+        gradient=gradients.split,
+    ),
 )

@@ -11,6 +11,7 @@ from engine.ir.element_type import ANY_TYPE, INTEGERS, NUMERIC, ElementType
 from engine.ir.shape import DYNAMIC, PartialShape
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.family import family
+from engine.ops.gradients import movement as gradients
 from engine.ops.index import axes_within, axis_within, positions, whole_numbers
 from engine.ops.infer import same
 
@@ -101,6 +102,7 @@ OPERATIONS: tuple[Operation, ...] = (
         inputs=(1, 2),
         types=(ANY_TYPE, INTEGERS | {ElementType.BOOLEAN}),
         attributes=(Attribute("mode", "str", allowed=("index", "mask")),),
+        gradient=gradients.reverse,
     ),
     row(
         "ReverseSequence",
@@ -109,8 +111,9 @@ OPERATIONS: tuple[Operation, ...] = (
         inputs=(2, 2),
         types=(ANY_TYPE, NUMERIC),
         attributes=(Attribute("batch_axis", "int", 0), Attribute("seq_axis", "int", 1)),
+        gradient=gradients.reverse_sequence,
     ),
-    row("Roll", roll, version=7, infer=same, inputs=(3, 3), types=(ANY_TYPE, INTEGERS)),
+    row("Roll", roll, version=7, infer=same, inputs=(3, 3), types=(ANY_TYPE, INTEGERS), gradient=gradients.roll),
     row("ShuffleChannels", shuffle_channels, infer=same, attributes=(Attribute("axis", "int", 1), Attribute("group", "int", 1, least=1))),
-    row("Transpose", transpose, infer=_infer_transpose, inputs=(2, 2), types=(ANY_TYPE, INTEGERS)),
+    row("Transpose", transpose, infer=_infer_transpose, inputs=(2, 2), types=(ANY_TYPE, INTEGERS), gradient=gradients.transpose),
 )

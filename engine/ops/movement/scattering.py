@@ -12,6 +12,7 @@ from engine.ir.element_type import ANY_TYPE, INTEGERS
 from engine.ir.shape import PartialShape
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.family import family
+from engine.ops.gradients import places as gradients
 from engine.ops.index import axis_within, positions, positions_within, whole_number
 from engine.ops.infer import common_type
 from engine.ops.precision import accumulator
@@ -145,7 +146,15 @@ _TYPES = (ANY_TYPE, INTEGERS, ANY_TYPE, INTEGERS)
 row = family("movement", types=_TYPES)
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("ScatterElementsUpdate", scatter_elements, version=3, opsets=(3, 11), infer=_infer_scatter_elements, inputs=(4, 4)),
+    row(
+        "ScatterElementsUpdate",
+        scatter_elements,
+        version=3,
+        opsets=(3, 11),
+        infer=_infer_scatter_elements,
+        inputs=(4, 4),
+        gradient=gradients.scatter_elements,
+    ),
     row(
         "ScatterElementsUpdate",
         scatter_elements,
@@ -156,8 +165,18 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("reduction", "str", "none", ("none", "sum", "prod", "min", "max", "mean")),
             Attribute("use_init_val", "bool", True),
         ),
+        gradient=gradients.scatter_elements,
     ),
-    row("ScatterNDUpdate", scatter_nd, version=4, opsets=(4, 14), page="movement/scatter-nd-update-3", infer=_infer_scatter, inputs=(3, 3)),
+    row(
+        "ScatterNDUpdate",
+        scatter_nd,
+        version=4,
+        opsets=(4, 14),
+        page="movement/scatter-nd-update-3",
+        infer=_infer_scatter,
+        inputs=(3, 3),
+        gradient=gradients.scatter_nd,
+    ),
     row(
         "ScatterNDUpdate",
         scatter_nd,
@@ -165,6 +184,7 @@ OPERATIONS: tuple[Operation, ...] = (
         infer=_infer_scatter,
         inputs=(3, 3),
         attributes=(Attribute("reduction", "str", "none", ("none", "sum", "sub", "prod", "min", "max")),),
+        gradient=gradients.scatter_nd,
     ),
-    row("ScatterUpdate", scatter_update, version=3, infer=_infer_scatter, inputs=(4, 4)),
+    row("ScatterUpdate", scatter_update, version=3, infer=_infer_scatter, inputs=(4, 4), gradient=gradients.scatter_update),
 )

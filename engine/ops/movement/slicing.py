@@ -13,6 +13,7 @@ from engine.ir.partial_value import Interval
 from engine.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.family import family
+from engine.ops.gradients import places as gradients
 from engine.ops.index import axes_within, whole_numbers
 from engine.ops.infer import common_type
 
@@ -248,8 +249,16 @@ _BITS = (0, 1)
 row = family("movement")
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("Slice", slice_, version=8, infer=_infer_slice, inputs=(4, 5), types=(ANY_TYPE, INTEGERS)),
-    row("SliceScatter", slice_scatter, version=15, infer=_infer_slice_scatter, inputs=(5, 6), types=(ANY_TYPE, ANY_TYPE, INTEGERS)),
+    row("Slice", slice_, version=8, infer=_infer_slice, inputs=(4, 5), types=(ANY_TYPE, INTEGERS), gradient=gradients.slice_),
+    row(
+        "SliceScatter",
+        slice_scatter,
+        version=15,
+        infer=_infer_slice_scatter,
+        inputs=(5, 6),
+        types=(ANY_TYPE, ANY_TYPE, INTEGERS),
+        gradient=gradients.slice_scatter,
+    ),
     row(
         "StridedSlice",
         strided_slice,
@@ -263,5 +272,6 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("shrink_axis_mask", "ints", (), allowed=_BITS),
             Attribute("ellipsis_mask", "ints", (), allowed=_BITS),
         ),
+        gradient=gradients.strided_slice,
     ),
 )

@@ -1,6 +1,6 @@
 """Derivatives to be checked, a file for each category of operations."""
 
-from tests.engine.ops.gradient_rows import activation, arithmetic, condition, conversion, matrix, movement, reduction, shape
+from tests.engine.ops.gradient_rows import activation, arithmetic, condition, conversion, matrix, movement, places, reduction, shape
 from tests.engine.ops.gradient_rows.row import Row
 
 ROWS: tuple[Row, ...] = (
@@ -9,6 +9,7 @@ ROWS: tuple[Row, ...] = (
     *condition.ROWS,
     *matrix.ROWS,
     *movement.ROWS,
+    *places.ROWS,
     *reduction.ROWS,
     *shape.ROWS,
     *conversion.ROWS,
