@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.ops.derivative import Adjoints, Reverse, Value
-from engine.ops.gradients.places import numbered, sent_back, whole_number
+from engine.ops.gradients.element_places import numbered, sent_back, whole_number
 
 
 def broadcast(at: Reverse, /) -> Adjoints:

@@ -13,7 +13,7 @@ from engine.ir.shape import DYNAMIC, UNKNOWN, PartialShape
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.family import family
-from engine.ops.gradients import places as gradients
+from engine.ops.gradients import element_places as gradients
 from engine.ops.index import axis_within, positions, positions_within, whole_number
 from engine.ops.infer import common_type
 

@@ -12,7 +12,7 @@ from engine.ir.element_type import ANY_TYPE, INTEGERS
 from engine.ir.shape import PartialShape
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.family import family
-from engine.ops.gradients import places as gradients
+from engine.ops.gradients import element_places as gradients
 from engine.ops.index import axis_within, positions, positions_within, whole_number
 from engine.ops.infer import common_type
 from engine.ops.precision import accumulator

@@ -13,7 +13,7 @@ from engine.ir.partial_value import Interval
 from engine.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.family import family
-from engine.ops.gradients import places as gradients
+from engine.ops.gradients import element_places as gradients
 from engine.ops.index import axes_within, whole_numbers
 from engine.ops.infer import common_type
 

@@ -1,4 +1,4 @@
-"""Derivatives of what takes elements from places or writes them there: the adjoint goes back to the place that each element came from."""
+"""Derivatives of what takes elements from places or writes them there: adjoints go back to where the elements came from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _FIRST = np.array(0)
 
 def slice_(at: Reverse, /) -> Adjoints:
     """The adjoint in the slice, 0 elsewhere."""
-    return (at.ops.slice_scatter(at.zeros_like(at.inputs[0]), at.adjoint, *at.inputs[1:]), *[None] * (len(at.inputs) - 1))
+    return (
+        at.ops.slice_scatter(at.zeros_like(at.inputs[0]), at.adjoint, *at.inputs[1:]),
+        *[None] * (len(at.inputs) - 1),
+    )
 
 
 def slice_scatter(at: Reverse, /) -> Adjoints:
@@ -45,7 +48,9 @@ def gather(at: Reverse, /) -> Adjoints:
         rows = at.ops.unsqueeze(indices, np.array([-1]))
         return at.ops.scatter_nd_update(at.zeros_like(data), rows, at.adjoint, reduction="sum"), None, None
     count = at.ops.reduce_prod(
-        at.ops.slice(at.shape_of(indices), np.array([batch]), np.array([picked]), np.array([1])), np.array([0]), keep_dims=True
+        at.ops.slice(at.shape_of(indices), np.array([batch]), np.array([picked]), np.array([1])),
+        np.array([0]),
+        keep_dims=True,
     )
     adjoint = at.ops.reshape(at.adjoint, _with_length(at, data, axis, count), special_zero=False)
     line = at.ops.reshape(indices, np.array([*[0] * batch, *[1] * (axis - batch), -1, *[1] * (rank - axis - 1)]), special_zero=True)
