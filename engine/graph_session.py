@@ -7,20 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from engine.debug.inputs import bind
 from engine.debug.session import Session
+from engine.ir.address import ROOT, labels
 from engine.ir.model import Model
-from engine.ir.prune import pruned
 
 
 def run(model: Model, feeds: Mapping[str, Any], variables: dict[str, np.ndarray]) -> tuple[tuple[np.ndarray, ...], tuple[str, ...]]:
     """The outputs of a model and the lines that it prints; only what the outputs need runs. ``variables`` are read and changed."""
-    graph = model.graph
-    sources = [(result.name, source) for result in graph.results if (source := graph.sources[result.id][0]) is not None]
-    part = pruned(model, sources)
-    arrays = bind(model, feeds, needed={node.id for node in part.graph.parameters})
-    session = Session(part)
+    session = Session(model)
     session.put({name: value for name, value in variables.items() if name in session.variable_names})
-    result = session.run([arrays[node.id] for node in part.graph.parameters])
+    names = labels(model.graph)
+    result = session.run(feeds, [f"{ROOT}/{names[one.id]}" for one in model.graph.results])
     variables.update(session.variables)
     return result.outputs, tuple(line.text for line in result.printed)
