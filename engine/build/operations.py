@@ -14,6 +14,7 @@ from engine.build.tensor import Tensor
 from engine.errors import BuildError
 from engine.ops.catalogue import Catalogue
 from engine.ops.declare import REQUIRED, Operation, Role
+from engine.ops.effects import OPSET
 from engine.ops.input_names import input_names, input_text
 
 Function = Callable[..., Any]
@@ -140,9 +141,15 @@ def documentation(operation: Operation) -> str:
         for attribute in operation.attributes:
             default = "required" if attribute.default is REQUIRED else f"default {attribute.default!r}"
             lines.append(_line(attribute.keyword, f"{expected(attribute)}; {default}", attribute.doc))
-    page = f"Spec page: {operation.page}. " if operation.page else ""
-    lines += ["", f"{page}``BuildError`` says which argument does not fit."]
+    lines += ["", f"{_page(operation)}``BuildError`` says which argument does not fit."]
     return "\n".join(lines)
+
+
+def _page(operation: Operation) -> str:
+    """Nothing for an operation of a user."""
+    if operation.opset == OPSET:
+        return "Spec page: none, it is Loopscope's own and no runtime knows it. "
+    return f"Spec page: {operation.page}. " if operation.page else ""
 
 
 def _line(name: str, *told: str) -> str:
