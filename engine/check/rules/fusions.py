@@ -106,7 +106,8 @@ def while_as_do_while(subject: Subject) -> Iterator[Finding]:
     """A Loop without a trip count asks its condition only after the first iteration.
 
     What it does:
-        Looks for Loops without a trip count whose first condition is constant true and whose body compares what it carries.
+        Looks for Loops without a trip count whose first condition is a Const, true, and whose body compares what it carries. A first
+        condition that is computed, if only from constants, asks before the first iteration: nothing to note.
     Why it matters:
         OpenVINO's PyTorch frontend makes such a Loop of torch.while_loop: where the condition is false at the start, PyTorch runs
         0 iterations and this Loop 1.
@@ -119,7 +120,7 @@ def while_as_do_while(subject: Subject) -> Iterator[Finding]:
         count, starts, again = trip_count(subject, region), scalar_value(subject.outer(region)[1]), execution_condition(subject, region)
         if count is None or 0 <= count < _NO_LIMIT or starts is not True or again is None or scalar_value(again) is not None:
             continue
-        if not _asks_what_it_carries(region):
+        if _asks_first(region) or not _asks_what_it_carries(region):
             continue
         yield Finding(
             subject.where(region.place, region.node, "input 1"),
@@ -128,6 +129,13 @@ def while_as_do_while(subject: Subject) -> Iterator[Finding]:
             expected="the same condition before the first iteration, if the source is a while loop",
             advice="It is right where the source is a do-while loop; else compute the condition before the Loop too.",
         )
+
+
+def _asks_first(region: Region) -> bool:
+    """Whether the first condition is computed in the model, as ``0 < 20`` is where the source tests before it runs."""
+    graph = region.place.graph
+    source = graph.sources[region.node.id][1]
+    return source is not None and graph.by_id[source.layer].type not in ("Const", "Parameter")
 
 
 def _asks_what_it_carries(region: Region) -> bool:
