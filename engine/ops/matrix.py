@@ -226,7 +226,16 @@ OPERATIONS: tuple[Operation, ...] = (
         types=(COMPUTED,),
         gradient=gradients.matmul,
     ),
-    row("Einsum", einsum, version=7, infer=infer_einsum, inputs=(1, None), attributes=(Attribute("equation", "str"),), types=(COMPUTED,)),
+    row(
+        "Einsum",
+        einsum,
+        version=7,
+        infer=infer_einsum,
+        inputs=(1, None),
+        attributes=(Attribute("equation", "str"),),
+        types=(COMPUTED,),
+        gradient=gradients.einsum,
+    ),
     row("Inverse", inverse, version=14, infer=infer_inverse, attributes=(Attribute("adjoint", "bool", False),), types=(REAL_FLOATS,)),
     row(
         "GroupedMatMul",

@@ -153,13 +153,13 @@ _LOGICAL = (frozenset({ElementType.BOOLEAN}), COMPUTED_INTEGERS)
 row = family("reduction", infer=_rule, inputs=(2, 2), attributes=_KEEP_DIMS, types=_TYPES)
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("ReduceL1", reduce_l1, version=4),
-    row("ReduceL2", reduce_l2, version=4),
+    row("ReduceL1", reduce_l1, version=4, gradient=gradients.reduce_l1),
+    row("ReduceL2", reduce_l2, version=4, gradient=gradients.reduce_l2),
     row("ReduceLogicalAnd", reduce_logical_and, types=_LOGICAL),
     row("ReduceLogicalOr", reduce_logical_or, types=_LOGICAL),
-    row("ReduceMax", reduce_max),
-    row("ReduceMean", reduce_mean),
-    row("ReduceMin", reduce_min),
-    row("ReduceProd", reduce_prod),
+    row("ReduceMax", reduce_max, gradient=gradients.reduce_extreme),
+    row("ReduceMean", reduce_mean, gradient=gradients.reduce_mean),
+    row("ReduceMin", reduce_min, gradient=gradients.reduce_extreme),
+    row("ReduceProd", reduce_prod, gradient=gradients.reduce_prod),
     row("ReduceSum", reduce_sum, gradient=gradients.reduce_sum),
 )

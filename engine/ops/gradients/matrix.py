@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.ops.derivative import Adjoints, Reverse, Value
+from engine.ops.einsum import subscripts
 
 
 def matmul(at: Reverse, /) -> Adjoints:
@@ -32,3 +33,39 @@ def _product(at: Reverse, left: Value, right: Value, transposes: tuple[bool, boo
     if transposed:
         left, right, transposes = right, left, (not transposes[1], not transposes[0])
     return at.ops.matmul(left, right, transpose_a=transposes[0], transpose_b=transposes[1])
+
+
+def einsum(at: Reverse, /) -> Adjoints:
+    """Each operand's adjoint is the sum of products of the output's adjoint and the other operands, over the labels that it has not."""
+    ranks = [one.rank for one in at.inputs]
+    known = [rank for rank in ranks if rank is not None]
+    if len(known) < len(ranks):
+        raise ValueError("the ranks of the operands are not all known: give the model's inputs their ranks")
+    labels, result = subscripts(at.attributes["equation"], known)
+    return [_of_operand(at, number, labels, result) for number in range(len(labels))]
+
+
+def _of_operand(at: Reverse, number: int, labels: list[str], result: str) -> Value:
+    operand, mine = at.inputs[number], labels[number]
+    others = [(one, label) for place, (one, label) in enumerate(zip(at.inputs, labels, strict=True)) if place != number]
+    there = set(result).union(*(label for _, label in others))
+    kept = [place for place, label in enumerate(mine) if label in there and label not in mine[:place]]
+    left = ",".join([result, *(label for _, label in others)])
+    found = at.ops.einsum(at.adjoint, *(one for one, _ in others), equation=f"{left}->{''.join(mine[place] for place in kept)}")
+    added = [place for place in range(len(mine)) if place not in kept]
+    if added:
+        found = at.ops.unsqueeze(found, np.array(added, np.int64))
+    if not (found.shape.is_static and found.shape == operand.shape):
+        found = at.sum_to(at.ops.broadcast(found, at.shape_of(operand), mode="bidirectional"), operand)
+    for place in range(len(mine)):
+        if mine[place] in mine[:place]:
+            found = at.where(_diagonal(at, operand, mine.index(mine[place]), place), found)
+    return found
+
+
+def _diagonal(at: Reverse, operand: Value, first: int, second: int) -> Value:
+    """Where two axes are at the same place."""
+    length = at.ops.gather(at.shape_of(operand), np.array(first), np.array(0), batch_dims=0)
+    line = at.ops.range(np.int64(0), length, np.int64(1), output_type="i64")
+    shapes = [np.array([-1 if axis == one else 1 for axis in range(operand.rank or 0)]) for one in (first, second)]
+    return at.ops.equal(*(at.ops.reshape(line, shape, special_zero=False) for shape in shapes))

@@ -6,6 +6,7 @@ from engine.ir.element_type import ANY_TYPE, INDEX_TYPES, REAL_FLOATS, ElementTy
 from engine.ops.declare import Attribute, Operation
 from engine.ops.elements import COMPUTED_INTEGERS
 from engine.ops.family import family
+from engine.ops.gradients import recurrent_cells as cells
 from engine.ops.sequence.attention import infer_attention, scaled_dot_product_attention
 from engine.ops.sequence.ctc import (
     ctc_greedy_decoder,
@@ -87,6 +88,7 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("input_forget", "bool", False),
             Attribute("weights_format", "str", "fico", allowed=("fico", "icof", "ifco", "ifoc", "iofc")),
         ),
+        gradient=cells.lstm_cell,
     ),
     row(
         "LSTMCell",
@@ -97,6 +99,7 @@ OPERATIONS: tuple[Operation, ...] = (
         inputs=(5, 6),
         outputs=2,
         attributes=_recurrent("sigmoid", "tanh", "tanh"),
+        gradient=cells.lstm_cell,
     ),
     row(
         "LSTMSequence",
@@ -108,7 +111,15 @@ OPERATIONS: tuple[Operation, ...] = (
         attributes=(*_recurrent("sigmoid", "tanh", "tanh"), _DIRECTION),
         types=(REAL_FLOATS, REAL_FLOATS, REAL_FLOATS, COMPUTED_INTEGERS, REAL_FLOATS),
     ),
-    row("GRUCell", gru_cell, version=3, infer=infer_cell(1), inputs=(4, 5), attributes=(*_recurrent("sigmoid", "tanh"), _LINEAR)),
+    row(
+        "GRUCell",
+        gru_cell,
+        version=3,
+        infer=infer_cell(1),
+        inputs=(4, 5),
+        attributes=(*_recurrent("sigmoid", "tanh"), _LINEAR),
+        gradient=cells.gru_cell,
+    ),
     row(
         "GRUSequence",
         gru_sequence,
@@ -119,7 +130,15 @@ OPERATIONS: tuple[Operation, ...] = (
         attributes=(*_recurrent("sigmoid", "tanh"), _DIRECTION, _LINEAR),
         types=_SEQUENCE_TYPES,
     ),
-    row("RNNCell", rnn_cell, page="sequence/rnn-cell-3", infer=infer_cell(1), inputs=(4, 5), attributes=_recurrent("tanh")),
+    row(
+        "RNNCell",
+        rnn_cell,
+        page="sequence/rnn-cell-3",
+        infer=infer_cell(1),
+        inputs=(4, 5),
+        attributes=_recurrent("tanh"),
+        gradient=cells.rnn_cell,
+    ),
     row(
         "RNNSequence",
         rnn_sequence,

@@ -1,6 +1,17 @@
 """Derivatives to be checked, a file for each category of operations."""
 
-from tests.engine.ops.gradient_rows import activation, arithmetic, condition, conversion, matrix, movement, places, reduction, shape
+from tests.engine.ops.gradient_rows import (
+    activation,
+    arithmetic,
+    condition,
+    conversion,
+    matrix,
+    movement,
+    places,
+    reduction,
+    sequence,
+    shape,
+)
 from tests.engine.ops.gradient_rows.row import Row
 
 ROWS: tuple[Row, ...] = (
@@ -11,6 +22,7 @@ ROWS: tuple[Row, ...] = (
     *movement.ROWS,
     *places.ROWS,
     *reduction.ROWS,
+    *sequence.ROWS,
     *shape.ROWS,
     *conversion.ROWS,
 )

@@ -1,0 +1,36 @@
+"""Derivatives of the category sequence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.engine.ops.gradient_rows.row import Row
+
+_NEAR = (-1.0, 1.0)
+_SIZE: dict[str, Any] = {"hidden_size": 2}
+
+
+def _cell(gates: int, *more: int) -> tuple[tuple[int, ...], ...]:
+    """Weights, recurrence, and a bias of each length."""
+    return ((gates * 2, 3), (gates * 2, 2), *((length,) for length in more))
+
+
+_STATE = ((2, 3), (2, 2))
+_RELU = {"activations": ("relu",)}
+_OTHERS = {"activations": ("tanh", "sigmoid", "sigmoid")}
+
+ROWS = (
+    Row("RNNCell", (*_STATE, *_cell(1, 2)), _SIZE, within=_NEAR),
+    Row("RNNCell", (*_STATE, *_cell(1)), _SIZE | _RELU),
+    Row("RNNCell", (*_STATE, *_cell(1, 2)), _SIZE | {"activations": ("sigmoid",), "clip": 0.5}, within=_NEAR),
+    *(
+        Row("GRUCell", (*_STATE, *_cell(3, *bias)), _SIZE | {"linear_before_reset": linear}, within=_NEAR)
+        for bias, linear in (((6,), False), ((8,), True), ((), False), ((), True))
+    ),
+    Row("GRUCell", (*_STATE, *_cell(3, 8)), _SIZE | {"linear_before_reset": True, "clip": 0.4}, within=_NEAR),
+    Row("GRUCell", (*_STATE, *_cell(3, 6)), _SIZE | {"activations": ("tanh", "sigmoid")}, within=_NEAR),
+    *(Row("LSTMCell", (*_STATE, (2, 2), *_cell(4, *bias)), _SIZE, within=_NEAR, version=4) for bias in ((8,), ())),
+    Row("LSTMCell", (*_STATE, (2, 2), *_cell(4, 8)), _SIZE | _OTHERS | {"clip": 0.5}, within=_NEAR, version=4),
+    Row("LSTMCell", (*_STATE, (2, 2), *_cell(4, 8)), _SIZE, within=_NEAR, output=0),
+    Row("LSTMCell", (*_STATE, (2, 2), *_cell(4, 8)), _SIZE, within=_NEAR, version=1, output=1),
+)
