@@ -24,6 +24,7 @@ COMMANDS = {
     "render": "render",
     "convert": "convert",
     "compare": "compare",
+    "drift": "drift",
     "fate": "fate",
     "gradients": "gradients",
 }

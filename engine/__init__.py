@@ -9,6 +9,7 @@ from __future__ import annotations
 from engine import build, graph_session, notebook
 from engine.check.check import check
 from engine.check.diagnostic import InvalidModel
+from engine.compare.drift import drift
 from engine.debug.debugger import Debugger
 from engine.debug.fetches import run
 from engine.debug.result import Result, RunStopped
@@ -69,6 +70,7 @@ __all__ = [
     "check",
     "check_gradient",
     "compare",
+    "drift",
     # changing
     "gradients",
     # a run as a file

@@ -30,7 +30,9 @@ ALLOWED["debug"] |= {"transform"}  # a run of a model with rounding in it
 ALLOWED["finite_differences"] = frozenset({"errors", "ir", "ops", "build", "transform", "debug"})
 ALLOWED["show"] = frozenset({"errors", "ir", "ops", "write", "debug"})
 ALLOWED["run_file"] = frozenset({"errors", "ir", "ops", "read", "write", "run", "trace", "debug", "version"})
-ALLOWED["peers"] = frozenset({*ALLOWED["explain"], "explain", "write"})
+ALLOWED["compare"] = frozenset({*ALLOWED["explain"], "explain"})
+ALLOWED["peers"] = frozenset({*ALLOWED["compare"], "compare", "write"})
+ALLOWED["view"] |= {"compare"}
 ALLOWED["graph_session"] = frozenset({"errors", "ir", "debug"})
 ALLOWED["notebook"] = frozenset({"errors", "ir", "view"})
 
@@ -64,6 +66,7 @@ DOORS = (
     "engine",
     "engine.build",
     "engine.check",
+    "engine.compare",
     "engine.debug",
     "engine.errors",
     "engine.explain",

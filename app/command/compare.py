@@ -57,14 +57,15 @@ def _lines(report: Report) -> Iterator[str]:
 _MOST_SHOWN = 10
 
 
-def _tolerance(text: str) -> float:
+def tolerance(text: str) -> float:
+    """The number that an option says; ``ArgumentTypeError`` for text that is none from 0 on."""
     try:
-        tolerance = float(text)
+        number = float(text)
     except ValueError:
-        tolerance = math.nan
-    if not tolerance >= 0:  # with NaN nothing would differ
+        number = math.nan
+    if not number >= 0:  # with NaN nothing would differ
         raise argparse.ArgumentTypeError(f"{text!r} is not a tolerance: expected a number from 0 on")
-    return tolerance
+    return number
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:
@@ -81,7 +82,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input, by name or position")
     parser.add_argument(
         "--tolerance",
-        type=_tolerance,
+        type=tolerance,
         default=TOLERANCE,
         metavar="T",
         help="how much floats may differ, as a part of the largest magnitude in their tensor, or of the bound of their operation "

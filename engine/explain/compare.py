@@ -62,7 +62,7 @@ def compare(one: Run, other: Run, *, tolerance: float = 0.0) -> Comparison:
     for run in (one, other):
         expect_run(run, "engine.compare")
     if one.plan.main is not other.plan.main:
-        raise EngineError("the runs are of different models")
+        raise EngineError("the runs are of different models: engine.drift compares those")
     control = first_control_flow(one, other)
     end = min(one.steps, other.steps, _MOST_STEPS)
     if control is not None:

@@ -1,0 +1,145 @@
+"""``loopscope drift``: how far two models, or a model and the same with values rounded, drift apart over the iterations."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import engine
+from app.command.compare import tolerance
+from app.command.run import FAILED, FINISHED, read_inputs
+from engine.compare import TOLERANCE, Drift, write_table
+from engine.debug import run_stopped
+from engine.errors import InputError
+from engine.view import neutral
+
+_MOST_SHOWN = 10
+
+
+def main(words: Sequence[str]) -> int:
+    """The exit code: 0 done, 1 an output is over ``--fail-over`` or a run failed, 2 a model or the inputs are refused."""
+    options = _options(words)
+    if bool(options.other) == bool(options.round):
+        raise InputError("drift takes two models, or one and --round 'PATTERN=TYPE'")
+    one = _run(options.model, options, {})
+    other = _run(options.other or options.model, options, _rounding(options.round))
+    found = engine.drift(one, other, tolerance=options.tolerance)
+    if options.out:
+        write_table(found, one, options.out)
+    if options.json:
+        print(json.dumps(_as_json(found), allow_nan=False))
+    else:
+        for line in _lines(found):
+            print(neutral(line, len(line)))
+    return FAILED if options.fail_over is not None and not found.outputs <= options.fail_over else FINISHED
+
+
+def _run(path: str, options: argparse.Namespace, rounding: Mapping[str, str]) -> engine.Debugger:
+    model = engine.read_model(path)
+    limits, record = engine.Limits(seconds=options.seconds), engine.Record(everything=True)
+    debugger = engine.Debugger(model, read_inputs(options.inputs, model), limits=limits, record=record, rounding=rounding)
+    debugger.run()
+    if debugger.state != "finished":
+        raise run_stopped(debugger.machine, debugger.failure or "the run did not finish", "error")
+    return debugger
+
+
+def _rounding(given: Sequence[str]) -> dict[str, str]:
+    """From ``PATTERN=TYPE``; names may have an equals sign in them."""
+    pairs = [text.rpartition("=") for text in given]
+    wrong = next((text for text, (pattern, _, _) in zip(given, pairs, strict=True) if not pattern), None)
+    if wrong is not None:
+        raise InputError(f"{wrong!r} does not say what is rounded to what: expected PATTERN=TYPE, such as main/*/state=bf16")
+    return {pattern: to for pattern, _, to in pairs}
+
+
+def _lines(found: Drift) -> Iterator[str]:
+    yield found.sentence
+    over = sorted((pair for pair in found.pairs if pair.first is not None), key=lambda pair: -pair.worst.relative)
+    for pair in over[:_MOST_SHOWN]:
+        grows = f", {pair.growth.words}" if pair.growth else ""
+        matched = "" if pair.one == pair.other else f" (beside {pair.other}, by {pair.how})"
+        yield f"  {pair.worst.address}{matched}: {pair.worst.relative:.2g}, cosine {pair.worst.cosine:.6f}{grows}"
+    if len(over) > _MOST_SHOWN:
+        yield f"  and {len(over) - _MOST_SHOWN:,} more over the tolerance"
+    for parting in found.partings[1:]:
+        yield f"  {parting.sentence}"
+    for which, places in zip(("first", "second"), found.unmatched, strict=True):
+        if places:
+            listed = ", ".join(places[:_MOST_SHOWN]) + (f" and {len(places) - _MOST_SHOWN:,} more" if len(places) > _MOST_SHOWN else "")
+            yield f"  only in the {which}: {listed}"
+    if found.left_out:
+        yield "  not compared: " + ", ".join(f"{count:,} {reason}" for reason, count in found.left_out.items())
+
+
+def _as_json(found: Drift) -> dict[str, object]:
+    """Every pair with its worst and first moment; numbers that JSON lacks are null."""
+    pairs = [
+        {
+            "one": pair.one,
+            "other": pair.other,
+            "matched": pair.how,
+            "rows": len(pair.deviations.absolute),
+            "worst": _plain(asdict(pair.worst)),
+            "first": None if pair.first is None else _plain(asdict(pair.first)),
+            "growth": None if pair.growth is None else _plain(asdict(pair.growth)),
+        }
+        for pair in found.pairs
+    ]
+    return {
+        "sentence": found.sentence,
+        "tolerance": found.tolerance,
+        "outputs": _finite(found.outputs),
+        "begins": None if found.first is None else found.first.one,
+        "pairs": pairs,
+        "partings": [asdict(parting) for parting in found.partings],
+        "unmatched": [list(places) for places in found.unmatched],
+        "left_out": dict(found.left_out),
+    }
+
+
+def _plain(values: Mapping[str, object]) -> dict[str, object]:
+    return {name: _finite(value) for name, value in values.items()}
+
+
+def _finite(value: object) -> object:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _options(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="loopscope drift",
+        description="Run two models on the same inputs, or one as it is and with values rounded, and say how far every value of every "
+        "iteration is apart, where it begins and how it grows.",
+        epilog="Loops and values belong together by name, then by structure, then by type and shape. Errors are parts of the largest "
+        "magnitude in a tensor. The exit code is 0, or 1 when an output is further apart than --fail-over.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("model", metavar="A", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
+    parser.add_argument("other", metavar="B", nargs="?", default="", help="the other model: after conversion, compression, a fix")
+    parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input, by name or position")
+    parser.add_argument(
+        "--round",
+        action="append",
+        default=[],
+        metavar="PATTERN=TYPE",
+        help="instead of B: A with values rounded in all iterations, such as 'main/*/state=bf16'; types are bf16, f16, f8e4m3, f8e5m2, "
+        "int8 (per row), int4 (per group of 128); may be given again",
+    )
+    parser.add_argument("--tolerance", type=tolerance, default=TOLERANCE, metavar="T", help="what is called apart (default: %(default)g)")
+    parser.add_argument("--out", default="", type=_table, metavar="TABLE", help="write every pair and iteration to a .parquet or .csv")
+    parser.add_argument("--fail-over", type=tolerance, metavar="T", help="exit with 1 when an output is further apart than this")
+    parser.add_argument("--seconds", type=float, default=120.0, metavar="S", help="the most that each run may take (default: %(default)g)")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    return parser.parse_args(words)
+
+
+def _table(text: str) -> str:
+    """Said before the runs, which may be long."""
+    if text and Path(text).suffix.lower() not in (".parquet", ".csv"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no table: expected a name that ends in .parquet or .csv")
+    return text

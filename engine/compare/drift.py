@@ -1,0 +1,246 @@
+"""How far two runs drift apart: every value beside the one it belongs to, in every iteration, and where it begins."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.compare.deviation import Deviations, is_comparable
+from engine.compare.growth import Growth, growth
+from engine.compare.matching import How, MatchedGraphs, match, named, value_pairs
+from engine.compare.parting import AlignedRows, Parting, align
+from engine.debug.door import outward
+from engine.debug.run import Run, expect_run
+from engine.errors import EngineError
+from engine.ops.values import is_tensor
+from engine.run.plan.numbers import Slot
+from engine.run.plan.plan import Program
+from engine.trace.vectorised import Columns, Recorded
+
+TOLERANCE = 1e-3
+"""Of the largest magnitude in a tensor, as ``loopscope compare`` has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One value in one iteration."""
+
+    address: str
+    """In the first run, such as ``main/loop[12]/body/delta``."""
+    step: int
+    """Of the first run: the value is there after it."""
+    iteration: int | None
+    """Of the innermost loop around; None outside of loops."""
+    absolute: float
+    relative: float
+    cosine: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pair:
+    """A value of the first run and the one of the second that it belongs to, in all rows that stand beside each other."""
+
+    one: str
+    """Its place in the first model, without iterations."""
+    other: str
+    how: How
+    program: Program
+    rows: AlignedRows
+    deviations: Deviations
+    worst: Moment
+    first: Moment | None
+    """The first over the tolerance."""
+    growth: Growth | None
+    """Over the execution of the innermost loop in which it is first over the tolerance, or worst; None outside of loops."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drift:
+    """What came of comparing two runs, as data and in words."""
+
+    tolerance: float
+    pairs: tuple[Pair, ...]
+    """In the order of the first model's graphs."""
+    first: Pair | None
+    """The pair that is first over the tolerance, in the order of the first run; None where none is."""
+    partings: tuple[Parting, ...]
+    """Of each loop and If the first execution that differs, in the order of the first run."""
+    unmatched: tuple[tuple[str, ...], tuple[str, ...]]
+    """Places of each model that belong to nothing in the other."""
+    left_out: Mapping[str, int]
+    """How many pairs were not compared, by the reason."""
+    outputs: float
+    """The largest relative error of an output of the model; infinite where one has another shape or only one side has a NaN there, NaN
+    where none was compared."""
+
+    @property
+    def worst(self) -> Pair | None:
+        """The pair with the largest relative error."""
+        return max(self.pairs, key=lambda pair: pair.worst.relative, default=None)
+
+    @property
+    def sentence(self) -> str:
+        """What to know, in one to three sentences."""
+        told = [self._beginning, *(parting.sentence for parting in self.partings[:1])]
+        if self.first is not None and not math.isnan(self.outputs):
+            told.append(
+                "An output has another shape, or is finite on one side only."
+                if math.isinf(self.outputs)
+                else f"The outputs are at most {self.outputs:.2g} apart."
+            )
+        return " ".join(told)
+
+    @property
+    def _beginning(self) -> str:
+        values = sum(len(pair.deviations.absolute) for pair in self.pairs)
+        if self.first is None or self.first.first is None:
+            worst = self.worst
+            if worst is None:
+                return "No value could be compared."
+            if not worst.worst.relative:
+                return f"All {values:,} values are equal."
+            most = f"the largest difference is {worst.worst.relative:.2g}, of {_place(worst, worst.worst)}"
+            return f"All {values:,} values agree within {self.tolerance:g}; {most}."
+        begins = f"Begins in {_place(self.first, self.first.first)}"
+        return f"{begins}; {self.first.growth.words}." if self.first.growth else f"{begins}, with {self.first.first.relative:.2g}."
+
+
+def drift(one: Run, other: Run, *, tolerance: float = TOLERANCE) -> Drift:
+    """Compares two finished runs, of one model or of two, value by value and iteration by iteration.
+
+    Loops and values belong together by name, then by structure, then by type and shape; loops of unequal counts are compared as far as
+    both go. Errors are relative to the largest magnitude in either tensor. Runs that recorded everything are compared fastest.
+    ``EngineError`` when a run has not finished.
+    """
+    for run in (one, other):
+        expect_run(run, "engine.drift")
+        if run.state != "finished":
+            raise EngineError(f"only runs that have finished can be compared, and one is {run.state}: {run.failure or 'run() runs it'}")
+    graphs = match(one, other)
+    rows, partings = align(one, other, graphs)
+    left_out: Counter[str] = Counter()
+    pairs = [pair for graph in graphs for pair in _pairs((one, other), graph, rows[graph.one.index], tolerance, left_out)]
+    unmatched = (
+        tuple(f"{graph.one.address}/{entry.label}" for graph in graphs for entry in graph.only_one),
+        tuple(f"{graph.other.address}/{entry.label}" for graph in graphs for entry in graph.only_other),
+    )
+    over = [pair for pair in pairs if pair.first is not None]
+    first = min(over, key=lambda pair: pair.first.step if pair.first else 0, default=None)
+    return Drift(tolerance, tuple(pairs), first, tuple(partings), unmatched, dict(left_out), _of_outputs(one, other))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """Two values that belong together."""
+
+    one: str
+    other: str
+    how: How
+    slots: tuple[Slot, Slot]
+    position: int
+    """The instruction of the first run after which it is there."""
+
+
+def _pairs(runs: tuple[Run, Run], graph: MatchedGraphs, rows: AlignedRows, tolerance: float, left_out: Counter[str]) -> Iterator[Pair]:
+    asked = [
+        _Asked(
+            f"{graph.one.address}/{named(pair.one, number)}", f"{graph.other.address}/{named(pair.other, number)}", pair.how,
+            (mine, theirs), pair.one.position + 1,
+        )
+        for pair in graph.pairs
+        for number, mine, theirs in value_pairs(pair)
+    ]  # fmt: skip
+    if not len(rows.one):
+        if asked:
+            left_out["that did not run in both"] += len(asked)
+        return
+    found = _in_columns(runs, graph, rows, asked)
+    waiting = [one for one in asked if one not in found]
+    found |= _row_by_row(runs, graph, rows, waiting, left_out)
+    for one in asked:
+        if one in found:
+            yield _made(runs[0], graph.one, rows, one, found[one], tolerance)
+
+
+def _in_columns(runs: tuple[Run, Run], graph: MatchedGraphs, rows: AlignedRows, asked: Sequence[_Asked]) -> dict[_Asked, Deviations]:
+    """Those whose rows are recorded, or follow elementwise from what is."""
+    if graph.one.parent is None:
+        return {}
+    sides = [
+        Columns(Recorded(run.timeline), program, numbers)
+        for run, program, numbers in zip(runs, (graph.one, graph.other), (rows.one, rows.other), strict=True)
+    ]
+    found: dict[_Asked, Deviations] = {}
+    for one in asked:
+        columns = [side.column(slot) for side, slot in zip(sides, one.slots, strict=True)]
+        arrays = [outward(column.of(len(rows.one))) for column in columns if column is not None]
+        if len(arrays) == 2 and arrays[0].shape == arrays[1].shape and all(map(is_comparable, arrays)):
+            found[one] = Deviations.of(*arrays)
+    return found
+
+
+def _row_by_row(
+    runs: tuple[Run, Run], graph: MatchedGraphs, rows: AlignedRows, asked: Sequence[_Asked], left_out: Counter[str]
+) -> dict[_Asked, Deviations]:
+    """The others; all of a row before the next, because a row is computed again as a whole."""
+    parts: dict[_Asked, list[Deviations]] = {one: [] for one in asked}
+    programs = graph.one, graph.other
+    for numbers in zip(rows.one.tolist(), rows.other.tolist(), strict=True):
+        for one in [*parts]:
+            sides = zip(runs, programs, numbers, one.slots, strict=True)
+            values = [run.values.get(run.timeline, program, row, slot) for run, program, row, slot in sides]
+            reason = "that are no tensors" if not all(map(is_tensor, values)) else ""
+            arrays = [] if reason else [outward(value) for value in values]
+            if arrays and not all(map(is_comparable, arrays)):
+                reason = "that are texts"
+            elif arrays and arrays[0].shape != arrays[1].shape:
+                reason = "of another shape"
+            if reason:
+                left_out[reason] += 1
+                del parts[one]
+            else:
+                parts[one].append(Deviations.of(arrays[0][None], arrays[1][None]))
+    return {one: Deviations.joined(found) for one, found in parts.items()}
+
+
+def _made(run: Run, program: Program, rows: AlignedRows, asked: _Asked, found: Deviations, tolerance: float) -> Pair:
+    over = np.flatnonzero(~(found.relative <= tolerance))
+    worst = int(np.argmax(found.relative))
+    begin = int(over[0]) if len(over) else None
+    execution = np.flatnonzero(rows.execution == rows.execution[worst if begin is None else begin])
+    grown = growth(found.relative[execution], tolerance) if rows.iteration[worst] >= 0 else None
+
+    def moment(place: int) -> Moment:
+        row, iteration = int(rows.one[place]), int(rows.iteration[place])
+        address = f"{run.timeline.address(program, row)}/{asked.one.rpartition('/')[2]}"
+        numbers = (float(column[place]) for column in (found.absolute, found.relative, found.cosine))
+        step = run.timeline.step_at(program, row, asked.position)
+        return Moment(address, step, iteration if iteration >= 0 else None, *numbers)
+
+    first = None if begin is None else moment(begin)
+    return Pair(asked.one, asked.other, asked.how, program, rows, found, moment(worst), first, grown)
+
+
+def _of_outputs(one: Run, other: Run) -> float:
+    """The largest relative error of an output, by name where the models have the same, else by position."""
+    results = {signature.name: value for signature, value in zip(other.model.outputs, other.result.outputs, strict=True)}
+    errors: list[float] = []
+    for number, (signature, mine) in enumerate(zip(one.model.outputs, one.result.outputs, strict=True)):
+        theirs = results.get(signature.name, other.result.outputs[number] if number < len(other.result.outputs) else None)
+        if not isinstance(mine, np.ndarray) or not isinstance(theirs, np.ndarray) or not is_comparable(mine) or not is_comparable(theirs):
+            continue
+        errors.append(math.inf if mine.shape != theirs.shape else float(Deviations.of(mine[None], theirs[None]).relative[0]))
+    return max(errors, default=math.nan)
+
+
+def _place(pair: Pair, moment: Moment) -> str:
+    """Where a value is, in words: its loop, the iteration, its name."""
+    name = pair.one.rpartition("/")[2]
+    if moment.iteration is None:
+        return f"`{name}`"
+    loop = next(segment.partition("[")[0] for segment in reversed(moment.address.split("/")) if "[" in segment)
+    return f"`{loop}` at iteration {moment.iteration:,} in `{name}`"

@@ -1,0 +1,124 @@
+"""Which rows of two runs stand beside each other, and where loops run unequal counts or branches differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from engine.compare.matching import Matched, MatchedGraphs
+from engine.debug.run import Run
+from engine.run.plan.numbers import ProgramIndex
+from engine.run.plan.plan import CallRegion, IfRegion, LoopRegion
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """A loop that runs another number of iterations, or an If that takes another branch."""
+
+    kind: Literal["iterations", "branch"]
+    address: str
+    """Of the execution, in the first run."""
+    step: int
+    """Of the first run: the step after which it was decided."""
+    one: str
+    """What the first run does there, in words."""
+    other: str
+
+    @property
+    def sentence(self) -> str:
+        """One readable line."""
+        verb = "runs" if self.kind == "iterations" else "takes"
+        return f"{self.address} {verb} {self.one} in the first run, {self.other} in the second."
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AlignedRows:
+    """The rows of two graphs that stand beside each other; an element each."""
+
+    one: np.ndarray
+    other: np.ndarray
+    execution: np.ndarray
+    """Of the innermost loop around; 0 outside of loops."""
+    iteration: np.ndarray
+    """Of that loop; -1 outside of loops."""
+
+
+def align(one: Run, other: Run, graphs: tuple[MatchedGraphs, ...]) -> tuple[Mapping[ProgramIndex, AlignedRows], list[Parting]]:
+    """By the first run's graph the rows of each, iteration beside iteration as far as both go; and where the runs part, in order."""
+    zero = np.zeros(1, np.int64)
+    rows: dict[ProgramIndex, AlignedRows] = {one.plan.main.index: AlignedRows(zero, zero, zero, zero - 1)}
+    partings: list[Parting] = []
+    for graph in graphs:
+        for pair in graph.pairs:
+            if pair.one.region is not None:
+                found, parted = _inside((one, other), graph, pair, rows[graph.one.index])
+                rows.update(found)
+                partings += parted
+    return rows, sorted(partings, key=lambda parting: parting.step)
+
+
+_Found = tuple[dict[ProgramIndex, AlignedRows], list[Parting]]
+
+
+def _inside(runs: tuple[Run, Run], graph: MatchedGraphs, pair: Matched, around: AlignedRows) -> _Found:
+    match pair.one.region, pair.other.region:
+        case LoopRegion() as one, LoopRegion() as other:
+            return _in_loop(runs, graph, pair, (one, other), around)
+        case IfRegion() as one, IfRegion() as other:
+            return _in_branches(runs, graph, pair, (one, other), around)
+        case CallRegion() as called, _:
+            return {called.branch.program.index: around}, []
+        case _:
+            return {}, []
+
+
+def _in_loop(
+    runs: tuple[Run, Run], graph: MatchedGraphs, pair: Matched, loops: tuple[LoopRegion, LoopRegion], around: AlignedRows
+) -> _Found:
+    starts = [run.timeline.executions.loop_starts(loop) for run, loop in zip(runs, loops, strict=True)]
+    begins = [start[rows] for start, rows in zip(starts, (around.one, around.other), strict=True)]
+    counts = [start[rows + 1] - start[rows] for start, rows in zip(starts, (around.one, around.other), strict=True)]
+    common = np.minimum(*counts)
+    execution = np.repeat(around.one, common)
+    iteration = np.arange(common.sum()) - np.repeat(np.cumsum(common) - common, common)
+    mine, theirs = (np.repeat(begin, common) + iteration for begin in begins)
+    rows = AlignedRows(mine, theirs, execution, iteration)
+    partings = []
+    for place in np.flatnonzero(counts[0] != counts[1])[:1].tolist():
+        row, told = int(around.one[place]), [_times(int(count[place])) for count in counts]
+        step = _step_of(runs[0], graph, pair, row)
+        if common[place]:
+            last = int(rows.one[np.cumsum(common)[place] - 1])
+            step = runs[0].timeline.step_at(loops[0].program, last, len(loops[0].program.instructions))
+        partings.append(Parting("iterations", _address(runs[0], graph, pair, row), step, told[0], told[1]))
+    return {loops[0].program.index: rows}, partings
+
+
+def _in_branches(runs: tuple[Run, Run], graph: MatchedGraphs, pair: Matched, ifs: tuple[IfRegion, IfRegion], around: AlignedRows) -> _Found:
+    branches = [run.timeline.executions.branch_rows(region) for run, region in zip(runs, ifs, strict=True)]
+    taken = [branch[0][rows].astype(bool) for branch, rows in zip(branches, (around.one, around.other), strict=True)]
+    inner = [branch[1][rows] for branch, rows in zip(branches, (around.one, around.other), strict=True)]
+    found: dict[ProgramIndex, AlignedRows] = {}
+    for name, program in ((True, ifs[0].then.program), (False, ifs[0].otherwise.program)):
+        both = np.flatnonzero((taken[0] == name) & (taken[1] == name))
+        found[program.index] = AlignedRows(inner[0][both], inner[1][both], around.execution[both], around.iteration[both])
+    partings = []
+    for place in np.flatnonzero(taken[0] != taken[1])[:1].tolist():
+        row, words = int(around.one[place]), ["the then branch" if side[place] else "the else branch" for side in taken]
+        partings.append(Parting("branch", _address(runs[0], graph, pair, row), _step_of(runs[0], graph, pair, row), *words))
+    return found, partings
+
+
+def _address(run: Run, graph: MatchedGraphs, pair: Matched, row: int) -> str:
+    return f"{run.timeline.address(graph.one, row)}/{pair.one.label}"
+
+
+def _step_of(run: Run, graph: MatchedGraphs, pair: Matched, row: int) -> int:
+    return run.timeline.step_at(graph.one, row, pair.one.position)
+
+
+def _times(count: int) -> str:
+    return f"{count:,} iteration{'' if count == 1 else 's'}"

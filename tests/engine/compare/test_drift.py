@@ -1,0 +1,182 @@
+"""Two runs beside each other: what belongs together, how far it is apart in each iteration, where loops and branches part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import engine
+from engine import build
+from engine.compare import Drift, write_table
+from engine.errors import EngineError
+from engine.ir.model import Graph, Model
+from sample_models import FOLDER
+from sample_models.recipes import linear_attention
+
+ATTENTION = engine.read_model(FOLDER / "linear_attention" / "model.xml")
+
+
+def finished(model: Model, inputs: Any, rounding: Mapping[str, str] | None = None) -> engine.Debugger:
+    debugger = engine.Debugger(model, inputs, rounding=rounding, record=engine.Record(everything=True))
+    debugger.run()
+    assert debugger.state == "finished", debugger.failure
+    return debugger
+
+
+def of(found: Drift, name: str) -> Any:
+    (pair,) = [pair for pair in found.pairs if pair.one.rpartition("/")[2] == name]
+    return pair
+
+
+def test_every_iteration_of_every_value() -> None:
+    inputs = linear_attention.inputs(40, seed=5)
+    one, other = finished(ATTENTION, inputs), finished(ATTENTION, inputs, {"main/*/S": "bf16"})
+    found = engine.drift(one, other)
+    assert found.unmatched == ((), ())
+    assert found.left_out == {}
+    assert {pair.how for pair in found.pairs} == {"name"}
+    for name in ("S", "out", "q"):
+        pair = of(found, name)
+        expected = []
+        for token in range(40):
+            here, there = (run.value(f"main/for_each_token[{token}]/body/{name}").astype(np.float64) for run in (one, other))
+            expected.append(np.abs(here - there).max() / max(np.abs(here).max(), np.abs(there).max(), 1e-300))
+        np.testing.assert_allclose(pair.deviations.relative, expected, rtol=1e-12)
+    assert found.first is not None
+    assert found.first.one == "main/for_each_token/body/S"
+    first = found.first.first
+    assert first is not None
+    assert (first.address, first.iteration) == ("main/for_each_token[1]/body/S", 1)  # in iteration 0 the state is all zeros
+    assert found.sentence.startswith("Begins in `for_each_token` at iteration 1 in `S`; ")
+    one.seek(first.step)
+    assert one.value("main/for_each_token/body/S").shape == (1, 4, 8, 8)
+
+
+def test_equal_runs() -> None:
+    inputs = linear_attention.inputs(5, seed=5)
+    found = engine.drift(finished(ATTENTION, inputs), finished(ATTENTION, inputs))
+    values = sum(len(pair.rows.one) for pair in found.pairs)
+    assert found.sentence == f"All {values:,} values are equal."
+    assert (found.first, found.partings, found.outputs) == (None, (), 0.0)
+
+
+def renamed(model: Model) -> Model:
+    """The same model without a name that tells anything."""
+
+    def graph(given: Graph) -> Graph:
+        nodes = (
+            replace(node, name=f"n{node.id}", bodies=tuple(replace(body, graph=graph(body.graph)) for body in node.bodies))
+            for node in given.nodes
+        )
+        return replace(given, nodes=tuple(nodes))
+
+    return replace(model, graph=graph(model.graph), file="")
+
+
+def test_without_names_the_structure_tells() -> None:
+    inputs = linear_attention.inputs(6, seed=5)
+    found = engine.drift(finished(ATTENTION, inputs), finished(renamed(ATTENTION), list(inputs.values())))
+    assert found.unmatched == ((), ())
+    assert {pair.how for pair in found.pairs} == {"structure"}
+    assert found.worst is not None
+    assert found.worst.worst.relative == 0
+
+
+def chain(scale: float, *, more: bool = False) -> Model:
+    graph = build.Graph("chain")
+    x = graph.parameter("x", "f32", [3])
+    weight = graph.constant(np.array([scale, 1, 1], np.float32), name="weight")
+    value = build.ops.multiply(x, weight, name="scaled")
+    if more:
+        value = build.ops.tanh(value, name="squashed")
+    return graph.model(build.ops.add(value, 1.0, name="end"))
+
+
+def test_what_one_model_lacks_is_listed() -> None:
+    found = engine.drift(finished(chain(1), [np.ones(3, np.float32)]), finished(chain(1, more=True), [np.ones(3, np.float32)]))
+    assert found.unmatched == ((), ("main/squashed",))
+    assert found.first is not None
+    assert found.first.one == "main/end"
+    assert found.sentence.startswith("Begins in `end`, with 0.12.")
+
+
+def halving(until: float) -> Model:
+    graph = build.Graph("halving")
+    x = graph.parameter("x", "f32", [])
+
+    def body(i: build.Tensor, v: build.Tensor) -> tuple[build.Tensor, build.Tensor]:
+        return i + 1, build.cond(v > 30.0, lambda: v * 0.5, lambda: v * 0.75)
+
+    return graph.model(build.while_loop(lambda i, v: v > until, body, [graph.constant(0), x], name="halve"))
+
+
+def test_unequal_counts_are_compared_as_far_as_both_go() -> None:
+    one, other = finished(halving(1.0), [np.float32(100)]), finished(halving(3.0), [np.float32(100)])
+    found = engine.drift(one, other)
+    counts = [run.control_flow[0].iterations for run in (one, other)]
+    (parting,) = found.partings
+    assert (parting.kind, parting.address) == ("iterations", one.control_flow[0].address)
+    assert (parting.one, parting.other) == tuple(f"{count} iterations" for count in counts)
+    assert parting.sentence in found.sentence
+    rows = {len(pair.rows.one) for pair in found.pairs if "/body" in pair.one and "/then" not in pair.one and "/else" not in pair.one}
+    assert rows == {min(count for count in counts if count)}
+
+
+def test_the_first_branch_that_differs() -> None:
+    model = halving(1.0)
+    one, other = finished(model, [np.float32(100)]), finished(model, [np.float32(59)])
+    found = engine.drift(one, other)
+    branch = next(parting for parting in found.partings if parting.kind == "branch")
+    taken = [[record.branch for record in run.control_flow if record.kind == "If"] for run in (one, other)]
+    iteration = next(number for number, pair in enumerate(zip(*taken, strict=False)) if pair[0] != pair[1])
+    assert f"[{iteration}]" in branch.address
+    assert (branch.one, branch.other) == tuple(f"the {side[iteration]} branch" for side in taken)
+
+
+def test_loops_in_loops() -> None:
+    graph = build.Graph("nest")
+    x = graph.parameter("x", "f32", [2])
+
+    def outer(i: build.Tensor, v: build.Tensor) -> tuple[build.Tensor, build.Tensor]:
+        _, after = build.while_loop(lambda j, _: j <= i, lambda j, w: (j + 1, w * 1.01), [graph.constant(0), v], name="inner")
+        return i + 1, after
+
+    model = graph.model(build.while_loop(lambda i, _: i < 5, outer, [graph.constant(0), x], name="outer")[1])
+    inputs = [np.array([0.1, 0.2], np.float32)]
+    one, other = finished(model, inputs), finished(model, inputs, {"main/*/inner/body/*": "bf16"})
+    found = engine.drift(one, other)
+    assert found.partings == ()
+    products = [pair for pair in found.pairs if pair.one.count("/") == 5 and pair.program.instructions[0] and len(pair.rows.one) == 15]
+    assert products
+    for pair in products:
+        assert pair.rows.iteration.tolist() == [i for count in range(1, 6) for i in range(count)]
+        assert pair.rows.execution.tolist() == [outer for outer in range(5) for _ in range(outer + 1)]
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+def test_a_table_of_every_iteration(ending: str, tmp_path: Path) -> None:
+    import pandas as pd
+
+    inputs = linear_attention.inputs(4, seed=5)
+    one, other = finished(ATTENTION, inputs), finished(ATTENTION, inputs, {"main/*/S": "int8"})
+    found = engine.drift(one, other)
+    count = write_table(found, one, tmp_path / f"table{ending}")
+    frame = pd.read_parquet(tmp_path / "table.parquet") if ending == ".parquet" else pd.read_csv(tmp_path / "table.csv")
+    assert len(frame) == count == sum(len(pair.rows.one) for pair in found.pairs)
+    assert list(frame.columns) == ["address", "other", "matched", "iteration", "absolute", "relative", "cosine"]
+    rows = frame[frame.address == "main/for_each_token[2]/body/S"]
+    assert rows.iteration.tolist() == [2]
+    assert rows.relative.tolist() == pytest.approx([of(found, "S").deviations.relative[2]])
+    with pytest.raises(EngineError, match=r"\.parquet or \.csv"):
+        write_table(found, one, tmp_path / "table.txt")
+
+
+def test_only_finished_runs() -> None:
+    inputs = linear_attention.inputs(4, seed=5)
+    with pytest.raises(EngineError, match="have finished"):
+        engine.drift(finished(ATTENTION, inputs), engine.Debugger(ATTENTION, inputs))
