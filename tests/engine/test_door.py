@@ -39,6 +39,7 @@ PUBLIC = [
     "check",
     "check_gradient",
     "compare",
+    "drift",
     "gradients",
     "load",
     "read_model",
@@ -58,7 +59,7 @@ def test_the_names_of_the_door() -> None:
     assert set(PUBLIC) - {name for found in spoken.finditer(readme) for name in found.groups()} == set()
 
 
-@pytest.mark.parametrize("room", ["check", "run"])
+@pytest.mark.parametrize("room", ["check", "compare", "run"])
 def test_functions_called_as_their_rooms_hide_no_module(room: str) -> None:
     """Whichever is imported first; but for modules whose room exports a function of their name."""
     exported = importlib.import_module(f"engine.{room}").__all__
