@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.actions import changing, models, moves, pausing, selection, teaching, unrolled_loops
+from app.actions import models, reopening, teaching
 from app.actions.memory_budget import with_room
-from app.links.codec import SAMPLE, Link, read
-from app.state import looks
+from app.links.codec import SAMPLE, read
 from app.state.launch import LAUNCH, must_be_local
 from app.state.open_model import Opened, open_path, open_sample, with_inputs
-from app.state.user_session import Message, Session, widget
+from app.state.user_session import Message, Session
 from engine.errors import EngineError, shorten
-from engine.ir import ROOT
 
 
 def arrive(session: Session) -> None:
@@ -28,13 +26,10 @@ def arrive(session: Session) -> None:
         except EngineError as error:
             session.message = Message(str(error))
     if session.model.opened is not None:
-        if wanted.changes:
-            changing.restore(session, wanted.changes)
-        _restore(session, wanted)
-        looks.choose(wanted.looks)
-        if session.run.changes and widget(looks.LENS.key) == "Compare":
-            changing.show_outcome(session)
-        session.run.asked = wanted.question
+        if session.model.opened.saved is not None and not reopening.says_more(wanted):
+            reopening.restore_saved(session)
+        else:
+            reopening.restore(session, wanted)
         _say_other_set(session, wanted.input_set)
 
 
@@ -53,21 +48,6 @@ def _say_other_set(session: Session, wanted: str) -> None:
     if wanted and session.model.input_set != wanted and session.message is None:
         words = f"the link names the input set {shorten(repr(wanted), 60)}, which is not here: this run is on another"
         session.message = Message(words, "info")
-
-
-def _restore(session: Session, wanted: Link) -> None:
-    if wanted.body and wanted.body != ROOT:
-        selection.open_body(wanted.body)
-    if wanted.step:
-        moves.seek(int(wanted.step) if wanted.step.isdecimal() and len(wanted.step) < 16 else wanted.step)
-    if not session.learning.lesson:  # in a lesson a breakpoint would hide what is to be predicted, and a run would show the answer
-        pausing.restore(session, wanted.breakpoints, wanted.watches)
-        if wanted.step:
-            moves.run_on()
-    if wanted.node:
-        selection.select(wanted.node)
-    if wanted.unrolled:
-        unrolled_loops.restore(session, wanted.unrolled)
 
 
 def follow(session: Session) -> None:

@@ -110,14 +110,14 @@ def undo(address: str) -> None:
     show_outcome(session)
 
 
-def _run_with(session: Session, changes: Mapping[str, Any]) -> None:
+def _run_with(session: Session, changes: Mapping[str, Any], most: int = MOST_CHANGES) -> None:
     """The session's run with other changes, at its first moment; the original one is kept."""
     if session.model.opened is None or session.run.debugger is None:
         return
-    if len(changes) > MOST_CHANGES:
-        raise InputError(f"{MOST_CHANGES} values are set by hand already: take one of them back first")
-    model = session.model.opened.model
-    changed = engine.Debugger(model, bindings(model, session.model.inputs), limits=limits(), changes=changes)
+    if len(changes) > most:
+        raise InputError(f"{most} values are set by hand already: take one of them back first")
+    model, seed = session.model.opened.model, session.model.opened.seed
+    changed = engine.Debugger(model, bindings(model, session.model.inputs), limits=limits(), changes=changes, seed=seed)
     session.run.original = session.run.original or session.run.debugger
     session.run.changes = {one.address: one.value for one in changed.changes}
     put(session, changed)
@@ -131,12 +131,12 @@ def show_outcome(session: Session) -> None:
         compare_with(UNCHANGED, COMPARE_SECONDS)
 
 
-def restore(session: Session, wanted: Mapping[str, Any] | Unreadable) -> None:
-    """The changes that the page's address asks for."""
+def restore(session: Session, wanted: Mapping[str, Any] | Unreadable, most: int = MOST_CHANGES) -> None:
+    """The changes that the page's address, or a saved run, asks for."""
     if isinstance(wanted, Unreadable):
         session.message = Message("The link's what-if cannot be read: this is the run without it", "info")
         return
     try:
-        _run_with(session, wanted)
+        _run_with(session, wanted, most)
     except EngineError as error:
         session.message = Message(str(error))

@@ -85,7 +85,7 @@ def _give_up(session: Session, left_alone: float) -> bool:
         if opened is None or was is None:
             return False
         begun = [
-            engine.Debugger(opened.model, bindings(opened.model, session.model.inputs), limits=limits(), changes=changes)
+            engine.Debugger(opened.model, bindings(opened.model, session.model.inputs), limits=limits(), changes=changes, seed=opened.seed)
             for changes in ((session.run.changes, None) if session.run.changes else (None,))
         ]
         session.run.original = begun[1] if session.run.changes else None

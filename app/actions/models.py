@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import streamlit as st
 
+from app.actions import reopening
 from app.actions.memory_budget import with_room
 from app.actions.moves import stop_if_running
 from app.actions.refusals import afresh, told
@@ -32,6 +33,7 @@ def open_path(key: str) -> None:
     if widget(key):
         must_be_local()
         with_room(lambda: show_model(opening.open_path(str(widget(key)))))
+        reopening.restore_saved(current())
 
 
 @afresh
@@ -40,6 +42,7 @@ def open_upload(key: str) -> None:
     files = current().model.uploads.latest(widget(key) or [])
     if has_model(files):
         with_room(lambda: show_model(opening.open_upload(files)))
+        reopening.restore_saved(current())
     elif files:
         current().message = Message(f"{files[0][0]} holds weights: add the .xml or .onnx file that they belong to", "info")
 

@@ -71,12 +71,15 @@ def remove_watch(number: int) -> None:
         session.run.debugger.watches.remove(number)
 
 
-def restore(session: Session, pauses: Sequence[Pause | Unreadable], watches: Sequence[str | Unreadable]) -> None:
+def restore(session: Session, pauses: Sequence[Pause | Unreadable], watches: Sequence[str | Unreadable], most: int = MOST) -> None:
     """The breakpoints and watches that the page's address asks for, as if they were typed; one sentence lists those that are refused."""
     debugger = session.run.debugger
     if debugger is None:
         return
-    wanted = [*(partial(_set_breakpoint, debugger, one) for one in pauses), *(partial(_set_watch, debugger, one) for one in watches)]
+    wanted = [
+        *(partial(_set_breakpoint, debugger, one, most) for one in pauses),
+        *(partial(_set_watch, debugger, one, most) for one in watches),
+    ]
     refused: list[str] = []
     for put in wanted:
         try:
@@ -88,17 +91,17 @@ def restore(session: Session, pauses: Sequence[Pause | Unreadable], watches: Seq
         session.message = Message(f"The link's breakpoints and watches are set without {count}: {refused[0]}", "info")
 
 
-def _set_breakpoint(debugger: engine.Debugger, one: Pause | Unreadable) -> None:
+def _set_breakpoint(debugger: engine.Debugger, one: Pause | Unreadable, most: int) -> None:
     if isinstance(one, Unreadable):
         raise InputError(one.expected)
-    if len(debugger.breakpoints) == MOST:
-        raise InputError(f"a link keeps at most {MOST} breakpoints")
+    if len(debugger.breakpoints) == most:
+        raise InputError(f"a link keeps at most {most} breakpoints")
     debugger.breakpoints.add(one.pattern, one.condition, one.kind, on=one.on)
 
 
-def _set_watch(debugger: engine.Debugger, one: str | Unreadable) -> None:
+def _set_watch(debugger: engine.Debugger, one: str | Unreadable, most: int) -> None:
     if isinstance(one, Unreadable):
         raise InputError(one.expected)
-    if len(debugger.watches.items()) == MOST:
-        raise InputError(f"a link keeps at most {MOST} watches")
+    if len(debugger.watches.items()) == most:
+        raise InputError(f"a link keeps at most {most} watches")
     debugger.watches.add(one)

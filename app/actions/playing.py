@@ -107,7 +107,9 @@ def _sent(session: Session, debugger: engine.Debugger, view: GraphView, wanted: 
     if wanted <= LONGEST_SCOUT:
         if session.run.scout is None or session.run.scout.steps > wanted:
             model, changes = session.model.opened.model, session.run.changes
-            session.run.scout = engine.Debugger(model, bindings(model, session.model.inputs), limits=limits(), changes=changes)
+            session.run.scout = engine.Debugger(
+                model, bindings(model, session.model.inputs), limits=limits(), changes=changes, seed=session.model.opened.seed
+            )
         scout = session.run.scout
         scout.seek(debugger.steps)
     made = playback_batch(

@@ -21,7 +21,7 @@ def start(session: Session) -> None:
         return
     if len(session.model.inputs) < len(opened.model.inputs):
         raise InputError("some inputs have no value yet: give them one in the inputs panel, then run")
-    session.run.debugger = engine.Debugger(opened.model, bindings(opened.model, session.model.inputs), limits=limits())
+    session.run.debugger = engine.Debugger(opened.model, bindings(opened.model, session.model.inputs), limits=limits(), seed=opened.seed)
     if before is not None:
         _hand_over(before, session.run.debugger)
 
@@ -37,6 +37,7 @@ def put(session: Session, debugger: engine.Debugger) -> None:
 def _forget(session: Session) -> None:
     """What is known of the run that is stepped through, as another one comes."""
     session.run.generation += 1
+    session.run.held_against_file = False
     session.canvas.playing, session.run.compared, session.run.truth = False, None, None
     session.model.refused, session.canvas.previews = {}, {}
     session.canvas.prefetch_from = session.canvas.prefetched = session.run.scout = session.canvas.pictured = session.run.standing = None

@@ -36,7 +36,7 @@ def compare_with(name: str, seconds: float = MOST_SECONDS) -> None:
     model, sets = session.model.opened.model, {**session.model.opened.sets, BEFORE: session.model.before, UNCHANGED: session.model.inputs}
     bounds = replace(limits(), seconds=seconds)
     runs = [
-        engine.Debugger(model, bindings(model, inputs), limits=bounds, changes=changes)
+        engine.Debugger(model, bindings(model, inputs), limits=bounds, changes=changes, seed=session.model.opened.seed)
         for inputs, changes in ((session.model.inputs, session.run.changes), (sets[name], None))
     ]
     one, other = runs
@@ -53,7 +53,7 @@ def compare_with(name: str, seconds: float = MOST_SECONDS) -> None:
 def _compare_with_runtime(session: Session, opened: Opened, seconds: float) -> None:
     """Runs the present inputs once more, and in the runtime of the model, which also says what it makes of loops and branches."""
     inputs = bindings(opened.model, session.model.inputs)
-    run = engine.Debugger(opened.model, inputs, limits=replace(limits(), seconds=seconds))
+    run = engine.Debugger(opened.model, inputs, limits=replace(limits(), seconds=seconds), seed=opened.seed)
 
     def work(stopped: Callable[[], bool]) -> None:
         session.model.fates = fates(opened.model, seconds=seconds, document=opened.document, stopped=stopped)

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import engine
-from app.links.codec import Link, Pause, Window
+from app.links.codec import Link, Pause, Window, written
 from app.state import looks
 from app.state.user_session import Session
 
 
 def current_link(session: Session) -> Link | None:
     """None where no link can reopen it: nothing is open, it was uploaded, or a long run has it under way."""
-    opened, debugger = session.model.opened, session.run.at_rest
-    if opened is None or not opened.link or session.run.running is not None:
-        return None
+    opened = session.model.opened
+    return None if opened is None or not opened.link or session.run.running is not None else _link(session, opened.link)
+
+
+def look(session: Session) -> dict[str, str]:
+    """How the moment is looked at, as parameters of a link: what of it a saved run does not say otherwise."""
+    return {name: text for name, text in written(_link(session, "")).items() if name not in _SAID_OF_A_RUN}
+
+
+_SAID_OF_A_RUN = frozenset({"lesson", "type", "model", "set", "whatif", "step", "breakpoints", "watches"})
+
+
+def _link(session: Session, model: str) -> Link:
+    debugger = session.run.at_rest
     return Link(
-        model=opened.link,
+        model=model,
         lesson=session.learning.lesson,
         large=session.learning.large,
         input_set=session.model.input_set,

@@ -15,16 +15,19 @@ import engine
 from app.describe.input_files import named, read_arrays
 from app.describe.random_inputs import random_inputs
 from app.describe.signatures import signatures
-from app.state.uploads import Files, model_among
+from app.state.uploads import MOST_UNPACKED, Files, model_among
 from engine.check import Report, check
 from engine.debug import convert_input
 from engine.errors import EngineError, ReadError, shorten
 from engine.ir import ROOT, Model
 from engine.ops import CATALOGUE
+from engine.read import ReadLimits
+from engine.run_file import SavedRun, is_run_file, read_run
 from sample_models import Sample, sample
 
 InputSet = Mapping[str, np.ndarray]
 MADE_UP = "random_seed_0"
+AS_SAVED = "as_saved"
 _LONGEST_NAME = 60
 _NEEDS_WEIGHTS = "as 'weights'"
 """Part of an engine message that addresses callers from Python."""
@@ -45,6 +48,13 @@ class Opened:
     """What an uploaded ONNX file holds, for who asks ONNX Runtime; empty where a path says it, or its weights are elsewhere."""
     uploaded_bytes: int = 0
     """Of the files that were uploaded for it."""
+    saved: SavedRun | None = None
+    """The run that its file holds, where it is one of a saved run."""
+
+    @property
+    def seed(self) -> int:
+        """Of the random operations of its runs."""
+        return self.saved.description.seed if self.saved else 0
 
     def file_name(self, graph: str = ROOT) -> str:
         """What a file is called that is made of one of its graphs, without the ending: the model's name first, safe on every disk."""
@@ -66,8 +76,19 @@ def open_path(path: str) -> Opened:
     file = Path(path.strip().strip("'\"")).expanduser()
     if not file.exists():
         raise ReadError(f"{file}: there is no such file")
+    if is_run_file(file.name):
+        return _of_run(read_run(file), str(file.resolve()), file.name)
     model, report = KEPT.read(file)
     return Opened(str(file.resolve()), file.name, model, report, _made_up(model))
+
+
+def _of_run(saved: SavedRun, link: str, name: str, uploaded_bytes: int = 0) -> Opened:
+    """The model of a saved run, on its inputs."""
+    model = saved.model
+    inputs = dict(zip(signatures(model), (np.asarray(value) for value in saved.inputs), strict=True))
+    sets = {AS_SAVED: inputs, **_made_up(model)}
+    report = check(model, CATALOGUE)
+    return Opened(link, name, model, report, sets, document=saved.document, uploaded_bytes=uploaded_bytes, saved=saved)
 
 
 def with_inputs(opened: Opened, path: str) -> Opened:
@@ -80,6 +101,11 @@ def with_inputs(opened: Opened, path: str) -> Opened:
 
 def open_upload(files: Files) -> Opened:
     """A model, with its file of weights where it has one; ``ReadError`` when something is missing."""
+    run = next(((name, data) for name, data in files if is_run_file(name)), None)
+    if run is not None:
+        if len(files) > 1:
+            raise ReadError(f"{shorten(run[0], _LONGEST_NAME)} is a saved run, which has its model in it: upload it alone")
+        return _of_run(read_run(run[1], limits=ReadLimits(unpacked_bytes=MOST_UNPACKED)), "", run[0], len(run[1]))
     name, data, weights = model_among(files)
     try:
         model = engine.read_model(data, weights=weights)

@@ -58,6 +58,8 @@ class RunInView:
     """The last question to the trace."""
     generation: int = 0
     """Part of the keys of widgets that must forget what they showed when another model or input set comes."""
+    held_against_file: bool = False
+    """It is over, and what it gave was held against what the file of a saved run recorded."""
     gave_up: bool = False
     """The run had to give up its values, and its user does not know yet."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.actions import memory_budget
+from app.actions import memory_budget, reopening
 from app.parts.widgets import markup
 from app.state.user_session import Session
 
@@ -13,6 +13,7 @@ _LONGEST = 20_000
 
 def show(session: Session) -> None:
     memory_budget.tell_who_gave_up(session)
+    reopening.tell_difference(session)
     message = session.message
     if message is None:
         return

@@ -16,8 +16,8 @@ def show() -> None:
     upload, path = st.columns(2 if local else [1, 0.001], gap="medium", vertical_alignment="top")
     with upload:
         st.file_uploader(
-            "Upload a model: model.xml with model.bin, model.onnx, or one that OpenVINO converts",
-            type=["xml", "bin", "onnx", "data", "pb", "pbtxt", "meta", "zip", "tflite", "pdmodel", "pdiparams"],
+            "Upload a model: model.xml with model.bin, model.onnx, or one that OpenVINO converts; or a saved run",
+            type=["xml", "bin", "onnx", "data", "pb", "pbtxt", "meta", "zip", "loopscope", "tflite", "pdmodel", "pdiparams"],
             accept_multiple_files=True,
             key=UPLOAD,
             on_change=models.open_upload,

@@ -1,18 +1,22 @@
-"""The whole trace as a file for other tools, made only when it is asked for."""
+"""Take away: the run as a file that opens again, and its trace for other tools; made only when it is asked for."""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
 import streamlit as st
 
 import engine
+from app.links.current_link import look
 from app.parts.widgets import markup
+from app.state.open_model import Opened
 from app.state.user_session import Session
 from engine.errors import EngineError
 from engine.explain import EXPORT_FORMATS, export
+from engine.run_file import ENDING
 
 KEY = "export_format"
 MOST_VALUES, MOST_BYTES = 50_000, 256 * 2**20
@@ -27,7 +31,10 @@ _MEANING = {
 
 def show(session: Session) -> None:
     debugger = session.run.debugger
-    if debugger is None or not debugger.steps:
+    if debugger is None or session.model.opened is None:
+        return
+    _this_run(session, session.model.opened, debugger)
+    if not debugger.steps:
         markup.show("Run something first: then every computed value can be downloaded as one file.", "quiet")
         return
     if debugger.steps > MOST_VALUES:
@@ -43,11 +50,36 @@ def show(session: Session) -> None:
     st.download_button(
         f"Download {ending}",
         lambda: written(debugger, ending),
-        file_name=f"{session.model.opened.file_name() if session.model.opened else 'trace'}{ending}",
+        file_name=f"{session.model.opened.file_name()}{ending}",
         icon=":material/download:",
         key=f"export_download_{ending}",
         on_click="ignore",
     )
+
+
+def _this_run(session: Session, opened: Opened, debugger: engine.Debugger) -> None:
+    """The button for a file that opens at this moment."""
+    shown = look(session)
+    st.download_button(
+        "This run",
+        lambda: saved_run(debugger, shown, opened.document),
+        file_name=f"{opened.file_name()}{ENDING}",
+        icon=":material/save:",
+        key="take_away_run",
+        on_click="ignore",
+        help="Model, inputs, breakpoints, watches, what was set by hand, and this moment, as one file that Loopscope opens again",
+    )
+
+
+def saved_run(debugger: engine.Debugger, shown: Mapping[str, str], document: bytes) -> bytes:
+    """The run as the bytes of a file; where it cannot be saved, a text that says why."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"run{ENDING}"
+        try:
+            engine.save(debugger, path, look=shown, document=document)
+        except EngineError as error:
+            return f"{error}\n".encode()
+        return path.read_bytes()
 
 
 def written(debugger: engine.Debugger, ending: str) -> bytes:

@@ -30,6 +30,7 @@ def show(session: Session) -> None:
             LENS.options,
             key=LENS.key,
             required=True,
+            format_func=lambda name: "Take away" if name == "Export" else name,
             label_visibility="collapsed",
         )
         verdict_view.show(session, decided)

@@ -1,0 +1,71 @@
+"""A moment put back: the one that a link says, or the one at which a run was saved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from app.actions import changing, moves, pausing, selection, unrolled_loops
+from app.links.codec import MOST, Link, Pause, read
+from app.state import looks
+from app.state.open_model import AS_SAVED
+from app.state.user_session import Message, Session, widget
+from engine.ir import ROOT
+from engine.run_file import MOST_PAUSES, SavedRun, difference_from
+
+
+def says_more(link: Link) -> bool:
+    """Whether a link says anything of the moment, besides what to open."""
+    return bool(link.changes or link.step or link.node or link.body or link.unrolled or link.breakpoints or link.watches or link.question)
+
+
+def restore(session: Session, wanted: Link, most: int = MOST) -> None:
+    """``most``: breakpoints, watches and values that are set by hand."""
+    if wanted.changes:
+        changing.restore(session, wanted.changes, changing.MOST_CHANGES if most == MOST else most)
+    if wanted.body and wanted.body != ROOT:
+        selection.open_body(wanted.body)
+    if wanted.step:
+        moves.seek(int(wanted.step) if wanted.step.isdecimal() and len(wanted.step) < 16 else wanted.step)
+    if not session.learning.lesson:  # in a lesson a breakpoint would hide what is to be predicted, and a run would show the answer
+        pausing.restore(session, wanted.breakpoints, wanted.watches, most)
+        if wanted.step:
+            moves.run_on()
+    if wanted.node:
+        selection.select(wanted.node)
+    if wanted.unrolled:
+        unrolled_loops.restore(session, wanted.unrolled)
+    looks.choose(wanted.looks)
+    if session.run.changes and widget(looks.LENS.key) == "Compare":
+        changing.show_outcome(session)
+    session.run.asked = wanted.question
+
+
+def restore_saved(session: Session) -> None:
+    """The moment of the saved run that is open; nothing where a model is."""
+    saved = session.model.opened.saved if session.model.opened else None
+    if saved is not None:
+        restore(session, link_of(saved), MOST_PAUSES)
+
+
+def link_of(saved: SavedRun) -> Link:
+    """What a link to the moment of a saved run would say, were there room for it."""
+    said = saved.description
+    return replace(
+        read(said.look),
+        changes=saved.changes,
+        step=str(said.step) if said.step else "",
+        breakpoints=tuple(Pause(one.pattern, one.condition, one.kind, one.on) for one in said.breakpoints),
+        watches=said.watches,
+    )
+
+
+def tell_difference(session: Session) -> None:
+    """Tells once, when the saved run is over here, in what it is not what its file recorded."""
+    opened, debugger = session.model.opened, session.run.at_rest
+    if opened is None or opened.saved is None or debugger is None or debugger.state == "paused" or session.run.held_against_file:
+        return
+    session.run.held_against_file = True
+    if session.model.input_set != AS_SAVED or session.run.changes.keys() != opened.saved.changes.keys():
+        return
+    if different := difference_from(opened.saved, debugger):
+        session.message = Message(different, "info")

@@ -1,0 +1,72 @@
+"""A saved run opens in the app at its moment, with all that was set, and tells when this machine computes something else."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+from streamlit.testing.v1 import AppTest
+
+import engine
+from sample_models import sample
+from tests.app.components import sent
+
+Visit = Callable[..., AppTest]
+UNROLLED = {"unroll": '[["main/for_each_word",1,2]]', "lens": "timeline"}
+
+
+def saved(folder: Path, breakpoints: int = 25) -> Path:
+    found = sample("decoder")
+    assert found is not None
+    inputs = next(iter(found.sets)).arrays()
+    before = engine.Debugger(engine.read_model(found.model), inputs)
+    before.run()
+    place = "main/for_each_word[2]/body/next_word"
+    debugger = engine.Debugger(before.model, inputs, seed=3, changes={place: before.value("main/for_each_word[1]/body/next_word")})
+    debugger.run()
+    for number in range(breakpoints):
+        debugger.breakpoints.add("main/for_each_word[4]/body/next_word", f"iteration > {number}", on=number > 0)
+    debugger.watches.add("iteration + 1")
+    debugger.seek(20)
+    engine.save(debugger, folder / "decoder.loopscope", look=UNROLLED)
+    return folder / "decoder.loopscope"
+
+
+def page_text(app: AppTest) -> str:
+    return " ".join(str(one.proto.body) for one in app.get("html"))
+
+
+def test_everything_comes_back(opened: Visit, tmp_path: Path) -> None:
+    app = opened(model=str(saved(tmp_path)), panel="breakpoints")
+    told = sent(app, "address_bar")["moment"]
+    assert told["step"] == "20"
+    assert json.loads(told["unroll"]) == [["main/for_each_word", 1, 2]]
+    assert told["lens"] == "timeline"
+    assert list(json.loads(told["whatif"])) == ["main/for_each_word[2]/body/next_word"]
+    assert json.loads(told["watches"]) == ["iteration + 1"]
+    app.segmented_control("debugger_panel").set_value("Breakpoints").run()
+    assert len(app.checkbox) == 25, "a file has room for more than a link"
+    assert [one.value for one in app.checkbox][:2] == [False, True]
+    assert not app.info
+    assert not app.error
+
+
+def test_a_difference_is_told(opened: Visit, tmp_path: Path) -> None:
+    file = saved(tmp_path, breakpoints=0)
+    with zipfile.ZipFile(file) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    data = json.loads(contents["run.json"])
+    data["control_flow"][0][1] = 99
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in {**contents, "run.json": json.dumps(data).encode()}.items():
+            archive.writestr(name, content)
+    app = opened(model=str(file))
+    assert "99 times" in " ".join(one.value for one in app.info)
+
+
+def test_a_file_that_is_none_is_refused_in_a_sentence(opened: Visit, tmp_path: Path) -> None:
+    (tmp_path / "x.loopscope").write_bytes(b"PK\x03\x04 nothing")
+    app = opened(model=str(tmp_path / "x.loopscope"))
+    assert "this is no run that Loopscope saved" in " ".join(one.value for one in app.error)

@@ -1,0 +1,37 @@
+"""In a real chromium: a run is taken away as a file, and opens again at the same moment, uploaded or by its path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+import engine
+from tests.app.browsing import LONG, open_address, place
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_run_is_taken_away_and_opens_again(page: Page, server: str, tmp_path: Path) -> None:
+    opens = "breakpoints=[[%22main/while_not_one[*]/body/highest_so_far%22,%22%22,%22address%22,true]]&watches=[%22iteration%22]"
+    page.goto(f"{server}/?model=sample:collatz&step=31&lens=export&node=main/while_not_one&panel=breakpoints&{opens}")
+    expect(place(page)).to_contain_text("step 31", ignore_case=True, timeout=LONG)
+    with page.expect_download(timeout=LONG) as found:
+        page.get_by_role("button", name="This run").click()
+    file = tmp_path / found.value.suggested_filename
+    found.value.save_as(file)
+    assert file.name == "collatz.loopscope"
+    assert engine.load(file).cursor.step == 31
+    for opened in ("by path", "uploaded"):
+        if opened == "by path":
+            open_address(page, f"{server}/?model={file}")
+        else:
+            page.goto(server)
+            page.locator("input[type=file]").set_input_files(file)
+        expect(place(page)).to_contain_text("step 31", ignore_case=True, timeout=LONG)
+        expect(page.locator(".st-key-header_set, .st-key-titles, body").first).to_contain_text("collatz.loopscope")
+        page.get_by_role("radio", name="Breakpoints").click()
+        expect(page.locator(".st-key-side")).to_contain_text("iteration")
+        page.keyboard.press("ArrowLeft")
+        expect(place(page)).to_contain_text("step 30", ignore_case=True)
