@@ -10,6 +10,7 @@ import numpy as np
 
 from engine.compare.matching import Matched, MatchedGraphs
 from engine.debug.run import Run
+from engine.explain.verdict import verdict
 from engine.run.plan.numbers import ProgramIndex
 from engine.run.plan.plan import CallRegion, IfRegion, LoopRegion
 
@@ -26,12 +27,15 @@ class Parting:
     one: str
     """What the first run does there, in words."""
     other: str
+    narrowly: str
+    """A sentence on a decision between floats that a narrower type would turn; empty for any other."""
 
     @property
     def sentence(self) -> str:
-        """One readable line."""
+        """One or two readable sentences."""
         verb = "runs" if self.kind == "iterations" else "takes"
-        return f"{self.address} {verb} {self.one} in the first run, {self.other} in the second."
+        told = f"{self.address} {verb} {self.one} in the first run, {self.other} in the second."
+        return f"{told} {self.narrowly}" if self.narrowly else told
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +97,11 @@ def _in_loop(
         if common[place]:
             last = int(rows.one[np.cumsum(common)[place] - 1])
             step = runs[0].timeline.step_at(loops[0].program, last, len(loops[0].program.instructions))
-        partings.append(Parting("iterations", _address(runs[0], graph, pair, row), step, told[0], told[1]))
+        if counts[0][place] < counts[1][place]:
+            narrowly = _narrowly(runs[0], _address(runs[0], graph, pair, row))
+        else:
+            narrowly = _narrowly(runs[1], f"{runs[1].timeline.address(graph.other, int(around.other[place]))}/{pair.other.label}")
+        partings.append(Parting("iterations", _address(runs[0], graph, pair, row), step, told[0], told[1], narrowly))
     return {loops[0].program.index: rows}, partings
 
 
@@ -108,8 +116,15 @@ def _in_branches(runs: tuple[Run, Run], graph: MatchedGraphs, pair: Matched, ifs
     partings = []
     for place in np.flatnonzero(taken[0] != taken[1])[:1].tolist():
         row, words = int(around.one[place]), ["the then branch" if side[place] else "the else branch" for side in taken]
-        partings.append(Parting("branch", _address(runs[0], graph, pair, row), _step_of(runs[0], graph, pair, row), *words))
+        address = _address(runs[0], graph, pair, row)
+        partings.append(Parting("branch", address, _step_of(runs[0], graph, pair, row), words[0], words[1], _narrowly(runs[0], address)))
     return found, partings
+
+
+def _narrowly(run: Run, address: str) -> str:
+    """What is to be said of the decision of a run that ended a loop, or took a branch."""
+    found = verdict(run, address).margin
+    return "" if found is None else found.sentence
 
 
 def _address(run: Run, graph: MatchedGraphs, pair: Matched, row: int) -> str:

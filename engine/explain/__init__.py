@@ -11,6 +11,7 @@ from engine.explain.export import EXPORT_FORMATS, export
 from engine.explain.icicle import Icicle, IcicleSpan, body_begin, breakpoint_steps, icicle
 from engine.explain.iteration_matrix import Matrix, MatrixCell, MatrixRow, iteration_matrix, step_of_cell
 from engine.explain.literals import fits_in_code
+from engine.explain.margin import Margin
 from engine.explain.not_finite import NotFinite, first_not_finite
 from engine.explain.parts import Part, parse_index
 from engine.explain.pattern import Pattern, pattern, region_at
@@ -28,6 +29,7 @@ __all__ = [
     "Icicle",
     "IcicleSpan",
     "Listing",
+    "Margin",
     "Matrix",
     "MatrixCell",
     "MatrixRow",

@@ -13,6 +13,7 @@ from engine.debug.overrides_by_address import is_changed
 from engine.debug.run import Run
 from engine.errors import shorten
 from engine.explain.deciding import OTHER, PASSING, REDUCTIONS, Decision, decision
+from engine.explain.margin import Margin, margin
 from engine.explain.parts import around, element, moved, moves
 from engine.explain.provenance import Place, Role, Walk
 from engine.ir.address import decode
@@ -52,6 +53,8 @@ class Fact:
     """The value was set by hand, so that nothing else decided it."""
     depth: int = 0
     """Number of steps back from the condition; the deeper facts that follow this one are the reasons for it."""
+    margin: Margin | None = None
+    """Of a comparison of floats, how narrowly it was decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +224,13 @@ class _Prover:
         operands = tuple(dict.fromkeys(place for place, _ in decided))
         follows = found.rule not in ("comparison", "every", "empty") and self._are_truths(decided)
         behind = [(place, at) for place, at in decided if not self._is_fixed(place)] if follows else []
-        return self._fact(truth, text, operands), behind
+        return replace(self._fact(truth, text, operands), margin=self._margin(found, decided)), behind
+
+    def _margin(self, found: Decision, decided: Sequence[tuple[Place, int]]) -> Margin | None:
+        if found.rule != "comparison":
+            return None
+        one, other = (np.asarray(self._value(place)).reshape(-1)[at] for place, at in decided)
+        return margin(one, other, found.sign)
 
     def _of_variable(self, truth: _Truth) -> tuple[Fact, list[tuple[Place, int]]]:
         """The value that a variable held, or was assigned."""

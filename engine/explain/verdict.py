@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from engine.debug.names import region_number
 from engine.debug.run import Run, expect_run
 from engine.errors import EngineError
 from engine.explain.counting import ran_out, slice_facts, trip_count_name, trip_fact
+from engine.explain.margin import Margin
 from engine.explain.pattern import LARGEST_COUNTS, Pattern, pattern
 from engine.explain.proof import Fact, because, is_constant, name_of, prove
 from engine.ir.address import Address, decode
@@ -37,6 +39,11 @@ class Verdict:
     """From the condition back to the operands that decided; or the trip count that was reached; or the inputs that ran out. Empty
     as long as the loop has not ended."""
 
+    @property
+    def margin(self) -> Margin | None:
+        """Of the comparisons of floats in the proof the narrowest; None where it compares none."""
+        return narrowest(self.proof)
+
 
 def verdict(run: Run, address: str) -> Verdict:
     """The verdict on the execution of a loop or an If at an address such as ``main/outer[2]/body/inner``.
@@ -55,7 +62,19 @@ def verdict(run: Run, address: str) -> Verdict:
     record = run.control_flow.record_of(region, row, place)
     proof = prove(run, program, row, region.condition)
     reason = _reason(proof, f"was {'true' if record.branch == 'then' else 'false'}")
-    return Verdict(place, record, None, None, f"Took the {record.branch} branch because {reason}.", proof)
+    return Verdict(place, record, None, None, f"Took the {record.branch} branch because {reason}.{_narrowly(proof)}", proof)
+
+
+def narrowest(proof: Sequence[Fact]) -> Margin | None:
+    """The margin of the comparison that the least change of its operands would turn; one that a narrower type turns goes first."""
+    margins = (fact.margin for fact in proof if fact.margin is not None)
+    return min(margins, key=lambda one: (not one.otherwise, one.distance), default=None)
+
+
+def _narrowly(proof: Sequence[Fact]) -> str:
+    """The sentence on a decision that a narrower type would turn; empty for any other."""
+    found = narrowest(proof)
+    return f" {found.sentence}" if found is not None and found.sentence else ""
 
 
 def execution(run: Run, address: str) -> tuple[Program, int, LoopRegion, Instruction]:
@@ -86,6 +105,7 @@ def _of_loop(run: Run, program: Program, row: int, region: LoopRegion, place: st
         counted = trip_count_name(run, program, row, region.trip_count)
     failed = _failed_at(run, region) if record.ended_by == "error" else ""
     sentence = _sentence(record, declared, counted, proof, _endless(run, region) or run.failure or "", failed)
+    sentence += _narrowly(proof)
     if not record.iterations and record.ended_by in _ENDED:
         sentence += _never_computed(region)
     return Verdict(place, record, pattern(run, Address.parse(place).static), declared, sentence, proof)

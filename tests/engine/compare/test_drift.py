@@ -138,6 +138,17 @@ def test_the_first_branch_that_differs() -> None:
     assert (branch.one, branch.other) == tuple(f"the {side[iteration]} branch" for side in taken)
 
 
+def test_a_narrow_decision_is_told_where_runs_part() -> None:
+    graph = build.Graph("narrow")
+    x = graph.parameter("x", "f32", [])
+    model = graph.model(build.cond(x > 0.5, lambda: x * 2.0, lambda: x + 1.0))
+    found = engine.drift(finished(model, [np.float32(0.5004)]), finished(model, [np.float32(0.5004)], {"*": "bf16"}))
+    (parting,) = found.partings
+    assert (parting.one, parting.other) == ("the then branch", "the else branch")
+    assert parting.narrowly == "That was decided by 0.0004: bf16 would decide otherwise."
+    assert parting.sentence in found.sentence
+
+
 def test_loops_in_loops() -> None:
     graph = build.Graph("nest")
     x = graph.parameter("x", "f32", [2])

@@ -170,7 +170,8 @@ def of_condition(row: Row) -> Verdict:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.told)
 def test_what_decided(row: Row) -> None:
     found = of_condition(row)
-    assert found.sentence == f"Took the {found.record.branch} branch because {row.told}."
+    narrowly = f" {found.margin.sentence}" if found.margin is not None and found.margin.otherwise else ""
+    assert found.sentence == f"Took the {found.record.branch} branch because {row.told}.{narrowly}"
     assert [[label(one) for one in fact.operands] for fact in found.proof][: len(row.decided)] == row.decided
 
 
