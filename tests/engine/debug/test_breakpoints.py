@@ -84,8 +84,8 @@ def test_breakpoints_that_can_never_hold_are_refused() -> None:
         ("main/nothing", "no 'nothing'"),
         ("main/outer/then/halve", "no body 'then'"),
         ("main/double/body/x", "no body"),
-        ("main/x", "no operation that runs: its value is there when its graph begins"),
-        ("main/y", "no operation that runs: it is the value of 'last', which does"),
+        ("main/x", "is not an operation that runs: its value is there when its graph begins"),
+        ("main/y", "is not an operation that runs: it is the value of 'last', which does"),
         ("halve", "no 'halve' in main; there is 'main/outer/body/choice/then/halve'"),
         ("", "needs a place or a condition"),
     ):

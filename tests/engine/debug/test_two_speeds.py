@@ -106,7 +106,7 @@ def test_all_ways_through_a_run_agree(draft: Drawn, inputs: tuple[float, float],
             values[cursor.address] = stepped.value(cursor.address)
     assert stepped.state == "finished"
     engine.run(model, feeds)
-    plain = engine.run(model, feeds)
+    plain = engine.run(model, feeds, optimise=engine.Optimise(prune=False))
     recorders = [engine.Record(), engine.Record(everything=True), engine.Record(budget_bytes=600)]
     for record in recorders:
         debugger = engine.Debugger(model, feeds, record=record)

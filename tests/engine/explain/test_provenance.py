@@ -105,5 +105,5 @@ def test_the_tape_of_an_if() -> None:
     assert history.static == "main/outer/body/choice"
     assert branch_history(run(walk(), np.float32(-9)), "main/outer/body/choice").never == ("then",)
     assert branch_history(engine.Debugger(walk(), [np.float32(1)]), "main/outer/body/choice").never == ()
-    with pytest.raises(ValueError, match="no If"):
+    with pytest.raises(ValueError, match="is not an If"):
         branch_history(debugger, "main/outer")
