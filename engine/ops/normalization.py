@@ -13,6 +13,7 @@ from engine.ir.shape import Dimension, PartialShape
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.elements import COMPUTED_INTEGERS
 from engine.ops.family import family
+from engine.ops.gradients import normalizing as gradients
 from engine.ops.index import axis_within
 from engine.ops.infer import axes_of, common_type, same
 from engine.ops.precision import computable, rounded
@@ -210,9 +211,18 @@ OPERATIONS: tuple[Operation, ...] = (
         infer=infer_batch_norm_inference_1,
         inputs=(5, 5),
         attributes=(_EPSILON,),
+        gradient=gradients.batch_norm_1,
     ),
-    row("BatchNormInference", batch_norm_inference, version=5, infer=infer_channels, inputs=(5, 5), attributes=(_EPSILON,)),
-    row("GRN", grn, infer=infer_channels, attributes=(Attribute("bias", "float"),)),
+    row(
+        "BatchNormInference",
+        batch_norm_inference,
+        version=5,
+        infer=infer_channels,
+        inputs=(5, 5),
+        attributes=(_EPSILON,),
+        gradient=gradients.batch_norm,
+    ),
+    row("GRN", grn, infer=infer_channels, attributes=(Attribute("bias", "float"),), gradient=gradients.grn),
     row(
         "GroupNormalization",
         group_normalization,
@@ -220,6 +230,7 @@ OPERATIONS: tuple[Operation, ...] = (
         infer=infer_channels,
         inputs=(3, 3),
         attributes=(Attribute("num_groups", "int", least=1), Attribute("epsilon", "float")),
+        gradient=gradients.group_normalization,
     ),
     row(
         "LRN",
@@ -247,6 +258,7 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("normalize_variance", "bool"),
             Attribute("eps", "float"),
         ),
+        gradient=gradients.mvn,
     ),
     row(
         "MVN",
@@ -256,6 +268,7 @@ OPERATIONS: tuple[Operation, ...] = (
         inputs=(2, 2),
         attributes=(_VARIANCE, Attribute("eps", "float"), Attribute("eps_mode", "str", allowed=("inside_sqrt", "outside_sqrt"))),
         types=(REAL_FLOATS, INDEX_TYPES),
+        gradient=gradients.mvn_with_axes,
     ),
     row(
         "NormalizeL2",
@@ -264,5 +277,6 @@ OPERATIONS: tuple[Operation, ...] = (
         inputs=(2, 2),
         attributes=(Attribute("eps", "float"), Attribute("eps_mode", "str", allowed=("add", "max"))),
         types=(REAL_FLOATS, COMPUTED_INTEGERS),
+        gradient=gradients.normalize_l2,
     ),
 )

@@ -6,6 +6,7 @@ from engine.ir.element_type import ANY_TYPE, INDEX_TYPES, REAL_FLOATS, ElementTy
 from engine.ops.declare import Attribute, Operation
 from engine.ops.elements import COMPUTED_INTEGERS
 from engine.ops.family import family
+from engine.ops.gradients import attention_weights
 from engine.ops.gradients import recurrent_cells as cells
 from engine.ops.sequence.attention import infer_attention, scaled_dot_product_attention
 from engine.ops.sequence.ctc import (
@@ -180,5 +181,6 @@ OPERATIONS: tuple[Operation, ...] = (
         inputs=(3, 6),
         attributes=(Attribute("causal", "bool"),),
         types=(REAL_FLOATS, REAL_FLOATS, REAL_FLOATS, REAL_FLOATS | {ElementType.BOOLEAN}, REAL_FLOATS),
+        gradient=attention_weights.scaled_dot_product_attention,
     ),
 )

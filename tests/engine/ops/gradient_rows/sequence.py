@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tests.engine.ops.gradient_rows.row import Row
 
 _NEAR = (-1.0, 1.0)
@@ -19,6 +21,9 @@ _STATE = ((2, 3), (2, 2))
 _RELU = {"activations": ("relu",)}
 _OTHERS = {"activations": ("tanh", "sigmoid", "sigmoid")}
 
+_ATTENTION = ((2, 3, 2), (2, 4, 2), (2, 4, 3))
+_SEEN = np.array([[True, False, True, True], [False, True, True, False], [True, True, True, True]])
+
 ROWS = (
     Row("RNNCell", (*_STATE, *_cell(1, 2)), _SIZE, within=_NEAR),
     Row("RNNCell", (*_STATE, *_cell(1)), _SIZE | _RELU),
@@ -33,4 +38,10 @@ ROWS = (
     Row("LSTMCell", (*_STATE, (2, 2), *_cell(4, 8)), _SIZE | _OTHERS | {"clip": 0.5}, within=_NEAR, version=4),
     Row("LSTMCell", (*_STATE, (2, 2), *_cell(4, 8)), _SIZE, within=_NEAR, output=0),
     Row("LSTMCell", (*_STATE, (2, 2), *_cell(4, 8)), _SIZE, within=_NEAR, version=1, output=1),
+    *(Row("ScaledDotProductAttention", _ATTENTION, {"causal": causal}, within=_NEAR) for causal in (False, True)),
+    Row("ScaledDotProductAttention", ((2, 2, 3, 2), (2, 1, 4, 2), (4, 2)), {"causal": False}, within=_NEAR),
+    Row("ScaledDotProductAttention", (*_ATTENTION, (3, 4), ()), {"causal": False}, within=_NEAR),
+    Row("ScaledDotProductAttention", (*_ATTENTION, (2, 1, 4), (1,), (2, 1, 1)), {"causal": False}, within=_NEAR),
+    Row("ScaledDotProductAttention", (*_ATTENTION, _SEEN, ()), {"causal": False}, within=_NEAR),
+    Row("ScaledDotProductAttention", (*_ATTENTION, _SEEN), {"causal": True}, within=_NEAR),
 )

@@ -1,0 +1,84 @@
+"""The derivative of attention: the weights are computed again from queries and keys."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from engine.ops.derivative import Adjoints, Reverse, Value
+
+_LAST = np.array([-1])
+
+
+def scaled_dot_product_attention(at: Reverse, /) -> Adjoints:
+    """Of query, key, value, a mask of floats, the scale and the sink."""
+    query, key, value, *rest = at.inputs
+    mask, scale, sink = [*rest, None, None, None][:3]
+    products = _product(at, query, key, False, True)
+    factor = _factor(at, query, scale)
+    scores = _masked(at, products * factor, mask)
+    weights, of_sink = _weights(at, scores, sink)
+    of_weights = at.sum_to(_product(at, at.adjoint, value, False, True), weights)
+    pulled = at.ops.reduce_sum(of_weights * weights, _LAST, keep_dims=True)
+    of_scores = weights * (of_weights - pulled)
+    of_products = at.sum_to(of_scores, products)
+    scaled = of_products * factor
+    found: list[Value | None] = [
+        at.sum_to(_product(at, scaled, key, False, False), query),
+        at.sum_to(_product(at, scaled, query, True, False), key),
+        at.sum_to(_product(at, weights, at.adjoint, True, False), value),
+    ]
+    if mask is not None:
+        added = not at.attributes["causal"] and mask.rank != 0 and mask.element_type is not None and mask.element_type.is_float
+        found.append(at.sum_to(of_scores, mask) if added else None)
+    if scale is not None:
+        row = at.ops.reshape(of_products * products, _LAST, special_zero=False)
+        found.append(at.reshaped(at.ops.reduce_sum(row, np.array([0]), keep_dims=False), scale))
+    if sink is not None:
+        assert of_sink is not None
+        found.append(at.sum_to(-(of_sink * pulled), sink))
+    return found
+
+
+def _product(at: Reverse, left: Value, right: Value, transpose_left: bool, transpose_right: bool) -> Value:
+    return at.ops.matmul(left, right, transpose_a=transpose_left, transpose_b=transpose_right)
+
+
+def _factor(at: Reverse, query: Value, scale: Value | None) -> Value | float:
+    if scale is not None:
+        return at.ops.reshape(scale, np.zeros(0, np.int64), special_zero=False)
+    width = query.shape.at(-1)
+    if width.is_static:
+        return 1 / math.sqrt(width.length)
+    length = at.ops.gather(at.shape_of(query), np.array(-1), np.array(0), batch_dims=0)
+    return 1.0 / at.ops.sqrt(at.ops.convert_like(length, query))
+
+
+def _masked(at: Reverse, scores: Value, mask: Value | None) -> Value:
+    """The scores with minus infinity where nobody may look."""
+    hidden = np.full((), -np.inf, scores.element_type.dtype if scores.element_type else np.float32)
+    if at.attributes["causal"]:
+        rows, columns = (
+            at.ops.range(
+                np.int64(0), at.ops.gather(at.shape_of(scores), np.array(axis), np.array(0), batch_dims=0), np.int64(1), output_type="i64"
+            )
+            for axis in (-2, -1)
+        )
+        return at.ops.select(at.ops.greater(columns, at.ops.unsqueeze(rows, np.array([1]))), hidden, scores)
+    if mask is None or mask.rank == 0:
+        return scores
+    if mask.rank is None or mask.element_type is None:
+        raise ValueError("the rank or type of the mask is not known: give the model's inputs theirs")
+    return scores + mask if mask.element_type.is_float else at.ops.select(mask, scores, hidden)
+
+
+def _weights(at: Reverse, scores: Value, sink: Value | None) -> tuple[Value, Value | None]:
+    """The weights, and that of the sink."""
+    if sink is None:
+        return at.ops.softmax(scores, axis=-1), None
+    first = at.ops.slice(scores, np.array([0]), np.array([1]), np.array([1]), _LAST)
+    column = at.ops.broadcast(sink, at.shape_of(first), mode="numpy")
+    both = at.ops.softmax(at.ops.concat(scores, column, axis=-1), axis=-1)
+    weights, of_sink = at.several("VariadicSplit", both, np.array(-1), np.array([-1, 1]))
+    return weights, of_sink
