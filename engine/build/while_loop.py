@@ -20,9 +20,8 @@ from engine.errors import BuildError, shorten
 from engine.ir.element_type import INDEX_TYPES
 from engine.ir.model import NO_ATTRIBUTES
 from engine.ir.model import Graph as FinishedGraph
+from engine.ir.parallel_iterations import PARALLEL_ITERATIONS, USUAL_WINDOW
 from engine.ops.declare import Known
-
-PARALLEL_ITERATIONS = "parallel_iterations"
 
 
 def while_loop(
@@ -30,7 +29,7 @@ def while_loop(
     body: Callable[..., Any],
     loop_vars: Any,
     shape_invariants: Any = None,
-    parallel_iterations: int = 10,
+    parallel_iterations: int = USUAL_WINDOW,
     back_prop: bool = True,
     swap_memory: bool = False,
     maximum_iterations: Any = None,

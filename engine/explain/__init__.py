@@ -7,6 +7,7 @@ from engine.explain.branch_history import branch_history
 from engine.explain.code import listing, runnable_code
 from engine.explain.code_lines import CodeLine, Listing
 from engine.explain.compare import Comparison, Difference, compare, first_control_flow
+from engine.explain.dependences import Dependences, dependences
 from engine.explain.export import EXPORT_FORMATS, export
 from engine.explain.icicle import Icicle, IcicleSpan, body_begin, breakpoint_steps, icicle
 from engine.explain.iteration_matrix import Matrix, MatrixCell, MatrixRow, iteration_matrix, step_of_cell
@@ -17,6 +18,7 @@ from engine.explain.parts import Part, parse_index
 from engine.explain.pattern import Pattern, pattern, region_at
 from engine.explain.proof import Fact
 from engine.explain.provenance import ProvenanceStep, provenance
+from engine.explain.schedule import Lead, Schedule, leads, schedule
 from engine.explain.verdict import Verdict, is_no_limit, verdict
 
 __all__ = [
@@ -24,10 +26,12 @@ __all__ = [
     "Answer",
     "CodeLine",
     "Comparison",
+    "Dependences",
     "Difference",
     "Fact",
     "Icicle",
     "IcicleSpan",
+    "Lead",
     "Listing",
     "Margin",
     "Matrix",
@@ -37,12 +41,14 @@ __all__ = [
     "Part",
     "Pattern",
     "ProvenanceStep",
+    "Schedule",
     "Verdict",
     "ask",
     "body_begin",
     "branch_history",
     "breakpoint_steps",
     "compare",
+    "dependences",
     "export",
     "first_control_flow",
     "first_not_finite",
@@ -50,12 +56,14 @@ __all__ = [
     "icicle",
     "is_no_limit",
     "iteration_matrix",
+    "leads",
     "listing",
     "parse_index",
     "pattern",
     "provenance",
     "region_at",
     "runnable_code",
+    "schedule",
     "step_of_cell",
     "verdict",
 ]
