@@ -26,6 +26,7 @@ COMMANDS = {
     "compare": "compare",
     "drift": "drift",
     "fate": "fate",
+    "precision": "precision",
     "gradients": "gradients",
 }
 """The module of each subcommand; imported when asked for, because each needs another part of the engine."""

@@ -14,8 +14,10 @@ from engine.compare.growth import Growth, growth
 from engine.compare.matching import How, MatchedGraphs, match, named, value_pairs
 from engine.compare.parting import AlignedRows, Parting, align
 from engine.debug.door import outward
+from engine.debug.result import Result
 from engine.debug.run import Run, expect_run
 from engine.errors import EngineError
+from engine.ir.model import Model
 from engine.ops.values import is_tensor
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import Program
@@ -130,7 +132,15 @@ def drift(one: Run, other: Run, *, tolerance: float = TOLERANCE) -> Drift:
     )
     over = [pair for pair in pairs if pair.first is not None]
     first = min(over, key=lambda pair: pair.first.step if pair.first else 0, default=None)
-    return Drift(tolerance, tuple(pairs), first, tuple(partings), unmatched, dict(left_out), _of_outputs(one, other))
+    return Drift(
+        tolerance,
+        tuple(pairs),
+        first,
+        tuple(partings),
+        unmatched,
+        dict(left_out),
+        outputs_apart(one.model, one.result, other.model, other.result),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -225,12 +235,13 @@ def _made(run: Run, program: Program, rows: AlignedRows, asked: _Asked, found: D
     return Pair(asked.one, asked.other, asked.how, program, rows, found, moment(worst), first, grown)
 
 
-def _of_outputs(one: Run, other: Run) -> float:
-    """The largest relative error of an output, by name where the models have the same, else by position."""
-    results = {signature.name: value for signature, value in zip(other.model.outputs, other.result.outputs, strict=True)}
+def outputs_apart(model: Model, result: Result, other_model: Model, other_result: Result) -> float:
+    """The largest relative error of an output, by name where the models have the same, else by position; NaN where none is compared."""
+    others = other_result.outputs
+    results = {signature.name: value for signature, value in zip(other_model.outputs, others, strict=True)}
     errors: list[float] = []
-    for number, (signature, mine) in enumerate(zip(one.model.outputs, one.result.outputs, strict=True)):
-        theirs = results.get(signature.name, other.result.outputs[number] if number < len(other.result.outputs) else None)
+    for number, (signature, mine) in enumerate(zip(model.outputs, result.outputs, strict=True)):
+        theirs = results.get(signature.name, others[number] if number < len(others) else None)
         if not isinstance(mine, np.ndarray) or not isinstance(theirs, np.ndarray) or not is_comparable(mine) or not is_comparable(theirs):
             continue
         errors.append(math.inf if mine.shape != theirs.shape else float(Deviations.of(mine[None], theirs[None]).relative[0]))

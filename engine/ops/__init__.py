@@ -9,12 +9,14 @@ from engine.ops.custom import by_element_type, install
 from engine.ops.declare import REQUIRED, Attribute, Known, Operation
 from engine.ops.dialect import catalogue_for
 from engine.ops.infer import elementwise, same
+from engine.ops.narrowing import NARROWER
 from engine.ops.plain_data import operation_data
 from engine.ops.values import NO_VALUE, as_array, is_tensor, shortest
 
 __all__ = [
     "CATALOGUE",
     "KIND_WORDS",
+    "NARROWER",
     "NO_VALUE",
     "REQUIRED",
     "Attribute",

@@ -1,0 +1,96 @@
+"""``loopscope precision``: which weights and carried states of a model have to stay when the others are rounded to a narrower type."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+import engine
+from app.command.compare import tolerance
+from app.command.run import FINISHED, read_inputs
+from engine.compare import Precision, precision
+from engine.ops import NARROWER
+from engine.view import neutral
+
+_TOLERANCE = 1e-2
+_MOST_SHOWN = 20
+
+
+def main(words: Sequence[str]) -> int:
+    """The exit code: 0 done, 2 the model or the inputs are refused, or the time is up."""
+    options = _options(words)
+    model = engine.read_model(options.model)
+    inputs = read_inputs(options.inputs, model)
+    found = precision(model, inputs, to=options.to, tolerance=options.tolerance, seconds=options.seconds, told=_progress)
+    if options.json:
+        print(json.dumps(_as_json(found), allow_nan=False))
+        return FINISHED
+    for line in _lines(found):
+        print(neutral(line, len(line)))
+    return FINISHED
+
+
+def _progress(done: int, total: int) -> None:
+    """On a terminal, how far it has come."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\rrun {done:,} of at most {total:,} " + ("\r\x1b[K" if done == total else ""))
+        sys.stderr.flush()
+
+
+def _lines(found: Precision) -> Iterator[str]:
+    yield found.sentence
+    yield f"What rounding one alone to {found.to} does to the outputs:"
+    stay = set(found.stay)
+    for cost in found.costs[:_MOST_SHOWN]:
+        yield f"  {cost.error:.2g}  {cost.candidate.address} ({cost.candidate.kind}){', stays' if cost.candidate in stay else ''}"
+    if len(found.costs) > _MOST_SHOWN:
+        yield f"  and {len(found.costs) - _MOST_SHOWN:,} more, each at most {found.costs[_MOST_SHOWN].error:.2g}"
+    if found.names:
+        yield f"nncf.IgnoredScope(names={json.dumps(list(found.names))})"
+
+
+def _as_json(found: Precision) -> dict[str, object]:
+    """With null for an error without a number: a run that failed."""
+    costs = [{**asdict(cost.candidate), "error": _finite(cost.error)} for cost in found.costs]
+    return {
+        "sentence": found.sentence,
+        "to": found.to,
+        "tolerance": found.tolerance,
+        "costs": costs,
+        "everything": _finite(found.everything),
+        "stay": [one.address for one in found.stay],
+        "error": _finite(found.error),
+        "ignored_scope": list(found.names),
+    }
+
+
+def _finite(error: float) -> float | None:
+    return error if math.isfinite(error) else None
+
+
+def _options(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="loopscope precision",
+        description="Round each weight (a Const of floats with several rows) and each state that a loop carries alone to a narrower type, "
+        "rank what that costs at the outputs, and find a smallest set that has to stay as it is, also as NNCF's IgnoredScope.",
+        epilog="The scale of int8 is that of a row along the last axis, of int4 that of 128 numbers in a row. The names in the "
+        "IgnoredScope are those of the operations that compute with what has to stay.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
+    parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input, by name or position")
+    parser.add_argument("--to", required=True, choices=NARROWER, help="what is rounded to")
+    parser.add_argument(
+        "--tolerance",
+        type=tolerance,
+        default=_TOLERANCE,
+        metavar="T",
+        help="how far the outputs may be apart, as a part of the largest magnitude in them (default: %(default)g)",
+    )
+    parser.add_argument("--seconds", type=float, default=600.0, metavar="S", help="the most that all runs may take (default: %(default)g)")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    return parser.parse_args(words)

@@ -1,0 +1,36 @@
+"""``loopscope precision`` as a user calls it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from app import cli
+from sample_models import FOLDER
+
+WORDS = [
+    "precision", str(FOLDER / "linear_attention" / "model.xml"), "--to", "int8",
+    "--inputs", str(FOLDER / "linear_attention" / "inputs" / "sixty_tokens.npz"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "stay", "scope"),
+    [("0.1", [], []), ("0.005", ["main/for_each_token/body/S"], ["faded_state"])],
+)
+def test_what_has_to_stay(tolerance: str, stay: list[str], scope: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*WORDS, "--tolerance", tolerance, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["stay"], told["ignored_scope"]) == (stay, scope)
+    assert told["error"] <= float(tolerance)
+    assert cli.main([*WORDS, "--tolerance", tolerance]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == told["sentence"]
+    assert (f"nncf.IgnoredScope(names={json.dumps(scope)})" in lines) == bool(scope)
+
+
+def test_a_type_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main([*WORDS[:3], "fp3"])
+    assert "bf16" in capsys.readouterr().err
