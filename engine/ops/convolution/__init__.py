@@ -15,6 +15,7 @@ from engine.ops.convolution.transposed import (
 from engine.ops.declare import Attribute, Operation
 from engine.ops.elements import COMPUTED, COMPUTED_INTEGERS
 from engine.ops.family import family
+from engine.ops.gradients import sliding_windows as gradients
 from engine.ops.window import AUTO_PADS
 
 _WINDOW = (
@@ -30,8 +31,15 @@ _DEFORMABLE = (*_WINDOW, Attribute("group", "int", 1, least=1), Attribute("defor
 row = family("convolution", types=(COMPUTED,))
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("Convolution", convolution, infer=infer_convolution, inputs=(2, 2), attributes=_WINDOW),
-    row("GroupConvolution", group_convolution, infer=infer_group_convolution, inputs=(2, 2), attributes=_WINDOW),
+    row("Convolution", convolution, infer=infer_convolution, inputs=(2, 2), attributes=_WINDOW, gradient=gradients.convolution),
+    row(
+        "GroupConvolution",
+        group_convolution,
+        infer=infer_group_convolution,
+        inputs=(2, 2),
+        attributes=_WINDOW,
+        gradient=gradients.group_convolution,
+    ),
     row(
         "ConvolutionBackpropData",
         convolution_backprop_data,
@@ -39,6 +47,7 @@ OPERATIONS: tuple[Operation, ...] = (
         inputs=(2, 3),
         attributes=_TRANSPOSED,
         types=(COMPUTED, COMPUTED, COMPUTED_INTEGERS),
+        gradient=gradients.convolution_backprop_data,
     ),
     row(
         "GroupConvolutionBackpropData",
@@ -47,6 +56,7 @@ OPERATIONS: tuple[Operation, ...] = (
         inputs=(2, 3),
         attributes=_TRANSPOSED,
         types=(COMPUTED, COMPUTED, INDEX_TYPES),
+        gradient=gradients.group_convolution_backprop_data,
     ),
     row(
         "BinaryConvolution",

@@ -6,6 +6,7 @@ from engine.ir.element_type import INDEX_TYPES, ElementType
 from engine.ops.declare import Attribute, Operation
 from engine.ops.elements import COMPUTED
 from engine.ops.family import family
+from engine.ops.gradients import sliding_windows as gradients
 from engine.ops.pooling.adaptive import (
     adaptive_average_pool,
     adaptive_max_pool,
@@ -36,12 +37,19 @@ with_indices = family("pooling", infer=infer_max_pool_with_indices, outputs=2, t
 adaptive = family("pooling", inputs=(2, 2), types=(COMPUTED, INDEX_TYPES))
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("AvgPool", average_pool, opsets=(1, 13), attributes=(*_WINDOW, _EXCLUDE, _FLOOR_OR_CEIL)),
-    row("AvgPool", average_pool, version=14, opsets=(14, 15), attributes=(*_WINDOW, _EXCLUDE, _ROUNDING)),
-    row("AvgPool", average_pool, version=16, attributes=(*_WINDOW, _EXCLUDE, _ROUNDING, _DILATIONS)),
-    row("MaxPool", max_pool, opsets=(1, 7), attributes=(*_WINDOW, _FLOOR_OR_CEIL)),
-    with_indices("MaxPool", max_pool_with_indices, version=8, opsets=(8, 13), attributes=(*_WINDOW, _FLOOR_OR_CEIL, *_INDICES)),
-    with_indices("MaxPool", max_pool_with_indices, version=14, attributes=(*_WINDOW, _ROUNDING, *_INDICES)),
+    row("AvgPool", average_pool, opsets=(1, 13), attributes=(*_WINDOW, _EXCLUDE, _FLOOR_OR_CEIL), gradient=gradients.average_pool),
+    row("AvgPool", average_pool, version=14, opsets=(14, 15), attributes=(*_WINDOW, _EXCLUDE, _ROUNDING), gradient=gradients.average_pool),
+    row("AvgPool", average_pool, version=16, attributes=(*_WINDOW, _EXCLUDE, _ROUNDING, _DILATIONS), gradient=gradients.average_pool),
+    row("MaxPool", max_pool, opsets=(1, 7), attributes=(*_WINDOW, _FLOOR_OR_CEIL), gradient=gradients.max_pool),
+    with_indices(
+        "MaxPool",
+        max_pool_with_indices,
+        version=8,
+        opsets=(8, 13),
+        attributes=(*_WINDOW, _FLOOR_OR_CEIL, *_INDICES),
+        gradient=gradients.max_pool,
+    ),
+    with_indices("MaxPool", max_pool_with_indices, version=14, attributes=(*_WINDOW, _ROUNDING, *_INDICES), gradient=gradients.max_pool),
     adaptive("AdaptiveAvgPool", adaptive_average_pool, version=8, infer=infer_adaptive_average_pool),
     adaptive("AdaptiveMaxPool", adaptive_max_pool, version=8, infer=infer_adaptive_max_pool, outputs=2, attributes=(_INDEX_TYPE,)),
 )

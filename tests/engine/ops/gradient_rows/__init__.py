@@ -12,6 +12,7 @@ from tests.engine.ops.gradient_rows import (
     reduction,
     sequence,
     shape,
+    windows,
 )
 from tests.engine.ops.gradient_rows.row import Row
 
@@ -26,5 +27,6 @@ ROWS: tuple[Row, ...] = (
     *reduction.ROWS,
     *sequence.ROWS,
     *shape.ROWS,
+    *windows.ROWS,
     *conversion.ROWS,
 )
