@@ -11,6 +11,7 @@ import numpy as np
 from engine.ir.element_type import REAL_FLOATS, ElementType
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.family import family
+from engine.ops.gradients import straight_through as gradients
 from engine.ops.infer import broadcast_shapes, common_type, elementwise
 from engine.ops.precision import computable, rounded
 
@@ -109,6 +110,7 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("auto_broadcast", "str", "numpy", allowed=("numpy", "none", "pdpd")),
         ),
         types=(REAL_FLOATS,),
+        gradient=gradients.fake_quantize,
     ),
     row(
         "FakeConvert",

@@ -13,6 +13,7 @@ from engine.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.family import family
+from engine.ops.gradients import bags as gradients
 from engine.ops.index import positions, positions_within, whole_number
 from engine.ops.infer import common_type
 from engine.ops.precision import accumulator
@@ -177,7 +178,15 @@ _BAG_PACKED = (NUMERIC, INDEX_TYPES, NUMERIC)
 row = family("sparse")
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("EmbeddingBagOffsetsSum", embedding_bag_offsets, version=3, infer=_infer_bag_offsets, inputs=(3, 5), types=_BAG_OFFSETS),
+    row(
+        "EmbeddingBagOffsetsSum",
+        embedding_bag_offsets,
+        version=3,
+        infer=_infer_bag_offsets,
+        inputs=(3, 5),
+        types=_BAG_OFFSETS,
+        gradient=gradients.embedding_bag_offsets,
+    ),
     row(
         "EmbeddingBagOffsets",
         embedding_bag_offsets,
@@ -186,8 +195,17 @@ OPERATIONS: tuple[Operation, ...] = (
         inputs=(3, 5),
         types=_BAG_OFFSETS,
         attributes=(_REDUCTION,),
+        gradient=gradients.embedding_bag_offsets,
     ),
-    row("EmbeddingBagPackedSum", embedding_bag_packed, version=3, infer=_infer_bag_packed, inputs=(2, 3), types=_BAG_PACKED),
+    row(
+        "EmbeddingBagPackedSum",
+        embedding_bag_packed,
+        version=3,
+        infer=_infer_bag_packed,
+        inputs=(2, 3),
+        types=_BAG_PACKED,
+        gradient=gradients.embedding_bag_packed,
+    ),
     row(
         "EmbeddingBagPacked",
         embedding_bag_packed,
@@ -196,6 +214,7 @@ OPERATIONS: tuple[Operation, ...] = (
         inputs=(2, 3),
         types=_BAG_PACKED,
         attributes=(_REDUCTION,),
+        gradient=gradients.embedding_bag_packed,
     ),
     row(
         "EmbeddingSegmentsSum",
@@ -204,6 +223,7 @@ OPERATIONS: tuple[Operation, ...] = (
         infer=_infer_segments_sum,
         inputs=(4, 6),
         types=(NUMERIC, INDEX_TYPES, INDEX_TYPES, INDEX_TYPES, INDEX_TYPES, NUMERIC),
+        gradient=gradients.embedding_segments_sum,
     ),
     row(
         "SparseFillEmptyRows",

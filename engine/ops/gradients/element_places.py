@@ -204,3 +204,9 @@ def _different(indices: Value) -> bool:
 def _at_most_one(indices: Value, axes: int | None) -> bool:
     """Whether the first axes surely hold no more than one place."""
     return indices.shape.is_static and math.prod(indices.shape.lengths[:axes]) < 2
+
+
+def top_k(at: Reverse, /) -> Adjoints:
+    """What was taken gets the adjoint of its place among the greatest or least; which ones are taken does not change."""
+    data = at.inputs[0]
+    return _summed_at(at, data, at.outputs[1], at.adjoint, at.attributes["axis"]), None

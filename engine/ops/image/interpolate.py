@@ -15,6 +15,7 @@ from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.elements import COMPUTED, INTEGER_DTYPES, narrowed, saturated, widened
 from engine.ops.family import family
+from engine.ops.gradients import resizing_axes as gradients
 from engine.ops.image.sampling import PILLOW, Axis, Choices, Taps, cubic, linear, linear_onnx, nearest, pillow
 from engine.ops.index import axes_within, whole_numbers
 
@@ -271,6 +272,7 @@ OPERATIONS: tuple[Operation, ...] = (
         inputs=(3, 4),
         types=(COMPUTED, INTEGERS, NUMERIC, INTEGERS),
         attributes=_attributes(MODES),
+        gradient=gradients.interpolate_4,
     ),
     row(
         "Interpolate",
@@ -280,5 +282,6 @@ OPERATIONS: tuple[Operation, ...] = (
         inputs=(2, 3),
         types=(COMPUTED, _NUMBERS, INTEGERS),
         attributes=_attributes((*MODES, *PILLOW)),
+        gradient=gradients.interpolate_11,
     ),
 )

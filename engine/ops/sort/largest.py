@@ -12,6 +12,7 @@ from engine.ir.element_type import INDEX_CHOICES, INTEGERS, NUMERIC, ElementType
 from engine.ir.shape import Dimension, PartialShape, static
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.family import family
+from engine.ops.gradients import element_places as gradients
 from engine.ops.index import axis_within, whole_number
 from engine.ops.infer import spelled_length
 
@@ -288,6 +289,7 @@ OPERATIONS: tuple[Operation, ...] = (
         outputs=2,
         types=(NUMERIC, INTEGERS),
         attributes=(_AXIS, _MODE, _SORT, _INDEX_TYPE),
+        gradient=gradients.top_k,
     ),
     row(
         "TopK",
@@ -299,6 +301,7 @@ OPERATIONS: tuple[Operation, ...] = (
         outputs=2,
         types=(NUMERIC, INTEGERS),
         attributes=(_AXIS, _MODE, _SORT, _INDEX_TYPE),
+        gradient=gradients.top_k,
     ),
     row(
         "TopK",
@@ -309,5 +312,6 @@ OPERATIONS: tuple[Operation, ...] = (
         outputs=2,
         types=(NUMERIC, INTEGERS),
         attributes=(_AXIS, _MODE, _SORT, Attribute("stable", "bool", False), _INDEX_TYPE),
+        gradient=gradients.top_k,
     ),
 )
