@@ -15,9 +15,12 @@ from app.command.run import FAILED, FINISHED, read_inputs
 from engine.compare import TOLERANCE, Drift, write_table
 from engine.debug import run_stopped
 from engine.errors import InputError
+from engine.peers import drift_from_runtime
 from engine.view import neutral
 
 _MOST_SHOWN = 10
+_RUNTIMES = {"openvino:CPU": "openvino", "openvino": "openvino", "onnxruntime": "onnx"}
+"""What B may be beside a file, with the dialect of the models that it takes."""
 
 
 def main(words: Sequence[str]) -> int:
@@ -26,14 +29,30 @@ def main(words: Sequence[str]) -> int:
     if bool(options.other) == bool(options.round):
         raise InputError("drift takes two models, or one and --round 'PATTERN=TYPE'")
     one = _run(options.model, options, {})
+    if options.other in _RUNTIMES and not Path(options.other).exists():
+        return _beside_runtime(one, options)
     other = _run(options.other or options.model, options, _rounding(options.round))
     found = engine.drift(one, other, tolerance=options.tolerance)
+    return _told(found, one, options, found.sentence)
+
+
+def _beside_runtime(one: engine.Debugger, options: argparse.Namespace) -> int:
+    """Against the runtime that the model belongs to."""
+    if _RUNTIMES[options.other] != one.model.dialect:
+        fitting = next(name for name, dialect in _RUNTIMES.items() if dialect == one.model.dialect)
+        raise InputError(f"{options.other} does not run {options.model} as it is: compare it with {fitting}")
+    inputs = read_inputs(options.inputs, one.model)
+    found = drift_from_runtime(one, inputs, tolerance=options.tolerance, seconds=options.seconds)
+    return _told(found.drift, one, options, found.sentence)
+
+
+def _told(found: Drift, one: engine.Debugger, options: argparse.Namespace, sentence: str) -> int:
     if options.out:
         write_table(found, one, options.out)
     if options.json:
-        print(json.dumps(_as_json(found), allow_nan=False))
+        print(json.dumps({**_as_json(found), "sentence": sentence}, allow_nan=False))
     else:
-        for line in _lines(found):
+        for line in (sentence, *_lines(found)):
             print(neutral(line, len(line)))
     return FAILED if options.fail_over is not None and not found.outputs <= options.fail_over else FINISHED
 
@@ -58,7 +77,6 @@ def _rounding(given: Sequence[str]) -> dict[str, str]:
 
 
 def _lines(found: Drift) -> Iterator[str]:
-    yield found.sentence
     over = sorted((pair for pair in found.pairs if pair.first is not None), key=lambda pair: -pair.worst.relative)
     for pair in over[:_MOST_SHOWN]:
         grows = f", {pair.growth.words}" if pair.growth else ""
@@ -91,7 +109,6 @@ def _as_json(found: Drift) -> dict[str, object]:
         for pair in found.pairs
     ]
     return {
-        "sentence": found.sentence,
         "tolerance": found.tolerance,
         "outputs": _finite(found.outputs),
         "begins": None if found.first is None else found.first.one,
@@ -120,7 +137,13 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         allow_abbrev=False,
     )
     parser.add_argument("model", metavar="A", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
-    parser.add_argument("other", metavar="B", nargs="?", default="", help="the other model: after conversion, compression, a fix")
+    parser.add_argument(
+        "other",
+        metavar="B",
+        nargs="?",
+        default="",
+        help="the other model: after conversion, compression, a fix; or the model's own runtime, openvino:CPU or onnxruntime",
+    )
     parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input, by name or position")
     parser.add_argument(
         "--round",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -144,7 +144,7 @@ def drift(one: Run, other: Run, *, tolerance: float = TOLERANCE) -> Drift:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Asked:
+class Asked:
     """Two values that belong together."""
 
     one: str
@@ -157,7 +157,7 @@ class _Asked:
 
 def _pairs(runs: tuple[Run, Run], graph: MatchedGraphs, rows: AlignedRows, tolerance: float, left_out: Counter[str]) -> Iterator[Pair]:
     asked = [
-        _Asked(
+        Asked(
             f"{graph.one.address}/{named(pair.one, number)}", f"{graph.other.address}/{named(pair.other, number)}", pair.how,
             (mine, theirs), pair.one.position + 1,
         )
@@ -173,10 +173,10 @@ def _pairs(runs: tuple[Run, Run], graph: MatchedGraphs, rows: AlignedRows, toler
     found |= _row_by_row(runs, graph, rows, waiting, left_out)
     for one in asked:
         if one in found:
-            yield _made(runs[0], graph.one, rows, one, found[one], tolerance)
+            yield made(runs[0], graph.one, rows, one, found[one], tolerance)
 
 
-def _in_columns(runs: tuple[Run, Run], graph: MatchedGraphs, rows: AlignedRows, asked: Sequence[_Asked]) -> dict[_Asked, Deviations]:
+def _in_columns(runs: tuple[Run, Run], graph: MatchedGraphs, rows: AlignedRows, asked: Sequence[Asked]) -> dict[Asked, Deviations]:
     """Those whose rows are recorded, or follow elementwise from what is."""
     if graph.one.parent is None:
         return {}
@@ -184,7 +184,7 @@ def _in_columns(runs: tuple[Run, Run], graph: MatchedGraphs, rows: AlignedRows, 
         Columns(Recorded(run.timeline), program, numbers)
         for run, program, numbers in zip(runs, (graph.one, graph.other), (rows.one, rows.other), strict=True)
     ]
-    found: dict[_Asked, Deviations] = {}
+    found: dict[Asked, Deviations] = {}
     for one in asked:
         columns = [side.column(slot) for side, slot in zip(sides, one.slots, strict=True)]
         arrays = [outward(column.of(len(rows.one))) for column in columns if column is not None]
@@ -194,10 +194,10 @@ def _in_columns(runs: tuple[Run, Run], graph: MatchedGraphs, rows: AlignedRows, 
 
 
 def _row_by_row(
-    runs: tuple[Run, Run], graph: MatchedGraphs, rows: AlignedRows, asked: Sequence[_Asked], left_out: Counter[str]
-) -> dict[_Asked, Deviations]:
+    runs: tuple[Run, Run], graph: MatchedGraphs, rows: AlignedRows, asked: Sequence[Asked], left_out: Counter[str]
+) -> dict[Asked, Deviations]:
     """The others; all of a row before the next, because a row is computed again as a whole."""
-    parts: dict[_Asked, list[Deviations]] = {one: [] for one in asked}
+    parts: dict[Asked, list[Deviations]] = {one: [] for one in asked}
     programs = graph.one, graph.other
     for numbers in zip(rows.one.tolist(), rows.other.tolist(), strict=True):
         for one in [*parts]:
@@ -217,7 +217,8 @@ def _row_by_row(
     return {one: Deviations.joined(found) for one, found in parts.items()}
 
 
-def _made(run: Run, program: Program, rows: AlignedRows, asked: _Asked, found: Deviations, tolerance: float) -> Pair:
+def made(run: Run, program: Program, rows: AlignedRows, asked: Asked, found: Deviations, tolerance: float) -> Pair:
+    """What is to be said of two values, by how far they are apart in each row."""
     over = np.flatnonzero(~(found.relative <= tolerance))
     worst = int(np.argmax(found.relative))
     begin = int(over[0]) if len(over) else None
@@ -239,9 +240,17 @@ def outputs_apart(model: Model, result: Result, other_model: Model, other_result
     """The largest relative error of an output, by name where the models have the same, else by position; NaN where none is compared."""
     others = other_result.outputs
     results = {signature.name: value for signature, value in zip(other_model.outputs, others, strict=True)}
+    sides = (
+        (mine, results.get(signature.name, others[number] if number < len(others) else None))
+        for number, (signature, mine) in enumerate(zip(model.outputs, result.outputs, strict=True))
+    )
+    return values_apart(sides)
+
+
+def values_apart(sides: Iterable[tuple[object, object]]) -> float:
+    """The largest relative error of pairs of values; NaN where no two are numbers, infinite for two shapes."""
     errors: list[float] = []
-    for number, (signature, mine) in enumerate(zip(model.outputs, result.outputs, strict=True)):
-        theirs = results.get(signature.name, others[number] if number < len(others) else None)
+    for mine, theirs in sides:
         if not isinstance(mine, np.ndarray) or not isinstance(theirs, np.ndarray) or not is_comparable(mine) or not is_comparable(theirs):
             continue
         errors.append(math.inf if mine.shape != theirs.shape else float(Deviations.of(mine[None], theirs[None]).relative[0]))

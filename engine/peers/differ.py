@@ -50,17 +50,9 @@ def against(
     content of an ONNX file, for a model that was read from its bytes. ``EngineError`` when the run has not finished, the runtime
     cannot run the model within ``seconds``, or ``stopped`` says yes before it has.
     """
-    if run.state != "finished":
-        raise EngineError("only a run that has finished can be compared with another runtime")
-    if run.overrides.slots:
-        raise EngineError("values were set by hand in this run, which another runtime cannot do")
-    given = bind(run.model, inputs)
-    fed = [given[signature.layer] for signature in run.model.inputs]
-    odd = {type_name(one.dtype) for one in fed if isinstance(one, np.ndarray) and one.dtype.isbuiltin != 1}
-    if odd - (NARROW if run.model.dialect == "onnx" else frozenset()):
-        raise EngineError(f"the runtime cannot be given inputs of type {', '.join(sorted(odd))}, which this model takes")
+    given = fed(run, inputs)
     found, patience = probes(run), Patience(seconds, stopped)
-    truth = ask(run, fed, found.asked, patience, document)
+    truth = ask(run, given, found.asked, patience, document)
     reasons = {one.name: why for one, here, there in _pairs(run, truth) if (why := not_compared(here, there))}
     if reasons and len(reasons) == len(truth.outputs) and not truth.values:
         raise EngineError(f"no output can be compared: {elided(next(iter(reasons)))!r} is not, since {next(iter(reasons.values()))}")
@@ -68,18 +60,32 @@ def against(
     if judged.outputs and judged.first is None and truth.values:
         rounded = [probe for probe in truth.values if judged.rounding.is_quantizing(probe)]
         if rounded:  # a runtime that is not asked for the floats between them computes them as it does without being asked
-            judged = _judged(run, ask(run, fed, rounded, patience, document), tolerance)
+            judged = _judged(run, ask(run, given, rounded, patience, document), tolerance)
     values = sum(len(probe.expected) for probe in truth.values)
-    instead: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
     if judged.outputs and judged.first is None and not truth.refused:
-        instead = _instead(run, judged.outputs, patience, document)
+        replaced = instead(run, [one.address for one in judged.outputs], patience, document)
     return Report(
         truth.runtime, judged.outputs, judged.first, values, len(truth.values), found.left_out, truth.refused, reasons,
-        judged.quanta(run), judged.following, instead,
+        judged.quanta(run), judged.following, replaced,
     )  # fmt: skip
 
 
-def _instead(run: Run, outputs: Sequence[Difference], patience: Patience, document: bytes) -> tuple[str, ...]:
+def fed(run: Run, inputs: Inputs) -> list[Any]:
+    """The inputs of a finished run as its runtime is given them; ``EngineError`` where it cannot be given them, or the run not repeated."""
+    if run.state != "finished":
+        raise EngineError("only a run that has finished can be compared with another runtime")
+    if run.overrides.slots:
+        raise EngineError("values were set by hand in this run, which another runtime cannot do")
+    given = bind(run.model, inputs)
+    values = [given[signature.layer] for signature in run.model.inputs]
+    odd = {type_name(one.dtype) for one in values if isinstance(one, np.ndarray) and one.dtype.isbuiltin != 1}
+    if odd - (NARROW if run.model.dialect == "onnx" else frozenset()):
+        raise EngineError(f"the runtime cannot be given inputs of type {', '.join(sorted(odd))}, which this model takes")
+    return values
+
+
+def instead(run: Run, outputs: Sequence[str], patience: Patience, document: bytes) -> tuple[str, ...]:
     """What the runtime runs in place of loops and branches that these outputs come from."""
     try:
         found = fates(run.model, seconds=patience.seconds, document=document, stopped=patience.stopped)
@@ -87,8 +93,7 @@ def _instead(run: Run, outputs: Sequence[Difference], patience: Patience, docume
         if patience.stopped():
             raise
         return ()  # it ran the model, and does not show what it made of it
-    differing = {one.address for one in outputs}
-    results = [run.plan.main.results[signature.layer] for signature in run.model.outputs if signature.name in differing]
+    results = [run.plan.main.results[signature.layer] for signature in run.model.outputs if signature.name in outputs]
     return tuple(sentences(run, found.regions, results))
 
 
@@ -113,7 +118,7 @@ class _Judged:
 
 
 def _judged(run: Run, truth: Truth, tolerance: float) -> _Judged:
-    rows = {probe: there for probe in truth.values if (there := _rows(probe, truth.values[probe])) is not None}
+    rows = {probe: there for probe in truth.values if (there := rows_of(probe, truth.values[probe])) is not None}
     rounding = Rounding(Again(run, rows), tolerance)
     odd = (_structure(run, probe, truth.values[probe]) for probe in truth.values)
     first = min((one for one in odd if one is not None), key=lambda one: one.step, default=None)
@@ -127,7 +132,7 @@ def _judged(run: Run, truth: Truth, tolerance: float) -> _Judged:
     return _Judged(rounding, first, *_ends(run, truth, rounding, first))
 
 
-def _rows(probe: Probe, there: np.ndarray) -> np.ndarray | None:
+def rows_of(probe: Probe, there: np.ndarray) -> np.ndarray | None:
     """What the runtime gave for the rows of a probe that both have; None where the shapes differ."""
     lengths = there.shape[: len(probe.lengths)]
     rows = there.reshape(math.prod(lengths), *there.shape[len(lengths) :])

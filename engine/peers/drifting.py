@@ -1,0 +1,105 @@
+"""How far a runtime drifts from our run of the same model: every value of every iteration that it gives, beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.compare.deviation import Deviations
+from engine.compare.drift import TOLERANCE, Asked, Drift, Pair, made, values_apart
+from engine.compare.matching import match
+from engine.compare.parting import AlignedRows, Parting, align
+from engine.debug.inputs import Inputs
+from engine.debug.names import value_names
+from engine.debug.run import Run
+from engine.native.alone import never
+from engine.peers.comparing import counted, not_compared
+from engine.peers.differ import fed, instead, rows_of
+from engine.peers.other_runtimes import Patience, Truth, ask
+from engine.peers.probes import Probe, Probes, probes
+from engine.run.plan.numbers import ProgramIndex
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeDrift:
+    """What came of it."""
+
+    runtime: str
+    """Name and version."""
+    drift: Drift
+    replaced: tuple[str, ...]
+    """Where outputs are apart and no value inside is: what runs in place of the loops and branches that they come from."""
+    refused: str
+    """Why the runtime did not give the values inside; empty where it did."""
+
+    @property
+    def sentence(self) -> str:
+        """What to know, in a few sentences."""
+        apart = self.drift.first is None and self.drift.outputs > self.drift.tolerance
+        outputs = f"The outputs of {self.runtime} are up to {self.drift.outputs:.2g} apart." if apart else ""
+        refused = f"The values inside were not compared: {self.refused}." if self.refused else ""
+        inside = "" if self.refused else self.drift.sentence
+        return " ".join(part for part in (outputs, *self.replaced, inside, refused) if part)
+
+
+def drift_from_runtime(
+    run: Run,
+    inputs: Inputs,
+    *,
+    tolerance: float = TOLERANCE,
+    seconds: float = 120.0,
+    document: bytes = b"",
+    stopped: Callable[[], bool] = never,
+) -> RuntimeDrift:
+    """Compares a finished run with the runtime of its model, as ``against`` does, and tells the error of every iteration.
+
+    Outputs are those of the model as it is; values inside are those of a model that gives them as outputs too. Errors as of ``against``.
+    """
+    given = fed(run, inputs)
+    found, patience = probes(run), Patience(seconds, stopped)
+    truth = ask(run, given, found.asked, patience, document)
+    drift = _drift(run, found, truth, tolerance)
+    replaced: tuple[str, ...] = ()
+    if drift.first is None and drift.outputs > tolerance and not truth.refused:
+        replaced = instead(run, [signature.name for signature in run.model.outputs], patience, document)
+    return RuntimeDrift(truth.runtime, drift, replaced, truth.refused)
+
+
+def _drift(run: Run, found: Probes, truth: Truth, tolerance: float) -> Drift:
+    rows, _ = align(run, run, match(run, run))
+    left_out = dict(found.left_out)
+    pairs: list[Pair] = []
+    partings: list[Parting] = []
+    for probe, there in truth.values.items():
+        given = rows_of(probe, there)
+        if given is None:
+            left_out["of another shape"] = left_out.get("of another shape", 0) + 1
+            continue
+        if there.shape[: len(probe.lengths)] != probe.lengths:
+            partings.append(_ended(run, probe, there.shape[0], len(given)))
+        if len(given):
+            pairs.append(_pair(run, probe, given, rows, tolerance))
+    outputs = zip(run.result.outputs, truth.outputs, strict=True)
+    error = values_apart((here, there) for here, there in outputs if not not_compared(here, there))
+    over = [pair for pair in pairs if pair.first is not None]
+    first = min(over, key=lambda pair: pair.first.step if pair.first else 0, default=None)
+    partings.sort(key=lambda parting: parting.step)
+    return Drift(tolerance, tuple(pairs), first, tuple(partings[:1]), ((), ()), left_out, error)
+
+
+def _pair(run: Run, probe: Probe, given: np.ndarray, rows: Mapping[ProgramIndex, AlignedRows], tolerance: float) -> Pair:
+    whole, count = rows[probe.program.index], len(given)
+    some = AlignedRows(whole.one[:count], whole.other[:count], whole.execution[:count], whole.iteration[:count])
+    place = f"{probe.program.address}/{value_names(probe.program)[probe.slot]}"
+    asked = Asked(place, place, "name", (probe.slot, probe.slot), probe.position + 1)
+    return made(run, probe.program, some, asked, Deviations.of(probe.expected[:count], given), tolerance)
+
+
+def _ended(run: Run, probe: Probe, times: int, common: int) -> Parting:
+    """Of the outermost loop around a value, which runs another number of iterations in the runtime."""
+    body = [program for program in probe.program.around() if program.loop is not None][-1]
+    address = run.timeline.address(body, 0).rpartition("[")[0]
+    step = run.timeline.step_at(probe.program, max(common - 1, 0), len(probe.program.instructions))
+    return Parting("iterations", address, step, counted(probe.lengths[0], "iteration"), counted(times, "iteration"), "")

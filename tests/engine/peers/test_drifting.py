@@ -1,0 +1,89 @@
+"""Error per iteration beside the runtimes themselves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+import pytest
+from onnx import parser
+
+import engine
+from app import cli
+from engine.ops.catalogue import CATALOGUE, Catalogue
+from engine.peers import RuntimeDrift, drift_from_runtime
+from engine.read import read_model
+from sample_models import FOLDER
+from sample_models.recipes import linear_attention
+
+ATTENTION = engine.read_model(FOLDER / "linear_attention" / "model.xml")
+INPUTS = linear_attention.inputs(16, seed=1)
+
+
+def drifted(model: engine.Model, catalogue: Catalogue = CATALOGUE) -> RuntimeDrift:
+    debugger = engine.Debugger(model, INPUTS, catalogue=catalogue)
+    debugger.run()
+    return drift_from_runtime(debugger, INPUTS)
+
+
+def test_a_runtime_that_agrees() -> None:
+    found = drifted(ATTENTION)
+    assert found.sentence.startswith("All ")
+    assert found.drift.outputs < 1e-5
+    assert found.replaced == ()
+    (state,) = [pair for pair in found.drift.pairs if pair.one == "main/for_each_token/body/S"]
+    assert state.rows.iteration.tolist() == list(range(16))
+    assert 0 < state.deviations.relative.max() < 1e-5
+
+
+def test_where_and_when_ours_is_wrong() -> None:
+    """With an exponential that is wrong from the first token on, its factor in our run is where it begins."""
+    exact = CATALOGUE.find("Exp", "opset1")
+    assert exact is not None
+    wrong = CATALOGUE.with_operations([replace(exact, kernel=lambda x: np.exp(x) * np.float32(1.01), float_symbol="")], replace=True)
+    found = drifted(ATTENTION, wrong)
+    assert found.drift.first is not None
+    assert found.drift.first.first is not None
+    assert (found.drift.first.first.iteration, found.drift.first.one.rpartition("/")[2][:3]) == (0, "Exp")
+    assert found.drift.outputs > 1e-3
+    assert found.replaced == ()
+
+
+def test_a_loop_that_is_replaced(tmp_path: Path) -> None:
+    ov.save_model(linear_attention.model(5), tmp_path / "model.xml", compress_to_fp16=False)
+    found = drifted(engine.read_model(tmp_path / "model.xml"))
+    assert found.drift.first is None
+    assert found.drift.outputs > 1e-3
+    reads = f"{found.runtime} runs 'for_each_token' as one GatedDeltaNet, which reads all 16 slices"
+    assert found.replaced == (f"{reads}; the loop runs 5 iterations (trip count 5).",)
+    assert found.replaced[0] in found.sentence
+
+
+def test_onnx() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    carried (int64 count, float[3] x) => (float[3] y) {
+      always = Constant <value = bool {1}> ()
+      y = Loop (count, always, x) <body = step (int64 i, bool go, float[3] v) => (bool again, float[3] w) {
+        again = Identity (go)
+        w = Tanh (v)
+      }>
+    }"""
+    document = parser.parse_model(text).SerializeToString()
+    inputs = {"count": np.array(6), "x": np.array([1, 2, 3], np.float32)}
+    debugger = engine.Debugger(read_model(document), inputs)
+    debugger.run()
+    found = drift_from_runtime(debugger, inputs, document=document)
+    assert found.drift.first is None
+    assert found.drift.partings == ()
+    assert {len(pair.rows.one) for pair in found.drift.pairs if "/body/" in pair.one} == {6}
+
+
+@pytest.mark.parametrize(("runtime", "code"), [("openvino:CPU", 0), ("onnxruntime", 2)])
+def test_the_command(runtime: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    inputs = FOLDER / "linear_attention" / "inputs" / "twelve_tokens.npz"
+    model = FOLDER / "linear_attention" / "model.xml"
+    assert cli.main(["drift", str(model), runtime, "--inputs", str(inputs), "--fail-over", "0.001"]) == code
+    told = capsys.readouterr()
+    assert "values agree within 0.001" in told.out if code == 0 else "compare it with openvino:CPU" in told.err
