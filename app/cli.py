@@ -19,6 +19,7 @@ from engine.view import neutral
 
 COMMANDS = {
     "run": "run",
+    "sweep": "sweep",
     "check": "check",
     "ops": "operations",
     "render": "render",
@@ -103,6 +104,7 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
         description="See, step through and explain neural-network graphs with loops and branches.",
         epilog="Without a browser:\n"
         "  loopscope run MODEL --inputs in.npz --outputs out.npz [--json]\n"
+        "  loopscope sweep MODEL --inputs number=1..500 --out runs.parquet\n"
         "  loopscope check MODEL [--json]     what is wrong with a model\n"
         "  loopscope ops [WORD] [--json]      which operations are known\n"
         "  loopscope render MODEL -o x.svg    draw a model\n"

@@ -36,6 +36,7 @@ from engine.run.record.recording import Record
 from engine.run_file.loading import load
 from engine.run_file.saving import save
 from engine.show import show
+from engine.sweep.sweep import sweep
 from engine.transform.with_gradients import gradients
 from engine.write import write_model
 
@@ -80,6 +81,7 @@ __all__ = [
     "save",
     # the app
     "show",
+    "sweep",
     "verdict",
     "write_model",
 ]

@@ -33,6 +33,7 @@ ALLOWED["run_file"] = frozenset({"errors", "ir", "ops", "read", "write", "run", 
 ALLOWED["compare"] = frozenset({*ALLOWED["explain"], "explain", "transform"})
 ALLOWED["peers"] = frozenset({*ALLOWED["compare"], "compare", "write"})
 ALLOWED["view"] |= {"compare"}
+ALLOWED["sweep"] = frozenset({*ALLOWED["explain"], "explain"})
 ALLOWED["graph_session"] = frozenset({"errors", "ir", "debug"})
 ALLOWED["notebook"] = frozenset({"errors", "ir", "view"})
 
@@ -79,6 +80,7 @@ DOORS = (
     "engine.read",
     "engine.run",
     "engine.run_file",
+    "engine.sweep",
     "engine.trace",
     "engine.version",
     "engine.view",

@@ -71,7 +71,7 @@ def _refuse_unwritable(path: str) -> None:
 def _run(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace) -> Outcome:
     session = engine.Session(model, optimise=_optimise(options))
     try:
-        with _interruptible(session.stop):
+        with interruptible(session.stop):
             result = session.run(inputs, options.fetch or None, limits=_limits(options))
     except RunStopped as stopped:
         state = {"limit": "limit", "stopped": "stopped"}.get(stopped.cause, "failed")
@@ -80,7 +80,7 @@ def _run(model: Model, inputs: Mapping[str | int, object], options: argparse.Nam
 
 
 @contextmanager
-def _interruptible(stop: Callable[[], None]) -> Iterator[None]:
+def interruptible(stop: Callable[[], None]) -> Iterator[None]:
     """The first Ctrl+C stops the run, so that the command can report where it was; the second one ends the command."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
         yield
@@ -100,7 +100,7 @@ def _interruptible(stop: Callable[[], None]) -> Iterator[None]:
 def _searched(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace) -> Outcome:
     """A run that keeps what it takes to look for the first NaN or infinity in it."""
     debugger = engine.Debugger(model, inputs, limits=_limits(options), optimise=_optimise(options))
-    with _interruptible(debugger.stop):
+    with interruptible(debugger.stop):
         debugger.run()
     odd = first_not_finite(debugger, _SECONDS_OF_SEARCH)
     if options.save:
@@ -111,7 +111,7 @@ def _searched(model: Model, inputs: Mapping[str | int, object], options: argpars
 def _saved(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace) -> Outcome:
     """A run that goes to a file, wherever it came to."""
     debugger = engine.Debugger(model, inputs, limits=_limits(options), optimise=_optimise(options))
-    with _interruptible(debugger.stop):
+    with interruptible(debugger.stop):
         debugger.run()
     _save(debugger, options)
     return _outcome(debugger)

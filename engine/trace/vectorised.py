@@ -257,7 +257,7 @@ class Columns:
         size = int(np.prod(shape, initial=1))
         if size > _LARGEST_ROW or size * len(self.rows) > _MOST_ELEMENTS:
             return None
-        made = instruction.kernel(*(_lifted(one, rank) for one in known))
+        made = instruction.kernel(*(lifted(one, rank) for one in known))
         if not any(one.varies for one in known):
             return self._same(made)
         return Column(made, True) if np.shape(made) == (len(self.rows), *shape) else None
@@ -313,7 +313,7 @@ def is_of_each_element(instruction: Instruction, operands: Sequence[Any]) -> boo
     return instruction.node.type in _OF_EACH_ELEMENT and way == "numpy"
 
 
-def _lifted(column: Column, rank: int) -> Any:
+def lifted(column: Column, rank: int) -> Any:
     """A column whose rows have that rank, so that rows broadcast against rows."""
     if not column.varies:
         return column.values

@@ -1,0 +1,155 @@
+"""``loopscope sweep``: runs a model once for each of many inputs, without a browser."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import engine
+from app.command.run import interruptible
+from engine.errors import in_one_line
+from engine.sweep import Sweep
+from engine.view import neutral
+
+FINISHED, FAILED, STOPPED = 0, 1, 130
+_TOLD_EVERY = 0.5
+_SHOWN = 10
+
+
+def main(words: Sequence[str]) -> int:
+    """The exit code: 0 all runs finished, 1 some failed, 2 the model or the inputs are bad, 130 Ctrl+C stopped it."""
+    options = _options(words)
+    sweep = engine.sweep(
+        engine.read_model(options.model),
+        options.inputs,
+        columns=options.column,
+        batch=options.batch,
+        limit=options.limit,
+        workers=options.workers,
+        scheduler=options.scheduler,
+        out=options.out or None,
+        resume=options.resume,
+        limits=_limits(options),
+        seed=options.seed,
+        first_nan=not options.no_first_nan,
+        seconds=not options.no_seconds,
+    )
+    if options.resume and not options.out:
+        raise engine.EngineError("--resume goes on with the rows in the file of --out, and none is given")
+    with interruptible(sweep.stop):
+        _as_json(sweep, options) if options.json else _as_text(sweep, options)
+    if not sweep.is_complete:
+        return STOPPED
+    return FAILED if sweep.summary.failed else FINISHED
+
+
+def _as_text(sweep: Sweep, options: argparse.Namespace) -> None:
+    shown = 0
+    for batch in _told(sweep):
+        if options.out:
+            continue
+        for row in batch.slice(0, max(0, _SHOWN - shown)).to_pylist():
+            said = ", ".join(f"{name} {value}" for name, value in row.items() if value is not None and name not in ("sample", "seconds"))
+            print(f"{row['sample']}: {_plain(said)}")
+            shown += 1
+    if not options.out and sweep.summary.rows > shown:
+        print(f"... {sweep.summary.rows - shown:,} more; --out runs.parquet keeps all of them")
+    for sentence in sweep.summary.sentences():
+        print(_plain(sentence))
+    if not sweep.is_complete:
+        onwards = f"; --resume goes on with {options.out}" if options.out else ""
+        print(f"stopped after {sweep.summary.rows:,} of {sweep.count:,} runs{onwards}")
+
+
+def _as_json(sweep: Sweep, options: argparse.Namespace) -> None:
+    """One object; its rows only where they go to no file, printed as they come, in bounded memory."""
+    print(f'{{"model": {json.dumps(options.model)}, "samples": {sweep.count}, "columns": {json.dumps(sweep.columns)},')
+    if options.out:
+        for _ in _told(sweep):
+            pass
+        print(f'"out": {json.dumps(options.out)},')
+    else:
+        print('"rows": [', end="")
+        for number, row in enumerate(sweep):
+            print(f"{',' if number else ''}\n{json.dumps(dict(row))}", end="")
+        print("],")
+    print(f'"complete": {json.dumps(sweep.is_complete)}, "summary": {json.dumps(sweep.summary.plain())}}}')
+
+
+def _told(sweep: Sweep) -> Iterator[Any]:
+    """The chunks of rows; on a terminal, how far it is stands on the last line meanwhile."""
+    begun = told = time.monotonic()
+    for batch in sweep.batches():
+        now = time.monotonic()
+        if sys.stderr.isatty() and now - told > _TOLD_EVERY:
+            rate = sweep.summary.rows / (now - begun)
+            rest = (sweep.count - sweep.summary.rows) / rate
+            print(f"\r{sweep.summary.rows:,} of {sweep.count:,} runs, {rate:,.0f} a second, {rest:,.0f} s left ", end="", file=sys.stderr)
+            told = now
+        yield batch
+    if told > begun:
+        print("\r\x1b[K", end="", file=sys.stderr)
+
+
+def _plain(text: str) -> str:
+    """Names in a model are anybody's."""
+    line = in_one_line(text)
+    return neutral(line, len(line))
+
+
+def _limits(options: argparse.Namespace) -> engine.Limits:
+    given = {name: getattr(options, name) for name in ("iterations", "run_seconds") if getattr(options, name) is not None}
+    return engine.Limits(**{"seconds" if name == "run_seconds" else name: value for name, value in given.items()})
+
+
+def _options(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="loopscope sweep",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Run a model once for each of many inputs: a row of counts, endings, branches and outputs for each.",
+        epilog="WHERE is one of\n"
+        "  data.npz                          arrays with a leading sample axis, by input\n"
+        "  folder                            an .npz file for each sample\n"
+        "  data.parquet, data.csv            a column for each scalar input\n"
+        "  'number=1..500 x=0..1/11'         a grid: all combinations; also x=0,0.5,1\n"
+        "  'random:10000 seed=3 x=normal(0,1) n=1..9 image[3,8,8]=uniform(0,1)'\n\n"
+        "The exit code is 0 when all runs finished, 1 when some failed, 2 when the model or the inputs are bad,\n"
+        "130 when Ctrl+C stopped it.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
+    parser.add_argument("--inputs", required=True, metavar="WHERE", help="a file, a folder, a grid or random samples; see below")
+    parser.add_argument(
+        "--batch", action="append", default=[], metavar="NAME", help="an input whose array has a sample axis; others are fixed"
+    )
+    parser.add_argument("--out", default="", metavar="RUNS.parquet", help="where the rows go")
+    parser.add_argument("--limit", type=_natural, metavar="N", help="only the first N samples")
+    parser.add_argument("--workers", type=_positive, metavar="N", help="processes (default: one for each core)")
+    parser.add_argument("--scheduler", default="", metavar="ADDRESS", help="a Dask scheduler, such as tcp://10.0.0.1:8786")
+    parser.add_argument(
+        "--column", action="append", default=[], metavar="EXPR", help="one more column, such as 'max(abs(main/loop/body/Add))'"
+    )
+    parser.add_argument("--resume", action="store_true", help="go on with the rows that a stopped sweep has left in --out")
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON, and the rows where there is no --out")
+    parser.add_argument("--seed", type=_natural, default=0, metavar="N", help="of random operations (default: 0)")
+    parser.add_argument("--no-first-nan", action="store_true", help="do not look for the first NaN or infinity, which takes time")
+    parser.add_argument("--no-seconds", action="store_true", help="no column of times: two sweeps give the same bytes")
+    parser.add_argument("--iterations", type=_positive, metavar="N", help="the most iterations of one run, all loops together")
+    parser.add_argument("--run-seconds", type=float, metavar="S", help="the longest that one run may take")
+    return parser.parse_args(words)
+
+
+def _natural(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)

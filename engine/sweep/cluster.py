@@ -1,0 +1,72 @@
+"""A sweep on Dask: a local cluster of processes that starts and ends with it, or one that is there already."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+
+import pyarrow as pa
+from distributed import Client, Future, KilledWorker, LocalCluster, WorkerPlugin, get_worker
+
+from engine.errors import EngineError, shorten
+from engine.sweep.batch import Batch
+from engine.sweep.sample_rows import rows_of
+from engine.sweep.work_order import Order
+
+_WAITING = 3
+"""Chunks under way for each worker: one that runs and those that it finds next."""
+
+
+class Holder(WorkerPlugin):
+    """Holds the order in a worker: model and constants go there once, to those that join later too."""
+
+    def __init__(self, name: str, order: Order) -> None:
+        self.name = name
+        self.order = order
+
+
+def compute(name: str, batch: Batch) -> pa.RecordBatch:
+    """The rows of a chunk, in a worker."""
+    holder = get_worker().plugins[name]
+    assert isinstance(holder, Holder)
+    return rows_of(holder.order, batch)
+
+
+def rows_on_cluster(order: Order, name: str, batches: Iterator[Batch], workers: int, scheduler: str) -> Iterator[pa.RecordBatch]:
+    """The rows of batches, in their order. A worker that is lost has its chunks done again by others.
+
+    ``scheduler``: the address of a cluster; empty: one of ``workers`` processes on this machine. ``EngineError`` when there is no
+    cluster at that address, or a chunk ended its worker again and again.
+    """
+    with ExitStack() as open_until_done:
+        client = _client(open_until_done, workers, scheduler)
+        client.register_plugin(Holder(name, replace(order)))
+        most = _WAITING * max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
+        waiting = deque[Future]()
+        try:
+            for batch in batches:
+                waiting.append(client.submit(compute, name, batch, pure=False))
+                if len(waiting) >= most:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        except KilledWorker as error:
+            raise EngineError(f"a chunk of the sweep has ended its worker again and again: {shorten(str(error), 200)}") from None
+        finally:
+            client.cancel(list(waiting))
+            client.unregister_worker_plugin(name)
+
+
+def _client(open_until_done: ExitStack, workers: int, scheduler: str) -> Client:
+    if not scheduler:
+        cluster = LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=logging.CRITICAL
+        )
+        return open_until_done.enter_context(Client(open_until_done.enter_context(cluster)))
+    try:
+        return open_until_done.enter_context(Client(scheduler, timeout=5))
+    except (OSError, ValueError, ImportError) as error:
+        raise EngineError(f"there is no Dask scheduler at {shorten(scheduler, 100)}: {shorten(str(error), 200)}") from None

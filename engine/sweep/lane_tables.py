@@ -1,0 +1,54 @@
+"""How often each loop and branch ran in each lane, and how the loops ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+_ANY_COUNT = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoopTally:
+    """Of one loop, by lane."""
+
+    executions: np.ndarray
+    total: np.ndarray
+    """Iterations of all executions."""
+    least: np.ndarray
+    most: np.ndarray
+    endings: np.ndarray
+    """A bit for each ending that an execution had, by its number in ``ENDINGS``."""
+
+    @staticmethod
+    def of(lanes: int) -> LoopTally:
+        """Nothing has run."""
+        executions, total, most, endings = (np.zeros(lanes, np.int64) for _ in range(4))
+        return LoopTally(executions, total, np.full(lanes, _ANY_COUNT), most, endings)
+
+    def add(self, lanes: np.ndarray, counts: np.ndarray, endings: np.ndarray) -> None:
+        """An execution in each of some lanes."""
+        self.executions[lanes] += 1
+        self.total[lanes] += counts
+        self.least[lanes] = np.minimum(self.least[lanes], counts)
+        self.most[lanes] = np.maximum(self.most[lanes], counts)
+        self.endings[lanes] |= 1 << endings
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BranchTally:
+    """Of one If, by lane: how often each branch was taken."""
+
+    then: np.ndarray
+    otherwise: np.ndarray
+
+    @staticmethod
+    def of(lanes: int) -> BranchTally:
+        """Nothing has run."""
+        return BranchTally(np.zeros(lanes, np.int64), np.zeros(lanes, np.int64))
+
+    def add(self, lanes: np.ndarray, taken: np.ndarray) -> None:
+        """An execution in each of some lanes."""
+        self.then[lanes] += taken
+        self.otherwise[lanes] += ~taken

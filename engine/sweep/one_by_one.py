@@ -1,0 +1,138 @@
+"""The rows of samples that run one after another, each in a run of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from engine.debug.door import outward
+from engine.debug.inputs import bind
+from engine.debug.run import Run
+from engine.debug.starting import place, start
+from engine.errors import EngineError, InputError
+from engine.explain.not_finite import first_not_finite
+from engine.ops.values import is_tensor
+from engine.run import drive
+from engine.run.machine.limits import Paused
+from engine.run.machine.machine import Failure, Machine
+from engine.run.plan.overrides import Overrides
+from engine.run.record.endings import ENDINGS, Ending
+from engine.run.record.recording import NOTHING, LoopTable, Record
+from engine.sweep.asked_values import value_of
+from engine.sweep.batch import Batch
+from engine.sweep.row_layout import ERROR, FIRST_NAN, SAMPLE, SECONDS, Kind
+from engine.sweep.work_order import Order
+
+_NUMBERS: Mapping[Kind, type[bool] | type[int] | type[float]] = {"bool": bool, "int64": int, "uint64": int, "float64": float}
+
+
+def rows_one_by_one(order: Order, batch: Batch) -> pa.RecordBatch:
+    """A row for each sample; one that fails has its error in its row."""
+    rows = [_row(order, int(sample), batch.inputs(number)) for number, sample in enumerate(batch.samples)]
+    return pa.RecordBatch.from_pylist(rows, order.schema)
+
+
+def _row(order: Order, sample: int, inputs: Mapping[int, Any]) -> dict[str, Any]:
+    begun = time.perf_counter()
+    row: dict[str, Any] = {SAMPLE: sample}
+    try:
+        row |= _of_run(order, sample, inputs, row)
+    except EngineError as error:
+        row[ERROR] = str(error)
+    row[SECONDS] = time.perf_counter() - begun
+    return row
+
+
+def _of_run(order: Order, sample: int, inputs: Mapping[int, Any], row: dict[str, Any]) -> dict[str, Any]:
+    plan, layout = order.plan, order.layout
+    arrays = bind(plan.model, inputs)
+    for one in layout.inputs:
+        row[one.name] = number(arrays[plan.model.inputs[one.position].layer], one.kind)
+    looks = layout.finds_nan or bool(layout.expressions)
+    values = {plan.main.parameters[layer]: array for layer, array in arrays.items()}
+    overrides = Overrides(plan)
+    machine = start(overrides, values, order.limits, Record() if looks else NOTHING, order.seed + sample, keeps=looks)
+    cause: Ending | None = None
+    try:
+        drive.run(machine)
+    except Paused as pause:
+        cause, row[ERROR] = pause.cause, f"{place(machine)}: {pause.message}"
+    except Failure as failure:
+        cause, row[ERROR] = "error", f"{place(machine)}: {failure}"
+    row |= _control_flow(order, machine, cause)
+    if cause is None:
+        row |= {one.name: number(machine.values[one.slot], one.kind) for one in layout.outputs}
+    if looks:
+        _look(order, Run(plan.model, overrides, machine, order.limits), row)
+    return row
+
+
+def _look(order: Order, run: Run, row: dict[str, Any]) -> None:
+    """The first NaN, and the columns that a person has asked for; the first of those without a value says why as the row's error."""
+    if order.layout.finds_nan and (found := first_not_finite(run, math.inf)).step is not None:
+        row[FIRST_NAN] = found.address
+    for name, expression in order.layout.expressions:
+        try:
+            value = expression.value(partial(value_of, run))
+            if np.size(value) != 1 or isinstance(value, tuple):
+                raise InputError(f"the column {name!r} has {np.size(value)} elements, one is expected: take max(...) or sum(...) of it")
+            row[name] = float(np.asarray(value).item())
+        except EngineError as error:
+            row.setdefault(ERROR, str(error))
+
+
+def _control_flow(order: Order, machine: Machine, cause: Ending | None) -> dict[str, Any]:
+    """What loops and branches did, up to where the run came."""
+    found: dict[str, Any] = {}
+    open_loops = {frame.region.table: frame.iteration for frame in machine.frames if frame.region is not None}
+    for loop in order.layout.loops:
+        table = machine.recording.tables[loop.table]
+        assert isinstance(table, LoopTable)
+        counts, endings = list(table.counts), {ENDINGS[one] for one in table.endings}
+        names: list[str] = [one for one in ENDINGS if one in endings]
+        if loop.table in open_loops:
+            counts.append(open_loops[loop.table])
+            names += [cause] if cause is not None else []
+        if counts:
+            numbers = (sum(counts), min(counts), max(counts)) if loop.nested else (counts[0],)
+            found |= zip(loop.counts, numbers, strict=True)
+            found[f"ended {loop.address}"] = ", ".join(names)
+        elif loop.nested:
+            found[loop.counts[0]] = 0
+    for branch in order.layout.branches:
+        taken = machine.recording.branch_log(branch.table).branches
+        found[f"then {branch.address}"] = thens = sum(taken)
+        found[f"else {branch.address}"] = len(taken) - thens
+    return found
+
+
+def number(value: Any, kind: Kind) -> bool | int | float | str | None:
+    """A value as it stands in a row."""
+    if kind == "string":
+        return fingerprint(value)
+    return _NUMBERS[kind](np.asarray(value).item()) if is_tensor(value) and np.size(value) == 1 else None
+
+
+def fingerprint(value: Any) -> str | None:
+    """Type, shape and a digest of all bytes of a tensor; of one number the number itself; None for what is no tensor.
+
+    >>> fingerprint(np.int64(7)), fingerprint(np.zeros((2, 3), np.float32))
+    ('7', 'float32[2,3] 2bb6ae06ad472028')
+    """
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"sequence of {len(value)}: " + ", ".join(str(fingerprint(one)) for one in value)
+    if not is_tensor(value):
+        return None
+    array = np.asarray(outward(value))
+    if array.size == 1:
+        return str(array.item())
+    data = "\0".join(map(str, array.reshape(-1).tolist())).encode() if array.dtype == object else np.ascontiguousarray(array).tobytes()
+    digest = hashlib.blake2b(data, digest_size=8).hexdigest()
+    return f"{array.dtype}[{','.join(map(str, array.shape))}] {digest}"

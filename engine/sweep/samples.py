@@ -1,0 +1,248 @@
+"""Where the inputs of a sweep come from: arrays, files of arrays, tables, a grid, random numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from engine.errors import InputError, listed, shorten
+from engine.ir.model import Model, Signature
+from engine.sweep.batch import Batch
+from engine.sweep.ranges import Values, draw, number, points, values_said
+
+_BLOCK_ELEMENTS = 1 << 20
+_BLOCK = 4096
+
+
+class Samples(Protocol):
+    """Inputs that can be asked for by their numbers, in any order."""
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def description(self) -> str:
+        """What they are, so that a sweep that goes on can tell whether they are the same."""
+
+    def batch(self, first: int, end: int) -> Batch: ...
+
+
+Given = Samples | str | Path | Mapping[Any, Any] | Sequence[Mapping[Any, Any]]
+
+
+def samples_of(model: Model, given: Given, batch: Sequence[str] = ()) -> Samples:
+    """The samples that are meant: words as ``--inputs`` takes them, arrays with a leading sample axis by input, a sequence of inputs.
+
+    ``batch``: the inputs that have a sample axis, where others are the same in all samples; empty: all have one.
+    """
+    if isinstance(given, str | Path):
+        return _said(model, str(given), batch)
+    if isinstance(given, Mapping):
+        return of_arrays(model, given, batch, "arrays")
+    return _of_sequence(model, given) if isinstance(given, Sequence) else given
+
+
+def _said(model: Model, text: str, batch: Sequence[str]) -> Samples:
+    words = text.split()
+    if words and words[0].startswith("random:"):
+        return _random(model, text, words)
+    path = Path(text)
+    if not path.exists() and words and all("=" in word for word in words):
+        return _grid(model, text, words)
+    try:
+        state = path.stat()
+    except OSError as error:
+        raise InputError(f"{shorten(text, 200)}: {error.strerror}; inputs are a file, a folder, a grid n=1..500 or random:1000") from None
+    description = f"{path.resolve()} {state.st_size} {state.st_mtime_ns}"
+    if path.is_dir():
+        return Folder(model, tuple(sorted(path.glob("*.npz"))), description)
+    if path.suffix == ".npz":
+        return of_arrays(model, _arrays(path), batch, description)
+    if path.suffix in (".parquet", ".csv"):
+        return _table(model, path, description)
+    raise InputError(f"{path.name} is none of what inputs are read from: .npz, .parquet, .csv, a folder of .npz")
+
+
+def position(model: Model, key: object) -> int:
+    """The number of the input that a key means; ``InputError`` when it means none or several."""
+    names = [[one.name, *one.names] for one in model.inputs]
+    found = [place for place, one in enumerate(names) if key in one]
+    if not found and str(key).isdecimal() and int(str(key)) < len(names):
+        found = [int(str(key))]
+    if len(found) != 1:
+        there = listed([one.name for one in model.inputs]) or "none"
+        raise InputError(f"{shorten(repr(key), 60)} means {len(found) or 'no'} input{'s' * (len(found) > 1)}: the model's are {there}")
+    return found[0]
+
+
+# -- arrays -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arrays:
+    """Arrays with a leading sample axis, or a list of samples, by the input's position."""
+
+    count: int
+    description: str
+    varying: Mapping[int, np.ndarray | Sequence[Any]]
+    fixed: Mapping[int, Any]
+
+    def batch(self, first: int, end: int) -> Batch:
+        return Batch(np.arange(first, end), {key: one[first:end] for key, one in self.varying.items()}, self.fixed)
+
+
+def of_arrays(model: Model, arrays: Mapping[Any, Any], batch: Sequence[str], description: str) -> Arrays:
+    """``InputError`` for arrays without a sample axis, or of different lengths along it."""
+    by_position = {position(model, key): np.asarray(value) for key, value in arrays.items()}
+    chosen = {position(model, name) for name in batch} or set(by_position)
+    lengths = {
+        model.inputs[key].name: len(by_position[key]) if by_position[key].ndim else None for key in sorted(chosen & set(by_position))
+    }
+    if len(set(lengths.values())) != 1 or None in lengths.values():
+        told = (
+            ", ".join(f"{shorten(name, 60)}: {'no axis' if length is None else length}" for name, length in lengths.items()) or "no arrays"
+        )
+        raise InputError(f"the arrays have no sample axis of one length ({told}); --batch NAME says which inputs have one")
+    count = next(iter(lengths.values())) or 0
+    varying = {key: value for key, value in by_position.items() if key in chosen}
+    return Arrays(count, description, varying, {key: value for key, value in by_position.items() if key not in chosen})
+
+
+def _of_sequence(model: Model, given: Sequence[object]) -> Arrays:
+    maps = [one for one in given if isinstance(one, Mapping)]
+    if len(maps) < len(given):
+        raise InputError("a sequence of samples holds a mapping of inputs for each, by name or position")
+    rows = [{position(model, key): value for key, value in one.items()} for one in maps]
+    keys = {key for row in rows for key in row}
+    return Arrays(len(rows), "a sequence", {key: [row.get(key) for row in rows] for key in sorted(keys)}, {})
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return {key: stored[key] for key in stored.files}
+    except Exception:  # numpy and zipfile raise whatever a broken file makes them stumble over
+        raise InputError(f"{path} is not an .npz file of plain arrays, as numpy.savez writes it") from None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Folder:
+    """A folder of .npz files, one for each sample, in the order of their names."""
+
+    model: Model
+    files: tuple[Path, ...]
+    description: str
+
+    @property
+    def count(self) -> int:
+        return len(self.files)
+
+    def batch(self, first: int, end: int) -> Batch:
+        rows = [{position(self.model, key): value for key, value in _arrays(file).items()} for file in self.files[first:end]]
+        keys = sorted({key for row in rows for key in row})
+        return Batch(np.arange(first, end), {key: [row.get(key) for row in rows] for key in keys}, {})
+
+
+# -- tables, grids, random numbers ------------------------------------------------------------------------------------
+
+
+def _table(model: Model, path: Path, description: str) -> Arrays:
+    """A column for each scalar input; a row is a sample. Columns that name no input are an error, which tells a misspelt one."""
+    from pyarrow import ArrowException, csv, parquet
+
+    try:
+        table = csv.read_csv(path) if path.suffix == ".csv" else parquet.read_table(path)
+        columns = {position(model, name): table[name].to_numpy() for name in table.column_names}
+    except (ArrowException, OSError) as error:
+        raise InputError(f"{path}: {shorten(str(error), 200)}") from None
+    return Arrays(len(table), description, {key: shaped(model.inputs[key], one) for key, one in columns.items()}, {})
+
+
+def shaped(signature: Signature, numbers: np.ndarray) -> np.ndarray:
+    """A number for each sample, in the shape that the input has for one number."""
+    lengths = signature.shape.dimensions
+    ones = (1,) * len(lengths) if lengths is not None else ()
+    return numbers.reshape(-1, *ones)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """All combinations of the values of some inputs; the last one changes fastest."""
+
+    model: Model
+    description: str
+    axes: tuple[tuple[int, np.ndarray | range], ...]
+    """Position and values of each input."""
+
+    @property
+    def count(self) -> int:
+        return math.prod(len(one) for _, one in self.axes)
+
+    def batch(self, first: int, end: int) -> Batch:
+        left, varying = np.arange(first, end), {}
+        for key, axis in reversed(self.axes):
+            left, places = np.divmod(left, len(axis))
+            numbers = places + axis.start if isinstance(axis, range) else axis[places]
+            varying[key] = shaped(self.model.inputs[key], numbers)
+        return Batch(np.arange(first, end), varying, {})
+
+
+def _grid(model: Model, text: str, words: Sequence[str]) -> Grid:
+    values = [values_said(word) for word in words]
+    return Grid(model, text, tuple((position(model, one.name), points(one)) for one in values))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Random:
+    """Random samples; each is the same however many are drawn, and in whatever parts."""
+
+    model: Model
+    description: str
+    count: int
+    seed: int
+    said: Mapping[int, Values]
+
+    def batch(self, first: int, end: int) -> Batch:
+        return Batch(np.arange(first, end), {key: self._drawn(key, first, end) for key in range(len(self.model.inputs))}, {})
+
+    def _drawn(self, key: int, first: int, end: int) -> np.ndarray:
+        """Block by block: a block has a generator of its own, whatever part of it is asked for."""
+        signature, values = self.model.inputs[key], self.said.get(key)
+        shape = self._shape(signature, values)
+        block = max(1, min(_BLOCK, _BLOCK_ELEMENTS // max(1, math.prod(shape))))
+        made = [
+            draw(values, signature, shape, block, np.random.default_rng([self.seed, key, number]))[
+                max(0, first - number * block) : end - number * block
+            ]
+            for number in range(first // block, max(first // block, -(-end // block)))
+        ]
+        return np.concatenate(made) if made else np.zeros((0, *shape))
+
+    def _shape(self, signature: Signature, values: Values | None) -> tuple[int, ...]:
+        if values is not None and values.shape is not None:
+            return values.shape
+        lengths = None if signature.shape.dimensions is None else signature.shape.lengths_or_zeros()
+        if lengths is None or not signature.shape.is_static:
+            name = shorten(signature.name, 60)
+            raise InputError(f"input {name!r} has the shape {signature.shape}: give its lengths, such as {name}[2,3]=normal(0,1)")
+        return tuple(lengths)
+
+
+def _random(model: Model, text: str, words: Sequence[str]) -> Random:
+    """``random:10000 seed=3 number=1..500 x=normal(0,1)``; an input that is called seed cannot be said, and gets what is usual."""
+    amount = words[0].removeprefix("random:")
+    if not amount.isdecimal():
+        raise InputError(f"{shorten(words[0], 60)!r} says no number of samples: write random:10000")
+    seeds = [word.removeprefix("seed=") for word in words[1:] if word.startswith("seed=")]
+    seed = number(seeds[-1]) if seeds and seeds[-1].isdecimal() else 0
+    if seeds and not seeds[-1].isdecimal():
+        raise InputError(f"the seed is {shorten(seeds[-1], 60)!r}, expected a whole number from 0 on")
+    values = [values_said(word) for word in words[1:] if not word.startswith("seed=")]
+    drawn = Random(model, text, int(amount), int(seed), {position(model, one.name): one for one in values})
+    drawn.batch(0, min(1, drawn.count))  # an input that cannot be drawn is told before anything runs
+    return drawn

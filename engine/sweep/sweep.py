@@ -1,0 +1,171 @@
+"""The door of a sweep: a model and its samples in, rows out, in order and in bounded memory."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import InputError
+from engine.ir.model import Model, expect_model
+from engine.ir.walk import nodes
+from engine.run.machine.limits import Limits
+from engine.sweep.samples import Given, Samples, samples_of
+from engine.sweep.summary import Summary
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from engine.sweep.batch import Batch
+    from engine.sweep.work_order import Order
+
+_CHUNK = 64
+"""Samples of a chunk that run one by one."""
+_READ = 1 << 14
+"""Samples that are read together."""
+_WORTH_PROCESSES, _LANES_WORTH_PROCESSES = 512, 1 << 22
+"""Samples for which starting processes pays, which takes some seconds."""
+
+
+def sweep(
+    model: Model,
+    inputs: Given,
+    *,
+    columns: Sequence[str] = (),
+    batch: Sequence[str] = (),
+    limit: int | None = None,
+    workers: int | None = None,
+    scheduler: str = "",
+    out: str | Path | None = None,
+    resume: bool = False,
+    limits: Limits | None = None,
+    seed: int = 0,
+    first_nan: bool = True,
+    seconds: bool = True,
+    lanes: bool = True,
+) -> Sweep:
+    """Runs a model once for each of many inputs: a row of counts, endings, branches and outputs for each, in order.
+
+    ``inputs``: what ``--inputs`` takes as words (a file, a folder, ``random:10000 seed=3``, a grid ``number=1..500``), arrays with a
+    leading sample axis by input (``batch`` names those that have one, where not all have), or a sequence of inputs. ``limit``: the first
+    so many. ``columns``: expressions over addresses, a column each. ``limits`` are those of each run, ``seed`` that of random operations.
+    ``first_nan=False`` does not look for the first NaN or infinity, which takes longer than a run without. ``seconds=False`` leaves
+    their column out, so that two sweeps give the same bytes.
+
+    Large sweeps run in ``workers`` processes (one for each core), or on the Dask cluster at ``scheduler``; a script that starts processes
+    needs the usual ``if __name__ == "__main__":``. Rows depend on neither, nor on ``lanes``: whether inputs run side by side where that
+    is possible. ``out``: a Parquet file that all rows go to; with ``resume`` those of a sweep that was stopped are kept.
+
+    Nothing runs before the first row is asked for. ``InputError`` for samples or columns that do not fit the model.
+    """
+    from engine.sweep.work_order import Order
+
+    expect_model(model, "engine.sweep")
+    if workers is not None and workers < 1:
+        raise InputError(f"{workers} workers: a number from 1 on is expected")
+    order = Order(model, tuple(columns), limits or Limits(), seed, first_nan, seconds, lanes)
+    samples = samples_of(model, inputs, batch)
+    count = samples.count if limit is None else min(limit, samples.count)
+    return Sweep(order, samples, count, workers, scheduler, None if out is None else Path(out), resume)
+
+
+class Sweep:
+    """One model over many inputs. Going over it runs it, once; ``summary`` is that of the rows so far."""
+
+    def __init__(
+        self, order: Order, samples: Samples, count: int, workers: int | None, scheduler: str, out: Path | None, resume: bool
+    ) -> None:
+        self._order, self._samples = order, samples
+        self._workers, self._scheduler = workers, scheduler
+        self._out, self._resume = out, resume
+        self._stopped = False
+        self.count = count
+        """Samples in all."""
+        self.summary = Summary()
+        self.columns: tuple[str, ...] = tuple(order.schema.names)
+        """The names of all columns, in order."""
+
+    def __repr__(self) -> str:
+        return f"<Sweep: {self.summary.rows:,} of {self.count:,} rows>"
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        """Each row by its columns' names; None for what a run did not come to."""
+        for batch in self.batches():
+            yield from batch.to_pylist()
+
+    def run(self) -> Summary:
+        """All of it, for its file and its summary."""
+        for _ in self.batches():
+            pass
+        return self.summary
+
+    def stop(self) -> None:
+        """No more rows after the next few; what is done is kept. May be called from another thread, and by a signal."""
+        self._stopped = True
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all rows are there."""
+        return self.summary.rows == self.count
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows in chunks, as Arrow has them; those that ``resume`` found come first."""
+        if self._out is None:
+            yield from self._added(self._rows(0))
+            return
+        from engine.sweep.kept_rows import KeptRows
+
+        kept = KeptRows(self._out, self._order.schema, self._digest)
+        yield from self._added(kept.begin(resume=self._resume))
+        try:
+            for batch in self._added(self._rows(kept.first)):
+                kept.add(batch)
+                yield batch
+        finally:
+            kept.finish(complete=self.is_complete)
+
+    def _added(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            self.summary.add(self._order.layout, batch)
+            yield batch
+
+    def _rows(self, first: int) -> Iterator[pa.RecordBatch]:
+        from engine.sweep.sample_rows import lanes_of, rows_of
+
+        lanes = lanes_of(self._order)
+        batches = self._batches(first, lanes or _CHUNK)
+        workers = self._workers or len(os.sched_getaffinity(0))
+        is_large = self.count - first >= (_LANES_WORTH_PROCESSES if lanes else _WORTH_PROCESSES)
+        if not self._scheduler and (workers == 1 or not is_large):
+            yield from (rows_of(self._order, batch) for batch in batches)
+            return
+        from engine.sweep.cluster import rows_on_cluster
+
+        yield from rows_on_cluster(self._order, f"loopscope-{self._digest}", batches, workers, self._scheduler)
+
+    def _batches(self, first: int, size: int) -> Iterator[Batch]:
+        """What is left, in chunks; read in larger parts, which begin at fixed numbers."""
+        import numpy as np
+
+        read = -(-max(_READ, size) // size) * size
+        for begin in range(first, self.count, read):
+            end = min(begin + read, self.count)
+            part = self._samples.batch(begin, end)
+            for place in range(0, end - begin, size):
+                if self._stopped:
+                    return
+                yield part.at(np.arange(place, min(place + size, end - begin)))
+
+    @property
+    def _digest(self) -> str:
+        """Of all that decides what the rows are."""
+        order = self._order
+        made = hashlib.blake2b(digest_size=16)
+        made.update(repr((order.columns, order.limits, order.seed, order.first_nan, self._samples.description, self.columns)).encode())
+        for address, node in nodes(order.model):
+            made.update(f"{address} {node.type} {node.inputs!r} {sorted(map(str, node.attributes.items()))}".encode())
+            if node.constant is not None:
+                made.update(repr(node.constant.array().tobytes() if node.constant.array().dtype != object else node.constant).encode())
+        return made.hexdigest()

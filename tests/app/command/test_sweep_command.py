@@ -1,0 +1,53 @@
+"""``loopscope sweep`` as it is typed: words in, a file or lines out, exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+from app.cli import main
+
+COLLATZ = "sample_models/collatz/model.xml"
+
+
+def test_rows_and_summary_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", COLLATZ, "--inputs", "number=1..30", "--limit", "28"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].startswith("2: number 3, iterations main/while_not_one 7, ended main/while_not_one condition, then main/")
+    assert lines[10] == "... 18 more; --out runs.parquet keeps all of them"
+    assert "most in sample 26 (number = 27)" in lines[12]
+
+
+def test_json_holds_the_rows_where_there_is_no_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["sweep", COLLATZ, "--inputs", "number=3,27", "--json", "--no-seconds", "--column", "main/while_not_one"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["complete"]
+    assert [row["output steps"] for row in told["rows"]] == [7, 111]
+    assert told["summary"]["loops"]["main/while_not_one"]["most_inputs"] == {"number": 27}
+    out = tmp_path / "runs.parquet"
+    assert main(["sweep", COLLATZ, "--inputs", "number=3,27", "--json", "--out", str(out)]) == 0
+    assert "rows" not in json.loads(capsys.readouterr().out)
+    assert parquet.read_table(out)["output steps"].to_pylist() == [7, 111]
+
+
+def test_failed_runs_are_told_and_change_the_exit_code(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    np.savez(tmp_path / "some.npz", number=np.array([3, 0.5]))
+    assert main(["sweep", COLLATZ, "--inputs", str(tmp_path / "some.npz")]) == 1
+    assert "the first that failed is sample 1: input 'number' takes i64" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--inputs", "y=1..3"], "'y' means no input"),
+        (["--inputs", "number=1..3", "--resume"], "--resume goes on with the rows in the file of --out"),
+        (["--inputs", "number=1..3", "--column", "import os"], "is not an expression"),
+    ],
+)
+def test_bad_words_are_refused(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", COLLATZ, *words]) == 2
+    assert sentence in capsys.readouterr().err

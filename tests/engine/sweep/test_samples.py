@@ -1,0 +1,111 @@
+"""Where inputs come from: words, files, arrays; what says nothing is refused in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import engine
+from engine import build
+from engine.errors import InputError
+from engine.sweep import samples_of
+
+
+@pytest.fixture
+def model() -> engine.Model:
+    graph = build.Graph("two")
+    x, n = graph.parameter("x", "f32", [2]), graph.parameter("n", "i64", [])
+    return graph.model([x * 2.0, n + 1])
+
+
+def values(model: engine.Model, given: object, first: int, end: int, key: int, batch: tuple[str, ...] = ()) -> list[object]:
+    part = samples_of(model, given, batch).batch(first, end)  # type: ignore[arg-type]  # words and arrays alike
+    return [np.asarray(part.inputs(place)[key]).tolist() for place in range(len(part))]
+
+
+def test_a_grid_has_all_combinations_and_its_last_input_changes_fastest(model: engine.Model) -> None:
+    samples = samples_of(model, "n=1..3 x=0,0.5")
+    assert samples.count == 6
+    assert values(model, "n=1..3 x=0,0.5", 1, 4, 1) == [1, 2, 2]
+    assert values(model, "n=0..1/3", 0, 3, 1) == [0, 0.5, 1]
+
+
+def test_random_samples_are_the_same_in_whatever_parts(model: engine.Model) -> None:
+    words = "random:9000 seed=3 n=1..500"
+    whole = values(model, words, 0, 9000, 0)
+    assert whole[4090:4100] == values(model, words, 4090, 4100, 0)
+    assert whole != values(model, "random:9000 seed=4 n=1..500", 0, 9000, 0)
+    numbers = values(model, words, 0, 9000, 1)
+    assert (min(map(int, numbers)), max(map(int, numbers))) == (1, 500)  # type: ignore[call-overload]
+
+
+def npz(folder: Path) -> str:
+    np.savez(folder / "data.npz", x=np.arange(6, dtype=np.float32).reshape(3, 2), n=np.arange(3))
+    return str(folder / "data.npz")
+
+
+def npz_with_one_fixed(folder: Path) -> str:
+    np.savez(folder / "data.npz", x=np.array([0, 1], np.float32), n=np.arange(3))
+    return str(folder / "data.npz")
+
+
+def files(folder: Path) -> str:
+    for number in range(3):
+        np.savez(folder / f"{number}.npz", x=np.array([2 * number, 2 * number + 1], np.float32), n=number)
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("made", "batch", "x"),
+    [(npz, (), [[0, 1], [2, 3], [4, 5]]), (files, (), [[0, 1], [2, 3], [4, 5]]), (npz_with_one_fixed, ("n",), [[0, 1], [0, 1], [0, 1]])],
+)
+def test_files_of_arrays(model: engine.Model, tmp_path: Path, made: Callable[[Path], str], batch: tuple[str, ...], x: object) -> None:
+    where = made(tmp_path)
+    assert values(model, where, 0, 3, 0, batch) == x
+    assert values(model, where, 0, 3, 1, batch) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_tables(tmp_path: Path, suffix: str) -> None:
+    collatz = engine.read_model("sample_models/collatz/model.xml")
+    path = tmp_path / f"numbers.{suffix}"
+    if suffix == "csv":
+        path.write_text("number\n3\n27\n", encoding="utf-8")
+    else:
+        parquet.write_table(pa.table({"number": [3, 27]}), path)
+    assert [row["output steps"] for row in engine.sweep(collatz, path)] == [7, 111]
+
+
+@pytest.mark.parametrize(
+    ("where", "sentence"),
+    [
+        ("nothing.npz", "No such file or directory; inputs are a file, a folder, a grid n=1..500 or random:1000"),
+        ("y=1..3", "'y' means no input: the model's are 'x', 'n'"),
+        ("n=3..1", "n=3..1 has no step"),
+        ("n=0..1.5", "has no step: write n=0..1.5/11 for 11 values"),
+        ("n=many", "'many' is no range of n"),
+        ("n=normal(0,1)", "n is given a distribution, which a grid has not"),
+        ("random:some", "'random:some' says no number of samples"),
+        ("random:3 seed=x", "the seed is 'x'"),
+        ("random:3 n=9..1", "the smaller whole number is expected first"),
+        ({"x": np.zeros((3, 2)), "n": np.arange(4)}, "no sample axis of one length (x: 3, n: 4)"),
+        ([3], "a mapping of inputs for each"),
+    ],
+)
+def test_what_says_no_samples_is_refused(model: engine.Model, where: object, sentence: str) -> None:
+    with pytest.raises(InputError) as refused:
+        samples_of(model, where).batch(0, 1)  # type: ignore[arg-type]  # what a person may give
+    assert sentence in str(refused.value)
+
+
+def test_an_input_of_unknown_lengths_needs_them_said() -> None:
+    graph = build.Graph("any")
+    model = graph.model([graph.parameter("x", "f32", [-1, 3]) * 2.0])
+    with pytest.raises(InputError, match="give its lengths, such as x"):
+        samples_of(model, "random:3")
+    assert samples_of(model, "random:3 x[2,3]=uniform(0,1)").batch(0, 3).varying[0].shape == (3, 2, 3)  # type: ignore[union-attr]
