@@ -9,6 +9,8 @@ import numpy as np
 
 _MOST_AT_ONCE = 1 << 20
 """Elements that are computed with at a time."""
+_NO_OVERFLOW = 1e70
+"""Fourth powers of numbers up to here, added up, are finite; those of their reciprocals are not 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,9 +46,21 @@ def is_comparable(array: np.ndarray) -> bool:
     return array.dtype.kind in "biuf" or (array.dtype.isbuiltin == 2 and array.dtype.names is None)
 
 
+def _of_plain_rows(here: np.ndarray, there: np.ndarray, scale: np.ndarray) -> Deviations:
+    """Of rows whose elements are finite, and whose squares are neither too large nor too small: most rows, in half the time."""
+    apart = here - there
+    absolute = np.maximum(apart.max(axis=1, initial=0), -apart.min(axis=1, initial=0))
+    products, *squares = (np.einsum("ij,ij->i", *sides) for sides in ((here, there), (here, here), (there, there)))
+    cosine = np.where(absolute == 0, 1.0, products / np.sqrt(squares[0] * squares[1]))
+    return Deviations(absolute, np.where(absolute == 0, 0.0, absolute / scale), cosine)
+
+
 def _of_rows(one: np.ndarray, other: np.ndarray, size: int) -> Deviations:
     with np.errstate(all="ignore"):
         here, there = (np.asarray(side).reshape(len(side), size).astype(np.float64) for side in (one, other))
+        magnitudes = [np.maximum(side.max(axis=1, initial=0), -side.min(axis=1, initial=0)) for side in (here, there)]
+        if all(np.all((each < _NO_OVERFLOW) & ((each > 1 / _NO_OVERFLOW) | (each == 0))) for each in magnitudes):
+            return _of_plain_rows(here, there, np.maximum(*magnitudes))
         same = (here == there) | (np.isnan(here) & np.isnan(there))
         apart = np.where(same, 0.0, np.abs(here - there))
         absolute = np.where(np.isnan(apart), np.inf, apart).max(axis=1, initial=0)

@@ -203,9 +203,9 @@ class _Graphs:
         return entry.type, str(array.dtype), array.shape
 
     def _left(self, side: int) -> Iterator[Entry]:
-        """What belongs to nothing; a value before it is rounded belongs to the rounded one."""
+        """What belongs to nothing; a value before it is rounded belongs to the rounded one, and no model lacks a rounding."""
         rounded = {slot for one in self.entries[side] if one.rounds and one.instruction for slot in one.instruction.inputs}
-        yield from (one for one in self._free(side) if one.outputs and not rounded.issuperset(one.outputs))
+        yield from (one for one in self._free(side) if one.outputs and not one.rounds and not rounded.issuperset(one.outputs))
 
 
 def value_pairs(pair: Matched) -> Iterable[tuple[int, Slot, Slot]]:

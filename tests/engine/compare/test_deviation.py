@@ -27,6 +27,7 @@ NAN, INF = np.nan, np.inf
         ([INF, 1.0], [INF, 1.0], 0, 0, 1),
         ([NAN, 1.0], [1.0, 1.0], INF, INF, 1 / 2**0.5),
         ([INF, 1.0], [-INF, 1.0], INF, INF, 1),
+        ([1e-200, 0.0], [1e-200, 1e-200], 1e-200, 1, 1 / 2**0.5),
         ([1e200, 1e200], [1e200, 0.0], 1e200, 1, 1 / 2**0.5),
     ],
 )
@@ -44,6 +45,15 @@ def test_every_type_of_numbers(dtype: type) -> None:
 def test_other_shapes_are_refused() -> None:
     with pytest.raises(ValueError, match="expected the same"):
         Deviations.of(np.zeros((2, 3)), np.zeros((3, 2)))
+
+
+def test_rows_with_what_is_not_finite_are_as_others_without() -> None:
+    """One row that is not finite sends all of them another way, which gives the same."""
+    one, other = np.random.default_rng(2).standard_normal((2, 6, 9)).astype(np.float32)
+    plain = Deviations.of(one, other)
+    odd = Deviations.of(np.concatenate([one, np.full((1, 9), np.nan, np.float32)]), np.concatenate([other, other[:1]]))
+    for mine, theirs in ((plain.absolute, odd.absolute), (plain.relative, odd.relative), (plain.cosine, odd.cosine)):
+        np.testing.assert_allclose(theirs[:6], mine, rtol=1e-12)
 
 
 FINITE = st.floats(-1e6, 1e6, width=32)

@@ -149,6 +149,12 @@ def test_a_narrow_decision_is_told_where_runs_part() -> None:
     assert parting.sentence in found.sentence
 
 
+def test_no_model_lacks_a_rounding() -> None:
+    inputs = linear_attention.inputs(5, seed=5)
+    found = engine.drift(finished(ATTENTION, inputs), finished(ATTENTION, inputs, {"*": "bf16"}))
+    assert found.unmatched == ((), ())
+
+
 def test_loops_in_loops() -> None:
     graph = build.Graph("nest")
     x = graph.parameter("x", "f32", [2])
