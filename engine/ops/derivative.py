@@ -59,6 +59,12 @@ class Several(Protocol):
     def __call__(self, type: str, /, *inputs: Any, **attributes: Any) -> tuple[Value, ...]: ...
 
 
+class Scan(Protocol):
+    """A loop over elements along the first axis, as ``engine.build.scan``: all values of a fold, each along a new first axis."""
+
+    def __call__(self, fn: Callable[..., Any], elems: Any, initializer: Any, reverse: bool = False, /) -> Any: ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Reverse:
     """One node that is walked back through: its inputs and outputs, and how the target changes with each output."""
@@ -73,6 +79,7 @@ class Reverse:
     several: Several
     constant: Callable[[np.ndarray], Value]
     """A Const of an array, in the array's type."""
+    scan: Scan
 
     @property
     def adjoint(self) -> Value:

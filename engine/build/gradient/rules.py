@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from engine.build.graph_builder import Graph
+from engine.build.iterate import scan
 from engine.build.operations import Operations
 from engine.build.tensor import Tensor
 from engine.ir.model import Node
@@ -28,7 +29,7 @@ def reverse_of(
         return graph.apply(type, given, attributes)
 
     ops = Operations(graph.catalogue)
-    return Reverse(tuple(inputs), tuple(outputs), tuple(adjoints), attributes, ops, several, graph.constant)
+    return Reverse(tuple(inputs), tuple(outputs), tuple(adjoints), attributes, ops, several, graph.constant, scan)
 
 
 def filled(graph: Graph, number: float, like: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from engine.ops.elements import COMPUTED_INTEGERS
 from engine.ops.family import family
 from engine.ops.gradients import attention_weights
 from engine.ops.gradients import recurrent_cells as cells
+from engine.ops.gradients.recurrent_sequences import through_cells
 from engine.ops.sequence.attention import infer_attention, scaled_dot_product_attention
 from engine.ops.sequence.ctc import (
     ctc_greedy_decoder,
@@ -111,6 +112,7 @@ OPERATIONS: tuple[Operation, ...] = (
         outputs=3,
         attributes=(*_recurrent("sigmoid", "tanh", "tanh"), _DIRECTION),
         types=(REAL_FLOATS, REAL_FLOATS, REAL_FLOATS, COMPUTED_INTEGERS, REAL_FLOATS),
+        gradient=through_cells("LSTMCell", cells.lstm_cell, states=2),
     ),
     row(
         "GRUCell",
@@ -130,6 +132,7 @@ OPERATIONS: tuple[Operation, ...] = (
         outputs=2,
         attributes=(*_recurrent("sigmoid", "tanh"), _DIRECTION, _LINEAR),
         types=_SEQUENCE_TYPES,
+        gradient=through_cells("GRUCell", cells.gru_cell, states=1),
     ),
     row(
         "RNNCell",
@@ -149,6 +152,7 @@ OPERATIONS: tuple[Operation, ...] = (
         outputs=2,
         attributes=(*_recurrent("tanh"), _DIRECTION),
         types=_SEQUENCE_TYPES,
+        gradient=through_cells("RNNCell", cells.rnn_cell, states=1),
     ),
     row(
         "OneHot",

@@ -24,6 +24,14 @@ _OTHERS = {"activations": ("tanh", "sigmoid", "sigmoid")}
 _ATTENTION = ((2, 3, 2), (2, 4, 2), (2, 4, 3))
 _SEEN = np.array([[True, False, True, True], [False, True, True, False], [True, True, True, True]])
 
+
+def _sequence(gates: int, directions: int, biases: int = 0) -> tuple[Any, ...]:
+    """Three sequences of at most three steps: a whole one, a shorter one, and one without steps."""
+    states = ((3, directions, 2),) * (2 if gates == 4 else 1)
+    weights = ((directions, gates * 2, 1), (directions, gates * 2, 2), (directions, (biases or gates) * 2))
+    return ((3, 3, 1), *states, np.array([3, 2, 0]), *weights)
+
+
 ROWS = (
     Row("RNNCell", (*_STATE, *_cell(1, 2)), _SIZE, within=_NEAR),
     Row("RNNCell", (*_STATE, *_cell(1)), _SIZE | _RELU),
@@ -44,4 +52,16 @@ ROWS = (
     Row("ScaledDotProductAttention", (*_ATTENTION, (2, 1, 4), (1,), (2, 1, 1)), {"causal": False}, within=_NEAR),
     Row("ScaledDotProductAttention", (*_ATTENTION, _SEEN, ()), {"causal": False}, within=_NEAR),
     Row("ScaledDotProductAttention", (*_ATTENTION, _SEEN), {"causal": True}, within=_NEAR),
+    Row("RNNSequence", _sequence(1, 1), _SIZE | {"direction": "forward"}, within=_NEAR),
+    Row("GRUSequence", _sequence(3, 1), _SIZE | {"direction": "reverse"}, within=_NEAR),
+    Row("LSTMSequence", _sequence(4, 1), _SIZE | {"direction": "forward"}, within=_NEAR),
+    # Their second derivatives are those of one direction and the other, and would take as long as all other rows.
+    Row(
+        "GRUSequence",
+        _sequence(3, 2, 4),
+        _SIZE | {"direction": "bidirectional", "linear_before_reset": True},
+        within=_NEAR,
+        second=False,
+    ),
+    Row("LSTMSequence", _sequence(4, 2), _SIZE | {"direction": "bidirectional"}, within=_NEAR, second=False),
 )
