@@ -29,6 +29,7 @@ COMMANDS = {
     "fate": "fate",
     "precision": "precision",
     "gradients": "gradients",
+    "page": "page",
 }
 """The module of each subcommand; imported when asked for, because each needs another part of the engine."""
 
@@ -108,6 +109,7 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
         "  loopscope check MODEL [--json]     what is wrong with a model\n"
         "  loopscope ops [WORD] [--json]      which operations are known\n"
         "  loopscope render MODEL -o x.svg    draw a model\n"
+        "  loopscope page MODEL --inputs in.npz -o page.html   a run as one HTML file\n"
         "  loopscope convert MODEL OUT.xml    write a model as OpenVINO IR\n"
         "  loopscope compare MODEL --inputs in.npz   where its own runtime first differs\n"
         "  loopscope fate MODEL               what its runtime makes of each loop and branch\n"

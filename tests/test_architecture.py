@@ -46,9 +46,10 @@ APP = {
     "links": ("state", "describe"),
     "canvas": ("state",),
     "actions": ("canvas", "links", "state", "describe"),
-    "parts": ("actions", "canvas", "links", "state", "describe"),
+    "page": ("describe",),
+    "parts": ("page", "actions", "canvas", "links", "state", "describe"),
     "screens": ("parts", "actions", "state"),
-    "command": ("actions", "parts", "describe", "state"),
+    "command": ("page", "actions", "parts", "describe", "state"),
 }
 """For each room of app, the rooms of app that it may import from (its own apart)."""
 

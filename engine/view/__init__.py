@@ -23,7 +23,7 @@ from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, withou
 from engine.view.operation_families import family_of
 from engine.view.overlay import Overlay, breakpoint_boxes, overlay_at
 from engine.view.payload import structure
-from engine.view.playback import playback_batch
+from engine.view.playback import difference, playback_batch
 from engine.view.preview import has_nan, number_text, scalar_text, value_preview
 from engine.view.render import PICTURE_FORMATS, render
 from engine.view.roles import input_roles, output_role
@@ -47,6 +47,7 @@ __all__ = [
     "channels",
     "declarations",
     "default_folding",
+    "difference",
     "family_of",
     "graph_view",
     "has_nan",

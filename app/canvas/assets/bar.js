@@ -126,11 +126,8 @@ export class Bar {
       track.title && now && inside
         ? `${track.title}[${(now - 1).toLocaleString("en")}] of ${track.count.toLocaleString("en")}`
         : "";
-    const of =
-      playback.over || reach > playback.step ? `/${reach.toLocaleString("en")}${playback.over ? "" : "+"}` : "";
-    const words = k
-      ? iteration
-      : `step ${playback.step.toLocaleString("en")}${of}${iteration ? ` · ${iteration}` : ""}`;
+    const of = playback.over || reach > playback.step ? `/${playback.nameOf(reach)}${playback.over ? "" : "+"}` : "";
+    const words = k ? iteration : `step ${playback.nameOf(playback.step)}${of}${iteration ? ` · ${iteration}` : ""}`;
     if (row.shown !== words) row.words.textContent = row.shown = words;
     this.drawTicks(row, first, reach, ticks);
   }

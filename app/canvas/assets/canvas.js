@@ -1,8 +1,12 @@
 // The canvas as a component: makes one per place on the page, and hands it what Python sends.
 
 import { Canvas } from "./graph_canvas.js";
+import { host } from "./host.js";
 import { listen } from "./keys.js";
 import { shared } from "./shared.js";
+import { background, cornerOver, isDrawing, moveOfButton } from "./streamlit.js";
+
+Object.assign(host, { background, cornerOver, isDrawing, moveOfButton });
 
 /** @type {WeakMap<Element, Canvas>} */
 const mounted = new WeakMap();

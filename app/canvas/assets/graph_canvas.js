@@ -5,6 +5,7 @@ import { CurrentHighlight } from "./current_highlight.js";
 import { draw } from "./draw.js";
 import { onPaper, printPicture, savePicture, standalone } from "./export.js";
 import { MARGIN } from "./geometry.js";
+import { host } from "./host.js";
 import { ladderOf, layOut, PATIENT, TooDense } from "./layout.js";
 import { emptyCanvas } from "./markup.js";
 import { numberAfter, Outbox } from "./outbox.js";
@@ -13,7 +14,6 @@ import { Playback } from "./playback.js";
 import { Pointing } from "./pointing.js";
 import { shared } from "./shared.js";
 import { boxOfNext, NO_OVERLAY } from "./status.js";
-import { background } from "./streamlit.js";
 import { legendOf, Tooltip } from "./tooltips.js";
 import { lookAtOrigins, Trace } from "./trace.js";
 
@@ -57,6 +57,8 @@ export class Canvas {
   count = undefined;
   /** Tells Python; from the component. @type {((name: string, value: unknown) => void) | undefined} */
   setState = undefined;
+  /** Told every moment that is painted. @type {((overlay: Painted) => void) | undefined} */
+  onPaint = undefined;
   /** Ends what this component's call began. @type {AbortController | undefined} */
   gone = undefined;
 
@@ -357,6 +359,7 @@ export class Canvas {
     this.root.dataset.current = overlay.current;
     this.camera.stickyHeaders.place(this.camera);
     this.pointing.soon();
+    this.onPaint?.(overlay);
   }
 
   follow(overlay = this.overlay) {
@@ -374,7 +377,7 @@ export class Canvas {
 
   /** Light or dark, from the theme's own background. */
   dress() {
-    const probe = background(this.root);
+    const probe = host.background(this.root);
     const pen = document.createElement("canvas").getContext("2d");
     pen.fillStyle = probe;
     const [, r, g, b] = /^#(..)(..)(..)/.exec(pen.fillStyle) ?? [0, "ff", "ff", "ff"];

@@ -1,6 +1,6 @@
 // Keys and buttons of the transport bar: the canvas takes them before Streamlit does, wherever the focus of the page is.
 
-import { moveOfButton } from "./streamlit.js";
+import { host } from "./host.js";
 
 /**
  * @import { Playback } from "./playback.js"
@@ -60,7 +60,7 @@ function clicked(playback, event) {
   // After a click the keys control the run; after keyboard focus they still control the focused widget.
   if (event.detail && target.closest?.("[role=radio], [role=option]"))
     setTimeout(() => /** @type {HTMLElement | null} */ (document.activeElement)?.blur());
-  const name = moveOfButton(target);
+  const name = host.moveOfButton(target);
   if (!Object.values(KEYS).includes(name) || playback.run === undefined || !playback.isShown) return;
   event.preventDefault();
   event.stopImmediatePropagation();

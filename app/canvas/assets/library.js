@@ -1,74 +1,7 @@
-// Carries the layout library, and has a worker start on it at once: it is ready when the first picture has come.
+// Carries the layout library to the page.
 
-import { shared } from "./shared.js";
+import { startLibrary } from "./layout_worker.js";
 
-const START_UP = 6000; // milliseconds: compiles the library
-
-async function unpack(bytes) {
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return await new Response(stream).text();
-}
-
-/** Address of the worker's script: the library as one module, and a few lines that import it. */
-async function workerScript(bytes) {
-  const library = URL.createObjectURL(new Blob([await unpack(bytes)], { type: "text/javascript" }));
-  const source = `import {instance} from ${JSON.stringify(library)};
-    const ready = instance();
-    ready.then(() => postMessage({ ready: true }));
-    onmessage = async ({ data }) => {
-      try {
-        const made = (await ready).render(data.dot, { format: "json0", graphAttributes: data.attributes });
-        postMessage(made.status === "success" ? { json: made.output } : { error: made.errors.map((one) => one.message).join("; ") });
-      } catch (error) { postMessage({ error: String(error) }); }
-    };`;
-  return URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-}
-
-class LayoutWorker {
-  constructor(address) {
-    this.worker = new Worker(address, { type: "module" });
-    /** @type {Promise<void>} */
-    this.ready = new Promise((resolve, reject) => {
-      this.worker.addEventListener("message", ({ data }) => data.ready && resolve());
-      this.worker.addEventListener("error", (event) =>
-        reject(new Error(event.message || "the layout worker did not start")),
-      );
-    });
-    this.ready.catch(() => {}); // each request for a layout reports the failure
-  }
-
-  /** Graphviz's answer to a DOT text, or null when it takes too long. */
-  async run(dot, attributes, milliseconds) {
-    await Promise.race([
-      this.ready,
-      new Promise((_, reject) => setTimeout(() => reject(new Error("the layout library did not start")), START_UP)),
-    ]);
-    return await new Promise((resolve, reject) => {
-      const timer = setTimeout(() => resolve(null), milliseconds);
-      this.worker.onmessage = ({ data }) => {
-        if (data.ready) return;
-        clearTimeout(timer);
-        data.error ? reject(new Error(data.error)) : resolve(data.json);
-      };
-      this.worker.postMessage({ dot, attributes });
-    });
-  }
-
-  end() {
-    this.worker.terminate();
-  }
-}
-
-/** Comes once, because the library never changes. */
 export default function ({ data }) {
-  if (!data?.length || shared.newWorker) return;
-  const script = workerScript(data);
-  let first = script.then((address) => new LayoutWorker(address));
-  first.catch(() => {}); // as above
-  shared.newWorker = async () => {
-    const made = first ?? new LayoutWorker(await script);
-    first = null;
-    return await made;
-  };
-  for (const go of shared.waitingForLibrary.splice(0)) go();
+  if (data?.length) startLibrary(data);
 }

@@ -1,11 +1,11 @@
 // Playing: moves through steps that were sent ahead, at the browser's pace, and reports its position to Python.
 
 import { Bar } from "./bar.js";
+import { host } from "./host.js";
 import { AGAIN, numberAfter, Outbox } from "./outbox.js";
 import { marksOf, Prefetched } from "./prefetched.js";
 import { REPORT, ReportThrottle } from "./report_throttle.js";
 import { shared } from "./shared.js";
-import { isDrawing } from "./streamlit.js";
 
 /**
  * @import { Canvas } from "./graph_canvas.js"
@@ -74,6 +74,14 @@ export class Playback {
     this.moves = new Outbox((moves) => canvas.setState?.("moves", { run: this.run, moves }));
     this.bar = new Bar(this, canvas.root);
     this.throttle = new ReportThrottle(() => this.playing || this.dragging);
+  }
+
+  /**
+   * How a step is called: by its number, unless only some of a run's steps are there.
+   * @param {number} step
+   */
+  nameOf(step) {
+    return step.toLocaleString("en");
   }
 
   /** Whether its canvas is on the page. */
@@ -149,7 +157,7 @@ export class Playback {
 
   /** Whether Python draws the page: what was on it before is only taken away where no ask comes in between. */
   get answering() {
-    return isDrawing() || performance.now() - this.touched < IDLE;
+    return host.isDrawing() || performance.now() - this.touched < IDLE;
   }
 
   /** In a pause the steps around are fetched, so that the next key finds its picture here. */

@@ -1,7 +1,7 @@
 // Sticky headers: what a frame larger than the view is, and how far it is, stays in sight at the edge of its visible part.
 
 import { MARGIN, overlap } from "./geometry.js";
-import { cornerOver } from "./streamlit.js";
+import { host } from "./host.js";
 
 /**
  * @import { StickyFrame } from "./picture.js"
@@ -62,7 +62,7 @@ export class StickyHeaders {
   watchCorner() {
     if (this.cornerElement?.isConnected) return;
     this.watcher.disconnect();
-    this.cornerElement = cornerOver(this.stage);
+    this.cornerElement = host.cornerOver(this.stage);
     if (this.cornerElement) this.watcher.observe(this.cornerElement);
   }
 

@@ -11,12 +11,14 @@ import streamlit as st
 
 import engine
 from app.links.current_link import look
+from app.page import page_of
 from app.parts.widgets import markup
 from app.state.open_model import Opened
 from app.state.user_session import Session
 from engine.errors import EngineError
 from engine.explain import EXPORT_FORMATS, export
 from engine.run_file import ENDING
+from engine.view import Folding
 
 KEY = "export_format"
 MOST_VALUES, MOST_BYTES = 50_000, 256 * 2**20
@@ -33,7 +35,9 @@ def show(session: Session) -> None:
     debugger = session.run.debugger
     if debugger is None or session.model.opened is None:
         return
-    _this_run(session, session.model.opened, debugger)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        _this_run(session, session.model.opened, debugger)
+        _one_page(session, session.model.opened, debugger)
     if not debugger.steps:
         markup.show("Run something first: then every computed value can be downloaded as one file.", "quiet")
         return
@@ -69,6 +73,29 @@ def _this_run(session: Session, opened: Opened, debugger: engine.Debugger) -> No
         on_click="ignore",
         help="Model, inputs, breakpoints, watches, what was set by hand, and this moment, as one file that Loopscope opens again",
     )
+
+
+def _one_page(session: Session, opened: Opened, debugger: engine.Debugger) -> None:
+    """The button for an HTML file that opens at this moment, and what is said in it."""
+    folding, root = session.canvas.folding, session.canvas.root
+    note = st.text_input("A note on the page", key="take_away_note", placeholder="A note on the page", label_visibility="collapsed")
+    st.download_button(
+        "One page",
+        lambda: page(debugger, opened.title, note, folding, root),
+        file_name=f"{opened.file_name()}.html",
+        icon=":material/public:",
+        key="take_away_page",
+        on_click="ignore",
+        help="This picture with all moments that have run, tables and verdicts, as one HTML file that opens offline in any browser",
+    )
+
+
+def page(debugger: engine.Debugger, title: str, note: str, folding: Folding, root: str) -> bytes:
+    """The page as the bytes of a file; where it cannot be made, a text that says why."""
+    try:
+        return page_of(debugger, title=title, note=note, folding=folding, root=root).encode()
+    except EngineError as error:
+        return f"{error}\n".encode()
 
 
 def saved_run(debugger: engine.Debugger, shown: Mapping[str, str], document: bytes) -> bytes:

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import engine
-from tests.app.browsing import LONG, open_address, place
+from tests.app.browsing import LONG, open_address, open_sample, place
 
 pytestmark = pytest.mark.browser
 
@@ -35,3 +35,19 @@ def test_a_run_is_taken_away_and_opens_again(page: Page, server: str, tmp_path: 
         expect(page.locator(".st-key-side")).to_contain_text("iteration")
         page.keyboard.press("ArrowLeft")
         expect(place(page)).to_contain_text("step 30", ignore_case=True)
+
+
+def test_a_page_is_taken_away_and_opens_without_the_server(page: Page, server: str, tmp_path: Path) -> None:
+    open_sample(page, server, "collatz", step="31", lens="export")
+    note = page.get_by_placeholder("A note on the page")
+    note.fill("Look <here>")
+    note.press("Enter")
+    with page.expect_download(timeout=LONG) as found:
+        page.get_by_role("button", name="One page").click()
+    file = tmp_path / found.value.suggested_filename
+    found.value.save_as(file)
+    assert file.name == "collatz.html"
+    page.goto(file.as_uri())
+    expect(page.locator("html[data-opened]")).to_be_attached(timeout=LONG)
+    expect(page.locator(".note")).to_have_text("Look <here>")
+    expect(page.locator("#place")).to_contain_text("Step 31 of")

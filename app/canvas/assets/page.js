@@ -1,0 +1,163 @@
+// A run on a page of its own: all of it is in the page, and this answers the canvas as Python does in the app.
+
+import { Canvas } from "./graph_canvas.js";
+import { listen } from "./keys.js";
+import { startLibrary, unpack } from "./layout_worker.js";
+import { destination } from "./page_moves.js";
+import { shared } from "./shared.js";
+
+/**
+ * @import { Moment, Structure, Change, Track } from "./protocol.js"
+ * @typedef {object} PagedRun
+ * @property {Structure} structure
+ * @property {string} run
+ * @property {Change[]} frames one per moment
+ * @property {number[]} steps of the run, by moment
+ * @property {number[][]} paths
+ * @property {string[]} places what runs next, in words, by moment
+ * @property {Track[][]} tracks the different ones
+ * @property {number[]} track number in those, by moment
+ * @property {number} at the moment that it opens at
+ * @property {string} file
+ */
+
+const KEY = "page";
+
+class PageOfRun {
+  /** @param {PagedRun} run */
+  constructor(run) {
+    this.run = run;
+    this.last = run.frames.length - 1;
+    this.marks = { selected: "", breakpoints: {}, origins: {} };
+    this.acted = 0;
+    this.reported = 0;
+    this.moved = 0;
+    this.row = /** @type {Element | null} */ (null);
+    this.canvas = new Canvas(/** @type {HTMLElement} */ (document.getElementById("canvas")), KEY);
+    this.canvas.file = run.file;
+    this.canvas.root.style.height = "100%";
+    this.playback = this.canvas.playback;
+    this.playback.nameOf = (moment) => (run.steps[moment] ?? moment).toLocaleString("en");
+    this.canvas.setState = (name, value) => this.hear(name, value);
+    this.canvas.onPaint = () => this.tell();
+    shared.canvases.set(KEY, this.canvas);
+  }
+
+  async open() {
+    const { structure, run, frames, at } = this.run;
+    // The playback knows all moments before the first of them is painted.
+    Object.assign(this.playback, { run, hash: structure.hash });
+    this.playback.store({ key: KEY, hash: structure.hash, run, first: 0, frames, end: this.last });
+    shared.overlays.set(KEY, this.moment(at));
+    await this.canvas.show(structure, this.run.file);
+    listen(this.playback, new AbortController().signal);
+  }
+
+  /** @returns {Moment} */
+  moment(step) {
+    const { structure, run, tracks, track } = this.run;
+    const frame = /** @type {any} */ (this.playback.frames.get(step));
+    return {
+      ...frame,
+      ...this.marks,
+      key: KEY,
+      hash: structure.hash,
+      focus: "",
+      traced: "",
+      acted: this.acted,
+      run,
+      step,
+      steps: this.last,
+      over: true,
+      tracks: tracks[track[step]],
+      reported: this.reported,
+      moved: this.moved,
+      plays: 0,
+    };
+  }
+
+  /** What the canvas tells Python in the app. */
+  hear(name, value) {
+    let step = this.playback.step;
+    if (name === "step") {
+      step = value.step;
+      this.reported = value.count;
+    } else if (name === "moves")
+      for (const move of value.moves) {
+        step = destination(move.name, move.start ?? step, this.run.paths);
+        this.moved = move.count;
+      }
+    else
+      for (const act of value) {
+        if (act.kind === "select") this.marks.selected = act.id;
+        if (act.kind === "clear") this.marks.selected = "";
+        this.acted = act.count;
+      }
+    // Not at once: who has asked waits for the answer only then.
+    setTimeout(() => this.answer(step));
+  }
+
+  answer(step) {
+    const moment = this.moment(step);
+    shared.overlays.set(KEY, moment);
+    this.canvas.receive(moment);
+    this.tell();
+  }
+
+  go(step) {
+    this.playback.grab();
+    this.playback.slide(step);
+    this.playback.release();
+  }
+
+  /** The words beside the picture. */
+  tell() {
+    const { step } = this.playback;
+    const { places, steps, structure } = this.run;
+    put(
+      "place",
+      `Step ${steps[step].toLocaleString("en")} of ${steps[this.last].toLocaleString("en")} · ${places[step]}`,
+    );
+    const chosen = structure.nodes[this.marks.selected];
+    const values = this.playback.frames.get(step)?.values[this.marks.selected] ?? [];
+    const words = [chosen?.title, chosen?.name, values.filter(Boolean).join("   ") || "no value yet"].filter(Boolean);
+    put("chosen", chosen ? words.join(" · ") : "Click a box to see its value here.");
+    this.mark(step);
+    /** @type {HTMLElement} */ (document.getElementById("play")).textContent = this.playback.playing ? "Pause" : "Play";
+  }
+
+  /** The row of the iteration that is open, or the last one of the table that has begun. */
+  mark(step) {
+    for (const one of document.querySelectorAll("tr.now")) one.classList.remove("now");
+    for (const table of document.querySelectorAll("table[data-last]")) {
+      if (step > Number(/** @type {HTMLElement} */ (table).dataset.last)) continue;
+      const rows = [...table.querySelectorAll("tr[data-moment]")];
+      const begun = rows.filter((row) => Number(/** @type {HTMLElement} */ (row).dataset.moment) <= step);
+      begun.at(-1)?.classList.add("now");
+    }
+  }
+}
+
+function put(id, text) {
+  const element = document.getElementById(id);
+  if (element && element.textContent !== text) element.textContent = text;
+}
+
+function bytesOf(id) {
+  const text = document.getElementById(id)?.textContent ?? "";
+  return Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
+}
+
+export default async function openPage() {
+  startLibrary(bytesOf("library"));
+  const page = new PageOfRun(JSON.parse(await unpack(bytesOf("run"))));
+  document.getElementById("play")?.addEventListener("click", () => page.playback.toggle());
+  for (const row of document.querySelectorAll("tr[data-moment]"))
+    row.addEventListener("click", () => page.go(Number(/** @type {HTMLElement} */ (row).dataset.moment)));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => page.canvas.dress());
+  await page.open();
+  page.tell();
+  document.documentElement.dataset.opened = String(Math.round(performance.now()));
+}
+
+openPage();

@@ -1,0 +1,87 @@
+"""``loopscope page``: a run as one HTML file that opens offline by a double click."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import engine
+from app.command.run import read_inputs
+from app.page import page_of
+from engine.errors import EngineError, InputError
+from engine.run_file import is_run_file, load
+
+
+def main(words: Sequence[str]) -> int:
+    """0 when the page is written, also of a run that failed; ``EngineError`` for a model, inputs or a place that are none."""
+    options = _options(words)
+    target = Path(options.output)
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise EngineError(f"{options.output!r} does not end in .html, and a page is an HTML file")
+    debugger = _run_file(options) if is_run_file(options.model) else _run(options)
+    if options.at:
+        debugger.seek(int(options.at) if options.at.isdecimal() and len(options.at) < 16 else options.at)
+    page = page_of(
+        debugger,
+        title=options.title or debugger.model.name or Path(options.model).stem,
+        note=options.note,
+        with_values=not options.without_values,
+        most_bytes=int(options.megabytes * 2**20),
+    )
+    target.write_text(page, encoding="utf-8")
+    print(f"{options.output}: {len(page.encode()) / 2**20:.2f} MB, opens at step {debugger.cursor.step:,} of {debugger.steps:,}")
+    return 0
+
+
+def _run_file(options: argparse.Namespace) -> engine.Debugger:
+    """At the moment at which it was saved; a paused run is computed to its end."""
+    if options.inputs:
+        raise InputError("a saved run has its inputs in it: give --inputs with a model")
+    debugger = load(options.model)
+    step = debugger.cursor.step
+    debugger.breakpoints.clear()
+    debugger.run()
+    debugger.seek(step)
+    return debugger
+
+
+def _run(options: argparse.Namespace) -> engine.Debugger:
+    model = engine.read_model(options.model)
+    debugger = engine.Debugger(model, read_inputs(options.inputs, model))
+    debugger.run()
+    debugger.seek(0)
+    return debugger
+
+
+def _options(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="loopscope page",
+        description="Run a model and write the run as one HTML file, which steps, plays and slides without Loopscope and a network.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("model", metavar="MODEL", help="a model, or a run that was saved (.loopscope)")
+    parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input of a model, by name or position")
+    parser.add_argument("-o", "--output", required=True, metavar="PAGE.html", help="where the page goes")
+    parser.add_argument("--title", default="", metavar="TEXT", help="(default: the name of the model)")
+    parser.add_argument("--note", default="", metavar="TEXT", help="what you want to say about the run, in plain text")
+    parser.add_argument("--at", default="", metavar="PLACE", help="the moment that it opens at: a step, or an address (default: the first)")
+    parser.add_argument("--without-values", action="store_true", help="leave out the values of the run")
+    parser.add_argument(
+        "--megabytes",
+        type=_megabytes,
+        default=5.0,
+        metavar="MB",
+        help="size of the page at most (default: 5): moments of the run are left out for it",
+    )
+    return parser.parse_args(words)
+
+
+def _megabytes(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size: a number of megabytes above 0 is expected")
+    return number

@@ -1,0 +1,108 @@
+"""All moments of a run for a page: overlays as differences, and for each moment where it is and what its tracks are."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass
+
+import engine
+from app.describe.wording import path_words
+from engine.debug import Cursor
+from engine.view import GraphView, difference, overlay_at, tracks
+
+MOST_MOMENTS = 2000
+_VALUES = ("values", "backs", "sparks", "nans")
+"""Tables of an overlay that hold values of the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Moments of a run, in order: some of its steps, the first and the last among them."""
+
+    steps: tuple[int, ...]
+    overlays: tuple[Mapping[str, object], ...]
+    paths: tuple[tuple[int, ...], ...]
+    """The graphs that are open, outermost first: the iteration of a loop's body, -1 for any other."""
+    places: tuple[str, ...]
+    """What runs next, in words."""
+    graphs: tuple[str, ...]
+    """Address of the innermost open graph."""
+    tracks: tuple[str, ...]
+    """As JSON, with steps."""
+
+    def thinned(self, keep: int) -> Moments:
+        """Every other one; the one that the page opens at (a step), the first and the last stay."""
+        kept = [k for k in range(len(self.steps)) if k % 2 == 0 or k == len(self.steps) - 1 or self.steps[k] == keep]
+
+        return Moments(
+            steps=tuple(self.steps[k] for k in kept),
+            overlays=tuple(self.overlays[k] for k in kept),
+            paths=tuple(self.paths[k] for k in kept),
+            places=tuple(self.places[k] for k in kept),
+            graphs=tuple(self.graphs[k] for k in kept),
+            tracks=tuple(self.tracks[k] for k in kept),
+        )
+
+    def at(self, step: int) -> int:
+        """The number of the last moment that is not behind a step."""
+        return max(0, bisect_right(self.steps, step) - 1)
+
+    def as_data(self) -> dict[str, object]:
+        """For the page's script: tracks by moment."""
+        frames: list[dict[str, object]] = []
+        before: dict[str, object] = {}
+        for overlay in self.overlays:
+            now = dict(overlay)
+            frames.append(difference(before, now))
+            before = now
+        different = list(dict.fromkeys(self.tracks))
+        number = {text: k for k, text in enumerate(different)}
+        return {
+            "frames": frames,
+            "steps": self.steps,
+            "paths": self.paths,
+            "places": self.places,
+            "tracks": [[self._by_moment(track) for track in json.loads(text)] for text in different],
+            "track": [number[text] for text in self.tracks],
+        }
+
+    def _by_moment(self, track: dict[str, object]) -> dict[str, object]:
+        ticks = track["ticks"]
+        assert isinstance(ticks, list)
+        first, last = track["first"], track["last"]
+        assert isinstance(first, int)
+        assert isinstance(last, int)
+        return {**track, "first": self.at(first), "last": self.at(last), "ticks": [self.at(tick) for tick in ticks]}
+
+
+def moments(debugger: engine.Debugger, view: GraphView, step: int, *, with_values: bool, most: int = MOST_MOMENTS) -> Moments:
+    """Of everything that has run; of a longer run every k-th step, and ``step``. The debugger's cursor stays where it is."""
+    stride = -(-(debugger.steps + 1) // most)
+    steps = sorted({*range(0, debugger.steps + 1, stride), step, debugger.steps})
+    twin = copy(debugger)
+    previews: dict[str, str] = {}
+    overlays: list[Mapping[str, object]] = []
+    paths: list[tuple[int, ...]] = []
+    places: list[str] = []
+    graphs: list[str] = []
+    told: list[str] = []
+    for one in steps:
+        twin.seek(one)
+        now = overlay_at(twin, view, previews=previews).as_data()
+        overlays.append(now if with_values else {**now, **{name: {} for name in _VALUES}})
+        opened = twin.frames()
+        paths.append(tuple(-1 if frame.iteration is None else frame.iteration for frame in opened))
+        graphs.append(opened[-1].address if opened else "")
+        places.append(_place(twin.cursor))
+        told.append(json.dumps([track.as_data() for track in tracks(twin)]))
+    return Moments(tuple(steps), tuple(overlays), tuple(paths), tuple(places), tuple(graphs), tuple(told))
+
+
+def _place(cursor: Cursor) -> str:
+    if cursor.kind == "finished":
+        return "finished"
+    words = " › ".join(path_words(cursor.address))
+    return f"at the end of {words}" if cursor.kind == "end" else f"before {words}"

@@ -1,0 +1,94 @@
+"""What a page says of a run beside the picture: a verdict for each loop and branch, and a table of iterations; HTML, every name escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from html import escape
+from itertools import islice
+
+import engine
+from app.describe.iteration_table import LoopColumns, Row, loop_columns, rows
+from app.describe.node_index import places
+from app.describe.wording import path_words, record_sentence, times
+from engine.errors import EngineError, shorten
+from engine.ir import IF
+from engine.trace import ControlFlowRecord
+from engine.view import neutral, without_iterations
+
+MOST_VERDICTS, MOST_TABLES, MOST_ROWS = 40, 8, 200
+_LONGEST = 400
+
+
+def text(words: str, most: int = _LONGEST) -> str:
+    """Words as HTML: without what turns text around or hides it, and escaped."""
+    return escape(neutral(shorten(words, most), most))
+
+
+def verdicts(debugger: engine.Debugger, *, with_values: bool) -> str:
+    """A sentence for each loop and branch that ran, the first ones of many."""
+    found = [_item(record.address, _sentence(debugger, record, with_values)) for record in islice(debugger.control_flow, MOST_VERDICTS)]
+    if not found:
+        return "<p>No loop and no branch has run.</p>"
+    more = len(debugger.control_flow) - len(found)
+    rest = f"<p>{more:,} more loops and branches ran.</p>" if more > 0 else ""
+    return f"<ul>{''.join(found)}</ul>{rest}"
+
+
+def _item(address: str, sentence: str) -> str:
+    return f'<li><span class="address">{_place(address)}</span> {_marked(sentence)}</li>'
+
+
+def _place(address: str) -> str:
+    return text(" › ".join(path_words(address)[1:]))
+
+
+def _marked(sentence: str) -> str:
+    """A sentence as HTML, the names in it, which it has between backticks, as code."""
+    return re.sub(r"`([^`]*)`", r"<code>\1</code>", text(sentence, 2000))
+
+
+def _sentence(debugger: engine.Debugger, record: ControlFlowRecord, with_values: bool) -> str:
+    if with_values:
+        try:
+            return engine.verdict(debugger, record.address).sentence
+        except EngineError:
+            pass  # a function has no verdict, and the record says all that there is
+    said = record_sentence(record)
+    return f"{said[:1].upper()}{said[1:]}."
+
+
+def tables(debugger: engine.Debugger, graphs: Mapping[str, int], *, with_values: bool) -> str:
+    """A table for each execution of a loop, the first ones of many; ``graphs``: the first moment in each execution of a graph."""
+    known = places(debugger.model)
+    loops = (record for record in debugger.control_flow if record.iterations and known[without_iterations(record.address)].node.type != IF)
+    return "".join(_table(debugger, record, graphs, with_values) for record in islice(loops, MOST_TABLES))
+
+
+def _table(debugger: engine.Debugger, record: ControlFlowRecord, graphs: Mapping[str, int], with_values: bool) -> str:
+    assert record.iterations is not None
+    columns = loop_columns(places(debugger.model)[without_iterations(record.address)])
+    if not with_values:
+        columns = LoopColumns((), None, columns.branches)
+    condition = (columns.condition,) if columns.condition else ()
+    heads = "".join(f"<th>{text(one.title, 60)}</th>" for one in (*columns.carried, *condition, *columns.branches))
+    shown = rows(debugger, record.address, columns, range(min(record.iterations, MOST_ROWS)))
+    body = "".join(_row(row, columns, graphs) for row in shown)
+    last = max((graphs[row.place] for row in shown if row.place in graphs), default=0)
+    end = max((moment for graph, moment in graphs.items() if graph.startswith(f"{record.address}[")), default=last)
+    more = f"<caption>The first {MOST_ROWS} of {record.iterations:,} iterations</caption>" if record.iterations > MOST_ROWS else ""
+    table = f"{more}<thead><tr><th>iteration</th>{heads}</tr></thead><tbody>{body}</tbody>"
+    summary = f"<summary>{_place(record.address)}: {times(record.iterations)}</summary>"
+    return f'<details open>{summary}<div class="wide"><table data-last="{end}">{table}</table></div></details>'
+
+
+def _row(row: Row, columns: LoopColumns, graphs: Mapping[str, int]) -> str:
+    moment = f' data-moment="{graphs[row.place]}"' if row.place in graphs else ""
+    return f"<tr{moment}><td>{row.iteration}</td>{''.join(_cells(row, columns))}</tr>"
+
+
+def _cells(row: Row, columns: LoopColumns) -> Iterator[str]:
+    yield from (f"<td>{text(one, 120)}</td>" for one in row.carried)
+    if columns.condition:
+        yield f"<td>{text(row.condition, 60)}</td>"
+    yield from (f"<td>{text(one, 60)}</td>" for one in row.branches)

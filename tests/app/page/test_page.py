@@ -1,0 +1,225 @@
+"""A run as one HTML file: what stands in it, escaped and bounded; and what a person does with it in a real chromium, offline."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import engine
+from app.cli import main
+from app.page import BytesBound, page_of
+from engine import build
+from engine.ops.stored import write
+from engine.view import default_folding, graph_view, overlay_at
+from sample_models import sample, samples
+from tests.app import hostile
+
+MEGABYTE = 2**20
+
+
+def run_of(name: str) -> engine.Debugger:
+    found = sample(name)
+    assert found is not None
+    debugger = engine.Debugger(engine.read_model(found.model), next(iter(found.sets)).arrays())
+    debugger.run()
+    debugger.seek(0)
+    return debugger
+
+
+def data_of(page: str) -> dict[str, Any]:
+    found = re.search(r'<script type="text/plain" id="run">([^<]*)</script>', page)
+    assert found is not None
+    data = json.loads(gzip.decompress(base64.b64decode(found[1])))
+    assert isinstance(data, dict)
+    return data
+
+
+@pytest.mark.parametrize("name", [one.name for one in samples()])
+def test_every_sample_fits_into_a_megabyte(name: str) -> None:
+    page = page_of(run_of(name), title=name)
+    assert len(page.encode()) < MEGABYTE
+    data = data_of(page)
+    assert len(data["frames"]) == len(data["steps"]) == len(data["paths"]) == len(data["track"]) == len(data["places"])
+
+
+def test_names_and_notes_are_text() -> None:
+    graph = build.Graph("<b>")
+    x = graph.parameter("x", "f32", [])
+    (last,) = build.while_loop(lambda v: v < 3, lambda v: v + 1, [x], name="</script><script>alert(1)</script>")
+    debugger = engine.Debugger(graph.model({"last": last}), [0])
+    debugger.run()
+    page = page_of(debugger, title="</title><script>1</script>", note="</p><img src=x onerror=alert(1)>\u202e")
+    assert page.count("<script") == 3
+    assert "onerror=alert(1)>" not in page
+    assert "&lt;img src=x onerror=alert(1)&gt;" in page
+    assert "\u202e" not in page
+    assert "&lt;/script&gt;&lt;script&gt;" in page
+
+
+def test_nothing_is_fetched() -> None:
+    page = page_of(run_of("collatz"), title="collatz")
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)
+    assert policy is not None
+    assert policy[1].startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-inline" not in policy[1]
+    without_data = re.sub(r'<script type="text/plain".*?</script>', "", page, flags=re.DOTALL)
+    assert set(re.findall(r"https?://[^\s\"'`<]+", without_data)) == {"http://www.w3.org/2000/svg"}
+
+
+def test_values_are_left_out_on_demand() -> None:
+    debugger = run_of("collatz")
+    with_values, without = (page_of(debugger, title="c", with_values=wanted) for wanted in (True, False))
+    tables = ("values", "backs", "sparks", "nans")
+    assert any(frame.get("values") for frame in data_of(with_values)["frames"])
+    assert not any(frame.get(table) for frame in data_of(without)["frames"] for table in tables)
+    assert "<code>if_even</code> was 1" in with_values
+    assert "was 1" not in without
+    assert "values of the run are left out" in without
+    assert "7 iterations, then its condition became false" in without
+
+
+def test_what_does_not_fit_is_thinned_and_the_page_says_so() -> None:
+    found = sample("collatz")
+    assert found is not None
+    debugger = engine.Debugger(engine.read_model(found.model), [27])
+    debugger.run()
+    debugger.seek(501)
+    whole = len(page_of(debugger, title="c", most_bytes=100 * MEGABYTE).encode())
+    page = page_of(debugger, title="c", most_bytes=whole - 3000)
+    data = data_of(page)
+    assert len(page.encode()) <= whole - 3000
+    assert data["steps"][data["at"]] == 501
+    assert (data["steps"][0], data["steps"][-1]) == (0, debugger.steps)
+    assert f"holds {len(data['steps']):,} of the {debugger.steps + 1:,} moments" in page
+    with pytest.raises(BytesBound, match="allow more megabytes"):
+        page_of(debugger, title="c", most_bytes=100_000)
+
+
+def test_the_command_writes_pages_of_models_and_of_saved_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = sample("collatz")
+    assert found is not None
+    write(tmp_path / "in.npz", {"0": np.array(3, np.int64)})
+    target = str(tmp_path / "page.html")
+    assert main(["page", str(found.model), "--inputs", str(tmp_path / "in.npz"), "-o", target, "--at", "main/while_not_one[2]"]) == 0
+    assert "opens at step" in capsys.readouterr().out
+    debugger = run_of("collatz")
+    debugger.seek(31)
+    engine.save(debugger, tmp_path / "run.loopscope")
+    assert main(["page", str(tmp_path / "run.loopscope"), "-o", target]) == 0
+    data = data_of(Path(target).read_text(encoding="utf-8"))
+    assert data["steps"][data["at"]] == 31
+    assert main(["page", str(tmp_path / "run.loopscope"), "-o", str(tmp_path / "page.txt")]) == 2
+    assert "does not end in .html" in capsys.readouterr().err
+
+
+# -- in a real browser --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def offline(browser: Browser) -> Iterator[Page]:
+    """A page without a network; an error in its scripts, or something that its policy forbids, fails the test."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, offline=True, color_scheme="dark")
+    page = context.new_page()
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
+    yield page
+    context.close()
+    assert not wrong
+
+
+def opened(page: Page, folder: Path, document: str) -> None:
+    (folder / "page.html").write_text(document, encoding="utf-8")
+    page.goto((folder / "page.html").as_uri())
+    expect(page.locator("html[data-opened]")).to_be_attached(timeout=20_000)
+    expect(page.locator("#canvas .box").first).to_be_visible()
+
+
+def wires(page: Page, count: int) -> list[str]:
+    """The values that stand on wires, once there are so many."""
+    shown = page.locator("#canvas .chip.value.on .chip-text")
+    expect(shown).to_have_count(count)
+    return sorted(shown.all_text_contents())
+
+
+@pytest.mark.browser
+def test_a_page_steps_plays_and_slides_as_the_debugger(offline: Page, tmp_path: Path) -> None:
+    debugger = run_of("collatz")
+    debugger.seek(12)
+    opened(offline, tmp_path, page_of(debugger, title="collatz", note="look"))
+    view = graph_view(debugger.model, default_folding(debugger.model), "main")
+    place = offline.locator("#place")
+
+    def agrees(step: int) -> None:
+        debugger.seek(step)
+        expect(place).to_contain_text(f"Step {step} of {debugger.steps}")
+        overlay = overlay_at(debugger, view)
+        expect(offline.locator("#canvas .canvas")).to_have_attribute("data-current", overlay.current)
+        wanted = sorted(text for texts in overlay.values.values() for text in texts if text)
+        assert wires(offline, len(wanted)) == wanted
+
+    agrees(12)
+    offline.keyboard.press("ArrowRight")
+    agrees(13)
+    offline.keyboard.press("ArrowLeft")
+    offline.keyboard.press("ArrowLeft")
+    agrees(11)
+    for name, move in (("Over", debugger.step_over), ("Iteration »", debugger.next_iteration), ("«", debugger.previous_iteration)):
+        debugger.seek(11)
+        offline.keyboard.press("Home")
+        expect(place).to_contain_text("Step 0 ")
+        for _ in range(11):
+            offline.keyboard.press("ArrowRight")
+        expect(place).to_contain_text("Step 11 ")
+        offline.get_by_role("button", name=name, exact=True).click()
+        agrees(move().step)
+    offline.get_by_role("button", name="End ⇥").click()
+    agrees(debugger.steps)
+    offline.keyboard.press("Home")
+    agrees(0)
+    offline.get_by_role("button", name="Play").click()
+    expect(place).to_contain_text("Step 3 ", timeout=5000)
+    offline.get_by_role("button", name="Pause").click()
+    rail = offline.locator(".rail").first.bounding_box()
+    assert rail is not None
+    offline.mouse.click(rail["x"] + rail["width"] / 2, rail["y"] + rail["height"] / 2)
+    agrees(debugger.steps // 2)
+    offline.wait_for_timeout(3500)  # longer than the canvas waits for a word that confirms
+    agrees(debugger.steps // 2)
+
+
+@pytest.mark.browser
+def test_a_row_of_the_table_leads_there_and_a_box_tells_its_value(offline: Page, tmp_path: Path) -> None:
+    debugger = run_of("collatz")
+    opened(offline, tmp_path, page_of(debugger, title="collatz"))
+    offline.locator("tr[data-moment]").nth(2).click()
+    debugger.seek("main/while_not_one[2]")
+    expect(offline.locator("tr.now td").first).to_have_text("2")
+    expect(offline.locator("#place")).to_contain_text("iteration 2")
+    offline.locator("#canvas .box", has_text="start_at_all").first.click()
+    expect(offline.locator("#chosen")).to_contain_text("start_at_all · true")
+    expect(offline.locator("#canvas .canvas")).to_have_attribute("data-theme", "dark")
+    offline.emulate_media(color_scheme="light")
+    expect(offline.locator("#canvas .canvas")).to_have_attribute("data-theme", "light")
+
+
+@pytest.mark.browser
+def test_hostile_names_do_nothing(offline: Page, tmp_path: Path) -> None:
+    model = engine.read_model(hostile.write(tmp_path, "collatz"))
+    debugger = engine.Debugger(model, [3])
+    debugger.run()
+    words = "\n".join(one for one in hostile.HOSTILE if len(one) < 100)
+    opened(offline, tmp_path, page_of(debugger, title=words, note=words))
+    offline.keyboard.press("ArrowRight")
+    assert offline.evaluate("() => window.hacked") is None
+    assert offline.evaluate("() => document.querySelectorAll('script').length") == 3
+    assert offline.locator("#said img, header img").count() == 0
