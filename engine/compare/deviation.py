@@ -56,6 +56,8 @@ def _of_plain_rows(here: np.ndarray, there: np.ndarray, scale: np.ndarray) -> De
 
 
 def _of_rows(one: np.ndarray, other: np.ndarray, size: int) -> Deviations:
+    if np.array_equal(one, other):  # all that lies before what differs
+        return Deviations(np.zeros(len(one)), np.zeros(len(one)), np.ones(len(one)))
     with np.errstate(all="ignore"):
         here, there = (np.asarray(side).reshape(len(side), size).astype(np.float64) for side in (one, other))
         magnitudes = [np.maximum(side.max(axis=1, initial=0), -side.min(axis=1, initial=0)) for side in (here, there)]
