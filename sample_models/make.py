@@ -23,7 +23,17 @@ from sample_models.recipes.recipe import Recipe
 if TYPE_CHECKING:
     import openvino as ov
 
-SOURCES = ("decoders", "by_hand", "savings", "from_openvino", "linear_attention", "from_onnx", "from_pytorch", "from_tensorflow")
+SOURCES = (
+    "decoders",
+    "seed_page",
+    "by_hand",
+    "savings",
+    "from_openvino",
+    "linear_attention",
+    "from_onnx",
+    "from_pytorch",
+    "from_tensorflow",
+)
 """Those that need the least are first: nothing is imported once all that is wanted was found."""
 HERE = Path(__file__).parent
 

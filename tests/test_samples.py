@@ -15,12 +15,12 @@ import sample_models
 from engine.ir.equal import difference
 from engine.trace.control_flow import ControlFlowRecord
 from sample_models import InputSet, Sample, make, samples
-from sample_models.recipes import by_hand, decoders, savings
+from sample_models.recipes import by_hand, decoders, savings, seed_page
 from sample_models.recipes.recipe import Recipe
 
 CONFIG = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY"}
 SAMPLES = {sample.name: sample for sample in samples()}
-BUILT = [one for source in (by_hand, decoders, savings) for one in source.recipes() if isinstance(one.model, engine.Model)]
+BUILT = [one for source in (by_hand, decoders, savings, seed_page) for one in source.recipes() if isinstance(one.model, engine.Model)]
 RUNS = [
     pytest.param(sample, chosen, id=f"{sample.name}-{chosen.name}")
     for sample in samples()

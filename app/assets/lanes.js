@@ -162,18 +162,20 @@ class Lanes {
     }
   }
 
-  block(pen, look, lane, [from, to, kind, level, words], top) {
+  block(pen, look, lane, [from, to, kind, level, words, , part = 0, parts = 1], above) {
     const left = this.x(from);
+    const height = lane.height / parts;
+    const top = above + part * height;
     const wide = this.x(to) - left;
     const [colour, ink] = this.colour(look, kind, level);
     pen.fillStyle = colour;
     const seam = wide > 4 ? 1 : 0;
-    pen.fillRect(left, top, Math.max(wide - seam, 0.6), lane.height);
-    if (!words || wide < 15) return;
+    pen.fillRect(left, top, Math.max(wide - seam, 0.6), parts > 1 && height > 4 ? height - 1 : height);
+    if (!words || wide < 15 || height < 11) return;
     const shown = wide > 26 ? this.cut(pen, words, wide - 8) : pen.measureText(words).width < wide - 4 ? words : "";
     pen.fillStyle = ink;
     pen.textAlign = "center";
-    pen.fillText(shown, left + wide / 2, top + lane.height / 2 + 0.5);
+    pen.fillText(shown, left + wide / 2, top + height / 2 + 0.5);
     pen.textAlign = "left";
   }
 
@@ -268,10 +270,11 @@ class Lanes {
     const y = event.clientY - box.top;
     const lane = this.tops.findLastIndex((top) => y >= top);
     const at = ((x - this.left) / this.room) * this.data.extent;
+    const under = (y - this.tops[Math.max(0, lane)]) / this.data.lanes[Math.max(0, lane)].height;
     return {
       x,
-      y,
       lane: y < this.bottom ? Math.max(0, lane) : -1,
+      down: Math.min(Math.max(under, 0), 1 - 1e-6),
       at: Math.min(Math.max(at, 0), this.data.extent - 1e-6),
       name: x < this.left,
     };
@@ -279,9 +282,12 @@ class Lanes {
 
   hover(event) {
     if (!this.data) return;
-    const { x, lane, at, name } = this.place(event);
+    const { x, lane, at, down, name } = this.place(event);
     const found = lane < 0 ? null : this.data.lanes[lane];
-    const block = found?.blocks.find((one) => one[0] <= at && at < one[1]);
+    const block = found?.blocks.find(
+      ([from, to, , , , , part = 0, parts = 1]) =>
+        from <= at && at < to && part <= down * parts && down * parts < part + 1,
+    );
     const near = this.data.marks.find(
       (one) => Math.abs(this.x(one.at) - x) < 5 && (one.lane < 0 || one.lane === undefined || one.lane === lane),
     );
@@ -300,8 +306,8 @@ class Lanes {
   }
 
   click(event) {
-    const { lane, at, name } = this.place(event);
-    this.send({ lane, at, name, turn: Date.now() });
+    const { lane, at, down, name } = this.place(event);
+    this.send({ lane, at, down, name, turn: Date.now() });
   }
 }
 

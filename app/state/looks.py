@@ -33,7 +33,8 @@ class Look:
 LENS = Look("lens", "lens", ("Iterations", "Why", "Timeline", "Matrix", "Ask", "Compare", "Export"))
 PANEL = Look("panel", "debugger_panel", ("Inspect", "Code", "Lesson", "Inputs", "Breakpoints", "Problems"))
 VIEW = Look("view", "inspector_view", ("Value", "Origin", "Ports", "Attributes"))
-LOOKS = (LENS, PANEL, VIEW)
+TIMELINE = Look("timeline", "timeline_of", ("Steps", "Schedule"))
+LOOKS = (LENS, PANEL, VIEW, TIMELINE)
 
 
 def chosen() -> Mapping[str, str]:

@@ -42,7 +42,7 @@ class CarriedValues:
     """The condition of the next iteration is computed from it."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, weakref_slot=True)
 class Dependences:
     """The operations of a loop's first iterations, as a graph without circles.
 

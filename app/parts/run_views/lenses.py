@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app.describe.node_index import places
-from app.parts.run_views import compare_view, export_view, loop_panel, matrix_view, proof_view, trace_question, verdict_view, whole_run
+from app.parts.run_views import compare_view, export_view, loop_panel, matrix_view, proof_view, timeline_view, trace_question, verdict_view
 from app.state.focus import decided_in_focus, loop_in_focus
 from app.state.looks import LENS
 from app.state.user_session import Session
@@ -37,7 +37,7 @@ def show(session: Session) -> None:
     with st.container(key="lens_content"):
         match lens:
             case "Timeline":
-                whole_run.show(session)
+                timeline_view.show(session, loop)
             case "Matrix":
                 matrix_view.show(session, loop)
             case "Ask":

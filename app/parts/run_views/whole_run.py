@@ -5,7 +5,7 @@ from __future__ import annotations
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 import engine
 from app.actions import moves
@@ -28,13 +28,14 @@ _charts: WeakKeyDictionary[engine.Debugger, tuple[object, lanes.Chart, Icicle]] 
 """The last picture of each run: only the cursor moves while nothing new is computed."""
 
 
-def show(session: Session) -> None:
+def show(session: Session, bar: DeltaGenerator) -> None:
+    """``bar``: where the legend and the choice of colours go."""
     debugger = session.run.debugger
     if debugger is None or not debugger.steps:
         markup.show("Take a step, or run: then the whole run is drawn here, lane under lane.", "quiet")
         return
     choices = colours(debugger)
-    head, chooser = st.columns([3, 1.4], vertical_alignment="center", gap="small")
+    head, chooser = bar.columns([3, 1.4], vertical_alignment="center", gap="small")
     chosen = chooser.selectbox("Colour by", [BRANCH, *choices], key=COLOUR, label_visibility="collapsed") if choices else BRANCH
     chart, run = _chart(debugger, choices.get(str(chosen)))
     with head:

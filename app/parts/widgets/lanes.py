@@ -19,8 +19,9 @@ _cursor = component("lanes_cursor", "lanes.js")
 
 LONGEST_NAME = 80
 Kind = Literal["idle", "even", "odd", "then", "else", "heat", "nan", "failed", "shape"]
-Block = tuple[float, float, Kind, float, str, str]
-"""From, to, kind, level (of heat -1 to 1, of shapes their number), words inside it, words beside the pointer."""
+Block = tuple[float, float, Kind, float, str, str] | tuple[float, float, Kind, float, str, str, int, int]
+"""From, to, kind, level (of heat -1 to 1, of shapes their number), words inside it, words beside the pointer; where several share the
+height of a lane, which of how many it is from the top."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,8 @@ class Pick:
     """-1: on the axis."""
     at: float
     on_name: bool
+    down: float = 0.0
+    """The share of the lane's height above it, below 1."""
 
 
 _messages: WeakKeyDictionary[Chart, dict[str, Any]] = WeakKeyDictionary()
@@ -115,4 +118,6 @@ def read_pick(data: object, chart: Chart) -> Pick | None:
         return None
     if not -1 <= lane < len(chart.lanes) or not math.isfinite(at) or not 0 <= at < chart.extent:
         return None
-    return Pick(lane, float(at), data.get("name") is True)
+    down = data.get("down", 0.0)
+    within = isinstance(down, int | float) and 0 <= down < 1
+    return Pick(lane, float(at), data.get("name") is True, float(down) if within else 0.0)

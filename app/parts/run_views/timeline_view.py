@@ -1,0 +1,20 @@
+"""The timeline of a run: the steps that it took, or the schedule that it could have had."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.parts.run_views import schedule_view, whole_run
+from app.state.focus import LoopInFocus
+from app.state.looks import TIMELINE
+from app.state.user_session import Session
+
+
+def show(session: Session, loop: LoopInFocus | None) -> None:
+    TIMELINE.begin(TIMELINE.options[0], TIMELINE.options)
+    switch, bar = st.columns([1, 4.4], vertical_alignment="center", gap="small")
+    chosen = switch.segmented_control("Timeline of", TIMELINE.options, key=TIMELINE.key, required=True, label_visibility="collapsed")
+    if chosen == "Schedule":
+        schedule_view.show(session, loop, bar)
+    else:
+        whole_run.show(session, bar)

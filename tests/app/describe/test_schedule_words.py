@@ -1,0 +1,52 @@
+"""What is said of a schedule: its length, what the window and more workers gain, and who got ahead."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.describe.schedule_words import cut, sentences
+from engine.explain import dependences, schedule
+from tests.engine.explain.runs import finished
+
+GAINS_NOTHING = "More workers gain nothing: operations that wait for each other take that long."
+SAID = {
+    ("counter_ahead", "main/while_below_n", 10, 1): [
+        "**60 ticks** for 60 operations of 20 iterations: one worker runs one operation at a time, whatever the window.",
+        "With enough workers: 40 ticks.",
+        "`i` gets up to 9 iterations ahead of `x`, never behind.",
+    ],
+    ("counter_ahead", "main/while_below_n", 10, 2): [
+        "**40 ticks** for 60 operations of 20 iterations, 1.5 times as fast as one operation at a time.",
+        "One iteration at a time takes no longer: this window gains nothing here.",
+        GAINS_NOTHING,
+        "`i` and `x` go side by side.",
+    ],
+    ("records_scan", "main/each_row", 10, 4): [
+        "**8 ticks** for 30 operations of 5 iterations, 3.8 times as fast as one operation at a time.",
+        "One iteration at a time would take 20: this window makes it 2.5 times as fast as that.",
+        GAINS_NOTHING,
+    ],
+    ("records_scan", "main/each_row", 1, 4): [
+        "**20 ticks** for 30 operations of 5 iterations, 1.5 times as fast as one operation at a time.",
+        "More workers gain nothing, a wider window does.",
+    ],
+}
+
+
+@pytest.mark.parametrize("case", SAID, ids=str)
+def test_sentences(case: tuple[str, str, int, int]) -> None:
+    name, address, window, workers = case
+    found = dependences(finished(name), address)
+    assert list(sentences(found, schedule(found, window, workers), window, workers)) == SAID[case]
+
+
+@pytest.mark.parametrize(
+    ("most", "told"),
+    [
+        (10_000, ""),
+        (60, "Only the first 12 of 20 iterations are scheduled."),
+        (2, "Only the first operations of iteration 0 are scheduled: there are too many."),
+    ],
+)
+def test_what_is_left_out_is_said(most: int, told: str) -> None:
+    assert cut(dependences(finished("counter_ahead"), "main/while_below_n", most)) == told

@@ -1,0 +1,100 @@
+"""The schedule under Timeline: what is drawn, what its sliders change, and where a click goes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+from streamlit.testing.v1 import AppTest
+
+from app.parts.run_views.schedule_view import MOST_LANES, picture_of
+from app.parts.widgets import lanes
+from engine.explain import dependences, schedule
+from tests.app.browsing import open_sample
+from tests.app.components import sent
+from tests.app.screens.test_debugger import page_text
+from tests.engine.explain.runs import finished
+
+Visit = Callable[..., AppTest]
+
+
+def looked(opened: Visit, sample: str, step: str = "9999") -> AppTest:
+    app = opened(model=f"sample:{sample}", step=step, lens="timeline", timeline="schedule")
+    assert not app.exception
+    return app
+
+
+def test_a_lane_for_each_operation_and_a_block_for_each_iteration(opened: Visit) -> None:
+    app = looked(opened, "counter_ahead")
+    drawn = sent(app, "schedule")
+    assert [lane["name"] for lane in drawn["lanes"]] == ["count", "add_to_x", "keep_going"]
+    assert [block[3] for block in drawn["lanes"][0]["blocks"]] == list(range(20))
+    assert drawn["extent"] == 40
+    assert "40 ticks</b> for 60 operations of 20 iterations" in page_text(app)
+
+
+def test_the_sliders_schedule_anew(opened: Visit) -> None:
+    app = looked(opened, "counter_ahead")
+    app.slider("schedule_workers").set_value(1).run()
+    assert sent(app, "schedule")["extent"] == 60
+    assert "gets up to 9 iterations ahead" in page_text(app)
+    assert app.slider("schedule_window_10").value == 10
+    app.slider("schedule_window_10").set_value(3).run()
+    assert "gets up to 2 iterations ahead" in page_text(app)
+
+
+def test_before_the_loop_runs_there_is_nothing_to_schedule(opened: Visit) -> None:
+    assert "Once a loop runs" in page_text(looked(opened, "counter_ahead", step="0"))
+    assert "Once a loop runs" in page_text(looked(opened, "if_add"))
+
+
+def test_the_cursor_is_at_the_tick_of_its_operation(opened: Visit) -> None:
+    app = looked(opened, "counter_ahead", step="4")
+    assert sent(app, "schedule_cursor")["at"] == 0
+
+
+def test_what_runs_at_one_tick_of_a_lane_shares_its_height() -> None:
+    found = dependences(finished("records_scan"), "main/each_row")
+    drawn = picture_of(found, schedule(found, 10, None), ())
+    blocks = drawn.chart.lanes[0].blocks
+    assert [(block[0], block[3], *block[6:]) for block in blocks] == [(0.0, number, number, 5) for number in range(5)]
+    assert [row for _, row, _ in drawn.cells[0][0]] == list(range(5))
+
+
+def test_of_a_body_with_very_many_operations_the_first_have_lanes() -> None:
+    found = dependences(finished("keras_gru"), "main/network_1%2Fgru_1%2Fwhile")
+    drawn = picture_of(found, schedule(found, 10, 4), ())
+    assert len(drawn.chart.lanes) + drawn.hidden == 31
+    assert drawn.hidden == max(0, 31 - MOST_LANES)
+
+
+@pytest.mark.parametrize(("down", "read"), [(0.25, 0.25), (0, 0.0), (1, 0.0), (-1, 0.0), ("x", 0.0), (None, 0.0), (float("nan"), 0.0)])
+def test_where_in_a_lane_a_click_was_is_not_trusted(down: object, read: float) -> None:
+    chart = lanes.Chart("one lane", "tick", 10, [lanes.Lane("one", [])])
+    pick = lanes.read_pick({"lane": 0, "at": 2, "down": down}, chart)
+    assert pick is not None
+    assert pick.down == read
+
+
+@pytest.mark.browser
+def test_a_click_goes_to_an_operation_of_an_iteration_and_workers_change_the_picture(page: Page, server: str) -> None:
+    open_sample(page, server, "counter_ahead", step="9999")
+    page.get_by_text("Timeline", exact=True).click()
+    page.get_by_text("Schedule", exact=True).click()
+    said = page.locator(".st-key-lens_content")
+    expect(said).to_contain_text("40 ticks for 60 operations", timeout=15_000)
+    page.wait_for_url(re.compile("timeline=schedule"))
+    workers = page.locator(".st-key-schedule_workers input").first
+    workers.focus()
+    page.keyboard.press("ArrowLeft")
+    expect(said).to_contain_text("i gets up to 9 iterations ahead of x, never behind", timeout=15_000)
+    canvas = page.locator(".st-key-schedule canvas")
+    canvas.scroll_into_view_if_needed()
+    page.wait_for_timeout(300)
+    box = canvas.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + box["width"] * 0.99, box["y"] + 2 + 21 * 2.5)  # the last block of the last lane
+    expect(page.locator(".crumbs")).to_contain_text("iteration 19, the last of 20")
+    expect(page.locator(".st-key-side")).to_contain_text("keep_going")
