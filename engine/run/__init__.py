@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.run.codegen.compile import generated_loops
-from engine.run.plan.left_out import left_out
+from engine.run.plan.left_out import left_out, left_out_for_outputs
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import LoopRegion, Plan, Program
 from engine.run.plan.planner import plan_of
@@ -19,5 +19,6 @@ __all__ = [
     "StopCause",
     "generated_loops",
     "left_out",
+    "left_out_for_outputs",
     "plan_of",
 ]

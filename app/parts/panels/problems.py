@@ -1,6 +1,8 @@
-"""What the check found wrong or odd: for each rule its places and what to do; a click goes to the place."""
+"""What the check found wrong or odd: for each rule its places and what to do; a click goes to the place. And what a run leaves out."""
 
 from __future__ import annotations
+
+from weakref import WeakKeyDictionary
 
 import streamlit as st
 
@@ -10,12 +12,15 @@ from app.state.open_model import Opened
 from app.state.user_session import Session, widget
 from engine.check import Diagnostic, Group, Runtime, Severity
 from engine.ir import decode
+from engine.run import Plan, left_out_for_outputs
 
 MOST_PLACES = 60
 """Findings shown for one rule; `loopscope check --each` lists all."""
 _FEW = 3
 """Places that are buttons at once; the others are folded away."""
 _KIND = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.NOTE: ""}
+
+_left_out: WeakKeyDictionary[Plan, tuple[str, ...]] = WeakKeyDictionary()
 
 
 def show(session: Session, opened: Opened) -> None:
@@ -25,6 +30,21 @@ def show(session: Session, opened: Opened) -> None:
     markup.show(markup.text(report.summary().partition("\n")[0]), "" if report.diagnostics else "quiet")
     for group in report.groups:
         _show_group(group, opened.title)
+    if session.run.debugger is not None:
+        _show_left_out(session.run.debugger.plan)
+
+
+def _show_left_out(plan: Plan) -> None:
+    """Nothing for a model of which a run leaves out nothing."""
+    if plan not in _left_out:
+        _left_out[plan] = left_out_for_outputs(plan).sentences()
+    if _left_out[plan]:
+        what = "".join(f"<li>{markup.text(decode(one), 600)}</li>" for one in _left_out[plan])
+        markup.show(
+            "A run for the outputs (<span class='mono'>loopscope run</span>, <span class='mono'>engine.run</span>) leaves out what makes "
+            f"no difference to them; steps show all of it.<ul>{what}</ul>",
+            "quiet",
+        )
 
 
 def _choose(session: Session) -> None:

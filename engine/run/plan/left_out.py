@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from engine.run.plan.constant_folding import FoldedKernel
 from engine.run.plan.plan import Plan
+from engine.run.plan.pruning import needed, part_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,14 @@ class LeftOut:
 def _some(names: tuple[str, ...], most: int) -> str:
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def left_out_for_outputs(plan: Plan) -> LeftOut:
+    """What a run of a whole plan for the model's outputs leaves out; a Debugger, which shows everything, prunes nothing."""
+    if not plan.optimise.prune:
+        return left_out(plan)
+    wanted = [(plan.main, slot) for slot in plan.main.results.values()]
+    return left_out(part_of(plan, needed(plan, wanted, assigns=True)))
 
 
 def left_out(plan: Plan) -> LeftOut:
