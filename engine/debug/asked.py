@@ -41,6 +41,8 @@ class TensorLike(Protocol):
 
 
 Fetch = str | TensorLike
+_MOST_PARTS = 8
+"""Of one plan; each holds the code that was generated for it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +99,22 @@ def ask(plan: Plan, inputs: Inputs, fetches: object = None, *, whole: bool = Fal
 
 
 def _part(plan: Plan, places: Sequence[Place] | None, fed: Mapping[Slot, Any], prune: bool) -> Plan:
-    """What has to run."""
+    """What has to run; made once for what the same plan is asked again and again."""
+    key = (
+        None if places is None else tuple((place.program.index, place.slot, place.address is None) for place in places),
+        frozenset(fed),
+        prune,
+    )
+    part = plan.parts.get(key)
+    if part is None:
+        part = _made_part(plan, places, fed, prune)
+        for oldest in list(plan.parts)[: max(0, len(plan.parts) - _MOST_PARTS + 1)]:
+            plan.parts.pop(oldest, None)  # another thread may have been faster
+        plan.parts[key] = part
+    return part
+
+
+def _made_part(plan: Plan, places: Sequence[Place] | None, fed: Mapping[Slot, Any], prune: bool) -> Plan:
     fetched = [] if places is None else [place.slot for place in places if place.address is None]
     if not prune:
         return part_of(plan, everything(plan), fed, fetched) if fed or places is not None else plan

@@ -8,6 +8,7 @@ import pytest
 import engine
 from engine import build
 from engine.build import ops
+from engine.run import plan_of
 from tests.engine.drafts import F32, Draft
 
 X = np.array([1, 2], np.float32)
@@ -101,3 +102,22 @@ def test_nodes_of_one_name_keep_their_addresses() -> None:
     assert [engine.run(model, [X], [name]).outputs[0].tolist() for name in ("main/same~1", "main/same~2")] == [[1, 2], [-1, -2]]
     with pytest.raises(engine.AddressError, match="'same' means 2 tensors"):
         engine.run(model, [X], ["same"])
+
+
+def test_a_session_asked_again_plans_nothing_again() -> None:
+    """Planning and generating code anew took five times as long as a run of collatz."""
+    session = engine.Session(engine.read_model("sample_models/collatz/model.xml"))
+    one, other = (session.run([number]).machine.plan for number in (3, 27))
+    assert one is other
+    label = f"main/{one.main.instructions[0].label}"
+    fetched = [session.run([number], label).machine.plan for number in (3, 27)]
+    assert fetched[0] is fetched[1]
+    assert fetched[0] is not one
+
+
+def test_few_parts_of_a_plan_are_kept() -> None:
+    collatz = engine.read_model("sample_models/collatz/model.xml")
+    for number in range(12):
+        engine.run(collatz, [27], f"main/while_not_one[{number}]/body/equal")
+        engine.run(collatz, [27], ["steps", *["highest"] * number])
+    assert len(plan_of(collatz).parts) == 8

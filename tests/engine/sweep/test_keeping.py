@@ -14,14 +14,14 @@ from pyarrow import parquet
 import engine
 from engine.errors import EngineError, InputError
 from engine.sweep.batch import Batch
-from engine.sweep.cluster import Holder, rows_on_cluster
+from engine.sweep.cluster import rows_on_cluster
 from engine.sweep.work_order import Order
 
 COLLATZ = Path("sample_models/collatz/model.xml")
 
 
 def kept(path: Path, **options: object) -> bytes:
-    engine.sweep(engine.read_model(COLLATZ), "number=1..1500", seconds=False, out=path, **options).run()  # type: ignore[arg-type]
+    engine.sweep(engine.read_model(COLLATZ), "number=1..600", seconds=False, out=path, **options).run()  # type: ignore[arg-type]
     assert not path.with_name(path.name + ".part").exists()
     return path.read_bytes()
 
@@ -37,21 +37,16 @@ def test_bytes_do_not_depend_on_workers_or_lanes(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_lost_worker_has_its_chunks_done_again() -> None:
-    """The first worker that holds the order ends its own process at its first chunk; the row of that chunk is there all the same."""
+    """One of two is killed between two chunks; no row is missing."""
     order = Order(engine.read_model(COLLATZ), seconds=False, lanes=False)
     batches = [Batch(np.arange(20 * one, 20 * one + 20), {0: np.arange(20 * one, 20 * one + 20) + 1}, {}) for one in range(8)]
-
-    def watched() -> list[Batch]:
-        return batches
-
     found = []
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        rows = rows_on_cluster(order, "lost", iter(watched()), 2, cluster.scheduler_address)
+        rows = rows_on_cluster(order, "lost", iter(batches), 2, cluster.scheduler_address)
         found.append(next(rows))
         os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
         found += rows
     assert [row["number"] for one in found for row in one.to_pylist()] == list(range(1, 161))
-    assert Holder("lost", order).name == "lost"
 
 
 def test_no_scheduler_there_is_a_sentence() -> None:
@@ -61,7 +56,7 @@ def test_no_scheduler_there_is_a_sentence() -> None:
 
 def test_a_stop_keeps_rows_and_resume_goes_on(tmp_path: Path) -> None:
     path, model = tmp_path / "runs.parquet", engine.read_model(COLLATZ)
-    sweep = engine.sweep(model, "number=1..1500", seconds=False, lanes=False, workers=1, out=path)
+    sweep = engine.sweep(model, "number=1..600", seconds=False, lanes=False, workers=1, out=path)
     for number, _ in enumerate(sweep.batches()):
         if number == 2:
             sweep.stop()
@@ -69,7 +64,7 @@ def test_a_stop_keeps_rows_and_resume_goes_on(tmp_path: Path) -> None:
     assert parquet.read_table(path).num_rows == sweep.summary.rows == 192
     part = path.with_name("runs.parquet.part")
     part.write_bytes(part.read_bytes()[:-100])  # a crash in the middle of a chunk
-    onwards = engine.sweep(model, "number=1..1500", seconds=False, lanes=False, workers=1, out=path, resume=True)
+    onwards = engine.sweep(model, "number=1..600", seconds=False, lanes=False, workers=1, out=path, resume=True)
     onwards.run()
     assert onwards.is_complete
     assert path.read_bytes() == kept(tmp_path / "whole.parquet")
