@@ -24,6 +24,7 @@ COMMANDS = {
     "ops": "operations",
     "render": "render",
     "convert": "convert",
+    "clock": "clock",
     "compare": "compare",
     "drift": "drift",
     "fate": "fate",
@@ -112,6 +113,7 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
         "  loopscope page MODEL --inputs in.npz -o page.html   a run as one HTML file\n"
         "  loopscope convert MODEL OUT.xml    write a model as OpenVINO IR\n"
         "  loopscope compare MODEL --inputs in.npz   where its own runtime first differs\n"
+        "  loopscope clock MODEL --inputs in.npz     where the time of a run goes\n"
         "  loopscope fate MODEL               what its runtime makes of each loop and branch\n"
         "`loopscope COMMAND --help` says more.\n"
         "--ops FILE.py, with any of them, adds operations of your own.",

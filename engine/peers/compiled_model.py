@@ -10,8 +10,8 @@ from pathlib import Path
 
 from engine.errors import EngineError
 from engine.ir.model import Model
-from engine.native.alone import Stopped, never, run_alone
-from engine.peers.other_runtimes import CALLED, PACKAGES, document_file, runtime_of
+from engine.native.alone import never
+from engine.peers.other_runtimes import CALLED, PACKAGES, Patience, document_file, runtime_of, said_alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +46,9 @@ def compiled(
         folder = Path(name)
         plain, told = document_file(model, folder, document), folder / "layers.json"
         process = Path(__file__).with_name(f"{PACKAGES[model.dialect]}_layers_process.py")
-        try:
-            ended = run_alone(process, str(plain), device, str(told), seconds=seconds, stopped=stopped)
-        except Stopped:
-            raise EngineError(f"{called} was stopped before it had compiled the model") from None
-        except TimeoutError:
-            raise EngineError(f"{called} did not compile the model within {seconds:g} seconds") from None
-        if ended.code != 0 or not told.exists():
-            raise EngineError(f"{called} does not compile the model for {device}: {ended.reason or 'it crashed'}")
-        return ended.said.splitlines()[-1], _layers(json.loads(told.read_text("utf-8")))
+        patience = Patience(seconds, stopped)
+        said = said_alone(called, "compile", process, plain, device, told, patience=patience, of=f" for {device}")
+        return said, _layers(json.loads(told.read_text("utf-8")))
 
 
 def _layers(told: Sequence[dict[str, object]]) -> tuple[Layer, ...]:

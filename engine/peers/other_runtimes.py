@@ -109,13 +109,22 @@ def _run(model: Model, folder: Path, file: Path, patience: Patience) -> tuple[st
     called, outputs = CALLED[model.dialect], folder / "outputs.npz"
     outputs.unlink(missing_ok=True)
     process = Path(__file__).with_name(f"{PACKAGES[model.dialect]}_process.py")
-    files = [str(one) for one in (folder / "inputs.npz", file, outputs)]
+    files = [folder / "inputs.npz", file, outputs]
+    return said_alone(called, "run", process, *files, patience=patience), transport.read(outputs)
+
+
+def said_alone(called: str, verb: str, process: Path, *arguments: object, patience: Patience, of: str = "") -> str:
+    """The last line that a runtime's process said, its name and version; the last of the arguments is the file that it writes.
+
+    ``EngineError`` when it does not ``verb`` the model, with its own reason, or is no longer waited for; ``of`` says more of how.
+    """
+    did = {"run": "run", "compile": "compiled"}[verb]
     try:
-        ended = run_alone(process, *files, seconds=patience.seconds, stopped=patience.stopped)
+        ended = run_alone(process, *map(str, arguments), seconds=patience.seconds, stopped=patience.stopped)
     except Stopped:
-        raise EngineError(f"{called} was stopped before it had run the model") from None
+        raise EngineError(f"{called} was stopped before it had {did} the model") from None
     except TimeoutError:
-        raise EngineError(f"{called} did not run the model within {patience.seconds:g} seconds") from None
-    if ended.code != 0 or not outputs.exists():
-        raise EngineError(f"{called} does not run the model: {ended.reason or 'it crashed'}")
-    return ended.said.splitlines()[-1], transport.read(outputs)
+        raise EngineError(f"{called} did not {verb} the model within {patience.seconds:g} seconds") from None
+    if ended.code != 0 or not Path(str(arguments[-1])).exists():
+        raise EngineError(f"{called} does not {verb} the model{of}: {ended.reason or 'it crashed'}")
+    return ended.said.splitlines()[-1]

@@ -1,0 +1,101 @@
+"""Where the time of a run goes: operations by their addresses, every iteration, and what is not told said so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import parser
+
+import engine
+from app import cli
+from engine.errors import EngineError
+from engine.peers import clock
+from engine.peers.clocked import Clock, Clocked, Iterations
+from sample_models import FOLDER
+
+_NESTED = """<ir_version: 8, opset_import: ["" : 17]>
+nested (int64 count, float[3] x) => (float[3] y) {
+  y = Loop (count, , x) <body = step (int64 i, bool go, float[3] v) => (bool again, float[3] w) {
+    again = Identity (go)
+    three = Constant <value_int = 3> ()
+    u = Loop (three, , v) <body = inner (int64 j, bool on, float[3] a) => (bool more, float[3] b) {
+      more = Identity (on)
+      e = Exp (a)
+      b = Softmax (e)
+    }>
+    w = Softmax (u)
+  }>
+}"""
+INPUTS = {"count": np.array(4), "x": np.ones(3, np.float32)}
+
+
+@pytest.fixture
+def nested(tmp_path: Path) -> Path:
+    file = tmp_path / "nested.onnx"
+    file.write_bytes(parser.parse_model(_NESTED).SerializeToString())
+    return file
+
+
+def test_onnxruntime_tells_of_every_iteration(nested: Path) -> None:
+    found = clock(engine.read_model(nested), INPUTS)
+    assert found.runtime.startswith("ONNX Runtime ")
+    by_address = {one.address: one for one in found.operations if one.address}
+    runs = {address: one.runs for address, one in by_address.items()}
+    assert runs["main/Loop_0"] == 1
+    assert runs["main/Loop_0/body/Loop_2"] == 4
+    assert {runs[address] for address in runs if "/body/Loop_2/body/" in address} == {12}
+    assert all(len(one.times) == one.runs and sum(one.times) == one.microseconds for one in found.operations)
+    loops = {one.address: one for one in found.loops}
+    assert loops["main/Loop_0"].there == (4,)
+    assert loops["main/Loop_0/body/Loop_2"].there == (3, 3, 3, 3)
+    assert [len(loops[address].times) for address in loops] == [4, 12]
+    assert not any(one.here for one in found.loops)
+
+
+def test_the_innermost_time_is_part_of_what_is_around_it(nested: Path) -> None:
+    found = clock(engine.read_model(nested), INPUTS)
+    cost = {one.address: one.microseconds for one in found.operations}
+    inner = sum(lasted for address, lasted in cost.items() if address.startswith("main/Loop_0/body/Loop_2/"))
+    assert inner <= cost["main/Loop_0/body/Loop_2"] <= cost["main/Loop_0"] <= found.microseconds
+
+
+def test_openvino_has_a_row_for_a_loop() -> None:
+    found = clock(engine.read_model(FOLDER / "collatz" / "model.xml"), [27])
+    assert found.operations[0].address == "main/while_not_one"
+    assert found.note == "OpenVINO tells nothing of what is inside loops and branches."
+    assert found.loops == ()
+
+
+def test_our_executor_is_timed_step_by_step() -> None:
+    found = clock(engine.read_model(FOLDER / "collatz" / "model.xml"), [3], runtime="loopscope")
+    assert {one.address: one.runs for one in found.operations}["main/while_not_one/body/floor_mod"] == 7
+    assert "unwatched, loops run faster" in found.note
+
+
+def test_the_sentence() -> None:
+    rows = (Clocked("main/l", "Loop", "l", 1, 90.0, [90.0]), Clocked("main/l/body/a", "Add", "a", 3, 50.0, [10.0, 20.0, 20.0]))
+    found = Clock("A runtime 1", 100.0, rows, (Iterations("main/l", (3,), (4,), (20.0, 45.0, 25.0)),))
+    assert found.sentence == (
+        "In A runtime 1 the costliest operation is 'a' (Add): 50.0 µs in 3 runs, 50% of the run. "
+        "The costliest iteration is number 1 of main/l: 45.0 µs. main/l ran 3 iterations there, 4 iterations here."
+    )
+
+
+def test_a_runtime_of_another_format_is_refused() -> None:
+    with pytest.raises(EngineError, match="onnxruntime does not run this model: OpenVINO does, or Loopscope itself"):
+        clock(engine.read_model(FOLDER / "collatz" / "model.xml"), [27], runtime="onnxruntime")
+
+
+def test_command(nested: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", count=INPUTS["count"], x=INPUTS["x"])
+    words = ["clock", str(nested), "--inputs", str(tmp_path / "in.npz")]
+    assert cli.main(words) == 0
+    assert "the costliest operation is" in capsys.readouterr().out
+    assert cli.main([*words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["loops"][0]["there"] == [4]
+    assert cli.main([*words, "--runtime", "openvino", "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["operations"] is None
