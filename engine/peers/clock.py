@@ -19,7 +19,6 @@ from engine.peers import onnxruntime_profile, transport
 from engine.peers.clocked import Clock, Clocked, by_cost
 from engine.peers.other_runtimes import CALLED, PACKAGES, Patience, document_file, runtime_of, said_alone
 from engine.run.machine.execute import computing
-from engine.version import VERSION
 
 Runtime = Literal["onnxruntime", "openvino", "loopscope"]
 MOST_STEPS = 200_000
@@ -104,4 +103,4 @@ def _ours(model: Model, inputs: Inputs) -> Clock:
     note = "Times of stepping: unwatched, loops run faster here."
     if machine.state == "paused":
         note = f"Only the first {MOST_STEPS:,} steps were timed. {note}"
-    return Clock(f"Loopscope {VERSION}", sum(row.microseconds for row in rows.values()), by_cost(rows.values()), note=note)
+    return Clock("Loopscope", sum(row.microseconds for row in rows.values()), by_cost(rows.values()), note=note)
