@@ -9,7 +9,8 @@ from pathlib import Path
 import engine
 from app.command.run import read_inputs
 from app.page import page_of
-from engine.errors import EngineError, InputError
+from engine.errors import EngineError, InputError, listed, shorten
+from engine.ir import graphs
 from engine.run_file import is_run_file, load
 
 
@@ -22,10 +23,14 @@ def main(words: Sequence[str]) -> int:
     debugger = _run_file(options) if is_run_file(options.model) else _run(options)
     if options.at:
         debugger.seek(int(options.at) if options.at.isdecimal() and len(options.at) < 16 else options.at)
+    bodies = [place.address for place in graphs(debugger.model)]
+    if options.body not in bodies:
+        raise EngineError(f"the model has no graph {shorten(options.body)!r} to draw: it has {listed(bodies)}")
     page = page_of(
         debugger,
         title=options.title or debugger.model.name or Path(options.model).stem,
         note=options.note,
+        root=options.body,
         with_values=not options.without_values,
         most_bytes=int(options.megabytes * 2**20),
     )
@@ -66,6 +71,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--title", default="", metavar="TEXT", help="(default: the name of the model)")
     parser.add_argument("--note", default="", metavar="TEXT", help="what you want to say about the run, in plain text")
     parser.add_argument("--at", default="", metavar="PLACE", help="the moment that it opens at: a step, or an address (default: the first)")
+    parser.add_argument("--body", default="main", metavar="ADDRESS", help="draw this body alone, such as main/while_3/body")
     parser.add_argument("--without-values", action="store_true", help="leave out the values of the run")
     parser.add_argument(
         "--megabytes",

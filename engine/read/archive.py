@@ -57,12 +57,14 @@ class _Careful:
 
 
 def format_of(archive: IO[bytes]) -> Format:
-    """SAVED_MODEL, EXPORTED_PROGRAM, TORCHSCRIPT or STATE_DICT by the names in it, else ZIP.
+    """RUN, SAVED_MODEL, EXPORTED_PROGRAM, TORCHSCRIPT or STATE_DICT by the names in it, else ZIP.
 
     ``ValueError`` when it is not a readable archive.
     """
     with open_archive(archive) as files:
         names = [info.filename for info in files.infolist() if not info.is_dir()]
+    if "run.json" in names and any(name.startswith("model/model.") for name in names):
+        return Format.RUN
     last = {PurePosixPath(name).name for name in names}
     if "saved_model.pb" in last:
         return Format.SAVED_MODEL

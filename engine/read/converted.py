@@ -33,6 +33,7 @@ _TENSORFLOW = (Format.FROZEN, Format.GRAPH_TEXT, Format.META_GRAPH, Format.SAVED
 _BESIDE = {Format.PADDLE: (".pdiparams",), Format.META_GRAPH: (".index", ".data-*")}
 """Endings of the files that hold the values of a model's variables."""
 _UNOPENED = {
+    Format.RUN: "it opens with engine.load, in the app, and with loopscope FILE.loopscope",
     # Both hold pickles, which run code when they are read.
     Format.TORCHSCRIPT: "it is not opened as it is; openvino.convert_model(torch.jit.load(path)) makes IR of it where OpenVINO and torch "
     "are installed, torch.onnx.export and torch.export.save (.pt2) write files that are opened",

@@ -21,6 +21,7 @@ class Format(Enum):
     EXPORTED_PROGRAM = "a PyTorch exported program"
     TORCHSCRIPT = "a TorchScript model"
     STATE_DICT = "a PyTorch checkpoint"
+    RUN = "a run that Loopscope saved"
     ZIP = "a zip archive"
     HDF5 = "an HDF5 file"
     GZIP = "a gzip file"

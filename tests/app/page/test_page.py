@@ -117,6 +117,10 @@ def test_the_command_writes_pages_of_models_and_of_saved_runs(tmp_path: Path, ca
     assert main(["page", str(tmp_path / "run.loopscope"), "-o", target]) == 0
     data = data_of(Path(target).read_text(encoding="utf-8"))
     assert data["steps"][data["at"]] == 31
+    assert main(["page", str(tmp_path / "run.loopscope"), "-o", target, "--body", "main/while_not_one/body"]) == 0
+    assert data_of(Path(target).read_text(encoding="utf-8"))["structure"]["root"] == "main/while_not_one/body"
+    assert main(["page", str(tmp_path / "run.loopscope"), "-o", target, "--body", "main/nowhere"]) == 2
+    assert "no graph 'main/nowhere'" in capsys.readouterr().err
     assert main(["page", str(tmp_path / "run.loopscope"), "-o", str(tmp_path / "page.txt")]) == 2
     assert "does not end in .html" in capsys.readouterr().err
 

@@ -103,6 +103,12 @@ def test_what_is_computed_otherwise_is_told(tmp_path: Path) -> None:
         engine.load(changed)
 
 
+def test_a_run_that_is_read_as_a_model_says_what_it_is(tmp_path: Path) -> None:
+    engine.save(debugger_of("collatz"), tmp_path / "run.loopscope")
+    with pytest.raises(engine.ReadError, match=r"this is a run that Loopscope saved: it opens with engine\.load"):
+        engine.read_model(tmp_path / "run.loopscope")
+
+
 def test_what_has_no_room_is_not_kept(tmp_path: Path) -> None:
     debugger = debugger_of("collatz")
     debugger.run()
