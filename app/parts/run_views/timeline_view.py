@@ -12,7 +12,7 @@ from app.state.user_session import Session
 
 def show(session: Session, loop: LoopInFocus | None) -> None:
     TIMELINE.begin(TIMELINE.options[0], TIMELINE.options)
-    switch, bar = st.columns([1, 4.4], vertical_alignment="center", gap="small")
+    switch, bar = st.columns([1.25, 4.4], vertical_alignment="center", gap="small")
     chosen = switch.segmented_control("Timeline of", TIMELINE.options, key=TIMELINE.key, required=True, label_visibility="collapsed")
     if chosen == "Schedule":
         schedule_view.show(session, loop, bar)
