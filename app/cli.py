@@ -31,6 +31,9 @@ COMMANDS = {
     "precision": "precision",
     "gradients": "gradients",
     "page": "page",
+    "why": "why",
+    "value": "value",
+    "matrix": "matrix",
 }
 """The module of each subcommand; imported when asked for, because each needs another part of the engine."""
 
@@ -107,6 +110,9 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
         epilog="Without a browser:\n"
         "  loopscope run MODEL --inputs in.npz --outputs out.npz [--json]\n"
         "  loopscope sweep MODEL --inputs number=1..500 --out runs.parquet\n"
+        "  loopscope why MODEL ADDRESS --inputs in.npz     why a loop ended or a branch was taken\n"
+        "  loopscope value MODEL ADDRESS --inputs in.npz   any value of any iteration\n"
+        "  loopscope matrix MODEL ADDRESS --inputs in.npz  all values of a loop over its iterations\n"
         "  loopscope check MODEL [--json]     what is wrong with a model\n"
         "  loopscope ops [WORD] [--json]      which operations are known\n"
         "  loopscope render MODEL -o x.svg    draw a model\n"

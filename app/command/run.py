@@ -69,6 +69,8 @@ def _refuse_unwritable(path: str) -> None:
 
 
 def _run(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace) -> Outcome:
+    if options.json and not options.fetch:
+        return _explained(model, inputs, options)
     session = engine.Session(model, optimise=_optimise(options))
     try:
         with interruptible(session.stop):
@@ -97,6 +99,14 @@ def interruptible(stop: Callable[[], None]) -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def _explained(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace) -> Outcome:
+    """A run that is recorded, so that each loop and If can be explained."""
+    debugger = engine.Debugger(model, inputs, limits=_limits(options), whole=False, optimise=_optimise(options))
+    with interruptible(debugger.stop):
+        debugger.run()
+    return _outcome(debugger)
+
+
 def _searched(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace) -> Outcome:
     """A run that keeps what it takes to look for the first NaN or infinity in it."""
     debugger = engine.Debugger(model, inputs, limits=_limits(options), optimise=_optimise(options))
@@ -123,11 +133,13 @@ def _save(debugger: engine.Debugger, options: argparse.Namespace) -> None:
 
 def _outcome(debugger: engine.Debugger, odd: NotFinite | None = None) -> Outcome:
     if debugger.state == "finished":
-        return Outcome("finished", result=debugger.result, odd=odd)
+        return Outcome("finished", result=debugger.result, odd=odd, debugger=debugger)
     address = debugger.failed_address or debugger.cursor.address
     cause: StopCause = "error" if debugger.state == "failed" else "limit" if debugger.state == "limit" else "stopped"
     state = "failed" if cause == "error" else cause
-    return Outcome(state, f"{address}: {debugger.failure or 'the run was stopped'}", address, Result(debugger.machine, cause), odd)
+    return Outcome(
+        state, f"{address}: {debugger.failure or 'the run was stopped'}", address, Result(debugger.machine, cause), odd, debugger
+    )
 
 
 def _tell(outcome: Outcome, options: argparse.Namespace, model: Model | None = None) -> int:
@@ -211,7 +223,11 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--generated", action="store_true", help="print the Python functions that loops ran as, with the operation of each line"
     )
-    parser.add_argument("--json", action="store_true", help="print control flow and outputs as JSON")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print outputs and control flow as JSON, with the reason why each loop ended and each branch was taken (not with --fetch)",
+    )
     parser.add_argument("--first-nan", action="store_true", help="say which operation, in which iteration, made the first NaN or infinity")
     parser.add_argument("--save", default="", metavar="RUN.loopscope", help="where the run goes as a file that `loopscope` opens again")
     parser.add_argument(

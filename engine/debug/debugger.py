@@ -47,7 +47,8 @@ class Debugger(Run):
     patterns of addresses (``main/*/state``), in all iterations, as ``engine.transform.rounding.rounded`` takes them; ``model`` is then the
     model with the rounding in it. ``engine.drift`` compares such a run with the one without.
 
-    ``fetches``: as of ``engine.run``; only what they need runs, all else is skipped. Without them everything runs, so that it can be seen.
+    ``fetches``: as of ``engine.run``; only what they need runs, all else is skipped. Without them everything runs, so that it can be seen;
+    with ``whole=False`` not what no output needs, as in ``engine.run``.
     """
 
     def __init__(
@@ -61,16 +62,17 @@ class Debugger(Run):
         changes: Mapping[str, Any] | None = None,
         rounding: Mapping[str, str] | None = None,
         fetches: Fetch | Sequence[Fetch] | None = None,
+        whole: bool = True,
         optimise: Optimise = EVERYTHING,
         catalogue: Catalogue = CATALOGUE,
     ) -> None:
         expect_model(model, "engine.Debugger")
         if rounding:
             model = rounded(model, rounding, catalogue)
-        asked = ask(plan_of(model, catalogue, optimise), inputs, fetches, whole=fetches is None)
+        asked = ask(plan_of(model, catalogue, optimise), inputs, fetches, whole=whole and fetches is None)
         overrides = changing.bind(asked.plan, changes or {})
         self.beginning = Beginning(
-            asked.values, limits or Limits(), record or Record(), 0 if seed is None else seed, part=fetches is not None
+            asked.values, limits or Limits(), record or Record(), 0 if seed is None else seed, part=fetches is not None or not whole
         )
         super().__init__(model, overrides, _begun(overrides, self.beginning), self.beginning.limits)
         self.breakpoints = Breakpoints(self.plan)

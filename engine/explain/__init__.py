@@ -8,26 +8,29 @@ from engine.explain.code import listing, runnable_code
 from engine.explain.code_lines import CodeLine, Listing
 from engine.explain.compare import Comparison, Difference, compare, first_control_flow
 from engine.explain.dependences import Dependences, dependences
+from engine.explain.executions import Executions, executions
 from engine.explain.export import EXPORT_FORMATS, export
 from engine.explain.icicle import Icicle, IcicleSpan, body_begin, breakpoint_steps, icicle
-from engine.explain.iteration_matrix import Matrix, MatrixCell, MatrixRow, iteration_matrix, step_of_cell
+from engine.explain.iteration_matrix import MOST_COLUMNS, Matrix, MatrixCell, MatrixRow, iteration_matrix, step_of_cell
 from engine.explain.literals import fits_in_code
 from engine.explain.margin import Margin
 from engine.explain.not_finite import NotFinite, first_not_finite
 from engine.explain.parts import Part, parse_index
 from engine.explain.pattern import Pattern, pattern, region_at
-from engine.explain.proof import Fact
+from engine.explain.proof import Fact, deciding
 from engine.explain.provenance import ProvenanceStep, provenance
 from engine.explain.schedule import Lead, Schedule, leads, schedule
 from engine.explain.verdict import Verdict, is_no_limit, verdict
 
 __all__ = [
     "EXPORT_FORMATS",
+    "MOST_COLUMNS",
     "Answer",
     "CodeLine",
     "Comparison",
     "Dependences",
     "Difference",
+    "Executions",
     "Fact",
     "Icicle",
     "IcicleSpan",
@@ -48,7 +51,9 @@ __all__ = [
     "branch_history",
     "breakpoint_steps",
     "compare",
+    "deciding",
     "dependences",
+    "executions",
     "export",
     "first_control_flow",
     "first_not_finite",

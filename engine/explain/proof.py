@@ -74,12 +74,16 @@ def prove(run: Run, program: Program, row: int, slot: Slot) -> tuple[Fact, ...]:
 
 def because(proof: Sequence[Fact]) -> str:
     """The facts for which no further reason is known, as a clause about the condition ("it"); empty when the condition is the only one."""
-    ends = [fact for fact, after in zip(proof, [*proof[1:], None], strict=True) if after is None or after.depth <= fact.depth]
     if len(proof) == 1 and proof[0].operation in ("Parameter", "Const") and not proof[0].operands:
         return ""
-    texts = list(dict.fromkeys(_clause(fact) for fact in ends))
+    texts = list(dict.fromkeys(_clause(fact) for fact in deciding(proof)))
     more = f"; and {len(texts) - _MOST_REASONS} more" if len(texts) > _MOST_REASONS else ""
     return "; ".join(texts[:_MOST_REASONS]) + more
+
+
+def deciding(proof: Sequence[Fact]) -> tuple[Fact, ...]:
+    """The facts of a proof for which no further reason is known: the comparisons, constants and inputs that decided."""
+    return tuple(fact for at, fact in enumerate(proof) if at + 1 == len(proof) or proof[at + 1].depth <= fact.depth)
 
 
 def _clause(fact: Fact) -> str:

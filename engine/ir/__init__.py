@@ -19,6 +19,7 @@ from engine.ir.element_type import (
 from engine.ir.iteration import iteration_range, iteration_words
 from engine.ir.model import IF, LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, Graph, LayerId, Model, Node, Port, Signature, Source
 from engine.ir.shape import PartialShape, is_of_an_array
+from engine.ir.unique_end import full_address
 from engine.ir.walk import PlacedGraph, graphs
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "Signature",
     "Source",
     "decode",
+    "full_address",
     "graphs",
     "is_of_an_array",
     "is_whole",

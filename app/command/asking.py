@@ -1,0 +1,66 @@
+"""What the commands have in common that run a model and ask about one address of it: options, the run, answers as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import engine
+from app.command.report import SCHEMA
+from app.command.run import FINISHED, REFUSED, read_inputs
+from engine.errors import EngineError, in_one_line
+from engine.ir import full_address
+from engine.view import neutral
+
+Answer = tuple[Mapping[str, Any], Iterator[str]]
+"""What is said as JSON, and the lines for a terminal."""
+
+
+def answered(options: argparse.Namespace, ask: Callable[[engine.Debugger, str], Answer]) -> int:
+    """Runs the model, asks about the address and prints the answer; the exit code: 0 there is one, 2 there is none."""
+    try:
+        data, lines = ask(*run_of(options))
+    except EngineError as error:
+        if not options.json:
+            raise
+        print(json.dumps({"schema": SCHEMA, "state": "refused", "message": in_one_line(str(error))}))
+        return REFUSED
+    if options.json:
+        print(json.dumps({"schema": SCHEMA, **data}, allow_nan=False))
+        return FINISHED
+    for line in lines:
+        print(neutral(line, len(line)))
+    return FINISHED
+
+
+def run_of(options: argparse.Namespace) -> tuple[engine.Debugger, str]:
+    """A run, as far as it comes within its limits, and the whole address that is asked about."""
+    model = engine.read_model(options.model)
+    address = full_address(model, options.address)
+    given = {name: getattr(options, name) for name in ("iterations", "seconds") if getattr(options, name) is not None}
+    debugger = engine.Debugger(model, read_inputs(options.inputs, model), limits=engine.Limits(**given))
+    debugger.run()
+    return debugger, address
+
+
+def parser_of(command: str, description: str, what: str) -> argparse.ArgumentParser:
+    """A parser with the arguments that all of them take; ``what``: the place that ADDRESS names."""
+    parser = argparse.ArgumentParser(
+        prog=f"loopscope {command}",
+        description=description,
+        epilog="A run that fails or hits a limit is asked about all the same, as far as it came. "
+        "The exit code is 0 when there is an answer, 2 when there is none.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
+    parser.add_argument("address", metavar="ADDRESS", help=f"{what}, or an end of an address that no other has")
+    parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input, by name or position")
+    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
+    default = engine.Limits()
+    parser.add_argument(
+        "--iterations", type=int, metavar="N", help=f"stop after so many iterations, all loops together (default: {default.iterations:,})"
+    )
+    parser.add_argument("--seconds", type=float, metavar="S", help=f"stop after so many seconds (default: {default.seconds:g})")
+    return parser
