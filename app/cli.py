@@ -34,6 +34,7 @@ COMMANDS = {
     "why": "why",
     "value": "value",
     "matrix": "matrix",
+    "mcp": "mcp",
 }
 """The module of each subcommand; imported when asked for, because each needs another part of the engine."""
 
@@ -113,6 +114,7 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
         "  loopscope why MODEL ADDRESS --inputs in.npz     why a loop ended or a branch was taken\n"
         "  loopscope value MODEL ADDRESS --inputs in.npz   any value of any iteration\n"
         "  loopscope matrix MODEL ADDRESS --inputs in.npz  all values of a loop over its iterations\n"
+        "  loopscope mcp --folder FOLDER      answer agents over the Model Context Protocol\n"
         "  loopscope check MODEL [--json]     what is wrong with a model\n"
         "  loopscope ops [WORD] [--json]      which operations are known\n"
         "  loopscope render MODEL -o x.svg    draw a model\n"

@@ -1,0 +1,169 @@
+"""What an agent may ask about models: each a question with a bounded answer that JSON can hold. Nothing here writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import engine
+from app.command.allowed_files import AllowedFiles
+from app.command.explained import explained, verdict_data
+from app.command.matrix import matrix_data
+from app.command.report import describe
+from app.command.run import read_inputs
+from app.command.value_data import value_data
+from engine.check import check, own_runtimes, text
+from engine.debug import run_stopped
+from engine.errors import AddressError
+from engine.explain import first_not_finite, iteration_matrix, verdict
+from engine.ir import Graph, Model, PlacedGraph, Port, Source, full_address, graphs
+from engine.ops import CATALOGUE
+from engine.peers import against, fates
+
+_NODES = 200
+"""Nodes of a graph that one answer lists."""
+_ELEMENTS = 4096
+"""Elements of a value that one answer holds."""
+_COLUMNS, _ROWS = 32, 40
+_REGIONS = 40
+"""Loops and Ifs that one answer explains."""
+
+
+class AgentTools:
+    """The questions. A path is absolute or relative to a given folder; ``inputs`` is the path of an .npz file, or empty for a model
+    that needs none; ``values`` gives inputs by name as numbers or lists, and goes before the file."""
+
+    def __init__(self, files: AllowedFiles, limits: engine.Limits) -> None:
+        self._files = files
+        self._limits = limits
+        self._latest: tuple[tuple[object, ...], engine.Debugger] | None = None
+        """The last run with what it was made of: several questions are asked about one."""
+
+    def open(self, model: str) -> dict[str, Any]:
+        """Say what a model file is: inputs, outputs, and its loops and branches by address."""
+        found = self._model(model)
+        places = list(graphs(found))
+        regions = [f"{place.address}/{place.labels[node.id]}" for place in places for node in place.graph.nodes if node.bodies]
+        return {
+            "name": found.name,
+            "inputs": [{"name": one.name, "names": list(one.names), **_declared(one.element_type, one.shape)} for one in found.inputs],
+            "outputs": [{"name": one.name, "names": list(one.names), **_declared(one.element_type, one.shape)} for one in found.outputs],
+            "graphs": [{"address": place.address, "nodes": len(place.graph.nodes)} for place in places[:_NODES]],
+            "graphs_left_out": max(0, len(places) - _NODES),
+            "loops_and_branches": regions[:_NODES],
+            "loops_and_branches_left_out": max(0, len(regions) - _NODES),
+        }
+
+    def check(self, model: str) -> dict[str, Any]:
+        """Say what is wrong with a model and what is odd about it: coded diagnostics with places and advice."""
+        found = self._model(model)
+        told = text.data(check(found, CATALOGUE).about(own_runtimes(found)))
+        diagnostics = told["diagnostics"]
+        assert isinstance(diagnostics, list)
+        return {**told, "diagnostics": diagnostics[:_NODES], "diagnostics_left_out": max(0, len(diagnostics) - _NODES)}
+
+    def graph(self, model: str, body: str = "main", first: int = 0) -> dict[str, Any]:
+        """List the operations of one graph as text, 200 at a time from number ``first``. ``body`` is ``main`` or a nested graph's address
+        such as ``main/loop/body``; ``open`` lists them."""
+        found = self._model(model)
+        place = next((one for one in graphs(found) if one.address == body), None)
+        if place is None:
+            raise AddressError(f"there is no graph {body!r}: the tool `open` lists those that there are")
+        total = len(place.graph.nodes)
+        begin = max(0, first)
+        return {"address": place.address, "total": total, "first": begin, "operations": list(_operations(place, begin))}
+
+    def run(self, model: str, inputs: str = "", values: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Run a model and say its outputs and, for each loop and If, how often it ran, why it ended or which branch it took, and which
+        operation decided with which operands."""
+        debugger = self._run(model, inputs, values)
+        told = {"state": debugger.state, "message": debugger.failure or "", "address": debugger.failed_address or ""}
+        result = debugger.result
+        outputs = zip(result.signatures, result.outputs, strict=True) if debugger.state == "finished" else ()
+        regions = explained(debugger, _REGIONS)
+        return {**told, "outputs": [describe(signature, value) for signature, value in outputs], "explained": regions}
+
+    def why(self, model: str, address: str, inputs: str = "", values: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Say why one loop ended or an If took its branch, with the proof. ``address`` such as ``main/outer[2]/body/inner``: without an
+        iteration the last one is meant; an end that no other address has will do."""
+        debugger = self._run(model, inputs, values)
+        return verdict_data(debugger, verdict(debugger, full_address(debugger.model, address)))
+
+    def value(self, model: str, address: str, inputs: str = "", values: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Say one value of a run, of any iteration (``main/loop[2]/body/Add:0``): whole up to 4,096 elements, else what is in it."""
+        debugger = self._run(model, inputs, values)
+        place = full_address(debugger.model, address)
+        return {"address": place, **value_data(debugger.value(place), _ELEMENTS)}
+
+    def matrix(self, model: str, address: str, inputs: str = "", values: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Say how the values of a loop's body went over its iterations: up to 40 values in 32 evenly chosen iterations."""
+        debugger = self._run(model, inputs, values)
+        return matrix_data(iteration_matrix(debugger, full_address(debugger.model, address), _COLUMNS, _ROWS))
+
+    def first_nan(self, model: str, inputs: str = "", values: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Say which operation, in which iteration, made the first NaN or infinity of a run."""
+        found = first_not_finite(self._run(model, inputs, values), self._limits.seconds or 60.0)
+        told = {"address": found.address or None, "step": found.step, "source": found.source or None}
+        return {**told, "certain": found.is_certain, "sentence": found.sentence}
+
+    def compare(self, model: str, inputs: str = "", values: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Run a model here and in its own runtime, OpenVINO or ONNX Runtime, and say the first operation and iteration that differ."""
+        debugger = self._run(model, inputs, values)
+        if debugger.state != "finished":
+            raise run_stopped(debugger.machine, debugger.failure or "the run did not finish", "error")
+        report = against(debugger, self._inputs(debugger.model, inputs, values), seconds=self._limits.seconds or 60.0)
+        return {"agrees": report.agrees, "outputs_agree": report.outputs_agree, "sentence": report.sentence}
+
+    def fate(self, model: str) -> dict[str, Any]:
+        """Say what the model's own runtime runs in place of each of its loops and branches."""
+        found = fates(self._model(model), seconds=self._limits.seconds or 60.0)
+        return {**asdict(found), "regions": [asdict(one) for one in found.regions[:_NODES]]}
+
+    def _model(self, path: str) -> Model:
+        return engine.read_model(self._files.model(path))
+
+    def _inputs(self, model: Model, path: str, values: dict[str, Any] | None) -> dict[str | int, Any]:
+        given: dict[str | int, Any] = dict(read_inputs(str(self._files.inputs(path)), model) if path else {})
+        given.update(values or {})
+        return given
+
+    def _run(self, model: str, inputs: str, values: dict[str, Any] | None) -> engine.Debugger:
+        files = [self._files.model(model), *([self._files.inputs(inputs)] if inputs else [])]
+        made_of = (*map(_version, files), repr(values))
+        if self._latest is None or self._latest[0] != made_of:
+            self._latest = None  # let go of it before the next one takes its memory
+            found = engine.read_model(files[0])
+            debugger = engine.Debugger(found, self._inputs(found, inputs, values), limits=self._limits)
+            debugger.run()
+            self._latest = made_of, debugger
+        return self._latest[1]
+
+
+def _version(path: Path) -> tuple[str, int, int]:
+    status = path.stat()
+    return str(path), status.st_mtime_ns, status.st_size
+
+
+def _declared(element_type: object, shape: object) -> dict[str, Any]:
+    return {"type": "any" if element_type is None else str(getattr(element_type, "value", element_type)), "shape": str(shape)}
+
+
+def _operations(place: PlacedGraph, first: int) -> Iterator[str]:
+    """A line for each operation: its address, its type, what feeds it, and what it gives."""
+    graph: Graph = place.graph
+    for node in graph.nodes[first : first + _NODES]:
+        fed = ["nothing" if one is None else _named(place, one) for one in graph.sources[node.id]]
+        bodies = f" with {', '.join(body.name for body in node.bodies)}" if node.bodies else ""
+        gives = ", ".join(map(_port, node.outputs))
+        yield f"{place.address}/{place.labels[node.id]} = {node.type}({', '.join(fed)}){bodies}{f' -> {gives}' if gives else ''}"
+
+
+def _named(place: PlacedGraph, source: Source) -> str:
+    return place.labels[source.layer] + (f":{source.output}" if source.output else "")
+
+
+def _port(port: Port) -> str:
+    told = _declared(port.element_type, port.shape)
+    return f"{told['type']} {told['shape']}"

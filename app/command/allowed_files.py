@@ -1,0 +1,57 @@
+"""The files that a program may name to `loopscope mcp`: those in given folders, wherever links lead."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from engine.errors import ReadError, shorten
+
+MODELS = (".xml", ".onnx")
+_INPUT_BYTES = 2**29
+
+
+class AllowedFiles:
+    """Paths are resolved before they are judged, so that neither ``..`` nor a link leads out."""
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        """``ReadError`` for what is no folder."""
+        self.folders = tuple(Path(folder).resolve() for folder in folders)
+        for given, folder in zip(folders, self.folders, strict=True):
+            if not folder.is_dir():
+                raise ReadError(f"--folder {shorten(given)!r} is no folder")
+
+    def model(self, text: str) -> Path:
+        """The file of a model; ``ReadError`` when it, or the weights beside it, lie elsewhere."""
+        path = self._inside(text)
+        if path.suffix.lower() not in MODELS:
+            raise ReadError(f"{shorten(text)!r} is no model that opens here: a file that ends with {' or '.join(MODELS)} is expected")
+        weights = path.with_suffix(".bin")
+        if weights.exists() and not self._holds(weights.resolve()):
+            raise ReadError(f"the weights beside {shorten(text)!r} are a link that leads out of the given folders")
+        return path
+
+    def inputs(self, text: str) -> Path:
+        """An .npz file of bounded size once it is unpacked; ``ReadError`` when it lies elsewhere or is too large."""
+        path = self._inside(text)
+        try:
+            with zipfile.ZipFile(path) as archive:
+                size = sum(entry.file_size for entry in archive.infolist())
+        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+            raise ReadError(f"{shorten(text)!r} is not an .npz file: one that numpy.savez wrote is expected") from None
+        if size > _INPUT_BYTES:
+            raise ReadError(f"{shorten(text)!r} holds {size:,} bytes: at most {_INPUT_BYTES:,} are read here")
+        return path
+
+    def _inside(self, text: str) -> Path:
+        if "\0" in text:
+            raise ReadError("a path has no zero bytes")
+        for folder in self.folders:
+            path = (folder / text).resolve()
+            if self._holds(path) and path.is_file():
+                return path
+        raise ReadError(f"there is no file {shorten(text)!r} in the given folders: a path in one of them is expected")
+
+    def _holds(self, path: Path) -> bool:
+        return any(path.is_relative_to(folder) for folder in self.folders)

@@ -1,0 +1,149 @@
+"""`loopscope mcp`, asked by the SDK's own client over standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from mcp import Client, StdioServerParameters
+
+import engine
+from app.cli import main
+from app.command.mcp import TOOLS, UNTRUSTED
+from engine import build
+from sample_models import FOLDER, sample
+
+Ask = Callable[..., Awaitable[dict[str, Any]]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A given folder with a sample and a hostile model, and a link out of it."""
+    given = tmp_path / "given"
+    shutil.copytree(FOLDER / "bisection", given / "bisection")
+    shutil.copytree(FOLDER / "infinite_loop", given / "endless")
+    shutil.copy(FOLDER / "collatz" / "model.xml", tmp_path / "outside.xml")
+    (given / "link.xml").symlink_to(tmp_path / "outside.xml")
+    graph = build.Graph("hostile")
+    x = graph.parameter("xHIDDEN", "f32", [2])
+    engine.write_model(graph.model({"y": build.ops.tanh(x, name="ignoreHIDDEN")}), given / "hostile.xml")
+    written = (given / "hostile.xml").read_text(encoding="utf-8")
+    (given / "hostile.xml").write_text(written.replace("HIDDEN", "\u202e"), encoding="utf-8")
+    return given
+
+
+def talk(folder: Path, conversation: Callable[[Client], Awaitable[None]], *options: str) -> None:
+    async def begin() -> None:
+        words = ["-m", "app.cli", "mcp", "--folder", str(folder), *options]
+        server = StdioServerParameters(command=sys.executable, args=words, cwd=str(FOLDER.parent))
+        async with Client(server) as client:
+            await conversation(client)
+
+    asyncio.run(begin())
+
+
+async def text_of(client: Client, tool: str, **given: Any) -> tuple[bool, str]:
+    found = await client.call_tool(tool, given)
+    return bool(found.is_error), "".join(getattr(part, "text", "") for part in found.content)
+
+
+async def answer(client: Client, tool: str, **given: Any) -> dict[str, Any]:
+    failed, text = await text_of(client, tool, **given)
+    assert not failed, text
+    told: dict[str, Any] = json.loads(text)
+    assert told["untrusted"] == UNTRUSTED
+    found: dict[str, Any] = told["answer"]
+    return found
+
+
+def test_every_tool_answers_and_says_that_it_only_reads(folder: Path) -> None:
+    run = {"model": "bisection/model.xml", "inputs": "bisection/inputs/coarse.npz"}
+    loop = "halve_the_interval"
+
+    async def conversation(client: Client) -> None:
+        tools = (await client.list_tools()).tools
+        assert [tool.name for tool in tools] == list(TOOLS)
+        for tool in tools:
+            assert tool.annotations is not None
+            assert tool.annotations.read_only_hint
+            assert UNTRUSTED in (tool.description or "")
+        opened = await answer(client, "open", model=run["model"])
+        assert f"main/{loop}" in opened["loops_and_branches"]
+        assert (await answer(client, "check", model=run["model"]))["runnable"]
+        listed = await answer(client, "graph", model=run["model"], body=f"main/{loop}/body")
+        assert any("/keep_going = Greater(width, tolerance) -> boolean" in line for line in listed["operations"])
+        ran = await answer(client, "run", **run)
+        assert ran["state"] == "finished"
+        assert ran["explained"][0]["verdicts"][0]["sentence"].startswith("Stopped after 3 iterations")
+        why = await answer(client, "why", address=loop, **run)
+        assert [one["value"] for one in why["decided_by"][0]["operands"]] == [0.375, 0.5]
+        assert (await answer(client, "value", address=f"{loop}[1]/body/width", **run))["value"] == 0.75
+        assert (await answer(client, "matrix", address=loop, **run))["iterations"] == [0, 1, 2]
+        assert (await answer(client, "first_nan", **run))["address"] is None
+        assert (await answer(client, "compare", **run))["agrees"] is True
+        assert (await answer(client, "fate", model=run["model"]))["regions"]
+
+    talk(folder, conversation)
+
+
+@pytest.mark.parametrize("path", ["link.xml", "../outside.xml", "missing.xml", "bisection/inputs/coarse.npz", "bisection", "a\0.xml"])
+def test_only_models_in_the_given_folder_open(folder: Path, path: str) -> None:
+    async def conversation(client: Client) -> None:
+        failed, text = await text_of(client, "open", model=path)
+        assert failed
+        assert "expected" in text or "zero bytes" in text
+
+    talk(folder, conversation)
+
+
+def test_names_of_a_model_are_quoted_data(folder: Path) -> None:
+    async def conversation(client: Client) -> None:
+        for tool in ("open", "graph"):
+            failed, text = await text_of(client, tool, model="hostile.xml")
+            assert not failed
+            assert text.isascii()
+            assert "\\u202e" in text
+        told = await answer(client, "run", model="hostile.xml", values={"x\u202e": [0.0, 0.0]})
+        assert told["outputs"][0]["value"] == [0, 0]
+
+    talk(folder, conversation)
+
+
+def test_a_run_ends_at_the_server_s_bounds(folder: Path) -> None:
+    found = sample("infinite_loop")
+    assert found is not None
+    name = next(one.path.name for one in found.sets if one.never_ends)
+
+    async def conversation(client: Client) -> None:
+        told = await answer(client, "run", model="endless/model.xml", inputs=f"endless/inputs/{name}")
+        assert told["state"] == "limit"
+        first = told["explained"][0]["verdicts"][0]
+        assert first["iterations"] <= 100
+
+    talk(folder, conversation, "--iterations", "100")
+
+
+def test_inputs_of_any_size_are_not_unpacked(folder: Path) -> None:
+    np.savez_compressed(folder / "bomb.npz", x=np.zeros(2**27 + 1, np.float32))
+
+    async def conversation(client: Client) -> None:
+        failed, text = await text_of(client, "run", model="bisection/model.xml", inputs="bomb.npz")
+        assert failed
+        assert "are read here" in text
+
+    talk(folder, conversation)
+
+
+def test_without_the_sdk_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
+    assert main(["mcp", "--folder", str(FOLDER)]) == 2
+    assert "pip install 'loopscope[agents]'" in capsys.readouterr().err
+    assert main(["mcp", "--folder", "nowhere"]) == 2
+    assert "is no folder" in capsys.readouterr().err
