@@ -7,5 +7,7 @@ Loopscope opens a neural network with loops and branches, runs it one operation 
 - [What the check looks for](docs/check_rules.html): every rule with its code, its reason and an example.
 - [`engine`](engine.html): read, run, debug, explain and write models from Python.
 - [`engine.build`](engine/build.html): write models in Python, with loops and branches.
+- [`engine.compare`](engine/compare.html): two runs side by side, error per iteration, what rounding costs.
+- [`engine.sweep`](engine/sweep.html): one model over many inputs.
 - [`engine.ops.custom`](engine/ops/custom.html): add operations of your own.
 """

@@ -28,6 +28,7 @@ SOURCES = (
     "seed_page",
     "by_hand",
     "savings",
+    "training",
     "from_openvino",
     "linear_attention",
     "from_onnx",

@@ -15,7 +15,7 @@ import sample_models
 from engine.ir.equal import difference
 from engine.trace.control_flow import ControlFlowRecord
 from sample_models import InputSet, Sample, make, samples
-from sample_models.recipes import by_hand, decoders, savings, seed_page
+from sample_models.recipes import by_hand, decoders, savings, seed_page, training
 from sample_models.recipes.recipe import Recipe
 
 CONFIG = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY"}
@@ -134,6 +134,36 @@ def test_what_the_builder_makes_is_what_lies_there(recipe: Recipe) -> None:
         assert made.keys() == there.keys()
         for name, array in made.items():
             np.testing.assert_array_equal(array, there[name], err_msg=f"{chosen.name}: {name}")
+
+
+@pytest.mark.parametrize("recipe", training.recipes(), ids=lambda one: str(one.name))
+def test_what_lies_there_computes_what_its_recipe_does(recipe: Recipe) -> None:
+    """How a gradient is computed may change; what it is may not."""
+    sample = SAMPLES[recipe.name]
+    assert isinstance(recipe.model, engine.Model)
+    for chosen in sample.sets:
+        made, there = (engine.run(model, recipe.sets[chosen.name]) for model in (recipe.model, engine.read_model(sample.model)))
+        assert made.named.keys() == there.named.keys()
+        for name, array in made.named.items():
+            np.testing.assert_allclose(there.named[name], array, rtol=1e-6, atol=1e-12, err_msg=f"{chosen.name}: {name}")
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen", "output", "expected"),
+    [
+        ("gated_memory", "gate_half_open", "gradient of loss with respect to weight", -(0.5**30) * (1 - np.tanh(1) ** 2)),
+        ("exploding_gradient", "stays", "gradient", -29.0),
+        ("exploding_gradient", "short", "gradient", (1.5**3 - 2) * 3 * 1.5**2),
+        ("branch_not_taken", "warm", "gradient of loss with respect to cold_weight", 0.0),
+        ("branch_not_taken", "cold", "gradient of loss with respect to cold_weight", -2 * (-0.5 - 1)),
+        ("truncated_training", "one_sound_long_ago", "gradient of loss with respect to learning_weight", 0.0),
+        ("truncated_training", "one_sound_long_ago", "gradient of loss with respect to weight", (0.9**19 - 20) * 0.9**19),
+    ],
+)
+def test_gradients_of_the_samples_of_training(name: str, chosen: str, output: str, expected: float) -> None:
+    sample = SAMPLES[name]
+    inputs = next(one for one in sample.sets if one.name == chosen).arrays()
+    np.testing.assert_allclose(engine.run(engine.read_model(sample.model), inputs).named[output], expected, rtol=1e-5, atol=0)
 
 
 FRAMEWORKS = ("openvino", "onnx", "torch", "tensorflow")

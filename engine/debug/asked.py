@@ -105,13 +105,13 @@ def _part(plan: Plan, places: Sequence[Place] | None, fed: Mapping[Slot, Any], p
         frozenset(fed),
         prune,
     )
-    part = plan.parts.get(key)
-    if part is None:
-        part = _made_part(plan, places, fed, prune)
-        for oldest in list(plan.parts)[: max(0, len(plan.parts) - _MOST_PARTS + 1)]:
-            plan.parts.pop(oldest, None)  # another thread may have been faster
-        plan.parts[key] = part
-    return part
+    if key in (known := dict(plan.parts)):  # another thread may be making room
+        return known[key] or plan
+    made = _made_part(plan, places, fed, prune)
+    for oldest in list(known)[: max(0, len(known) - _MOST_PARTS + 1)]:
+        plan.parts.pop(oldest, None)
+    plan.parts[key] = None if made is plan else made  # a plan that held itself would outlive its model
+    return made
 
 
 def _made_part(plan: Plan, places: Sequence[Place] | None, fed: Mapping[Slot, Any], prune: bool) -> Plan:

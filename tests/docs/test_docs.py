@@ -85,10 +85,11 @@ def test_every_public_name_says_what_it_is_for(door: ModuleType) -> None:
 def test_all_pages_are_written_without_a_warning(tmp_path: Path) -> None:
     write(tmp_path)
     pages = {path.relative_to(tmp_path).as_posix(): path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.html")}
-    doors = {"engine.html", "engine/build.html", "engine/ops/custom.html"}
-    assert set(pages) == {"index.html", "docs.html", "docs/guide.html", "docs/command_line.html", "docs/check_rules.html", *doors}
+    doors = {"engine.html", "engine/build.html", "engine/compare.html", "engine/sweep.html", "engine/ops/custom.html"}
+    inside = {"engine/compare/drift.html", "engine/sweep/sweep.html"}  # modules that are called as what they export
+    assert set(pages) - inside == {"index.html", "docs.html", "docs/guide.html", "docs/command_line.html", "docs/check_rules.html", *doors}
     links = set(re.findall(r"\]\(([\w/]+\.html)\)", docs.__doc__ or ""))
-    assert links == set(pages) - {"index.html", "docs.html"}
+    assert links == set(pages) - inside - {"index.html", "docs.html"}
     for name in engine.__all__:
         assert f'id="{name}"' in pages["engine.html"] or f"engine/{name}.html" in pages
     assert all(f'id="{name}"' in pages["engine/build.html"] for name in build.__all__)

@@ -46,6 +46,7 @@ PUBLIC = [
     "run",
     "save",
     "show",
+    "sweep",
     "verdict",
     "write_model",
 ]

@@ -278,8 +278,8 @@ class Plan:
     """The slots that get values, of a plan for a few tensors only; None: all."""
     removed: tuple[str, ...] = ()
     """Of such a plan the operations that do not run, by static address; of a node with bodies not what is in them."""
-    parts: dict[object, Plan] = field(default_factory=dict[object, "Plan"], init=False, repr=False)
-    """Plans for a few of its tensors that runs have asked for lately, with the code that was generated for them."""
+    parts: dict[object, Plan | None] = field(default_factory=dict[object, "Plan | None"], init=False, repr=False)
+    """Plans for a few of its tensors that runs have asked for lately, with the code that was generated for them; None: this plan."""
 
     @cached_property
     def propagated(self) -> Propagated:
