@@ -22,6 +22,7 @@ from engine.errors import AddressError, InputError
 from engine.ir.address import decode
 from sample_models import Sample, sample
 from tests.app.browsing import CANVAS, LONG
+from tests.app.screens.lesson_truth import TRUTH
 
 Visit = Callable[..., AppTest]
 NAMES = [one.name for one in lessons()]
@@ -53,29 +54,6 @@ def get(name: str) -> Lesson:
     found = lesson(name)
     assert found is not None
     return found
-
-
-TRUTH: dict[str, list[float | str]] = {
-    "while": [11.0],
-    "do-while": [1.0, 2675.0],
-    "for": ["trip_count", 3.0],
-    "for-with-condition": ["trip_count", 4.0],
-    "infinite": ["trip_count", 5.0],
-    "if": ["else"],
-    "slices": [6.0, 10.0],
-    "zero": [100.0, 0.0, "zero_trip_count"],
-    "growing": [8.0, 10.0],
-    "nested": [9.0, 8.0],
-    "backwards": [1.0, 0.0625],
-    "swap": [2.0, 2.0],
-    "in-parallel": [20.0, 20.0],
-    "why-seven": [7.0],
-    "walked-back": [6.0, 0.0],
-    "vanishing": [-(0.5**10)],
-    "branch-not-taken": ["else", 0.0, 3.0],
-    "truncating": [0.0],
-}
-"""What a person works out by hand; the app itself holds no answers."""
 
 
 @pytest.mark.parametrize("name", NAMES)
