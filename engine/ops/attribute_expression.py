@@ -47,7 +47,7 @@ _TYPES = {
 }
 _TOKEN = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|>=|[-+]?[0-9.][\w.+-]*|-inf|[A-Za-z_]\w*|[{}\[\](),:=<>])""")
 _LISTS = {item: kind for kind, item in ITEMS.items()}
-_VALUES = ("half_val", "float_val", "double_val", "int_val", "int64_val", "uint32_val", "uint64_val", "bool_val", "string_val")
+_VALUES = ("float_val", "double_val", "int_val", "int64_val", "uint32_val", "uint64_val", "bool_val", "string_val")
 
 
 def attribute(text: str, doc: str = "") -> Attribute:
@@ -232,20 +232,34 @@ class _Expression:
         named = str(fields.get("dtype", [""])[-1])
         element_type = ElementType.F32 if not named else _Expression(named)._type()
         shape = self._shape(fields.get("tensor_shape", [{}])[-1])
-        values = [one for name in _VALUES for one in fields.get(name, [])]
-        if not shape.is_static or not is_of_an_array(shape.lengths) or "tensor_content" in fields:
+        if not shape.is_static or not is_of_an_array(shape.lengths) or math.prod(shape.lengths) > 1 << 20:
             raise wrong
         count = math.prod(shape.lengths)
-        if len(values) > max(count, 1) or count > 1 << 20:
-            raise wrong
         try:
-            given = [_element(element_type, one) for one in values] or [_element(element_type, "0")]
-            array = np.array(given, np.float64 if element_type in REAL_FLOATS else element_type.dtype)
+            array = _given(element_type, fields)
+            if len(array) > max(count, 1):
+                raise wrong
             # What is not given is as the last that is, as in TensorFlow.
             whole = np.concatenate([array, np.repeat(array[-1:], max(0, count - len(array)))])[:count]
             return whole.astype(element_type.dtype).reshape(shape.lengths)
         except (ValueError, TypeError, KeyError, OverflowError):
             raise wrong from None
+
+
+def _given(element_type: ElementType, fields: dict[str, list[Any]]) -> np.ndarray:
+    """The elements that a TensorProto names, one after the other; a zero where it names none."""
+    if "tensor_content" in fields:
+        raw = np.frombuffer(fields["tensor_content"][-1], np.uint8)
+        # Through numbers, so that a byte that is no 0 or 1 makes a true that is like any other.
+        return raw != 0 if element_type is ElementType.BOOLEAN else raw.view(element_type.dtype.newbyteorder("<"))
+    if "half_val" in fields:
+        # A number for each element: the 16 bits of an f16 or a bf16.
+        if element_type not in (ElementType.F16, ElementType.BF16):
+            raise ValueError("half_val holds f16 and bf16")
+        return np.array([int(one) for one in fields["half_val"]], np.uint16).view(element_type.dtype)
+    values = [one for name in _VALUES for one in fields.get(name, [])]
+    given = [_element(element_type, one) for one in values] or [_element(element_type, "0")]
+    return np.array(given, np.float64 if element_type in REAL_FLOATS else element_type.dtype)
 
 
 def _element(element_type: ElementType, one: Any) -> object:

@@ -216,6 +216,23 @@ def test_tensors_as_defaults() -> None:
 
 
 @pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("a: tensor = { dtype: DT_HALF half_val: 15360 }", np.array(1, np.float16)),
+        ("a: tensor = { dtype: DT_HALF tensor_shape { dim { size: 2 } } half_val: [15360, 64512] }", np.array([1, -np.inf], np.float16)),
+        (
+            r"a: tensor = { dtype: DT_INT32 tensor_shape { dim { size: 2 } } tensor_content: '\001\000\000\000\377\377\377\377' }",
+            np.array([1, -1], np.int32),
+        ),
+        (r"a: tensor = { dtype: DT_BOOL tensor_content: '\002' }", np.array(True)),
+    ],
+)
+def test_tensors_whose_elements_are_bits_or_bytes(expression: str, expected: np.ndarray) -> None:
+    """A TensorProto's half_val holds 16 bits for each number; tensor_content all bytes in a row, the least first."""
+    np.testing.assert_array_equal(attribute(expression).default, expected, strict=True)
+
+
+@pytest.mark.parametrize(
     ("expression", "says"),
     [
         ("a: list(list(int))", "has 'list', expected one of string, int, .*; a list of lists is none"),
@@ -234,6 +251,8 @@ def test_tensors_as_defaults() -> None:
         ("a: shape = { dim", "has 'nothing'"),
         ("a: tensor = { dtype: DT_INT32 int_val: [1, 2] }", "expected a tensor"),
         ("a: tensor = { dtype: DT_BOOL bool_val: maybe }", "expected a tensor"),
+        ("a: tensor = { dtype: DT_INT32 half_val: 3 }", "expected a tensor"),
+        (r"a: tensor = { dtype: DT_INT32 tensor_content: '\001\000' }", "expected a tensor"),
         ("a: tensor = { dtype: DT_INT8 tensor_shape { dim { size: 99999999999 } } }", "expected a tensor"),
         ("a: string = 'x", "expected a name, a number, a text in quotes"),
     ],
