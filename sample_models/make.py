@@ -13,7 +13,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -49,7 +49,8 @@ def write(recipe: Recipe) -> None:
     else:
         _save(recipe.model, recipe.name, folder / "model.xml")
     for name, arrays in recipe.sets.items():
-        np.savez(folder / "inputs" / f"{name}.npz", **{key: np.asarray(array) for key, array in arrays.items()})
+        kept: dict[str, Any] = {key: np.asarray(array) for key, array in arrays.items()}
+        np.savez(folder / "inputs" / f"{name}.npz", **kept)
 
 
 def _save(model: ov.Model, name: str, path: Path) -> None:

@@ -12,6 +12,9 @@ from hypothesis import is_hypothesis_test, settings
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
 
+collect_ignore_glob = ["*/make.py"]
+"""What makes the tables of recorded facts anew needs frameworks that the tests do without."""
+
 _RUNTIMES = frozenset({"openvino", "onnxruntime"})
 _OF_CHANCE = ("tests/engine/drawn/", "tests/test_fuzz.py")
 _WITH_RUNTIMES = ("tests/engine/peers/",)

@@ -54,7 +54,7 @@ def saturated(values: Array, dtype: np.dtype) -> Array:
 def integer_limits(dtype: np.dtype) -> tuple[int, int]:
     """The least and the greatest integer of a type."""
     if dtype.isbuiltin == 2:  # numpy itself knows no limits of these; int2 is of no IR
-        narrow = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]  # ml_dtypes declares no types
+        narrow = ml_dtypes.iinfo(dtype)
         return int(narrow.min), int(narrow.max)
     element_type = ElementType.of_dtype(dtype)
     if element_type.is_signed:

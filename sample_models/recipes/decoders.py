@@ -7,7 +7,7 @@ import numpy as np
 import engine
 from engine import build
 from engine.build import Collected, Graph, Tensor, ops
-from sample_models.recipes.recipe import Recipe
+from sample_models.recipes.recipe import InputSet, Recipe
 
 END, THE, CAT, SAW, A, DOG, VERY, SMALL = range(8)
 WORDS = (".", "the", "cat", "saw", "a", "dog", "very", "small")
@@ -20,7 +20,7 @@ def recipes() -> list[Recipe]:
 
 
 def _decoder_recipe() -> Recipe:
-    def say(word: int, least: float, most: int) -> dict[str, np.ndarray]:
+    def say(word: int, least: float, most: int) -> InputSet:
         return {"first_word": np.int64(word), "least_confidence": np.float32(least), "most_words": np.int64(most)}
 
     sets = {

@@ -14,7 +14,8 @@ from sample_models.recipes.names import name_ports, readable
 from sample_models.recipes.recipe import Recipe
 
 Signature = Mapping[str, tuple[str, list[int]]]
-INTEGER, NUMBER = ("i64", []), ("f32", [])
+INTEGER: tuple[str, list[int]] = ("i64", [])
+NUMBER: tuple[str, list[int]] = ("f32", [])
 
 
 def newton_square_root(number: Tensor, tolerance: Tensor):

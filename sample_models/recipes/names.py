@@ -117,10 +117,10 @@ def _variable(node: ov.Node) -> str:
 def _spoken(node: Any) -> str:
     kind = node.get_type_name()
     if kind in ("Parameter", "Result", "Loop", "If", "TensorIterator"):
-        return node.get_friendly_name()
+        return str(node.get_friendly_name())
     given = node.get_rt_info()
     if "spoken_name" in given:
-        name = given["spoken_name"].astype(str)
+        name = str(given["spoken_name"].astype(str))
         del given["spoken_name"]
         return name
     if _variable(node):

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 import engine
 
 if TYPE_CHECKING:
     import openvino as ov
 
-InputSet = Mapping[str, np.ndarray]
+InputSet = Mapping[str, Any]
+"""For each input what ``np.asarray`` takes: an array, or a scalar of numpy."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,9 @@ import inspect
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,7 +92,7 @@ def halving() -> engine.Model:
     return x.graph.model({"last": last})
 
 
-TAKERS = {
+TAKERS: dict[str, Callable[[Any, Path], object]] = {
     "engine.run": lambda given, folder: engine.run(given, [100]),
     "engine.Debugger": lambda given, folder: engine.Debugger(given, [100]),
     "engine.Session": lambda given, folder: engine.Session(given),
@@ -101,7 +103,7 @@ TAKERS = {
 
 
 @pytest.mark.parametrize("taker", TAKERS)
-def test_a_path_or_a_graph_is_no_model(taker, tmp_path):
+def test_a_path_or_a_graph_is_no_model(taker: str, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=rf"^{taker} takes a Model, not str: engine\.read_model\(path\) reads one$"):
         TAKERS[taker]("model.xml", tmp_path)
     with pytest.raises(TypeError, match=rf"^{taker} takes a Model, not Graph: a graph's model\(\) makes one$"):
@@ -109,12 +111,12 @@ def test_a_path_or_a_graph_is_no_model(taker, tmp_path):
 
 
 @pytest.mark.parametrize("fetches", [3, [3], ["x", None]])
-def test_fetches_are_names_or_tensors(fetches):
+def test_fetches_are_names_or_tensors(fetches: Any) -> None:
     with pytest.raises(engine.AddressError, match=r"^fetches are tensor names, node names, addresses or tensors, not (3|None)$"):
         engine.run(halving(), [100], fetches)
 
 
-def test_a_tensor_of_another_graph_is_no_fetch():
+def test_a_tensor_of_another_graph_is_no_fetch() -> None:
     x = build.Graph("g").parameter("x", "f32", [])
     with pytest.raises(engine.AddressError, match=r"^<Tensor 'x' f32\[\]> is no tensor of the model 'halve': it was built elsewhere"):
         engine.run(halving(), [100], [x])
@@ -122,12 +124,12 @@ def test_a_tensor_of_another_graph_is_no_fetch():
 
 @pytest.mark.parametrize("bound", ["10", -1, float("nan"), [1]])
 @pytest.mark.parametrize("name", ["iterations", "seconds", "memory_bytes"])
-def test_a_limit_is_a_number(name, bound):
+def test_a_limit_is_a_number(name: str, bound: Any) -> None:
     with pytest.raises(engine.InputError, match=f"^the limit of {name} is .*: a number from 0 on is expected, or None for no bound$"):
         engine.Limits(**{name: bound})
 
 
-def test_what_is_printed_says_what_it_is():
+def test_what_is_printed_says_what_it_is() -> None:
     model = halving()
     debugger = engine.Debugger(model, [100])
     assert repr(debugger) == "<Debugger of 'halve', paused: step 0, before main/while%2FGreater>"
@@ -141,13 +143,13 @@ def test_what_is_printed_says_what_it_is():
 
 
 @pytest.mark.parametrize("call", [engine.run, engine.Debugger, engine.Session, build.Graph])
-def test_signatures_can_be_read(call):
+def test_signatures_can_be_read(call: Callable[..., Any]) -> None:
     """``help(engine.run)`` shows one line of arguments, not the catalogue of all operations."""
     assert len(str(inspect.signature(call))) < 500
 
 
 @pytest.mark.parametrize("element_type", ["bf16", "f8e4m3", "f8e8m0", "f4e2m1", "i4", "u4", "u2"])
-def test_narrow_types_come_back_from_a_file_of_numpy(element_type, tmp_path):
+def test_narrow_types_come_back_from_a_file_of_numpy(element_type: str, tmp_path: Path) -> None:
     """Such a file keeps their bytes and forgets their type, which the model's input knows."""
     x = build.Graph("same").parameter("x", element_type, [2])
     model = x.graph.model({"same": build.ops.reshape(x, [2, 1], special_zero=False)})
@@ -166,7 +168,7 @@ def test_narrow_types_come_back_from_a_file_of_numpy(element_type, tmp_path):
         (np.zeros((), "V8"), r"\|V8 is not a number"),
     ],
 )
-def test_records_and_raw_bytes_are_no_numbers(given, said):
+def test_records_and_raw_bytes_are_no_numbers(given: np.ndarray, said: str) -> None:
     x = build.Graph("same").parameter("x", "i64", [])
     with pytest.raises(engine.InputError, match=f"^input 'x' takes i64: {said}$"):
         engine.run(x.graph.model({"same": x + 0}), [given])
@@ -191,7 +193,7 @@ def same() -> engine.Model:
         (lambda model: engine.Debugger(model, [1]).run_to(None), "None is not an address: text such as main/"),
     ],
 )
-def test_what_is_of_another_kind_is_told(call, said):
+def test_what_is_of_another_kind_is_told(call: Callable[..., Any], said: str) -> None:
     with pytest.raises(engine.EngineError, match=f"^{said}"):
         call(same())
 
@@ -203,17 +205,17 @@ def random() -> engine.Model:
 
 @pytest.mark.parametrize("run", [engine.run, lambda model, seed: engine.Debugger(model, seed=seed)])
 @pytest.mark.parametrize("seed", ["3", 1.5, [3]])
-def test_a_seed_is_a_whole_number(run, seed):
+def test_a_seed_is_a_whole_number(run: Callable[..., Any], seed: Any) -> None:
     with pytest.raises(engine.InputError, match=r"^the seed is .*, expected a whole number$"):
         run(random(), seed=seed)
 
 
 @pytest.mark.parametrize("seed", [np.int64(3), np.uint8(3)])
-def test_seeds_of_numpy_are_those_of_python(seed):
+def test_seeds_of_numpy_are_those_of_python(seed: Any) -> None:
     assert engine.run(random(), seed=seed).outputs[0].tolist() == engine.run(random(), seed=3).outputs[0].tolist()
 
 
-def test_variables_are_looked_at_and_not_written_to():
+def test_variables_are_looked_at_and_not_written_to() -> None:
     x = build.Graph("sum").parameter("x", "f32", [2])
     total = build.ops.read_value(x * 0, variable_id="total", variable_type="f32", variable_shape="2") + x
     build.ops.assign(total, variable_id="total")

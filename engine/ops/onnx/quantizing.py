@@ -93,7 +93,7 @@ def quanta(values: Array | np.floating[Any], zero_point: Array | None, dtype: np
 
 def _narrow_floats(values: Array, dtype: np.dtype, saturate: bool) -> Array:
     if saturate:
-        most = float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]  # ml_dtypes declares no types
+        most = float(ml_dtypes.finfo(dtype).max)
         values = np.clip(values, -most, most)
     return values.astype(dtype)
 

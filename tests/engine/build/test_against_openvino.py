@@ -6,6 +6,8 @@ branches of different rank.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -44,7 +46,7 @@ def kept(value: Tensor, carried: Tensor) -> Tensor:
 
 
 def varying(variable: Tensor) -> list[None]:
-    return [None] * variable.rank
+    return [None] * (variable.rank or 0)
 
 
 class Drawing:
@@ -69,7 +71,7 @@ class Drawing:
         return pool[-1], ran
 
     def arithmetic(self, pool: list[Tensor], depth: int) -> Block:
-        function = self.draw(st.sampled_from([ops.add, ops.subtract, product, ops.maximum, ops.minimum]))
+        function: Any = self.draw(st.sampled_from([ops.add, ops.subtract, product, ops.maximum, ops.minimum]))
         other = self.pick(pool) if self.draw(st.booleans()) else self.draw(EIGHTHS)
         return function(self.pick(pool), other), 0
 
@@ -89,7 +91,7 @@ class Drawing:
         bound, limit = self.draw(EIGHTHS), self.draw(st.integers(1, 5))
 
         def cond(n: Tensor, v: Tensor, ran: Tensor) -> Tensor:
-            return (n < limit) & (ops.reduce_sum(v, list(range(v.rank))) < bound * 2)
+            return (n < limit) & (ops.reduce_sum(v, list(range(v.rank or 0))) < bound * 2)
 
         def body(n: Tensor, v: Tensor, ran: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             value, inner = self.block([*pool, v], depth + 1)
@@ -106,7 +108,7 @@ class Drawing:
         parts = build.Collected()
 
         def cond(n: Tensor, v: Tensor, ran: Tensor) -> Tensor:
-            return (n < limit) & (ops.reduce_sum(v, list(range(v.rank))) < bound * 2)
+            return (n < limit) & (ops.reduce_sum(v, list(range(v.rank or 0))) < bound * 2)
 
         def body(n: Tensor, v: Tensor, ran: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             number = ops.convert(build.current_iteration(), destination_type="f32")
@@ -206,5 +208,5 @@ def models(draw: st.DrawFn) -> Drawn:
 @given(drawn=models(), scalar=EIGHTHS, vector=st.lists(EIGHTHS, min_size=3, max_size=3))
 def test_random_models_give_the_same_in_openvino(drawn: Drawn, scalar: float, vector: list[float]) -> None:
     result = run_both(drawn.model, [np.float32(scalar), np.array(vector, np.float32)], tolerance=0)
-    iterations = sum(record.iterations for record in result.control_flow if record.kind == "Loop")
+    iterations = sum(record.iterations or 0 for record in result.control_flow if record.kind == "Loop")
     assert result.named["ran"] == iterations

@@ -63,7 +63,7 @@ def test_a_function_is_a_scope_of_its_own_for_each_call() -> None:
 
 def called_three_times() -> engine.Model:
     @build.function
-    def norm(values):
+    def norm(values: Tensor) -> Tensor:
         return values / ops.sqrt(ops.reduce_sum(values * values, [0], keep_dims=True))
 
     graph = build.Graph("functions")
@@ -72,7 +72,7 @@ def called_three_times() -> engine.Model:
     return graph.model(last)
 
 
-def test_a_function_is_drawn_once_and_its_other_calls_are_boxes_that_open(tmp_path: Path):
+def test_a_function_is_drawn_once_and_its_other_calls_are_boxes_that_open(tmp_path: Path) -> None:
     """Seed page "TensorFlow in other languages": "functions: define a subgraph that may be called in several places"."""
     model = called_three_times()
     run_both(model, [np.array([1, 2], np.float32)])
@@ -94,7 +94,7 @@ def test_a_function_is_drawn_once_and_its_other_calls_are_boxes_that_open(tmp_pa
         assert {node.name for node in view.nodes} >= everything
 
 
-def test_a_function_that_is_called_once_needs_no_number():
+def test_a_function_that_is_called_once_needs_no_number() -> None:
     graph = build.Graph("once")
     build.function(lambda x: x * 2, name="double")(graph.parameter("x", "f32", []))
     model = graph.model(graph["double/Multiply"].outputs[0])
@@ -102,12 +102,12 @@ def test_a_function_that_is_called_once_needs_no_number():
     assert (frame.title, frame.name) == ("Function", "double")
 
 
-def test_scopes_are_frames_that_fold_in_bodies_and_in_small_graphs():
+def test_scopes_are_frames_that_fold_in_bodies_and_in_small_graphs() -> None:
     """Seed page: "names have directories ... TensorBoard relies on them to show large graphs"."""
     graph = build.Graph("scopes")
     x = graph.parameter("x", "f32", [2])
 
-    def body(v):
+    def body(v: Tensor) -> Tensor:
         with graph.scope("decoder"), graph.scope("attention"):
             return v * 2 + 1
 
@@ -125,7 +125,7 @@ def test_scopes_are_frames_that_fold_in_bodies_and_in_small_graphs():
         assert [node.address for node in folded.nodes if node.kind == "folded"] == [address]
 
 
-def test_what_a_file_tells_of_scopes_may_be_anything():
+def test_what_a_file_tells_of_scopes_may_be_anything() -> None:
     model = called_three_times()
     odd = {"functions": {"a": "main/norm%2F*", "b": ["x"]}, "function_names": {"a": {}}, "scopes": {"c": "main"}}
     for told in ("text", {"functions": 3}, odd):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -76,7 +78,7 @@ def test_bits_and_truth() -> None:
 
 
 CUBE = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
-INDICES = {
+INDICES: dict[str, Any] = {
     "number": np.s_[1],
     "last": np.s_[-1],
     "several numbers": np.s_[1, -2, 3],

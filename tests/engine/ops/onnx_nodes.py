@@ -111,7 +111,7 @@ def gather(schema: Any, dice: Dice, dtype: np.dtype) -> Node:
     shape = tuple(max(one, 1) for one in lengths(dice, 1))
     axis = int(dice.integers(-len(shape), len(shape)))
     indices = dice.integers(-shape[axis], shape[axis], lengths(dice, 0, 2))
-    return [drawn(dice, dtype, shape), np.asarray(indices, dice.choice([np.int32, np.int64]))], {"axis": axis}, 1
+    return [drawn(dice, dtype, shape), np.asarray(indices, dice.choice(["int32", "int64"]))], {"axis": axis}, 1
 
 
 def range_(schema: Any, dice: Dice, dtype: np.dtype) -> Node:
@@ -144,12 +144,12 @@ def size_of(schema: Any, dice: Dice, dtype: np.dtype) -> Node:
 def slice_(schema: Any, dice: Dice, dtype: np.dtype) -> Node:
     shape = lengths(dice, 1)
     axes = axes_of(dice, len(shape))
-    kind = dice.choice([np.int32, np.int64])
+    kind = dice.choice(["int32", "int64"])
     limits = np.iinfo(kind)
     steps = dice.choice([-2, -1, 1, 2, 3], len(axes))
     starts = np.array([dice.choice([0, 1, -1, 7] if step > 0 else [-1, 1, 7, limits.max]) for step in steps], kind)
     ends = dice.choice([0, 2, -1, -9, limits.max, limits.min], len(axes))
-    inputs = [drawn(dice, dtype, shape), starts, ends.astype(kind), np.array(axes, kind), steps.astype(kind)]
+    inputs: list[np.ndarray | None] = [drawn(dice, dtype, shape), starts, ends.astype(kind), np.array(axes, kind), steps.astype(kind)]
     if (steps == 1).all() and dice.random() < 0.5:
         del inputs[4]
     if axes == list(range(len(axes))) and dice.random() < 0.5:

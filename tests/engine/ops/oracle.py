@@ -20,9 +20,12 @@ _TYPES = {"boolean": ov.Type.boolean, "string": ov.Type.string}
 _CONFIG = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY"}
 _FACTORY_NAMES = {"Const": "Constant", "ReLU": "Relu", "PReLU": "PRelu", "SoftMax": "Softmax"}
 
+Value = np.ndarray | np.generic
+"""What a test hands to a kernel: an array, or the scalar that numpy makes of an element."""
+
 
 def ours(
-    name: str, version: int, inputs: Sequence[np.ndarray], attributes: Mapping[str, str] | None = None, outputs: int = 1
+    name: str, version: int, inputs: Sequence[Value], attributes: Mapping[str, str] | None = None, outputs: int = 1
 ) -> list[np.ndarray]:
     """Our kernel's outputs; checks that what shape inference promises is what comes."""
     operation = next(one for one in CATALOGUE.versions(name) if one.version == version)
@@ -77,7 +80,7 @@ def _check_inference(promised: Sequence[Known], results: Sequence[np.ndarray]) -
 def openvinos(
     name: str,
     version: int,
-    inputs: Sequence[np.ndarray],
+    inputs: Sequence[Value],
     attributes: Mapping[str, object] | None = None,
     constant: Sequence[int] = (),
     opset: int = 0,
@@ -95,7 +98,7 @@ def openvinos(
 def references(
     name: str,
     version: int,
-    inputs: Sequence[np.ndarray],
+    inputs: Sequence[Value],
     attributes: Mapping[str, object] | None = None,
     constant: Sequence[int] = (),
     opset: int = 0,
@@ -114,7 +117,7 @@ def _created(name: str, opset: int, sources: list[ov.Output], attributes: Mappin
     return NodeFactory(f"opset{opset}").create(_FACTORY_NAMES.get(name, name), sources, dict(attributes or {}))
 
 
-def _sources(inputs: Sequence[np.ndarray], constant: Sequence[int]) -> tuple[list[ov.Node], list[ov.Output]]:
+def _sources(inputs: Sequence[Value], constant: Sequence[int]) -> tuple[list[ov.Node], list[ov.Output]]:
     parameters, sources = [], []
     for index, array in enumerate(inputs):
         if index in constant:
@@ -126,19 +129,19 @@ def _sources(inputs: Sequence[np.ndarray], constant: Sequence[int]) -> tuple[lis
     return parameters, sources
 
 
-def _type(array: np.ndarray) -> ov.Type:
+def _type(array: Value) -> ov.Type:
     element_type = ElementType.of(array).value
     return _TYPES.get(element_type) or getattr(ov.Type, element_type)
 
 
-def _tensor(array: np.ndarray) -> ov.Tensor:
+def _tensor(array: Value) -> ov.Tensor:
     """Byte for byte, because OpenVINO's Python API takes few of the types that numpy lacks."""
     if array.dtype.hasobject:
         return ov.Tensor(array.astype(np.str_))
     if array.dtype.isbuiltin == 1:
         return ov.Tensor(np.array(array, order="C"))
     tensor = ov.Tensor(_type(array), list(array.shape))
-    raw = np.frombuffer(encode(array), np.uint8)
+    raw = np.frombuffer(encode(np.asarray(array)), np.uint8)
     tensor.data.reshape(-1).view(np.uint8)[: raw.size] = raw
     return tensor
 
@@ -155,7 +158,7 @@ def _array(tensor: ov.Tensor) -> np.ndarray:
 def agree(
     name: str,
     version: int,
-    inputs: Sequence[np.ndarray],
+    inputs: Sequence[Value],
     attributes: Mapping[str, object] | None = None,
     *,
     constant: Sequence[int] = (),

@@ -68,7 +68,7 @@ def test_integers_are_rounded_as_on_the_cpu(name: str, version: int) -> None:
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8, np.int8], ids=lambda dtype: dtype.__name__)
 @pytest.mark.parametrize(("least", "most"), [(1.2, 5.8), (-1e30, 1e30), (0.0, 4.0), (2.5, 300.0)])
-def test_clamp_rounds_its_bounds_inwards_for_integers(dtype: type, least: float, most: float) -> None:
+def test_clamp_rounds_its_bounds_inwards_for_integers(dtype: type[np.generic], least: float, most: float) -> None:
     """The CPU plugin cuts the bounds of 8-bit integers off towards zero; the note of the spec says ceil and floor."""
     data = np.array([0, 1, 2, 5, 6, 7, 100], dtype)
     expected = [min(max(item, least), most) for item in data.tolist()]

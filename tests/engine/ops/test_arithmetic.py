@@ -57,13 +57,13 @@ def test_binary_shapes(name: str, shapes: tuple[tuple[int, ...], tuple[int, ...]
     mutually_broadcastable_shapes(num_shapes=2, max_dims=4, max_side=4, min_side=0),
     st.sampled_from([np.float32, np.int32]),
 )
-def test_drawn_shapes_broadcast_as_in_openvino(name: str, shapes: BroadcastableShapes, dtype: type) -> None:
+def test_drawn_shapes_broadcast_as_in_openvino(name: str, shapes: BroadcastableShapes, dtype: type[np.generic]) -> None:
     agree(name, 1, [numbers(shape, dtype) for shape in shapes.input_shapes])
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.int8, np.uint8], ids=lambda dtype: dtype.__name__)
 @pytest.mark.parametrize("name", BINARY)
-def test_binary_integers(name: str, dtype: type) -> None:
+def test_binary_integers(name: str, dtype: type[np.generic]) -> None:
     left, right = np.array([7, 3, 5, 1], dtype), np.array([2, 3, 1, 1], dtype)
     if name == "SquaredDifference" and dtype in (np.int8, np.uint8):
         # The CPU plugin gives 0 for every pair of 8-bit integers.
@@ -101,7 +101,7 @@ def test_binary_small_integers_stay_in_their_type(name: str, element_type: Eleme
     ],
 )
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.int8], ids=lambda dtype: dtype.__name__)
-def test_signs_of_integer_division(name: str, attributes: dict[str, object], expected: list[int], dtype: type) -> None:
+def test_signs_of_integer_division(name: str, attributes: dict[str, object], expected: list[int], dtype: type[np.generic]) -> None:
     """The CPU plugin truncates even where m_pythondiv asks for the floor; spec and core round down, and so do we."""
     left, right = np.array([-7, -7, 7, 7, -8, 6, 1, 1], dtype), np.array([2, -2, 2, -2, 3, -3, 5, -5], dtype)
     texts = {key: str(value).lower() for key, value in attributes.items()}

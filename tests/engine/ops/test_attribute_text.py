@@ -39,7 +39,8 @@ def tensors(draw: st.DrawFn) -> np.ndarray:
         return np.array(draw(st.lists(st.text(max_size=6), min_size=count, max_size=count)), object).reshape(shape)
     if element_type.dtype.names:
         codes = draw(st.lists(st.integers(0, (1 << element_type.bits) - 1), min_size=count, max_size=count))
-        return np.array(codes, np.uint8).view(element_type.dtype).reshape(shape)
+        raised: np.ndarray = np.array(codes, np.uint8).view(element_type.dtype)
+        return raised.reshape(shape)
     raw = np.frombuffer(draw(st.binary(min_size=count * 8, max_size=count * 8)), np.int64).reshape(shape)
     if element_type in FLOATS and element_type.bits >= 16:
         return np.frombuffer(raw.tobytes(), element_type.dtype)[:count].reshape(shape)
@@ -72,7 +73,7 @@ def alike(one: Any, other: Any) -> bool:
         if not isinstance(other, np.ndarray) or (one.dtype, one.shape) != (other.dtype, other.shape):
             return False
         if one.dtype == object or one.dtype.names:
-            return one.tolist() == other.tolist()
+            return bool(one.tolist() == other.tolist())
         both_nan = (one != one) & (other != other)  # which NaN it is, no text says
         bits = [np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(array.size, array.itemsize) for array in (one, other)]
         return bool(np.all(both_nan.reshape(-1) | (bits[0] == bits[1]).all(axis=1)))

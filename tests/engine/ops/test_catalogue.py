@@ -47,7 +47,7 @@ def openvinos() -> dict[tuple[str, int], tuple[int, int]]:
 def _classes() -> set[str]:
     """Names of classes in the namespaces of operations, from the mangled symbols of the library."""
     library = next(Path(ov.__file__).parent.glob("libs/*openvino.*"))
-    names = set()
+    names = set[str]()
     for digits, text in re.findall(rb"2ov2op[0-9]v([0-9]+)([A-Z][A-Za-z0-9]{1,60})", library.read_bytes()):
         # The digits are the namespace's version and the length of the name, with nothing between them.
         names.update(text[: int(digits[cut:])].decode() for cut in range(1, len(digits)))

@@ -16,7 +16,7 @@ from tests.engine.ops.oracle import agree, ours, references
     ids=str,
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.bool_], ids=lambda dtype: dtype.__name__)
-def test_select(dtype: type, shapes: tuple[tuple[int, ...], ...]) -> None:
+def test_select(dtype: type[np.generic], shapes: tuple[tuple[int, ...], ...]) -> None:
     generator = np.random.default_rng(2)
     condition = generator.integers(0, 2, shapes[0]).astype(np.bool_)
     agree("Select", 1, [condition, *(generator.integers(0, 9, shape).astype(dtype) for shape in shapes[1:])])
@@ -79,7 +79,7 @@ def test_bucketize_examples() -> None:
 @pytest.mark.parametrize("output_type", ["i32", "i64"])
 @pytest.mark.parametrize("shape", [(4,), (2, 3), (2, 3, 4), (0,), (2, 0), (1,)], ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.bool_, np.uint8], ids=lambda dtype: dtype.__name__)
-def test_nonzero(dtype: type, shape: tuple[int, ...], output_type: str) -> None:
+def test_nonzero(dtype: type[np.generic], shape: tuple[int, ...], output_type: str) -> None:
     agree("NonZero", 3, [np.random.default_rng(4).integers(0, 2, shape).astype(dtype)], {"output_type": output_type})
 
 

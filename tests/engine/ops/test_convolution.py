@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import product
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.engine.ops.oracle import agree, ours
+from tests.engine.ops.oracle import Value, agree, ours
 
 RANDOM = np.random.default_rng(0)
 
@@ -21,7 +23,7 @@ def window(strides: list[int], begin: list[int], end: list[int], dilations: list
     return {"strides": strides, "pads_begin": begin, "pads_end": end, "dilations": dilations, "auto_pad": auto_pad}
 
 
-def close(name: str, version: int, inputs: list[np.ndarray], attributes: dict[str, object], **more: object) -> None:
+def close(name: str, version: int, inputs: Sequence[Value], attributes: Mapping[str, object], **more: Any) -> None:
     agree(name, version, inputs, attributes, rtol=1e-4, atol=3e-5, **more)
 
 
@@ -175,7 +177,7 @@ def test_binary_convolution(pad_value: float, padding: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.int32, np.int8, np.float64])
-def test_types(dtype: type) -> None:
+def test_types(dtype: type[np.generic]) -> None:
     data, filters = (numbers(1, 3, 8, 8) * 4).astype(dtype), (numbers(2, 3, 3, 3) * 4).astype(dtype)
     wide = ours("Convolution", 1, [data.astype(np.float64), filters.astype(np.float64)])[0]
     result = ours("Convolution", 1, [data, filters])[0]

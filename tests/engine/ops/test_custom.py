@@ -16,6 +16,7 @@ from engine import build
 from engine.ir.element_type import ElementType
 from engine.ir.shape import PartialShape
 from engine.ops import custom
+from engine.ops.attribute_text import AttributeKind
 from engine.ops.catalogue import CATALOGUE
 from engine.ops.declare import Attribute, AttributeProblem, Operation, typed
 from tests.engine.drafts import F32, I64, Draft
@@ -34,7 +35,7 @@ def restored_catalogue() -> Iterator[Any]:
 def zero_out_model(**attributes: str) -> engine.Model:
     draft = Draft()
     x = draft.parameter("x", F32, (2, 2))
-    node = draft.op("ZeroOut", x, name="first_only", **attributes)
+    node = draft.op("ZeroOut", x, opset=1, name="first_only", outputs=1, **attributes)
     draft.nodes[-1] = type(draft.nodes[-1])(
         **{name: getattr(draft.nodes[-1], name) for name in draft.nodes[-1].__slots__} | {"opset": "extension"}
     )
@@ -152,8 +153,15 @@ def test_onnx_has_its_own_sigmoid_after_a_refused_file(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_declarations_that_are_refused(wrong, says):
-    right = {"name": "Keep", "version": 1, "opsets": (1, 17), "opset": "extension", "page": "", "kernel": lambda x, /, *, keep: x}
+def test_declarations_that_are_refused(wrong: dict[str, object], says: str) -> None:
+    right: dict[str, Any] = {
+        "name": "Keep",
+        "version": 1,
+        "opsets": (1, 17),
+        "opset": "extension",
+        "page": "",
+        "kernel": lambda x, /, *, keep: x,
+    }
     with pytest.raises(engine.EngineError, match=re.escape(says)):
         custom.install([Operation(**{**right, "attributes": (Attribute("keep", "int"),), **wrong})])
     assert not CATALOGUE.versions("Keep")
@@ -165,19 +173,19 @@ def test_declarations_that_are_refused(wrong, says):
     ("text", "says"),
     [("", "declares no OPERATIONS"), ("OPERATIONS = (1,)", "OPERATIONS holds 1"), ("1 / 0", "ZeroDivisionError"), ("x = (", "SyntaxError")],
 )
-def test_files_that_are_refused(tmp_path, text, says):
+def test_files_that_are_refused(tmp_path: Path, text: str, says: str) -> None:
     file = tmp_path / "ops.py"
     file.write_text(text)
     with pytest.raises(engine.EngineError, match=says):
         custom.install_file(file)
 
 
-def test_a_file_that_is_not_there():
+def test_a_file_that_is_not_there() -> None:
     with pytest.raises(engine.EngineError, match="no such Python file"):
         custom.install_file("nowhere.py")
 
 
-def test_a_kernel_for_each_element_type():
+def test_a_kernel_for_each_element_type() -> None:
     kernel = custom.by_element_type({F32: lambda x: x + 1, I64: lambda x: x - 1})
     assert kernel(np.float32(1)) == 2
     assert kernel(np.int64(1)) == 0
@@ -202,14 +210,14 @@ def test_a_kernel_for_each_element_type():
         ("shapes", "2,3;?", (PartialShape.of([2, 3]), PartialShape.of([None]))),
     ],
 )
-def test_kinds_of_attributes(kind, text, value):
+def test_kinds_of_attributes(kind: AttributeKind, text: str, value: object) -> None:
     operation = Operation(name="Any", version=1, opsets=(1, 1), page="", kernel=lambda x: x, attributes=(Attribute("a", kind),))
     assert typed(operation, {"a": text}) == {"a": value}
     with pytest.raises(AttributeProblem, match="'a'"):
         typed(operation, {})
 
 
-def test_tensors_as_attributes():
+def test_tensors_as_attributes() -> None:
     operation = Operation(name="Any", version=1, opsets=(1, 1), page="", kernel=lambda x: x, attributes=(Attribute("a", "tensor"),))
     np.testing.assert_array_equal(typed(operation, {"a": "[[1, 2], [3, 4]]"})["a"], [[1, 2], [3, 4]])
     with pytest.raises(AttributeProblem, match="expected numbers in brackets"):

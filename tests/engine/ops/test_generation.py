@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,10 @@ import pytest
 from engine.ir.element_type import ElementType
 from engine.ops.catalogue import CATALOGUE
 from engine.ops.declare import AttributeProblem, Known, typed
-from tests.engine.ops.oracle import agree, openvinos, ours, references
+from tests.engine.ops.oracle import Value, agree, openvinos, ours, references
 
 
-def drawn(name: str, version: int, inputs: list[np.ndarray], attributes: dict[str, object], state: Any = 0) -> tuple[np.ndarray, Any]:
+def drawn(name: str, version: int, inputs: Sequence[Value], attributes: Mapping[str, object], state: Any = 0) -> tuple[np.ndarray, Any]:
     """One call of a stateful kernel, and the state after it."""
     operation = next(one for one in CATALOGUE.versions(name) if one.version == version)
     assert operation.kernel is not None

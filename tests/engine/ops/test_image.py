@@ -40,8 +40,8 @@ def test_interpolate_as_pillow(mode: str, sizes: tuple[int, int]) -> None:
 @pytest.mark.parametrize("sizes", SIZES)
 def test_interpolate_antialiased(sizes: tuple[int, int]) -> None:
     """OpenVINO's CPU plugin ignores the attribute; its core does what the page says."""
-    inputs = [IMAGE, np.array(sizes, np.int64), np.array([2, 3], np.int64)]
-    texts = {"mode": "linear", "antialias": True, "shape_calculation_mode": "sizes", "pads_begin": [0], "pads_end": [0]}
+    inputs: list[np.ndarray] = [IMAGE, np.array(sizes, np.int64), np.array([2, 3], np.int64)]
+    texts: dict[str, object] = {"mode": "linear", "antialias": True, "shape_calculation_mode": "sizes", "pads_begin": [0], "pads_end": [0]}
     agree("Interpolate", 11, inputs, texts, constant=(1, 2), oracle=references)
 
 
@@ -69,7 +69,7 @@ def test_interpolate_five_dimensions(mode: str) -> None:
 @pytest.mark.parametrize("scales", [(2.0, 1.5), (0.6, 0.7), (1.0, 0.3), (0.2, 3.3)])
 @pytest.mark.parametrize("mode", ["nearest", "linear", "linear_onnx", "cubic"])
 def test_interpolate_by_scales(mode: str, scales: tuple[float, float]) -> None:
-    inputs = [IMAGE, np.array(scales, np.float32), np.array([2, 3], np.int64)]
+    inputs: list[np.ndarray] = [IMAGE, np.array(scales, np.float32), np.array([2, 3], np.int64)]
     texts = {"mode": mode, "shape_calculation_mode": "scales", "pads_begin": [0], "pads_end": [0]}
     agree("Interpolate", 11, inputs, texts, constant=(1, 2))
 
@@ -78,7 +78,7 @@ def test_interpolate_by_scales(mode: str, scales: tuple[float, float]) -> None:
 @pytest.mark.parametrize("mode", ["nearest", "linear", "linear_onnx", "cubic"])
 def test_interpolate_to_nothing(mode: str, coordinates: str) -> None:
     """A scale may leave nothing of an axis; OpenVINO ends its process over some of these."""
-    inputs = [IMAGE[..., :1], np.array([0.8, 2.0], np.float32), np.array([3, 2], np.int64)]
+    inputs: list[np.ndarray] = [IMAGE[..., :1], np.array([0.8, 2.0], np.float32), np.array([3, 2], np.int64)]
     texts = {"mode": mode, "shape_calculation_mode": "scales", "coordinate_transformation_mode": coordinates}
     (resized,) = ours("Interpolate", 11, inputs, texts)
     assert resized.shape == (*IMAGE.shape[:2], 2 * IMAGE.shape[2], 0)
@@ -102,7 +102,7 @@ def _whole_image(side: int) -> np.ndarray:
 
 @pytest.mark.parametrize("shapes_by", ["sizes", "scales"])
 def test_interpolate_4(shapes_by: str) -> None:
-    inputs = [IMAGE, np.array([7, 9], np.int64), np.array([1.5, 0.5], np.float32), np.array([2, 3], np.int64)]
+    inputs: list[np.ndarray] = [IMAGE, np.array([7, 9], np.int64), np.array([1.5, 0.5], np.float32), np.array([2, 3], np.int64)]
     agree(
         "Interpolate",
         4,
@@ -113,7 +113,7 @@ def test_interpolate_4(shapes_by: str) -> None:
 
 
 def test_interpolate_4_without_axes() -> None:
-    inputs = [IMAGE, np.array([1, 2, 7, 9], np.int64), np.ones(4, np.float32)]
+    inputs: list[np.ndarray] = [IMAGE, np.array([1, 2, 7, 9], np.int64), np.ones(4, np.float32)]
     agree(
         "Interpolate",
         4,
@@ -132,7 +132,7 @@ def test_interpolate_1(mode: str, align: bool) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float16, np.uint8, np.int8])
 @pytest.mark.parametrize("mode", ["nearest", "linear_onnx", "bilinear_pillow"])
-def test_interpolate_types(mode: str, dtype: type) -> None:
+def test_interpolate_types(mode: str, dtype: type[np.generic]) -> None:
     image = RANDOM.integers(0, 100, (1, 1, 4, 4)).astype(dtype)
     inputs = [image, np.array([8, 2], np.int64), np.array([2, 3], np.int64)]
     texts = {"mode": mode, "shape_calculation_mode": "sizes", "pads_begin": [0], "pads_end": [0]}
@@ -162,7 +162,7 @@ def test_interpolate_refuses_fractions_as_sizes() -> None:
 
 @pytest.mark.parametrize(("scale", "problem"), [(0.0, "not a positive"), (np.inf, "not a positive"), (1e30, "more than the limit")])
 def test_interpolate_refuses_scales(scale: float, problem: str) -> None:
-    inputs = [IMAGE, np.array([scale, 1], np.float32), np.array([2, 3])]
+    inputs: list[np.ndarray] = [IMAGE, np.array([scale, 1], np.float32), np.array([2, 3])]
     with pytest.raises(ValueError, match=problem):
         ours("Interpolate", 11, inputs, {"mode": "linear", "shape_calculation_mode": "scales"})
 
@@ -196,7 +196,7 @@ def test_grid_sample_nowhere() -> None:
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
 @pytest.mark.parametrize("colours", ["RGB", "BGR"])
 @pytest.mark.parametrize("frame", ["NV12", "I420"])
-def test_video_frames(frame: str, colours: str, dtype: type) -> None:
+def test_video_frames(frame: str, colours: str, dtype: type[np.generic]) -> None:
     plane = RANDOM.integers(0, 256, (2, 6, 4, 1)).astype(dtype)
     agree(f"{frame}to{colours}", 8, [plane], atol=1e-3)
     luma, chroma = RANDOM.integers(0, 256, (2, 4, 4, 1)).astype(dtype), RANDOM.integers(0, 256, (2, 2, 2, 2)).astype(dtype)

@@ -17,7 +17,7 @@ from engine.ops.catalogue import CATALOGUE
 from engine.ops.declare import Known
 from engine.ops.infer import broadcast_shapes
 from engine.ops.movement.slicing import slice_length
-from tests.engine.ops.oracle import ours
+from tests.engine.ops.oracle import Value, ours
 
 DTYPES = st.sampled_from([np.float32, np.int64, np.int8, np.bool_])
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=5)
@@ -25,13 +25,13 @@ TENSORS = DTYPES.flatmap(lambda dtype: hnp.arrays(dtype, SHAPES, elements=st.int
 LAW = settings(max_examples=40, deadline=None)
 
 
-def one(name: str, *inputs: np.ndarray, **attributes: object) -> np.ndarray:
+def one(name: str, *inputs: Value, **attributes: object) -> np.ndarray:
     """The only output of the newest version of an operation."""
     (result,) = several(name, *inputs, **attributes)
     return result
 
 
-def several(name: str, *inputs: np.ndarray, **attributes: object) -> list[np.ndarray]:
+def several(name: str, *inputs: Value, **attributes: object) -> list[np.ndarray]:
     texts = {
         key: ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value).lower() for key, value in attributes.items()
     }

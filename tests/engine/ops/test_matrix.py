@@ -64,7 +64,7 @@ def test_much_made_of_nothing_is_refused() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8, np.int8])
-def test_matmul_of_integers(dtype: type) -> None:
+def test_matmul_of_integers(dtype: type[np.generic]) -> None:
     agree("MatMul", 1, [np.arange(6).reshape(2, 3).astype(dtype), np.arange(6).reshape(3, 2).astype(dtype)])
 
 
@@ -75,7 +75,7 @@ def test_matmul_of_integers_wraps_around() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
-def test_small_floats_are_rounded_once(dtype: type) -> None:
+def test_small_floats_are_rounded_once(dtype: type[np.generic]) -> None:
     first, second = numbers(20, 300).astype(dtype), numbers(300, 40).astype(dtype)
     expected = (first.astype(np.float32) @ second.astype(np.float32)).astype(dtype)
     np.testing.assert_array_equal(ours("MatMul", 1, [first, second])[0], expected)
@@ -208,7 +208,7 @@ class TestGroupedMatMul:
 @pytest.mark.parametrize("kind", [np.int32, np.int64, np.uint32, np.uint64])
 @pytest.mark.parametrize("most", [9, 2**20, 2**26, 2**31 - 1], ids=str)
 @pytest.mark.parametrize("called", ["MatMul", "Einsum"])
-def test_products_of_integers_are_exact(kind: type, most: int, called: str) -> None:
+def test_products_of_integers_are_exact(kind: type[np.generic], most: int, called: str) -> None:
     """Whether f64 can hold their sums (up to 2^53) or not; beyond their own type they wrap around."""
     random = np.random.default_rng(5)
     least = 0 if np.dtype(kind).kind == "u" else -most

@@ -42,7 +42,7 @@ def test_as_the_runtime(case: Case) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64], ids=["f16", "bf16", "f64"])
 @pytest.mark.parametrize("type", ["Gelu", "BiasGelu", "FastGelu", "QuickGelu"])
-def test_in_types_that_the_cpu_of_the_runtime_leaves_out(type: str, dtype: type) -> None:
+def test_in_types_that_the_cpu_of_the_runtime_leaves_out(type: str, dtype: type[np.generic]) -> None:
     """As f32 has it, within one rounding of the type: half a unit in the last place, and what f32 itself is off."""
     data, bias = CUBE.astype(dtype), BIAS.astype(dtype)
     inputs = [data, bias] if type == "BiasGelu" else [data]
@@ -57,7 +57,8 @@ def _softmax_of_bias(data: np.ndarray, bias: np.ndarray, axis: int, inner: int) 
     rows = data.reshape(int(np.prod(data.shape[:axis])), -1).astype(np.float64)
     added = bias.reshape(-1, rows.shape[1])
     every = len(rows) // len(added)
-    return special.softmax(rows + (added.repeat(every, 0) if inner else np.tile(added, (every, 1))), axis=1).reshape(data.shape)
+    softened: np.ndarray = special.softmax(rows + (added.repeat(every, 0) if inner else np.tile(added, (every, 1))), axis=1)
+    return softened.reshape(data.shape)
 
 
 SOFTMAX = reals(2, 3, 4, 5)

@@ -148,7 +148,7 @@ def test_a_past_that_is_not_given_back() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16], ids=["f16", "bf16"])
 @pytest.mark.parametrize("case", [attention(bits(2, 3)), heads(QUERY, KEY, VALUE, BIAS)], ids=["Attention", "MultiHeadAttention"])
-def test_small_floats_are_computed_in_f32(case: Case, dtype: type) -> None:
+def test_small_floats_are_computed_in_f32(case: Case, dtype: type[np.generic]) -> None:
     """And rounded once, which is at most half a unit in the last place."""
     small = [one.astype(dtype) if one is not None and one.dtype == np.float32 else one for one in case.inputs]
     wide = [one.astype(np.float32) if one is not None and one.dtype == dtype else one for one in small]

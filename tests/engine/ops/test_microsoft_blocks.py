@@ -28,13 +28,14 @@ def product(bits: int, block_size: int, columns: int, *, floats: Any = np.float3
     weights = [_DICE.whole(np.uint8, N, blocks, block_size * bits // 8), _DICE.scales(N, blocks).astype(floats), packed[zeros]]
     attributes = {"K": columns, "N": N, "bits": bits, "block_size": block_size, "accuracy_level": level}
     # Each product of f16 is rounded once here, and more often in ONNX Runtime's own arithmetic of f16.
-    tolerance = {"rtol": 2e-5, "atol": 2e-5} if floats is np.float32 else {"rtol": 4e-3, "atol": 2e-2}
+    rtol, atol = (2e-5, 2e-5) if floats is np.float32 else (4e-3, 2e-2)
     return Case(
         "MatMulNBits",
         [data, *weights, more.get("groups"), more.get("bias")],
         attributes,
         constant=more.get("constant", (1, 2, 3, 4, 5)),
-        **tolerance,
+        rtol=rtol,
+        atol=atol,
     )
 
 

@@ -51,7 +51,7 @@ def quantized(kind: str, bits: int, new: tuple[np.ndarray, ...], last: tuple[int
     scale = np.array([0.05], np.float32) if kind == "PER_TENSOR" else (np.abs(reals(1, 2, 1, 16)) / 20 + 0.02).astype(np.float32)
     dtype, width = (np.int8, 16) if bits == 8 else (np.uint8, 8)
     past = tuple(_DICE.integers(0, 100, (len(new[0]), 2, 5, width)).astype(dtype) for _ in range(2))
-    named = {"k_quant_type": kind, "v_quant_type": kind, "kv_cache_bit_width": bits}
+    named: dict[str, Any] = {"k_quant_type": kind, "v_quant_type": kind, "kv_cache_bit_width": bits}
     return grouped(new, past, last, *[None] * 5, scale, scale, **named)
 
 

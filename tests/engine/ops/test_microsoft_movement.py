@@ -34,7 +34,7 @@ def crops(regions: list[list[float]], numbers: list[int], size: list[int], **att
     return Case("CropAndResize", inputs, attributes)
 
 
-def scalars(dtype: type, *numbers: float) -> list[np.ndarray]:
+def scalars(dtype: type[np.generic], *numbers: float) -> list[np.ndarray]:
     return [np.array(one, dtype) for one in numbers]
 
 

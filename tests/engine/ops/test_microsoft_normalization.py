@@ -58,7 +58,7 @@ def test_as_the_runtime(case: Case) -> None:
 
 @pytest.mark.parametrize("type", ["SkipLayerNormalization", "SkipSimplifiedLayerNormalization"])
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16], ids=["f16", "bf16"])
-def test_small_floats_are_computed_in_f32(type: str, dtype: type) -> None:
+def test_small_floats_are_computed_in_f32(type: str, dtype: type[np.generic]) -> None:
     """And rounded once: half a unit in the last place from what f32 gives of the same numbers."""
     small = [one.astype(dtype) for one in (WHOLE, WHOLE[::-1], ROW)]
     (mine, total) = Case(type, small, {}, SUM).here()

@@ -61,13 +61,13 @@ def _gemms(first: Any, second: Any, turned: tuple[int, int], alpha: float) -> di
 
 
 CASES: dict[str, Case] = {
-    **{name: case for pair in PAIRS for shapes in SHAPES for name, case in _products(*pair, shapes).items()},
+    **{name: case for pair in PAIRS for shapes in SHAPES for name, case in _products(pair[0], pair[1], shapes).items()},
     **{
         name: case
         for pair in PAIRS
         for turned in ((0, 0), (1, 0), (0, 1), (1, 1))
         for alpha in (1.0, 0.5)
-        for name, case in _gemms(*pair, turned, alpha).items()
+        for name, case in _gemms(pair[0], pair[1], turned, alpha).items()
     },
     "in f16": Case(
         "MatMulIntegerToFloat",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ def i64(*values: Any) -> np.ndarray:
     return np.array(values, np.int64)
 
 
-def scalar(value: float, dtype: type = np.int64) -> np.ndarray:
+def scalar(value: float, dtype: type[np.generic] = np.int64) -> np.ndarray:
     return np.array(value, dtype)
 
 
@@ -33,7 +34,7 @@ def masks(begin: str = "", end: str = "", new: str = "", shrink: str = "", ellip
     return {name: [int(bit) for bit in bits] for name, bits in zip(names, (begin, end, new, shrink, ellipsis), strict=True)}
 
 
-Case = tuple[str, int, list[np.ndarray], dict[str, Any], tuple[int, ...]]
+Case = tuple[str, int, Sequence[np.ndarray], dict[str, Any], tuple[int, ...]]
 
 JOINING: list[Case] = [
     ("Concat", 1, [DATA, DATA, DATA[:, :1]], {"axis": 1}, ()),
@@ -110,7 +111,7 @@ SCATTERING: list[Case] = [
         (
             "ScatterElementsUpdate",
             12,
-            [DATA, RANDOM.integers(-3, 3, (2, 4, 3)), random(2, 4, 3), scalar(1)],
+            (DATA, RANDOM.integers(-3, 3, (2, 4, 3)), random(2, 4, 3), scalar(1)),
             {"reduction": kind, "use_init_val": use},
             (3,),
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.engine.ops.oracle import agree, ours
+from tests.engine.ops.oracle import Value, agree, ours
 
 RANDOM = np.random.default_rng(0)
 
@@ -15,7 +17,7 @@ def numbers(*shape: int) -> np.ndarray:
     return RANDOM.standard_normal(shape).astype(np.float32)
 
 
-def close(name: str, version: int, inputs: list[np.ndarray], attributes: dict[str, object], constant: tuple[int, ...] = ()) -> None:
+def close(name: str, version: int, inputs: Sequence[Value], attributes: Mapping[str, object], constant: tuple[int, ...] = ()) -> None:
     agree(name, version, inputs, attributes, constant=constant, rtol=1e-4, atol=1e-5)
 
 
@@ -94,7 +96,7 @@ def test_normalize_l2(axes: list[int], mode: str) -> None:
         ("LRN", 1, [np.array([1])], {"alpha": "0.3", "beta": "0.75", "bias": "1", "size": "3"}),
     ],
 )
-def test_types(name: str, version: int, others: list[np.ndarray], attributes: dict[str, str], dtype: type) -> None:
+def test_types(name: str, version: int, others: list[np.ndarray], attributes: dict[str, str], dtype: type[np.generic]) -> None:
     data = numbers(3, 5, 4).astype(dtype)
     wide = ours(name, version, [data.astype(np.float32), *others], attributes)[0]
     got = ours(name, version, [data, *others], attributes)[0]

@@ -64,7 +64,7 @@ def theirs(schema: Schema, node: Node, *, in_f32: bool = False) -> tuple[np.ndar
     kernel = prepared(schema, int(schema.since_version), typed(operation_of(schema), attributes), outputs, drawn=False)
     with np.errstate(all="ignore"):
         if not in_f32:
-            return kernel(*inputs)
+            return tuple(kernel(*inputs))
         return tuple(one.astype(inputs[0].dtype) for one in kernel(*[_in_f32(one, inputs[0].dtype) for one in inputs]))
 
 

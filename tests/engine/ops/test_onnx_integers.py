@@ -96,6 +96,7 @@ def test_what_was_prepared_of_a_matrix_is_not_used_for_another() -> None:
     one, other = drawn("int8", 6, 4), drawn("int8", 6, 4)
     rows = drawn("uint8", 2, 6)
     kernel = operation.by_constant(Known.of(one))
+    assert kernel is not None
     for matrix, number in ((one, 3), (other, 3), (other, 5), (one, None)):
         zeros = None if number is None else zero("int8", number)
         np.testing.assert_array_equal(kernel(rows, matrix, None, zeros), by_definition(rows, matrix, None, zeros))

@@ -140,7 +140,7 @@ LABELLED: dict[str, tuple[list[Any], np.ndarray]] = {
 def test_labels_of_every_pair_of_types(keys: str, values: str) -> None:
     """Of opset 4: in opset 2 ONNX Runtime does not find NaN, though ONNX says that keys are compared bit by bit."""
     known, data = LABELLED[keys]
-    attributes = {f"keys_{keys}": known, f"values_{values}": LABELLED[values][0]}
+    attributes: dict[str, Any] = {f"keys_{keys}": known, f"values_{values}": LABELLED[values][0]}
     same(ours(model("LabelEncoder", 4, [data], **attributes), [data]), theirs(model("LabelEncoder", 4, [data], **attributes), [data]))
     same(ours(model("LabelEncoder", 2, [data], **attributes), [data]), ours(model("LabelEncoder", 4, [data], **attributes), [data]))
 
@@ -150,7 +150,7 @@ def test_labels_of_every_pair_of_types(keys: str, values: str) -> None:
 @pytest.mark.parametrize("keys", ["float64", "float32", "int64", "int32", "int16"])
 def test_labels_of_tensors(keys: str, values: str, default: bool) -> None:
     """ONNX Runtime has few of the pairs; the first of two equal keys counts."""
-    attributes = {
+    attributes: dict[str, Any] = {
         "keys_tensor": numpy_helper.from_array(np.array([1, 2, 1], keys)),
         "values_tensor": numpy_helper.from_array(np.array([7, 8, 9], values)),
         "default_tensor": numpy_helper.from_array(np.array([42], values)) if default else None,
@@ -162,7 +162,7 @@ def test_labels_of_tensors(keys: str, values: str, default: bool) -> None:
 
 
 def test_labels_of_texts_as_tensors() -> None:
-    attributes = {
+    attributes: dict[str, Any] = {
         "keys_tensor": numpy_helper.from_array(np.array(["a", "é"], object)),
         "values_tensor": numpy_helper.from_array(np.array(["x", "ö"], object)),
     }

@@ -33,8 +33,8 @@ def packages(case: Case) -> list[Any]:
     type, opset, inputs, attributes, outputs = case
     evaluator = ReferenceEvaluator(load_from_string(one_node(type, opset, inputs, attributes, outputs)))
     with np.errstate(all="ignore"):
-        found: list[Any] = evaluator.run(None, feeds(inputs))
-    return found
+        found: Any = evaluator.run(None, feeds(inputs))
+    return list(found)
 
 
 def runtimes(case: Case) -> list[Any]:

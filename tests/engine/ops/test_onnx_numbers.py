@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -14,6 +15,7 @@ from onnx import TensorProto, helper
 
 import engine
 from engine.errors import EngineError
+from tests.engine.ops.oracle import Value
 from tests.engine.ops.test_onnx_older import model, ran
 
 SIGNED = [np.int8, np.int16, np.int32, np.int64]
@@ -131,7 +133,7 @@ def what_the_runtime_has_otherwise(x: np.ndarray, narrow: str, source: str, satu
     return twice | (beyond if not saturate else np.zeros(x.shape, np.bool_))
 
 
-def same(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def same(one: Value, other: Value) -> Any:
     return ((one == other) & (np.signbit(one) == np.signbit(other))) | (np.isnan(one) & np.isnan(other))
 
 
@@ -193,7 +195,7 @@ WINDOWS: list[tuple[int, dict[str, list[int]], str]] = [
 
 
 @pytest.mark.parametrize(("length", "attributes", "refused"), WINDOWS)
-def test_a_window_that_does_not_fit_is_told(length: int, attributes: dict[str, list[int]], refused: str) -> None:
+def test_a_window_that_does_not_fit_is_told(length: int, attributes: dict[str, Any], refused: str) -> None:
     arrays = [np.arange(length, dtype=np.float32).reshape(1, 1, length), np.ones((1, 1, 4), np.float32)]
     data = model("Conv", 11, arrays, **attributes)
     if refused:

@@ -63,7 +63,7 @@ KINDS = np.array([[3, 1], [2, 3], [3, 1]], np.int64)
 GRID = reals(1, 3, 5, 2, scale=1.3)
 
 
-def _layer(gates: int, directions: int = 1, steps: int = 4, batch: int = 3, size: int = 2) -> list[np.ndarray]:
+def _layer(gates: int, directions: int = 1, steps: int = 4, batch: int = 3, size: int = 2) -> Inputs:
     """X, W, R, B and lengths."""
     weights = [reals(directions, gates * size, 3), reals(directions, gates * size, size), reals(directions, 2 * gates * size)]
     return [reals(steps, batch, 3), *weights, np.array([2, 4, 1], np.int32)]
@@ -203,6 +203,7 @@ def test_as_the_runtime(case: Case) -> None:
 def test_the_batch_may_come_first(type: str, gates: int, states: int) -> None:
     """The runtime computes only the other layout."""
     x, w, r, b, lengths = _layer(gates, 2)
+    assert x is not None
     first = [reals(2, 3, 2) for _ in range(states)]
     attributes = {"hidden_size": 2, "direction": "bidirectional"}
     steps_first = ran((type, 14, [x, w, r, b, lengths, *first], attributes, 1 + states))

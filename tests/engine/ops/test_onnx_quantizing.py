@@ -34,7 +34,7 @@ def whole(dtype: Any, *shape: int) -> np.ndarray:
     return _DICE.integers(limits.min, limits.max + 1, shape).astype(dtype)
 
 
-def real(value: float, dtype: Any = np.float32) -> np.ndarray:
+def real(value: float | list[float], dtype: Any = np.float32) -> np.ndarray:
     return np.array(value, dtype)
 
 

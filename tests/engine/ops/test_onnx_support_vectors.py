@@ -77,16 +77,12 @@ def test_coupling_minimises_what_the_paper_says(classes: int) -> None:
     for pairwise, found in zip(chances, coupled(chances), strict=True):
         assert found.sum() == pytest.approx(1)
 
-        def cost(p: np.ndarray, r: np.ndarray = pairwise) -> float:
+        def cost(p: Any, r: np.ndarray = pairwise) -> float:
             return float(sum((r[j, i] * p[i] - r[i, j] * p[j]) ** 2 for i in range(classes) for j in range(classes) if i != j))
 
-        best = optimize.minimize(
-            cost,
-            np.full(classes, 1 / classes),
-            bounds=[(0, 1)] * classes,
-            constraints=[{"type": "eq", "fun": lambda p: p.sum() - 1}],
-            options={"ftol": 1e-12},
-        )
+        whole: Any = {"type": "eq", "fun": lambda p: p.sum() - 1}
+        start = np.full(classes, 1 / classes)
+        best = optimize.minimize(cost, start, bounds=[(0, 1)] * classes, constraints=[whole], options={"ftol": 1e-12})
         np.testing.assert_allclose(found, best.x, atol=0.02)
 
 

@@ -122,7 +122,7 @@ def test_several_targets(aggregate: str, transform: str, base: bool) -> None:
 def test_one_target_takes_the_first_entry_of_a_leaf(aggregate: str) -> None:
     """As skl2onnx's decision_leaf wants it, which writes the entry of a leaf once for each class."""
     leaves = {"target_treeids": [0] * 4, "target_nodeids": [1, 1, 2, 2], "target_ids": [0] * 4, "target_weights": [1.0, 2, 5, 3]}
-    attributes = {**STUMP, **leaves, "n_targets": 1, "aggregate_function": aggregate, "base_values": [10.0]}
+    attributes: dict[str, Any] = {**STUMP, **leaves, "n_targets": 1, "aggregate_function": aggregate, "base_values": [10.0]}
     written = model("TreeEnsembleRegressor", 3, [SIDES], **attributes)
     (made,) = ours(written, [SIDES])
     assert made.tolist() == [[11], [15]]
@@ -143,8 +143,8 @@ def test_numbers_of_f64_come_as_tensors() -> None:
 
 def test_a_transform_is_applied_to_one_target_too() -> None:
     """As ONNX says; ONNX Runtime leaves it out but for PROBIT."""
-    leaves = {"target_treeids": [0, 0], "target_nodeids": [1, 2], "target_ids": [0, 0], "target_weights": [-1.0, 2.0]}
-    written = model("TreeEnsembleRegressor", 3, [SIDES], **{**STUMP, **leaves, "n_targets": 1, "post_transform": "LOGISTIC"})
+    leaves: dict[str, Any] = {"target_treeids": [0, 0], "target_nodeids": [1, 2], "target_ids": [0, 0], "target_weights": [-1.0, 2.0]}
+    written = model("TreeEnsembleRegressor", 3, [SIDES], **STUMP, **leaves, n_targets=1, post_transform="LOGISTIC")
     np.testing.assert_allclose(ours(written, [SIDES])[0], 1 / (1 + np.exp([[1], [-2]])), rtol=1e-6)
 
 
@@ -201,7 +201,13 @@ def _half(attributes: dict[str, Any]) -> dict[str, Any]:
     return attributes | {name: numpy_helper.from_array(numpy_helper.to_array(attributes[name]).astype(np.float16)) for name in names}
 
 
-ONE_TARGET = {"n_targets": 1, "target_treeids": [0, 0], "target_nodeids": [1, 2], "target_ids": [0, 0], "target_weights": [1.0, 2.0]}
+ONE_TARGET: dict[str, Any] = {
+    "n_targets": 1,
+    "target_treeids": [0, 0],
+    "target_nodeids": [1, 2],
+    "target_ids": [0, 0],
+    "target_weights": [1.0, 2.0],
+}
 REFUSED: dict[str, tuple[str, int, dict[str, Any], str]] = {
     "a circle": ("TreeEnsembleRegressor", 3, {**STUMP, **ONE_TARGET, "nodes_truenodeids": [0, 0, 0]}, "round in a circle"),
     "a node that is not there": ("TreeEnsembleRegressor", 3, {**STUMP, **ONE_TARGET, "nodes_truenodeids": [8, 0, 0]}, "not there"),

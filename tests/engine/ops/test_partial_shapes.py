@@ -54,7 +54,7 @@ CASES: list[tuple[str, int, list[np.ndarray], dict[str, str]]] = [
         _LSTM,
     ),
     ("GRUCell", 3, [numbers(3, 2), numbers(3, 4), numbers(12, 2), numbers(12, 4), numbers(12)], {"hidden_size": "4"}),
-    ("OneHot", 1, [np.array([[1, 2]]), np.array(3), np.float32(1), np.float32(0)], {"axis": "-2"}),
+    ("OneHot", 1, [np.array([[1, 2]]), np.array(3), np.array(1, np.float32), np.array(0, np.float32)], {"axis": "-2"}),
     ("ScaledDotProductAttention", 13, [numbers(2, 4, 8), numbers(1, 5, 8), numbers(2, 5, 6), numbers(4, 5)], {"causal": "false"}),
     ("CTCGreedyDecoder", 1, [numbers(7, 3, 4), np.ones((7, 3), np.float32)], {}),
     ("CTCGreedyDecoderSeqLen", 6, [numbers(3, 7, 4), np.array([7, 4, 0])], {}),

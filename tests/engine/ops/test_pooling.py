@@ -141,7 +141,7 @@ def test_a_mean_of_nothing_is_zero() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int8, np.uint8, np.int64, np.float16])
-def test_types(dtype: type) -> None:
+def test_types(dtype: type[np.generic]) -> None:
     data = (numbers(2, 3, 9, 8) * 5 + 9).astype(dtype)
     attributes = window([3, 2], [2, 2], [1, 0], [1, 1], rounding_type="floor", auto_pad="explicit")
     agree("AvgPool", 1, [data], {**attributes, "exclude-pad": True}, rtol=1e-3, atol=1e-3)
@@ -170,7 +170,7 @@ def test_adaptive_pools(shape: tuple[int, ...], wanted: list[int]) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.uint8])
-def test_adaptive_pools_of_integers(dtype: type) -> None:
+def test_adaptive_pools_of_integers(dtype: type[np.generic]) -> None:
     data = np.array([[[0, 1, 3, 3, 5]]], dtype)
     np.testing.assert_array_equal(ours("AdaptiveAvgPool", 8, [data, np.array([2])])[0], [[[1, 4]]])
     np.testing.assert_array_equal(ours("AdaptiveMaxPool", 8, [data, np.array([2])])[0], [[[3, 5]]])

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.engine.ops.oracle import agree, ours
+from tests.engine.ops.oracle import Value, agree, ours
 
 RANDOM = np.random.default_rng(0)
 
@@ -45,7 +45,7 @@ def test_halves_go_to_the_even_level() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
-def test_fake_quantize_keeps_the_type(dtype: type) -> None:
+def test_fake_quantize_keeps_the_type(dtype: type[np.generic]) -> None:
     inputs = [numbers(3, 4) * 3, *(np.array(one, np.float32) for one in (-2, 2, -1, 1))]
     small = [one.astype(dtype) for one in inputs]
     wide = ours("FakeQuantize", 1, [one.astype(np.float32) for one in small], {"levels": "7"})[0]
@@ -55,7 +55,7 @@ def test_fake_quantize_keeps_the_type(dtype: type) -> None:
 
 
 def test_fake_quantize_refuses() -> None:
-    inputs = [numbers(2, 3), *(np.float32(one) for one in (-2, 2, -1, 1))]
+    inputs: list[Value] = [numbers(2, 3), *(np.float32(one) for one in (-2, 2, -1, 1))]
     with pytest.raises(ValueError, match="levels"):
         ours("FakeQuantize", 1, inputs, {"levels": "1"})
     with pytest.raises(ValueError, match="auto_broadcast"):
@@ -64,7 +64,7 @@ def test_fake_quantize_refuses() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 @pytest.mark.parametrize("destination", ["f8e4m3", "f8e5m2"])
-def test_fake_convert(destination: str, dtype: type) -> None:
+def test_fake_convert(destination: str, dtype: type[np.generic]) -> None:
     spread = np.clip(numbers(2000) * np.exp(numbers(2000) * 6), -60000, 60000)
     # OpenVINO rounds what lies less than 1/4096 below half of f8e5m2's least number up to that number; it is nearer to zero.
     spread = spread[np.abs(np.abs(spread) * 2.0**17 - 1) > 2.0**-11]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import product
 from math import exp, log
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.engine.ops.oracle import agree, ours
+from tests.engine.ops.oracle import Value, agree, ours
 
 RANDOM = np.random.default_rng(0)
 BATCH, TIME, INPUT, HIDDEN = 3, 5, 4, 6
@@ -23,7 +25,7 @@ def numbers(*shape: int) -> np.ndarray:
     return RANDOM.standard_normal(shape).astype(np.float32)
 
 
-def close(name: str, version: int, inputs: list[np.ndarray], attributes: dict[str, object], **more: object) -> None:
+def close(name: str, version: int, inputs: Sequence[Value], attributes: Mapping[str, object], **more: Any) -> None:
     agree(name, version, inputs, attributes, **{"rtol": 1e-4, "atol": 2e-5, **more})
 
 
@@ -81,7 +83,7 @@ def test_what_only_files_of_opset1_carry() -> None:
     kernel, recurrence, bias, peepholes = numbers(8, 3), numbers(8, 2), numbers(8), numbers(6)
 
     def sigmoid(values: np.ndarray) -> np.ndarray:
-        return 1 / (1 + np.exp(-values))
+        return np.asarray(1 / (1 + np.exp(-values)))
 
     f, i, c, o = np.split(data @ kernel.T + hidden @ recurrence.T + bias, 4, axis=1)
     forget = sigmoid(f + peepholes[:2] * cell)
@@ -114,7 +116,7 @@ def test_gates_of_opset1_are_in_the_order_of_the_page(weights_format: str) -> No
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
-def test_small_floats_are_rounded_once(dtype: type) -> None:
+def test_small_floats_are_rounded_once(dtype: type[np.generic]) -> None:
     inputs = [numbers(2, 7, 3), numbers(2, 1, 2), numbers(2, 1, 2), numbers(1, 8, 3), numbers(1, 8, 2), numbers(1, 8)]
     small = [one.astype(dtype) for one in inputs]
     lengths = np.array([7, 4])
@@ -165,7 +167,7 @@ def test_one_hot(axis: int) -> None:
     indices = np.array([[0, 3, 1], [-1, 2, -4]])
     agree("OneHot", 1, [indices, np.int64(4), np.float32(2), np.float32(-1)], {"axis": axis}, constant=[1])
     for mode in ("ignore_negative", "normalize"):
-        inputs = [indices.astype(np.int32), np.int32(3), np.int32(2), np.int32(-1)]
+        inputs: list[Value] = [indices.astype(np.int32), np.int32(3), np.int32(2), np.int32(-1)]
         agree("OneHot", 16, inputs, {"axis": axis, "negative_indices_mode": mode}, constant=[1])
 
 

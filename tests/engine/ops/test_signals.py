@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.engine.ops.oracle import agree, ours
+from tests.engine.ops.oracle import Value, agree, ours
 
 RANDOM = np.random.default_rng(0)
 
@@ -15,7 +17,7 @@ def numbers(*shape: int) -> np.ndarray:
     return RANDOM.standard_normal(shape).astype(np.float32)
 
 
-def close(name: str, version: int, inputs: list[np.ndarray], attributes: dict[str, object] | None = None) -> None:
+def close(name: str, version: int, inputs: Sequence[Value], attributes: Mapping[str, object] | None = None) -> None:
     agree(name, version, inputs, attributes, constant=range(1 if "DFT" in name else 2, len(inputs)), rtol=1e-4, atol=3e-5)
 
 
@@ -56,7 +58,7 @@ def test_a_size_of_minus_one_is_the_whole_axis() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
-def test_types(dtype: type) -> None:
+def test_types(dtype: type[np.generic]) -> None:
     data = numbers(4, 5, 2).astype(dtype)
     got = ours("DFT", 7, [data, np.array([0, 1])])[0]
     wide = ours("DFT", 7, [data.astype(np.float32), np.array([0, 1])])[0]

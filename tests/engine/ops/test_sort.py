@@ -95,7 +95,9 @@ SPECIAL = [math.nan, math.inf, -math.inf]
     ids=str,
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.uint8])
-def test_top_k_of_much(dtype: type, shape: tuple[int, ...], axis: int, count: int, spread: float, special: list[float], mode: str) -> None:
+def test_top_k_of_much(
+    dtype: type[np.generic], shape: tuple[int, ...], axis: int, count: int, spread: float, special: list[float], mode: str
+) -> None:
     """However the best are found, they are those of a stable sort: for many ties and few, infinities, NaN (greater than all)."""
     random = np.random.default_rng(7)
     data = random.normal(0, spread, shape).round().clip(0 if dtype is np.uint8 else -2e9, 255 if dtype is np.uint8 else 2e9).astype(dtype)
@@ -113,7 +115,7 @@ def test_top_k_of_much(dtype: type, shape: tuple[int, ...], axis: int, count: in
     np.testing.assert_array_equal(best, np.take_along_axis(data, expected, axis))
 
 
-EXTREMES = {
+EXTREMES: dict[str, np.ndarray] = {
     "u32": np.array([0, 1, 2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1], np.uint32),
     "i32": np.array([-(2**31), -(2**31) + 1, -1, 0, 2**31 - 1], np.int32),
     "i8": np.array([-128, -1, 0, 127], np.int8),

@@ -20,7 +20,7 @@ def i32(*values: Any) -> np.ndarray:
     return np.array(values, np.int32)
 
 
-def one(value: float, dtype: type = np.int32) -> np.ndarray:
+def one(value: float, dtype: type[np.generic] = np.int32) -> np.ndarray:
     return np.array(value, dtype)
 
 

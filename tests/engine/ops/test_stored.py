@@ -33,7 +33,8 @@ def tensors(draw: st.DrawFn) -> np.ndarray:
         least, most = (0, 1) if dtype.kind == "b" or dtype.names else (int(ml_dtypes.iinfo(dtype).min), int(ml_dtypes.iinfo(dtype).max))
         numbers = draw(st.lists(st.integers(least, most), min_size=count, max_size=count))
         if dtype.names:
-            return np.array(numbers, np.uint8).view(dtype).reshape(shape)
+            raised: np.ndarray = np.array(numbers, np.uint8).view(dtype)
+            return raised.reshape(shape)
         return np.array(numbers, np.int64 if most < 2**63 else np.uint64).astype(dtype).reshape(shape)
     data = draw(st.binary(min_size=count * dtype.itemsize, max_size=count * dtype.itemsize))
     if dtype.name == "float4_e2m1fn":

@@ -19,7 +19,7 @@ EXAMPLES = [
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64], ids=lambda dtype: dtype.__name__)
 @pytest.mark.parametrize(("begins", "ends", "text", "expected"), EXAMPLES)
-def test_pack(begins: list[int], ends: list[int], text: str, expected: list[str], dtype: type) -> None:
+def test_pack(begins: list[int], ends: list[int], text: str, expected: list[str], dtype: type[np.generic]) -> None:
     inputs = [np.array(begins, dtype), np.array(ends, dtype), np.frombuffer(text.encode(), np.uint8)]
     assert ours("StringTensorPack", 15, inputs)[0].tolist() == expected
     if text:

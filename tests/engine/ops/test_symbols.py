@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ _LOGICAL = ("And", "Or", "Xor", "Not")
 _SPECIAL = [0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-40, 1e38, 1, -1, 0.5, 2, 3]
 
 
-def operands(count: int, dtype: type) -> list[np.ndarray]:
+def operands(count: int, dtype: type[np.generic]) -> list[np.ndarray]:
     random = np.random.default_rng(0)
     combined = np.array(list(product(_SPECIAL, repeat=count)))
     scattered = random.standard_normal((2000, count)) * 10 ** random.uniform(-5, 5, (2000, count))
@@ -41,10 +42,11 @@ def test_symbol(operation: Operation, text: str) -> None:
     for dtype in dtypes:
         given = operands(sum(f"{{{number}}}" in text for number in range(3)), dtype)
 
-        def formula(*values: object) -> np.ndarray:
+        def formula(*values: object) -> Any:
             return eval(code, {"np": np}, dict(zip("xyz", values, strict=False)))
 
         with np.errstate(all="ignore"):
+            assert operation.kernel is not None
             expected = operation.kernel(*given, **typed(operation, {}))
             column = formula(*given)
             scalars = np.array([formula(*row) for row in zip(*given, strict=True)])

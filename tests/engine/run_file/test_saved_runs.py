@@ -97,7 +97,7 @@ def test_what_is_computed_otherwise_is_told(tmp_path: Path) -> None:
 
     with pytest.warns(UserWarning, match=r"ran \d+ times \(condition\) here, and ran \d+ times"):
         engine.load(rewritten(file, other_ending))
-    output = np.int64(1).reshape(())
+    output = np.array(1)
     changed = changed_output(file, output + 41)
     with pytest.warns(UserWarning, match="from what was recorded|another type or shape"):
         engine.load(changed)

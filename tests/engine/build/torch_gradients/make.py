@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import torch  # type: ignore[import-not-found]  # not needed to run the tests, only to make their table anew
+import torch  # not needed to run the tests, only to make their table anew
 
 from tests.engine.build import walked_back
 from tests.engine.build.torch_gradients import TABLE
@@ -102,8 +102,8 @@ def gradients(case: walked_back.Case) -> list[np.ndarray]:
 
 
 def main() -> None:
-    walked_back.build, walked_back.ops = eager_loops, eager_operations  # type: ignore[attr-defined]  # in place of the modules
-    table = {
+    vars(walked_back).update(build=eager_loops, ops=eager_operations)  # in place of the modules
+    table: dict[str, Any] = {
         f"{case.name}:{number}": array
         for case in (*walked_back.CASES, *walked_back.NEEDS_SLICES)
         for number, array in enumerate(gradients(case))

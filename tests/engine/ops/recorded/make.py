@@ -18,7 +18,7 @@ NAMES = np.array(["cat", "dog", "émeu"])
 
 def record(name: str, model: Any, inputs: Mapping[str, Any], predicted: Mapping[str, Any]) -> None:
     """``predicted`` by the name of the output."""
-    texts = {f"in {key}": _plain(value) for key, value in inputs.items()} | {
+    texts: dict[str, Any] = {f"in {key}": _plain(value) for key, value in inputs.items()} | {
         f"out {key}": _plain(value) for key, value in predicted.items()
     }
     np.savez_compressed(FOLDER / f"{name}.npz", model=np.frombuffer(model.SerializeToString(), np.uint8), **texts)
