@@ -31,6 +31,7 @@ SOURCES = (
     "training",
     "from_openvino",
     "linear_attention",
+    "hybrid_stack",
     "from_onnx",
     "from_pytorch",
     "from_tensorflow",

@@ -13,7 +13,7 @@ _RUNNING_NUMBER = re.compile(r"(\.\d+)+$")
 _VARIABLE = re.compile(r"([A-Za-z_]\w*?)(?:_\d+|\.\d+)?")
 NO_LIMIT = 2**63 - 1
 """PyTorch's trip count of a ``while``."""
-_ANONYMOUS = re.compile(r"([A-Z][A-Za-z]+)_\d+")
+_ANONYMOUS = re.compile(r"([A-Z][A-Za-z]+\d?)_\d+")
 
 
 def name_ports(model: ov.Model, outputs: tuple[str, ...]) -> ov.Model:
@@ -55,6 +55,21 @@ def renumbered(model: ov.Model) -> ov.Model:
             if match:
                 taken[match[1]] = taken.get(match[1], 0) + 1
                 node.set_friendly_name(f"{match[1]}_{taken[match[1]]}")
+    return model
+
+
+def scoped(model: ov.Model) -> ov.Model:
+    """Gives nodes without a name the scope of whatever reads them, as exporters do, and a number that does not change."""
+    for graph in _graphs(model):
+        taken: dict[str, int] = {}
+        for node in reversed(graph.get_ordered_ops()):
+            match = _ANONYMOUS.fullmatch(node.get_friendly_name())
+            readers = [one.get_node().get_friendly_name() for port in node.outputs() for one in port.get_target_inputs()]
+            if match and node.get_type_name() != "Result":
+                scope = next((name.rpartition("/")[0] for name in readers if "/" in name), "")
+                wanted = f"{scope}/{match[1]}" if scope else match[1]
+                taken[wanted] = taken.get(wanted, 0) + 1
+                node.set_friendly_name(f"{wanted}_{taken[wanted]}")
     return model
 
 
