@@ -33,7 +33,7 @@ class Scope:
         return self.weights[f"{self.scope}/{name}"]
 
     def linear(self, data: Array, name: str) -> Array:
-        return data @ self[f"{name}.weight"].T
+        return np.asarray(data @ self[f"{name}.weight"].T)
 
     def convolved(self, data: Array) -> Array:
         kernel = self["conv1d.weight"][:, 0, 0]
@@ -84,11 +84,11 @@ class Scope:
 
 
 def _silu(data: Array) -> Array:
-    return data / (1 + np.exp(-data))
+    return np.asarray(data / (1 + np.exp(-data)))
 
 
 def _norm(data: Array) -> Array:
-    return data / np.sqrt((data**2).mean(-1, keepdims=True) + 1e-6)
+    return np.asarray(data / np.sqrt((data**2).mean(-1, keepdims=True) + 1e-6))
 
 
 def _split(data: Array, heads: int) -> Array:
