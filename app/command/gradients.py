@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 import engine
-from app.command.report import Outcome, as_text
-from app.command.run import read_inputs
+from app.command.report import as_text
+from app.command.run import interruptible, outcome_of, read_inputs
 from engine.errors import InputError
-from engine.ir import REAL_FLOATS, Model
+from engine.explain import branches_of, walks_of
+from engine.ir import REAL_FLOATS, Model, decode
 from engine.view import neutral
 
 FINISHED, FAILED = 0, 1
@@ -30,8 +31,12 @@ def main(words: Sequence[str]) -> int:
         print(f"{options.output} and {Path(options.output).with_suffix('.bin').name} hold the model with its gradients as OpenVINO IR 11")
     inputs = read_inputs(options.inputs, model)
     if options.inputs:
-        result = engine.run(made, inputs)
-        print("\n".join(as_text(Outcome("finished", result=result), made)))
+        run = engine.Debugger(made, inputs)
+        with interruptible(run.stop):
+            run.run()
+        print("\n".join([*as_text(outcome_of(run), made), *(neutral(line, len(line)) for line in _walked_back(run))]))
+        if run.state != "finished":
+            return FAILED
     return _checked(model, inputs or _drawn(model), options) if options.check else FINISHED
 
 
@@ -39,6 +44,17 @@ def _checked(model: Model, inputs: Mapping[str | int, object], options: argparse
     found = engine.check_gradient(model, inputs, options.of, options.with_respect_to)
     print(neutral(str(found), len(str(found))))
     return FINISHED if found.ok else FAILED
+
+
+def _walked_back(run: engine.Debugger) -> Iterator[str]:
+    """How the adjoints fared in each loop and If that was walked back."""
+    for walk in walks_of(run):
+        yield walk.sentence
+        yield from (f"  adjoint of `{one.name}`: {one.sentence}" for one in walk.adjoints)
+        yield from (f"  gradient of `{one.name}`: {one.sentence}" for one in walk.contributions)
+    for branch in branches_of(run):
+        yield f"`{decode(branch.backward.rpartition('/')[2])}` walks `{decode(branch.forward.rpartition('/')[2])}` back:"
+        yield f"  {branch.sentence}"
 
 
 def _drawn(model: Model) -> dict[str | int, object]:

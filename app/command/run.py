@@ -104,7 +104,7 @@ def _explained(model: Model, inputs: Mapping[str | int, object], options: argpar
     debugger = engine.Debugger(model, inputs, limits=_limits(options), whole=False, optimise=_optimise(options))
     with interruptible(debugger.stop):
         debugger.run()
-    return _outcome(debugger)
+    return outcome_of(debugger)
 
 
 def _searched(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace) -> Outcome:
@@ -115,7 +115,7 @@ def _searched(model: Model, inputs: Mapping[str | int, object], options: argpars
     odd = first_not_finite(debugger, _SECONDS_OF_SEARCH)
     if options.save:
         _save(debugger, options)
-    return _outcome(debugger, odd)
+    return outcome_of(debugger, odd)
 
 
 def _saved(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace) -> Outcome:
@@ -124,14 +124,15 @@ def _saved(model: Model, inputs: Mapping[str | int, object], options: argparse.N
     with interruptible(debugger.stop):
         debugger.run()
     _save(debugger, options)
-    return _outcome(debugger)
+    return outcome_of(debugger)
 
 
 def _save(debugger: engine.Debugger, options: argparse.Namespace) -> None:
     engine.save(debugger, options.save, budget_bytes=int(options.budget * 2**20))
 
 
-def _outcome(debugger: engine.Debugger, odd: NotFinite | None = None) -> Outcome:
+def outcome_of(debugger: engine.Debugger, odd: NotFinite | None = None) -> Outcome:
+    """How a run went, to be told."""
     if debugger.state == "finished":
         return Outcome("finished", result=debugger.result, odd=odd, debugger=debugger)
     address = debugger.failed_address or debugger.cursor.address

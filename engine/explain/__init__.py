@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from engine.explain.adjoints import AdjointHistory, BranchWalkedBack, WalkedBack, branches_of, walked_back, walks_of
 from engine.explain.ask import Answer, ask
 from engine.explain.branch_history import branch_history
 from engine.explain.code import listing, runnable_code
 from engine.explain.code_lines import CodeLine, Listing
 from engine.explain.compare import Comparison, Difference, compare, first_control_flow
+from engine.explain.contributions import Contribution
 from engine.explain.dependences import Dependences, dependences
 from engine.explain.executions import Executions, executions
 from engine.explain.export import EXPORT_FORMATS, export
@@ -20,14 +22,18 @@ from engine.explain.pattern import Pattern, pattern, region_at
 from engine.explain.proof import Fact, deciding
 from engine.explain.provenance import ProvenanceStep, provenance
 from engine.explain.schedule import Lead, Schedule, leads, schedule
+from engine.explain.ties import Tie, ties
 from engine.explain.verdict import Verdict, is_no_limit, verdict
 
 __all__ = [
     "EXPORT_FORMATS",
     "MOST_COLUMNS",
+    "AdjointHistory",
     "Answer",
+    "BranchWalkedBack",
     "CodeLine",
     "Comparison",
+    "Contribution",
     "Dependences",
     "Difference",
     "Executions",
@@ -45,10 +51,13 @@ __all__ = [
     "Pattern",
     "ProvenanceStep",
     "Schedule",
+    "Tie",
     "Verdict",
+    "WalkedBack",
     "ask",
     "body_begin",
     "branch_history",
+    "branches_of",
     "breakpoint_steps",
     "compare",
     "deciding",
@@ -70,5 +79,8 @@ __all__ = [
     "runnable_code",
     "schedule",
     "step_of_cell",
+    "ties",
     "verdict",
+    "walked_back",
+    "walks_of",
 ]

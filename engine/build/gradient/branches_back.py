@@ -14,6 +14,7 @@ from engine.build.gradient.step import Inside, Step, must_be_repeatable
 from engine.build.gradient.unused import drop_unused
 from engine.build.tensor import Tensor
 from engine.ir.model import Body, InputMap
+from engine.ir.walks_back import walks_back
 
 
 def back_through_if(step: Step, reverse: Reverse) -> Mapping[int, Tensor]:
@@ -35,7 +36,7 @@ def back_through_if(step: Step, reverse: Reverse) -> Mapping[int, Tensor]:
         with step.graph.inside(frame):
             given.append([(frame.result(tensor, "gradient"), tensor) for tensor in moved])
         frames.append(frame)
-    outputs = joined_branches(step.graph, "If", condition, frames, given, step.rt_info())
+    outputs = joined_branches(step.graph, "If", condition, frames, given, walks_back(step.node, [[one] for one in externals]))
     return dict(zip(externals, outputs, strict=True))
 
 

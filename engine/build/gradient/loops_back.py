@@ -22,6 +22,7 @@ from engine.build.tensor import Tensor
 from engine.check import region
 from engine.ir.model import LOOP, SCAN, BackEdge, Body, InputMap, LayerId, Node, OutputMap
 from engine.ir.shape import Dimension, PartialShape, static
+from engine.ir.walks_back import walks_back
 from engine.ops.declare import Known
 
 Reverse = Callable[[Sequence[tuple[Tensor, Tensor]], Sequence[Tensor]], list[Tensor | None]]
@@ -79,6 +80,10 @@ class _Returned:
                 return left, right
             case Carried():
                 return ()
+
+    def is_made_of(self, port: object) -> bool:
+        """Whether an output of the backward loop belongs to it."""
+        return port is self.port or port in self.joined
 
 
 class _Backward:
@@ -291,7 +296,9 @@ class _Backward:
         edges = tuple(BackEdge(result, kept.moved(port.parameter).source.layer) for (result, _), port in zip(nexts, carried, strict=True))
         finished = Body("body", self.frame.finished(), tuple(inputs), tuple(outputs), edges)
         known = self._known(finished, outer, dict([condition, *nexts, *parts]))
-        made = self.graph.frame.add(LOOP, "opset5", {}, outer, known, name="Loop", bodies=(finished,), rt_info=self.step.rt_info())
+        owners = [[one.external for one in self.returned if one.is_made_of(port)] for port in (*carried, *joined)]
+        told = walks_back(self.step.node, owners)
+        made = self.graph.frame.add(LOOP, "opset5", {}, outer, known, name="Loop", bodies=(finished,), rt_info=told)
         return dict(zip([*carried, *joined], made, strict=True))
 
     def _result(self, tensor: Tensor, name: str) -> tuple[LayerId, Tensor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.build.graph_builder import Graph
@@ -13,9 +13,6 @@ from engine.ir.model import Body, Edge, LayerId, Model, Node, Port, Source
 from engine.ir.model import Graph as FinishedGraph
 from engine.ir.walk import nodes as nodes_inside
 from engine.ops.declare import NOTHING_KNOWN, Known, Role
-
-BACKWARD_OF = "backward_of"
-"""In the rt_info of a Loop or If that walks another back: the name of that one, which is in the same graph."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,10 +29,6 @@ class Step:
     def known(self) -> list[Known]:
         """What is known of the inputs."""
         return [NOTHING_KNOWN if one is None else one.known for one in self.fed]
-
-    def rt_info(self) -> Mapping[str, object]:
-        """That of what walks this node back."""
-        return {"loopscope": {BACKWARD_OF: self.node.name}}
 
 
 def must_be_repeatable(graph: Graph, nodes: Sequence[Node]) -> None:

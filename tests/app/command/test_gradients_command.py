@@ -39,6 +39,8 @@ def test_inputs_run_it(training: Path, tmp_path: Path, capsys: pytest.CaptureFix
     printed = capsys.readouterr().out
     assert "main/for: 3 iterations" in printed
     assert "gradient of loss with respect to x  f32 [2, 3]  [[1. 1. 1.]" in printed.partition("outputs")[2]
+    assert "`backward/for/Loop` walks `for` back: its iteration 0 walks back iteration 2, the last of 3.\n" in printed
+    assert "  adjoint of `h`: flows: from 2.4 at the end to 2.4 in iteration 0; it stays about the same\n" in printed
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_the_backward_loop_names_its_forward_loop() -> None:
     (last,) = build.for_loop(4, lambda i, h: ops.tanh(h), [x], name="forth")
     model = graph.model(build.gradients(last, x))
     backward = [node.rt_info["loopscope"] for node in model.graph.nodes if node.type == "Loop" and "loopscope" in node.rt_info]
-    assert backward == [{"backward_of": "forth"}]
+    assert backward == [{"backward_of": "forth", "gradients_of": "2"}]
 
 
 def test_random_numbers_in_a_loop_are_not_drawn_again() -> None:
