@@ -1,0 +1,26 @@
+"""What `make install` and `make test` install goes with every Python that the README names."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+OLDEST = "3.11.0"
+"""Debian 12 has 3.11.2: there pip tries versions for hours where one pin asks for a later one."""
+
+
+def test_every_pinned_package_goes_with_the_oldest_python() -> None:
+    pins = [Requirement(line).name for line in Path("constraints.txt").read_text().splitlines() if line and not line.startswith("#")]
+    declared = {name: metadata.metadata(name).get("Requires-Python") for name in pins if _is_installed(name)}
+    assert len(declared) > 50
+    assert [name for name, wanted in declared.items() if wanted and OLDEST not in SpecifierSet(wanted)] == []
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return bool(metadata.version(name))
+    except metadata.PackageNotFoundError:
+        return False
