@@ -6,9 +6,10 @@ import atexit
 import contextlib
 import subprocess
 import sys
+from _thread import start_new_thread
 from collections import deque
 from pathlib import Path
-from threading import BoundedSemaphore, Timer
+from threading import BoundedSemaphore, Lock
 
 from engine.native.child import MADE, received, send
 
@@ -45,9 +46,10 @@ class Workers:
         """What the work makes of the parts; ``Refused`` or ``Crashed``."""
         with self._turns:
             process = self._taken()
-            alarm = Timer(self._seconds, process.kill)
-            alarm.daemon = True
-            alarm.start()
+            answered = Lock()
+            answered.acquire()
+            # Not a Timer, which waits for its thread to begin: on a busy machine longer than most requests take.
+            start_new_thread(_kill_unless, (answered, self._seconds, process))
             try:
                 status, *made = _asked(process, [*self._bounds(parts), work.encode(), *parts])
             except BaseException as error:  # whatever it was: what is still in its pipes answers no later request
@@ -57,7 +59,7 @@ class Workers:
                     raise Crashed from None
                 raise
             finally:
-                alarm.cancel()
+                answered.release()
             self._idle.append(process)
         if status != MADE:
             raise Refused(b" ".join(made).decode("utf-8", "replace"))
@@ -87,6 +89,11 @@ class Workers:
             if process.poll() is None:
                 return process
             _end(process)
+
+
+def _kill_unless(answered: Lock, seconds: float, process: subprocess.Popen[bytes]) -> None:
+    if not answered.acquire(timeout=seconds):
+        process.kill()
 
 
 def _started(most_bytes: int) -> subprocess.Popen[bytes]:

@@ -17,10 +17,11 @@ Given = Mapping[str, AttributeProto]
 
 def given(nodes_attributes: Sequence[AttributeProto], around: Given) -> Given:
     """The attributes of a node by name; those that refer to an attribute of the function around it are resolved, or left out."""
-    if not nodes_attributes:
+    listed = nodes_attributes[:]  # a list is looked at twice as fast as the container of protobuf
+    if not listed:
         return _NONE
     found: dict[str, AttributeProto] = {}
-    for attribute in nodes_attributes[:]:  # a slice: twice as fast as the container
+    for attribute in listed:
         reference = attribute.ref_attr_name
         if not reference:
             found[attribute.name] = attribute

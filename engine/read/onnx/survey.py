@@ -25,7 +25,7 @@ def survey(document: bytes, most: int = MOST_MESSAGES) -> None:
     """``ValueError`` when there are too many messages; a file that is no protobuf is left to the parser, which says so."""
     if len(document) <= most * _LEAST_BYTES:
         return
-    found = 0
+    found, unseen = 0, len(document)
     waiting = [("model", 0, len(document))]
     while waiting:
         kind, at, end = waiting.pop()
@@ -49,6 +49,10 @@ def survey(document: bytes, most: int = MOST_MESSAGES) -> None:
                         if inner and length:
                             waiting.append((inner, at, min(at + length, end)))
                     at += length
+                    if not inner:
+                        unseen -= length
+                        if found + unseen // _LEAST_BYTES <= most:
+                            return  # most of a large file is weights
                 case _:
                     return
 
