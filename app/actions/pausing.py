@@ -7,6 +7,7 @@ from functools import partial
 
 import engine
 from app.actions import refusals
+from app.describe import typed
 from app.links.codec import MOST, Pause, Unreadable
 from app.state.user_session import Message, Session, current, widget
 from engine.debug import BreakpointKind
@@ -18,7 +19,7 @@ from engine.view import GraphView, breakpoint_boxes
 def add_breakpoint(pattern: str, condition: str = "", kind: BreakpointKind = "address") -> None:
     session = current()
     if session.run.debugger:
-        session.run.debugger.breakpoints.add(pattern, condition, kind)
+        session.run.debugger.breakpoints.add(typed.place(session.run.debugger.model, pattern), condition, kind)
         _pauses_elsewhere(session)
 
 
@@ -61,7 +62,7 @@ def _pauses_elsewhere(session: Session) -> None:
 def add_watch(expression: str) -> None:
     session = current()
     if session.run.debugger and expression.strip():
-        session.run.debugger.watches.add(expression.strip())
+        session.run.debugger.watches.add(typed.expression(session.run.debugger.model, expression))
 
 
 @refusals.afresh

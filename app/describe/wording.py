@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.ir import Address, decode, iteration_words
+from engine.ir import decode
 from engine.trace import ControlFlowRecord
 
 _REASONS = {
@@ -56,19 +56,3 @@ def name_of(address: str) -> str:
     'Add/1'
     """
     return decode(address.rpartition("/")[2].partition(":")[0].partition("[")[0].partition("~")[0])
-
-
-def path_words(address: str) -> list[str]:
-    """The steps of an address in words.
-
-    >>> path_words("main/loop_7[1199]/body/if_2/then/Add_1")
-    ['main', 'loop_7 · iteration 1,199', 'if_2 · then', 'Add_1']
-    """
-    words: list[str] = []
-    for segment in Address.parse(address).segments:
-        if segment.label in ("then", "else") and words:
-            words[-1] += f" · {segment.label}"
-        elif segment.label != "body" or not words:
-            counted = f" · {iteration_words(segment.iteration)}" if segment.iteration is not None else ""
-            words.append(decode(segment.label) + counted)
-    return words

@@ -9,8 +9,8 @@ from copy import copy
 from dataclasses import dataclass
 
 import engine
-from app.describe.wording import path_words
 from engine.debug import Cursor
+from engine.ir import readable
 from engine.view import GraphView, difference, overlay_at, tracks
 
 MOST_MOMENTS = 2000
@@ -104,5 +104,5 @@ def moments(debugger: engine.Debugger, view: GraphView, step: int, *, with_value
 def _place(cursor: Cursor) -> str:
     if cursor.kind == "finished":
         return "finished"
-    words = " › ".join(path_words(cursor.address))
+    words = readable(cursor.address)
     return f"at the end of {words}" if cursor.kind == "end" else f"before {words}"

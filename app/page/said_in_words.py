@@ -10,9 +10,9 @@ from itertools import islice
 import engine
 from app.describe.iteration_table import LoopColumns, Row, loop_columns, rows
 from app.describe.node_index import places
-from app.describe.wording import path_words, record_sentence, times
+from app.describe.wording import record_sentence, times
 from engine.errors import EngineError, shorten
-from engine.ir import IF
+from engine.ir import IF, readable
 from engine.trace import ControlFlowRecord
 from engine.view import neutral, without_iterations
 
@@ -40,7 +40,7 @@ def _item(address: str, sentence: str) -> str:
 
 
 def _place(address: str) -> str:
-    return text(" › ".join(path_words(address)[1:]))
+    return text(readable(address))
 
 
 def _marked(sentence: str) -> str:

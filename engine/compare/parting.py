@@ -11,6 +11,7 @@ import numpy as np
 from engine.compare.matching import Matched, MatchedGraphs
 from engine.debug.run import Run
 from engine.explain.verdict import verdict
+from engine.ir.readable import readable
 from engine.run.plan.numbers import ProgramIndex
 from engine.run.plan.plan import CallRegion, IfRegion, LoopRegion
 
@@ -34,7 +35,7 @@ class Parting:
     def sentence(self) -> str:
         """One or two readable sentences."""
         verb = "runs" if self.kind == "iterations" else "takes"
-        told = f"{self.address} {verb} {self.one} in the first run, {self.other} in the second."
+        told = f"{readable(self.address)} {verb} {self.one} in the first run, {self.other} in the second."
         return f"{told} {self.narrowly}" if self.narrowly else told
 
 

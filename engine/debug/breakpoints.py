@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from engine.debug.expression import Expression, parse
-from engine.debug.names import body_of, near, slot_of
+from engine.debug.names import body_of, label_of, near, slot_of
 from engine.errors import AddressError, ExpressionError, listed, shorten
 from engine.ir.address import ANY_ITERATION, Address, must_be_text
+from engine.ir.readable import readable
 from engine.run.plan.plan import LoopRegion, Plan, Program
 
 ITERATION = "iteration"
@@ -46,7 +47,7 @@ class Breakpoint:
     def describe(self) -> str:
         what = {"address": "after" if self.after else "before", "nan": "first NaN or infinity at", "shape": "change of shape at"}[self.kind]
         condition = f" when {self.condition.text}" if self.condition else ""
-        return f"{what} {self.pattern or 'any operation'}{condition}"
+        return f"{what} {readable(self.pattern) if self.pattern else 'any operation'}{condition}"
 
 
 @dataclass(eq=False, repr=False)
@@ -138,7 +139,9 @@ def _is_of_loop(program: Program) -> bool:
 def _names_itself(condition: Expression, program: Program, position: int | None, address: Address) -> bool:
     label = address.segments[-1].label
     at = program.instructions[position : position + 1] if position is not None else ()
-    return bool(at) and at[0].label == label and label in condition.names
+    if not at or at[0].label != label:
+        return False
+    return any((label_of(program, name) or "").partition(":")[0] == label for name in condition.names)
 
 
 def find(plan: Plan, address: Address) -> tuple[Program, int | None, tuple[int | None, ...]]:

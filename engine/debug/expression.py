@@ -73,6 +73,11 @@ class Expression:
         return Expression(self.text, tree, tuple(moved.quoted))
 
 
+def names_in(text: str) -> frozenset[str]:
+    """The names that an expression looks up; ``ExpressionError`` when it is outside the language."""
+    return parse(text).names
+
+
 class _Moved(ast.NodeTransformer):
     """Turns ``name[i - 1]`` into a quoted name."""
 

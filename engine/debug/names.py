@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from weakref import WeakKeyDictionary
 
-from engine.ir.address import encode
+from engine.errors import ExpressionError
+from engine.ir.address import ROOT, encode
+from engine.ir.readable import as_written, static_words
+from engine.ir.unique_end import ambiguous, ending, split_output, without_iterations
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT, Program, Region
+
+_ends: WeakKeyDictionary[Program, dict[str, str | None]] = WeakKeyDictionary()
+"""What was looked for by an end: conditions ask at every step."""
 
 
 def region_number(program: Program, label: str) -> int | None:
@@ -28,7 +35,32 @@ def slot_of(program: Program, name: str) -> Slot | None:
 
 
 def label_of(program: Program, name: str) -> str | None:
-    """A node as addresses write it, by its name or by that, with ``:1`` after it for another output than the first; None for no node."""
+    """A node as addresses write it, with ``:1`` after it for another output than the first; None for no node.
+
+    ``name`` is its name, that as addresses or screens write it, or an end of it (``Gather_0`` of ``attn/Gather_0``), when no graph around
+    has a node of just that name. ``ExpressionError`` when several nodes of the graph have that end.
+    """
+    found = _exactly(program, name)
+    if found is not None or name.startswith(f"{ROOT}/"):
+        return found
+    kept = _ends.setdefault(program, {})
+    if name not in kept:
+        kept[name] = None if any(_exactly(outer, name) for outer in program.around()) else _by_its_end(program, name)
+    return kept[name]
+
+
+def _by_its_end(program: Program, name: str) -> str | None:
+    text, output = split_output(as_written(name.strip()))
+    if without_iterations(text) != text:
+        return None
+    around = f"{program.address}/"
+    ends = ending([around + label for label in program.layer_of_label], text, static_words(name.strip()))
+    if len(ends) > 1:
+        raise ExpressionError(ambiguous(name, ends))
+    return "".join(ends).removeprefix(around) + output if ends else None
+
+
+def _exactly(program: Program, name: str) -> str | None:
     if name in program.layer_of_label:
         return name
     if name.isidentifier():

@@ -14,6 +14,8 @@ from engine.debug.names import label_of
 from engine.debug.run import Run
 from engine.errors import AddressError, EngineError, ExpressionError
 from engine.ir.address import ROOT
+from engine.ir.readable import STEP
+from engine.ir.unique_end import full_address
 
 
 class Watches:
@@ -69,7 +71,7 @@ class Watches:
             program = run.plan.program_by_address[one.static]
             if (label := label_of(program, name)) is not None:
                 return run.value(f"{one.address}/{label}")
-        if "/" in name:
-            return run.value(name)
+        if "/" in name or STEP in name:
+            return run.value(full_address(run.model, name))
         hint = ": an address is written in backticks" if name == ROOT else ""
         raise AddressError(f"there is no {name!r} in the graphs that are open here{hint}")

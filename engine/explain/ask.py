@@ -10,10 +10,13 @@ import numpy as np
 
 from engine.debug.breakpoints import ITERATION
 from engine.debug.expression import Expression, parse
+from engine.debug.names import slot_of
 from engine.debug.run import Run
 from engine.errors import EngineError, ExpressionError, shorten
 from engine.explain.history import evenly
 from engine.explain.verdict import execution
+from engine.ir.readable import STEP
+from engine.ir.unique_end import full_address
 from engine.ops.values import is_tensor
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import Program
@@ -88,9 +91,9 @@ class _Source:
         """``ExpressionError`` for a name that no iteration can have."""
         for name in expression.names:
             bare = name.rpartition("@")[0] if _is_moved(name) else name
-            if bare in (COUNTER, ITERATION) or "/" in bare:
+            if bare in (COUNTER, ITERATION):
                 continue
-            if self._place(bare) is None:
+            if self._place(bare) is None and not _is_address(bare):
                 known = ", ".join(list(self.program.layer_of_label)[:6])
                 raise ExpressionError(f"there is no {shorten(bare, 60)!r} in this loop; it has {shorten(known, 200)}")
 
@@ -103,9 +106,9 @@ class _Source:
             return np.int64(iteration)
         if not 0 <= iteration < self.end - self.first:
             raise ExpressionError("there is no iteration before the first" if iteration < 0 else "there is no iteration after the last")
-        if "/" in bare:
-            return self.run.value(bare)
         found = self._place(bare)
+        if found is None and _is_address(bare):
+            return self.run.value(full_address(self.run.model, bare))
         if found is None:
             raise ExpressionError(f"there is no {shorten(bare, 60)!r} here")
         program, row, slot = found
@@ -113,11 +116,9 @@ class _Source:
 
     def _place(self, name: str) -> tuple[Program, int, Slot] | None:
         """Program, row and slot of a name: in the body, else in the graphs around it."""
-        label, _, output = name.partition(":")
         row = self.first
         for program in self.program.around():
-            layer = program.layer_of_label.get(label)
-            slot = program.slots.get((layer, int(output) if output.isdecimal() else 0)) if layer is not None else None
+            slot = slot_of(program, name)
             if slot is not None:
                 return program, row, slot
             if program.parent is not None:
@@ -134,6 +135,10 @@ class _Source:
         if not self.run.has_run(program, row, slot):
             raise ExpressionError(f"{shorten(name, 60)!r} has not run yet")
         return self.run.values.get(self.run.timeline, program, row, slot)
+
+
+def _is_address(name: str) -> bool:
+    return "/" in name or STEP in name
 
 
 def _is_moved(name: str) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from engine.debug.run import Run, expect_run
 from engine.errors import EngineError
 from engine.ir.model import IF
+from engine.ir.readable import readable
 from engine.ops.values import as_array
 from engine.run.plan.plan import IfRegion, Instruction, LoopRegion, Program
 
@@ -31,17 +32,16 @@ class Difference:
     @property
     def sentence(self) -> str:
         """One readable line."""
+        place = readable(self.address)
         match self.kind:
             case "value" | "shape":
-                return f"The runs differ first at {self.address}: {self.one} against {self.other}."
+                return f"The runs differ first at {place}: {self.one} against {self.other}."
             case "branch":
-                return (
-                    f"Up to here all values that decide are equal; {self.address} takes {self.one} in one run, {self.other} in the other."
-                )
+                return f"Up to here all values that decide are equal; {place} takes {self.one} in one run, {self.other} in the other."
             case "iterations":
-                return f"{self.address} parts the runs: {self.one} in one, {self.other} in the other."
+                return f"{place} parts the runs: {self.one} in one, {self.other} in the other."
             case "length":
-                return f"One run ends at {self.address}: {self.one} against {self.other}."
+                return f"One run ends at {place}: {self.one} against {self.other}."
 
 
 @dataclass(frozen=True, slots=True)

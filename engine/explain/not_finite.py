@@ -16,6 +16,7 @@ from engine.debug.run import Run
 from engine.errors import EngineError
 from engine.explain.history import finite_rows, is_finite
 from engine.explain.provenance import BY_HAND, Walk
+from engine.ir.readable import readable
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT, Instruction, LoopRegion, Program
 from engine.trace.vectorised import Columns, Recorded
@@ -54,9 +55,9 @@ class NotFinite:
             return f"No NaN or infinity was found in what could be looked at in time{left}." if left else "No NaN or infinity was made."
         first = "The first NaN or infinity is" if self.is_certain else "A NaN or infinity, perhaps not the first, was"
         if self.source == self.address:
-            return f"{first} in {self.address}, where it was set by hand{left}."
-        came = f" from {self.source}, which holds one" if self.source else ""
-        return f"{first} made by {self.address}{came}{left}."
+            return f"{first} in {readable(self.address)}, where it was set by hand{left}."
+        came = f" from {readable(self.source)}, which holds one" if self.source else ""
+        return f"{first} made by {readable(self.address)}{came}{left}."
 
 
 def first_not_finite(run: Run, seconds: float = SECONDS) -> NotFinite:
@@ -161,7 +162,7 @@ class _Search:
         main = self.run.plan.main
         for number, instruction in enumerate(main.instructions):
             if time.monotonic() > self.latest:
-                yield f"of {main.address} {number:,} of {len(main.instructions):,} operations were looked at"
+                yield f"of {readable(main.address)} {number:,} of {len(main.instructions):,} operations were looked at"
                 return
             if (found := self._made_by(main, 0, number, instruction)) is not None:
                 self._take(found)
@@ -203,7 +204,7 @@ class _Search:
         row, backwards = 0, sorted(slots, reverse=True)  # the last slots first: one replay gives all that they depend on
         while row < self._rows(program):
             if time.monotonic() > deadline:
-                yield f"of {program.address} {row:,} of {self._rows(program):,} executions were looked at"
+                yield f"of {readable(program.address)} {row:,} of {self._rows(program):,} executions were looked at"
                 return
             if any(not is_finite(self._value(program, row, slot)) for slot in backwards):
                 self._take(self._first_in(program, row))

@@ -18,8 +18,9 @@ from engine.ir.element_type import (
 )
 from engine.ir.iteration import iteration_range, iteration_words
 from engine.ir.model import IF, LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, Graph, LayerId, Model, Node, Port, Signature, Source
+from engine.ir.readable import readable, readable_around, readable_steps
 from engine.ir.shape import PartialShape, is_of_an_array
-from engine.ir.unique_end import full_address
+from engine.ir.unique_end import addresses_ending, full_address
 from engine.ir.walk import PlacedGraph, graphs
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "Port",
     "Signature",
     "Source",
+    "addresses_ending",
     "decode",
     "full_address",
     "graphs",
@@ -57,5 +59,8 @@ __all__ = [
     "iteration_range",
     "iteration_words",
     "labels",
+    "readable",
+    "readable_around",
+    "readable_steps",
     "type_name",
 ]

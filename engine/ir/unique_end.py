@@ -3,57 +3,124 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from engine.errors import AddressError, shorten
 from engine.ir.address import ROOT, decode, must_be_text
 from engine.ir.model import Model
+from engine.ir.readable import STEP, as_written, pieces, readable, static_words
 from engine.ir.walk import nodes
 
 _OUTPUT = re.compile(r":\d{1,9}$")
 _ITERATION = re.compile(r"\[(?:\d{1,18}|\*)\](?=/|$)")
 _SHOWN = 3
 
+Pieces = Sequence[tuple[int, str]]
+"""The names of an address as they are written, with the numbers of their segments."""
+
 
 def full_address(model: Model, text: str) -> str:
     """The address of the one node that a text means: a whole address, or an end of one that no other node has.
 
-    Names in it may stand as the file has them (``layers.0/attn/Gather_0``) or as addresses write them
-    (``layers.0%2Fattn%2FGather_0``), with iterations and an output number. What is the end of no address comes back as it is.
-    ``AddressError`` when several nodes have that end.
+    Names in it may stand as the file has them (``layers.0/attn/Gather_0``), as addresses write them
+    (``layers.0%2Fattn%2FGather_0``) or as screens show them (``layers.0/attn › Gather_0``), with iterations and an output number.
+    What is the end of no address comes back as it is. ``AddressError`` when several nodes have that end.
     """
     must_be_text(text)
-    output = found[0] if (found := _OUTPUT.search(text)) else ""
-    path = text.removesuffix(output)
-    bare = _ITERATION.sub("", path)
+    written = as_written(text.strip())
+    path, output = split_output(written)
+    bare = without_iterations(path)
     known = [address for address, _ in nodes(model)]
     if bare in known or f"{ROOT}/{bare}" in known:
-        return text
-    ends = [address for address in known if f"/{address}".endswith(f"/{bare}") or f"/{decode(address)}".endswith(f"/{bare}")]
+        return written
+    ends = ending(known, bare, static_words(text.strip()))
     if not ends:
         return text
     if len(ends) > 1:
-        some = ", ".join(shorten(address, 120) for address in ends[:_SHOWN])
-        more = f" and {len(ends) - _SHOWN:,} more" if len(ends) > _SHOWN else ""
-        raise AddressError(f"{shorten(text)!r} is the end of {len(ends):,} addresses: {some}{more}; write more of the one that is meant")
-    return _with_iterations(ends[0], path, is_encoded=f"/{ends[0]}".endswith(f"/{bare}")) + output
+        raise AddressError(ambiguous(text, ends))
+    ((address, names),) = ends.items()
+    return _with_iterations(address, names, path) + output
 
 
-def _with_iterations(address: str, path: str, *, is_encoded: bool) -> str:
+def addresses_ending(model: Model, text: str) -> tuple[str, ...]:
+    """The static addresses of all nodes that a text may mean, as ``full_address`` takes it."""
+    path, _ = split_output(as_written(text.strip()))
+    return tuple(ending([address for address, _ in nodes(model)], without_iterations(path), static_words(text.strip())))
+
+
+def ambiguous(text: str, ends: Collection[str]) -> str:
+    """The sentence for a text that is the end of several addresses."""
+    some = ", ".join(shorten(readable(address), 120) for address in list(ends)[:_SHOWN])
+    more = f" and {len(ends) - _SHOWN:,} more" if len(ends) > _SHOWN else ""
+    return f"{shorten(text)!r} is the end of {len(ends):,} addresses: {some}{more}; write more of the one that is meant"
+
+
+def split_output(written: str) -> tuple[str, str]:
+    """An address and the output number at its end with the colon, empty where there is none."""
+    output = found[0] if (found := _OUTPUT.search(written)) else ""
+    return written.removesuffix(output), output
+
+
+def without_iterations(path: str) -> str:
+    return _ITERATION.sub("", path)
+
+
+def ending(known: Sequence[str], bare: str, words: str) -> dict[str, Pieces]:
+    """Of these addresses the ones that end so: as screens show them, as files and addresses write names, or without the names of bodies."""
+    last = bare.rpartition("/")[2]
+    likely = [address for address in known if address.endswith(last) or decode(address).endswith(last)]
+    shown: dict[str, Pieces] = {address: pieces(address) for address in likely if f"{STEP}{readable(address)}".endswith(f"{STEP}{words}")}
+    if STEP in words and shown:
+        return _the_whole(shown, words)
+    return _with_end(likely, bare, _labels, _decoded) or _with_end(likely, bare, pieces, _without_bodies)
+
+
+def _the_whole(found: dict[str, Pieces], words: str) -> dict[str, Pieces]:
+    """The one that these words are all of, where there is one: a longer address that ends so could be written longer."""
+    whole = {address: names for address, names in found.items() if readable(address) == words}
+    return whole if len(whole) == 1 else found
+
+
+def _with_end(addresses: Sequence[str], end: str, *forms: Callable[[str], Pieces]) -> dict[str, Pieces]:
+    """Those that end so in any of these forms, in the first such form."""
+    found: dict[str, Pieces] = {}
+    for address in addresses:
+        for form in forms:
+            if f"/{_joined(form(address))}".endswith(f"/{end}"):
+                found.setdefault(address, form(address))
+    return found
+
+
+def _without_bodies(address: str) -> Pieces:
+    return tuple((number, name) for number, name in _decoded(address) if number % 2 or name != "body")
+
+
+def _labels(address: str) -> Pieces:
+    return tuple(enumerate(address.split("/")))
+
+
+def _decoded(address: str) -> Pieces:
+    return tuple((number, decode(label)) for number, label in _labels(address))
+
+
+def _joined(names: Pieces) -> str:
+    return "/".join(name for _, name in names)
+
+
+def _with_iterations(address: str, names: Pieces, path: str) -> str:
     """An address with the iterations of a text that ends as it does."""
     marks = _marks(path)
     segments = address.split("/")
     behind = 0
-    for number in range(len(segments) - 1, -1, -1):
-        length = len(segments[number] if is_encoded else decode(segments[number]))
+    for number, name in reversed(names):
         segments[number] += marks.pop(behind, "")
-        behind += length + 1
+        behind += len(name) + 1
     if marks:
-        raise AddressError(f"{shorten(path)!r}: {next(iter(marks.values()))} stands inside the name of {shorten(address)!r}")
+        raise AddressError(f"{shorten(path)!r}: {next(iter(marks.values()))} stands inside the name of {shorten(readable(address))!r}")
     return "/".join(segments)
 
 
 def _marks(path: str) -> dict[int, str]:
     """The iterations in a text, by the number of characters after them, other iterations not counted."""
     found: Sequence[re.Match[str]] = list(_ITERATION.finditer(path))
-    return {len(_ITERATION.sub("", path[one.end() :])): one[0] for one in found}
+    return {len(without_iterations(path[one.end() :])): one[0] for one in found}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from engine.ir.readable import readable
+
 HOLDERS = frozenset({"Loop", "If", "Scan", "TensorIterator"})
 """Operations whose time is that of what is inside them."""
 MOST_TIMES = 10_000
@@ -72,10 +74,10 @@ class Clock:
         iterations = [(lasted, number, one) for one in self.loops for number, lasted in enumerate(one.times)]
         if iterations:
             lasted, number, loop = max(iterations, key=lambda found: found[0])
-            said += f" The costliest iteration is number {number:,} of {loop.address}: {_time(lasted)}."
+            said += f" The costliest iteration is number {number:,} of {readable(loop.address)}: {_time(lasted)}."
         differing = [one for one in self.loops if one.here]
         if differing:
-            said += f" {differing[0].address} ran {_counts(differing[0].there)} there, {_counts(differing[0].here)} here."
+            said += f" {readable(differing[0].address)} ran {_counts(differing[0].there)} there, {_counts(differing[0].here)} here."
         return said
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from engine.errors import elided
+from engine.ir.readable import readable
 from engine.peers.comparing import counted
 
 
@@ -84,8 +85,8 @@ class Report:
         if self.quanta is None:
             return ""
         one = self.quanta
-        where = f"of {elided(one.first.address)}" if one.values == 1 else f"of {counted(one.values, 'value')}"
-        first = "first" if one.values == 1 else f"first in {elided(one.first.address)}"
+        where = f"of {elided(readable(one.first.address))}" if one.values == 1 else f"of {counted(one.values, 'value')}"
+        first = "first" if one.values == 1 else f"first in {elided(readable(one.first.address))}"
         differ = "differs" if one.elements == 1 else "differ"
         told = f"{one.elements:,} of {counted(one.of, 'element')} {where} {differ} by one step, {first}: {self._sides(one.first)}."
         follow = "; ".join(f"{elided(end.address)!r} is {self._sides(end)}" for end in self.following if end is not one.first)
@@ -102,7 +103,7 @@ class Report:
     @property
     def _verdict(self) -> str:
         if self.first is not None:
-            told = f"{elided(self.first.address)} is the first value that differs: {self._sides(self.first)}."
+            told = f"{elided(readable(self.first.address))} is the first value that differs: {self._sides(self.first)}."
             agree = "The outputs of the model agree" if not self.outputs_left_out else "The outputs that were compared agree"
             return told if self.outputs else f"{told} {agree}."
         if not self.outputs:

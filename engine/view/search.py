@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 from engine.ir.address import decode
 from engine.ir.model import Model, Node
+from engine.ir.readable import STEP
+from engine.ir.unique_end import addresses_ending
 from engine.ir.walk import nodes
 
 MOST_HITS = 200
+_OF_ADDRESSES = ("/", "%", STEP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +24,7 @@ class Hit:
     type: str
     name: str
     why: str
-    """What matched: ``name``, ``type``, ``shape``, ``element type``, ``attribute`` or ``value``."""
+    """What matched: ``address``, ``name``, ``type``, ``shape``, ``element type``, ``attribute`` or ``value``."""
     rank: int
     """Smaller is better: exact before beginning before anywhere."""
 
@@ -29,14 +32,18 @@ class Hit:
 def search(model: Model, text: str, value_of: Callable[[str], str | None] | None = None, most: int = MOST_HITS) -> tuple[Hit, ...]:
     """The best hits for what a person typed, best first; words must all match, in any of a node's texts.
 
+    An address in any form, or an end of one, finds its nodes first.
     ``value_of`` gives the preview of a node's value, by static address, where there is one.
     """
     words = text.lower().split()
     if not words:
         return ()
+    meant = frozenset(addresses_ending(model, text)) if any(mark in text for mark in _OF_ADDRESSES) else frozenset()
     hits: list[Hit] = []
     for address, node in nodes(model):
         hit = _hit(address, node, words, value_of)
+        if address in meant:
+            hit = Hit(address, node.type, decode(address.rpartition("/")[2]), "address", -1)
         if hit is not None:
             hits.append(hit)
     hits.sort(key=lambda hit: (hit.rank, hit.address.count("/"), hit.address))

@@ -10,13 +10,13 @@ from weakref import WeakKeyDictionary
 import engine
 from app import canvas
 from app.actions import pausing, playing, selection, unrolled_loops
-from app.describe.wording import path_words, times
+from app.describe.wording import times
 from app.parts.inspector import inspector, origin
 from app.state.looks import PANEL, VIEW
 from app.state.user_session import Session, current, widget
 from engine.errors import EngineError
 from engine.explain import ProvenanceStep
-from engine.ir import Model
+from engine.ir import Model, readable
 from engine.view import Folding, GraphView, Overlay, graph_view, overlay_at
 
 KEY = "canvas_graph"
@@ -59,7 +59,7 @@ def show(session: Session) -> None:
         height=HEIGHT,
         on_acts=partial(_on_acts, view),
         acted=session.canvas.acted,
-        traced=" · ".join(path_words(steps[0].address)[1:]) if steps else "",
+        traced=readable(steps[0].address) if steps else "",
         focus=session.canvas.selected,
         subject=_subject(session),
         file=session.model.opened.file_name(session.canvas.root),

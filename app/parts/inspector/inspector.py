@@ -11,7 +11,7 @@ import engine
 from app.actions import moves, pausing, selection
 from app.describe.node_index import Place, places, with_output
 from app.parts.inspector import attribute_table, origin, port_list, value
-from app.parts.widgets import markup
+from app.parts.widgets import address_line, markup
 from app.state.looks import VIEW
 from app.state.user_session import Session, widget
 from engine.errors import EngineError
@@ -91,10 +91,9 @@ def _heading(session: Session, place: Place, concrete: str | None) -> None:
     words, button = st.columns([6, 1.2], vertical_alignment="top", gap="small")
     with words:
         markup.show(
-            f'<b style="font-size:1.08rem">{markup.text(node.name, 80)}</b><br>'
-            f"{markup.chip(title, 'live')}{markup.chip(described)}"
-            f'<div class="quiet mono" style="overflow-wrap:anywhere;margin-top:.2rem">{markup.text(shown, 240)}</div>'
+            f'<b style="font-size:1.08rem">{markup.text(node.name, 80)}</b><br>{markup.chip(title, "live")}{markup.chip(described)}'
         )
+        address_line.show(shown, key="inspector_address")
     with button.popover("​", icon=":material/more_horiz:", width="stretch"):
         _item("Pause here", "pause_circle", "pause", pausing.add_breakpoint, place.address)
         _item("Run to here", "keyboard_tab", "run_to", moves.run_to, place.address)

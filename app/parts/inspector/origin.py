@@ -12,12 +12,11 @@ import engine
 from app.actions import moves, selection
 from app.describe.iteration_table import preview
 from app.describe.node_index import moment_of
-from app.describe.wording import path_words
 from app.parts.widgets import chain, markup
 from app.state.user_session import current, widget
 from engine.errors import EngineError
 from engine.explain import Part, ProvenanceStep, parse_index, provenance
-from engine.ir import Address
+from engine.ir import Address, readable_around, readable_steps
 from engine.view import value_preview
 
 KEY = "origin"
@@ -90,7 +89,7 @@ def tree(steps: Sequence[ProvenanceStep]) -> list[Found]:
 
 def _line(debugger: engine.Debugger, depth: int, role: str, step: ProvenanceStep | None, address: str, part: Part | None) -> chain.Line:
     shown = f"{_name(address)}{part or ''}"
-    around = " › ".join(path_words(address)[1:-1])
+    around = readable_around(address)
     kind = step.operation if step else "see above" if role else ""
     detail = " · ".join(filter(None, (kind, around if depth == 0 or role != "operand" else "")))
     return chain.Line(
@@ -113,7 +112,7 @@ def _preview(debugger: engine.Debugger, address: str, part: Part) -> str:
 
 
 def _name(address: str) -> str:
-    return path_words(address)[-1]
+    return readable_steps(address)[-1]
 
 
 def _go(address: str) -> None:

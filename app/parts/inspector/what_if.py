@@ -12,14 +12,14 @@ import engine
 from app.actions import changing
 from app.actions.side_by_side import UNCHANGED
 from app.describe.tensor_summary import values_for_editing
-from app.describe.wording import name_of, path_words
+from app.describe.wording import name_of
 from app.links.codec import has_room
 from app.parts.widgets import markup
 from app.state.run_in_view import Compared
 from app.state.user_session import Session, current
 from engine.errors import shorten
 from engine.explain import first_control_flow
-from engine.ir import ElementType
+from engine.ir import ElementType, readable_steps
 from engine.trace import ControlFlowRecord
 from engine.view import value_preview
 
@@ -112,7 +112,7 @@ def _place(address: str) -> str:
     >>> _place("main/while_3[2]/body/keep"), _place("main/while_3[2]/body/loop_7[0]/body/keep")
     ('keep at iteration 2', 'keep at iterations 2 › 0')
     """
-    name, around = path_words(address)[-1], path_words(address)[1:-1]
+    *around, name = readable_steps(address)
     iterations = [word.partition(" · iteration ")[2] for word in around if " · iteration " in word]
     return f"{name} at iteration{'s' if len(iterations) > 1 else ''} {' › '.join(iterations)}" if iterations else name
 

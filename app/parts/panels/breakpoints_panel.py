@@ -13,6 +13,7 @@ from app.parts.widgets import markup
 from app.state.user_session import Session, current, widget
 from app.state.user_session import place as put
 from engine.debug import Breakpoint
+from engine.ir import readable
 from engine.view import value_preview
 
 PLACE, CONDITION, EXPRESSION = "breakpoint_place", "breakpoint_condition", "watch_expression"
@@ -38,7 +39,7 @@ def show(session: Session) -> None:
             "Pause at",
             key=PLACE,
             placeholder=_example(session),
-            help="An address; loop[5] is one iteration, loop[*] every one; empty: before what runs next",
+            help="A name, or an address as the inspector shows it; loop[5] is an iteration, loop[*] every one; empty: the next one",
         )
         condition.text_input(
             "only when",
@@ -75,7 +76,7 @@ def _tell(words: str) -> None:
 
 
 def _example(session: Session) -> str:
-    return session.run.debugger.cursor.address if session.run.debugger else ""
+    return readable(session.run.debugger.cursor.address) if session.run.debugger else ""
 
 
 def _switch(session: Session, one: Breakpoint) -> None:
@@ -105,7 +106,7 @@ def _change(number: int) -> None:
     one = next((one for one in debugger.breakpoints if one.id == number), None) if debugger else None
     if one is not None:
         pausing.remove_breakpoint(number)
-        put(PLACE, one.pattern)
+        put(PLACE, readable(one.pattern) if one.pattern else "")
         put(CONDITION, one.condition.text if one.condition else "")
 
 

@@ -11,10 +11,9 @@ import engine
 from app.actions import selection
 from app.components import component
 from app.describe.node_index import places
-from app.describe.wording import path_words
 from app.state.user_session import Session, current, widget
 from engine.errors import EngineError
-from engine.ir import Model
+from engine.ir import Model, readable
 from engine.view import Hit, family_of, neutral, search, value_preview
 
 KEY = "find"
@@ -64,7 +63,7 @@ def _control_flow(model: Model) -> tuple[Hit, ...]:
 
 
 def _row(hit: Hit, value: str) -> dict[str, str]:
-    where = " › ".join(path_words(hit.address)[:-1])
+    where = readable(hit.address.rpartition("/")[0])
     matched = f"by {hit.why}" if hit.why and hit.why != "name" else ""
     return {
         "address": hit.address,

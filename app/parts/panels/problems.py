@@ -11,7 +11,7 @@ from app.parts.widgets import markup
 from app.state.open_model import Opened
 from app.state.user_session import Session, widget
 from engine.check import Diagnostic, Group, Runtime, Severity
-from engine.ir import decode
+from engine.ir import decode, readable
 from engine.run import Plan, left_out_for_outputs
 
 MOST_PLACES = 60
@@ -90,7 +90,7 @@ def _show_group(group: Group, title: str) -> None:
 def _show_place(number: int, one: Diagnostic, said: str) -> None:
     if one.where.address:
         st.button(
-            f"Show {markup.plain(decode(one.where.address.rpartition('/')[2]), 60)}",
+            f"Show {markup.plain(readable(one.where.address), 120)}",
             key=f"problem_show_{one.code}_{number}",
             type="tertiary",
             icon=":material/my_location:",

@@ -12,13 +12,13 @@ import streamlit as st
 import engine
 from app.actions import moves, refusals, selection, side_by_side
 from app.actions.side_by_side import BEFORE, CHOICE, RUNTIME, UNCHANGED
-from app.describe.wording import path_words, record_sentence
+from app.describe.wording import record_sentence
 from app.parts.run_views import runtime_difference, whole_run
 from app.parts.widgets import chain, lanes, markup
 from app.state.run_in_view import Compared
 from app.state.user_session import Session, place, widget
 from engine.explain import Comparison, Difference, compare, icicle
-from engine.ir import Model
+from engine.ir import Model, readable
 from engine.peers import runtime_of
 from engine.view import value_preview
 
@@ -130,7 +130,14 @@ def line(one: Difference) -> chain.Line:
     }[one.kind]
     live = one.kind != "length"
     return chain.Line(
-        one.address, what, "", f"{one.one}  ≠  {one.other}", 0, "bad" if one.kind in ("value", "shape") else "branch", one.sentence, live
+        readable(one.address),
+        what,
+        "",
+        f"{one.one}  ≠  {one.other}",
+        0,
+        "bad" if one.kind in ("value", "shape") else "branch",
+        one.sentence,
+        live,
     )
 
 
@@ -151,8 +158,7 @@ def flows(compared: Compared) -> list[dict[str, str]]:
     rows = [(address, runs[0].get(address, "did not run"), runs[1].get(address, "did not run")) for address in addresses]
     rows.sort(key=lambda row: row[1] == row[2])
     return [
-        {"": "" if one == other else "≠", "place": " › ".join(path_words(address)[1:]), "this run": one, "the other": other}
-        for address, one, other in rows
+        {"": "" if one == other else "≠", "place": readable(address), "this run": one, "the other": other} for address, one, other in rows
     ]
 
 

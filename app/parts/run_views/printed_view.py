@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.parts.widgets import markup
 from app.state.user_session import Session
+from engine.ir import readable
 
 MOST_LINES = 100
 
@@ -14,7 +15,7 @@ def show(session: Session) -> None:
     if debugger is None or not debugger.prints:
         return
     told = debugger.printed(MOST_LINES)
-    lines = [f'<span title="{markup.text(line.address)}">{markup.text(line.text, 400)}</span>' for line in told]
+    lines = [f'<span title="{markup.text(readable(line.address))}">{markup.text(line.text, 400)}</span>' for line in told]
     if not lines:
         lines = ['<span class="quiet">Nothing has been printed yet.</span>']
     # The outer box is filled from its end, so that the newest line is in view however many there are.

@@ -6,13 +6,13 @@ import streamlit as st
 
 import engine
 from app.describe.iteration_table import preview
-from app.describe.wording import path_words, reason, times
+from app.describe.wording import reason, times
 from app.parts.inspector import origin
 from app.parts.widgets import chain, markup
 from app.state.user_session import Session, current
 from engine.errors import EngineError
 from engine.explain import Fact, Pattern, Verdict, branch_history, is_no_limit, verdict
-from engine.ir import Address
+from engine.ir import Address, readable_around, readable_steps
 
 KEY = "proof"
 
@@ -69,12 +69,11 @@ def _of_loop(found: Verdict, kind: Pattern) -> list[tuple[str, str]]:
 def _places(session: Session, fact: Fact) -> list[Place]:
     """A fact, and below it the values that it was decided by."""
     text = fact.text.replace("`", "")
-    label = path_words(fact.address)[-1]
+    label = readable_steps(fact.address)[-1]
     found = [(chain.Line(text, fact.operation, label, "", fact.depth, "bad", fact.address), fact.address)]
     for operand in fact.operands:
         value = preview(session.run.debugger, operand) if session.run.debugger else ""
-        words = path_words(operand)
-        found.append((chain.Line(words[-1], "", " › ".join(words[1:-1]), value, fact.depth + 1, "", operand), operand))
+        found.append((chain.Line(readable_steps(operand)[-1], "", readable_around(operand), value, fact.depth + 1, "", operand), operand))
     return found
 
 

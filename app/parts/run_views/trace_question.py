@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app.actions import moves, selection
+from app.describe import typed
 from app.describe.iteration_table import loop_columns
 from app.parts.widgets import markup, row_table
 from app.state.focus import LoopInFocus
@@ -12,6 +13,7 @@ from app.state.user_session import Session, current, widget
 from app.state.user_session import place as put
 from engine.errors import EngineError
 from engine.explain import Answer, ask
+from engine.ir import decode
 from engine.view import COLOURS, value_preview
 
 KEY, PLOT, TABLE = "ask", "ask_plot", "ask_table"
@@ -31,7 +33,8 @@ def show(session: Session, loop: LoopInFocus | None) -> None:
     with menu.popover("Examples", width="stretch"):
         markup.show(
             "A name is its value in iteration <b>i</b>; <b>name[i-1]</b> that of the iteration before. "
-            "Other indices take elements. Names that are not identifiers go in `backticks`.",
+            "Other indices take elements. Names that are not identifiers go in `backticks`; the end of a name is enough where only one "
+            "node has it.",
             "quiet",
         )
         for number, example in enumerate(examples):
@@ -40,7 +43,7 @@ def show(session: Session, loop: LoopInFocus | None) -> None:
         markup.show("For each iteration: a difference, a norm, a comparison. Examples are at the right.", "quiet")
         return
     try:
-        answer = ask(debugger, loop.address, str(asked))
+        answer = ask(debugger, loop.address, typed.expression(debugger.model, str(asked)))
     except EngineError as error:
         markup.show(f"{markup.chip('no answer', 'warn')} {markup.sentence(error)}")
         return
@@ -69,9 +72,9 @@ def _quoted(label: str) -> str:
     """A name as the language wants it.
 
     >>> _quoted("total"), _quoted("while%2FAdd"), _quoted("i")
-    ('total', '`while%2FAdd`', '`i`')
+    ('total', '`while/Add`', '`i`')
     """
-    return label if label.isidentifier() and not label.startswith("_") and label != COUNT else f"`{label}`"
+    return label if label.isidentifier() and not label.startswith("_") and label != COUNT else f"`{decode(label)}`"
 
 
 def _answer(answer: Answer, now: int | None) -> None:

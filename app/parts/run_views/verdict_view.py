@@ -7,12 +7,12 @@ import streamlit as st
 import engine
 from app.actions import moves, selection
 from app.describe.first_nan import first_odd
-from app.describe.wording import name_of, path_words
+from app.describe.wording import name_of
 from app.parts.widgets import markup
 from app.state.user_session import Session, current
 from engine.errors import AddressError, EngineError, ValueUnavailable
 from engine.explain import verdict
-from engine.ir import Model
+from engine.ir import Model, readable
 from engine.view import short_name, value_preview
 
 _FIRST = (
@@ -44,7 +44,7 @@ def _to_the_first_odd(debugger: engine.Debugger) -> None:
     found = first_odd(debugger)
     if found.step is not None:
         what = "First NaN or infinity" if found.is_certain else "NaN or infinity, perhaps not the first"
-        where = markup.plain(f"{what}: {' › '.join(path_words(found.address)[1:])}")
+        where = markup.plain(f"{what}: {readable(found.address)}")
         st.button(
             "First NaN" if found.is_certain else "A NaN",
             key="verdict_nan",
@@ -86,7 +86,7 @@ def _of_region(debugger: engine.Debugger, address: str) -> str:
 
 def _of_run(model: Model, debugger: engine.Debugger) -> list[str]:
     if debugger.state in ("failed", "limit"):
-        place = f" at {debugger.failed_address}" if debugger.failed_address else ""
+        place = f" at {readable(debugger.failed_address)}" if debugger.failed_address else ""
         return [f"<b>It stopped{markup.text(place)}:</b> {markup.sentence(debugger.failure)}"]
     if debugger.cursor.kind != "finished":
         return []

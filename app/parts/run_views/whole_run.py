@@ -14,7 +14,7 @@ from app.parts.widgets import lanes, markup
 from app.state.user_session import Session, current
 from engine.debug import value_names
 from engine.explain import Icicle, IcicleSpan, body_begin, breakpoint_steps, icicle
-from engine.ir import decode, iteration_range
+from engine.ir import decode, iteration_range, readable
 from engine.ops import is_tensor
 from engine.run import LoopRegion, Program, Slot
 
@@ -92,7 +92,7 @@ def chart_of(debugger: engine.Debugger, run: Icicle, colour: Colour | None) -> l
     odd = first_odd(debugger)
     if odd.step is not None:
         first = "first NaN or infinity" if odd.is_certain else "NaN or infinity, perhaps not the first"
-        marks.append(lanes.Mark(odd.step, "nan", f"{first}: {odd.address}"))
+        marks.append(lanes.Mark(odd.step, "nan", f"{first}: {readable(odd.address)}"))
     return lanes.Chart(f"{run.steps:,} steps of the run in {len(run.lanes)} lanes", "step", max(run.steps, 1), drawn, marks)
 
 

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from streamlit.testing.v1 import AppTest
 
+from engine.ir import readable
 from tests.app.browsing import LONG, open_sample, place
 from tests.app.components import sent
 
@@ -38,7 +39,7 @@ def test_one_is_switched_off_and_on_in_the_list(opened: Visit) -> None:
     )
     before = sent(app, "canvas_graph_overlay")["run"]
     app.checkbox[0].uncheck().run()
-    assert "1 · before main/for_each_word[2]/body/next_word (off)" in page_text(app)
+    assert "1 · before for_each_word · iteration 2 › next_word (off)" in page_text(app)
     assert sent(app, "canvas_graph_overlay")["run"] != before, "what was sent ahead, with its pauses, is no longer so"
     app.button("transport_run").click().run()
     assert "<b>Paused:</b> breakpoint 2" in page_text(app)
@@ -59,7 +60,7 @@ def test_a_link_keeps_breakpoints_and_watches(opened: Visit) -> None:
     assert "= 2" in page_text(app)
     assert "step 20" in page_text(app), "the moment of the link, wherever a breakpoint lies before it"
     app.button("transport_run").click().run()
-    assert f"<b>Paused:</b> breakpoint 2, before {LATER}" in page_text(app)
+    assert f"<b>Paused:</b> breakpoint 2, before {readable(LATER)}" in page_text(app)
 
 
 def test_switched_off_stays_so_in_a_run_with_other_inputs(opened: Visit) -> None:

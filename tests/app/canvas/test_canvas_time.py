@@ -47,12 +47,12 @@ def test_a_click_in_a_copy_pins_that_iteration(page: Page, server: str) -> None:
     side = page.locator(".st-key-side")
     for iteration, value in (("0", "10"), ("1", "5")):
         canvas.locator(f'.box[data-address="main/while_not_one[{iteration}]/body/if_even:0"]').dispatch_event("click")
-        expect(side).to_contain_text(f"main/while_not_one[{iteration}]/body/if_even", timeout=LONG)
+        expect(side).to_contain_text(f"while_not_one · iteration {iteration} › if_even", timeout=LONG)
         expect(side).to_contain_text(value)
         expect(canvas.locator(".box.selected")).to_have_attribute("data-address", f"main/while_not_one[{iteration}]/body/if_even")
     # Drawn once again, nothing tells one iteration from another: what the cursor's holds counts.
     canvas.locator(".head.loop [data-action=unroll]").dispatch_event("click")
-    expect(side).to_contain_text("main/while_not_one[2]/body/if_even", timeout=LONG)
+    expect(side).to_contain_text("while_not_one · iteration 2 › if_even", timeout=LONG)
 
 
 def test_the_window_of_iterations_moves_with_the_cursor_and_by_hand(page: Page, server: str) -> None:

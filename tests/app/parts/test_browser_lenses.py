@@ -70,9 +70,9 @@ def test_what_differs_in_the_other_runtime_is_a_click_away(page: Page, server: s
     page.locator(".st-key-compare_with").click()
     page.get_by_text("the same run in OpenVINO").click()
     page.locator(".st-key-compare_run button").click()
-    page.locator(".st-key-against .line", has_text="main/swap_each_round[1]/body/right").click(timeout=60_000)
+    page.locator(".st-key-against .line", has_text="swap_each_round · iteration 1 › right").click(timeout=60_000)
     expect(place(page)).to_contain_text("iteration 1 of 3")
-    expect(page.locator(".st-key-side")).to_contain_text("main/swap_each_round[1]/body/right")
+    expect(page.locator(".st-key-side")).to_contain_text("swap_each_round · iteration 1 › right")
     expect(page.locator(".st-key-side .value")).to_have_text("1.0")
     expect(canvas.locator(".box.selected")).to_have_attribute("data-address", "main/swap_each_round/body/right")
     expect(page.locator(".st-key-against .line")).to_be_visible()  # what was found stays

@@ -26,7 +26,7 @@ def test_the_way_to_a_value_lights_up_and_goes_out(page: Page, server: str) -> N
     expect(place(page)).to_contain_text("finished")
     canvas.locator('.box[data-address="main/for_each_year/body/next_balance"]').dispatch_event("click")
     side = page.locator(".st-key-side")
-    expect(side).to_contain_text("main/for_each_year[2]/body/next_balance", timeout=LONG)
+    expect(side).to_contain_text("for_each_year · iteration 2 › next_balance", timeout=LONG)
     expect(canvas.locator(".origin")).to_have_count(0)
     page.get_by_role("radio", name="Origin").click()
     # Through the back edge to what the first iteration began with, the brighter, the nearer.

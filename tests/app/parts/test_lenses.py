@@ -17,6 +17,7 @@ from app.parts.widgets import lanes
 from app.state.looks import LENS
 from engine import build
 from engine.explain.export import EXPORT_FORMATS
+from engine.ir import readable
 from engine.peers import Difference, Report
 from tests.app.components import sent
 from tests.app.screens.test_debugger import page_text
@@ -123,7 +124,10 @@ def test_two_runs_are_compared(opened: Visit) -> None:
     app.button("compare_run").click().run()
     assert not app.exception
     rows = sent(app, "compare")["rows"]
-    assert [row["title"] for row in rows] == ["main/for_each_word[3]/body/is_confident", "main/for_each_word[3]/body/confident_enough"]
+    assert [row["title"] for row in rows] == [
+        "for_each_word · iteration 3 › is_confident",
+        "for_each_word · iteration 3 › confident_enough",
+    ]
     table = next(one.value for one in app.dataframe if "place" in one.value)
     assert list(table[""])[:2] == ["≠", "≠"]
 
@@ -147,7 +151,7 @@ def test_a_run_is_compared_with_the_runtime_itself(opened: Visit, monkeypatch: p
     assert not app.exception
     assert "All outputs agree with OpenVINO" in page_text(app)
     (row,) = sent(app, "fates")["rows"]
-    assert (row["title"], row["role"], row["value"]) == ("main/for_each_word", "Loop", "kept")
+    assert (row["title"], row["role"], row["value"]) == ("for_each_word", "Loop", "kept")
     assert "1 inside them cannot be seen from outside." in page_text(app)
 
 
@@ -161,7 +165,7 @@ def test_the_first_value_that_differs_is_shown(opened: Visit, monkeypatch: pytes
     app.button("compare_run").click().run()
     assert not app.exception
     (row,) = sent(app, "against")["rows"]
-    assert (row["title"], row["value"]) == (first.address, "1 <b> here  ≠  2 there")
+    assert (row["title"], row["value"]) == (readable(first.address), "1 <b> here  ≠  2 there")
     assert "Output words: 3 here, 4 there" in page_text(app)
     assert "Not compared: 2 never ran." in page_text(app)
 

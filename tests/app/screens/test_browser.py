@@ -41,7 +41,7 @@ def test_a_click_on_a_box_shows_its_value(page: Page, server: str) -> None:
     canvas = open_sample(page, server, "decoder", step="3")
     canvas.locator(".box", has_text="scores_of_next_word").first.click()
     side = page.locator(".st-key-side")
-    expect(side).to_contain_text("main/for_each_word[0]/body/scores_of_next_word")
+    expect(side).to_contain_text("for_each_word · iteration 0 › scores_of_next_word")
     expect(canvas.locator(".box.selected")).to_have_count(1)
     expect(page).to_have_url(re.compile("node=main"))
 

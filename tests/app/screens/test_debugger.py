@@ -180,7 +180,7 @@ def test_breakpoints_pause_a_run(opened: Visit) -> None:
     next(one for one in app.button if one.label == "Add").click().run()
     press(app, "run")
     assert "iteration 2 of 12" in page_text(app)
-    assert "<b>Paused:</b> breakpoint 1, before main/for_each_word[2]/body/next_word" in page_text(app)
+    assert "<b>Paused:</b> breakpoint 1, before for_each_word · iteration 2 › next_word" in page_text(app)
     assert "Paused:" not in page_text(press(app, "step"))
 
 
@@ -194,7 +194,7 @@ def test_breakpoints_and_watches_are_changed(opened: Visit) -> None:
             one for one in app.button if one.label == "Add" and (place == "breakpoint_place") == (one.form_id == "breakpoint_form")
         ).click().run()
     app.button("breakpoint_remove_2_change").click().run()
-    assert app.text_input("breakpoint_place").value == "main/for_each_word[2]/body/next_word"
+    assert app.text_input("breakpoint_place").value == "for_each_word · iteration 2 › next_word"
     assert [one.key for one in app.button if str(one.key).startswith("breakpoint_remove")] == ["breakpoint_remove_1"]  # no place to change
     app.button("watch_remove_1_change").click().run()
     assert app.text_input("watch_expression").value == "iteration + 1"

@@ -58,7 +58,7 @@ def test_one_that_is_switched_off_stops_nothing_until_it_is_on_again(breakpoint:
         d.run()
         d.seek(0)
     first, other = d.breakpoints.add(**breakpoint, on=False), d.breakpoints.add("main/last")
-    assert (d.run().address, d.notice) == ("main/last", f"breakpoint {other.id}, before main/last")
+    assert (d.run().address, d.notice) == ("main/last", f"breakpoint {other.id}, before last")
     d.seek(0)
     d.breakpoints.switch(first.id, True)
     d.breakpoints.switch(other.id, False)
@@ -239,7 +239,7 @@ def test_breakpoints_say_what_they_are() -> None:
     assert repr(d.breakpoints) == "<breakpoints: none>"
     one = d.breakpoints.add("main/outer[1]/body/above", "iteration == 1")
     d.breakpoints.add(kind="nan", on=False)
-    assert repr(one) == "<breakpoint 1: before main/outer[1]/body/above when iteration == 1>"
+    assert repr(one) == "<breakpoint 1: before outer · iteration 1 › above when iteration == 1>"
     assert repr(d.breakpoints.items()[1]) == "<breakpoint 2: first NaN or infinity at any operation (off)>"
     assert repr(d.breakpoints) == f"<breakpoints: 1 {one.describe()}; 2 first NaN or infinity at any operation (off)>"
 

@@ -7,12 +7,13 @@ import pytest
 from engine.debug.breakpoints import BreakpointKind
 from engine.debug.debugger import Debugger
 from engine.errors import ExpressionError
+from engine.ir import readable
 from tests.engine.explain.runs import begun
 
 ADD = "main/while_not_one[*]/body/next_steps"
 REASONS: list[tuple[str, str, str, BreakpointKind, str]] = [
-    ("collatz", "main/while_not_one[2]/body/equal", "", "address", "breakpoint 1, before main/while_not_one[2]/body/equal"),
-    ("collatz", ADD, "next_steps > 4", "address", f"breakpoint 1, after {ADD} when next_steps > 4"),
+    ("collatz", "main/while_not_one[2]/body/equal", "", "address", "breakpoint 1, before while_not_one · iteration 2 › equal"),
+    ("collatz", ADD, "next_steps > 4", "address", f"breakpoint 1, after {readable(ADD)} when next_steps > 4"),
     ("diverging_training", "", "", "nan", "gave a NaN or an infinity, and its inputs have none"),
     ("growing_sequence", "", "", "shape", "breakpoint 1, the shape of 'next_sequence' changed from [3] to [4]"),
 ]
@@ -40,7 +41,7 @@ def test_every_stop_has_a_reason_and_the_end_has_none() -> None:
     told = []
     while debugger.run().kind != "finished":
         told.append(debugger.notice)
-    assert told == [f"breakpoint 1, before {ADD}"] * 7
+    assert told == [f"breakpoint 1, before {readable(ADD)}"] * 7
     assert debugger.notice is None
 
 

@@ -83,7 +83,7 @@ def inverse_of_distance(to: float) -> Callable[[Draft, Ref], Ref]:
 def test_what_never_leaves_an_iteration_is_found(record: engine.Record) -> None:
     found = first_not_finite(looping(inverse_of_distance(700), 1000, record=record), 60)
     assert (found.address, found.left) == ("main/loop[700]/body/inverse", ())
-    assert found.sentence == "The first NaN or infinity is made by main/loop[700]/body/inverse."
+    assert found.sentence == "The first NaN or infinity is made by loop · iteration 700 › inverse."
     assert first_not_finite(looping(inverse_of_distance(-1), 1000, record=record), 60).sentence == "No NaN or infinity was made."
 
 
@@ -105,7 +105,7 @@ def test_what_was_not_looked_at_in_time_is_told() -> None:
     found = first_not_finite(debugger, 0)
     assert found.step is None
     assert found.sentence == (
-        "No NaN or infinity was found in what could be looked at in time: of main/loop/body 0 of 3,000 executions were looked at."
+        "No NaN or infinity was found in what could be looked at in time: of loop 0 of 3,000 executions were looked at."
     )
     assert first_not_finite(debugger, 60).is_certain
 
@@ -119,7 +119,7 @@ def test_a_later_one_that_is_seen_at_once_is_not_called_the_first() -> None:
     debugger = looping(build, 200, start=[1.0, 1.5])
     late, found = first_not_finite(debugger, 0), first_not_finite(debugger, 60)
     assert late.sentence.startswith(
-        "A NaN or infinity, perhaps not the first, was made by main/loop[127]/body/ReduceSum_2: of main/loop/body 0 of "
+        "A NaN or infinity, perhaps not the first, was made by loop · iteration 127 › ReduceSum_2: of loop 0 of "
     )
     assert found.address == "main/loop[3]/body/inner"
 
@@ -178,14 +178,14 @@ def test_what_was_there_before_any_operation_is_told() -> None:
 
     made = "The first NaN or infinity is made by"
     debugger = looping(build, 3, start=[0.0, 1.0])
-    assert first_not_finite(debugger).sentence == f"{made} main/loop[0]/body/masked from main/loop[0]/body/mask, which holds one."
+    assert first_not_finite(debugger).sentence == f"{made} loop · iteration 0 › masked from loop · iteration 0 › mask, which holds one."
     counting = inverse_of_distance(-1)
     debugger = looping(counting, 3, start=np.nan)
-    assert first_not_finite(debugger).sentence == f"{made} main/loop[0]/body/Subtract_2 from main/x, which holds one."
+    assert first_not_finite(debugger).sentence == f"{made} loop · iteration 0 › Subtract_2 from x, which holds one."
     plain = looping(counting, 3)
     changed = [
-        ("main/loop[1]/body/next", "The first NaN or infinity is in main/loop[1]/body/next, where it was set by hand."),
-        ("main/loop[1]/body/state", f"{made} main/loop[1]/body/Subtract_2 from main/loop[1]/body/state, which holds one."),
+        ("main/loop[1]/body/next", "The first NaN or infinity is in loop · iteration 1 › next, where it was set by hand."),
+        ("main/loop[1]/body/state", f"{made} loop · iteration 1 › Subtract_2 from loop · iteration 1 › state, which holds one."),
     ]
     for address, sentence in changed:
         debugger = engine.Debugger(plain.model, [np.float32(0)], changes={address: np.nan})

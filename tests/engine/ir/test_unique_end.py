@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import engine
 from engine import build
 from engine.errors import AddressError
-from engine.ir import full_address
+from engine.ir import full_address, readable
+from engine.ir.walk import nodes
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +22,7 @@ def model() -> engine.Model:
     other = graph.parameter("layers.1/attn/x", "f32", [2])
 
     def body(i: build.Tensor, v: build.Tensor) -> tuple[build.Tensor, build.Tensor]:
-        return i + 1, build.ops.tanh(v, name="deep/Tanh")
+        return i + 1, build.ops.tanh(build.ops.tanh(v, name="outer/y"), name="deep/Tanh")
 
     _, out = build.while_loop(lambda i, v: i < 2, body, (graph.constant(0), x), name="outer/loop")
     return graph.model({"out": out, "sum": build.ops.add(other, x, name="Sum")})
@@ -36,6 +41,15 @@ def model() -> engine.Model:
         ("outer/loop[1]/body/deep/Tanh", "main/outer%2Floop[1]/body/deep%2FTanh"),
         ("loop[*]/body/Tanh", "loop[*]/body/Tanh"),
         ("loop[1]/body/deep/Tanh", "main/outer%2Floop[1]/body/deep%2FTanh"),
+        ("layers.0/attn › x", "main/layers.0%2Fattn%2Fx"),
+        ("layers.1/attn › x · output 0", "main/layers.1%2Fattn%2Fx:0"),
+        ("outer › loop · iteration 1 › deep › Tanh", "main/outer%2Floop[1]/body/deep%2FTanh"),
+        ("loop · every iteration › deep › Tanh", "main/outer%2Floop[*]/body/deep%2FTanh"),
+        ("loop[1]/deep/Tanh", "main/outer%2Floop[1]/body/deep%2FTanh"),
+        ("loop · iteration 1, the last of 2", "main/outer%2Floop[1]"),
+        (" outer/loop ", "main/outer%2Floop"),
+        ("loop · iteration 1 › outer/y", "main/outer%2Floop[1]/body/outer%2Fy"),
+        ("loop · iteration 1 › y", "main/outer%2Floop[1]/body/outer%2Fy"),
         ("ttn/x", "ttn/x"),
         ("nothing", "nothing"),
         ("[", "["),
@@ -46,8 +60,24 @@ def test_an_end_of_one_address_means_it(model: engine.Model, text: str, expected
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("attn/x", "is the end of 2 addresses: main/layers.0"), ("deep[1]/Tanh", r"\[1\] stands inside the name")]
+    ("text", "said"),
+    [
+        ("attn/x", "is the end of 2 addresses: layers.0/attn › x, layers.1/attn › x; write more"),
+        ("deep[1]/Tanh", r"\[1\] stands inside the name"),
+    ],
 )
 def test_what_means_several_or_none_is_refused(model: engine.Model, text: str, said: str) -> None:
     with pytest.raises(AddressError, match=said):
+        full_address(model, text)
+
+
+@pytest.mark.parametrize("form", ["exact", "readable"])
+def test_every_node_is_meant_by_both_its_forms(model: engine.Model, form: str) -> None:
+    for address, _ in nodes(model):
+        assert full_address(model, address if form == "exact" else readable(address)) in (address, address.removeprefix("main/"))
+
+
+@given(st.text(max_size=40))
+def test_what_is_typed_never_raises_but_as_an_address(model: engine.Model, text: str) -> None:
+    with contextlib.suppress(AddressError):
         full_address(model, text)

@@ -16,6 +16,7 @@ import engine
 from engine import build
 from engine.build.tensor import Tensor
 from engine.debug.inputs import Inputs
+from engine.ir import readable
 from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.peers import against
 from sample_models import FOLDER
@@ -94,7 +95,7 @@ def test_the_first_wrong_value_is_named(above: float) -> None:
     report = against(bad, feed)
     assert report.first is not None
     assert report.first.address == first_apart(good, bad)
-    assert report.first.address in report.sentence
+    assert readable(report.first.address) in report.sentence
     assert not report.agrees
 
 

@@ -80,7 +80,7 @@ def test_the_sentence() -> None:
     found = Clock("A runtime 1", 100.0, rows, (Iterations("main/l", (3,), (4,), (20.0, 45.0, 25.0)),))
     assert found.sentence == (
         "In A runtime 1 the costliest operation is 'a' (Add): 50.0 µs in 3 runs, 50% of the run. "
-        "The costliest iteration is number 1 of main/l: 45.0 µs. main/l ran 3 iterations there, 4 iterations here."
+        "The costliest iteration is number 1 of l: 45.0 µs. l ran 3 iterations there, 4 iterations here."
     )
 
 

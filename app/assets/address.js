@@ -1,0 +1,30 @@
+// An address as people read it, with a button that copies its exact form.
+
+import { element } from "./element.js";
+
+const LONG_ENOUGH = 1600; // milliseconds for which the button says what it did
+
+export default function ({ data, parentElement }) {
+  if (!data) return;
+  const line = element("div", "address");
+  line.title = data.exact;
+  data.steps.forEach((step, number) => {
+    if (number) line.append(element("span", "between", " › "));
+    line.append(element("span", number === data.steps.length - 1 ? "last" : "", step));
+  });
+  const copy = element("button", "copy", "Copy");
+  copy.title = `Copy ${data.exact}`;
+  copy.setAttribute("aria-label", "Copy the exact address");
+  copy.onclick = async () => {
+    try {
+      await navigator.clipboard.writeText(data.exact);
+      copy.textContent = "Copied";
+    } catch {
+      copy.textContent = "The browser forbids it";
+    }
+    setTimeout(() => (copy.textContent = "Copy"), LONG_ENOUGH);
+  };
+  line.append(copy);
+  parentElement.querySelector(".address")?.remove();
+  parentElement.append(line);
+}
