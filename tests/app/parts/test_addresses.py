@@ -80,9 +80,9 @@ def test_a_watch_takes_any_form(opened: Visit, form: str) -> None:
 
 @pytest.mark.parametrize("form", ["new_state", "mamba/new_state", "`layers.1/mamba/new_state`", "for_each_token › new_state"])
 def test_ask_takes_any_form(opened: Visit, form: str) -> None:
-    app = opened(model="sample:hybrid_stack", step="9999999", lens="ask", at=f"{LOOP}[3]")
+    app = opened(model="sample:hybrid_stack", step="450", lens="ask")
     app.text_input("ask").set_value(form).run()
-    assert "no answer" not in page_text(app)
+    assert len(sent(app, "ask_table")["rows"]) >= 5
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_the_way_to_a_value_lights_up_and_goes_out(page: Page, server: str) -> N
     expect(canvas.locator(".line.back.origin")).to_have_class(shade(1))
     expect(lit(canvas, "balance")).to_have_class(shade(5))
     expect(canvas.locator(".line.input_map.origin")).not_to_have_count(0)
-    expect(canvas.locator(".trace")).to_contain_text("for_each_year · iteration 2 · next_balance")
+    expect(canvas.locator(".trace")).to_contain_text("for_each_year · iteration 2 › next_balance")
     # A click on the way goes on from there.
     lit(canvas, "for_each_year/body/balance").dispatch_event("click")
     expect(lit(canvas, "for_each_year/body/balance")).to_have_class(shade(0), timeout=LONG)
