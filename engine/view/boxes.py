@@ -90,7 +90,7 @@ def sized(node: ViewNode) -> ViewNode:
     title = text_width(node.title, 13) + (text_width(node.name, 12) + 7 if node.name else 0) + (_BUTTON if node.kind == "folded" else 0)
     second = monospace_width(node.detail, 10.5) + sum(monospace_width(text, 10.5) + 16 for text in node.constants)
     third = text_width(node.badge, 11)
-    if node.kind == "folded" and node.family == "region":
+    if node.kind == "folded" and (node.family == "region" or node.loops):
         # Room for what a folded loop is at, or why it ended.
         third = max(third, _STATE_WIDTH)
     height = 26.0 + (18.0 if node.detail or node.constants else 0.0) + (17.0 if node.badge else 0.0)

@@ -19,9 +19,10 @@ from engine.view.boxes import operation_box, region_name, short_name, sized, ten
 from engine.view.cut_edges import cut_long_edges
 from engine.view.folding import Folding, Unrolled, default_folding, graph_at
 from engine.view.graph import ClusterKind, GraphView, ViewCluster, ViewNode, without_iterations
-from engine.view.grouping import OUTER, Call, Grouping, function_calls, group_title, grouping
+from engine.view.group_boxes import Unlike, group_box, kinds_of, title_of, unlike
+from engine.view.group_titles import Call, function_calls
+from engine.view.grouping import OUTER, Grouping, grouping
 from engine.view.lines import Lines
-from engine.view.operation_families import Family
 from engine.view.places import Place, Region
 from engine.view.roles import handed_in, input_roles, unbound_inputs
 from engine.view.sparkline import carried_number
@@ -68,6 +69,7 @@ class _Builder:
         self.places.append(place)
         groups = grouping(place.graph, place.static, self.folding.groups, place.body)
         frames = self._frames(place, groups)
+        differing = unlike(place.graph, groups)
         boxes: dict[str, str] = {}
         roles = input_roles(place.body) if place.body else {}
         for node in place.graph.nodes:
@@ -78,7 +80,7 @@ class _Builder:
             cluster = next((frames[group] for group in around if group in frames), place.cluster)
             if closed:
                 if closed not in boxes:
-                    boxes[closed] = self._group_box(place, groups, closed, frames)
+                    boxes[closed] = self._group_box(place, groups, closed, frames, differing)
                     place.outer = boxes[closed] if closed.endswith(OUTER) else place.outer
                 place.box[node.id] = boxes[closed]
                 self.hidden += 1
@@ -110,32 +112,18 @@ class _Builder:
         for group in sorted(groups.members, key=lambda one: -len(groups.members[one])):
             parent = groups.parent[group]
             if group in self.folding.opened and (not parent or parent in frames):
-                title, name = self._group_title(group)
+                held = [place.graph.by_id[layer] for layer in groups.members[group]]
+                title, name = title_of(group, self.calls, [node for node in held if node.constant is None])
                 frames[group] = self._frame("group", group, title, short_name(name), frames.get(parent, place.cluster), place.address)
         return frames
 
-    def _group_title(self, group: str) -> tuple[str, str]:
-        """Of a call the function; where there are several, which of them it is, the first one how many there are."""
-        call = self.calls.get(group)
-        if call is None:
-            return group_title(group)
-        which = f"called {call.total} times" if call.number == 1 else f"call {call.number} of {call.total}"
-        return "Function", call.function if call.total == 1 else f"{call.function}, {which}"
-
-    def _group_box(self, place: Place, groups: Grouping, group: str, frames: dict[str, str]) -> str:
-        title, name = self._group_title(group)
+    def _group_box(self, place: Place, groups: Grouping, group: str, frames: dict[str, str], differing: Unlike) -> str:
         shown = [layer for layer in groups.members[group] if place.graph.by_id[layer].constant is None]
         if group.endswith(OUTER):
             return self._outer_box(place.graph, group, tuple(place.at(layer) for layer in shown), shown, place.cluster)
+        title = title_of(group, self.calls, [place.graph.by_id[layer] for layer in shown])
         cluster = frames.get(groups.parent[group], place.cluster)
-        members = tuple(place.at(layer) for layer in shown)
-        family: Family = "shape" if title == "Shape arithmetic" else "other"
-        return self._add(
-            ViewNode(
-                self._next("n"), "folded", group, title, short_name(name), "", family, cluster,
-                badge=_count(len(shown)), members=members, tooltip=_kinds([place.graph.by_id[layer] for layer in shown]),
-            )
-        )  # fmt: skip
+        return self._add(replace(group_box(place, group, shown, title, cluster, differing), id=self._next("n")))
 
     def _outer_box(self, graph: Graph, group: str, members: tuple[str, ...], layers: Sequence[LayerId], cluster: str) -> str:
         """The box of Parameters that only hand outer values in."""
@@ -190,7 +178,7 @@ class _Builder:
             region.folded_bodies[body.name] = self._add(
                 ViewNode(
                     self._next("n"), "folded", address, body.name, "", "", "region", frame,
-                    body=address, badge=_count(len(body.graph.nodes)), tooltip=_kinds(list(body.graph.nodes)),
+                    body=address, badge=_count(len(body.graph.nodes)), tooltip=kinds_of(list(body.graph.nodes)),
                 )
             )  # fmt: skip
             return
@@ -253,12 +241,3 @@ def _pills(constants: list[str]) -> tuple[str, ...]:
 
 def _count(nodes: int) -> str:
     return "1 node" if nodes == 1 else f"{nodes:,} nodes"
-
-
-def _kinds(nodes: list[Node]) -> str:
-    """What a folded box holds: the most frequent types first."""
-    counted: dict[str, int] = {}
-    for node in nodes:
-        counted[node.type] = counted.get(node.type, 0) + 1
-    ranked = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
-    return "\n".join(f"{count} × {short_name(type)}" for type, count in ranked[:8])

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engine.ir.address import ROOT, is_within, labels
-from engine.ir.model import Body, Graph, LayerId, Model
+from engine.ir.model import Body, Graph, LayerId, Model, Node
 from engine.ir.walk import PlacedGraph, graphs
-from engine.view.drawing_order import topological
 from engine.view.graph import without_iterations
-from engine.view.grouping import CHAIN, OUTER, function_calls, grouping, is_group, members_of, named_scopes, partition, shape_chains
+from engine.view.group_titles import function_calls, named_scopes
+from engine.view.grouping import CHAIN, OUTER, grouping, is_group, shape_chains
+from engine.view.partition import holds_blocks, members_of, partition
+from engine.view.reading_order import reading_order
 from engine.view.roles import handed_in
 
-VISIBLE_NODES = 300
-"""At most about so many boxes are drawn unless the user unfolds more."""
+VISIBLE_NODES = 40
+"""Where groups are folded, at most about so many boxes are left."""
+_WHOLE = 1.5
+"""A picture is drawn whole that has so many times these boxes: folding it would hide more than it clears."""
 _COMFORTABLE = 120
-"""Bodies unfold by themselves up to here: beyond, a picture is a map rather than a drawing."""
+"""What a user opens is shown whole up to here: beyond, a picture is a map rather than a drawing."""
+_LEAST_ROOM = 16
+"""Boxes that a body needs to show what it does when it does not fit whole."""
 _DEEPEST = 8
 """Bodies nested deeper than this start folded."""
 _MOST_HANDED_IN = 6
@@ -70,7 +76,7 @@ def graph_at(model: Model, root: str) -> Graph:
 
 
 def default_folding(model: Model, root: str = ROOT, *, chains: bool = True, constants: bool = False, most: int = VISIBLE_NODES) -> Folding:
-    """Fold bodies, then name scopes, then neighbourhoods, until about ``most`` boxes are left; of each function all calls but the first.
+    """Fold bodies, then name scopes or repeated blocks, until about ``most`` boxes are left; of each function all calls but the first.
 
     ``chains``: draw each chain of shape arithmetic as one box.
     """
@@ -93,7 +99,7 @@ def toggle(model: Model, folding: Folding, address: str) -> Folding:
     folded = set(folding.folded - {address})
     chains = any(one.endswith(CHAIN) for one in folded)
     for place in _bodies_at(model, address):
-        folded |= _fold(place.graph, place.address, chains=chains, most=_COMFORTABLE, body=place.body)
+        folded |= _fold(place.graph, place.address, chains=chains, most=round(_COMFORTABLE / _WHOLE), body=place.body)
     return replace(folding, folded=frozenset(folded))
 
 
@@ -130,11 +136,11 @@ def _toggle_group(model: Model, folding: Folding, address: str) -> Folding:
     if address.endswith((CHAIN, OUTER)):
         return replace(folding, folded=folded, opened=opened)
     graph = graph_at(model, place)
-    label = labels(graph)
-    members = members_of(address, place, label, topological(graph))
-    shown = [layer for layer in members if graph.by_id[layer].constant is None]
-    within = partition(graph, place, address, members, _COMFORTABLE) if len(shown) > _COMFORTABLE else ()
-    regions = {f"{place}/{label[layer]}" for layer in shown if graph.by_id[layer].bodies}
+    order = reading_order(graph)
+    members = members_of(address, place, order)
+    whole = len(members) <= _COMFORTABLE and not holds_blocks(address, len(members))
+    within = () if whole else partition(graph, place, address, VISIBLE_NODES)
+    regions = {f"{place}/{order.label[layer]}" for layer in members if graph.by_id[layer].bodies}
     return replace(folding, folded=folded | set(within) | regions, opened=opened)
 
 
@@ -154,10 +160,10 @@ def _fold(graph: Graph, root: str, *, chains: bool, most: int, body: Body | None
     """What to fold in this graph: bodies are opened breadth first while they fit. ``body``: it is drawn inside its region, not alone."""
     folded: set[str] = set()
     visible = 0
-    waiting = deque([(graph, root, 0, body)])
+    waiting = deque([(graph, root, 0, body, most)])
     while waiting:
-        inner, place, depth, inside = waiting.popleft()
-        groups = _groups(inner, place, chains=chains, most=most if place == root else len(inner.nodes))
+        inner, place, depth, inside, room = waiting.popleft()
+        groups = _groups(inner, place, chains=chains, most=room)
         if inside is not None and len(handed_in(inside)) > _MOST_HANDED_IN:
             groups.add(f"{place}/{OUTER}")
         folded |= groups
@@ -165,17 +171,32 @@ def _fold(graph: Graph, root: str, *, chains: bool, most: int, body: Body | None
         if place == root:
             visible = len(alone) + len(groups)
         label = labels(inner)
-        for node in (inner.by_id[layer] for layer in alone):
-            if not node.bodies:
+        for regions in _alike([inner.by_id[layer] for layer in alone if inner.by_id[layer].bodies]):
+            cost = sum(len(node.outputs) + sum(_boxes_of(body) for body in node.bodies) for node in regions)
+            left = round(most * _WHOLE) - visible
+            # One alone is opened with groups in it, if there is room for a picture that says something.
+            if depth >= _DEEPEST or (cost > left and (len(regions) > 1 or left < _LEAST_ROOM * len(regions[0].bodies))):
+                folded |= {f"{place}/{label[node.id]}" for node in regions}
                 continue
-            cost = sum(len(_alone(body.graph, {})) for body in node.bodies) + len(node.outputs)
-            address = f"{place}/{label[node.id]}"
-            if visible + cost > min(most, _COMFORTABLE) or depth >= _DEEPEST:
-                folded.add(address)
-                continue
-            visible += cost
-            waiting.extend((body.graph, f"{address}/{body.name}", depth + 1, body) for body in node.bodies)
+            visible += min(cost, left)
+            for node in regions:
+                address = f"{place}/{label[node.id]}"
+                waiting.extend((body.graph, f"{address}/{body.name}", depth + 1, body, left // len(node.bodies)) for body in node.bodies)
     return frozenset(folded)
+
+
+def _boxes_of(body: Body) -> int:
+    """How many boxes a body has when it is drawn whole."""
+    outer = len(handed_in(body))
+    return len(_alone(body.graph, {})) - (outer - 1 if outer > _MOST_HANDED_IN else 0)
+
+
+def _alike(regions: Sequence[Node]) -> Collection[list[Node]]:
+    """Control-flow nodes of one type and size together: they are opened together, or none of them."""
+    found: dict[tuple[object, ...], list[Node]] = {}
+    for node in regions:
+        found.setdefault((node.type, *(len(body.graph.nodes) for body in node.bodies)), []).append(node)
+    return found.values()
 
 
 def _alone(graph: Graph, group_of: Mapping[LayerId, str]) -> list[LayerId]:
@@ -186,7 +207,7 @@ def _alone(graph: Graph, group_of: Mapping[LayerId, str]) -> list[LayerId]:
 def _groups(graph: Graph, place: str, *, chains: bool, most: int) -> set[str]:
     found = set(shape_chains(graph, place, {})) if chains else set()
     in_chain = grouping(graph, place, found).group_of
-    if len(_alone(graph, in_chain)) + len(found) <= most:
+    if len(_alone(graph, in_chain)) + len(found) <= most * _WHOLE:
         return found
-    # Chains may cross the borders of scopes, so that too many nodes are folded by scope alone.
-    return set(partition(graph, place, f"{place}/*", topological(graph), min(most, _COMFORTABLE)))
+    # Chains may cross the borders of scopes and blocks, so that too many nodes are folded by these alone.
+    return set(partition(graph, place, f"{place}/*", most))

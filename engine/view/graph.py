@@ -84,6 +84,8 @@ class ViewNode:
     """Static addresses of the tensors whose values are written below it, by output number."""
     members: tuple[str, ...] = ()
     """Of a folded group: the static addresses of its nodes."""
+    loops: tuple[str, ...] = ()
+    """Of a folded group: the static addresses of the loops among its nodes."""
     tooltip: str = ""
     body: str = ""
     """Static address of the graph that opens as a canvas from this box; empty when there is none, or more than one."""

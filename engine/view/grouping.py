@@ -1,36 +1,32 @@
-"""Groups of nodes inside one graph that can be drawn as one box: name scopes, neighbourhoods, chains of shape arithmetic.
+"""Groups of nodes inside one graph that can be drawn as one box: name scopes, blocks and stretches, chains of shape arithmetic.
 
 A group's address looks like a place but can be none: ``main/encoder%2F*`` holds the nodes whose names begin with ``encoder/``,
-``main/*~0..120`` the first 120 nodes in running order, ``main/Concat_7~shape`` the shape arithmetic that ends in ``Concat_7``,
+``main/*~0..120`` the first 120 nodes in reading order (``engine.view.partition`` has more of that kind), ``main/Concat_7~shape`` the shape
+arithmetic that ends in ``Concat_7``,
 ``main/if_2/then/*~outer`` the Parameters of a body that only hand outer values in.
 """
 
 from __future__ import annotations
 
-import bisect
-import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from engine.ir.address import decode, labels
-from engine.ir.model import Body, Graph, LayerId, Model, Node
-from engine.view.drawing_order import on_cycles, topological, turned
+from engine.ir.address import labels
+from engine.ir.model import Body, Graph, LayerId, Node
+from engine.view.drawing_order import on_cycles, topological
+from engine.view.partition import members_of
+from engine.view.reading_order import reading_order
 from engine.view.roles import handed_in
 
 CHAIN = "~shape"
 OUTER = "*~outer"
-_SEPARATOR = re.compile(r"%2F|\.")
-_RANGE = re.compile(r"~(\d{1,9})\.\.(\d{1,9})$")
 _SHAPE_ARITHMETIC = frozenset(
     {"ShapeOf", "Shape", "Size", "Gather", "Slice", "StridedSlice", "Concat", "Split", "Squeeze", "Unsqueeze", "Reshape", "Broadcast"}
     | {"Add", "Subtract", "Multiply", "Divide", "Mod", "FloorMod", "Maximum", "Minimum", "Convert", "ReduceProd", "Range"}
     | {"Sub", "Mul", "Div", "Max", "Min", "Cast"}
 )
 _SHORTEST_CHAIN = 3
-_MOST_TURNED = 8
-_MOST_LINES = 6
-"""Name scopes that would add upward lines, or more lines for each box, are not drawn as groups."""
 
 
 def is_group(address: str) -> bool:
@@ -41,58 +37,6 @@ def is_group(address: str) -> bool:
     """
     label = address.rpartition("/")[2]
     return "*" in label or label.endswith(CHAIN)
-
-
-def group_title(address: str) -> tuple[str, str]:
-    """What a group is, and its name.
-
-    >>> group_title("main/encoder%2Flayer%2F*"), group_title("main/*~0..9"), group_title("main/Concat_7~shape")
-    (('Scope', 'encoder/layer'), ('Nodes', '1 to 9'), ('Shape arithmetic', 'Concat_7'))
-    >>> group_title("main/if_2/then/*~outer")
-    ('Outer values', '')
-    """
-    label = address.rpartition("/")[2]
-    if label == OUTER:
-        return "Outer values", ""
-    if label.endswith(CHAIN):
-        return "Shape arithmetic", decode(label.removesuffix(CHAIN))
-    span = _RANGE.search(label)
-    if span:
-        return "Nodes", f"{int(span[1]) + 1} to {span[2]}"
-    return "Scope", decode(label.partition("*")[0]).rstrip("/.")
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A group that is one of several calls of a function."""
-
-    function: str
-    number: int
-    """From 1 on."""
-    total: int
-
-
-def named_scopes(model: Model) -> frozenset[str]:
-    """The groups that a model says are scopes that its author has named (``graph.scope`` of ``engine.build`` has it say so)."""
-    return frozenset(text for text in _told(model, "scopes").values() if is_group(text))
-
-
-def function_calls(model: Model) -> Mapping[str, Call]:
-    """The groups that a model says are calls of functions (``engine.build.function`` has it say so), by address."""
-    groups = {key: text for key, text in _told(model, "functions").items() if is_group(text)}
-    names = _told(model, "function_names")
-    # A file from before names were kept: each call is of a function of its own.
-    of_function: dict[str, list[str]] = defaultdict(list)
-    for key, group in groups.items():
-        of_function[names.get(key, group_title(group)[1])].append(group)
-    return {group: Call(function, number, len(calls)) for function, calls in of_function.items() for number, group in enumerate(calls, 1)}
-
-
-def _told(model: Model, section: str) -> Mapping[str, str]:
-    """A section of what a model tells of how it was built; a file's may hold anything."""
-    own = model.rt_info.get("loopscope")
-    told = own.get(section) if isinstance(own, Mapping) else None
-    return {key: text for key, text in told.items() if isinstance(text, str)} if isinstance(told, Mapping) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +65,13 @@ def grouping(graph: Graph, place: str, declared: Collection[str], body: Body | N
     own = {address for address in declared if address.rpartition("/")[0] == place and is_group(address)}
     if not own:
         return NO_GROUPING
-    label = labels(graph)
     chains = {address for address in own if address.endswith(CHAIN)}
     outer = f"{place}/{OUTER}"
+    handed = frozenset(handed_in(body)) if outer in own and body is not None else frozenset[LayerId]()
     members: dict[str, tuple[LayerId, ...]] = {}
-    ordered = topological(graph) if own - chains - {outer} else ()
     for address in sorted(own - chains - {outer}, key=len):
-        members[address] = members_of(address, place, label, ordered)
+        order = reading_order(graph)
+        members[address] = order.with_constants(layer for layer in members_of(address, place, order) if layer not in handed)
     group_of: dict[LayerId, str] = {}
     parent: dict[str, str] = {}
     for address in sorted(members, key=lambda one: -len(members[one])):
@@ -140,16 +84,6 @@ def grouping(graph: Graph, place: str, declared: Collection[str], body: Body | N
         members[outer], parent[outer] = handed_in(body), ""
         group_of.update(dict.fromkeys(members[outer], outer))
     return Grouping(group_of, parent, members)
-
-
-def members_of(address: str, place: str, label: Mapping[LayerId, str], ordered: Sequence[LayerId]) -> tuple[LayerId, ...]:
-    """The nodes that a scope or neighbourhood address names, in running order."""
-    text = address[len(place) + 1 :]
-    prefix, _, ranges = text.partition("*")
-    found = tuple(layer for layer in ordered if label[layer].startswith(prefix))
-    for begin, end in re.findall(r"~(\d+)\.\.(\d+)", ranges):
-        found = found[int(begin) : int(end)]
-    return found
 
 
 def _add_chains(
@@ -223,79 +157,3 @@ def _is_small_integer(node: Node) -> bool:
         return False
     port = node.outputs[0]
     return (port.element_type is None or port.element_type.is_integer) and port.shape.rank in (0, 1)
-
-
-def scope_prefixes(label: str) -> Iterator[str]:
-    """The scopes that a node's label lies in, outermost first.
-
-    >>> list(scope_prefixes("encoder%2Flayer.1%2Fadd"))
-    ['encoder%2F', 'encoder%2Flayer.', 'encoder%2Flayer.1%2F']
-    """
-    for match in _SEPARATOR.finditer(label):
-        if match.start() > 0 and match.end() < len(label):
-            yield label[: match.end()]
-
-
-def partition(graph: Graph, place: str, base: str, layers: Sequence[LayerId], most: int) -> tuple[str, ...]:
-    """Groups for nodes that are too many to draw: name scopes where names have them, else neighbourhoods in running order.
-
-    ``base`` is the address of the group that they are in, such as ``main/*`` for a whole graph; at most ``most`` boxes remain.
-    """
-    label = labels(graph)
-    prefix = base[len(place) + 1 :].partition("*")[0]
-    drawn = [layer for layer in layers if graph.by_id[layer].constant is None]
-    scopes = () if _RANGE.search(base) else _scopes(place, prefix, [label[layer] for layer in drawn], most)
-    prefixes = [scope.removesuffix("*") for scope in scopes]
-    if scopes and _flows(graph, {layer: _box_of(f"{place}/{label[layer]}", prefixes) for layer in drawn}):
-        return scopes
-    size = max(2, -(-len(layers) // max(1, min(most, 48))))
-    return tuple(f"{base}~{begin}..{min(begin + size, len(layers))}" for begin in range(0, len(layers), size))
-
-
-def _box_of(address: str, prefixes: Sequence[str]) -> str:
-    """The one of these prefixes, sorted and none the beginning of another, with which an address begins; itself when there is none.
-
-    >>> _box_of("main/b/x", ["main/a/", "main/b/"]), _box_of("main/c", ["main/a/", "main/b/"])
-    ('main/b/', 'main/c')
-    """
-    at = bisect.bisect_right(prefixes, address)
-    return prefixes[at - 1] if at and address.startswith(prefixes[at - 1]) else address
-
-
-def _flows(graph: Graph, box: Mapping[LayerId, str]) -> bool:
-    """Whether boxes for nodes (in running order) make a picture that is read from above to below, with few lines back and forth."""
-    pairs = (
-        (box[source.layer], box[layer]) for layer in box for source in graph.sources[layer] if source is not None and source.layer in box
-    )
-    between = list(dict.fromkeys((source, target) for source, target in pairs if source != target))
-    boxes = list(dict.fromkeys(box.values()))
-    return len(turned(boxes, between)) <= max(_MOST_TURNED, len(boxes) // 8) and len(between) <= _MOST_LINES * len(boxes)
-
-
-def _scopes(place: str, prefix: str, names: Sequence[str], most: int) -> tuple[str, ...]:
-    """The finest cut of the tree of name scopes that leaves at most ``most`` boxes; empty when there is none."""
-    size: dict[str, int] = defaultdict(int)
-    inside: dict[str, set[str]] = defaultdict(set)
-    loose: dict[str, int] = defaultdict(int)
-    for name in names:
-        around = prefix
-        for scope in scope_prefixes(name):
-            if len(scope) > len(prefix):
-                size[scope] += 1
-                inside[around].add(scope)
-                around = scope
-        loose[around] += 1
-    cut = set(inside[prefix])
-    visible = len(cut) + loose[prefix]
-    if not cut or visible > most:
-        return ()
-    waiting = sorted(cut, key=lambda scope: (size[scope], scope))
-    while waiting:
-        scope = waiting.pop()
-        more = len(inside[scope]) + loose[scope] - 1
-        if visible + more <= most:
-            visible += more
-            cut.remove(scope)
-            cut |= inside[scope]
-            waiting = sorted((*waiting, *inside[scope]), key=lambda one: (size[one], one))
-    return tuple(f"{place}/{scope}*" for scope in sorted(cut))

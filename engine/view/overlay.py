@@ -215,7 +215,9 @@ class _Painter:
                 if any("NaN" in text for text in texts):
                     self.overlay.nans[node.id] = True
         self.overlay.nodes[node.id] = status
-        if node.kind == "folded" and not node.members:
+        if node.loops:
+            self._with_loops(node)
+        elif node.kind == "folded" and not node.members:
             self._folded(node)
 
     def _status(self, node: ViewNode) -> NodeStatus:
@@ -327,6 +329,15 @@ class _Painter:
             self.overlay.headers[node.id] = self.verdicts[node.address]
         if node.spark:
             self._spark(node, inside)
+
+    def _with_loops(self, node: ViewNode) -> None:
+        """What the loops of a folded group are at, or how they ended."""
+        word = "loop" if len(node.loops) == 1 else f"{len(node.loops)} loops"
+        running = next((frame for frame in self.running.values() if frame.static.rpartition("/")[0] in node.loops), None)
+        if running is not None and running.iteration is not None:
+            self.overlay.headers[node.id] = f"{word}: {_iteration(running)}{self.outlook}"
+        elif ended := dict.fromkeys(self.verdicts[one] for one in node.loops if one in self.verdicts):
+            self.overlay.headers[node.id] = f"{word}: {' · '.join(ended)}"
 
     def _spark(self, node: ViewNode, inside: OpenGraph | None) -> None:
         graph = inside.address if inside is not None else self.run.resolve(node.address)

@@ -127,7 +127,7 @@ def _verdicts(debugger: engine.Debugger | None, view: GraphView) -> dict[str, st
     if debugger is None:
         return found
     loops = [one.address for one in view.clusters if one.kind in ("loop", "tensor_iterator")]
-    loops += [one.address for one in view.nodes if one.kind == "folded"]
+    loops += [address for one in view.nodes if one.kind == "folded" for address in one.loops or (one.address,)]
     for static in loops:
         address = debugger.resolve(static)
         record = debugger.record(address) if address else None

@@ -7,6 +7,7 @@ import pytest
 from engine.view.build import graph_view
 from engine.view.folding import Folding, default_folding
 from engine.view.graph import GraphView
+from engine.view.grouping import grouping
 from tests.engine.drafts import F32, Draft
 from tests.engine.read.onnx_models import CASES, read
 from tests.engine.view.models import branches, chain, nested, summing_loop
@@ -125,7 +126,7 @@ def test_a_value_that_goes_far_to_many_places_has_one_stub_at_its_beginning() ->
     assert begin.tooltip.endswith("and 23 more")
 
 
-def test_constants_belong_to_the_neighbourhood_that_takes_them() -> None:
+def test_constants_belong_to_the_group_that_takes_them() -> None:
     draft = Draft()
     weights = [draft.const(float(number)) for number in range(400)]
     here = draft.parameter("x", F32, [])
@@ -133,10 +134,12 @@ def test_constants_belong_to_the_neighbourhood_that_takes_them() -> None:
         here = draft.op("Multiply", here, weight, auto_broadcast="numpy")
     draft.result(here)
     model = draft.model()
-    boxes = [node for node in graph_view(model, default_folding(model)).nodes if node.kind == "folded"]
-    spans = [tuple(int(one) for one in box.name.split(" to ")) for box in boxes]
-    assert [begin for begin, _ in spans] == [1, *(end + 1 for _, end in spans[:-1])]
-    assert spans[-1][1] == len(model.graph.nodes)
+    groups = grouping(model.graph, "main", default_folding(model).groups)
+    assert len(groups.members) > 4
+    for node in model.graph.nodes:
+        for source in model.graph.sources[node.id]:
+            if source is not None and model.graph.by_id[source.layer].constant is not None and node.id in groups.group_of:
+                assert groups.group_of[source.layer] == groups.group_of[node.id]
 
 
 def test_three_hundred_nested_bodies() -> None:
