@@ -7,7 +7,7 @@ import streamlit as st
 from app import canvas
 from app.actions import arrival
 from app.parts.frame import page_address, style
-from app.screens import debugger_screen, gallery_screen, learn_screen
+from app.screens import debugger_screen, gallery_screen, learn_screen, many_runs_screen
 from app.state.user_session import current
 
 st.set_page_config(page_title="Loopscope", page_icon=style.ICON, layout="wide", initial_sidebar_state="collapsed")
@@ -21,6 +21,8 @@ elif page_address.moved():
     arrival.follow(session)
 if session.model.opened is None:
     gallery_screen.show(session)
+elif session.many.shown:
+    many_runs_screen.show(session)
 elif session.learning.lesson:
     learn_screen.show(session)
 else:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.actions import models, reopening, teaching
+from app.actions import models, reopening, running_many, teaching
 from app.actions.memory_budget import with_room
-from app.links.codec import SAMPLE, read
+from app.links.codec import SAMPLE, Link, read
 from app.state.launch import LAUNCH, must_be_local
 from app.state.open_model import Opened, open_path, open_sample, with_inputs
 from app.state.user_session import Message, Session
@@ -30,6 +30,7 @@ def arrive(session: Session) -> None:
             reopening.restore_saved(session)
         else:
             reopening.restore(session, wanted)
+        _many(session, wanted)
         _say_other_set(session, wanted.input_set)
 
 
@@ -50,9 +51,19 @@ def _say_other_set(session: Session, wanted: str) -> None:
         session.message = Message(words, "info")
 
 
+def _many(session: Session, wanted: Link) -> None:
+    if wanted.many and not wanted.lesson:
+        session.many.shown = True
+        if wanted.runs:
+            running_many.run_said(wanted.runs)
+
+
 def follow(session: Session) -> None:
-    """After a step back or forth in the browser's history: the model that the address names now, or the gallery."""
-    if st.query_params.get("model") or st.query_params.get("lesson"):
+    """After a step back or forth in the browser's history: the model that the address names now, another screen of it, or the gallery."""
+    wanted, opened = read(st.query_params.to_dict()), session.model.opened
+    if opened is not None and opened.link and wanted.model == opened.link and not session.learning.lesson:
+        session.many.shown = wanted.many
+    elif st.query_params.get("model") or st.query_params.get("lesson"):
         arrive(session)
     else:
         models.close()

@@ -17,6 +17,7 @@ from engine.errors import EngineError
 
 GAVE_UP = "The server needed the memory of this run for other users: the run is back at its beginning and computes its values again."
 STOPPED = "This run was stopped because the server is out of memory: continue it in a minute."
+NO_MEMORY = "the server is out of memory"
 NO_ROOM = "There is not enough memory for this now: try again in a minute."
 _SHARE = 0.5
 """Of the machine's memory: the rest is for what runs take while they compute, and for other programs."""
@@ -33,7 +34,8 @@ def budget() -> int:
 def held_bytes(session: Session) -> int:
     """Bytes of everything that a session's runs hold, and of what was uploaded in it: once as a file, once as a model."""
     uploaded = session.model.opened.uploaded_bytes if session.model.opened else 0
-    return sum(run.held_bytes for run in _runs(session)) + 2 * uploaded
+    rows = session.many.sweeping.held_bytes if session.many.sweeping else 0
+    return sum(run.held_bytes for run in _runs(session)) + 2 * uploaded + rows
 
 
 def _runs(session: Session) -> set[engine.Debugger]:
@@ -51,7 +53,7 @@ def keep_within(most: int) -> bool:
     held = _within(most)
     if sum(held.values()) <= most:
         return True
-    computing = [session for session in held if session.run.running is not None]
+    computing = [session for session in held if session.run.running is not None or not _sweep_is_over(session)]
     if computing:
         _stop(max(computing, key=lambda one: held[one]))
     return False
@@ -81,6 +83,8 @@ def _give_up(session: Session, left_alone: float) -> bool:
     with session.touching:
         if session.run.is_computing or session.run.gave_up or time.monotonic() - session.touched < left_alone:
             return False
+        if session.many.sweeping is not None and session.many.sweeping.done():
+            session.many.sweeping = None
         opened, was = session.model.opened, session.run.stepped
         if opened is None or was is None:
             return False
@@ -105,6 +109,13 @@ def _stop(session: Session) -> None:
     if running is not None:
         session.message = Message(STOPPED, "info")
         running.stop()
+    if session.many.sweeping is not None:
+        session.many.sweeping.end(NO_MEMORY)
+
+
+def _sweep_is_over(session: Session) -> bool:
+    """Whether no sweep of a session is under way."""
+    return session.many.sweeping is None or session.many.sweeping.done()
 
 
 def with_room(work: Callable[[], Made]) -> Made:

@@ -15,10 +15,13 @@ from engine.ir import ROOT
 SAMPLE = "sample:"
 """The prefix of a sample's name, in the field that otherwise holds the path of a model."""
 _LARGE = "large"
+_MANY = "runs"
 _LONGEST = 1200
 """Characters of a parameter that holds a list or a table."""
 LONGEST_QUESTION = 400
 """Characters of a question to the trace that an address holds."""
+LONGEST_RUNS = 400
+"""Characters that say what many runs are on."""
 MOST = 20
 """Breakpoints, and watches, that an address holds."""
 
@@ -75,6 +78,10 @@ class Link:
     """The ways to look that are not the usual ones. Read from an address: all of its parameters, of which the looks know theirs."""
     question: str = ""
     """To the trace."""
+    many: bool = False
+    """The screen of many runs is shown."""
+    runs: str = ""
+    """What the many runs are on, in words."""
 
 
 def written(link: Link) -> dict[str, str]:
@@ -95,6 +102,8 @@ def written(link: Link) -> dict[str, str]:
         "watches": _packed(_with_room(_texts(link.watches))),
         **link.looks,
         "ask": link.question if len(link.question) <= LONGEST_QUESTION else "",
+        "screen": _MANY if link.many else "",
+        "runs": link.runs if len(link.runs) <= LONGEST_RUNS else "",
     }
     return {name: text for name, text in parameters.items() if text}
 
@@ -119,6 +128,8 @@ def read(parameters: Mapping[str, str]) -> Link:
         watches=tuple(map(_watch, _listed(text("watches")))),
         looks=parameters,
         question=text("ask")[:LONGEST_QUESTION],
+        many=text("screen") == _MANY,
+        runs=text("runs")[:LONGEST_RUNS],
     )
 
 

@@ -38,6 +38,8 @@ def _link(session: Session, model: str) -> Link:
         watches=watches(debugger) if debugger else (),
         looks=looks.chosen(),
         question=session.run.asked,
+        many=session.many.shown,
+        runs=session.many.words if session.many.shown else "",
     )
 
 

@@ -13,6 +13,7 @@ from streamlit.runtime.app_session import AppSession
 
 from app.state.canvas_view import CanvasView
 from app.state.lesson_progress import Learning
+from app.state.many_runs import ManyRuns
 from app.state.model_in_use import ModelInUse
 from app.state.run_in_view import RunInView
 
@@ -37,6 +38,7 @@ class Session:
     run: RunInView = field(default_factory=RunInView)
     canvas: CanvasView = field(default_factory=CanvasView)
     learning: Learning = field(default_factory=Learning)
+    many: ManyRuns = field(default_factory=ManyRuns)
     arrived: bool = False
     """The page's address has been looked at."""
     message: Message | None = None
@@ -80,6 +82,7 @@ def end(ended: AppSession) -> None:
             session.run.running.stop()
         if session.run.onward is not None:
             session.run.onward.debugger.stop()
+        session.many.forget()
         session.run = RunInView()
 
 

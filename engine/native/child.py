@@ -87,11 +87,30 @@ def _image(colours: bytes, encoded: bytes) -> list[bytes]:
         return [opened.convert(colours.decode()).tobytes()]
 
 
+def _table(kind: bytes, file: bytes) -> list[bytes]:
+    """The columns of a Parquet or CSV file, for each its name and its numbers as numpy stores them."""
+    import numpy as np
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    pa.set_memory_pool(pa.system_memory_pool())
+    source = pa.BufferReader(file)
+    table = parquet.read_table(source, use_threads=False) if kind == b"parquet" else csv.read_csv(source)
+    parts: list[bytes] = []
+    for name in table.column_names:
+        column = table[name].to_numpy()
+        stored = io.BytesIO()
+        np.save(stored, column.astype(str) if column.dtype == object else column, allow_pickle=False)
+        parts += [name.encode(), stored.getvalue()]
+    return parts
+
+
 WORK: Mapping[bytes, Callable[..., list[bytes]]] = {
     b"image": _image,
     b"image size": _image_size,
     b"onnx function": _onnx_function,
     b"onnx types": _onnx_types,
+    b"table": _table,
 }
 
 

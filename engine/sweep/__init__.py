@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-from engine.sweep.samples import Samples, samples_of
+from engine.sweep.row_layout import RowLayout
+from engine.sweep.row_numbers import numbers, places_where
+from engine.sweep.samples import Samples, completed, of_table, samples_of, samples_said
 from engine.sweep.summary import Summary
 from engine.sweep.sweep import Sweep, sweep
 
-__all__ = ["Samples", "Summary", "Sweep", "samples_of", "sweep"]
+__all__ = [
+    "RowLayout",
+    "Samples",
+    "Summary",
+    "Sweep",
+    "completed",
+    "numbers",
+    "of_table",
+    "places_where",
+    "samples_of",
+    "samples_said",
+    "sweep",
+]

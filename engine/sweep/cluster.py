@@ -14,6 +14,7 @@ from distributed import Client, Future, KilledWorker, LocalCluster, WorkerPlugin
 from engine.errors import EngineError, shorten
 from engine.sweep.batch import Batch
 from engine.sweep.sample_rows import rows_of
+from engine.sweep.stopping import Stop
 from engine.sweep.work_order import Order
 
 _WAITING = 3
@@ -32,7 +33,7 @@ def compute(name: str, batch: Batch) -> pa.RecordBatch:
     """The rows of a chunk, in a worker."""
     holder = get_worker().plugins[name]
     assert isinstance(holder, Holder)
-    return rows_of(holder.order, batch)
+    return rows_of(holder.order, batch, Stop())
 
 
 def rows_on_cluster(order: Order, name: str, batches: Iterator[Batch], workers: int, scheduler: str) -> Iterator[pa.RecordBatch]:

@@ -21,6 +21,7 @@ from engine.run.plan.plan import Branch, CallRegion, IfRegion, Instruction, Loop
 from engine.run.record.endings import ENDINGS
 from engine.sweep.lane_tables import BranchTally, LoopTally
 from engine.sweep.lane_values import NotInLanes, are_finite, computed, truths
+from engine.sweep.stopping import Stop
 from engine.trace.vectorised import Column
 
 _DEEPEST = 16
@@ -32,7 +33,7 @@ _FEW, _PATIENT = 8, 1 << 12
 class Lanes:
     """Many samples of a model that run side by side."""
 
-    def __init__(self, plan: Plan, values: Mapping[Slot, Column], count: int, *, most_iterations: int, finds_nan: bool) -> None:
+    def __init__(self, plan: Plan, values: Mapping[Slot, Column], count: int, *, most_iterations: int, finds_nan: bool, stop: Stop) -> None:
         self.plan = plan
         self.values: dict[Slot, Column] = {slot: Column(value, False) for slot, value in plan.constants}
         self.values.update(values)
@@ -48,10 +49,11 @@ class Lanes:
         self._iterations = np.zeros(count, np.int64)
         self._most_iterations = most_iterations
         self._finds_nan = finds_nan
+        self._stop = stop
         self._defaults = Defaults(plan)
 
     def run(self, count: int) -> None:
-        """Runs all lanes to the end. ``NotInLanes``, or what a kernel raises, leaves nothing to use."""
+        """Runs all lanes to the end. ``NotInLanes``, ``Stopped``, or what a kernel raises, leaves nothing to use."""
         with computing_columns():
             self._graph(self.plan.main, np.arange(count), 0)
 
@@ -121,6 +123,7 @@ class Lanes:
         fixed = self._fixed(region, going)
         iteration = 0
         while len(going):
+            self._stop.check()
             self.values.update(fixed)
             self.values.update(zip((one.parameter for one in region.carried), carried, strict=True))
             self._begin(region, iteration, going)

@@ -28,29 +28,35 @@ from engine.run.record.recording import NOTHING, LoopTable, Record
 from engine.sweep.asked_values import value_of
 from engine.sweep.batch import Batch
 from engine.sweep.row_layout import ERROR, FIRST_NAN, SAMPLE, SECONDS, Kind
+from engine.sweep.stopping import Stop
 from engine.sweep.work_order import Order
 
 _NUMBERS: Mapping[Kind, type[bool] | type[int] | type[float]] = {"bool": bool, "int64": int, "uint64": int, "float64": float}
 
 
-def rows_one_by_one(order: Order, batch: Batch) -> pa.RecordBatch:
-    """A row for each sample; one that fails has its error in its row."""
-    rows = [_row(order, int(sample), batch.inputs(number)) for number, sample in enumerate(batch.samples)]
+def rows_one_by_one(order: Order, batch: Batch, stop: Stop) -> pa.RecordBatch:
+    """A row for each sample; one that fails has its error in its row. After a ``stop``, those that were done before it."""
+    rows: list[dict[str, Any]] = []
+    for number, sample in enumerate(batch.samples):
+        row = _row(order, int(sample), batch.inputs(number), stop)
+        if stop.asked:
+            break
+        rows.append(row)
     return pa.RecordBatch.from_pylist(rows, order.schema)
 
 
-def _row(order: Order, sample: int, inputs: Mapping[int, Any]) -> dict[str, Any]:
+def _row(order: Order, sample: int, inputs: Mapping[int, Any], stop: Stop) -> dict[str, Any]:
     begun = time.perf_counter()
     row: dict[str, Any] = {SAMPLE: sample}
     try:
-        row |= _of_run(order, sample, inputs, row)
+        row |= _of_run(order, sample, inputs, row, stop)
     except EngineError as error:
         row[ERROR] = str(error)
     row[SECONDS] = time.perf_counter() - begun
     return row
 
 
-def _of_run(order: Order, sample: int, inputs: Mapping[int, Any], row: dict[str, Any]) -> dict[str, Any]:
+def _of_run(order: Order, sample: int, inputs: Mapping[int, Any], row: dict[str, Any], stop: Stop) -> dict[str, Any]:
     plan, layout = order.plan, order.layout
     arrays = bind(plan.model, inputs)
     for one in layout.inputs:
@@ -59,6 +65,7 @@ def _of_run(order: Order, sample: int, inputs: Mapping[int, Any], row: dict[str,
     values = {plan.main.parameters[layer]: array for layer, array in arrays.items()}
     overrides = Overrides(plan)
     machine = start(overrides, values, order.limits, Record() if looks else NOTHING, order.seed + sample, keeps=looks)
+    stop.watch(machine.control)
     cause: Ending | None = None
     try:
         drive.run(machine)

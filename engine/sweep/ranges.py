@@ -17,6 +17,7 @@ _SPAN = re.compile(rf"({_NUMBER})\.\.({_NUMBER})(?:/(\d+))?")
 _DRAWN = re.compile(rf"(normal|uniform)\(({_NUMBER}),({_NUMBER})\)")
 _NAME = re.compile(r"(.+?)(?:\[([\d,]*)\])?=(.+)", re.DOTALL)
 _LARGEST_RANGE = 1 << 62
+_MOST_POINTS = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ def points(values: Values) -> np.ndarray | range:
             return np.array(values.numbers)
         case "span":
             first, last, count = values.numbers
+            if count > _MOST_POINTS:
+                raise InputError(f"{values.name} takes {count:,} values: at most {_MOST_POINTS:,} are expected")
             if count:
                 return np.linspace(first, last, int(count))
             if isinstance(first, int) and isinstance(last, int) and first <= last:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Literal
 
 from engine.debug.expression import Expression
 from engine.ir.element_type import ElementType
@@ -15,6 +13,9 @@ from engine.ir.model import LayerId
 from engine.ir.shape import PartialShape
 from engine.run.plan.numbers import Slot, TableIndex
 from engine.run.plan.plan import IfRegion, LoopRegion, Plan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Kind = Literal["bool", "int64", "uint64", "float64", "string"]
 """Of a column's values; text is what has no number: a tensor's fingerprint."""
@@ -72,6 +73,8 @@ class RowLayout:
 
     def schema(self) -> pa.Schema:
         """Names and types of the columns."""
+        import pyarrow as pa
+
         fields: list[tuple[str, str]] = [(SAMPLE, "int64"), *((one.name, one.kind) for one in self.inputs)]
         for loop in self.loops:
             fields += [*((name, "int64") for name in loop.counts), (f"ended {loop.address}", "string")]

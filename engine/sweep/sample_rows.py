@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 
@@ -20,6 +21,7 @@ from engine.sweep.lane_machine import Lanes
 from engine.sweep.lane_values import NotInLanes, may_run_in_lanes
 from engine.sweep.one_by_one import number, rows_one_by_one
 from engine.sweep.row_layout import LoopColumns
+from engine.sweep.stopping import Stop, Stopped
 from engine.sweep.work_order import Order
 from engine.trace.vectorised import Column
 
@@ -36,30 +38,32 @@ def lanes_of(order: Order) -> int:
     return max(_FEWEST, min(_MOST_LANES, _MOST_VALUES // order.plan.slot_count))
 
 
-def rows_of(order: Order, batch: Batch) -> pa.RecordBatch:
-    """A row for each sample, in order; the same whatever way they ran."""
-    parts = list(_parts(order, batch))
+def rows_of(order: Order, batch: Batch, stop: Stop) -> pa.RecordBatch:
+    """A row for each sample, in order; the same whatever way they ran. After a ``stop``, the first of them."""
+    parts: list[pa.RecordBatch] = []
+    with contextlib.suppress(Stopped):
+        parts += _parts(order, batch, stop)
     joined = pa.Table.from_batches(parts, order.schema).combine_chunks()
     found = joined.to_batches()
-    return found[0] if found else rows_one_by_one(order, batch)
+    return found[0] if found else pa.RecordBatch.from_pylist([], order.schema)
 
 
-def _parts(order: Order, batch: Batch) -> Iterator[pa.RecordBatch]:
+def _parts(order: Order, batch: Batch, stop: Stop) -> Iterator[pa.RecordBatch]:
     """Where lanes fail, halves are tried, so that one sample whose run fails does not slow all the others."""
     if len(batch) < _FEWEST or not lanes_of(order):
-        yield rows_one_by_one(order, batch)
+        yield rows_one_by_one(order, batch, stop)
         return
     try:
-        yield _in_lanes(order, batch)
+        yield _in_lanes(order, batch, stop)
     except NotInLanes:
-        yield rows_one_by_one(order, batch)
+        yield rows_one_by_one(order, batch, stop)
     except (EngineError, ValueError, TypeError, IndexError, OverflowError, MemoryError):
         middle = len(batch) // 2
-        yield from _parts(order, batch.at(np.arange(middle)))
-        yield from _parts(order, batch.at(np.arange(middle, len(batch))))
+        yield from _parts(order, batch.at(np.arange(middle)), stop)
+        yield from _parts(order, batch.at(np.arange(middle, len(batch))), stop)
 
 
-def _in_lanes(order: Order, batch: Batch) -> pa.RecordBatch:
+def _in_lanes(order: Order, batch: Batch, stop: Stop) -> pa.RecordBatch:
     begun = time.perf_counter()
     count, limit = len(batch), order.limits.iterations
     lanes = Lanes(
@@ -68,6 +72,7 @@ def _in_lanes(order: Order, batch: Batch) -> pa.RecordBatch:
         count,
         most_iterations=_NO_LIMIT if limit is None else int(limit),
         finds_nan=order.layout.finds_nan,
+        stop=stop,
     )
     lanes.run(count)
     left = np.flatnonzero(lanes.left)
@@ -76,7 +81,8 @@ def _in_lanes(order: Order, batch: Batch) -> pa.RecordBatch:
     rows = _rows(order, batch, lanes, time.perf_counter() - begun)
     if not len(left):
         return rows
-    alone = rows_one_by_one(order, batch.at(left))
+    alone = rows_one_by_one(order, batch.at(left), stop)
+    stop.check()
     places = np.arange(count)
     places[left] = count + np.arange(len(left))
     whole = pa.Table.from_batches([rows, alone]).take(pa.array(places)).combine_chunks()

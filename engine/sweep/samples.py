@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Protocol
 
 import numpy as np
 
 from engine.errors import InputError, listed, shorten
 from engine.ir.model import Model, Signature
+from engine.native.workers import WORKERS, Crashed, Refused
 from engine.sweep.batch import Batch
 from engine.sweep.ranges import Values, draw, number, points, values_said
 
 _BLOCK_ELEMENTS = 1 << 20
 _BLOCK = 4096
+_MOST_ELEMENTS = 1 << 26
 
 
 class Samples(Protocol):
@@ -47,13 +51,20 @@ def samples_of(model: Model, given: Given, batch: Sequence[str] = ()) -> Samples
     return _of_sequence(model, given) if isinstance(given, Sequence) else given
 
 
-def _said(model: Model, text: str, batch: Sequence[str]) -> Samples:
+def samples_said(model: Model, text: str) -> Samples:
+    """Random samples or a grid; ``InputError`` for words that say neither, such as the path of a file."""
     words = text.split()
     if words and words[0].startswith("random:"):
         return _random(model, text, words)
-    path = Path(text)
-    if not path.exists() and words and all("=" in word for word in words):
+    if words and all("=" in word for word in words):
         return _grid(model, text, words)
+    raise InputError(f"{shorten(repr(text), 80)} says no inputs: write a range such as number=1..500, or random:1000")
+
+
+def _said(model: Model, text: str, batch: Sequence[str]) -> Samples:
+    path = Path(text)
+    if text.startswith("random:") or ("=" in text and not path.exists()):
+        return samples_said(model, text)
     try:
         state = path.stat()
     except OSError as error:
@@ -64,8 +75,39 @@ def _said(model: Model, text: str, batch: Sequence[str]) -> Samples:
     if path.suffix == ".npz":
         return of_arrays(model, _arrays(path), batch, description)
     if path.suffix in (".parquet", ".csv"):
-        return _table(model, path, description)
+        return of_table(model, path.name, path.read_bytes(), description)
     raise InputError(f"{path.name} is none of what inputs are read from: .npz, .parquet, .csv, a folder of .npz")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Completed:
+    """Samples of some of a model's inputs; the others have the same value in all of them."""
+
+    samples: Samples
+    others: Mapping[int, Any]
+    """By position; those that the samples have count for nothing."""
+
+    @property
+    def count(self) -> int:
+        return self.samples.count
+
+    @property
+    def description(self) -> str:
+        digest = hashlib.blake2b(digest_size=8)
+        for key, value in sorted(self.others.items()):
+            array = np.asarray(value)
+            digest.update(f"{key} {array.dtype} {array.shape} {array.tolist() if array.dtype == object else ''}".encode())
+            digest.update(b"" if array.dtype == object else array.tobytes())
+        return f"{self.samples.description} {digest.hexdigest()}"
+
+    def batch(self, first: int, end: int) -> Batch:
+        found = self.samples.batch(first, end)
+        return Batch(found.samples, found.varying, {**self.others, **found.fixed})
+
+
+def completed(model: Model, samples: Samples, others: Mapping[Any, Any]) -> Samples:
+    """The same samples with values, by name or position, for the inputs that they leave out. ``InputError`` for what is no input."""
+    return Completed(samples, {position(model, key): value for key, value in others.items()})
 
 
 def position(model: Model, key: object) -> int:
@@ -151,16 +193,21 @@ class Folder:
 # -- tables, grids, random numbers ------------------------------------------------------------------------------------
 
 
-def _table(model: Model, path: Path, description: str) -> Arrays:
-    """A column for each scalar input; a row is a sample. Columns that name no input are an error, which tells a misspelt one."""
-    from pyarrow import ArrowException, csv, parquet
+def of_table(model: Model, name: str, data: bytes, description: str) -> Arrays:
+    """A column for each scalar input; a row is a sample. ``name``: the file's, which ends in .csv or .parquet.
 
+    A column that names no input is an ``InputError``, which tells a misspelt one.
+    """
     try:
-        table = csv.read_csv(path) if path.suffix == ".csv" else parquet.read_table(path)
-        columns = {position(model, name): table[name].to_numpy() for name in table.column_names}
-    except (ArrowException, OSError) as error:
-        raise InputError(f"{path}: {shorten(str(error), 200)}") from None
-    return Arrays(len(table), description, {key: shaped(model.inputs[key], one) for key, one in columns.items()}, {})
+        parts = WORKERS.ask("table", PurePath(name).suffix.removeprefix(".").encode(), data)
+    except (Refused, Crashed) as error:
+        raise InputError(f"{shorten(name, 100)} cannot be read as a table: {shorten(str(error) or 'it takes too long', 200)}") from None
+    columns = {
+        position(model, column.decode()): np.load(io.BytesIO(numbers), allow_pickle=False)
+        for column, numbers in zip(parts[::2], parts[1::2], strict=True)
+    }
+    count = max((len(one) for one in columns.values()), default=0)
+    return Arrays(count, description, {key: shaped(model.inputs[key], one) for key, one in columns.items()}, {})
 
 
 def shaped(signature: Signature, numbers: np.ndarray) -> np.ndarray:
@@ -225,6 +272,9 @@ class Random:
 
     def _shape(self, signature: Signature, values: Values | None) -> tuple[int, ...]:
         if values is not None and values.shape is not None:
+            if math.prod(values.shape) > _MOST_ELEMENTS:
+                elements = f"{math.prod(values.shape):,} elements"
+                raise InputError(f"{shorten(signature.name, 60)} has {elements}: at most {_MOST_ELEMENTS:,} are drawn")
             return values.shape
         lengths = None if signature.shape.dimensions is None else signature.shape.lengths_or_zeros()
         if lengths is None or not signature.shape.is_static:

@@ -13,6 +13,7 @@ from engine.ir.model import Model, expect_model
 from engine.ir.walk import nodes
 from engine.run.machine.limits import Limits
 from engine.sweep.samples import Given, Samples, samples_of
+from engine.sweep.stopping import Stop
 from engine.sweep.summary import Summary
 
 if TYPE_CHECKING:
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
     from engine.sweep.batch import Batch
     from engine.sweep.work_order import Order
 
-_CHUNK = 64
-"""Samples of a chunk that run one by one."""
-_READ = 1 << 14
-"""Samples that are read together."""
+_CHUNK, _CHUNK_HERE = 64, 16
+"""Samples of a chunk that run one by one: in another process, and in this one, where whoever watches is told after each."""
+_READ, _READ_BYTES = 1 << 14, 1 << 26
+"""Samples that are read together, as far as they are no more bytes than that."""
 _WORTH_PROCESSES, _LANES_WORTH_PROCESSES = 512, 1 << 22
 """Samples for which starting processes pays, which takes some seconds."""
 
@@ -80,10 +81,14 @@ class Sweep:
         self._order, self._samples = order, samples
         self._workers, self._scheduler = workers, scheduler
         self._out, self._resume = out, resume
-        self._stopped = False
+        self._stop = Stop()
         self.count = count
         """Samples in all."""
         self.summary = Summary()
+        self.schema = order.schema
+        """Of its rows, as Arrow has them."""
+        self.layout = order.layout
+        """Which columns are the model's inputs, loops, branches and outputs."""
         self.columns: tuple[str, ...] = tuple(order.schema.names)
         """The names of all columns, in order."""
 
@@ -102,8 +107,8 @@ class Sweep:
         return self.summary
 
     def stop(self) -> None:
-        """No more rows after the next few; what is done is kept. May be called from another thread, and by a signal."""
-        self._stopped = True
+        """No more rows but those under way on a cluster; what is done is kept. May be called from another thread, and by a signal."""
+        self._stop.ask()
 
     @property
     def is_complete(self) -> bool:
@@ -135,28 +140,35 @@ class Sweep:
         from engine.sweep.sample_rows import lanes_of, rows_of
 
         lanes = lanes_of(self._order)
-        batches = self._batches(first, lanes or _CHUNK)
         workers = self._workers or len(os.sched_getaffinity(0))
         is_large = self.count - first >= (_LANES_WORTH_PROCESSES if lanes else _WORTH_PROCESSES)
         if not self._scheduler and (workers == 1 or not is_large):
-            yield from (rows_of(self._order, batch) for batch in batches)
+            yield from (rows_of(self._order, batch, self._stop) for batch in self._batches(first, lanes or _CHUNK_HERE))
             return
         from engine.sweep.cluster import rows_on_cluster
 
+        batches = self._batches(first, lanes or _CHUNK)
         yield from rows_on_cluster(self._order, f"loopscope-{self._digest}", batches, workers, self._scheduler)
 
     def _batches(self, first: int, size: int) -> Iterator[Batch]:
         """What is left, in chunks; read in larger parts, which begin at fixed numbers."""
         import numpy as np
 
-        read = -(-max(_READ, size) // size) * size
+        read = max(size, min(_READ, _READ_BYTES // self._sample_bytes) // size * size)
         for begin in range(first, self.count, read):
             end = min(begin + read, self.count)
             part = self._samples.batch(begin, end)
             for place in range(0, end - begin, size):
-                if self._stopped:
+                if self._stop.asked:
                     return
                 yield part.at(np.arange(place, min(place + size, end - begin)))
+
+    @property
+    def _sample_bytes(self) -> int:
+        import numpy as np
+
+        first = self._samples.batch(0, min(1, self.count))
+        return sum(np.asarray(value).nbytes for values in first.varying.values() for value in values) or 1
 
     @property
     def _digest(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.actions import models
+from app.actions import models, running_many
 from app.describe.node_index import places
 from app.parts.frame import key_sheet
 from app.parts.panels import finder
@@ -21,7 +21,7 @@ def show(session: Session) -> None:
     opened = session.model.opened
     if opened is None:
         return
-    back, title, search, chooser, sheet = st.columns([1.1, 5.9, 0.7, 2.8, 0.55], vertical_alignment="center", gap="small")
+    back, title, search, many, chooser, sheet = st.columns([1.1, 4.7, 0.7, 1.25, 2.7, 0.55], vertical_alignment="center", gap="small")
     back.button(
         "Gallery",
         key="header_close",
@@ -39,6 +39,14 @@ def show(session: Session) -> None:
         )
     with search:
         finder.show()
+    many.button(
+        "Many runs",
+        key="header_many",
+        icon=":material/stacked_bar_chart:",
+        on_click=running_many.show,
+        type="tertiary",
+        help="This model over many inputs: how often its loops run, and for which of them",
+    )
     with chooser:
         _choose(session, opened)
     with sheet:

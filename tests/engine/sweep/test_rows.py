@@ -18,6 +18,7 @@ from engine.explain import first_not_finite
 from engine.sweep import sample_rows
 from engine.sweep.one_by_one import rows_one_by_one
 from engine.sweep.samples import samples_of
+from engine.sweep.stopping import Stop
 from engine.sweep.work_order import Order
 from tests.engine.debug.test_two_speeds import Drawn, bodies, whole
 from tests.engine.drawn.models import drawn_model
@@ -39,7 +40,7 @@ def assert_lanes_give_the_same(model: engine.Model, inputs: Mapping[Any, Any], *
     work = Order(model, seconds=False, limits=engine.Limits(iterations=20_000), **order)
     samples = samples_of(model, inputs)
     batch = samples.batch(0, samples.count)
-    assert bits(sample_rows.rows_of(work, batch)) == bits(rows_one_by_one(work, batch))
+    assert bits(sample_rows.rows_of(work, batch, Stop())) == bits(rows_one_by_one(work, batch, Stop()))
     return sample_rows.lanes_of(work)
 
 

@@ -1,0 +1,135 @@
+"""What the screen of many runs does: showing it, running a model on many inputs, and opening one of them in the debugger."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from app.actions import models
+from app.actions.moves import stop_if_running
+from app.actions.refusals import afresh, told
+from app.describe.input_files import read_arrays
+from app.describe.signatures import signatures
+from app.links.codec import LONGEST_RUNS
+from app.state.background_sweep import Sweeping, bounds
+from app.state.open_model import Opened
+from app.state.user_session import PATIENCE, Message, Session, current, widget
+from engine.debug import convert_input
+from engine.errors import EngineError, InputError
+from engine.sweep import Samples, completed, of_table, samples_of, samples_said
+
+
+@told
+def show() -> None:
+    """The screen, from the debugger; a run under way ends."""
+    session = current()
+    stop_if_running(session)
+    session.canvas.playing, session.message = False, None
+    session.many.shown = True
+
+
+@told
+def leave() -> None:
+    """Back to one run."""
+    current().many.shown, current().message = False, None
+
+
+@afresh
+def run_words(key: str) -> None:
+    """Runs what a text field says: a grid, or random inputs."""
+    run_said(str(widget(key) or "").strip())
+
+
+@told
+def run_said(words: str) -> None:
+    """Runs a grid or random inputs, said as ``loopscope sweep --inputs`` takes them; a file of this machine is none of them."""
+    session = current()
+    session.many.words = words[:LONGEST_RUNS]
+    if session.model.opened is None:
+        return
+    if len(words) > LONGEST_RUNS:
+        raise InputError(f"the inputs are said in {len(words)} characters, at most {LONGEST_RUNS} are expected: use a file")
+    if not words:
+        raise InputError("no inputs are said: write a range such as number=1..500, or random:1000")
+    _begin(session, session.model.opened, samples_said(session.model.opened.model, words))
+
+
+@afresh
+def run_file(key: str) -> None:
+    """Runs the rows of an uploaded .npz, .parquet or .csv."""
+    session, file = current(), widget(key)
+    if session.model.opened is None or file is None:
+        return
+    model = session.model.opened.model
+    if file.name.lower().endswith(".npz"):
+        samples = samples_of(model, read_arrays(file.name, file.getvalue()))
+    else:
+        samples = of_table(model, file.name.lower(), file.getvalue(), file.name)
+    session.many.words = ""
+    _begin(session, session.model.opened, samples, file.name)
+
+
+def _begin(session: Session, opened: Opened, samples: Samples, file: str = "") -> None:
+    """Inputs that the samples leave out have the values of the run that was open."""
+    if not opened.report.ok:
+        raise InputError("the model has errors, which Problems lists: it cannot run")
+    if not samples.count:
+        raise InputError("there is no input to run on: the file or the range is empty")
+    positions = {
+        position: session.model.inputs[key] for position, key in enumerate(signatures(opened.model)) if key in session.model.inputs
+    }
+    if session.many.sweeping is not None:
+        session.many.sweeping.stop()
+    session.many.sweeping = Sweeping(opened.model, completed(opened.model, samples, positions), bounds())
+    session.many.file = file
+    session.many.generation += 1
+    session.many.sweeping.done(PATIENCE)
+
+
+@told
+def stop() -> None:
+    """Ends the sweep; the rows that are there stay."""
+    sweeping = current().many.sweeping
+    if sweeping is not None:
+        sweeping.stop()
+        sweeping.done(PATIENCE)
+
+
+def is_over(session: Session) -> bool:
+    """Whether no sweep is under way; why one has failed becomes the message."""
+    sweeping = session.many.sweeping
+    if sweeping is None:
+        return True
+    if not sweeping.done():
+        return False
+    error, sweeping.error = sweeping.error, None
+    if isinstance(error, EngineError):
+        session.message = Message(str(error))
+    elif error is not None:
+        raise error
+    return True
+
+
+@told
+def open_sample(number: int) -> None:
+    """The run on one of the inputs, in the debugger, as an input set of its own."""
+    session, sweeping = current(), current().many.sweeping
+    opened = session.model.opened
+    if sweeping is None or opened is None or not 0 <= number < sweeping.sweep.count:
+        return
+    inputs = inputs_of(sweeping, number)
+    name = f"sample_{number}"
+    session.model.opened = replace(opened, sets={**opened.sets, name: inputs})
+    session.many.shown = False
+    models.use_inputs(inputs, name)
+
+
+def inputs_of(sweeping: Sweeping, number: int) -> dict[str, np.ndarray]:
+    """The inputs of one sample, as sessions name them."""
+    given = sweeping.samples.batch(number, number + 1).inputs(0)
+    return {
+        key: convert_input(given[position], one)
+        for position, (key, one) in enumerate(signatures(sweeping.model).items())
+        if position in given
+    }

@@ -1,0 +1,74 @@
+"""What many runs have shown, in words: for each loop and branch a sentence, with the sample that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.describe.wording import times
+from engine.sweep import Summary
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One sentence."""
+
+    title: str
+    text: str
+    sample: int | None = None
+    """Whose run shows it."""
+    bad: bool = False
+
+
+def findings(summary: Summary) -> Iterator[Finding]:
+    """What stands out: the longest of each loop, branches that none took, the first NaN, the first that failed."""
+    for address, loop in summary.loops.items():
+        name = address.removeprefix("main/")
+        if loop.most is None:
+            yield Finding(name, "never ran in any of these")
+            continue
+        usual = f"{loop.total / loop.runs:,.1f} iterations a run"
+        if loop.least == loop.most:
+            yield Finding(name, f"{times(loop.most)} each time")
+        else:
+            given = _given(loop.most_inputs)
+            yield Finding(f"{name}: the longest", f"{times(loop.most)}{given}; {usual}, the least {loop.least:,}", loop.most_sample)
+    for name in summary.never_taken if summary.rows > summary.failed else ():
+        yield Finding("never taken", name)
+    if summary.first_nan is not None:
+        sample, address = summary.first_nan
+        yield Finding("the first NaN or infinity", f"{address}; {_runs(summary.with_nan)} with one", sample, bad=True)
+    if summary.first_failed is not None:
+        sample, error = summary.first_failed
+        yield Finding("the first that failed", f"{error}; {_runs(summary.failed)} failed", sample, bad=True)
+
+
+def _given(inputs: Mapping[str, Any]) -> str:
+    return f", {', '.join(f'{name} = {value}' for name, value in inputs.items())}" if inputs else ""
+
+
+def _runs(count: int) -> str:
+    return f"{count:,} run{'s' * (count != 1)}"
+
+
+def progress(done: int, count: int, seconds: float) -> str:
+    """How far runs under way are.
+
+    >>> progress(500, 2000, 2.0), progress(0, 9, 1.0)
+    ('500 of 2,000 runs · 250 a second · 6 s left', '0 of 9 runs')
+    """
+    rate = done / seconds if seconds > 0 else 0.0
+    left = f" · {rate:,.0f} a second · {(count - done) / rate:,.0f} s left" if rate >= 1 else ""
+    return f"{done:,} of {_runs(count)}{left}"
+
+
+def outcome(rows: int, available: int, cut: str, seconds: float) -> str:
+    """What became of a sweep that is over.
+
+    >>> outcome(500, 500, "", 0.23), outcome(20, 500, "it was stopped", 3)
+    ('500 runs in 0.2 s', '20 of 500 runs in 3.0 s: it was stopped')
+    """
+    told = f" of {available:,}" if rows < available else ""
+    why = f": {cut}" if cut else f": the first {rows:,} are run here" if rows < available else ""
+    return f"{rows:,}{told} run{'s' * (available != 1)} in {seconds:,.1f} s{why}"

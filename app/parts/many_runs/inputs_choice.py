@@ -1,0 +1,70 @@
+"""What the runs are on: a grid of values, random ones, or a file."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.actions import running_many
+from app.describe.suggested_inputs import RANDOM, suggested_grid
+from app.links.codec import LONGEST_RUNS
+from app.parts.widgets import markup
+from app.state.many_runs import FILE, GRID, KINDS, RANDOM_NUMBERS
+from app.state.open_model import Opened
+from app.state.user_session import Session, place, widget
+
+KIND = "many_kind"
+_HELP = {
+    GRID: "Values of one input or several, all combinations: number=1..500, x=0..1/11 for 11 values, x=0,0.5,1. "
+    "The other inputs stay as they are in the run that is open.",
+    RANDOM_NUMBERS: "How many, a seed, and what each input is drawn from: random:1000 seed=3 x=normal(0,1) n=1..9. "
+    "An input that is not said gets usual values of its type.",
+}
+
+
+def show(session: Session, opened: Opened) -> None:
+    grid = suggested_grid(opened.model, session.model.inputs)
+    if widget(KIND) not in KINDS:
+        place(KIND, _kind(session, grid))
+    choice, rest = st.columns([2.2, 7], vertical_alignment="center", gap="small")
+    kind = choice.segmented_control("Inputs", KINDS, key=KIND, required=True, label_visibility="collapsed")
+    with rest:
+        if kind == FILE:
+            _file(session)
+        else:
+            _words(session, str(kind), grid if kind == GRID else RANDOM)
+
+
+def _kind(session: Session, grid: str) -> str:
+    said = session.many.words
+    if not said:
+        return FILE if session.many.file else GRID if grid else RANDOM_NUMBERS
+    return RANDOM_NUMBERS if said.startswith("random:") else GRID
+
+
+def _words(session: Session, kind: str, usual: str) -> None:
+    said = session.many.words if session.many.words.startswith("random:") == (kind == RANDOM_NUMBERS) else ""
+    key = f"many_words_{kind}_{session.many.generation}"
+    with st.container(key="many_inputs", horizontal=True, vertical_alignment="center"):
+        st.text_input(
+            "Inputs",
+            said or usual,
+            key=key,
+            max_chars=LONGEST_RUNS,
+            label_visibility="collapsed",
+            placeholder="number=1..500",
+            help=_HELP[kind],
+        )
+        st.button("Run all", key="many_run", type="primary", icon=":material/play_arrow:", on_click=running_many.run_words, args=(key,))
+
+
+def _file(session: Session) -> None:
+    key = f"many_file_{session.many.generation}"
+    st.file_uploader(
+        "An .npz of arrays whose first axis counts samples, or a .parquet or .csv with a column for each input of one number",
+        type=["npz", "parquet", "csv"],
+        key=key,
+        on_change=running_many.run_file,
+        args=(key,),
+    )
+    if session.many.file:
+        markup.show(f"These runs are on {markup.text(session.many.file, 80)}.", "quiet")

@@ -1,0 +1,56 @@
+"""Pictures of many runs: how often which count came, which branches were taken, a count against any column, a grid as a heat map."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import streamlit as st
+
+from app.actions import running_many
+from app.describe import sweep_charts
+from app.describe.sweep_charts import PICKED, Chart, Theme
+from app.describe.sweep_columns import counts, drawable, said
+from app.parts.widgets import markup
+from app.state.user_session import Session, widget
+from engine.sweep import RowLayout
+from engine.view import neutral
+
+_HEIGHT = 260
+
+
+def show(session: Session, layout: RowLayout, rows: pa.Table) -> None:
+    shown, axes = counts(layout) or drawable(layout, rows)[1:2], drawable(layout, rows)
+    if not len(rows) or not shown:
+        return
+    left, right = st.columns(2, gap="medium")
+    generation = session.many.generation
+    theme: Theme = "dark" if st.context.theme.type == "dark" else "light"
+    count = _choice(left, "Show", shown, f"many_count_{generation}")
+    against = _choice(right, "Against", [one for one in axes if one != count], f"many_against_{generation}")
+    grid = None if session.many.file else sweep_charts.heat_map(rows, count, [one.name for one in layout.inputs], theme)
+    charts = [
+        ("How often", sweep_charts.histogram(rows, count, theme)),
+        ("Run by run", sweep_charts.scatter(rows, count, against, theme)),
+        ("Branches", sweep_charts.branches(rows, layout, theme)),
+        ("Over the grid", grid),
+    ]
+    for number, (title, chart) in enumerate((title, chart) for title, chart in charts if chart is not None):
+        with (left, right)[number % 2]:
+            markup.show(markup.section(title))
+            height = sweep_charts.height_of_branches(chart) if title == "Branches" else _HEIGHT
+            _draw(chart, f"many_chart_{title}_{generation}", height)
+
+
+def _choice(column: st.delta_generator.DeltaGenerator, label: str, options: list[str], key: str) -> str:
+    chosen = column.selectbox(label, options, key=key, format_func=lambda name: neutral(said(str(name)), 80))
+    return str(chosen)
+
+
+def _draw(chart: Chart, key: str, height: int) -> None:
+    st.vega_lite_chart(chart, height=height, width="stretch", key=key, on_select=lambda: _open(key))
+
+
+def _open(key: str) -> None:
+    chosen = (widget(key) or {}).get("selection", {}).get(PICKED) or []
+    number = chosen[0].get("sample") if chosen and isinstance(chosen[0], dict) else None
+    if isinstance(number, int | float):
+        running_many.open_sample(int(number))

@@ -1,0 +1,29 @@
+"""How far the runs are: rate, rest, what they have shown so far, and a button that stops them."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.actions import running_many
+from app.describe.sweep_words import progress
+from app.parts.many_runs import said_findings
+from app.parts.widgets import markup
+from app.state.user_session import current
+
+EVERY = 0.5
+"""Seconds between two pictures."""
+
+
+@st.fragment(run_every=EVERY)
+def show() -> None:
+    """Until the runs are over; then the whole page is drawn anew."""
+    session = current()
+    sweeping = session.many.sweeping
+    if running_many.is_over(session) or sweeping is None:
+        st.rerun()
+    summary = sweeping.sweep.summary
+    with st.container(key="many_progress", horizontal=True, vertical_alignment="center"):
+        st.button("Stop", key="many_stop", icon=":material/stop:", on_click=running_many.stop, type="primary", shortcut="Escape")
+        markup.show(f"<b>Running</b> &ensp;{progress(summary.rows, sweeping.sweep.count, sweeping.seconds)}", "tabular")
+    st.progress(summary.rows / max(1, sweeping.sweep.count))
+    said_findings.show(summary, opens=False)

@@ -1,0 +1,95 @@
+"""A sweep in its own thread, with the rows that it has made so far."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+import engine
+from app.state.launch import LAUNCH, limits
+from engine.errors import EngineError
+from engine.sweep import Samples, Sweep
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What one sweep may take."""
+
+    rows: int
+    seconds: float
+    of_one_run: float
+    """Seconds."""
+    most_bytes: int
+    """Of rows."""
+
+
+_HERE = Bounds(rows=100_000, seconds=600.0, of_one_run=30.0, most_bytes=512 * 2**20)
+_PER_SESSION = Bounds(rows=20_000, seconds=60.0, of_one_run=10.0, most_bytes=32 * 2**20)
+
+
+def bounds() -> Bounds:
+    """On a server for others, so much that one user leaves enough to the rest."""
+    return _PER_SESSION if LAUNCH.server else _HERE
+
+
+class Sweeping:
+    """Many runs of one model, begun at once; they end with their inputs, at a bound, or by ``stop``."""
+
+    def __init__(self, model: engine.Model, samples: Samples, within: Bounds) -> None:
+        """``EngineError`` for samples that do not fit the model."""
+        self.model, self.samples, self.within = model, samples, within
+        self.sweep: Sweep = engine.sweep(model, samples, limit=within.rows, workers=1, limits=replace(limits(), seconds=within.of_one_run))
+        self.cut = ""
+        """Why it ended before its inputs did; empty where it did not."""
+        self.error: Exception | None = None
+        self.held_bytes = 0
+        self._batches: list[pa.RecordBatch] = []
+        self._table: pa.Table = self.sweep.schema.empty_table()
+        self._since, self._until = time.monotonic(), 0.0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        alarm = threading.Timer(self.within.seconds, self.end, [f"{self.within.seconds:g} seconds are over"])
+        alarm.daemon = True
+        alarm.start()
+        try:
+            for batch in self.sweep.batches():
+                self._batches.append(batch)
+                self.held_bytes += batch.nbytes
+                if self.held_bytes > self.within.most_bytes:
+                    self.end(f"its rows take {self.within.most_bytes >> 20} MB")
+        except Exception as error:  # of the engine or of Loopscope itself: the page says which
+            self.error = error if not isinstance(error, MemoryError) else EngineError("There is not enough memory for these runs.")
+        finally:
+            alarm.cancel()
+            self._until = time.monotonic()
+
+    def end(self, why: str) -> None:
+        """Before its inputs do; what is done is kept."""
+        self.cut = self.cut or why
+        self.sweep.stop()
+
+    def stop(self) -> None:
+        """By its user."""
+        self.end("it was stopped")
+
+    def done(self, patience: float = 0) -> bool:
+        """Whether it is over, at most so many seconds later."""
+        self._thread.join(patience)
+        return not self._thread.is_alive()
+
+    @property
+    def seconds(self) -> float:
+        """That it has taken so far."""
+        return (self._until or time.monotonic()) - self._since
+
+    @property
+    def rows(self) -> pa.Table:
+        """Those that are there."""
+        if sum(map(len, self._batches)) != len(self._table):
+            self._table = pa.Table.from_batches(tuple(self._batches), self.sweep.schema).combine_chunks()
+        return self._table

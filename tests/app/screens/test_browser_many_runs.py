@@ -1,0 +1,72 @@
+"""The screen of many runs, as a user meets it: a grid, a click on a bar, the debugger on that input; a stop; an address."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.app.browsing import LONG, open_sample, place
+
+pytestmark = pytest.mark.browser
+
+
+def button(page: Page, key: str) -> Locator:
+    return page.locator(f".st-key-{key} button").first
+
+
+def words(page: Page) -> Locator:
+    return page.locator("[class*='st-key-many_words'] input")
+
+
+def bars(page: Page) -> Locator:
+    """Of the histogram, from the least count on."""
+    return page.locator("[class*='st-key-many_chart_']").first.locator("[aria-roledescription='bar']")
+
+
+def test_a_click_on_a_bar_opens_its_run_in_the_debugger(page: Page, server: str) -> None:
+    open_sample(page, server, "collatz")
+    button(page, "header_many").click()
+    words(page).fill("number=6..40")
+    button(page, "many_run").click()
+    expect(page.get_by_text("35 runs in")).to_be_visible(timeout=LONG)
+    expect(page.get_by_text("111 iterations, number = 27")).to_be_visible()
+    expect(page).to_have_url(re.compile("runs=number"))
+    bars(page).first.click(timeout=LONG)
+    expect(place(page)).to_be_visible(timeout=LONG)
+    expect(page.locator(".st-key-side").get_by_text("number").first).to_be_visible(timeout=LONG)
+    button(page, "transport_run").click()
+    expect(page.get_by_text(re.compile("3 iterations")).first).to_be_visible(timeout=LONG)
+    page.go_back()
+    expect(page.get_by_text("35 runs in")).to_be_visible(timeout=LONG)
+
+
+def test_an_address_says_what_to_run(page: Page, server: str) -> None:
+    page.goto(f"{server}/?model=sample:collatz&screen=runs&runs=number%3D1..50")
+    expect(page.get_by_text("50 runs in")).to_be_visible(timeout=LONG)
+    expect(page.get_by_text("200 of")).to_have_count(0)
+    page.get_by_role("textbox", name="Only runs where").fill("iterations main/while_not_one > 100")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("4 of 50 runs")).to_be_visible(timeout=LONG)
+
+
+def test_runs_that_take_long_are_stopped_and_kept(page: Page, server: str) -> None:
+    page.goto(f"{server}/?model=sample:lstm_melody&screen=runs&runs=random:100000")
+    button(page, "many_stop").click(timeout=LONG)
+    expect(page.get_by_text(re.compile(r"of 100,000 runs in .*it was stopped"))).to_be_visible(timeout=LONG)
+    expect(page.locator("[class*='st-key-many_table'] canvas").first).to_be_visible(timeout=LONG)
+
+
+def test_a_file_that_is_uploaded_is_run(page: Page, server: str, tmp_path: Path) -> None:
+    np.savez(tmp_path / "numbers.npz", number=np.array([27, 97]))
+    page.goto(f"{server}/?model=sample:collatz&screen=runs")
+    page.get_by_role("radio", name="File").click(timeout=LONG)
+    page.locator("[class*='st-key-many_file'] input[type=file]").first.set_input_files(tmp_path / "numbers.npz")
+    expect(page.get_by_text("2 runs in")).to_be_visible(timeout=LONG)
+    page.locator("[class*='st-key-many_file'] input[type=file]").first.set_input_files(
+        {"name": "numbers.csv", "mimeType": "text/csv", "buffer": b"wrong\n3\n"}
+    )
+    expect(page.get_by_text("means no input")).to_be_visible(timeout=LONG)
