@@ -10,12 +10,13 @@ import numpy as np
 import engine
 from app.actions import moves, refusals
 from app.actions.runs import put
-from app.actions.side_by_side import CHOICE, UNCHANGED, compare_with
+from app.actions.side_by_side import compare_with
 from app.describe.input_text import parse_element
 from app.describe.node_index import moment_of
 from app.describe.signatures import bindings
 from app.describe.wording import name_of
 from app.links.codec import Unreadable
+from app.state.compare_choice import CHOICE, UNCHANGED
 from app.state.launch import limits
 from app.state.looks import LENS
 from app.state.user_session import Message, Session, current, place, widget

@@ -33,15 +33,17 @@ def budget() -> int:
 
 def held_bytes(session: Session) -> int:
     """Bytes of everything that a session's runs hold, and of what was uploaded in it: once as a file, once as a model."""
-    uploaded = session.model.opened.uploaded_bytes if session.model.opened else 0
+    uploaded = sum(one.uploaded_bytes for one in (session.model.opened, session.model.other) if one is not None)
+    given = sum(array.nbytes for array in session.run.drifted.values.values()) if session.run.drifted else 0
     rows = session.many.sweeping.held_bytes if session.many.sweeping else 0
-    return sum(run.held_bytes for run in _runs(session)) + 2 * uploaded + rows
+    return sum(run.held_bytes for run in _runs(session)) + 2 * uploaded + given + rows
 
 
 def _runs(session: Session) -> set[engine.Debugger]:
-    compared, running = session.run.compared, session.run.running
+    compared, drifted, running = session.run.compared, session.run.drifted, session.run.running
     found = {session.run.stepped, session.run.original, session.run.scout, *(running.debuggers if running else ())}
     found |= {compared.one, compared.other} if compared else set()
+    found |= {drifted.one, drifted.other} if drifted else set()
     return {run for run in found if run is not None}
 
 

@@ -78,7 +78,7 @@ def show_model(opened: Opened, input_set: str = "") -> None:
     session.model.opened, session.run.debugger, session.run.running = opened, None, None
     session.canvas.selected, session.canvas.root, session.message = "", ROOT, None
     session.canvas.folding, session.canvas.boxes = default_folding(opened.model), VISIBLE_NODES
-    session.model.checked_for, session.model.fates = own_runtimes(opened.model), None
+    session.model.checked_for, session.model.fates, session.model.other = own_runtimes(opened.model), None, None
     session.model.input_set = input_set if input_set in opened.sets else next(iter(opened.sets), "")
     session.model.inputs = opened.sets.get(session.model.input_set, {})
     start(session)

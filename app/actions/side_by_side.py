@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import engine
+from app.actions import other_runs
 from app.actions.moves import settled
-from app.actions.refusals import told
+from app.actions.refusals import afresh, told
 from app.describe.signatures import bindings
 from app.state.background_run import Comparing
-from app.state.launch import limits
+from app.state.compare_choice import BEFORE, MODEL, ROUNDED, RUNTIME, UNCHANGED
+from app.state.launch import LAUNCH, limits
 from app.state.open_model import Opened
 from app.state.run_in_view import Compared
 from app.state.user_session import PATIENCE, Session, current
-from engine.peers import against, fates
 
-CHOICE = "compare_with"
-"""The widget that holds what to compare with: the name of an input set, or one of these three, which are no names."""
-BEFORE, UNCHANGED, RUNTIME = "", "\n", "\n\n"
 MOST_SECONDS = 20.0
 """Longest time of each of the two runs."""
+_MOST_OF_A_DRIFT = 120.0
+"""The same where each value of each iteration is compared, on a user's own machine."""
+_DRIFTS: Mapping[str, Callable[[Session, Opened, float], None]] = {
+    RUNTIME: other_runs.compare_with_runtime,
+    MODEL: other_runs.compare_with_model,
+    ROUNDED: other_runs.compare_rounded,
+}
 
 
 @told
@@ -30,8 +35,8 @@ def compare_with(name: str, seconds: float = MOST_SECONDS) -> None:
     session = current()
     if session.model.opened is None or not settled(session):
         return
-    if name == RUNTIME:
-        _compare_with_runtime(session, session.model.opened, seconds)
+    if name in _DRIFTS:
+        _DRIFTS[name](session, session.model.opened, MOST_SECONDS if LAUNCH.server else _MOST_OF_A_DRIFT)
         return
     model, sets = session.model.opened.model, {**session.model.opened.sets, BEFORE: session.model.before, UNCHANGED: session.model.inputs}
     bounds = replace(limits(), seconds=seconds)
@@ -50,16 +55,8 @@ def compare_with(name: str, seconds: float = MOST_SECONDS) -> None:
     settled(session)
 
 
-def _compare_with_runtime(session: Session, opened: Opened, seconds: float) -> None:
-    """Runs the present inputs once more, and in the runtime of the model, which also says what it makes of loops and branches."""
-    inputs = bindings(opened.model, session.model.inputs)
-    run = engine.Debugger(opened.model, inputs, limits=replace(limits(), seconds=seconds), seed=opened.seed)
-
-    def work(stopped: Callable[[], bool]) -> None:
-        session.model.fates = fates(opened.model, seconds=seconds, document=opened.document, stopped=stopped)
-        session.run.truth = against(run, inputs, seconds=seconds, document=opened.document, stopped=stopped)
-
-    session.run.truth = None
-    session.run.running = Comparing([run], work)
-    session.run.running.done(PATIENCE)
-    settled(session)
+@afresh
+def round_this(pattern: str, to: str) -> None:
+    """The run with a value rounded, or all that a pattern names, beside the run without."""
+    other_runs.show_rounded(pattern, to)
+    compare_with(ROUNDED)

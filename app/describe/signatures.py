@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from engine.errors import InputError
 from engine.ir import Model, Signature
 
 
@@ -22,3 +23,11 @@ def signatures(model: Model) -> dict[str, Signature]:
 def bindings(model: Model, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     """The arrays in the model's order, as ``engine.run`` takes them."""
     return [inputs[key] for key in signatures(model)]
+
+
+def bindings_of_other(model: Model, inputs: Mapping[str, np.ndarray], other: Model) -> list[np.ndarray]:
+    """The arrays in another model's order: by name where it has the same, else by position; ``InputError`` when it takes more or fewer."""
+    mine, names = bindings(model, inputs), list(signatures(other))
+    if len(names) != len(mine):
+        raise InputError(f"the other model takes {len(names)} inputs, this one {len(mine)}: their runs cannot be compared")
+    return [inputs[name] for name in names] if set(names) == set(signatures(model)) else mine

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.actions.side_by_side import CHOICE
 from app.parts.frame import header, moment, page_address, stage
 from app.parts.inspector import inspector
 from app.parts.panels import breakpoints_panel, code_panel, inputs_panel, problems, sample_lesson
+from app.state.compare_choice import CHOICE, LOOP, PATTERN, TYPE
 from app.state.looks import LOOKS, PANEL
 from app.state.user_session import Session
 
 
 def show(session: Session) -> None:
     header.show(session)
-    moment.show(session, _moment, kept=(*(look.key for look in LOOKS), CHOICE))
+    moment.show(session, _moment, kept=(*(look.key for look in LOOKS), CHOICE, PATTERN, TYPE, LOOP))
 
 
 def _moment(session: Session) -> None:

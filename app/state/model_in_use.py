@@ -25,6 +25,8 @@ class ModelInUse:
     inputs: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     fates: Fates | None = None
     """What the runtime of the model makes of its loops and branches, once it was asked."""
+    other: Opened | None = None
+    """Another model, which runs are compared with."""
     uploads: Uploads = field(default_factory=Uploads)
     before: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     """Inputs of the run before this one."""

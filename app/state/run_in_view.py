@@ -9,6 +9,7 @@ import numpy as np
 
 import engine
 from app.state.background_run import Onward, Running
+from engine.compare import Drift, Spot
 from engine.peers import Report
 from engine.view import Track
 
@@ -21,6 +22,30 @@ class Compared:
     """Input set of the other run; empty: the inputs before the present ones; ``UNCHANGED``: these inputs, without what was set by hand."""
     one: engine.Debugger
     other: engine.Debugger
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drifted:
+    """How far another run is from one with the present inputs, value by value and iteration by iteration."""
+
+    name: str
+    """What was compared with, as ``Compared`` has it: another model, the same with values rounded, or a runtime."""
+    title: str
+    """The other, in words."""
+    drift: Drift
+    sentence: str
+    one: engine.Debugger
+    other: engine.Debugger | None
+    """None for a runtime, of which there are only ``values``."""
+    values: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+    """What a runtime gave, by address without iterations, a row for each row of the pair."""
+
+    def there(self, spot: Spot) -> np.ndarray:
+        """The other's value; ``EngineError`` where it is no longer known and cannot be computed again."""
+        pair = self.drift.pairs[spot.pair]
+        if self.other is None:
+            return np.asarray(self.values[pair.one][spot.row])
+        return self.other.value(pair.address_beside(self.other, spot.row))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +77,9 @@ class RunInView:
     scout: engine.Debugger | None = None
     """Runs ahead of the debugger, so that steps can be sent to the canvas before the user sees them."""
     compared: Compared | None = None
+    drifted: Drifted | None = None
+    spot: Spot | None = None
+    """The value and iteration of which both sides are shown."""
     truth: Report | None = None
     """The same run in the runtime of its model, once it was asked for."""
     asked: str = ""

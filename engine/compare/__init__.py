@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 from engine.compare.deviation import Deviations
-from engine.compare.drift import TOLERANCE, Drift, drift
+from engine.compare.drift import TOLERANCE, Drift, Moment, Pair, drift
 from engine.compare.growth import Growth
+from engine.compare.heat import OUTSIDE, Cell, Heat, HeatRow, Spot, heat_of_loops, heat_of_values, loops, operands, spot_of
 from engine.compare.matching import Matched
 from engine.compare.parting import Parting
 from engine.compare.rounding_costs import Candidate, Cost, Precision, precision
 from engine.compare.table import write_table
 
 __all__ = [
+    "OUTSIDE",
     "TOLERANCE",
     "Candidate",
+    "Cell",
     "Cost",
     "Deviations",
     "Drift",
     "Growth",
+    "Heat",
+    "HeatRow",
     "Matched",
+    "Moment",
+    "Pair",
     "Parting",
     "Precision",
+    "Spot",
     "drift",
+    "heat_of_loops",
+    "heat_of_values",
+    "loops",
+    "operands",
     "precision",
+    "spot_of",
     "write_table",
 ]

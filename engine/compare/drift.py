@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from engine.debug.result import Result
 from engine.debug.run import Run, expect_run
 from engine.errors import EngineError
 from engine.ir.model import Model
+from engine.native.alone import never
 from engine.ops.values import is_tensor
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import Program
@@ -43,24 +44,48 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pair:
-    """A value of the first run and the one of the second that it belongs to, in all rows that stand beside each other."""
+class Place:
+    """A value of the first run, in all rows that were compared."""
 
     one: str
-    """Its place in the first model, without iterations."""
-    other: str
-    how: How
+    """Its address in the first model, without iterations."""
     program: Program
+    """The graph that holds it."""
+    position: int
+    """The instruction after which it is there."""
     rows: AlignedRows
     deviations: Deviations
+
+    def moment(self, run: Run, row: int) -> Moment:
+        """Of one of the rows, by its number among them; ``run`` is the first."""
+        number, iteration = int(self.rows.one[row]), int(self.rows.iteration[row])
+        address = f"{run.timeline.address(self.program, number)}/{self.one.rpartition('/')[2]}"
+        errors = (float(column[row]) for column in (self.deviations.absolute, self.deviations.relative, self.deviations.cosine))
+        step = run.timeline.step_at(self.program, number, self.position)
+        return Moment(address, step, iteration if iteration >= 0 else None, *errors)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pair(Place):
+    """A value of the first run and the one of the second that it belongs to, in all rows that stand beside each other."""
+
+    other: str
+    """The place of the second value in its model, without iterations."""
+    how: How
+    beside: Program
+    """The graph of the second run that holds it."""
     worst: Moment
     first: Moment | None
     """The first over the tolerance."""
     growth: Growth | None
     """Over the execution of the innermost loop in which it is first over the tolerance, or worst; None outside of loops."""
 
+    def address_beside(self, run: Run, row: int) -> str:
+        """Of the second value in one of the rows; ``run`` is the second."""
+        return f"{run.timeline.address(self.beside, int(self.rows.other[row]))}/{self.other.rpartition('/')[2]}"
 
-@dataclass(frozen=True, slots=True, eq=False)
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Drift:
     """What came of comparing two runs, as data and in words."""
 
@@ -111,12 +136,12 @@ class Drift:
         return f"{begins}; {self.first.growth.words}." if self.first.growth else f"{begins}, with {self.first.first.relative:.2g}."
 
 
-def drift(one: Run, other: Run, *, tolerance: float = TOLERANCE) -> Drift:
+def drift(one: Run, other: Run, *, tolerance: float = TOLERANCE, stopped: Callable[[], bool] = never) -> Drift:
     """Compares two finished runs, of one model or of two, value by value and iteration by iteration.
 
     Loops and values belong together by name, then by structure, then by type and shape; loops of unequal counts are compared as far as
     both go. Errors are relative to the largest magnitude in either tensor. Runs that recorded everything are compared fastest.
-    ``EngineError`` when a run has not finished.
+    ``EngineError`` when a run has not finished, or ``stopped`` says yes between two graphs or rows.
     """
     for run in (one, other):
         expect_run(run, "engine.drift")
@@ -124,8 +149,8 @@ def drift(one: Run, other: Run, *, tolerance: float = TOLERANCE) -> Drift:
             raise EngineError(f"only runs that have finished can be compared, and one is {run.state}: {run.failure or 'run() runs it'}")
     graphs = match(one, other)
     rows, partings = align(one, other, graphs)
-    left_out: Counter[str] = Counter()
-    pairs = [pair for graph in graphs for pair in _pairs((one, other), graph, rows[graph.one.index], tolerance, left_out)]
+    comparing = _Comparing((one, other), tolerance, stopped)
+    pairs = [pair for graph in graphs for pair in comparing.pairs(graph, rows[graph.one.index])]
     unmatched = (
         tuple(f"{graph.one.address}/{entry.label}" for graph in graphs for entry in graph.only_one),
         tuple(f"{graph.other.address}/{entry.label}" for graph in graphs for entry in graph.only_other),
@@ -138,7 +163,7 @@ def drift(one: Run, other: Run, *, tolerance: float = TOLERANCE) -> Drift:
         first,
         tuple(partings),
         unmatched,
-        dict(left_out),
+        dict(comparing.left_out),
         outputs_apart(one.model, one.result, other.model, other.result),
     )
 
@@ -150,90 +175,101 @@ class Asked:
     one: str
     other: str
     how: How
+    programs: tuple[Program, Program]
     slots: tuple[Slot, Slot]
     position: int
     """The instruction of the first run after which it is there."""
 
 
-def _pairs(runs: tuple[Run, Run], graph: MatchedGraphs, rows: AlignedRows, tolerance: float, left_out: Counter[str]) -> Iterator[Pair]:
-    asked = [
-        Asked(
-            f"{graph.one.address}/{named(pair.one, number)}", f"{graph.other.address}/{named(pair.other, number)}", pair.how,
-            (mine, theirs), pair.one.position + 1,
-        )
-        for pair in graph.pairs
-        for number, mine, theirs in value_pairs(pair)
-    ]  # fmt: skip
-    if not len(rows.one):
-        if asked:
-            left_out["that did not run in both"] += len(asked)
-        return
-    found = _in_columns(runs, graph, rows, asked)
-    waiting = [one for one in asked if one not in found]
-    found |= _row_by_row(runs, graph, rows, waiting, left_out)
-    for one in asked:
-        if one in found:
-            yield made(runs[0], graph.one, rows, one, found[one], tolerance)
+@dataclass(slots=True, eq=False)
+class _Comparing:
+    """Two runs while their values are compared."""
+
+    runs: tuple[Run, Run]
+    tolerance: float
+    stopped: Callable[[], bool]
+    left_out: Counter[str] = field(default_factory=Counter[str])
+
+    def pairs(self, graph: MatchedGraphs, rows: AlignedRows) -> Iterator[Pair]:
+        asked = [
+            Asked(
+                f"{graph.one.address}/{named(pair.one, number)}", f"{graph.other.address}/{named(pair.other, number)}", pair.how,
+                (graph.one, graph.other), (mine, theirs), pair.one.position + 1,
+            )
+            for pair in graph.pairs
+            for number, mine, theirs in value_pairs(pair)
+        ]  # fmt: skip
+        if not len(rows.one):
+            if asked:
+                self.left_out["that did not run in both"] += len(asked)
+            return
+        found = self._in_columns(graph, rows, asked)
+        found |= self._row_by_row(graph, rows, [one for one in asked if one not in found])
+        for one in asked:
+            if one in found:
+                yield made(self.runs[0], rows, one, found[one], self.tolerance)
+
+    def _go_on(self) -> None:
+        if self.stopped():
+            raise EngineError("the comparison was stopped")
+
+    def _in_columns(self, graph: MatchedGraphs, rows: AlignedRows, asked: Sequence[Asked]) -> dict[Asked, Deviations]:
+        """Those whose rows are recorded, or follow elementwise from what is."""
+        if graph.one.parent is None:
+            return {}
+        sides = [
+            Columns(Recorded(run.timeline), program, numbers)
+            for run, program, numbers in zip(self.runs, (graph.one, graph.other), (rows.one, rows.other), strict=True)
+        ]
+        found: dict[Asked, Deviations] = {}
+        for one in asked:
+            self._go_on()
+            columns = [side.column(slot) for side, slot in zip(sides, one.slots, strict=True)]
+            arrays = [outward(column.of(len(rows.one))) for column in columns if column is not None]
+            if len(arrays) == 2 and arrays[0].shape == arrays[1].shape and all(map(is_comparable, arrays)):
+                found[one] = Deviations.of(*arrays)
+        return found
+
+    def _row_by_row(self, graph: MatchedGraphs, rows: AlignedRows, asked: Sequence[Asked]) -> dict[Asked, Deviations]:
+        """The others; all of a row before the next, because a row is computed again as a whole."""
+        parts: dict[Asked, list[Deviations]] = {one: [] for one in asked}
+        programs = graph.one, graph.other
+        for numbers in zip(rows.one.tolist(), rows.other.tolist(), strict=True):
+            self._go_on()
+            for one in [*parts]:
+                sides = zip(self.runs, programs, numbers, one.slots, strict=True)
+                values = [run.values.get(run.timeline, program, row, slot) for run, program, row, slot in sides]
+                arrays = [outward(value) for value in values] if all(map(is_tensor, values)) else []
+                if reason := _not_compared(arrays):
+                    self.left_out[reason] += 1
+                    del parts[one]
+                else:
+                    parts[one].append(Deviations.of(arrays[0][None], arrays[1][None]))
+        return {one: Deviations.joined(found) for one, found in parts.items()}
 
 
-def _in_columns(runs: tuple[Run, Run], graph: MatchedGraphs, rows: AlignedRows, asked: Sequence[Asked]) -> dict[Asked, Deviations]:
-    """Those whose rows are recorded, or follow elementwise from what is."""
-    if graph.one.parent is None:
-        return {}
-    sides = [
-        Columns(Recorded(run.timeline), program, numbers)
-        for run, program, numbers in zip(runs, (graph.one, graph.other), (rows.one, rows.other), strict=True)
-    ]
-    found: dict[Asked, Deviations] = {}
-    for one in asked:
-        columns = [side.column(slot) for side, slot in zip(sides, one.slots, strict=True)]
-        arrays = [outward(column.of(len(rows.one))) for column in columns if column is not None]
-        if len(arrays) == 2 and arrays[0].shape == arrays[1].shape and all(map(is_comparable, arrays)):
-            found[one] = Deviations.of(*arrays)
-    return found
+def _not_compared(arrays: Sequence[np.ndarray]) -> str:
+    """Why two values are not compared; empty where they are."""
+    if not arrays:
+        return "that are no tensors"
+    if not all(map(is_comparable, arrays)):
+        return "that are texts"
+    return "of another shape" if arrays[0].shape != arrays[1].shape else ""
 
 
-def _row_by_row(
-    runs: tuple[Run, Run], graph: MatchedGraphs, rows: AlignedRows, asked: Sequence[Asked], left_out: Counter[str]
-) -> dict[Asked, Deviations]:
-    """The others; all of a row before the next, because a row is computed again as a whole."""
-    parts: dict[Asked, list[Deviations]] = {one: [] for one in asked}
-    programs = graph.one, graph.other
-    for numbers in zip(rows.one.tolist(), rows.other.tolist(), strict=True):
-        for one in [*parts]:
-            sides = zip(runs, programs, numbers, one.slots, strict=True)
-            values = [run.values.get(run.timeline, program, row, slot) for run, program, row, slot in sides]
-            reason = "that are no tensors" if not all(map(is_tensor, values)) else ""
-            arrays = [] if reason else [outward(value) for value in values]
-            if arrays and not all(map(is_comparable, arrays)):
-                reason = "that are texts"
-            elif arrays and arrays[0].shape != arrays[1].shape:
-                reason = "of another shape"
-            if reason:
-                left_out[reason] += 1
-                del parts[one]
-            else:
-                parts[one].append(Deviations.of(arrays[0][None], arrays[1][None]))
-    return {one: Deviations.joined(found) for one, found in parts.items()}
-
-
-def made(run: Run, program: Program, rows: AlignedRows, asked: Asked, found: Deviations, tolerance: float) -> Pair:
+def made(run: Run, rows: AlignedRows, asked: Asked, found: Deviations, tolerance: float) -> Pair:
     """What is to be said of two values, by how far they are apart in each row."""
     over = np.flatnonzero(~(found.relative <= tolerance))
     worst = int(np.argmax(found.relative))
     begin = int(over[0]) if len(over) else None
     execution = np.flatnonzero(rows.execution == rows.execution[worst if begin is None else begin])
     grown = growth(found.relative[execution], tolerance) if rows.iteration[worst] >= 0 else None
-
-    def moment(place: int) -> Moment:
-        row, iteration = int(rows.one[place]), int(rows.iteration[place])
-        address = f"{run.timeline.address(program, row)}/{asked.one.rpartition('/')[2]}"
-        numbers = (float(column[place]) for column in (found.absolute, found.relative, found.cosine))
-        step = run.timeline.step_at(program, row, asked.position)
-        return Moment(address, step, iteration if iteration >= 0 else None, *numbers)
-
-    first = None if begin is None else moment(begin)
-    return Pair(asked.one, asked.other, asked.how, program, rows, found, moment(worst), first, grown)
+    program, beside = asked.programs
+    place = Place(asked.one, program, asked.position, rows, found)
+    first = None if begin is None else place.moment(run, begin)
+    return Pair(
+        place.one, program, asked.position, rows, found, asked.other, asked.how, beside, place.moment(run, worst), first, grown
+    )  # fmt: skip
 
 
 def outputs_apart(model: Model, result: Result, other_model: Model, other_result: Result) -> float:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from engine.peers.clock import clock
 from engine.peers.clocked import Clock, Clocked, Iterations
-from engine.peers.differ import TOLERANCE, against
-from engine.peers.drifting import RuntimeDrift, drift_from_runtime
+from engine.peers.differ import TOLERANCE, against, beside, differences
+from engine.peers.drifting import RuntimeDrift, drift_beside, drift_from_runtime
 from engine.peers.fate import Fate, Fates, fates
 from engine.peers.other_runtimes import runtime_of
 from engine.peers.report import Difference, Quanta, Report
@@ -22,7 +22,10 @@ __all__ = [
     "Report",
     "RuntimeDrift",
     "against",
+    "beside",
     "clock",
+    "differences",
+    "drift_beside",
     "drift_from_runtime",
     "fates",
     "runtime_of",

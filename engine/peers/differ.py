@@ -21,7 +21,7 @@ from engine.peers.again import Again
 from engine.peers.comparing import apart, close, elements_told, first_apart, is_numeric, not_compared, shape_text
 from engine.peers.fate import fates
 from engine.peers.other_runtimes import Patience, Truth, ask
-from engine.peers.probes import Probe, probes
+from engine.peers.probes import Probe, Probes, probes
 from engine.peers.quanta import OneStep, Rounding
 from engine.peers.replaced import sentences
 from engine.peers.report import Difference, Quanta, Report
@@ -33,6 +33,40 @@ _MOST_JUDGED = 5_000
 """Values that differ and are computed again, to tell what follows from a quantum."""
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A finished run, and what the runtime of its model gave for the same inputs."""
+
+    run: Run
+    given: list[Any]
+    found: Probes
+    truth: Truth
+    patience: Patience
+    document: bytes
+
+    def ask(self, some: Sequence[Probe]) -> Truth:
+        """What the runtime gives when it is asked for fewer values."""
+        return ask(self.run, self.given, some, self.patience, self.document)
+
+
+def beside(
+    run: Run,
+    inputs: Inputs,
+    *,
+    seconds: float = 120.0,
+    document: bytes = b"",
+    stopped: Callable[[], bool] = never,
+) -> Beside:
+    """Runs the model of a finished run in its runtime, OpenVINO for IR and ONNX Runtime for ONNX, with the same inputs.
+
+    ``document`` is the content of an ONNX file, for a model that was read from its bytes. ``EngineError`` when the run has not finished,
+    the runtime cannot run the model within ``seconds``, or ``stopped`` says yes before it has.
+    """
+    given = fed(run, inputs)
+    found, patience = probes(run), Patience(seconds, stopped)
+    return Beside(run, given, found, ask(run, given, found.asked, patience, document), patience, document)
+
+
 def against(
     run: Run,
     inputs: Inputs,
@@ -42,17 +76,19 @@ def against(
     document: bytes = b"",
     stopped: Callable[[], bool] = never,
 ) -> Report:
-    """Compares a finished run with the runtime of its model: OpenVINO for IR, ONNX Runtime for ONNX.
+    """Compares a finished run with the runtime of its model, as ``beside`` runs it and ``differences`` tells it."""
+    return differences(beside(run, inputs, seconds=seconds, document=document, stopped=stopped), tolerance)
+
+
+def differences(both: Beside, tolerance: float = TOLERANCE) -> Report:
+    """The first value that differs, and the outputs that do.
 
     Values agree that differ by at most ``tolerance`` times the largest magnitude in the tensor, or times the bound of the operation
     where it has one (1 for a sigmoid); integers and truth values must be equal. Two are no differences: one quantum, that is a step
-    of an integer of at most 16 bits that an operation made of floats, and what the same operations make of it. ``document`` is the
-    content of an ONNX file, for a model that was read from its bytes. ``EngineError`` when the run has not finished, the runtime
-    cannot run the model within ``seconds``, or ``stopped`` says yes before it has.
+    of an integer of at most 16 bits that an operation made of floats, and what the same operations make of it. ``EngineError`` where no
+    output can be compared, and as of ``beside``: the runtime may be asked again.
     """
-    given = fed(run, inputs)
-    found, patience = probes(run), Patience(seconds, stopped)
-    truth = ask(run, given, found.asked, patience, document)
+    run, truth = both.run, both.truth
     reasons = {one.name: why for one, here, there in _pairs(run, truth) if (why := not_compared(here, there))}
     if reasons and len(reasons) == len(truth.outputs) and not truth.values:
         raise EngineError(f"no output can be compared: {elided(next(iter(reasons)))!r} is not, since {next(iter(reasons.values()))}")
@@ -60,13 +96,13 @@ def against(
     if judged.outputs and judged.first is None and truth.values:
         rounded = [probe for probe in truth.values if judged.rounding.is_quantizing(probe)]
         if rounded:  # a runtime that is not asked for the floats between them computes them as it does without being asked
-            judged = _judged(run, ask(run, given, rounded, patience, document), tolerance)
+            judged = _judged(run, both.ask(rounded), tolerance)
     values = sum(len(probe.expected) for probe in truth.values)
     replaced: tuple[str, ...] = ()
     if judged.outputs and judged.first is None and not truth.refused:
-        replaced = instead(run, [one.address for one in judged.outputs], patience, document)
+        replaced = instead(run, [one.address for one in judged.outputs], both.patience, both.document)
     return Report(
-        truth.runtime, judged.outputs, judged.first, values, len(truth.values), found.left_out, truth.refused, reasons,
+        truth.runtime, judged.outputs, judged.first, values, len(truth.values), both.found.left_out, truth.refused, reasons,
         judged.quanta(run), judged.following, replaced,
     )  # fmt: skip
 

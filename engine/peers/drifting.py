@@ -16,13 +16,13 @@ from engine.debug.names import value_names
 from engine.debug.run import Run
 from engine.native.alone import never
 from engine.peers.comparing import counted, not_compared
-from engine.peers.differ import fed, instead, rows_of
-from engine.peers.other_runtimes import Patience, Truth, ask
-from engine.peers.probes import Probe, Probes, probes
+from engine.peers.differ import Beside, beside, instead, rows_of
+from engine.peers.other_runtimes import Truth
+from engine.peers.probes import Probe, Probes
 from engine.run.plan.numbers import ProgramIndex
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RuntimeDrift:
     """What came of it."""
 
@@ -33,6 +33,8 @@ class RuntimeDrift:
     """Where outputs are apart and no value inside is: what runs in place of the loops and branches that they come from."""
     refused: str
     """Why the runtime did not give the values inside; empty where it did."""
+    values: Mapping[str, np.ndarray]
+    """What the runtime gave, by address without iterations, with a row along the first axis for each row of the pair."""
 
     @property
     def sentence(self) -> str:
@@ -57,21 +59,25 @@ def drift_from_runtime(
 
     Outputs are those of the model as it is; values inside are those of a model that gives them as outputs too. Errors as of ``against``.
     """
-    given = fed(run, inputs)
-    found, patience = probes(run), Patience(seconds, stopped)
-    truth = ask(run, given, found.asked, patience, document)
-    drift = _drift(run, found, truth, tolerance)
+    return drift_beside(beside(run, inputs, seconds=seconds, document=document, stopped=stopped), tolerance)
+
+
+def drift_beside(both: Beside, tolerance: float = TOLERANCE) -> RuntimeDrift:
+    """The same of a run and what its runtime gave."""
+    run, truth = both.run, both.truth
+    drift, values = _drift(run, both.found, truth, tolerance)
     replaced: tuple[str, ...] = ()
     if drift.first is None and drift.outputs > tolerance and not truth.refused:
-        replaced = instead(run, [signature.name for signature in run.model.outputs], patience, document)
-    return RuntimeDrift(truth.runtime, drift, replaced, truth.refused)
+        replaced = instead(run, [signature.name for signature in run.model.outputs], both.patience, both.document)
+    return RuntimeDrift(truth.runtime, drift, replaced, truth.refused, values)
 
 
-def _drift(run: Run, found: Probes, truth: Truth, tolerance: float) -> Drift:
+def _drift(run: Run, found: Probes, truth: Truth, tolerance: float) -> tuple[Drift, Mapping[str, np.ndarray]]:
     rows, _ = align(run, run, match(run, run))
     left_out = dict(found.left_out)
     pairs: list[Pair] = []
     partings: list[Parting] = []
+    values: dict[str, np.ndarray] = {}
     for probe, there in truth.values.items():
         given = rows_of(probe, there)
         if given is None:
@@ -81,20 +87,21 @@ def _drift(run: Run, found: Probes, truth: Truth, tolerance: float) -> Drift:
             partings.append(_ended(run, probe, there.shape[0], len(given)))
         if len(given):
             pairs.append(_pair(run, probe, given, rows, tolerance))
+            values[pairs[-1].one] = given
     outputs = zip(run.result.outputs, truth.outputs, strict=True)
     error = values_apart((here, there) for here, there in outputs if not not_compared(here, there))
     over = [pair for pair in pairs if pair.first is not None]
     first = min(over, key=lambda pair: pair.first.step if pair.first else 0, default=None)
     partings.sort(key=lambda parting: parting.step)
-    return Drift(tolerance, tuple(pairs), first, tuple(partings[:1]), ((), ()), left_out, error)
+    return Drift(tolerance, tuple(pairs), first, tuple(partings[:1]), ((), ()), left_out, error), values
 
 
 def _pair(run: Run, probe: Probe, given: np.ndarray, rows: Mapping[ProgramIndex, AlignedRows], tolerance: float) -> Pair:
     whole, count = rows[probe.program.index], len(given)
     some = AlignedRows(whole.one[:count], whole.other[:count], whole.execution[:count], whole.iteration[:count])
     place = f"{probe.program.address}/{value_names(probe.program)[probe.slot]}"
-    asked = Asked(place, place, "name", (probe.slot, probe.slot), probe.position + 1)
-    return made(run, probe.program, some, asked, Deviations.of(probe.expected[:count], given), tolerance)
+    asked = Asked(place, place, "name", (probe.program, probe.program), (probe.slot, probe.slot), probe.position + 1)
+    return made(run, some, asked, Deviations.of(probe.expected[:count], given), tolerance)
 
 
 def _ended(run: Run, probe: Probe, times: int, common: int) -> Parting:

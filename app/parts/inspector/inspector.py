@@ -10,7 +10,7 @@ import streamlit as st
 import engine
 from app.actions import moves, pausing, selection
 from app.describe.node_index import Place, places, with_output
-from app.parts.inspector import attribute_table, origin, port_list, value
+from app.parts.inspector import attribute_table, origin, port_list, rounding_menu, value
 from app.parts.widgets import address_line, markup
 from app.state.looks import VIEW
 from app.state.user_session import Session, widget
@@ -101,6 +101,8 @@ def _heading(session: Session, place: Place, concrete: str | None) -> None:
             _item("Follow the cursor", "my_location", "follow", selection.select, "")
         else:
             _item("Stay on this one", "push_pin", "pin", selection.select, place.address)
+        if session.model.opened is not None and session.run.debugger is not None:
+            rounding_menu.show(session.model.opened.model, place)
 
 
 def _item(words: str, icon: str, name: str, action: Callable[[str], None], address: str) -> None:

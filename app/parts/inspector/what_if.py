@@ -10,11 +10,11 @@ import streamlit as st
 
 import engine
 from app.actions import changing
-from app.actions.side_by_side import UNCHANGED
 from app.describe.tensor_summary import values_for_editing
 from app.describe.wording import name_of
 from app.links.codec import has_room
 from app.parts.widgets import markup
+from app.state.compare_choice import UNCHANGED
 from app.state.run_in_view import Compared
 from app.state.user_session import Session, current
 from engine.errors import shorten

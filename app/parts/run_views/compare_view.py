@@ -11,10 +11,11 @@ import streamlit as st
 
 import engine
 from app.actions import moves, refusals, selection, side_by_side
-from app.actions.side_by_side import BEFORE, CHOICE, RUNTIME, UNCHANGED
 from app.describe.wording import record_sentence
-from app.parts.run_views import runtime_difference, whole_run
+from app.parts.run_views import drift_view, other_run, runtime_difference, whole_run
 from app.parts.widgets import chain, lanes, markup
+from app.state.compare_choice import BEFORE, CHOICE, MODEL, ROUNDED, RUNTIME, UNCHANGED
+from app.state.open_model import Opened
 from app.state.run_in_view import Compared
 from app.state.user_session import Session, place, widget
 from engine.explain import Comparison, Difference, compare, icicle
@@ -32,35 +33,48 @@ def show(session: Session) -> None:
     opened = session.model.opened
     if opened is None or session.run.debugger is None:
         return
-    options = [UNCHANGED] if session.run.changes else []
-    options += [name for name in opened.sets if name != session.model.input_set] + ([BEFORE] if session.model.before else [])
     runtime = "" if session.run.changes else runtime_of(opened.model)
-    options += [RUNTIME] if runtime else []
-    if not options:
-        markup.show("To compare, the model needs another input set: change its inputs and run, then come back here.", "quiet")
-        return
-    if widget(CHOICE) not in options:
-        place(CHOICE, options[0])
-    texts = {name: (opened.sample.text_of(name) if opened.sample else "") or name.replace("_", " ") for name in opened.sets}
-    texts |= {BEFORE: "the inputs of the run before", UNCHANGED: "the run without what was set by hand"}
-    texts[RUNTIME] = f"the same run in {runtime}"
+    texts = _texts(session, opened, runtime)
+    if widget(CHOICE) not in texts:
+        place(CHOICE, next(iter(texts)))
     field, button = st.columns([5, 1.4], vertical_alignment="bottom", gap="small")
     name = field.selectbox(
         "Compare with",
-        options,
+        list(texts),
         key=CHOICE,
         format_func=lambda one: texts[one],
         label_visibility="collapsed",
     )
     button.button("Compare", key="compare_run", icon=":material/compare_arrows:", on_click=_run, width="stretch")
+    other_run.fields(session, name)
     if name == RUNTIME:
         runtime_difference.show(session.run.truth, session.model.fates, runtime)
+        other_run.other_precision(session)
+    if name in (RUNTIME, MODEL, ROUNDED):
+        if session.run.drifted is not None and session.run.drifted.name == name:
+            drift_view.show(session, session.run.drifted)
         return
     compared = session.run.compared
     if compared is None or compared.name != name:
         markup.show("Both runs start at the beginning; the run that you step through stays where it is.", "quiet")
         return
     _show(opened.model, compared, session)
+
+
+def _texts(session: Session, opened: Opened, runtime: str) -> dict[str, str]:
+    """What can be compared with, in words."""
+    texts = {UNCHANGED: "the run without what was set by hand"} if session.run.changes else {}
+    for name in opened.sets:
+        if name != session.model.input_set:
+            texts[name] = (opened.sample.text_of(name) if opened.sample else "") or name.replace("_", " ")
+    if session.model.before:
+        texts[BEFORE] = "the inputs of the run before"
+    if runtime:
+        texts[RUNTIME] = f"the same run in {runtime}"
+    texts[ROUNDED] = "the same run with values rounded to a narrower type"
+    if not session.run.changes:
+        texts[MODEL] = "another model on the same inputs"
+    return texts
 
 
 @refusals.afresh

@@ -15,9 +15,9 @@ from streamlit.testing.v1 import AppTest
 import engine
 from app.actions import changing
 from app.actions.playing import run_of
-from app.actions.side_by_side import UNCHANGED
 from app.parts.inspector import what_if
 from app.state.canvas_view import CanvasView
+from app.state.compare_choice import UNCHANGED
 from app.state.model_in_use import ModelInUse
 from app.state.open_model import open_sample
 from app.state.run_in_view import Compared, RunInView

@@ -11,9 +11,9 @@ from onnx import TensorProto, helper
 from streamlit.testing.v1 import AppTest
 
 import engine
-from app.actions.side_by_side import RUNTIME
 from app.parts.run_views import export_view
 from app.parts.widgets import lanes
+from app.state.compare_choice import RUNTIME
 from app.state.looks import LENS
 from engine import build
 from engine.explain.export import EXPORT_FORMATS
@@ -143,7 +143,7 @@ def test_the_run_before_can_be_compared_with(opened: Visit) -> None:
 
 
 def test_a_run_is_compared_with_the_runtime_itself(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.actions.side_by_side.PATIENCE", 30.0)
+    monkeypatch.setattr("app.actions.other_runs.PATIENCE", 30.0)
     app = looked(opened, "Compare", "decoder")
     app.selectbox("compare_with").select(RUNTIME).run()
     assert "every value inside" in page_text(app)
@@ -158,8 +158,8 @@ def test_a_run_is_compared_with_the_runtime_itself(opened: Visit, monkeypatch: p
 def test_the_first_value_that_differs_is_shown(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
     first = Difference("main/for_each_word[2]/body/is_confident", 40, "1 <b>", "2")
     report = Report("OpenVINO 1", (Difference("words", -1, "3", "4"),), first, 12, 3, {"never ran": 2})
-    monkeypatch.setattr("app.actions.side_by_side.against", lambda *_, **__: report)
-    monkeypatch.setattr("app.actions.side_by_side.PATIENCE", 30.0)
+    monkeypatch.setattr("app.actions.other_runs.differences", lambda _: report)
+    monkeypatch.setattr("app.actions.other_runs.PATIENCE", 30.0)
     app = looked(opened, "Compare", "decoder")
     app.selectbox("compare_with").select(RUNTIME).run()
     app.button("compare_run").click().run()
