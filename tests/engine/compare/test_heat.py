@@ -21,7 +21,7 @@ def two_loops() -> Model:
 
 @pytest.fixture(scope="module")
 def runs() -> tuple[engine.Debugger, engine.Debugger]:
-    model, inputs = two_loops(), {"x": np.float32([0.1, 0.7])}
+    model, inputs = two_loops(), {"x": np.array([0.1, 0.7], np.float32)}
     made = [engine.Debugger(model, inputs, rounding=rounding, record=engine.Record(everything=True)) for rounding in (None, {"*": "bf16"})]
     for one in made:
         one.run()
