@@ -6,11 +6,12 @@ import streamlit as st
 
 from app.actions import models, reopening, running_many, teaching
 from app.actions.memory_budget import with_room
-from app.links.codec import SAMPLE, Link, read
+from app.describe.backward import Backward
+from app.links.codec import SAMPLE, Link, Unreadable, read
 from app.state.launch import LAUNCH, must_be_local
-from app.state.open_model import Opened, open_path, open_sample, with_inputs
+from app.state.open_model import Opened, open_path, open_sample, with_gradient, with_inputs
 from app.state.user_session import Message, Session
-from engine.errors import EngineError, shorten
+from engine.errors import EngineError, InputError, shorten
 
 
 def arrive(session: Session) -> None:
@@ -22,7 +23,7 @@ def arrive(session: Session) -> None:
         teaching.open_lesson(wanted.lesson, wanted.input_set)
     elif model := wanted.model or LAUNCH.model:
         try:
-            with_room(lambda: models.show_model(_opened(model), wanted.input_set))
+            with_room(lambda: models.show_model(_wanted(model, wanted.backward), wanted.input_set))
         except EngineError as error:
             session.message = Message(str(error))
     if session.model.opened is not None:
@@ -32,6 +33,14 @@ def arrive(session: Session) -> None:
             reopening.restore(session, wanted)
         _many(session, wanted)
         _say_other_set(session, wanted.input_set)
+
+
+def _wanted(link: str, backward: Backward | Unreadable | None) -> Opened:
+    """The model of a link, or its gradient that the link asks for."""
+    if isinstance(backward, Unreadable):
+        raise InputError(backward.expected)
+    opened = _opened(link)
+    return opened if backward is None else with_gradient(opened, backward)
 
 
 def _opened(link: str) -> Opened:
@@ -61,7 +70,8 @@ def _many(session: Session, wanted: Link) -> None:
 def follow(session: Session) -> None:
     """After a step back or forth in the browser's history: the model that the address names now, another screen of it, or the gallery."""
     wanted, opened = read(st.query_params.to_dict()), session.model.opened
-    if opened is not None and opened.link and wanted.model == opened.link and not session.learning.lesson:
+    same = opened is not None and bool(opened.link) and (wanted.model, wanted.backward) == (opened.link, opened.backward)
+    if same and not session.learning.lesson:
         session.many.shown = wanted.many
     elif st.query_params.get("model") or st.query_params.get("lesson"):
         arrive(session)

@@ -21,6 +21,7 @@ from app.state.launch import limits
 from app.state.looks import LENS
 from app.state.user_session import Message, Session, current, place, widget
 from engine.errors import EngineError, InputError
+from engine.explain import computed_again
 from engine.ir import ElementType
 from engine.ops import is_tensor
 
@@ -66,7 +67,8 @@ def set_value(address: str, key: str) -> None:
     if value.tobytes() == was.tobytes():
         session.message = Message(f"This is the value that {name_of(address)} has: change it, then run from here", "info")
         return
-    _run_with(session, {**session.run.changes, address: value})
+    again = computed_again(debugger, address)
+    _run_with(session, {**session.run.changes, address: value, **({again: value} if again else {})})
     step = moment_of(debugger, address)
     moves.go(lambda changed: changed.seek(step))
     show_outcome(session)

@@ -133,7 +133,8 @@ class Lanes {
     pen.fillRect(this.left, top, this.room, lane.height);
     pen.font = `11px ${look.font}`;
     for (const block of lane.blocks) this.block(pen, look, lane, block, top);
-    if (lane.line && this.room / this.data.extent < 34) this.line(pen, look, lane, top);
+    const wordless = lane.blocks.every((block) => !block[4]);
+    if (lane.line && (wordless || this.room / this.data.extent < 34)) this.line(pen, look, lane, top);
   }
 
   colour(look, kind, level) {

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from app.describe.backward import Backward
 from engine.debug import BreakpointKind
 from engine.ir import ROOT
 
@@ -62,6 +63,8 @@ class Link:
     lesson: str = ""
     large: bool = False
     """Type for the last row of a lecture hall."""
+    backward: Backward | Unreadable | None = None
+    """The gradient of that model that is looked at in its place."""
     input_set: str = ""
     changes: Mapping[str, Any] | Unreadable = field(default_factory=dict[str, Any])
     """Values that are set by hand, by address: numbers, or nested lists of them."""
@@ -92,6 +95,7 @@ def written(link: Link) -> dict[str, str]:
         "lesson": lesson,
         "type": _LARGE if lesson and link.large else "",
         "model": "" if lesson else link.model,
+        "backward": _packed(_gradient(link.backward)),
         "set": link.input_set,
         "whatif": "" if isinstance(link.changes, Unreadable) else _packed(_plain(link.changes)),
         "step": link.step,
@@ -118,6 +122,7 @@ def read(parameters: Mapping[str, str]) -> Link:
         model=text("model"),
         lesson=text("lesson"),
         large=text("type") == _LARGE,
+        backward=_backward(text("backward")),
         input_set=text("set"),
         changes=_changes(text("whatif")),
         step=text("step"),
@@ -131,6 +136,11 @@ def read(parameters: Mapping[str, str]) -> Link:
         many=text("screen") == _MANY,
         runs=text("runs")[:LONGEST_RUNS],
     )
+
+
+def has_room_for(backward: Backward) -> bool:
+    """Whether an address holds what is differentiated by what."""
+    return bool(_packed(_gradient(backward)))
 
 
 def has_room(changes: Mapping[str, Any]) -> bool:
@@ -194,6 +204,19 @@ def _listed(text: str) -> list[object]:
 def _changes(text: str) -> Mapping[str, Any] | Unreadable:
     found = _unpacked(text) if text else {}
     return found if isinstance(found, dict) else Unreadable("a what-if in a link is a table of values by address")
+
+
+def _gradient(backward: Backward | Unreadable | None) -> object:
+    return [list(backward.of), list(backward.with_respect_to)] if isinstance(backward, Backward) else None
+
+
+def _backward(text: str) -> Backward | Unreadable | None:
+    if not text:
+        return None
+    match _unpacked(text):
+        case [list(of), list(by)] if of and by and all(isinstance(one, str) for one in (*of, *by)):
+            return Backward(tuple(map(str, of)), tuple(map(str, by)))
+    return Unreadable("a gradient in a link is two lists of names: what is differentiated, and by what")
 
 
 def _window(one: object) -> Window | Unreadable:

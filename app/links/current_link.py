@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import engine
-from app.links.codec import Link, Pause, Window, written
+from app.links.codec import Link, Pause, Window, has_room_for, written
 from app.state import looks
 from app.state.user_session import Session
 
@@ -11,7 +11,9 @@ from app.state.user_session import Session
 def current_link(session: Session) -> Link | None:
     """None where no link can reopen it: nothing is open, it was uploaded, or a long run has it under way."""
     opened = session.model.opened
-    return None if opened is None or not opened.link or session.run.running is not None else _link(session, opened.link)
+    if opened is None or not opened.link or session.run.running is not None:
+        return None
+    return None if opened.backward is not None and not has_room_for(opened.backward) else _link(session, opened.link)
 
 
 def look(session: Session) -> dict[str, str]:
@@ -19,7 +21,7 @@ def look(session: Session) -> dict[str, str]:
     return {name: text for name, text in written(_link(session, "")).items() if name not in _SAID_OF_A_RUN}
 
 
-_SAID_OF_A_RUN = frozenset({"lesson", "type", "model", "set", "whatif", "step", "breakpoints", "watches"})
+_SAID_OF_A_RUN = frozenset({"lesson", "type", "model", "backward", "set", "whatif", "step", "breakpoints", "watches"})
 
 
 def _link(session: Session, model: str) -> Link:
@@ -28,6 +30,7 @@ def _link(session: Session, model: str) -> Link:
         model=model,
         lesson=session.learning.lesson,
         large=session.learning.large,
+        backward=session.model.opened.backward if session.model.opened else None,
         input_set=session.model.input_set,
         changes=session.run.changes,
         step=str(debugger.cursor.step) if debugger and debugger.cursor.step else "",

@@ -12,6 +12,7 @@ from threading import Lock
 import numpy as np
 
 import engine
+from app.describe.backward import Backward
 from app.describe.input_files import named, read_arrays
 from app.describe.random_inputs import random_inputs
 from app.describe.signatures import signatures
@@ -50,6 +51,8 @@ class Opened:
     """Of the files that were uploaded for it."""
     saved: SavedRun | None = None
     """The run that its file holds, where it is one of a saved run."""
+    backward: Backward | None = None
+    """Of the model that ``link`` names, the gradient that this one is."""
 
     @property
     def seed(self) -> int:
@@ -89,6 +92,13 @@ def _of_run(saved: SavedRun, link: str, name: str, uploaded_bytes: int = 0) -> O
     sets = {AS_SAVED: inputs, **_made_up(model)}
     report = check(model, CATALOGUE)
     return Opened(link, name, model, report, sets, document=saved.document, uploaded_bytes=uploaded_bytes, saved=saved)
+
+
+def with_gradient(opened: Opened, backward: Backward) -> Opened:
+    """The model with a gradient as further outputs, on the same inputs; an ``EngineError`` says why there is none."""
+    model = engine.gradients(opened.model, backward.of, backward.with_respect_to)
+    report = check(model, CATALOGUE)
+    return Opened(opened.link, f"Backward of {opened.title}", model, report, opened.sets, backward=backward)
 
 
 def with_inputs(opened: Opened, path: str) -> Opened:

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from engine.explain.adjoints import AdjointHistory, BranchWalkedBack, WalkedBack, branches_of, walked_back, walks_of
+from engine.explain.adjoint_verdict import short_number
+from engine.explain.adjoints import (
+    AdjointHistory,
+    BranchWalkedBack,
+    WalkedBack,
+    branches_of,
+    computed_again,
+    counterpart,
+    walked_back,
+    walks_of,
+)
 from engine.explain.ask import Answer, ask
 from engine.explain.branch_history import branch_history
 from engine.explain.code import listing, runnable_code
@@ -60,6 +70,8 @@ __all__ = [
     "branches_of",
     "breakpoint_steps",
     "compare",
+    "computed_again",
+    "counterpart",
     "deciding",
     "dependences",
     "executions",
@@ -78,6 +90,7 @@ __all__ = [
     "region_at",
     "runnable_code",
     "schedule",
+    "short_number",
     "step_of_cell",
     "ties",
     "verdict",

@@ -49,9 +49,10 @@ class Fate:
             case "is not a number":
                 return f"is not a number from {iteration_words(self.at)} back"
             case _:
-                way = f"from {short(self.start)} {_place(self.begins, self.count)} to {short(self.last)} {_place(self.at, self.count)}"
+                ends = ((self.start, self.begins), (self.last, self.at))
+                way = " to ".join(f"{short_number(norm)} {_place(place, self.count)}" for norm, place in ends)
                 pace = "" if self.factor is None or not math.isfinite(self.last) else f"; {_pace(self.factor)}"
-                return f"{self.kind}: {way}{pace}"
+                return f"{self.kind}: from {way}{pace}"
 
 
 def fate(places: np.ndarray, norms: np.ndarray, count: int, least: float) -> Fate:
@@ -107,15 +108,17 @@ def _place(place: int, count: int) -> str:
     return "at the end" if place == count else f"in {iteration_words(place)}"
 
 
-def short(value: float) -> str:
+def short_number(value: float) -> str:
     """With two digits.
 
-    >>> short(1.0), short(3.14e-9), short(float("inf")), short(1234.0), short(0.25)
-    ('1.0', '3.1e-9', 'infinity', '1.2e3', '0.25')
+    >>> short_number(1.0), short_number(3.14e-9), short_number(float("inf")), short_number(443.4), short_number(123456.0)
+    ('1.0', '3.1e-9', 'infinity', '440', '1.2e5')
     """
-    if math.isinf(value):
-        return "infinity"
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "infinity"
     if value == round(value) and abs(value) < 100:
         return f"{value:.1f}"
     digits, e, exponent = f"{value:.2g}".partition("e")
+    if e and 0 < int(exponent) < 4:
+        return f"{float(f'{value:.2g}'):,.0f}"
     return f"{digits}e{int(exponent)}" if e else digits

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.debug.lookup import must_have_begun
 from engine.debug.run import Run, expect_run
-from engine.errors import AddressError
+from engine.errors import EngineError
 from engine.explain.adjoint_verdict import Fate, fate
 from engine.explain.contributions import Contribution, contributions
 from engine.explain.cut_off import unused_inputs, what_cut_off, why_unused
 from engine.explain.history import evenly
 from engine.explain.norms import norms, value
-from engine.explain.passes import Passes, backward_row, forward_row
+from engine.explain.passes import Passes, passes_in, passes_of
 from engine.explain.ties import Tie, adjoint_parameters, ties
 from engine.ir.address import Address, decode
 from engine.ir.iteration import iteration_words
@@ -98,9 +97,9 @@ def branches_of(run: Run) -> tuple[BranchWalkedBack, ...]:
 def walks_of(run: Run) -> tuple[WalkedBack, ...]:
     """Every loop of the outermost graph that is walked back and has begun to be, in the order in which they are walked back."""
     expect_run(run, "engine.adjoints")
-    calls = run.timeline.executions.calls
-    outermost = [tie for tie in ties(run.plan) if tie.loops is not None and tie.program.parent is None]
-    return tuple(_walked(run, tie, 0) for tie in outermost if calls(tie.program, tie.program.instructions.index(tie.backward)))
+    calls, outermost = run.timeline.executions.calls, [tie for tie in ties(run.plan) if tie.loops and tie.program.parent is None]
+    begun = [tie for tie in outermost if calls(tie.program, tie.program.instructions.index(tie.backward))]
+    return tuple(_walked(run, passes_in(run, tie, 0)) for tie in begun)
 
 
 def walked_back(run: Run, address: str) -> WalkedBack:
@@ -109,31 +108,57 @@ def walked_back(run: Run, address: str) -> WalkedBack:
     Where the address leaves out iterations of loops around, they are those at the cursor. ``AddressError`` when the loop neither walks
     another one back nor is walked back, ``ValueUnavailable`` when the backward loop has not begun.
     """
-    expect_run(run, "engine.adjoints")
-    parsed = Address.parse(address)
-    tie = next((one for one in ties(run.plan) if parsed.static in (one.backward_address, one.forward_address) and one.loops), None)
-    if tie is None:
-        raise AddressError(f"{address} is no loop that is walked back, and walks none back")
-    program, row = run.rows_of(parsed)
-    if program is tie.home and parsed.static == tie.forward_address:
-        must_have_begun(run.timeline, program, row, program.instructions.index(tie.forward))
-        row = backward_row(run, tie, row)
-    program = tie.program
-    must_have_begun(run.timeline, program, row, program.instructions.index(tie.backward))
-    return _walked(run, tie, row)
+    return _walked(run, passes_of(run, address))
 
 
-def _walked(run: Run, tie: Tie, row: int) -> WalkedBack:
+def counterpart(run: Run, body: str) -> str:
+    """The iteration of the other loop that belongs to one of a forward or a backward loop, both as addresses of bodies.
+
+    Empty where there is none, or where it has not begun.
+
+    >>> counterpart(run, "main/loop[2]/body")  # doctest: +SKIP
+    'main/backward%2Floop%2FLoop[28]/body'
+    """
+    found = Address.parse(body)
+    iteration = found.segments[-2].iteration if len(found.segments) > 2 else None
+    try:
+        passes = passes_of(run, body.rpartition("/")[0].rpartition("[")[0])
+    except EngineError:
+        return ""
+    if not isinstance(iteration, int):
+        return ""
+    is_forward = found.static == f"{passes.tie.forward_address}/body"
+    other = len(passes.forward) - 1 - iteration
+    begun = len(passes.backward) if is_forward else len(passes.forward)
+    return f"{passes.addresses(run)[is_forward]}[{other}]/body" if 0 <= other < begun else ""
+
+
+def computed_again(run: Run, address: str) -> str:
+    """Where a loop that walks back computes again what an operation gave in one iteration of the forward loop; empty where none does.
+
+    Whoever sets that value by hand sets it there too: the way back begins every iteration with what was carried into it.
+    """
+    body, _, last = address.rpartition("/")
+    label, _, output = last.partition(":")
+    static = Address.parse(body).static
+    tie = next((one for one in ties(run.plan) if one.loops is not None and f"{one.forward_address}/body" == static), None)
+    other = counterpart(run, body) if tie is not None and _computes_both(tie, label) else ""
+    return f"{other}/{label}{f':{output}' if output else ''}" if other else ""
+
+
+def _computes_both(tie: Tie, label: str) -> bool:
+    """Whether both bodies have an operation of this name."""
     assert tie.loops is not None
-    rows_of, address = run.timeline.executions.rows_of, run.timeline.address
-    home = forward_row(run, tie, row)
-    forward, backward = (range(*rows_of(region, at)) for region, at in zip(tie.loops, (home, row), strict=True))
-    passes = Passes(tie, home, row, forward, backward)
-    histories = tuple(_history(run, passes, name, port) for name, port in adjoint_parameters(tie))
-    return WalkedBack(
-        f"{address(tie.home, home)}/{tie.forward.label}", f"{address(tie.program, row)}/{tie.backward.label}", tie, len(forward),
-        len(backward), histories, contributions(run, passes),
-    )  # fmt: skip
+    bodies = [loop.program for loop in tie.loops]
+    layers = [body.layer_of_label.get(label) for body in bodies]
+    slots = [body.slots.get((layer, 0)) for body, layer in zip(bodies, layers, strict=True) if layer is not None]
+    return len(slots) == 2 and all(slot in body.producer for slot, body in zip(slots, bodies, strict=True))
+
+
+def _walked(run: Run, passes: Passes) -> WalkedBack:
+    histories = tuple(_history(run, passes, name, port) for name, port in adjoint_parameters(passes.tie))
+    counts = len(passes.forward), len(passes.backward)
+    return WalkedBack(*passes.addresses(run), passes.tie, *counts, histories, contributions(run, passes))
 
 
 def _history(run: Run, passes: Passes, name: str, port: Carried) -> AdjointHistory:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.debug.run import Run
-from engine.errors import ValueUnavailable
+from engine.debug.lookup import must_have_begun
+from engine.debug.run import Run, expect_run
+from engine.errors import AddressError, ValueUnavailable
 from engine.explain.ties import Tie, ties
+from engine.ir.address import Address
 from engine.run.plan.plan import IfRegion, Instruction, LoopRegion
 
 
@@ -23,6 +25,39 @@ class Passes:
     """Rows of the forward body: its iterations in order."""
     backward: range
     """Rows of the backward body so far: the last iteration first."""
+
+    def addresses(self, run: Run) -> tuple[str, str]:
+        """Of the forward and the backward loop, with the iterations of the loops around."""
+        pairs = (self.tie.home, self.home, self.tie.forward), (self.tie.program, self.row, self.tie.backward)
+        forward, backward = (f"{run.timeline.address(graph, row)}/{loop.label}" for graph, row, loop in pairs)
+        return forward, backward
+
+
+def passes_in(run: Run, tie: Tie, row: int) -> Passes:
+    """The execution of a backward loop in a row of its graph."""
+    assert tie.loops is not None
+    home = forward_row(run, tie, row)
+    rows = (run.timeline.executions.rows_of(loop, at) for loop, at in zip(tie.loops, (home, row), strict=True))
+    return Passes(tie, home, row, *(range(*one) for one in rows))
+
+
+def passes_of(run: Run, address: str) -> Passes:
+    """Those that a loop at an address belongs to, as the forward or as the backward one; iterations that it leaves out are the cursor's.
+
+    ``AddressError`` when the loop neither walks another one back nor is walked back, ``ValueUnavailable`` when the backward loop has not
+    begun.
+    """
+    expect_run(run, "engine.adjoints")
+    parsed = Address.parse(address)
+    tie = next((one for one in ties(run.plan) if parsed.static in (one.backward_address, one.forward_address) and one.loops), None)
+    if tie is None:
+        raise AddressError(f"{address} is no loop that is walked back, and walks none back")
+    program, row = run.rows_of(parsed)
+    if parsed.static == tie.forward_address:
+        must_have_begun(run.timeline, program, row, program.instructions.index(tie.forward))
+        row = backward_row(run, tie, row)
+    must_have_begun(run.timeline, tie.program, row, tie.program.instructions.index(tie.backward))
+    return passes_in(run, tie, row)
 
 
 def forward_row(run: Run, tie: Tie, row: int) -> int:

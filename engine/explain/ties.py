@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from engine.ir.address import decode
 from engine.ir.walks_back import WalksBack
@@ -54,8 +55,19 @@ class Tie:
         return self.inputs[numbers[0]] if numbers and numbers[0] < len(self.inputs) else ()
 
 
+_found: WeakKeyDictionary[Plan, tuple[Tie, ...]] = WeakKeyDictionary()
+"""Of each plan: a picture asks at every step."""
+
+
 def ties(plan: Plan) -> tuple[Tie, ...]:
     """All of a model, those of outer graphs first."""
+    kept = _found.get(plan)
+    if kept is None:
+        kept = _found[plan] = _all(plan)
+    return kept
+
+
+def _all(plan: Plan) -> tuple[Tie, ...]:
     found: list[Tie] = []
     homes: dict[ProgramIndex, Program] = {}
     for program in plan.programs:

@@ -20,6 +20,7 @@ from engine.view.colours import COLOURS, channels, declarations
 from engine.view.escape import neutral
 from engine.view.folding import COPIES, VISIBLE_NODES, Folding, default_folding, reveal, toggle
 from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
+from engine.view.mirrored import walked_back_now
 from engine.view.operation_families import family_of
 from engine.view.overlay import Overlay, breakpoint_boxes, overlay_at
 from engine.view.payload import structure
@@ -67,5 +68,6 @@ __all__ = [
     "tracks",
     "unrolling",
     "value_preview",
+    "walked_back_now",
     "without_iterations",
 ]

@@ -23,6 +23,7 @@ from engine.explain.provenance import ProvenanceStep
 from engine.ir.address import Address
 from engine.ir.iteration import iteration_words, place_among
 from engine.run.plan.plan import ABSENT, Program
+from engine.view import mirrored
 from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
 from engine.view.origins import Lit, lit
 from engine.view.preview import value_preview
@@ -161,6 +162,8 @@ class _Painter:
         self.verdicts = verdicts
         statuses = run.statuses()
         self.copies = instances_at(run, view, statuses) if view.unrolled else Instances()
+        self.mirrored = mirrored.mirrored(run)
+        statuses |= mirrored.statuses(run, self.mirrored)
         self.statuses: Mapping[str, Status] = statuses | self.copies.statuses if view.unrolled else statuses
         self._graphs = dict(self.copies.graphs)
         self._rows: dict[str, tuple[Program, int]] = {}
@@ -179,6 +182,7 @@ class _Painter:
                 self._slice(edge)
         for cluster in self.view.clusters:
             (self._copy if cluster.kind == "copy" else self._frame)(cluster)
+        self._tell_walks()
         return self.overlay
 
     def _next(self) -> str:
@@ -240,7 +244,7 @@ class _Painter:
         place, _, label = address.rpartition("/")
         graph = self._graphs.get(place)
         if graph is None:
-            concrete = self.run.resolve(address)
+            concrete = self.run.resolve(mirrored.named_now(self.mirrored, address))
             if concrete is None:
                 return ""
             # What holds for one node of a graph holds for all: parsing a thousand addresses would take longer than a step may.
@@ -273,8 +277,33 @@ class _Painter:
 
     def _back(self, edge: ViewEdge) -> None:
         now, before = self._text(edge.tensor), self._text(edge.into)
+        adjoint = self._adjoint(edge.into) if now else ""
         if now or before:
-            self.overlay.backs[edge.id] = [now, before]
+            self.overlay.backs[edge.id] = [f"{now} · adjoint {adjoint}" if adjoint else now, before]
+
+    def _adjoint(self, into: str) -> str:
+        """What came back along a back edge into a Parameter; empty where nothing has."""
+        body, _, parameter = into.rpartition("/")
+        walk = self.mirrored.get(body.rpartition("/")[0])
+        address = walk.adjoint_of(parameter) if walk is not None else ""
+        graph, _, label = address.rpartition("/")
+        if address and address not in self.previews:
+            try:
+                self.previews[address] = self._preview(graph, label, 0)
+            except EngineError:
+                return ""
+        return self.previews.get(address, "")
+
+    def _tell_walks(self) -> None:
+        """In the headers of loops that are walked back now, and of those that do so."""
+        told = mirrored.headers(self.mirrored)
+        if told:
+            places = [*((one.id, one.address) for one in self.view.clusters if one.kind in _CONTROL_FLOW)]
+            places += [(one.id, one.address) for one in self.view.nodes if one.kind == "folded"]
+            for id, address in places:
+                if address in told:
+                    before = self.overlay.headers.get(id, "") if address not in self.mirrored else ""
+                    self.overlay.headers[id] = ", ".join(filter(None, (before, told[address])))
 
     def _slice(self, edge: ViewEdge) -> None:
         """Which part of a sliced or concatenated tensor this iteration uses."""

@@ -118,7 +118,10 @@ def _on_event(view: GraphView, event: canvas.CanvasEvent) -> None:
 def _subject(session: Session) -> str:
     """What is on the canvas: another one, or the same in larger type, is looked at afresh."""
     large = " in large type" if session.learning.lesson and session.learning.large else ""
-    return f"{session.model.opened.link or session.model.opened.title}{large}" if session.model.opened else ""
+    opened = session.model.opened
+    if opened is None:
+        return ""
+    return f"{opened.link or opened.title}{f' {opened.backward.words}' if opened.backward else ''}{large}"
 
 
 def _verdicts(debugger: engine.Debugger | None, view: GraphView) -> dict[str, str]:

@@ -7,7 +7,7 @@ import streamlit as st
 from app.actions import models, running_many
 from app.describe.node_index import places
 from app.parts.frame import key_sheet
-from app.parts.panels import finder
+from app.parts.panels import backward_panel, finder
 from app.parts.widgets import markup
 from app.state.looks import PANEL
 from app.state.open_model import MADE_UP, Opened
@@ -21,7 +21,8 @@ def show(session: Session) -> None:
     opened = session.model.opened
     if opened is None:
         return
-    back, title, search, many, chooser, sheet = st.columns([1.1, 4.7, 0.7, 1.25, 2.7, 0.55], vertical_alignment="center", gap="small")
+    widths = [1.1, 4.4, 0.7, 1.25, 2.7, 0.5, 0.55]
+    back, title, search, many, chooser, gradient, sheet = st.columns(widths, vertical_alignment="center", gap="small")
     back.button(
         "Gallery",
         key="header_close",
@@ -30,7 +31,7 @@ def show(session: Session) -> None:
         type="tertiary",
         help="Back to the samples, or open another model",
     )
-    card = opened.sample.card if opened.sample else opened.model.converted_from
+    card = opened.sample.card if opened.sample else opened.backward.words if opened.backward else opened.model.converted_from
     with title:
         markup.show(
             f'<b style="font-size:1.15rem">{markup.text(opened.title, 80)}</b>&ensp;{markup.chip(_size(opened))}'
@@ -49,6 +50,8 @@ def show(session: Session) -> None:
     )
     with chooser:
         _choose(session, opened)
+    with gradient:
+        backward_panel.show(session, opened)
     with sheet:
         key_sheet.show()
 

@@ -9,7 +9,7 @@ from app.links.current_link import current_link
 from app.state.user_session import Session, place, widget
 
 _LINKED = "address_linked"
-_STEPS_OF_HISTORY = ("model", "lesson", "screen")
+_STEPS_OF_HISTORY = ("model", "lesson", "screen", "backward")
 _REPLACE = """
 export default function ({ data }) {
   if (!data) return;

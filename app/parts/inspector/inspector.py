@@ -15,9 +15,10 @@ from app.parts.widgets import address_line, markup
 from app.state.looks import VIEW
 from app.state.user_session import Session, widget
 from engine.errors import EngineError
-from engine.ir import Address, Port
+from engine.explain import counterpart, ties
+from engine.ir import Address, Port, readable
 from engine.ops import Operation, as_array, catalogue_for
-from engine.view import without_iterations
+from engine.view import walked_back_now, without_iterations
 
 BODIES = ("body", "then", "else")
 
@@ -32,6 +33,8 @@ def show(session: Session) -> None:
         return
     concrete = concrete_place(session, place)
     _heading(session, place, concrete)
+    if debugger is not None and concrete:
+        _to_the_other_loop(debugger, concrete)
     VIEW.begin(VIEW.options[0], VIEW.options)
     view = st.segmented_control("What to show", VIEW.options, key=VIEW.key, required=True, label_visibility="collapsed", width="stretch")
     if view == "Attributes":
@@ -62,7 +65,7 @@ def concrete_place(session: Session, place: Place) -> str | None:
     cursor = session.run.debugger.cursor
     if not session.canvas.selected and cursor.previous and Address.parse(cursor.previous).static == place.address:
         return str(cursor.previous)
-    return session.run.debugger.resolve(session.canvas.selected or place.address)
+    return session.run.debugger.resolve(walked_back_now(session.run.debugger, session.canvas.selected or place.address))
 
 
 def shown_value(session: Session) -> str:
@@ -103,6 +106,17 @@ def _heading(session: Session, place: Place, concrete: str | None) -> None:
             _item("Stay on this one", "push_pin", "pin", selection.select, place.address)
         if session.model.opened is not None and session.run.debugger is not None:
             rounding_menu.show(session.model.opened.model, place)
+
+
+def _to_the_other_loop(debugger: engine.Debugger, concrete: str) -> None:
+    """Of a place in a loop that is walked back, or that walks one back: the way to the same iteration of the other one."""
+    other = counterpart(debugger, concrete.rpartition("/")[0])
+    if not other:
+        return
+    loop = other.rpartition("/")[0]
+    verb = "Walked back" if Address.parse(loop).static in {one.backward_address for one in ties(debugger.plan)} else "Walks back"
+    words = markup.plain(f"{verb}: {readable(loop)}", 90)
+    st.button(words, key="inspector_other_loop", icon=":material/undo:", type="tertiary", on_click=moves.seek, args=(other,))
 
 
 def _item(words: str, icon: str, name: str, action: Callable[[str], None], address: str) -> None:

@@ -8,7 +8,7 @@ import engine
 from app.actions import moves
 from app.describe.iteration_table import PAGE, LoopColumns, Row, loop_columns, rows
 from app.describe.node_index import places
-from app.parts.run_views import tape
+from app.parts.run_views import adjoint_view, tape
 from app.parts.widgets import markup
 from app.parts.widgets import row_table as table
 from app.state.focus import LoopInFocus
@@ -26,6 +26,7 @@ def show(session: Session, loop: LoopInFocus | None) -> None:
     if loop is None or not loop.iterations:
         _without_rows(session.run.debugger, loop)
         return
+    adjoint_view.show(session, loop)
     columns = loop_columns(loop.place)
     first, last = _page(loop)
     found = rows(session.run.debugger, loop.address, columns, range(first, last))

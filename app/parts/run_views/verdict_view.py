@@ -11,7 +11,7 @@ from app.describe.wording import name_of
 from app.parts.widgets import markup
 from app.state.user_session import Session, current
 from engine.errors import AddressError, EngineError, ValueUnavailable
-from engine.explain import verdict
+from engine.explain import branches_of, verdict
 from engine.ir import Model, readable
 from engine.view import short_name, value_preview
 
@@ -28,6 +28,7 @@ def show(session: Session, decided: str | None) -> None:
     region = _of_region(session.run.debugger, decided) if decided else ""
     lines = [f"<b>Paused:</b> {markup.sentence(notice)}"] if (notice := session.run.debugger.notice) else []
     lines += [region] if region else []
+    lines += _of_gradient(session.run.debugger, decided) if decided else []
     failure = session.run.debugger.endless or session.run.debugger.failure
     if not failure or markup.sentence(failure) not in region:  # else it has been told
         lines += _of_run(session.model.opened.model, session.run.debugger)
@@ -68,6 +69,12 @@ def _look() -> None:
 def _go(step: int, address: str) -> None:
     moves.seek(step)
     selection.select(address)
+
+
+def _of_gradient(debugger: engine.Debugger, address: str) -> list[str]:
+    """What came back through an If that is walked back, or that walks one back."""
+    found = [one.sentence for one in branches_of(debugger) if address in (one.forward, one.backward)]
+    return [f"The gradient {markup.prose(one)}." for one in found[:1]]
 
 
 def _of_region(debugger: engine.Debugger, address: str) -> str:

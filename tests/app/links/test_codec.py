@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.describe.backward import Backward
 from app.links.codec import MOST, Link, Pause, Unreadable, Window, has_room, read, written
 
 FULL = Link(
     model="sample:collatz",
+    backward=Backward(("loss",), ("x", "main/while%2Fw")),
     input_set="n=27",
     changes={"main/n": 5},
     step="12",
@@ -31,6 +33,7 @@ def test_a_link_is_read_as_it_was_written() -> None:
     found = read(parameters)
     assert written(found) | parameters == parameters
     assert (found.model, found.input_set, found.changes, found.step) == (FULL.model, FULL.input_set, FULL.changes, FULL.step)
+    assert found.backward == FULL.backward
     assert (found.unrolled, found.breakpoints, found.watches, found.question) == (
         FULL.unrolled,
         FULL.breakpoints,
@@ -70,3 +73,8 @@ def test_what_a_stranger_writes_is_told_apart(text: str) -> None:
 @pytest.mark.parametrize("text", ["nonsense", "[]", "3", json.dumps("main/n")])
 def test_a_what_if_that_is_no_table_is_told_apart(text: str) -> None:
     assert isinstance(read({"whatif": text}).changes, Unreadable)
+
+
+@pytest.mark.parametrize("text", ["[", "7", '[["loss"]]', '[["loss"],[]]', '[["loss"],[3]]', '["loss","x"]'])
+def test_a_gradient_that_is_none(text: str) -> None:
+    assert isinstance(read({"backward": text}).backward, Unreadable)

@@ -1,0 +1,27 @@
+"""Backward: a model with its gradient, opened as a model of its own and run."""
+
+from __future__ import annotations
+
+from app.actions import models, moves
+from app.actions.memory_budget import with_room
+from app.actions.refusals import afresh
+from app.describe.backward import Backward
+from app.state.open_model import with_gradient
+from app.state.user_session import Message, current, widget
+
+
+@afresh
+def walk_back(target_key: str, sources_key: str) -> None:
+    """Opens the gradient of the target that a widget holds by what another one holds, on the inputs that are in use, and runs it."""
+    session = current()
+    opened, name, inputs = session.model.opened, session.model.input_set, session.model.inputs
+    wanted = Backward((str(widget(target_key)),), tuple(map(str, widget(sources_key) or ())))
+    if opened is None:
+        return
+    if not wanted.with_respect_to:
+        session.message = Message("choose at least one input or constant to differentiate by", "info")
+        return
+    with_room(lambda: models.show_model(with_gradient(opened, wanted), name))
+    if not name and inputs:
+        models.use_inputs(inputs)
+    moves.go(lambda debugger: debugger.run())

@@ -1,0 +1,155 @@
+"""Backward under AppTest: the gradient of what is open becomes a model of its own, on the same inputs, with an address."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.describe.backward import Backward, sources, targets, usual_sources
+from app.links.codec import written
+from app.links.current_link import current_link
+from app.parts.run_views.adjoint_view import chart_of
+from app.state.open_model import open_sample
+from app.state.user_session import Session
+from engine.explain import walks_of
+from tests.app.screens.test_debugger import page_text, press
+
+Visit = Callable[..., AppTest]
+GATED = json.dumps([["loss"], ["gate_bias"]])
+
+
+def session_of(app: AppTest) -> Session:
+    session: Session = app.session_state["loopscope"]
+    return session
+
+
+def walk_back(app: AppTest, *by: str) -> AppTest:
+    generation = session_of(app).run.generation
+    if by:
+        app.multiselect(f"backward_by_{generation}").set_value(list(by))
+    app.button("backward_go").click().run()
+    assert not app.exception
+    return app
+
+
+def test_what_can_be_walked_back() -> None:
+    model = open_sample("for_loop").model
+    assert list(usual_sources(model)) == [name for name, words in sources(model).items() if "·" in words and not name.startswith("main/")]
+    assert targets(model)
+    assert not targets(open_sample("collatz").model)
+
+
+def test_the_gradient_opens_on_the_same_inputs_and_has_run(opened: Visit) -> None:
+    app = walk_back(opened(model="sample:gated_memory", set="silence_of_5"), "gate_bias")
+    session = session_of(app)
+    assert session.model.opened is not None
+    assert session.model.opened.backward == Backward(("loss",), ("gate_bias",))
+    assert session.model.input_set == "silence_of_5"
+    assert session.run.debugger is not None
+    assert session.run.debugger.state == "finished"
+    assert [one.names[-1] for one in session.model.opened.model.outputs][-1].startswith("gradient of loss with respect to gate_bias")
+    text = page_text(app)
+    assert "how loss changes with gate_bias" in text
+    assert "flows: from 0.26 at the end to 0.25 in iteration 0" in text
+
+
+def test_an_address_opens_it_again(opened: Visit) -> None:
+    app = opened(model="sample:gated_memory", backward=GATED, set="gate_open", step="100")
+    session = session_of(app)
+    assert session.model.opened is not None
+    assert session.model.opened.title == "Backward of A gate lets the gradient through"
+    link = current_link(session)
+    assert link is not None
+    assert json.loads(written(link)["backward"]) == json.loads(GATED)
+
+
+@pytest.mark.parametrize(
+    ("backward", "said"),
+    [
+        ('[["lost"],["gate_bias"]]', "there is no tensor"),
+        ('{"of": 3}', "a gradient in a link is two lists of names"),
+        ('[["loss"],["main/for_each_sound/body/memory"]]', "is in a body"),
+    ],
+)
+def test_a_gradient_that_cannot_be_is_a_sentence(opened: Visit, backward: str, said: str) -> None:
+    assert said in opened(model="sample:gated_memory", backward=backward).error[0].value
+
+
+def test_inputs_that_were_edited_come_along(opened: Visit) -> None:
+    app = opened(model="sample:gated_memory", set="silence_of_5")
+    session = session_of(app)
+    edited = {**session.model.inputs, "gate_bias": np.asarray(2, np.float32)}
+    session.model.inputs, session.model.input_set = edited, ""
+    walk_back(app, "weight")
+    assert session.model.inputs["gate_bias"] == np.float32(2)
+
+
+def test_nothing_to_differentiate_by_is_asked_for(opened: Visit) -> None:
+    app = opened(model="sample:gated_memory", set="silence_of_5")
+    generation = session_of(app).run.generation
+    app.multiselect(f"backward_by_{generation}").set_value([])
+    app.button("backward_go").click().run()
+    assert "choose at least one input or constant" in app.info[0].value
+
+
+def test_models_of_whole_numbers_and_gradients_have_no_button(opened: Visit) -> None:
+    for app in (opened(model="sample:collatz"), opened(model="sample:gated_memory", backward=GATED)):
+        assert "backward_go" not in [one.key for one in app.button]
+
+
+def test_the_strip_has_a_place_for_every_iteration_and_one_for_the_end(opened: Visit) -> None:
+    app = press(opened(model="sample:vanishing_gradient", set="silence_of_30"), "run")
+    debugger = session_of(app).run.debugger
+    assert debugger is not None
+    (walk,) = walks_of(debugger)
+    chart = chart_of(walk)
+    assert [lane.name for lane in chart.lanes] == ["adjoint of memory", "gives recurrent", "gives weight"]
+    assert (chart.extent, len(chart.lanes[0].blocks), len(chart.lanes[1].blocks)) == (32, 32, 31)
+    assert chart.lanes[0].line is not None
+    steps = np.diff([level for level in chart.lanes[0].line if level is not None])
+    assert steps[5:] == pytest.approx(np.full(len(steps) - 5, np.log10(2) / np.log10(1 / 1.625e-10)), rel=0.05)
+    assert chart.lanes[0].blocks[-1][5] == "at the end: 1.0"
+    assert "halves per iteration" in page_text(app)
+
+
+def test_a_branch_that_did_not_run_is_told(opened: Visit) -> None:
+    app = press(opened(model="sample:branch_not_taken", set="warm"), "run")
+    told = "The gradient does not flow: only the then branch ran, and <code>cold_weight</code> is used in else."
+    assert told in page_text(app)
+
+
+def test_a_value_of_a_forward_loop_that_is_set_is_set_where_it_is_computed_again(opened: Visit) -> None:
+    """What if the forget gate were 1: the way back computes the gate anew from what was carried, and has to be told as well."""
+    gate = "main/for_each_sound[12]/body/forget_gate"
+    app = opened(model="sample:gated_memory", set="gate_half_open", step="9999", node=gate)
+    session = session_of(app)
+    app.session_state[f"what_if_at_{session.run.generation}"] = True
+    app.run()
+    app.text_input(f"what_if_{gate}_{session.run.generation}").set_value("1")
+    app.button("what_if_run").click().run()
+    assert not app.exception
+    assert sorted(session.run.changes) == ["main/backward%2Ffor_each_sound%2FLoop[18]/body/forget_gate", gate]
+    debugger = session.run.debugger
+    assert debugger is not None
+    debugger.run()
+    (walk,) = walks_of(debugger)
+    norms = walk.adjoints[0].norms
+    assert norms[12] == pytest.approx(norms[13])
+    assert norms[11] == pytest.approx(norms[12] / 2)
+
+
+def test_an_adjoint_that_is_clipped_by_hand_stays_clipped_on_its_way(opened: Visit) -> None:
+    """Clip it here: the adjoint of what iteration 15 hands on, where the loop explodes."""
+    clipped = "main/backward%2Ffor_each_sound%2FLoop[14]/body/adjoint_of_memory"
+    app = opened(model="sample:exploding_gradient", set="grows_by_half", whatif=json.dumps({clipped: [1.0]}), step="9999")
+    debugger = session_of(app).run.debugger
+    assert debugger is not None
+    debugger.run()
+    (walk,) = walks_of(debugger)
+    assert walk.adjoints[0].norms[16] == 1
+    assert walk.adjoints[0].norms[15] == pytest.approx(1.5)
+    assert walk.adjoints[0].norms[0] == pytest.approx(1.5**16, rel=1e-5)
