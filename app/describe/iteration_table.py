@@ -9,13 +9,16 @@ from weakref import WeakKeyDictionary
 import engine
 from app.describe.node_index import Place
 from engine.errors import EngineError
-from engine.ir import IF, decode, labels
+from engine.explain import Margin, margin_at
+from engine.ir import IF, Address, decode, labels
 from engine.view import short_name, value_preview
 
 PAGE = 100
 """Rows of one page."""
 MOST_KEPT = 2000
 """Rows of a run that are remembered."""
+MOST_DECISIONS = 8
+"""Of one iteration, whose margins are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +49,14 @@ class Row:
     carried: tuple[str, ...]
     condition: str
     branches: tuple[str, ...]
+    margin: str
+    """How narrowly floats decided in it; empty where they did not."""
     complete: bool
     """Nothing in it is still to be computed."""
 
 
+_not_of_floats: WeakKeyDictionary[engine.Debugger, set[str]] = WeakKeyDictionary()
+"""Static addresses of conditions and Ifs that compare no floats."""
 _finished: WeakKeyDictionary[engine.Debugger, dict[str, Row]] = WeakKeyDictionary()
 """Rows that are complete, by place: what has been computed never changes."""
 
@@ -87,7 +94,41 @@ def _row(debugger: engine.Debugger, body: str, columns: LoopColumns, iteration: 
     condition = preview(debugger, f"{body}/{columns.condition.label}") if columns.condition else ""
     branches = tuple(branch_taken(debugger, f"{body}/{column.label}") for column in columns.branches)
     complete = all(carried) and all(branches) and bool(condition or columns.condition is None)
-    return Row(iteration, body, carried, {"true": "yes", "false": "no"}.get(condition, condition), branches, complete)
+    goes_on = {"true": "yes", "false": "no"}.get(condition, condition)
+    return Row(iteration, body, carried, goes_on, branches, _margin(debugger, body, columns), complete)
+
+
+def _margin(debugger: engine.Debugger, body: str, columns: LoopColumns) -> str:
+    """Of the narrowest decision of an iteration.
+
+    What compared no finite floats the first time is not asked again, so that loops of whole numbers cost nothing.
+    """
+    skipped = _not_of_floats.setdefault(debugger, set())
+    asked = [column.label for column in (*columns.branches, *([columns.condition] if columns.condition else []))]
+    found: list[Margin] = []
+    for label in asked:
+        static = Address.parse(f"{body}/{label}").static
+        if static in skipped or len(found) == MOST_DECISIONS:
+            continue
+        try:
+            margin = margin_at(debugger, f"{body}/{label}")
+        except EngineError:
+            continue  # it has not been decided yet
+        if margin is None:
+            skipped.add(static)
+        else:
+            found.append(margin)
+    return margin_words(min(found, key=lambda one: (not one.otherwise, one.distance))) if found else ""
+
+
+def margin_words(margin: Margin) -> str:
+    """In a cell of a table.
+
+    >>> margin_words(Margin(0.0004, ("bf16",))), margin_words(Margin(0.25, ()))
+    ('0.0004, otherwise in bf16', '0.25')
+    """
+    otherwise = f", otherwise in {' and '.join(margin.otherwise)}" if margin.otherwise else ""
+    return f"{margin.distance:.2g}{otherwise}"
 
 
 def preview(debugger: engine.Debugger, address: str) -> str:

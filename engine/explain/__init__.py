@@ -22,6 +22,7 @@ from engine.explain.contributions import Contribution
 from engine.explain.dependences import Dependences, dependences
 from engine.explain.executions import Executions, executions
 from engine.explain.export import EXPORT_FORMATS, export
+from engine.explain.fragile import FragileDecision, fragile
 from engine.explain.icicle import Icicle, IcicleSpan, body_begin, breakpoint_steps, icicle
 from engine.explain.iteration_matrix import MOST_COLUMNS, Matrix, MatrixCell, MatrixRow, iteration_matrix, step_of_cell
 from engine.explain.literals import fits_in_code
@@ -33,7 +34,7 @@ from engine.explain.proof import Fact, deciding
 from engine.explain.provenance import ProvenanceStep, provenance
 from engine.explain.schedule import Lead, Schedule, leads, schedule
 from engine.explain.ties import Tie, ties
-from engine.explain.verdict import Verdict, is_no_limit, verdict
+from engine.explain.verdict import Verdict, is_no_limit, margin_at, verdict
 
 __all__ = [
     "EXPORT_FORMATS",
@@ -48,6 +49,7 @@ __all__ = [
     "Difference",
     "Executions",
     "Fact",
+    "FragileDecision",
     "Icicle",
     "IcicleSpan",
     "Lead",
@@ -79,11 +81,13 @@ __all__ = [
     "first_control_flow",
     "first_not_finite",
     "fits_in_code",
+    "fragile",
     "icicle",
     "is_no_limit",
     "iteration_matrix",
     "leads",
     "listing",
+    "margin_at",
     "parse_index",
     "pattern",
     "provenance",

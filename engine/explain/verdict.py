@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.debug.lookup import must_have_begun
+from engine.debug.lookup import locate, must_have_begun
 from engine.debug.names import region_number
 from engine.debug.run import Run, expect_run
 from engine.errors import EngineError
@@ -69,6 +69,17 @@ def narrowest(proof: Sequence[Fact]) -> Margin | None:
     """The margin of the comparison that the least change of its operands would turn; one that a narrower type turns goes first."""
     margins = (fact.margin for fact in proof if fact.margin is not None)
     return min(margins, key=lambda one: (not one.otherwise, one.distance), default=None)
+
+
+def margin_at(run: Run, address: str) -> Margin | None:
+    """How narrowly what is at an address was decided: the branch of an If, or a condition's value; None where it compares no floats.
+
+    ``AddressError`` or ``ValueUnavailable`` when it has not been decided.
+    """
+    program, row, slot = locate(run.position, Address.parse(address))
+    number = program.producer.get(slot)
+    region = program.instructions[number].region if number is not None else None
+    return narrowest(prove(run, program, row, region.condition if isinstance(region, IfRegion) else slot))
 
 
 def _narrowly(proof: Sequence[Fact]) -> str:

@@ -6,11 +6,13 @@ from weakref import WeakKeyDictionary
 
 import streamlit as st
 
-from app.actions import selection
+import engine
+from app.actions import moves, refusals, selection
 from app.parts.widgets import markup
 from app.state.open_model import Opened
 from app.state.user_session import Session, widget
 from engine.check import Diagnostic, Group, Runtime, Severity
+from engine.explain import FragileDecision, fragile
 from engine.ir import decode, readable
 from engine.run import Plan, left_out_for_outputs
 
@@ -20,6 +22,7 @@ _FEW = 3
 """Places that are buttons at once; the others are folded away."""
 _KIND = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.NOTE: ""}
 
+_fragile: WeakKeyDictionary[engine.Debugger, tuple[FragileDecision, ...]] = WeakKeyDictionary()
 _left_out: WeakKeyDictionary[Plan, tuple[str, ...]] = WeakKeyDictionary()
 
 
@@ -31,7 +34,40 @@ def show(session: Session, opened: Opened) -> None:
     for group in report.groups:
         _show_group(group, opened.title)
     if session.run.debugger is not None:
+        _show_fragile(session.run.debugger)
         _show_left_out(session.run.debugger.plan)
+
+
+def _show_fragile(debugger: engine.Debugger) -> None:
+    """Decisions of this run that narrower floats would turn; nothing where there is none, or until the run is over."""
+    if debugger.state != "finished":
+        return
+    if debugger not in _fragile:
+        _fragile[debugger] = fragile(debugger)
+    found = _fragile[debugger]
+    if not found:
+        return
+    narrowest = min(found, key=lambda one: one.margin.distance)
+    with st.container(border=True, key="problem_fragile", gap="xsmall"):
+        several = f" {len(found)} decisions of this run are narrow, this most of all:" if len(found) > 1 else ""
+        markup.show(f"{markup.chip('note')} <b>fragile</b>{several} {markup.sentence(narrowest.sentence)}")
+        markup.show("A device that computes in it may run another number of iterations, or take the other branch: see Compare.", "quiet")
+        for number, one in enumerate(sorted(found, key=lambda one: one.margin.distance)[:_FEW]):
+            st.button(
+                f"Show {markup.plain(readable(one.address), 120)}",
+                key=f"problem_fragile_{number}",
+                type="tertiary",
+                icon=":material/my_location:",
+                on_click=_go,
+                args=(one,),
+                help=f"decided by {one.margin.distance:.1g}",
+            )
+
+
+@refusals.told
+def _go(one: FragileDecision) -> None:
+    moves.seek(one.step)
+    selection.reveal_place(one.address.rpartition("[")[0] if one.is_loop else one.address)
 
 
 def _show_left_out(plan: Plan) -> None:

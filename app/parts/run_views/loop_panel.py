@@ -32,8 +32,9 @@ def show(session: Session, loop: LoopInFocus | None) -> None:
     found = rows(session.run.debugger, loop.address, columns, range(first, last))
     now = None if loop.current is None else loop.current - first
     with st.container(key="loop_rows"):
-        cells = [_cells(row, columns, loop) for row in found]
-        table.show(_titles(columns), cells, key=KEY, now=now, on_pick=lambda number: _go(found[number]))
+        narrow = any(row.margin for row in found)
+        cells = [_cells(row, columns, loop) + ([row.margin] if narrow else []) for row in found]
+        table.show(_titles(columns) + (["margin"] if narrow else []), cells, key=KEY, now=now, on_pick=lambda number: _go(found[number]))
         tape.show(found, columns, loop.current)
     if (first, last) != (0, loop.iterations):
         markup.show(f"{iteration_range(first, last - 1)} of {loop.iterations:,}", "quiet")
