@@ -63,9 +63,15 @@ class Sample:
     name: str
     title: str
     card: str
-    """One sentence: what a person learns."""
+    """One sentence: what a person will see."""
     origin: str
     """The framework, and how the model was made."""
+    patterns: tuple[str, ...]
+    """Of its control flow, such as ``while``, ``if in a loop``."""
+    source: str
+    """The framework in one word."""
+    teaches: str
+    """What it is an example for, in a few words."""
     lesson: str
     question: Question
     pitfalls: tuple[str, ...]
@@ -104,6 +110,9 @@ def _sample(folder: Path, entry: Mapping[str, Any]) -> Sample:
         title=entry["title"],
         card=entry["card"],
         origin=entry["origin"],
+        patterns=tuple(entry["patterns"]),
+        source=entry["source"],
+        teaches=entry["teaches"],
         lesson=entry["lesson"],
         question=Question(**entry["question"]),
         pitfalls=tuple(entry["pitfalls"]),

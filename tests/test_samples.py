@@ -222,6 +222,11 @@ def test_catalogue_texts(sample: Sample) -> None:
     assert sample.title
     assert sample.card.endswith(".")
     assert sample.card.count(". ") == 0
+    assert len(sample.card) <= 140, "one line of a list"
+    assert set(sample.patterns) <= {"while", "do-while", "for", "slices", "if", "if in a loop", "loop in a loop"}
+    assert sample.patterns
+    assert sample.source in ("Python", "PyTorch", "TensorFlow", "ONNX", "OpenVINO")
+    assert sample.teaches
     assert 2 <= sum(sample.lesson.count(mark) for mark in (". ", "? ", ".\n")) + 1 <= 4
     assert sample.question.text.endswith("?")
     assert sample.question.asks in ("iterations", "ended_by", "branch")

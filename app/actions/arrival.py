@@ -8,6 +8,7 @@ from app.actions import models, reopening, running_many, teaching
 from app.actions.memory_budget import with_room
 from app.describe.backward import Backward
 from app.links.codec import SAMPLE, Link, Unreadable, read
+from app.state import recent
 from app.state.launch import LAUNCH, must_be_local
 from app.state.open_model import Opened, open_path, open_sample, with_gradient, with_inputs
 from app.state.user_session import Message, Session
@@ -48,9 +49,13 @@ def _opened(link: str) -> Opened:
         return open_sample(link.removeprefix(SAMPLE))
     if link == LAUNCH.model:
         opened = open_path(link)
+        if not LAUNCH.server:
+            recent.remember(opened.link)
         return with_inputs(opened, LAUNCH.inputs) if LAUNCH.inputs else opened
     must_be_local()
-    return open_path(link)
+    opened = open_path(link)
+    recent.remember(opened.link)
+    return opened
 
 
 def _say_other_set(session: Session, wanted: str) -> None:

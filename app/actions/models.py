@@ -13,6 +13,7 @@ from app.actions.moves import stop_if_running
 from app.actions.refusals import afresh, told
 from app.actions.runs import start
 from app.state import open_model as opening
+from app.state import recent
 from app.state.launch import must_be_local
 from app.state.open_model import Opened
 from app.state.uploads import has_model
@@ -31,9 +32,27 @@ def open_sample(name: str) -> None:
 def open_path(key: str) -> None:
     """The path in the text field; a server for others has no such field and refuses a path that is sent to it anyway."""
     if widget(key):
-        must_be_local()
-        with_room(lambda: show_model(opening.open_path(str(widget(key)))))
-        reopening.restore_saved(current())
+        _open_file(str(widget(key)))
+
+
+@afresh
+def open_recent(path: str) -> None:
+    """A file that was opened before."""
+    _open_file(path)
+
+
+def _open_file(path: str) -> None:
+    must_be_local()
+    opened = with_room(lambda: opening.open_path(path))
+    with_room(lambda: show_model(opened))
+    recent.remember(opened.link)
+    reopening.restore_saved(current())
+
+
+@told
+def forget_recent() -> None:
+    must_be_local()
+    recent.forget()
 
 
 @afresh

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from app.canvas.dropping import take_dropped_files
 from app.parts.course import course_card
 from app.parts.frame import notice
-from app.parts.panels import opener, sample_cards
+from app.parts.panels import opener, recent_files, sample_cards
 from app.parts.widgets import markup
 from app.state.user_session import Session
 
@@ -17,5 +18,7 @@ def show(session: Session) -> None:
     )
     notice.show(session)
     opener.show()
+    recent_files.show()
     course_card.show(session)
     sample_cards.show()
+    take_dropped_files()

@@ -36,6 +36,14 @@ def opened() -> Callable[..., AppTest]:
     return visit
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What the app remembers of its user lies apart from what it remembers of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
     """The address of a real server, started as a user starts it."""

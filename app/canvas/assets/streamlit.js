@@ -28,6 +28,22 @@ export function cornerOver(element) {
 }
 
 /**
+ * The field of the page that takes files; null when there is none.
+ * @returns {HTMLInputElement | null}
+ */
+export function fileField() {
+  return document.querySelector('[data-testid="stFileUploader"] input[type="file"]');
+}
+
+/**
+ * Whether an element belongs to what takes dropped files by itself.
+ * @param {EventTarget | null} target
+ */
+export function takesFiles(target) {
+  return target instanceof Element && target.closest('[data-testid="stFileUploader"]') !== null;
+}
+
+/**
  * The theme's own background, which a component inherits.
  * @param {Element} element
  */

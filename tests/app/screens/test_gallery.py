@@ -6,10 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Page, expect
 from streamlit.testing.v1 import AppTest
 
+from app.parts.panels import sample_cards
 from app.state.launch import LAUNCH
 from sample_models import FOLDER, samples
+from tests.app.browsing import LONG
+from tests.app.components import sent
 
 PAGES = Path(__file__).parents[2] / "engine" / "read" / "files" / "pages"
 Visit = Callable[..., AppTest]
@@ -89,3 +93,91 @@ def test_a_pasted_text_that_is_no_layer_is_a_sentence(opened: Visit) -> None:
     app.button("opener_text_open").click().run()
     assert not app.exception
     assert "pasted.xml, line 2: this is not well-formed XML" in app.error[0].value.replace("\\:", ":")
+
+
+def recent_titles(app: AppTest) -> list[str]:
+    return [row["title"] for row in sent(app, "recent")["rows"]]
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user who has not opened anything."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_what_was_opened_is_offered_again(opened: Visit, fresh: Path) -> None:
+    assert not [button for button in opened().button if button.key == "recent_forget"]
+    app = opened()
+    app.text_input("opener_path").set_value(str(FOLDER / "if_add" / "model.xml")).run()
+    assert not app.error
+    opened(model=str(FOLDER / "gcd" / "model.xml"))
+    app = opened()
+    assert recent_titles(app) == ["gcd/model.xml", "if_add/model.xml"]
+    app.button("recent_forget").click().run()
+    assert not [button for button in app.button if button.key == "recent_forget"]
+
+
+def test_a_server_remembers_nothing_and_shows_nothing(opened: Visit, fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened(model=str(FOLDER / "if_add" / "model.xml"))
+    assert (fresh / "loopscope").exists()
+    monkeypatch.setattr(LAUNCH, "server", True)
+    assert not [button for button in opened().button if button.key == "recent_forget"]
+    written = (fresh / "loopscope" / "recent.json").read_bytes()
+    monkeypatch.setattr(LAUNCH, "model", str(FOLDER / "gcd" / "model.xml"))
+    assert not opened().error
+    assert (fresh / "loopscope" / "recent.json").read_bytes() == written
+
+
+def test_a_choice_leaves_the_samples_that_have_it(opened: Visit) -> None:
+    app = opened()
+    app.selectbox("gallery_source").select("ONNX").run()
+    shown = {str(button.key) for button in app.button if str(button.key).startswith("open_")}
+    assert shown == {f"open_{one.name}" for one in samples() if one.source == "ONNX"}
+    app.selectbox("gallery_teaches").select("training").run()
+    assert "No sample has all of this." in " ".join(str(one.proto.body) for one in app.get("html"))
+    app.button("gallery_all").click().run()
+    assert len([button for button in app.button if str(button.key).startswith("open_")]) == len(samples())
+
+
+@pytest.mark.parametrize("data", [None, 3, {"text": 3, "emptied": 0}, {"text": "x"}, {"text": "x", "emptied": 1}])
+def test_what_the_browser_sends_is_looked_at(data: object) -> None:
+    assert sample_cards.read_words(data, 0) == ""
+
+
+@pytest.mark.browser
+def test_typing_searches_and_show_all_empties_the_field(page: Page, server: str) -> None:
+    page.goto(server)
+    field = page.get_by_label("Search the samples")
+    field.press_sequentially("mamba", delay=30)
+    expect(page.get_by_text(f"2 of {len(samples())} samples")).to_be_visible(timeout=LONG)
+    expect(field).to_have_value("mamba")
+    page.get_by_role("button", name="Show all").click()
+    expect(page.get_by_text("Why 7, and not 12?", exact=True)).to_be_visible(timeout=LONG)
+    expect(field).to_have_value("")
+    field.fill("collatz")
+    page.get_by_role("button", name="Open Why 7, and not 12?").click()
+    expect(page.locator(".st-key-canvas_graph .box").first).to_be_visible(timeout=LONG)
+
+
+DROP = """([text, inside]) => {
+  const files = new DataTransfer();
+  files.items.add(new File([text], "dropped.onnx"));
+  const at = document.querySelector(inside);
+  const event = (name) => new DragEvent(name, { dataTransfer: files, bubbles: true, cancelable: true, composed: true });
+  at.dispatchEvent(event("dragover"));
+  const seen = [...document.querySelectorAll("*")].some((one) => one.shadowRoot?.querySelector(".loopscope-drop.shown"))
+    || document.querySelector(".loopscope-drop.shown") !== null;
+  at.dispatchEvent(event("drop"));
+  return seen;
+}"""
+
+
+@pytest.mark.browser
+def test_a_file_opens_that_is_dropped_anywhere(page: Page, server: str) -> None:
+    page.goto(server)
+    expect(page.get_by_role("button", name="Open Why 7, and not 12?")).to_be_visible(timeout=LONG)
+    layer = (PAGES / "if_8.xml").read_text()
+    assert page.evaluate(DROP.replace("dropped.onnx", "dropped.xml"), [layer, ".ls h1"])
+    expect(page.locator(".st-key-canvas_graph .box").first).to_be_visible(timeout=LONG)
+    expect(page.get_by_text("dropped.xml").first).to_be_visible()
