@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from app.canvas.dropping import take_dropped_files
 from app.parts.course import course_card
 from app.parts.frame import notice
 from app.parts.panels import opener, recent_files, sample_cards
@@ -21,4 +20,3 @@ def show(session: Session) -> None:
     recent_files.show()
     course_card.show(session)
     sample_cards.show()
-    take_dropped_files()

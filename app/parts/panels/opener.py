@@ -1,10 +1,11 @@
-"""Ways to open a model of one's own: upload it, name its path where the server is one's own machine, or paste a layer."""
+"""Ways to open a model of one's own: upload it, name its path where the server is one's own machine, or paste a layer; or drop it anywhere."""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from app.actions import models
+from app.canvas.dropping import take_dropped_files
 from app.state.launch import paths_allowed
 
 UPLOAD, PATH, TEXT = "opener_upload", "opener_path", "opener_text"
@@ -46,3 +47,4 @@ def show() -> None:
             help="What is missing around it, Parameters and Results, is put there, and a note says what.",
         )
         st.button("Open the layer", key="opener_text_open", on_click=models.open_text, args=(TEXT,))
+    take_dropped_files()
