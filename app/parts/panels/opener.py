@@ -1,4 +1,4 @@
-"""Ways to open a model of one's own: upload it, name its path where the server is one's own machine, or paste a layer; or drop it anywhere."""
+"""Ways to open a model of one's own: upload it, drop it on the page, name its path on one's own machine, or paste a layer."""
 
 from __future__ import annotations
 
