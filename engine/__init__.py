@@ -41,6 +41,7 @@ from engine.transform.with_gradients import gradients
 from engine.write import write_model
 
 Model.drawn = notebook.bundle
+Debugger.drawn = notebook.run_bundle
 build.compat.v1.Session.runner = graph_session.run
 
 __all__ = [

@@ -1,14 +1,24 @@
-"""What a notebook shows of a model: its graph, or a few words and why there is no picture."""
+"""What a notebook shows of a model or a run: the app's canvas as a widget, else a picture, or a few words and why there is no picture."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 from collections.abc import Mapping
+from typing import Any
 
+from engine.debug.debugger import Debugger
 from engine.ir.model import Model, Signature
 
+_ROOM = "app.notebook"
+_WIDGETS = "anywidget"
 
-def bundle(model: Model) -> Mapping[str, str]:
-    """By media type: always text, and an SVG picture where the machine has the ``dot`` program."""
+
+def bundle(model: Model) -> Mapping[str, Any]:
+    """By media type: always text; a widget where the extra ``notebook`` is installed, else an SVG picture where the ``dot`` program is."""
+    if _shows_widgets():
+        shown: Mapping[str, Any] = importlib.import_module(_ROOM).cell_of_model(model, summary(model))
+        return shown
     # Only here: who never shows a model need not wait for what draws it.
     from engine.view.build import graph_view
     from engine.view.folding import default_folding
@@ -20,6 +30,19 @@ def bundle(model: Model) -> Mapping[str, str]:
         return {"text/plain": f"{summary(model)}\n  no picture: {problem}"}
     # As wide as the cell at most.
     return {"text/plain": summary(model), "image/svg+xml": picture.replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1)}
+
+
+def run_bundle(debugger: Debugger) -> Mapping[str, Any]:
+    """By media type: always text; a widget, which follows the debugger and moves it, where the extra ``notebook`` is installed."""
+    if _shows_widgets():
+        shown: Mapping[str, Any] = importlib.import_module(_ROOM).cell_of_run(debugger)
+        return shown
+    return {"text/plain": repr(debugger)}
+
+
+def _shows_widgets() -> bool:
+    """Whether a kernel runs here for which there are widgets."""
+    return all(importlib.util.find_spec(one) is not None for one in (_WIDGETS, "app")) and importlib.util.find_spec(_ROOM) is not None
 
 
 def summary(model: Model) -> str:

@@ -35,7 +35,7 @@ ALLOWED["peers"] = frozenset({*ALLOWED["compare"], "compare", "write"})
 ALLOWED["view"] |= {"compare"}
 ALLOWED["sweep"] = frozenset({*ALLOWED["explain"], "explain"})
 ALLOWED["graph_session"] = frozenset({"errors", "ir", "debug"})
-ALLOWED["notebook"] = frozenset({"errors", "ir", "view"})
+ALLOWED["notebook"] = frozenset({"debug", "errors", "ir", "view"})
 
 RUN = ("plan", "record", "machine", "codegen", "drive")
 """The rooms of ``engine/run``, lowest first: each may import from those before it."""
@@ -47,6 +47,7 @@ APP = {
     "canvas": ("state",),
     "actions": ("canvas", "links", "state", "describe"),
     "page": ("describe",),
+    "notebook": ("page", "describe"),
     "parts": ("page", "actions", "canvas", "links", "state", "describe"),
     "screens": ("parts", "actions", "state"),
     "command": ("page", "actions", "parts", "describe", "state"),
@@ -61,8 +62,9 @@ SAME_NAME_IN_ROOMS = {
 }
 """Names that files in several rooms of the engine have, each with the reason."""
 
-LOOSE = frozenset({"components", "bundle", "vendor", "streamlit_insides"})
-"""Files of app outside its rooms that every room may use: how a component of our own is made, and what is known of Streamlit's insides."""
+LOOSE = frozenset({"components", "bundle", "canvas_event", "vendor", "streamlit_insides"})
+"""Files of app outside its rooms that every room may use: how a component of our own is made, what a canvas says, and what is known of
+Streamlit's insides."""
 
 DOORS = (
     "engine",

@@ -7,12 +7,12 @@ from functools import partial
 
 import engine
 from app.actions import refusals
-from app.describe import typed
+from app.describe import breakpoint_dots, typed
 from app.links.codec import MOST, Pause, Unreadable
 from app.state.user_session import Message, Session, current, widget
 from engine.debug import BreakpointKind
 from engine.errors import EngineError, InputError
-from engine.view import GraphView, breakpoint_boxes
+from engine.view import GraphView
 
 
 @refusals.afresh
@@ -45,11 +45,7 @@ def switch_at(view: GraphView, address: str) -> None:
     """Those whose dot a box of the picture has: off when any of them pauses the run, else on."""
     session = current()
     if session.run.debugger:
-        breakpoints = session.run.debugger.breakpoints
-        found = [one for one in breakpoints if one.pattern and any(box.address == address for box in breakpoint_boxes(view, [one.pattern]))]
-        on = not any(one.on for one in found)
-        for one in found:
-            breakpoints.switch(one.id, on)
+        breakpoint_dots.switch_at(session.run.debugger, view, address)
         _pauses_elsewhere(session)
 
 

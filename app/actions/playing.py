@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import engine
 from app import canvas
 from app.actions import moves
-from app.actions.controls import BY_NAME
+from app.describe.controls import BY_NAME
 from app.describe.signatures import bindings
 from app.state.launch import limits
 from app.state.run_in_view import Standing

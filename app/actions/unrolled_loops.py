@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.describe.node_index import places
+from app.describe.unrolled import unrolled
 from app.links.codec import Unreadable, Window
 from app.state.user_session import Message, Session
 from engine.ir import IF
-from engine.view import COPIES, graph_view, unrolling, without_iterations
+from engine.view import unrolling, without_iterations
 
-MOST_BOXES = 420
-"""Fewer copies are drawn where there would be more boxes than this."""
 LATEST = 2**40
 """First iteration of a window that a link may ask for."""
 
@@ -20,11 +19,8 @@ def unroll(session: Session, address: str) -> None:
     """Draws a loop as copies of its body, one for each iteration of a window; or once again."""
     if session.model.opened is None:
         return
-    model, before, at_rest = session.model.opened.model, session.canvas.folding, session.run.at_rest
-    for count in range(COPIES, 0, -1):
-        session.canvas.folding = unrolling.unroll(model, before, address, at_rest, count)
-        if len(graph_view(model, session.canvas.folding, session.canvas.root).nodes) <= MOST_BOXES:
-            break
+    canvas = session.canvas
+    canvas.folding = unrolled(session.model.opened.model, canvas.folding, canvas.root, address, session.run.at_rest)
     if session.canvas.folding.window(without_iterations(address)) is None:
         session.canvas.selected = without_iterations(session.canvas.selected)  # which copy it was cannot be seen any more
 

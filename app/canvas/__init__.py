@@ -14,6 +14,6 @@ While there is a run the canvas takes the keys and buttons of the transport bar:
 from __future__ import annotations
 
 from app.canvas.component import Run, prepare, show
-from app.canvas.event import Act, CanvasEvent, Move, Report
+from app.canvas_event import Act, CanvasEvent, Move, Report
 
 __all__ = ["Act", "CanvasEvent", "Move", "Report", "Run", "prepare", "show"]

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import streamlit as st
 
-from app.canvas.event import Act, Move, Report, read_acts, read_ask, read_moves, read_report
+from app.canvas_event import Act, Move, Report, read_acts, read_ask, read_moves, read_report
 from app.components import component
 from app.state.user_session import widget
 from app.vendor import LIBRARY

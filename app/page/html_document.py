@@ -142,7 +142,7 @@ def _script() -> str:
 
 @cache
 def _style() -> str:
-    canvas = (_CANVAS / "canvas.css").read_text(encoding="utf-8")
+    canvas = "\n".join((_CANVAS / name).read_text(encoding="utf-8") for name in ("canvas.css", "beside.css"))
     light, dark = declarations("light"), declarations("dark")
     page = f":root, .canvas {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}"
     return f'{page}\n.canvas[data-theme="dark"] {{ {dark} }}\n{canvas}\n{_SHEET.read_text(encoding="utf-8")}'

@@ -96,12 +96,13 @@ def moments(debugger: engine.Debugger, view: GraphView, step: int, *, with_value
         opened = twin.frames()
         paths.append(tuple(-1 if frame.iteration is None else frame.iteration for frame in opened))
         graphs.append(opened[-1].address if opened else "")
-        places.append(_place(twin.cursor))
+        places.append(place_words(twin.cursor))
         told.append(json.dumps([track.as_data() for track in tracks(twin)]))
     return Moments(tuple(steps), tuple(overlays), tuple(paths), tuple(places), tuple(graphs), tuple(told))
 
 
-def _place(cursor: Cursor) -> str:
+def place_words(cursor: Cursor) -> str:
+    """Where a run is."""
     if cursor.kind == "finished":
         return "finished"
     words = readable(cursor.address)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from engine.debug.asked import Fetch, ask
 from engine.debug.breakpoints import Breakpoint, Breakpoints, goal
 from engine.debug.cursor import Cursor, frontier, next_of
 from engine.debug.inputs import Inputs
+from engine.debug.listeners import Listeners
 from engine.debug.past import next_stop
 from engine.debug.reason import reason
 from engine.debug.run import Run
@@ -51,6 +52,9 @@ class Debugger(Run):
     with ``whole=False`` not what no output needs, as in ``engine.run``.
     """
 
+    drawn: ClassVar[Callable[[Debugger], Mapping[str, Any]] | None] = None
+    """What a notebook shows of a run, by media type; the engine's door sets it, because a run cannot draw itself."""
+
     def __init__(
         self,
         model: Model,
@@ -77,16 +81,21 @@ class Debugger(Run):
         super().__init__(model, overrides, _begun(overrides, self.beginning), self.beginning.limits)
         self.breakpoints = Breakpoints(self.plan)
         self.watches = Watches(self)
+        self.listeners = Listeners(self)
 
     def __repr__(self) -> str:
         cursor = self.cursor
         place = f"before {cursor.address}" if cursor.address else "at the end"
         return f"<Debugger of {shorten(self.model.name)!r}, {self.state}: step {cursor.step:,}, {place}>"
 
+    def _repr_mimebundle_(self, **_: object) -> Mapping[str, Any]:
+        draw = type(self).drawn
+        return {"text/plain": repr(self)} if draw is None else draw(self)
+
     def restart(self) -> Cursor:
         """Back to the beginning, everything computed forgotten."""
         self._begin(_begun(self.overrides, self.beginning))
-        return self.cursor
+        return self._arrived()
 
     @property
     def notice(self) -> str | None:
@@ -108,7 +117,7 @@ class Debugger(Run):
             address = next_of(frontier(self.machine))[0]
             self._progress.step()
             self._progress.last_address = address if self._progress.went_on else ""
-        return self.cursor
+        return self._arrived()
 
     step_into = step
     """Stepping enters bodies anyway."""
@@ -189,7 +198,7 @@ class Debugger(Run):
         if self.breakpoints.on:
             return self._forward(lambda: False)
         self._progress.compute(lambda: drive.run(self.machine))
-        return self.cursor
+        return self._arrived()
 
     def run_to(self, pattern: str) -> Cursor:
         """To the next moment before a place runs; iterations that are left out match all."""
@@ -219,6 +228,9 @@ class Debugger(Run):
             raise AddressError(f"the run never comes to {place}: it {self.state} after {self.steps:,} steps")
         return self.cursor
 
+    go = seek
+    """What a person says at a prompt."""
+
     def stop(self) -> None:
         """Stops a computation that another thread has under way; what it has computed is kept."""
         self.machine.control.stop.set()
@@ -228,6 +240,10 @@ class Debugger(Run):
 
     def _go(self, step: int) -> Cursor:
         self._past = None if step >= self.steps else step
+        return self._arrived()
+
+    def _arrived(self) -> Cursor:
+        self.listeners.tell(self)
         return self.cursor
 
     # -- computing ------------------------------------------------------------------------------------------------
@@ -236,7 +252,7 @@ class Debugger(Run):
         """Computes on until a condition on the frontier holds or a breakpoint stops it."""
         self._past = None
         self._progress.compute(lambda: self._run_until(there, floor, [target] if target else []))
-        return self.cursor
+        return self._arrived()
 
     def _run_until(self, there: Callable[[], bool], floor: int, targets: list[Breakpoint]) -> None:
         """Runs until a condition on the frontier holds; loops deeper than ``floor`` that hold no breakpoint run through generated code."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from types import MappingProxyType
-from typing import ClassVar, Literal, NamedTuple, NewType
+from typing import Any, ClassVar, Literal, NamedTuple, NewType
 
 from engine.ir.constant import Constant
 from engine.ir.element_type import ElementType
@@ -250,7 +250,7 @@ class Model:
     meta_data: Mapping[str, object] = field(default_factory=_no_attributes)
     notes: tuple[str, ...] = field(default=())
     """What the reader wants the user to know."""
-    drawn: ClassVar[Callable[[Model], Mapping[str, str]] | None] = None
+    drawn: ClassVar[Callable[[Model], Mapping[str, Any]] | None] = None
     """What a notebook shows of a model, by media type; the engine's door sets it, because a model cannot draw itself."""
 
     def __repr__(self) -> str:
@@ -260,7 +260,7 @@ class Model:
         )
         return f"<Model {self.name!r}, {len(self.graph.nodes)} nodes: {taken or 'no inputs'} -> {given or 'no outputs'}>"
 
-    def _repr_mimebundle_(self, **_: object) -> Mapping[str, str]:
+    def _repr_mimebundle_(self, **_: object) -> Mapping[str, Any]:
         draw = type(self).drawn
         return {"text/plain": repr(self)} if draw is None else draw(self)
 

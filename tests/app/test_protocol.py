@@ -9,8 +9,8 @@ from typing import Any, get_args
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
-from app.actions.controls import BY_NAME
-from app.canvas.event import Act, CanvasEvent, EventKind, Move, Report, read_acts, read_ask, read_moves, read_report
+from app.canvas_event import Act, CanvasEvent, EventKind, Move, Report, read_acts, read_ask, read_moves, read_report
+from app.describe.controls import BY_NAME
 from engine.view.graph import ClusterKind, EdgeKind, NodeKind
 from engine.view.operation_families import Family
 from engine.view.status import BreakpointState, FrameStatus, NodeStatus

@@ -27,12 +27,13 @@ const CHOSEN_WITH_KEYS = "[role=combobox], [role=dialog], [role=radio]";
  * Has a playback hear what is meant for it, until the signal ends that; of all else that is done, only that it was.
  * @param {Playback} playback
  * @param {AbortSignal} signal
+ * @param {Document | ShadowRoot} around what is heard: all of the page, unless other things than this run are on it
  */
-export function listen(playback, signal) {
+export function listen(playback, signal, around = document) {
   const options = { capture: true, signal };
-  document.addEventListener("click", (event) => clicked(playback, event), options);
-  document.addEventListener("keydown", (event) => pressed(playback, event), options);
-  for (const act of ACTS) document.addEventListener(act, () => playback.touch(), options);
+  around.addEventListener("click", (event) => clicked(playback, /** @type {MouseEvent} */ (event)), options);
+  around.addEventListener("keydown", (event) => pressed(playback, /** @type {KeyboardEvent} */ (event)), options);
+  for (const act of ACTS) around.addEventListener(act, () => playback.touch(), options);
 }
 
 /**

@@ -42,11 +42,6 @@ const answers = new Map();
 
 export class TooDense extends Error {}
 
-/** @type {any} */
-let worker = null;
-/** @type {Promise<unknown>} */
-let queue = Promise.resolve();
-
 /**
  * Geometry of a structure; TooDense when no step of the ladder finishes in time. One layout runs at a time.
  * @param {Structure} structure
@@ -56,8 +51,8 @@ let queue = Promise.resolve();
 export function layOut(structure, ladder = ladderOf(structure)) {
   const known = shared.layouts.get(structure.hash);
   if (known) return Promise.resolve(known);
-  const made = queue.then(() => climb(structure, ladder));
-  queue = made.catch(() => {});
+  const made = shared.queue.then(() => climb(structure, ladder));
+  shared.queue = made.catch(() => {});
   return made;
 }
 
@@ -95,14 +90,14 @@ async function climbOnce(dot, ladder) {
 /** Graphviz's answer, or null when it takes too long. */
 async function attempt(dot, [attributes, milliseconds]) {
   if (!shared.newWorker) await new Promise((resolve) => shared.waitingForLibrary.push(resolve));
-  worker ??= await shared.newWorker();
+  shared.worker ??= await shared.newWorker();
   let answer = null;
   try {
-    answer = await worker.run(dot, attributes, milliseconds);
+    answer = await shared.worker.run(dot, attributes, milliseconds);
   } finally {
     if (answer === null) {
-      worker?.end();
-      worker = null;
+      shared.worker?.end();
+      shared.worker = null;
     }
   }
   return answer;

@@ -1,5 +1,6 @@
 // A run on a page of its own: all of it is in the page, and this answers the canvas as Python does in the app.
 
+import { chosenWords, markRows, momentOf, put } from "./beside.js";
 import { Canvas } from "./graph_canvas.js";
 import { listen } from "./keys.js";
 import { startLibrary, unpack } from "./layout_worker.js";
@@ -115,32 +116,14 @@ class PageOfRun {
     const { step } = this.playback;
     const { places, steps, structure } = this.run;
     put(
+      document,
       "place",
       `Step ${steps[step].toLocaleString("en")} of ${steps[this.last].toLocaleString("en")} · ${places[step]}`,
     );
-    const chosen = structure.nodes[this.marks.selected];
-    const values = this.playback.frames.get(step)?.values[this.marks.selected] ?? [];
-    const words = [chosen?.title, chosen?.name, values.filter(Boolean).join("   ") || "no value yet"].filter(Boolean);
-    put("chosen", chosen ? words.join(" · ") : "Click a box to see its value here.");
-    this.mark(step);
-    /** @type {HTMLElement} */ (document.getElementById("play")).textContent = this.playback.playing ? "Pause" : "Play";
+    put(document, "chosen", chosenWords(structure, this.marks.selected, this.playback.frames.get(step)));
+    put(document, "play", this.playback.playing ? "Pause" : "Play");
+    markRows(document, step);
   }
-
-  /** The row of the iteration that is open, or the last one of the table that has begun. */
-  mark(step) {
-    for (const one of document.querySelectorAll("tr.now")) one.classList.remove("now");
-    for (const table of document.querySelectorAll("table[data-last]")) {
-      if (step > Number(/** @type {HTMLElement} */ (table).dataset.last)) continue;
-      const rows = [...table.querySelectorAll("tr[data-moment]")];
-      const begun = rows.filter((row) => Number(/** @type {HTMLElement} */ (row).dataset.moment) <= step);
-      begun.at(-1)?.classList.add("now");
-    }
-  }
-}
-
-function put(id, text) {
-  const element = document.getElementById(id);
-  if (element && element.textContent !== text) element.textContent = text;
 }
 
 function bytesOf(id) {
@@ -153,7 +136,7 @@ export default async function openPage() {
   const page = new PageOfRun(JSON.parse(await unpack(bytesOf("run"))));
   document.getElementById("play")?.addEventListener("click", () => page.playback.toggle());
   for (const row of document.querySelectorAll("tr[data-moment]"))
-    row.addEventListener("click", () => page.go(Number(/** @type {HTMLElement} */ (row).dataset.moment)));
+    row.addEventListener("click", () => page.go(momentOf(row)));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => page.canvas.dress());
   await page.open();
   page.tell();

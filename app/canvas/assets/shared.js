@@ -6,6 +6,8 @@
  * @import { Moment } from "./protocol.js"
  * @typedef {object} Shared
  * @property {(() => Promise<any>) | null} newWorker from the component that carries the layout library
+ * @property {any} worker the one that lays out; null when there is none
+ * @property {Promise<unknown>} queue ends with the last layout that was asked for
  * @property {((value?: unknown) => void)[]} waitingForLibrary
  * @property {Map<string, Geometry>} layouts by structure hash
  * @property {Map<string, { x: number, y: number, k: number }>} viewports where each canvas was looking, by canvas key and root
@@ -18,6 +20,8 @@ const page = /** @type {any} */ (globalThis);
 const NAME = Symbol.for("loopscope.canvas");
 page[NAME] ??= {
   newWorker: null,
+  worker: null,
+  queue: Promise.resolve(),
   waitingForLibrary: [],
   layouts: new Map(),
   viewports: new Map(),

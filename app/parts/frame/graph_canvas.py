@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import engine
 from app import canvas
 from app.actions import pausing, playing, selection, unrolled_loops
-from app.describe.wording import times
+from app.describe.loop_endings import loop_endings
 from app.parts.inspector import inspector, origin
 from app.state.looks import PANEL, VIEW
 from app.state.user_session import Session, current, widget
@@ -78,7 +78,7 @@ def _overlay(session: Session, debugger: engine.Debugger | None, view: GraphView
         selected=session.canvas.selected,
         breakpoints=[one.pattern for one in breakpoints if one.pattern and one.on],
         switched_off=[one.pattern for one in breakpoints if one.pattern and not one.on],
-        verdicts=_verdicts(debugger, view),
+        verdicts=loop_endings(debugger, view),
         fates=session.model.badges,
         previews=session.canvas.previews,
         origins=steps,
@@ -122,31 +122,3 @@ def _subject(session: Session) -> str:
     if opened is None:
         return ""
     return f"{opened.link or opened.title}{f' {opened.backward.words}' if opened.backward else ''}{large}"
-
-
-def _verdicts(debugger: engine.Debugger | None, view: GraphView) -> dict[str, str]:
-    """How often each loop on the canvas ran, for those that have."""
-    found: dict[str, str] = {}
-    if debugger is None:
-        return found
-    loops = [one.address for one in view.clusters if one.kind in ("loop", "tensor_iterator")]
-    loops += [address for one in view.nodes if one.kind == "folded" for address in one.loops or (one.address,)]
-    for static in loops:
-        address = debugger.resolve(static)
-        record = debugger.record(address) if address else None
-        if record is not None and record.iterations is not None and record.ended_by is not None:
-            ended_by = "endless" if record.endless else record.ended_by
-            found[static] = f"{times(record.iterations)}, {SHORT.get(ended_by, ended_by)}"
-    return found
-
-
-SHORT = {
-    "trip_count": "trip count reached",
-    "condition": "condition became false",
-    "zero_trip_count": "trip count 0",
-    "initial_condition": "condition false at once",
-    "slices_exhausted": "all slices used",
-    "limit": "limit reached",
-    "endless": "never ends",
-    "error": "failed",
-}

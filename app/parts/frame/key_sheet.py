@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.actions.controls import CONTROLS
+from app.describe.controls import CONTROLS
 from app.parts.widgets import markup
 
 _SHOWN = {"Right": "→", "Left": "←", "Up": "↑", "Down": "↓"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app.actions import moves
-from app.actions.controls import CONTROLS
+from app.describe.controls import CONTROLS
 from app.state.user_session import Session
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import engine
 from app.actions.playing import LONGEST_SCOUT, run_of
-from app.canvas.event import MOST_WORDS, Move, Report, read_moves, read_report
+from app.canvas_event import MOST_WORDS, Move, Report, read_moves, read_report
 from app.state.canvas_view import CanvasView
 from app.state.model_in_use import ModelInUse
 from app.state.open_model import open_sample

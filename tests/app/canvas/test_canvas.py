@@ -9,7 +9,7 @@ from xml.sax.saxutils import quoteattr
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.canvas.event import Act, CanvasEvent, read_acts, read_event
+from app.canvas_event import Act, CanvasEvent, read_acts, read_event
 from engine.view.build import graph_view
 from engine.view.folding import Folding
 from engine.write import write_model

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import engine
-from app.actions import moves
+
+Move = Callable[[engine.Debugger], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +16,7 @@ class Control:
 
     name: str
     icon: str
-    move: moves.Move
+    move: Move
     shortcut: str
     meaning: str
     label: str = ""

@@ -1,0 +1,34 @@
+"""How often each loop of a picture ran, and what ended it, in a few words for its header."""
+
+from __future__ import annotations
+
+import engine
+from app.describe.wording import times
+from engine.view import GraphView
+
+SHORT = {
+    "trip_count": "trip count reached",
+    "condition": "condition became false",
+    "zero_trip_count": "trip count 0",
+    "initial_condition": "condition false at once",
+    "slices_exhausted": "all slices used",
+    "limit": "limit reached",
+    "endless": "never ends",
+    "error": "failed",
+}
+
+
+def loop_endings(debugger: engine.Debugger | None, view: GraphView) -> dict[str, str]:
+    """By static address, for the loops that have run."""
+    found: dict[str, str] = {}
+    if debugger is None:
+        return found
+    loops = [one.address for one in view.clusters if one.kind in ("loop", "tensor_iterator")]
+    loops += [address for one in view.nodes if one.kind == "folded" for address in one.loops or (one.address,)]
+    for static in loops:
+        address = debugger.resolve(static)
+        record = debugger.record(address) if address else None
+        if record is not None and record.iterations is not None and record.ended_by is not None:
+            ended_by = "endless" if record.endless else record.ended_by
+            found[static] = f"{times(record.iterations)}, {SHORT.get(ended_by, ended_by)}"
+    return found

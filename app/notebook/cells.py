@@ -1,0 +1,37 @@
+"""What a cell shows, by media type: the widget, for those who show none a page of words, and a line of text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import engine
+from app.notebook.graph_widget import GraphWidget
+from app.notebook.run_widget import RunWidget
+from app.notebook.still import still_of_model, still_of_run
+
+_shown: WeakKeyDictionary[object, GraphWidget] = WeakKeyDictionary()
+"""The widget of each model and run that was shown. A notebook keeps its widgets until it ends, and they keep what they show."""
+
+
+def cell_of_model(model: engine.Model, summary: str) -> Mapping[str, Any]:
+    """The graph, which folds, unrolls and opens."""
+    widget = _shown.get(model)
+    if widget is None:
+        widget = _shown[model] = GraphWidget(model)
+    return _bundle(widget, summary, still_of_model(model, summary))
+
+
+def cell_of_run(debugger: engine.Debugger) -> Mapping[str, Any]:
+    """The graph at the moment of the run, with transport, verdicts and tables; it follows the debugger and moves it."""
+    widget = _shown.get(debugger)
+    if widget is None:
+        widget = _shown[debugger] = RunWidget(debugger)
+    return _bundle(widget, repr(debugger), still_of_run(debugger))
+
+
+def _bundle(widget: GraphWidget, words: str, still: str) -> Mapping[str, Any]:
+    given = widget._repr_mimebundle_()
+    data = given[0] if given else {}
+    return {**data, "text/plain": words, "text/html": still}

@@ -1,0 +1,37 @@
+"""The sample notebook: executed in a kernel of its own, it says what stands in it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOK = ROOT / "docs" / "notebook.ipynb"
+WIDGET = "application/vnd.jupyter.widget-view+json"
+_EXECUTE = "from nbclient.cli import main; main()"
+
+
+def texts(notebook: Any) -> Iterator[str]:
+    """What its cells say in words."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            assert output.output_type != "error", output.get("evalue")
+            yield output.get("text") or output.data["text/plain"]
+
+
+def test_the_notebook_says_what_stands_in_it(tmp_path: Path) -> None:
+    target = tmp_path / "executed.ipynb"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_PLATFORM_DIRS": "1"}
+    command = [sys.executable, "-c", _EXECUTE, str(NOTEBOOK), f"--output={target}", "--timeout=120"]
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=150)
+    written, executed = (nbformat.read(path, as_version=4) for path in (NOTEBOOK, target))
+    assert list(texts(executed)) == list(texts(written))
+    shown = [output.data for cell in executed.cells for output in cell.get("outputs", ()) if WIDGET in output.get("data", {})]
+    assert len(shown) == 3
+    assert all("<script" not in data["text/html"] for data in shown)
