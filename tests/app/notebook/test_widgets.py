@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from copy import copy
+from functools import partial
 from pathlib import Path
 from typing import Any
 from weakref import ref
@@ -44,14 +46,15 @@ def box(widget: GraphWidget, address: str) -> str:
 
 def test_a_canvas_follows_what_a_cell_does(shown: RunWidget) -> None:
     debugger = shown.debugger
-    for move, words in (
-        (lambda: debugger.go(f"{LOOP}[2]"), "before main › while_not_one · iteration 2 › floor_mod"),
+    moves: tuple[tuple[Callable[[], object], str], ...] = (
+        (partial(debugger.go, f"{LOOP}[2]"), "before main › while_not_one · iteration 2 › floor_mod"),
         (debugger.step, "before main › while_not_one · iteration 2 › equal"),
         (debugger.next_iteration, "before main › while_not_one · iteration 3 › floor_mod"),
         (debugger.run, "finished"),
         (debugger.restart, "before main › start_at_all"),
         (debugger.step_over, "before main › while_not_one"),
-    ):
+    )
+    for move, words in moves:
         move()
         assert shown.place == words
         assert (shown.moment["step"], shown.moment["steps"]) == (debugger.cursor.step, debugger.steps)
