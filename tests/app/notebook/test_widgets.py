@@ -47,12 +47,12 @@ def box(widget: GraphWidget, address: str) -> str:
 def test_a_canvas_follows_what_a_cell_does(shown: RunWidget) -> None:
     debugger = shown.debugger
     moves: tuple[tuple[Callable[[], object], str], ...] = (
-        (partial(debugger.go, f"{LOOP}[2]"), "before main › while_not_one · iteration 2 › floor_mod"),
-        (debugger.step, "before main › while_not_one · iteration 2 › equal"),
-        (debugger.next_iteration, "before main › while_not_one · iteration 3 › floor_mod"),
+        (partial(debugger.go, f"{LOOP}[2]"), "before while_not_one · iteration 2 › floor_mod"),
+        (debugger.step, "before while_not_one · iteration 2 › equal"),
+        (debugger.next_iteration, "before while_not_one · iteration 3 › floor_mod"),
         (debugger.run, "finished"),
-        (debugger.restart, "before main › start_at_all"),
-        (debugger.step_over, "before main › while_not_one"),
+        (debugger.restart, "before start_at_all"),
+        (debugger.step_over, "before while_not_one"),
     )
     for move, words in moves:
         move()
