@@ -33,7 +33,7 @@ ALLOWED["run_file"] = frozenset({"errors", "ir", "ops", "read", "write", "run", 
 ALLOWED["compare"] = frozenset({*ALLOWED["explain"], "explain", "transform"})
 ALLOWED["peers"] = frozenset({*ALLOWED["compare"], "compare", "write"})
 ALLOWED["view"] |= {"compare"}
-ALLOWED["sweep"] = frozenset({*ALLOWED["explain"], "explain"})
+ALLOWED["sweep"] = frozenset({*ALLOWED["explain"], "explain", "transform"})
 ALLOWED["graph_session"] = frozenset({"errors", "ir", "debug"})
 ALLOWED["notebook"] = frozenset({"debug", "errors", "ir", "view"})
 

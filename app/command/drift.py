@@ -31,7 +31,7 @@ def main(words: Sequence[str]) -> int:
     one = _run(options.model, options, {})
     if options.other in _RUNTIMES and not Path(options.other).exists():
         return _beside_runtime(one, options)
-    other = _run(options.other or options.model, options, _rounding(options.round))
+    other = _run(options.other or options.model, options, rounding_said(options.round))
     found = engine.drift(one, other, tolerance=options.tolerance)
     return _told(found, one, options, found.sentence)
 
@@ -67,7 +67,7 @@ def _run(path: str, options: argparse.Namespace, rounding: Mapping[str, str]) ->
     return debugger
 
 
-def _rounding(given: Sequence[str]) -> dict[str, str]:
+def rounding_said(given: Sequence[str]) -> dict[str, str]:
     """From ``PATTERN=TYPE``; names may have an equals sign in them."""
     pairs = [text.rpartition("=") for text in given]
     wrong = next((text for text, (pattern, _, _) in zip(given, pairs, strict=True) if not pattern), None)

@@ -6,14 +6,14 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import engine
+from app.command import sweep_comparison
 from app.command.run import interruptible
-from engine.errors import in_one_line
+from app.command.sweep_comparison import plain
 from engine.sweep import Sweep
-from engine.view import neutral
 
 FINISHED, FAILED, STOPPED = 0, 1, 130
 _TOLD_EVERY = 0.5
@@ -23,8 +23,21 @@ _SHOWN = 10
 def main(words: Sequence[str]) -> int:
     """The exit code: 0 all runs finished, 1 some failed, 2 the model or the inputs are bad, 130 Ctrl+C stopped it."""
     options = _options(words)
-    sweep = engine.sweep(
-        engine.read_model(options.model),
+    if options.resume and not options.out:
+        raise engine.EngineError("--resume goes on with the rows in the file of --out, and none is given")
+    if options.against or options.round:
+        return sweep_comparison.main(lambda model, rounding: _sweep(options, model, rounding), options)
+    sweep = _sweep(options, options.model, {})
+    with interruptible(sweep.stop):
+        _as_json(sweep, options) if options.json else _as_text(sweep, options)
+    if not sweep.is_complete:
+        return STOPPED
+    return FAILED if sweep.summary.failed else FINISHED
+
+
+def _sweep(options: argparse.Namespace, model: str, rounding: Mapping[str, str]) -> Sweep:
+    return engine.sweep(
+        engine.read_model(model),
         options.inputs,
         columns=options.column,
         batch=options.batch,
@@ -37,14 +50,8 @@ def main(words: Sequence[str]) -> int:
         seed=options.seed,
         first_nan=not options.no_first_nan,
         seconds=not options.no_seconds,
+        rounding=rounding,
     )
-    if options.resume and not options.out:
-        raise engine.EngineError("--resume goes on with the rows in the file of --out, and none is given")
-    with interruptible(sweep.stop):
-        _as_json(sweep, options) if options.json else _as_text(sweep, options)
-    if not sweep.is_complete:
-        return STOPPED
-    return FAILED if sweep.summary.failed else FINISHED
 
 
 def _as_text(sweep: Sweep, options: argparse.Namespace) -> None:
@@ -54,12 +61,12 @@ def _as_text(sweep: Sweep, options: argparse.Namespace) -> None:
             continue
         for row in batch.slice(0, max(0, _SHOWN - shown)).to_pylist():
             said = ", ".join(f"{name} {value}" for name, value in row.items() if value is not None and name not in ("sample", "seconds"))
-            print(f"{row['sample']}: {_plain(said)}")
+            print(f"{row['sample']}: {plain(said)}")
             shown += 1
     if not options.out and sweep.summary.rows > shown:
         print(f"... {sweep.summary.rows - shown:,} more; --out runs.parquet keeps all of them")
     for sentence in sweep.summary.sentences():
-        print(_plain(sentence))
+        print(plain(sentence))
     if not sweep.is_complete:
         onwards = f"; --resume goes on with {options.out}" if options.out else ""
         print(f"stopped after {sweep.summary.rows:,} of {sweep.count:,} runs{onwards}")
@@ -95,12 +102,6 @@ def _told(sweep: Sweep) -> Iterator[Any]:
         print("\r\x1b[K", end="", file=sys.stderr)
 
 
-def _plain(text: str) -> str:
-    """Names in a model are anybody's."""
-    line = in_one_line(text)
-    return neutral(line, len(line))
-
-
 def _limits(options: argparse.Namespace) -> engine.Limits:
     given = {name: getattr(options, name) for name in ("iterations", "run_seconds") if getattr(options, name) is not None}
     return engine.Limits(**{"seconds" if name == "run_seconds" else name: value for name, value in given.items()})
@@ -134,6 +135,14 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "--column", action="append", default=[], metavar="EXPR", help="one more column, such as 'max(abs(main/loop/body/Add))'"
     )
     parser.add_argument("--resume", action="store_true", help="go on with the rows that a stopped sweep has left in --out")
+    parser.add_argument("--against", default="", metavar="MODEL2", help="which inputs change a count, ending or branch in another model")
+    parser.add_argument(
+        "--round",
+        action="append",
+        default=[],
+        metavar="PATTERN=TYPE",
+        help="the same against a model with values rounded, such as '*=bf16': MODEL2, or MODEL itself",
+    )
     parser.add_argument("--json", action="store_true", help="print the summary as JSON, and the rows where there is no --out")
     parser.add_argument("--seed", type=_natural, default=0, metavar="N", help="of random operations (default: 0)")
     parser.add_argument("--no-first-nan", action="store_true", help="do not look for the first NaN or infinity, which takes time")

@@ -28,11 +28,12 @@ def histogram(rows: pa.Table, name: str, theme: Theme) -> Chart | None:
     low, high = values.min(), values.max()
     whole = bool(np.all(values == np.rint(values)))
     edges = _edges(low, high, whole=whole)
+    aside = 0.5 if whole and edges[1] - edges[0] == 1 else 0.0  # a bar of one number stands over it
     which = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
     bars = [
         {
-            "from": float(edges[bar]),
-            "to": float(edges[bar + 1]),
+            "from": float(edges[bar]) - aside,
+            "to": float(edges[bar + 1]) - aside,
             "runs": len(there),
             "count": _span(edges[bar], edges[bar + 1], whole=whole),
             "sample": int(samples[there[0]]),
@@ -42,7 +43,7 @@ def histogram(rows: pa.Table, name: str, theme: Theme) -> Chart | None:
     ]
     tooltip = [{"field": "count", "title": _title(name)}, {"field": "runs", "format": ","}, _OPENS]
     axis = {"tickMinStep": 1 if whole else 0, "grid": False}
-    x = {"field": "from", "type": "quantitative", "bin": {"binned": True}, "title": _title(name), "axis": axis}
+    x = {"field": "from", "type": "quantitative", "bin": {"binned": True}, "title": _title(name), "axis": axis, "scale": {"nice": False}}
     encoding = {"x": x, "x2": {"field": "to"}, "y": {"field": "runs", "type": "quantitative"}, "tooltip": tooltip}
     return _chart(bars, {"type": "bar", "color": _colour("curve", theme), "cursor": "pointer"}, encoding)
 
@@ -74,7 +75,7 @@ def branches(rows: pa.Table, layout: RowLayout, theme: Theme) -> Chart | None:
     encoding = {
         "y": {"field": "branch", "type": "nominal", "title": None, "axis": {"labelLimit": 180}, "sort": None},
         "x": {"field": "taken", "type": "quantitative", "title": "times taken", "stack": "zero", "axis": {"grid": False}},
-        "color": {"field": "way", "type": "nominal", "scale": colours, "title": None, "legend": {"orient": "top"}},
+        "color": {"field": "way", "type": "nominal", "scale": colours, "title": None, "legend": {"orient": "right"}},
         "order": {"field": "order", "type": "quantitative"},
         "tooltip": [
             {"field": "branch"},
@@ -113,19 +114,16 @@ def scatter(rows: pa.Table, name: str, against: str, theme: Theme) -> Chart | No
     places = np.unique(np.concatenate([shown, extremes]))
     samples = rows["sample"].to_numpy()
     points = [{"x": float(both[0, one]), "y": float(both[1, one]), "sample": int(samples[one])} for one in places]
-    x, y = (
-        {
-            "field": field,
-            "type": "quantitative",
-            "title": _title(title),
-            "scale": {"zero": False, "nice": True},
-            "axis": {"grid": field == "y"},
-        }
-        for field, title in (("x", against), ("y", name))
-    )
+    x, y = (_axis(field, title, both[row, places]) for row, (field, title) in enumerate((("x", against), ("y", name))))
     mark = {"type": "point", "filled": True, "size": 34 if len(points) < 400 else 14, "cursor": "pointer", "color": _colour("curve", theme)}
     tooltip = [{"field": "x", "title": _title(against)}, {"field": "y", "title": _title(name)}, _OPENS]
     return _chart(points, mark | {"opacity": 0.75}, {"x": x, "y": y, "tooltip": tooltip}, nearest=True)
+
+
+def _axis(field: str, title: str, values: np.ndarray) -> Chart:
+    """Of a scatter; whole numbers have no ticks between them."""
+    axis = {"grid": field == "y", "tickMinStep": 1 if np.all(values == np.rint(values)) else 0}
+    return {"field": field, "type": "quantitative", "title": _title(title), "scale": {"zero": False, "padding": 8}, "axis": axis}
 
 
 def heat_map(rows: pa.Table, name: str, axes: Sequence[str], theme: Theme) -> Chart | None:
@@ -150,7 +148,7 @@ def heat_map(rows: pa.Table, name: str, axes: Sequence[str], theme: Theme) -> Ch
         {"field": field, "type": "ordinal", "title": _title(title), "sort": order, "axis": {"labelOverlap": True, "format": ".4~g"}}
         for field, title, order in (("x", varying[0], "ascending"), ("y", varying[1], "descending"))
     )
-    colour = {"field": "count", "type": "quantitative", "scale": {"range": ends}, "title": _title(name), "legend": {"orient": "top"}}
+    colour = {"field": "count", "type": "quantitative", "scale": {"range": ends}, "title": None, "legend": {"orient": "right"}}
     tooltip = [{"field": "x", "title": _title(varying[0])}, {"field": "y", "title": _title(varying[1])}, {"field": "count"}, _OPENS]
     return _chart(data, {"type": "rect", "cursor": "pointer"}, {"x": x, "y": y, "color": colour, "tooltip": tooltip})
 
@@ -167,7 +165,7 @@ _OPENS = {"field": "sample", "title": "a click opens sample"}
 
 def height_of_branches(chart: Chart) -> int:
     """Pixels: a bar for each If."""
-    return 90 + 34 * len({bar["branch"] for bar in chart["data"]["values"]})
+    return 110 + 34 * len({bar["branch"] for bar in chart["data"]["values"]})
 
 
 def _chart(data: list[dict[str, Any]], mark: Chart, encoding: Chart, *, nearest: bool = False) -> Chart:

@@ -22,6 +22,6 @@ def show(session: Session) -> None:
     elif sweeping is not None:
         outcome_line.show(sweeping)
         said_findings.show(sweeping.sweep.summary)
-        pictures.show(session, sweeping.sweep.layout, sweeping.rows)
+        pictures.show(session, sweeping)
         runs_table.show(session, sweeping.rows)
     page_address.show(session)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,7 @@ def sweep(
     first_nan: bool = True,
     seconds: bool = True,
     lanes: bool = True,
+    rounding: Mapping[str, str] | None = None,
 ) -> Sweep:
     """Runs a model once for each of many inputs: a row of counts, endings, branches and outputs for each, in order.
 
@@ -59,6 +60,9 @@ def sweep(
     needs the usual ``if __name__ == "__main__":``. Rows depend on neither, nor on ``lanes``: whether inputs run side by side where that
     is possible. ``out``: a Parquet file that all rows go to; with ``resume`` those of a sweep that was stopped are kept.
 
+    ``rounding``: types by patterns of addresses (``{"*": "bf16"}``), as ``engine.Debugger`` takes them: values that are kept in
+    a narrower type in all runs. ``engine.sweep.changes`` says which inputs another model, or a rounding, treats otherwise.
+
     Nothing runs before the first row is asked for. ``InputError`` for samples or columns that do not fit the model.
     """
     from engine.sweep.work_order import Order
@@ -66,6 +70,10 @@ def sweep(
     expect_model(model, "engine.sweep")
     if workers is not None and workers < 1:
         raise InputError(f"{workers} workers: a number from 1 on is expected")
+    if rounding:
+        from engine.transform.rounding import rounded
+
+        model = rounded(model, rounding)
     order = Order(model, tuple(columns), limits or Limits(), seed, first_nan, seconds, lanes)
     samples = samples_of(model, inputs, batch)
     count = samples.count if limit is None else min(limit, samples.count)
@@ -115,7 +123,7 @@ class Sweep:
         """Whether all rows are there."""
         return self.summary.rows == self.count
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """The rows in chunks, as Arrow has them; those that ``resume`` found come first."""
         if self._out is None:
             yield from self._added(self._rows(0))

@@ -13,11 +13,13 @@ from app.state.open_model import Opened
 from app.state.user_session import Session, place, widget
 
 KIND = "many_kind"
-_HELP = {
-    GRID: "Values of one input or several, all combinations: number=1..500, x=0..1/11 for 11 values, x=0,0.5,1. "
-    "The other inputs stay as they are in the run that is open.",
-    RANDOM_NUMBERS: "How many, a seed, and what each input is drawn from: random:1000 seed=3 x=normal(0,1) n=1..9. "
-    "An input that is not said gets usual values of its type.",
+_HINTS = {
+    GRID: "A range of one input, or of several: all combinations run. Write <code>1..500</code>, <code>0..1/11</code> for 11 values, or "
+    "<code>0,0.5,1</code>; inputs that are not named stay as they are.",
+    RANDOM_NUMBERS: "How many runs, a seed, and ranges or distributions: <code>random:1000 seed=3 x=normal(0,1) n=1..9</code>. "
+    "Inputs that are not named are drawn as usual for their type.",
+    FILE: "An <code>.npz</code> of arrays whose first axis counts the runs, or a <code>.parquet</code> or <code>.csv</code> "
+    "with a column for each input of one number.",
 }
 
 
@@ -32,6 +34,8 @@ def show(session: Session, opened: Opened) -> None:
             _file(session)
         else:
             _words(session, str(kind), grid if kind == GRID else RANDOM)
+    if session.many.sweeping is None:
+        markup.show(_HINTS[str(kind)], "quiet")
 
 
 def _kind(session: Session, grid: str) -> str:
@@ -52,7 +56,6 @@ def _words(session: Session, kind: str, usual: str) -> None:
             max_chars=LONGEST_RUNS,
             label_visibility="collapsed",
             placeholder="number=1..500",
-            help=_HELP[kind],
         )
         st.button("Run all", key="many_run", type="primary", icon=":material/play_arrow:", on_click=running_many.run_words, args=(key,))
 
@@ -60,7 +63,7 @@ def _words(session: Session, kind: str, usual: str) -> None:
 def _file(session: Session) -> None:
     key = f"many_file_{session.many.generation}"
     st.file_uploader(
-        "An .npz of arrays whose first axis counts samples, or a .parquet or .csv with a column for each input of one number",
+        "Inputs from a file",
         type=["npz", "parquet", "csv"],
         key=key,
         on_change=running_many.run_file,

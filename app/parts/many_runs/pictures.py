@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 import streamlit as st
 
 from app.actions import running_many
 from app.describe import sweep_charts
 from app.describe.sweep_charts import PICKED, Chart, Theme
 from app.describe.sweep_columns import counts, drawable, said
+from app.parts.many_runs import separation_line
 from app.parts.widgets import markup
+from app.state.background_sweep import Sweeping
 from app.state.user_session import Session, widget
-from engine.sweep import RowLayout
 from engine.view import neutral
 
 _HEIGHT = 260
 
 
-def show(session: Session, layout: RowLayout, rows: pa.Table) -> None:
+def show(session: Session, sweeping: Sweeping) -> None:
+    layout, rows = sweeping.sweep.layout, sweeping.rows
     shown, axes = counts(layout) or drawable(layout, rows)[1:2], drawable(layout, rows)
     if not len(rows) or not shown:
         return
@@ -38,6 +39,7 @@ def show(session: Session, layout: RowLayout, rows: pa.Table) -> None:
             markup.show(markup.section(title))
             height = sweep_charts.height_of_branches(chart) if title == "Branches" else _HEIGHT
             _draw(chart, f"many_chart_{title}_{generation}", height)
+    separation_line.show(session, sweeping, count)
 
 
 def _choice(column: st.delta_generator.DeltaGenerator, label: str, options: list[str], key: str) -> str:
