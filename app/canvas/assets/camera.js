@@ -11,6 +11,7 @@ import { StickyHeaders } from "./sticky_headers.js";
 export const ZOOM = { least: 0.08, most: 3, readable: 0.75, words: 0.34 };
 const CLICK_DISTANCE = 4;
 const GLIDE = 220;
+const FIRST_ROW = 60; // pixels of the picture
 const REST = 160; // milliseconds without a movement
 
 export class Camera {
@@ -20,6 +21,7 @@ export class Camera {
   k = 1;
   width = 1;
   height = 1;
+  top = 4;
   /** @type {Size} */
   view = { width: 0, height: 0 };
   /** @type {Size} */
@@ -112,8 +114,7 @@ export class Camera {
     this.set(x - ((x - this.x) * k) / this.k, y - ((y - this.y) * k) / this.k, k);
   }
 
-  fitted() {
-    const { width, height } = this.view;
+  fitted({ width, height } = this.view) {
     return Math.min(1.15, (width - 16) / this.width, (height - 16) / this.height);
   }
 
@@ -123,18 +124,54 @@ export class Camera {
     this.glide((width - this.width * k) / 2, (height - this.height * k) / 2, k);
   }
 
-  /** The first look: all of it if that can be read, else its top at a readable size. */
+  /** The first look: all of it if that can be read, else where it begins at a readable size. */
   begin() {
     const { width, height } = this.view;
+    this.top = this.firstRow();
     const fitted = this.fitted();
     // A page in large type asks for more.
     const readable = Number(getComputedStyle(this.stage).getPropertyValue("--canvas-readable")) || ZOOM.readable;
     const k = Math.max(fitted, readable);
-    this.set(
-      ...this.beside((width - this.width * k) / 2, fitted >= readable ? (height - this.height * k) / 2 : 4, k),
-      k,
-    );
+    const [left, top] =
+      fitted >= readable ? [(width - this.width * k) / 2, (height - this.height * k) / 2] : this.start(k);
+    this.set(...this.beside(left, top, k), k);
     this.rest();
+  }
+
+  /** Where a first row is clear of what the page lays on the canvas. */
+  firstRow() {
+    return Number.parseFloat(getComputedStyle(this.stage).getPropertyValue("--canvas-top")) || 4;
+  }
+
+  /**
+   * Where the picture goes so that the boxes of its first row are in sight, in the middle if they are few.
+   * @param {number} k
+   * @returns {[number, number]}
+   */
+  start(k) {
+    const { width } = this.view;
+    const top = Math.min(...this.boxes.map((box) => box.top));
+    const row = this.boxes.filter((box) => box.top - top < FIRST_ROW);
+    const left = Math.min(...row.map((box) => box.left));
+    const right = Math.max(...row.map((box) => box.left + box.width));
+    const all = (width - this.width * k) / 2;
+    if (!row.length || this.width * k <= width) return [all, this.top];
+    return [Math.min(4, Math.max(width - this.width * k - 4, width / 2 - ((left + right) / 2) * k)), this.top];
+  }
+
+  /**
+   * The view is larger or smaller than it was: the whole stays the whole, or becomes it as soon as it can be read; else the
+   * middle of what is in sight stays in the middle.
+   * @param {Size} before
+   */
+  resized(before) {
+    const top = this.top;
+    this.top = this.firstRow();
+    if (before.width <= 40 || this.view.width <= 40) return;
+    const was = this.fitted(before);
+    const whole = Math.abs(this.k - was) < 0.01 * was;
+    if (this.fitted() >= ZOOM.readable && (whole || was < ZOOM.readable)) return this.begin();
+    this.set(this.x + (this.view.width - before.width) / 2, this.y + this.top - top);
   }
 
   /**

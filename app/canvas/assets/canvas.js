@@ -3,6 +3,7 @@
 import { Canvas } from "./graph_canvas.js";
 import { host } from "./host.js";
 import { listen } from "./keys.js";
+import { share } from "./room.js";
 import { shared } from "./shared.js";
 import { background, cornerOver, isDrawing, moveOfButton } from "./streamlit.js";
 
@@ -21,6 +22,7 @@ export default function ({ data, parentElement, setStateValue }) {
   canvas.gone?.abort();
   const gone = new AbortController();
   canvas.gone = gone;
+  share(parentElement);
   listen(canvas.playback, gone.signal);
   canvas.setState = setStateValue;
   canvas.file = data.file;

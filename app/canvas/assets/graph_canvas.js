@@ -311,9 +311,11 @@ export class Canvas {
   }
 
   resized() {
+    const { view } = this.camera;
     this.camera.measure();
     if (!this.structure) return;
     if (this.begun === false) this.look(true);
+    else this.camera.resized(view);
     this.camera.overview.draw();
   }
 

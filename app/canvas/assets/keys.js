@@ -21,7 +21,7 @@ const KEYS = {
 };
 const ACTS = ["click", "keydown", "change", "focusout"]; // events by which a person's action reaches Python
 const WRITTEN_IN = "input:not([type=checkbox]), textarea, select, [contenteditable=true], [role=textbox]";
-const CHOSEN_WITH_KEYS = "[role=combobox], [role=dialog], [role=radio]";
+const CHOSEN_WITH_KEYS = "[role=combobox], [role=dialog], [role=radio], [role=separator]";
 
 /**
  * Has a playback hear what is meant for it, until the signal ends that; of all else that is done, only that it was.

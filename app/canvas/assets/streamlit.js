@@ -22,10 +22,25 @@ export function moveOfButton(target) {
  * @returns {HTMLElement | null | undefined}
  */
 export function cornerOver(element) {
+  return placeOf(element)?.querySelector(".st-key-corner");
+}
+
+/**
+ * Where on the page the canvas of an element is.
+ * @param {Element} element
+ */
+export function placeOf(element) {
   const root = element.getRootNode();
   const host = root instanceof ShadowRoot ? root.host : element;
-  return host.closest(".st-key-canvas")?.querySelector(".st-key-corner");
+  return host.closest(".st-key-canvas");
 }
+
+/** What stands beside the canvas and below it, and the buttons that choose what stands below. */
+export const PANELS_OF_PAGE = {
+  side: ".st-key-side",
+  lens: ".st-key-lens_content",
+  lenses: ".st-key-lens_bar [role=radio], .st-key-lens_bar [data-testid=stBaseButton-segmented_control]",
+};
 
 /**
  * The field of the page that takes files; null when there is none.

@@ -90,7 +90,7 @@ DOUBLED = """canvas => {
 @pytest.mark.parametrize("depth", [6, 40])
 def test_in_a_deep_nest_no_head_is_there_twice_or_below_another(page: Page, server: str, tmp_path: Path, depth: int) -> None:
     canvas = open_address(page, f"{server}/?model={nest(tmp_path, depth)}&step=60")
-    expect(canvas.locator(".sticky-header").first).to_be_visible()
+    expect(canvas.locator(".head").first).to_be_attached(timeout=LONG)
     for zoom in (0.7, 1.0, 1.3, 1.9):
         for part in (-0.1, 0.05, 0.3):
             for above in (-90.0, -20.0, 40.0):

@@ -1,0 +1,118 @@
+"""In a real chromium: how the window is shared between the picture and the panels, and the picture alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.app.browsing import CANVAS, open_sample, place
+
+pytestmark = pytest.mark.browser
+SIDE, LENS = ".divider-side", ".divider-lens"
+
+
+def box(locator: Locator) -> Any:
+    found = locator.bounding_box()
+    assert found is not None
+    return found
+
+
+def drag(page: Page, divider: str, right: int, down: int) -> None:
+    line = box(page.locator(divider))
+    x, y = line["x"] + line["width"] / 2, line["y"] + line["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + right / 2, y + down / 2)
+    page.mouse.move(x + right, y + down)
+    page.mouse.up()
+
+
+def large(page: Page) -> None:
+    page.set_viewport_size({"width": 1440, "height": 900})
+
+
+def test_the_picture_has_most_of_the_window(page: Page, server: str) -> None:
+    large(page)
+    canvas = box(open_sample(page, server, "collatz"))
+    assert canvas["height"] >= 580
+    assert canvas["width"] >= 860
+
+
+def test_dividers_are_dragged_and_stay_where_they_were_left(page: Page, server: str) -> None:
+    large(page)
+    canvas = open_sample(page, server, "collatz")
+    before = box(canvas)
+    drag(page, SIDE, 120, 0)
+    drag(page, LENS, 0, -60)
+    after = box(canvas)
+    assert after["width"] == pytest.approx(before["width"] + 120, abs=8)
+    assert after["height"] == pytest.approx(before["height"] - 60, abs=8)
+    page.keyboard.press("ArrowRight")  # keys still step
+    expect(place(page)).to_contain_text("step 1")
+    page.reload()
+    expect(page.locator(f"{CANVAS} .box.current")).to_be_visible(timeout=60_000)
+    assert box(canvas) == pytest.approx(after, abs=2)
+
+
+def test_panels_fold_to_a_strip_by_key_and_by_pointer(page: Page, server: str) -> None:
+    large(page)
+    canvas = open_sample(page, server, "collatz")
+    before = box(canvas)
+    page.locator(SIDE).focus()
+    page.keyboard.press("Enter")
+    assert box(canvas)["width"] > 1350
+    assert page.locator(SIDE).get_attribute("aria-valuenow") == "0"
+    page.locator(LENS).dblclick()
+    expect(page.locator(".st-key-lens_content")).to_be_hidden()
+    assert box(canvas)["height"] > before["height"] + 100
+    page.get_by_role("radio", name="Timeline").click()  # who chooses a lens wants to see it
+    expect(page.locator(".st-key-lens_content")).to_be_visible()
+    page.locator(SIDE).focus()
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator(".st-key-side")).to_be_visible()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".st-key-side")).to_be_hidden()
+    expect(place(page)).to_contain_text("step 0")
+
+
+def test_the_picture_alone_with_transport_and_verdict_on_it(page: Page, server: str) -> None:
+    large(page)
+    canvas = open_sample(page, server, "collatz")
+    before = box(canvas)
+    page.keyboard.press("f")
+    assert (box(canvas)["width"], box(canvas)["height"]) == (1440, 900)
+    expect(page.locator(".st-key-side")).to_be_hidden()
+    page.keyboard.press("End")
+    expect(place(page)).to_contain_text("finished")
+    for floating in (".st-key-transport", ".verdict"):
+        expect(page.locator(floating).first).to_be_in_viewport(ratio=0.99)
+    page.get_by_role("button", name="To the beginning").or_(page.locator(".st-key-transport_restart button")).first.click()
+    expect(place(page)).to_contain_text("step 0")
+    first = box(page.locator(f"{CANVAS} .box").first)
+    bar = box(page.locator(".st-key-controls"))
+    assert first["y"] >= bar["y"] + bar["height"] - 1
+    page.keyboard.press("Escape")
+    assert box(canvas) == pytest.approx(before, abs=1)
+    expect(page.locator(".st-key-side")).to_be_visible()
+
+
+def test_a_letter_that_is_typed_is_no_command(page: Page, server: str) -> None:
+    canvas = open_sample(page, server, "collatz")
+    before = box(canvas)
+    page.keyboard.press("/")
+    page.keyboard.type("ff")
+    assert box(canvas) == pytest.approx(before, abs=1)
+
+
+def test_nothing_moves_while_stepping(page: Page, server: str) -> None:
+    large(page)
+    open_sample(page, server, "collatz")
+    page.keyboard.press("ArrowRight")
+    expect(place(page)).to_contain_text("step 1")
+    canvas = box(page.locator(CANVAS))
+    for step in range(2, 12):
+        page.keyboard.press("ArrowRight")
+        expect(place(page)).to_contain_text(f"step {step}")
+    assert box(page.locator(CANVAS)) == canvas
