@@ -68,7 +68,8 @@ def stop() -> None:
     """A person stops what they wait for, at the next iteration; what a run did is kept."""
     session = current()
     if isinstance(session.run.running, Comparing):
-        session.message = Message("The comparison was stopped", "info")
+        what = {"Comparing": "comparison", "Measuring": "measurement"}[session.run.running.doing]
+        session.message = Message(f"The {what} was stopped", "info")
     if session.run.running is not None:
         session.run.running.stop()
 

@@ -20,6 +20,9 @@ _AGAIN = 0.05
 class Running:
     """A run in its own thread, so that a long run neither blocks the page nor outlives it."""
 
+    doing = "Running"
+    """What is under way, in a word."""
+
     def __init__(self, debuggers: engine.Debugger | Sequence[engine.Debugger], work: Callable[[], object]) -> None:
         self.debuggers = (debuggers,) if isinstance(debuggers, engine.Debugger) else tuple(debuggers)
         self.since = time.monotonic()
@@ -62,8 +65,9 @@ class Running:
 class Comparing(Running):
     """Runs to their ends, one after the other, and what is then made of them; all of it in vain once it is stopped."""
 
-    def __init__(self, debuggers: Sequence[engine.Debugger], then: Callable[[Callable[[], bool]], None]) -> None:
+    def __init__(self, debuggers: Sequence[engine.Debugger], then: Callable[[Callable[[], bool]], None], doing: str = "Comparing") -> None:
         """``then`` receives a function that says whether the run has been stopped meanwhile."""
+        self.doing = doing
         self._stopped = threading.Event()
         self._then = then
         super().__init__(debuggers, self._compare)

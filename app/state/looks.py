@@ -33,7 +33,9 @@ class Look:
 LENS = Look("lens", "lens", ("Iterations", "Why", "Timeline", "Matrix", "Ask", "Compare", "Export"))
 PANEL = Look("panel", "debugger_panel", ("Inspect", "Code", "Lesson", "Inputs", "Breakpoints", "Problems"))
 VIEW = Look("view", "inspector_view", ("Value", "Origin", "Ports", "Attributes"))
-TIMELINE = Look("timeline", "timeline_of", ("Steps", "Schedule"))
+TIMELINE = Look("timeline", "timeline_of", ("Steps", "Schedule", "Clock"))
+CLOCK_OF = "clock_of"
+"""The widget that holds what measures: the runtime of the model, or our steps."""
 LOOKS = (LENS, PANEL, VIEW, TIMELINE)
 
 

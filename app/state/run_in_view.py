@@ -10,7 +10,7 @@ import numpy as np
 import engine
 from app.state.background_run import Onward, Running
 from engine.compare import Drift, Spot
-from engine.peers import Report
+from engine.peers import Clock, Report
 from engine.view import Track
 
 
@@ -82,6 +82,8 @@ class RunInView:
     """The value and iteration of which both sides are shown."""
     truth: Report | None = None
     """The same run in the runtime of its model, once it was asked for."""
+    clock: Clock | None = None
+    """Where the time of the same run goes, once it was measured."""
     asked: str = ""
     """The last question to the trace."""
     generation: int = 0

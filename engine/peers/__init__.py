@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engine.peers.clock import clock
-from engine.peers.clocked import Clock, Clocked, Iterations
+from engine.peers.clock import Runtime, clock
+from engine.peers.clocked import Clock, Clocked, Iterations, time_words
 from engine.peers.differ import TOLERANCE, against, beside, differences
 from engine.peers.drifting import RuntimeDrift, drift_beside, drift_from_runtime
 from engine.peers.fate import Fate, Fates, fates
@@ -20,6 +20,7 @@ __all__ = [
     "Iterations",
     "Quanta",
     "Report",
+    "Runtime",
     "RuntimeDrift",
     "against",
     "beside",
@@ -29,4 +30,5 @@ __all__ = [
     "drift_from_runtime",
     "fates",
     "runtime_of",
+    "time_words",
 ]

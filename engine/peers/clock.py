@@ -6,6 +6,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,13 +17,18 @@ from engine.ir.model import Model
 from engine.ir.walk import graphs
 from engine.native.alone import never
 from engine.peers import onnxruntime_profile, transport
-from engine.peers.clocked import Clock, Clocked, by_cost
+from engine.peers.clocked import MOST_TIMES, Clock, Clocked, Iterations, by_cost
 from engine.peers.other_runtimes import CALLED, PACKAGES, Patience, document_file, runtime_of, said_alone
 from engine.run.machine.execute import computing
+from engine.run.machine.limits import Limits
+from engine.run.plan.plan import Program
 
 Runtime = Literal["onnxruntime", "openvino", "loopscope"]
 MOST_STEPS = 200_000
 """Of our executor; what comes after them is not timed."""
+_WARM_SECONDS = 5.0
+_LOOK_AFTER = 256
+"""Steps between two looks whether it is to stop."""
 
 
 def clock(
@@ -42,7 +48,7 @@ def clock(
     own: Runtime = "onnxruntime" if model.dialect == "onnx" else "openvino"
     chosen = runtime or (own if runtime_of(model) else "loopscope")
     if chosen == "loopscope":
-        return _ours(model, inputs)
+        return _ours(model, inputs, stopped)
     if chosen != own:
         raise EngineError(f"{chosen} does not run this model: {CALLED[model.dialect]} does, or Loopscope itself (loopscope)")
     if not runtime_of(model):
@@ -62,7 +68,9 @@ def clock(
         process = Path(__file__).with_name(f"{own}_clock_process.py")
         called = said_alone(CALLED[model.dialect], "run", process, folder / "inputs.npz", file, target, patience=Patience(seconds, stopped))
         events = json.loads(target.read_text("utf-8"))
-    return _openvino(model, called, events) if own == "openvino" else onnxruntime_profile.clock(model, inputs, called, events, names)
+    return (
+        _openvino(model, called, events) if own == "openvino" else onnxruntime_profile.clock(model, inputs, called, events, names, seconds)
+    )
 
 
 # -- OpenVINO ---------------------------------------------------------------------------------------------------------
@@ -83,19 +91,24 @@ def _openvino(model: Model, runtime: str, rows: Sequence[Mapping[str, Any]]) -> 
 # -- ours -------------------------------------------------------------------------------------------------------------
 
 
-def _ours(model: Model, inputs: Inputs) -> Clock:
+def _ours(model: Model, inputs: Inputs, stopped: Callable[[], bool]) -> Clock:
     """Each operation as stepping runs it; loops run faster without being watched."""
-    debugger = Debugger(model, inputs)
-    machine, steps = debugger.machine, 0
+    Debugger(model, inputs, limits=Limits(seconds=_WARM_SECONDS)).run()  # what is slow the first time only, such as reading weights
+    machine, steps = Debugger(model, inputs).machine, 0
     rows: dict[str, Clocked] = {}
+    iterations = _Iterating()
     with computing():
         while machine.state == "paused" and steps < MOST_STEPS:
+            if steps % _LOOK_AFTER == 0 and stopped():
+                raise EngineError("the clock was stopped")
             frame = machine.frames[-1]
             at, program = frame.position, frame.program
+            bodies = [(one.program, one.iteration) for one in machine.frames if one.region is not None]
             began = time.perf_counter()
             machine.step()
             lasted = (time.perf_counter() - began) * 1e6
             steps += 1
+            iterations.add(bodies, lasted)
             if at < len(program.instructions) and program.instructions[at].region is None:
                 instruction = program.instructions[at]
                 address = f"{program.address}/{instruction.label}"
@@ -103,4 +116,33 @@ def _ours(model: Model, inputs: Inputs) -> Clock:
     note = "Times of stepping: unwatched, loops run faster here."
     if machine.state == "paused":
         note = f"Only the first {MOST_STEPS:,} steps were timed. {note}"
-    return Clock("Loopscope", sum(row.microseconds for row in rows.values()), by_cost(rows.values()), note=note)
+    return Clock("Loopscope", sum(row.microseconds for row in rows.values()), by_cost(rows.values()), iterations.told(), note)
+
+
+@dataclass(slots=True)
+class _Iterating:
+    """The time of each iteration of each loop, inner loops and branches in it too."""
+
+    times: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+    """By the static address of the loop, all executions one after the other."""
+    counts: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    _open: dict[str, tuple[tuple[int, ...], int]] = field(default_factory=dict[str, tuple[tuple[int, ...], int]])
+    """By loop the iterations of all loops around that were timed last, and its place in ``times``."""
+
+    def add(self, bodies: Sequence[tuple[Program, int]], lasted: float) -> None:
+        around: tuple[int, ...] = ()
+        for program, iteration in bodies:
+            address, outer = program.address.rpartition("/")[0], around
+            around = (*around, iteration)
+            times, counts = self.times.setdefault(address, []), self.counts.setdefault(address, [])
+            last = self._open.get(address)
+            if last is None or last[0] != around:
+                if last is None or last[0][:-1] != outer or iteration <= last[0][-1]:
+                    counts.append(0)
+                counts[-1] += 1
+                times.append(0.0)
+                self._open[address] = around, len(times) - 1
+            times[self._open[address][1]] += lasted
+
+    def told(self) -> tuple[Iterations, ...]:
+        return tuple(Iterations(one, tuple(self.counts[one]), (), tuple(times[:MOST_TIMES])) for one, times in self.times.items())

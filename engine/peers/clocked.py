@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from engine.ir.readable import readable
@@ -46,7 +46,7 @@ class Iterations:
     """Of the first ``MOST_TIMES`` iterations of all executions."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Clock:
     """Where the time of one run went."""
 
@@ -60,6 +60,13 @@ class Clock:
     note: str = ""
 
     @property
+    def shares(self) -> Mapping[str, float]:
+        """The microseconds of each operation by its static address: of a loop or branch only where nothing is known of what is inside."""
+        told = {one.address: one.microseconds for one in self.operations if one.address and one.operation not in HOLDERS}
+        held = {one.address: one.microseconds for one in self.operations if one.address and one.operation in HOLDERS}
+        return told | {address: lasted for address, lasted in held.items() if not any(one.startswith(f"{address}/") for one in told)}
+
+    @property
     def sentence(self) -> str:
         """The costliest operation and the costliest iteration."""
         leaves = [one for one in self.operations if one.operation not in HOLDERS]
@@ -68,13 +75,11 @@ class Clock:
         first = leaves[0]
         part = f", {first.microseconds / self.microseconds:.0%} of the run" if self.microseconds else ""
         times = f"in {first.runs:,} runs" if first.runs != 1 else "in one run"
-        said = (
-            f"In {self.runtime} the costliest operation is {first.name!r} ({first.operation}): {_time(first.microseconds)} {times}{part}."
-        )
+        said = f"In {self.runtime} the costliest operation is {first.name!r} ({first.operation}): {cost} {times}{part}."
         iterations = [(lasted, number, one) for one in self.loops for number, lasted in enumerate(one.times)]
         if iterations:
             lasted, number, loop = max(iterations, key=lambda found: found[0])
-            said += f" The costliest iteration is number {number:,} of {readable(loop.address)}: {_time(lasted)}."
+            said += f" The costliest iteration is number {number:,} of {readable(loop.address)}: {time_words(lasted)}."
         differing = [one for one in self.loops if one.here]
         if differing:
             said += f" {readable(differing[0].address)} ran {_counts(differing[0].there)} there, {_counts(differing[0].here)} here."
@@ -85,10 +90,10 @@ def by_cost(rows: Iterable[Clocked]) -> tuple[Clocked, ...]:
     return tuple(sorted(rows, key=lambda row: -row.microseconds))
 
 
-def _time(microseconds: float) -> str:
+def time_words(microseconds: float) -> str:
     """As people read it.
 
-    >>> _time(3.25), _time(4120.0), _time(2.5e6)
+    >>> time_words(3.25), time_words(4120.0), time_words(2.5e6)
     ('3.2 µs', '4.12 ms', '2.5 s')
     """
     for unit, factor in (("s", 1e6), ("ms", 1e3)):

@@ -15,6 +15,7 @@ from engine.debug.inputs import Inputs
 from engine.ir.model import Model
 from engine.ir.walk import PlacedGraph, graphs
 from engine.peers.clocked import HOLDERS, MOST_TIMES, Clock, Clocked, Iterations, by_cost
+from engine.run.machine.limits import Limits
 
 _ATTRIBUTES = {"body": "body", "then_branch": "then", "else_branch": "else"}
 
@@ -82,9 +83,12 @@ def _tree(events: Sequence[Mapping[str, Any]]) -> list[_Event]:
     return open_ones
 
 
-def clock(model: Model, inputs: Inputs, runtime: str, events: Sequence[Mapping[str, Any]], names: Mapping[str, tuple[str, str]]) -> Clock:
+def clock(
+    model: Model, inputs: Inputs, runtime: str, events: Sequence[Mapping[str, Any]], names: Mapping[str, tuple[str, str]], seconds: float
+) -> Clock:
+    """What the events of one run say; ``seconds`` bounds our run beside it, whose counts are compared."""
     rows: dict[str, Clocked] = {}
-    loops: dict[str, tuple[list[int], list[float]]] = {}
+    loops: dict[str, list[list[float]]] = {}
     whole = next((float(one["lasted"]) for one in reversed(events) if one["name"] == "model_run"), 0.0)
     waiting = _tree([one for one in events if one["name"] != "model_run"])
     while waiting:
@@ -95,23 +99,23 @@ def clock(model: Model, inputs: Inputs, runtime: str, events: Sequence[Mapping[s
         address, name = names.get(event.name, ("", event.name))
         rows.setdefault(event.name, Clocked(address, event.kind, name)).add(event.lasted)
         if event.kind in ("Loop", "Scan") and address:
-            counts, times = loops.setdefault(address, ([], []))
-            counts.append(len(event.inside))
-            times += [one.lasted for one in event.inside]
+            loops.setdefault(address, []).append([one.lasted for one in event.inside])
     for row in rows.values():
         row.times.reverse()  # the tree was walked from its end
-    here = _counted(model, inputs)
-    told = tuple(_iterations(address, tuple(reversed(counts)), here.get(address, ()), times) for address, (counts, times) in loops.items())
+    here = _counted(model, inputs, seconds)
+    told = tuple(_iterations(address, executions[::-1], here.get(address, ())) for address, executions in loops.items())
     return Clock(runtime, whole, by_cost(rows.values()), told)
 
 
-def _iterations(address: str, there: tuple[int, ...], here: tuple[int, ...], times: Sequence[float]) -> Iterations:
-    return Iterations(address, there, here if here != there else (), tuple(times[:MOST_TIMES]))
+def _iterations(address: str, executions: Sequence[Sequence[float]], here: tuple[int, ...]) -> Iterations:
+    there = tuple(map(len, executions))
+    times = tuple(lasted for execution in executions for lasted in execution)
+    return Iterations(address, there, here if here != there else (), times[:MOST_TIMES])
 
 
-def _counted(model: Model, inputs: Inputs) -> Mapping[str, tuple[int, ...]]:
+def _counted(model: Model, inputs: Inputs, seconds: float) -> Mapping[str, tuple[int, ...]]:
     """How often each loop runs here, by static address."""
-    debugger = Debugger(model, inputs)
+    debugger = Debugger(model, inputs, limits=Limits(seconds=seconds))
     debugger.run()
     found: dict[str, list[int]] = defaultdict(list)
     for record in debugger.control_flow:

@@ -33,6 +33,7 @@ from engine.view.unrolled_instances import Instances, instances_at
 
 BY_HAND = "✎"
 """Begins the text of a value that a person has set."""
+HOTTEST = 8
 _WITHOUT_VALUE = frozenset({"waiting", "skipped", "current", "running", "failed"})
 _READABLE = 1_000_000
 _CONTROL_FLOW = frozenset({"loop", "tensor_iterator", "if"})
@@ -72,6 +73,9 @@ class Overlay:
     origins: dict[str, int] = field(default_factory=dict[str, int])
     """Of boxes and lines that a traced value came through: the distance from it, at most ``engine.view.origins.FARTHEST``."""
 
+    heats: dict[str, int] = field(default_factory=dict[str, int])
+    """On boxes: how much of a run's time they took, from 1 to ``HOTTEST``."""
+
     def as_data(self) -> dict[str, object]:
         """Plain dictionaries and lists, for JSON."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
@@ -88,6 +92,7 @@ def overlay_at(
     fates: Mapping[str, str] | None = None,
     previews: dict[str, str] | None = None,
     origins: Sequence[ProvenanceStep] = (),
+    times: Mapping[str, float] | None = None,
 ) -> Overlay:
     """The overlay of a view at the debugger's cursor; without a run, selection and breakpoints only.
 
@@ -95,7 +100,8 @@ def overlay_at(
     with ``*``. ``verdicts``: why loops ended, by static address, shown on frames of loops that are not running. ``fates``: what a runtime
     makes of loops and branches, by static address, shown on their frames before that. ``previews``: texts
     by concrete address, kept by the caller as long as the run lasts. ``origins``: what a value was made of
-    (``engine.explain.provenance.provenance``), lit up with its lines by distance.
+    (``engine.explain.provenance.provenance``), lit up with its lines by distance. ``times``: how long operations took, by static address,
+    which a folded box adds up.
     """
     overlay = Overlay() if run is None else _Painter(run, view, {} if previews is None else previews, verdicts or {}).paint()
     chosen = _selected(run, view, selected) if selected else None
@@ -103,7 +109,21 @@ def overlay_at(
     states.update((node.id, "on") for node in breakpoint_boxes(view, breakpoints))
     found = lit(view, origins) if origins else Lit()
     headers = overlay.headers | _with_fates(view, overlay.headers, fates or {})
-    return replace(overlay, headers=headers, selected=chosen.id if chosen else "", breakpoints=states, origins=found.boxes | found.lines)
+    heats = _heats(view, times or {})
+    selected_id = chosen.id if chosen else ""
+    return replace(overlay, headers=headers, selected=selected_id, breakpoints=states, origins=found.boxes | found.lines, heats=heats)
+
+
+def _heats(view: GraphView, times: Mapping[str, float]) -> dict[str, int]:
+    """Of boxes that took at least a part in ``HOTTEST`` of the time of the one that took the most."""
+    taken: dict[str, float] = {}
+    for address, lasted in times.items():
+        box = view.showing(address)
+        if box is not None:
+            taken[box.id] = taken.get(box.id, 0.0) + lasted
+    most = max(taken.values(), default=0.0)
+    levels = {id: round(HOTTEST * lasted / most) for id, lasted in taken.items() if most > 0}
+    return {id: level for id, level in levels.items() if level}
 
 
 def _with_fates(view: GraphView, headers: Mapping[str, str], fates: Mapping[str, str]) -> dict[str, str]:

@@ -76,6 +76,7 @@ def _moment() -> Mapping[str, object]:
         switched_off=[f"{_LOOP}/body/equal"],
         verdicts={_LOOP: "7 iterations, condition"},
         origins=provenance(debugger, f"{_LOOP}[1]/body/equal"),
+        times={f"{_LOOP}/body/equal": 2.0, f"{_LOOP}/body/if_even": 1.0},
     )
     return moment(view, overlay, key="canvas", focus=f"{_LOOP}/body/equal", traced="equal", acted=4, run=_run())
 

@@ -13,6 +13,7 @@ const BOXES = [
   [{ nodes: { n1: "current" }, selected: "n1", breakpoints: { n1: "on" } }, "current selected breakpoint"],
   [{ breakpoints: { n1: "off" } }, "breakpoint off"],
   [{ nodes: { n1: "done" }, origins: { n1: 0 } }, "done origin origin-0"],
+  [{ nodes: { n1: "done" }, heats: { n1: 5 } }, "done heat heat-5"],
   [{ selected: "n2", breakpoints: { n2: "on" } }, ""],
 ];
 
@@ -55,7 +56,7 @@ test("a moment from Python is understood", () => {
   const moment = read("moment");
   assert.equal(classesOfBox(moment, boxOfNext(moment)), "current");
   assert.equal(classesOfBox(moment, moment.selected), "done selected origin origin-5");
-  assert.match(classesOfBox(moment, moment.focus), /breakpoint off origin origin-0$/);
+  assert.match(classesOfBox(moment, moment.focus), /breakpoint off origin origin-0 heat heat-8$/);
 });
 
 test("every table of an overlay is in the one without a run", () => {

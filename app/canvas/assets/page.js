@@ -29,7 +29,7 @@ class PageOfRun {
   constructor(run) {
     this.run = run;
     this.last = run.frames.length - 1;
-    this.marks = { selected: "", breakpoints: {}, origins: {} };
+    this.marks = { selected: "", breakpoints: {}, origins: {}, heats: {} };
     this.acted = 0;
     this.reported = 0;
     this.moved = 0;

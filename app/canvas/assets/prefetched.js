@@ -96,6 +96,6 @@ function changed(table, change) {
  * What a person has marked, which is the same in all steps that were sent ahead.
  * @param {Overlay} overlay
  */
-export function marksOf({ selected, breakpoints, origins }) {
-  return { selected, breakpoints, origins };
+export function marksOf({ selected, breakpoints, origins, heats }) {
+  return { selected, breakpoints, origins, heats };
 }

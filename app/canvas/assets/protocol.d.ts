@@ -136,6 +136,8 @@ export type Overlay = {
   breakpoints: Record<string, BreakpointState>;
   /** Of boxes and lines that a traced value came through: the distance from it. */
   origins: Record<string, number>;
+  /** On boxes: how much of a run's time they took. */
+  heats: Record<string, number>;
 };
 
 /** A stretch of the run to slide along. */
@@ -181,6 +183,8 @@ export type Moment = {
   breakpoints: Record<string, BreakpointState>;
   /** Of boxes and lines that a traced value came through: the distance from it. */
   origins: Record<string, number>;
+  /** On boxes: how much of a run's time they took. */
+  heats: Record<string, number>;
   /** Of the canvas. */
   key: string;
   /** Of the structure whose ids are meant. */
@@ -243,6 +247,7 @@ export type Change = {
   selected?: string;
   breakpoints?: Record<string, BreakpointState | null>;
   origins?: Record<string, number | null>;
+  heats?: Record<string, number | null>;
 };
 
 /** Canvas to Python, state acts: those that are not confirmed, told again until they are. */

@@ -8,7 +8,8 @@ const originOf = (overlay, id) => id in overlay.origins && `origin origin-${over
 export function classesOfBox(overlay, id) {
   const breakpoint = { on: "breakpoint", off: "breakpoint off" }[overlay.breakpoints[id]];
   const selected = overlay.selected === id && "selected";
-  return joined(overlay.nodes[id], overlay.nans[id] && "nan", selected, breakpoint, originOf(overlay, id));
+  const heat = id in overlay.heats && `heat heat-${overlay.heats[id]}`;
+  return joined(overlay.nodes[id], overlay.nans[id] && "nan", selected, breakpoint, originOf(overlay, id), heat);
 }
 
 /** Of a frame. */
@@ -49,6 +50,7 @@ export const NO_OVERLAY = {
   sparks: {},
   breakpoints: {},
   origins: {},
+  heats: {},
   next: "",
   current: "",
   selected: "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from functools import partial
 from threading import Lock
 from weakref import WeakKeyDictionary
@@ -12,7 +13,7 @@ from app import canvas
 from app.actions import pausing, playing, selection, unrolled_loops
 from app.describe.loop_endings import loop_endings
 from app.parts.inspector import inspector, origin
-from app.state.looks import PANEL, VIEW
+from app.state.looks import LENS, PANEL, TIMELINE, VIEW
 from app.state.user_session import Session, current, widget
 from engine.errors import EngineError
 from engine.explain import ProvenanceStep
@@ -82,10 +83,17 @@ def _overlay(session: Session, debugger: engine.Debugger | None, view: GraphView
         fates=session.model.badges,
         previews=session.canvas.previews,
         origins=steps,
+        times=_times(session),
     )
     if session.run.running is None:
         playing.keep_picture(session, view, overlay)
     return overlay
+
+
+def _times(session: Session) -> Mapping[str, float]:
+    """How long operations took, while the clock is looked at."""
+    looking = widget(LENS.key) == "Timeline" and widget(TIMELINE.key) == "Clock" and not session.learning.lesson
+    return session.run.clock.shares if looking and session.run.clock is not None else {}
 
 
 def _traced(session: Session, debugger: engine.Debugger | None) -> tuple[ProvenanceStep, ...]:

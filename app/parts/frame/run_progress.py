@@ -9,7 +9,6 @@ import streamlit as st
 from app.actions import moves
 from app.describe.wording import times
 from app.parts.widgets import markup
-from app.state.background_run import Comparing
 from app.state.user_session import Session, current
 
 EVERY = 0.3
@@ -27,8 +26,8 @@ def show() -> None:
         st.button("Stop", key="progress_stop", icon=":material/stop:", on_click=moves.stop, type="primary", shortcut="Escape")
         done = session.run.running.iterations
         rate = f" · {done / seconds:,.0f} per second" if done and seconds > 1 else ""
-        doing = "Comparing" if isinstance(session.run.running, Comparing) else "Running"
-        markup.show(f"<b>{doing}</b> &ensp;{times(done) if done else 'first iterations'}{rate} · {seconds:.0f} s")
+        told = times(done) if done else "first iterations" if session.run.running.debuggers else "in a process of its own"
+        markup.show(f"<b>{session.run.running.doing}</b> &ensp;{told}{rate} · {seconds:.0f} s")
 
 
 def onward(session: Session) -> None:

@@ -1,10 +1,10 @@
-"""The timeline of a run: the steps that it took, or the schedule that it could have had."""
+"""The timeline of a run: the steps that it took, the schedule that it could have had, or where its time goes."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from app.parts.run_views import schedule_view, whole_run
+from app.parts.run_views import clock_view, schedule_view, whole_run
 from app.state.focus import LoopInFocus
 from app.state.looks import TIMELINE
 from app.state.user_session import Session
@@ -12,9 +12,12 @@ from app.state.user_session import Session
 
 def show(session: Session, loop: LoopInFocus | None) -> None:
     TIMELINE.begin(TIMELINE.options[0], TIMELINE.options)
-    switch, bar = st.columns([1.25, 4.4], vertical_alignment="center", gap="small")
+    switch, bar = st.columns([1.6, 4.05], vertical_alignment="center", gap="small")
     chosen = switch.segmented_control("Timeline of", TIMELINE.options, key=TIMELINE.key, required=True, label_visibility="collapsed")
-    if chosen == "Schedule":
-        schedule_view.show(session, loop, bar)
-    else:
-        whole_run.show(session, bar)
+    match chosen:
+        case "Schedule":
+            schedule_view.show(session, loop, bar)
+        case "Clock":
+            clock_view.show(session, loop, bar)
+        case _:
+            whole_run.show(session, bar)

@@ -12,7 +12,7 @@ from onnx import parser
 import engine
 from app import cli
 from engine.errors import EngineError
-from engine.peers import clock
+from engine.peers import clock, onnxruntime_profile
 from engine.peers.clocked import Clock, Clocked, Iterations
 from sample_models import FOLDER
 
@@ -60,6 +60,51 @@ def test_the_innermost_time_is_part_of_what_is_around_it(nested: Path) -> None:
     cost = {one.address: one.microseconds for one in found.operations}
     inner = sum(lasted for address, lasted in cost.items() if address.startswith("main/Loop_0/body/Loop_2/"))
     assert inner <= cost["main/Loop_0/body/Loop_2"] <= cost["main/Loop_0"] <= found.microseconds
+
+
+def test_executions_of_an_inner_loop_stay_in_their_order(nested: Path) -> None:
+    """Two iterations of the outer loop, in which those of the inner one take 1, 2, 3 and then 4, 5, 6."""
+    events: list[dict[str, object]] = []
+
+    def ended(name: str, kind: str, began: float, lasted: float) -> None:
+        events.append({"name": name, "kind": kind, "began": began, "lasted": lasted, "is_node": bool(kind)})
+
+    now = 0.0
+    for execution in ((1.0, 2.0, 3.0), (4.0, 5.0, 6.0)):
+        begun = now
+        for lasted in execution:
+            ended("inner", "", now, lasted)
+            now += lasted
+        ended("ls1", "Loop", begun, now - begun)
+        ended("step", "", begun, now - begun)
+    ended("ls0", "Loop", 0.0, now)
+    ended("model_run", "", 0.0, now)
+    names = {"ls0": ("main/Loop_0", "y"), "ls1": ("main/Loop_0/body/Loop_2", "u")}
+    found = onnxruntime_profile.clock(engine.read_model(nested), {**INPUTS, "count": np.array(2)}, "ONNX Runtime 1", events, names, 10)
+    assert {one.address: one.times for one in found.loops} == {
+        "main/Loop_0": (6.0, 15.0),
+        "main/Loop_0/body/Loop_2": (1.0, 2.0, 3.0, 4.0, 5.0, 6.0),
+    }
+    assert found.loops[0].there == (2,)
+    assert not any(one.here for one in found.loops)
+
+
+def test_our_steps_have_iterations_too(nested: Path) -> None:
+    found = clock(engine.read_model(nested), INPUTS, runtime="loopscope")
+    loops = {one.address: one for one in found.loops}
+    assert loops["main/Loop_0"].there == (4,)
+    assert loops["main/Loop_0/body/Loop_2"].there == (3, 3, 3, 3)
+    outer, inner = loops["main/Loop_0"].times, loops["main/Loop_0/body/Loop_2"].times
+    assert len(inner) == 12
+    assert all(sum(inner[3 * number : 3 * number + 3]) < whole for number, whole in enumerate(outer))
+    with pytest.raises(EngineError, match="stopped"):
+        clock(engine.read_model(nested), INPUTS, runtime="loopscope", stopped=lambda: True)
+
+
+def test_the_time_of_a_loop_is_shared_out_where_it_is_known_of_what() -> None:
+    inside = Clocked("main/l/body/a", "Add", "a", 3, 50.0)
+    assert Clock("", 100.0, (Clocked("main/l", "Loop", "l", 1, 90.0), inside)).shares == {"main/l/body/a": 50.0}
+    assert Clock("", 100.0, (Clocked("main/l", "Loop", "l", 1, 90.0),)).shares == {"main/l": 90.0}
 
 
 def test_openvino_has_a_row_for_a_loop() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 import engine
 from engine.view.build import graph_view
-from engine.view.folding import Folding
+from engine.view.folding import Folding, toggle
 from engine.view.graph import ViewCluster, ViewNode
 from engine.view.overlay import BY_HAND, Overlay, overlay_at
 from engine.view.preview import has_nan, value_preview
@@ -109,3 +109,15 @@ def test_what_a_runtime_makes_of_a_loop_stands_on_its_frame() -> None:
     headers = overlay_at(debugger, view, verdicts={loop.address: "7 iterations"}, fates=fates).headers
     assert headers[loop.id] == "OpenVINO: runs as Fused · 7 iterations"
     assert overlay_at(None, view, fates=fates).headers == {loop.id: "OpenVINO: runs as Fused"}
+
+
+def test_boxes_are_heated_by_the_time_of_what_they_stand_for() -> None:
+    model = engine.read_model(FOLDER / "collatz" / "model.xml")
+    loop, times = "main/while_not_one", {"main/while_not_one/body/equal": 8.0, "main/while_not_one/body/floor_mod": 4.0}
+    view = graph_view(model, Folding())
+    heats = overlay_at(None, view, times=times | {"main/while_not_one/body/if_even/then/nothing": 0.0}).heats
+    address_of = {node.id: node.address for node in view.nodes}
+    assert {address_of[id]: heat for id, heat in heats.items()} == {f"{loop}/body/equal": 8, f"{loop}/body/floor_mod": 4}
+    folded = graph_view(model, toggle(model, Folding(), loop))
+    (box,) = overlay_at(None, folded, times=times).heats
+    assert next(node.address for node in folded.nodes if node.id == box) == loop
