@@ -75,6 +75,7 @@ class Clock:
         first = leaves[0]
         part = f", {first.microseconds / self.microseconds:.0%} of the run" if self.microseconds else ""
         times = f"in {first.runs:,} runs" if first.runs != 1 else "in one run"
+        cost = time_words(first.microseconds)
         said = f"In {self.runtime} the costliest operation is {first.name!r} ({first.operation}): {cost} {times}{part}."
         iterations = [(lasted, number, one) for one in self.loops for number, lasted in enumerate(one.times)]
         if iterations:

@@ -25,6 +25,7 @@ from engine.ir.iteration import iteration_words, place_among
 from engine.run.plan.plan import ABSENT, Program
 from engine.view import mirrored
 from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
+from engine.view.heats import heats
 from engine.view.origins import Lit, lit
 from engine.view.preview import value_preview
 from engine.view.sparkline import sparkline
@@ -33,7 +34,6 @@ from engine.view.unrolled_instances import Instances, instances_at
 
 BY_HAND = "✎"
 """Begins the text of a value that a person has set."""
-HOTTEST = 8
 _WITHOUT_VALUE = frozenset({"waiting", "skipped", "current", "running", "failed"})
 _READABLE = 1_000_000
 _CONTROL_FLOW = frozenset({"loop", "tensor_iterator", "if"})
@@ -74,7 +74,7 @@ class Overlay:
     """Of boxes and lines that a traced value came through: the distance from it, at most ``engine.view.origins.FARTHEST``."""
 
     heats: dict[str, int] = field(default_factory=dict[str, int])
-    """On boxes: how much of a run's time they took, from 1 to ``HOTTEST``."""
+    """On boxes: how much of a run's time they took, from 1 to ``engine.view.heats.HOTTEST``."""
 
     def as_data(self) -> dict[str, object]:
         """Plain dictionaries and lists, for JSON."""
@@ -109,21 +109,8 @@ def overlay_at(
     states.update((node.id, "on") for node in breakpoint_boxes(view, breakpoints))
     found = lit(view, origins) if origins else Lit()
     headers = overlay.headers | _with_fates(view, overlay.headers, fates or {})
-    heats = _heats(view, times or {})
-    selected_id = chosen.id if chosen else ""
-    return replace(overlay, headers=headers, selected=selected_id, breakpoints=states, origins=found.boxes | found.lines, heats=heats)
-
-
-def _heats(view: GraphView, times: Mapping[str, float]) -> dict[str, int]:
-    """Of boxes that took at least a part in ``HOTTEST`` of the time of the one that took the most."""
-    taken: dict[str, float] = {}
-    for address, lasted in times.items():
-        box = view.showing(address)
-        if box is not None:
-            taken[box.id] = taken.get(box.id, 0.0) + lasted
-    most = max(taken.values(), default=0.0)
-    levels = {id: round(HOTTEST * lasted / most) for id, lasted in taken.items() if most > 0}
-    return {id: level for id, level in levels.items() if level}
+    marked = replace(overlay, headers=headers, selected=chosen.id if chosen else "", breakpoints=states)
+    return replace(marked, origins=found.boxes | found.lines, heats=heats(view, times or {}))
 
 
 def _with_fates(view: GraphView, headers: Mapping[str, str], fates: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,21 @@
+"""How much of a run's time each box of a picture took, in a few levels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from engine.view.graph import GraphView
+
+HOTTEST = 8
+
+
+def heats(view: GraphView, times: Mapping[str, float]) -> dict[str, int]:
+    """Of boxes that took at least a part in ``HOTTEST`` of the time of the one that took the most."""
+    taken: dict[str, float] = {}
+    for address, lasted in times.items():
+        box = view.showing(address)
+        if box is not None:
+            taken[box.id] = taken.get(box.id, 0.0) + lasted
+    most = max(taken.values(), default=0.0)
+    levels = {id: round(HOTTEST * lasted / most) for id, lasted in taken.items() if most > 0}
+    return {id: level for id, level in levels.items() if level}
