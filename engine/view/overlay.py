@@ -25,9 +25,9 @@ from engine.ir.iteration import iteration_words, place_among
 from engine.run.plan.plan import ABSENT, Program
 from engine.view import mirrored
 from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
-from engine.view.heats import heats
 from engine.view.origins import Lit, lit
 from engine.view.preview import value_preview
+from engine.view.runtime_marks import fated_headers, heats
 from engine.view.sparkline import sparkline
 from engine.view.status import BreakpointState, FrameStatus, NodeStatus
 from engine.view.unrolled_instances import Instances, instances_at
@@ -74,7 +74,7 @@ class Overlay:
     """Of boxes and lines that a traced value came through: the distance from it, at most ``engine.view.origins.FARTHEST``."""
 
     heats: dict[str, int] = field(default_factory=dict[str, int])
-    """On boxes: how much of a run's time they took, from 1 to ``engine.view.heats.HOTTEST``."""
+    """On boxes: how much of a run's time they took, from 1 to ``engine.view.runtime_marks.HOTTEST``."""
 
     def as_data(self) -> dict[str, object]:
         """Plain dictionaries and lists, for JSON."""
@@ -108,16 +108,9 @@ def overlay_at(
     states: dict[str, BreakpointState] = {node.id: "off" for node in breakpoint_boxes(view, switched_off)}
     states.update((node.id, "on") for node in breakpoint_boxes(view, breakpoints))
     found = lit(view, origins) if origins else Lit()
-    headers = overlay.headers | _with_fates(view, overlay.headers, fates or {})
+    headers = overlay.headers | fated_headers(view, overlay.headers, fates or {})
     marked = replace(overlay, headers=headers, selected=chosen.id if chosen else "", breakpoints=states)
     return replace(marked, origins=found.boxes | found.lines, heats=heats(view, times or {}))
-
-
-def _with_fates(view: GraphView, headers: Mapping[str, str], fates: Mapping[str, str]) -> dict[str, str]:
-    """The headers of frames and folded loops of which it is known what a runtime makes of them."""
-    places = [*((one.id, one.address) for one in view.clusters if one.kind in _CONTROL_FLOW)]
-    places += [(one.id, one.address) for one in view.nodes if one.kind == "folded"]
-    return {id: " · ".join(filter(None, (fates[address], headers.get(id)))) for id, address in places if address in fates}
 
 
 def _selected(run: Run | None, view: GraphView, address: str) -> ViewNode | None:
