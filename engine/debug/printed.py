@@ -20,11 +20,6 @@ class Line:
     text: str
 
 
-def prints(plan: Plan) -> bool:
-    """Whether a run of the plan may show anything."""
-    return any(True for _ in _printing(plan))
-
-
 def lines(timeline: Timeline, values: Values, before: int, most: int | None = None) -> tuple[Line, ...]:
     """The lines up to a step, in the order in which they were shown; at most so many, the last ones."""
     found: list[tuple[int, Program, int, int]] = []

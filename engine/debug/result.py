@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from engine.debug.door import owned
-from engine.debug.printed import Line, lines, prints
+from engine.debug.printed import Line, lines
 from engine.errors import AddressError, EngineError, ValueUnavailable, listed, shorten
 from engine.ir.model import LayerId, Model, Signature
 from engine.ir.shape import DYNAMIC
@@ -74,7 +74,7 @@ class Result:
     @cached_property
     def printed(self) -> tuple[Line, ...]:
         """What the run's Prints have shown, in order; empty for a model without any."""
-        if not prints(self._machine.plan):
+        if not self._machine.plan.prints:
             return ()
         timeline = Timeline(self._machine)
         return lines(timeline, Values(self._machine), timeline.length)

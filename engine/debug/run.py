@@ -9,7 +9,7 @@ from engine.debug.cursor import Cursor, DebuggerState, OpenGraph, frontier, leve
 from engine.debug.door import outward
 from engine.debug.held import held_bytes
 from engine.debug.position import Position
-from engine.debug.printed import Line, lines, prints
+from engine.debug.printed import Line, lines
 from engine.debug.progress import Progress
 from engine.debug.result import Result
 from engine.debug.scene import Scene, Status
@@ -161,7 +161,7 @@ class Run:
     @property
     def prints(self) -> bool:
         """Whether the model has a Print."""
-        return prints(self.plan)
+        return self.plan.prints
 
     def printed(self, most: int) -> tuple[Line, ...]:
         """What the run's Prints have shown up to the moment that is looked at, the last lines."""

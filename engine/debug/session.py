@@ -14,7 +14,6 @@ from engine.debug.breakpoints import Breakpoint
 from engine.debug.cursor import frontier
 from engine.debug.door import outward, owned
 from engine.debug.inputs import Inputs, fitted
-from engine.debug.printed import prints
 from engine.debug.result import Fetched, Result
 from engine.debug.run import Run
 from engine.debug.starting import run_stopped, start
@@ -97,12 +96,12 @@ class Session:
     ) -> Result:
         """As ``engine.run``, with this session's variables. With ``fetches`` a variable is assigned only where that is needed."""
         asked = ask(self._plan, inputs, fetches)
-        keeps = asked.ends_early or prints(asked.plan)  # the lines of Prints are told from what is recorded
+        keeps = asked.ends_early or asked.plan.prints  # the lines of Prints are told from what is recorded
         record = Record() if keeps else NOTHING
         machine = start(Overrides(asked.plan), asked.values, limits or Limits(), record, seed, self._variables, keeps=keeps)
         self._machine = machine
         try:
-            drive.run(machine, _there(machine, asked.places) if asked.ends_early else _nowhere)
+            drive.run(machine, _there(machine, asked.places) if asked.ends_early else None)
         except Paused as pause:
             raise run_stopped(machine, pause.message, pause.cause) from None
         except Failure as failure:
@@ -130,16 +129,12 @@ def _declared(model: Model) -> dict[str, tuple[ElementType | None, PartialShape]
     return found
 
 
-def _nowhere() -> bool:
-    return False
-
-
-def _there(machine: Machine, places: Sequence[Place] | None) -> Callable[[], bool]:
-    """Whether all that is fetched has been computed, for a run that may end before its end."""
+def _there(machine: Machine, places: Sequence[Place] | None) -> Callable[[], bool] | None:
+    """Whether all that is fetched has been computed, for a run that may end before its end; None where it may not."""
     moments = [place.after(machine.plan) for place in places or ()]
     waiting = [one for one in moments if one is not None]
     if len(waiting) < len(moments):
-        return _nowhere
+        return None
     machine.looked_into = tuple(pair for one in waiting for pair in _iterations(one))
 
     def there() -> bool:

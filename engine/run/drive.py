@@ -10,7 +10,7 @@ from engine.run.machine.execute import computing
 from engine.run.machine.machine import Machine
 
 
-def run(machine: Machine, there: Callable[[], bool] = lambda: False) -> None:
+def run(machine: Machine, there: Callable[[], bool] | None = None) -> None:
     """Runs to the end, or until ``there``. ``Paused`` and ``Failure`` leave the machine at the place, and it can go on after a pause.
 
     ``there`` is asked between steps; what generated code runs is one, which ends where an iteration is to be looked into.
@@ -18,7 +18,9 @@ def run(machine: Machine, there: Callable[[], bool] = lambda: False) -> None:
     machine.control.begin()
     try:
         with computing(), at_most(machine.control.most_elements):
-            while machine.state == "paused" and not there():
+            while machine.state == "paused" and not (there is not None and there()):
+                if there is None and machine.run_straight():
+                    continue
                 machine.control.check(machine.recording.bytes)
                 advance(machine, generated=True)
     finally:

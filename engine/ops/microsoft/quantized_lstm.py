@@ -51,14 +51,14 @@ def dynamic_quantize_lstm(
         raise ValueError(f"the lengths of the sequences are {counts.tolist()[:8]}, expected {batch} numbers of 0 to {steps}")
     functions = activations_of(settings, ("Sigmoid", "Tanh", "Tanh"), directions)
     sums = np.zeros((directions, 8 * size), np.float32) if bias is None else bias
-    seen = np.zeros((directions, 3 * size), np.float32) if peepholes is None else peepholes
     last = [initial_state(one, directions, batch, size, x.dtype, False) for one in (hidden, cell)]
     made = np.zeros((steps, directions, batch, size), np.float32)
     for index, backwards in enumerate(directions_of(direction, directions)):
         data = _turned(x, counts) if backwards else x
         gates = _product(w, w_scale, w_zero, index)(data.reshape(-1, x.shape[2])).reshape(steps, batch, -1)
         gates += sums[index, : 4 * size] + sums[index, 4 * size :]
-        shown = _over_time(gates, last, index, counts, _product(r, r_scale, r_zero, index), seen[index], functions[index], settings)
+        seen = None if peepholes is None else peepholes[index]
+        shown = _over_time(gates, last, index, counts, _product(r, r_scale, r_zero, index), seen, functions[index], settings)
         made[:, index] = _turned(shown, counts) if backwards else shown
     return made, last[0], last[1]
 
@@ -86,7 +86,7 @@ def _over_time(
     index: int,
     counts: Array,
     recurrent: Product,
-    peepholes: Array,
+    peepholes: Array | None,
     functions: Sequence[Activation],
     settings: Mapping[str, Any],
 ) -> Array:

@@ -33,53 +33,62 @@ Activation = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class _Weights:
-    """Of one direction: ``w`` [gates H, I], ``r`` [gates H, H], both biases [gates H], peepholes [3 H]."""
+    """Of one direction, what a step multiplies states with: ``r`` [gates H, H], its bias [gates H], peepholes [3 H] where there are any."""
 
-    w: np.ndarray
     r: np.ndarray
-    input_bias: np.ndarray
-    recurrent_bias: np.ndarray
-    peepholes: np.ndarray
+    bias: np.ndarray
+    peepholes: np.ndarray | None
 
 
 States = tuple[np.ndarray, ...]
 Step = Callable[[np.ndarray, States, _Weights, Sequence[Activation], Attributes], States]
-"""The states after one time step, the first of which is the output: from the input [B, I] and the states [B, H] before."""
+"""The states after one time step, the first of which is the output: from what the gates get of the input [B, gates H], with its bias, and
+the states [B, H] before."""
 
 
-def _rnn(x: np.ndarray, states: States, weights: _Weights, functions: Sequence[Activation], attributes: Attributes) -> States:
-    total = x @ weights.w.T + states[0] @ weights.r.T + weights.input_bias + weights.recurrent_bias
+def _rnn(projected: np.ndarray, states: States, weights: _Weights, functions: Sequence[Activation], attributes: Attributes) -> States:
+    total = projected + states[0] @ weights.r.T + weights.bias
     return (functions[0](_clipped(total, attributes)),)
 
 
-def _gru(x: np.ndarray, states: States, weights: _Weights, functions: Sequence[Activation], attributes: Attributes) -> States:
+def _gru(projected: np.ndarray, states: States, weights: _Weights, functions: Sequence[Activation], attributes: Attributes) -> States:
     (hidden,) = states
     size = hidden.shape[1]
-    projected = x @ weights.w.T + weights.input_bias
-    gates = projected[:, : 2 * size] + hidden @ weights.r[: 2 * size].T + weights.recurrent_bias[: 2 * size]
-    update, reset = np.split(functions[0](_clipped(gates, attributes)), 2, axis=1)
-    inner, bias = weights.r[2 * size :], weights.recurrent_bias[2 * size :]
+    gates = projected[:, : 2 * size] + hidden @ weights.r[: 2 * size].T + weights.bias[: 2 * size]
+    both = functions[0](_clipped(gates, attributes))
+    update, reset = both[:, :size], both[:, size:]
+    inner, bias = weights.r[2 * size :], weights.bias[2 * size :]
     recalled = reset * (hidden @ inner.T + bias) if attributes.get("linear_before_reset") else (reset * hidden) @ inner.T + bias
     candidate = functions[1](_clipped(projected[:, 2 * size :] + recalled, attributes))
     return ((1 - update) * candidate + update * hidden,)
 
 
-def _lstm(x: np.ndarray, states: States, weights: _Weights, functions: Sequence[Activation], attributes: Attributes) -> States:
+def _lstm(projected: np.ndarray, states: States, weights: _Weights, functions: Sequence[Activation], attributes: Attributes) -> States:
     hidden, cell = states
-    gates = x @ weights.w.T + hidden @ weights.r.T + weights.input_bias + weights.recurrent_bias
+    gates = projected + hidden @ weights.r.T + weights.bias
     return lstm_of_gates(gates, cell, weights.peepholes, functions, attributes)
 
 
 def lstm_of_gates(
-    gates: np.ndarray, cell: np.ndarray, peepholes: np.ndarray, functions: Sequence[Activation], attributes: Attributes
+    gates: np.ndarray, cell: np.ndarray, peepholes: np.ndarray | None, functions: Sequence[Activation], attributes: Attributes
 ) -> tuple[np.ndarray, np.ndarray]:
     """What an LSTM shows and its cell after a step, [B, H] each, from the sums of its gates [B, 4 H] and the cell before."""
-    to_input, to_output, to_forget, candidate = np.split(gates, 4, axis=1)
-    seen_by_input, seen_by_output, seen_by_forget = np.split(peepholes, 3)
     gate, squash, show = functions
+    size = cell.shape[1]
+    to_input, to_output, to_forget = (gates[:, start * size : (start + 1) * size] for start in range(3))
+    candidate = squash(_clipped(gates[:, 3 * size :], attributes))
+    forgets = not attributes.get("input_forget")
+    if peepholes is None:
+        # The three gates lie side by side: one call for all.
+        open_gates = gate(_clipped(gates[:, : 3 * size], attributes))
+        taken, shown = open_gates[:, :size], open_gates[:, size : 2 * size]
+        kept = open_gates[:, 2 * size :] if forgets else 1 - taken
+        following = kept * cell + taken * candidate
+        return shown * show(following), following
+    seen_by_input, seen_by_output, seen_by_forget = (peepholes[start * size : (start + 1) * size] for start in range(3))
     taken = gate(_clipped(to_input + seen_by_input * cell, attributes))
-    kept = 1 - taken if attributes.get("input_forget") else gate(_clipped(to_forget + seen_by_forget * cell, attributes))
-    following = kept * cell + taken * squash(_clipped(candidate, attributes))
+    kept = gate(_clipped(to_forget + seen_by_forget * cell, attributes)) if forgets else 1 - taken
+    following = kept * cell + taken * candidate
     shown = gate(_clipped(to_output + seen_by_output * following, attributes))
     return shown * show(following), following
 
@@ -125,18 +134,23 @@ def _recurrent(step: Step, gates: int, states: int, defaults: Sequence[str]) -> 
         counts = np.full(batch, steps) if lengths is None else lengths.astype(np.int64)
         if counts.shape != (batch,) or not ((counts >= 0) & (counts <= steps)).all():
             raise ValueError(f"the lengths of the sequences are {counts.tolist()[:8]}, expected {batch} numbers of 0 to {steps}")
+        shortest = steps if lengths is None else int(counts.min(initial=steps))
         both = np.zeros((directions, 2, gates * size), data.dtype) if bias is None else bias.reshape(directions, 2, gates * size)
-        seen = others[states] if states > 1 and others[states] is not None else np.zeros((directions, 3 * size), data.dtype)
+        seen = others[states] if states > 1 else None
         made = np.zeros((steps, directions, batch, size), data.dtype)
         last = [initial_state(others[number], directions, batch, size, data.dtype, batch_first) for number in range(states)]
         for index in range(directions):
-            weights = _Weights(
-                computable(w[index]), computable(r[index]), computable(both[index, 0]), computable(both[index, 1]), seen[index]
-            )
+            weights = _Weights(computable(r[index]), computable(both[index, 1]), None if seen is None else seen[index])
+            # Of all times at once: one product of matrices instead of many of a few rows.
+            projected = data.reshape(steps * batch, data.shape[2]) @ computable(w[index]).T + computable(both[index, 0])
+            projected = projected.reshape(steps, batch, gates * size)
             before: States = tuple(state[index] for state in last)
             for time in reversed(range(steps)) if backwards[index] else range(steps):
+                after = step(projected[time], before, weights, functions[index], attributes)
+                if time < shortest:
+                    before, made[time, index] = after, after[0]
+                    continue
                 runs = (time < counts)[:, None]
-                after = step(data[time], before, weights, functions[index], attributes)
                 before = tuple(np.where(runs, new, old) for new, old in zip(after, before, strict=True))
                 made[time, index] = np.where(runs, after[0], 0)
             for number in range(states):

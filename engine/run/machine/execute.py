@@ -15,7 +15,6 @@ from engine.ops.bounds import check_elements
 from engine.ops.values import is_tensor
 from engine.run.machine.error_messages import in_plain_words
 from engine.run.machine.returned import all_returned, check_tensors, returned
-from engine.run.plan.constant_folding import FoldedKernel
 from engine.run.plan.plan import Instruction, settle
 
 SMALL = 1 << 24
@@ -46,7 +45,7 @@ def computing_columns() -> Iterator[None]:
 
 
 def execute(instruction: Instruction, values: list[Any], *, anew: bool = False) -> None:
-    """Runs one computing instruction over the slots; ``anew``: without what its kernel has kept of constants, or another has computed."""
+    """Runs one computing instruction over the slots; ``anew``: though another has computed the same."""
     if instruction.variable is not None:
         _access_variable(instruction, values)
         return
@@ -54,7 +53,7 @@ def execute(instruction: Instruction, values: list[Any], *, anew: bool = False) 
         for slot, same in zip(instruction.outputs, instruction.same_as, strict=True):
             values[slot] = values[same]
         return
-    call = instruction.kernel if anew and isinstance(instruction.call, FoldedKernel) else instruction.call
+    call = instruction.call
     assert call is not None
     arguments = [values[slot] for slot in instruction.inputs]
     if instruction.checked:
@@ -74,14 +73,21 @@ def execute(instruction: Instruction, values: list[Any], *, anew: bool = False) 
 
 def check_broadcast(arguments: Sequence[Any]) -> None:
     """``ValueError`` before elementwise operations whose inputs broadcast to more elements than allowed."""
-    shapes = [argument.shape for argument in arguments if argument is not None and argument.ndim]
-    if len(shapes) > 1 and math.prod(math.prod(shape) for shape in shapes) > SMALL:
+    pairs = 1
+    for argument in arguments:
+        if argument is not None:
+            pairs *= argument.size
+    if pairs > SMALL:
+        shapes = [argument.shape for argument in arguments if argument is not None and argument.ndim]
         check_elements(math.prod(np.broadcast_shapes(*shapes)), "the result")
 
 
 def check_held(instruction: Instruction, values: list[Any], constants: Container[int], limit: int) -> None:
     """``ValueError`` when a large output brings all values together, constants apart, over so many bytes."""
-    if sum(getattr(values[slot], "nbytes", 0) for slot in instruction.outputs) < _LARGE:
+    made = 0
+    for output in instruction.outputs:
+        made += getattr(values[output], "nbytes", 0)
+    if made < _LARGE:
         return
     held: dict[int, int] = {}
     for slot, value in enumerate(values):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from engine.run.machine import overriding, regions
@@ -57,6 +58,18 @@ class Machine(RunState):
         else:
             self.last = frame.program.instructions[frame.position]
             self._run(frame, self.last)
+
+    def run_straight(self) -> bool:
+        """Runs the operations up to the next region or the end of the graph; whether there were any."""
+        frame = self.frames[-1]
+        begun = frame.position
+        for instruction in islice(frame.program.instructions, frame.position, None):
+            if instruction.region is not None:
+                break
+            self.control.check(self.recording.bytes)
+            self.last = instruction
+            self._run(frame, instruction)
+        return frame.position > begun
 
     def _run(self, frame: Frame, instruction: Instruction) -> None:
         try:

@@ -4,31 +4,53 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from operator import is_
 from typing import Any
 
 import numpy as np
 
+from engine.run.plan.plan import settle
+
 
 class FoldedKernel:
-    """A kernel whose inputs are constants: what it gave the second time is given again, unless it is larger than expected.
+    """A kernel whose inputs are constants: what it gave when it got the very same arrays again is given from then on, unless it is
+    larger than expected.
 
-    A run that is the only one does not pay for memory that nothing would use again.
+    A run that is the only one does not pay for memory that nothing would use again; a value that a person sets is no array of before.
     """
 
     def __init__(self, kernel: Callable[..., Any], most_bytes: int) -> None:
         self._kernel, self._most_bytes = kernel, most_bytes
-        self._has_run = False
-        self._made: Any = None
+        self._last: tuple[Any, ...] = ()
+        """What it got last."""
+        self._kept: tuple[tuple[Any, ...], Any] | None = None
+        """What it got and what it made of that; set as one, for the threads that share a plan."""
 
     def __call__(self, *arguments: Any) -> Any:
-        if self._made is not None:
-            return self._made
+        kept = self._kept
+        if kept is not None and _are_same(kept[0], arguments):
+            return kept[1]
         made = self._kernel(*arguments)
-        each = made if isinstance(made, tuple) else (made,)
-        if self._has_run and sum(getattr(one, "nbytes", math.inf) for one in each) <= self._most_bytes:
-            for one in each:
-                if isinstance(one, np.ndarray):
-                    one.flags.writeable = False
-            self._made = made
-        self._has_run = True
+        if _are_same(self._last, arguments) and all(map(_never_changes, arguments)):
+            each = made if isinstance(made, tuple) else (made,)
+            if sum(getattr(one, "nbytes", math.inf) for one in each) <= self._most_bytes:
+                made = tuple(map(_frozen, made)) if isinstance(made, tuple) else _frozen(made)
+                self._kept = arguments, made
+        self._last = arguments
         return made
+
+
+def _are_same(some: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
+    return len(some) == len(others) and all(map(is_, some, others))
+
+
+def _never_changes(value: Any) -> bool:
+    return isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.flags.writeable)
+
+
+def _frozen(value: Any) -> Any:
+    """As the machine holds it, so that what takes it gets the very same each time."""
+    value = settle(value)
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    return value

@@ -310,12 +310,22 @@ class Plan:
 
     def fresh_values(self, entropy: int) -> list[Any]:
         """The slots at the start of a run: constants in place, random states at the run's entropy."""
-        values: list[Any] = [None] * self.slot_count
-        for slot, value in self.constants:
-            values[slot] = value
+        values = self._values_before_a_run.copy()
         for number, slot in enumerate(self.states):
             values[slot] = (entropy + 0x9E3779B97F4A7C15 * number) % 2**63
         return values
+
+    @cached_property
+    def _values_before_a_run(self) -> list[Any]:
+        values: list[Any] = [None] * self.slot_count
+        for slot, value in self.constants:
+            values[slot] = value
+        return values
+
+    @cached_property
+    def prints(self) -> bool:
+        """Whether a run may show anything."""
+        return any(instruction.shows is not None for program in self.programs for instruction in program.instructions)
 
 
 def find_hidden(programs: Sequence[Program]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -83,8 +83,8 @@ class _Planner:
     operations: dict[tuple[ProgramIndex, LayerId], Operation] = field(default_factory=dict[tuple[ProgramIndex, LayerId], Operation])
     kept_bytes: int = 0
     """Bytes that kernels may keep of what they make of constants."""
-    once: set[tuple[ProgramIndex, LayerId]] = field(default_factory=set[tuple[ProgramIndex, LayerId]])
-    """Nodes that are not computed again and again, by program number."""
+    steady: set[Slot] = field(default_factory=set[Slot])
+    """Slots that hold the same in all runs: a Const, what is computed from such, and what a body takes of either."""
     true: Slot | None = None
     """Slot of a condition that is always true."""
 
@@ -139,6 +139,7 @@ class _Planner:
             role = operation.role if operation else Role.COMPUTE
             if role is Role.CONSTANT or node.constant is not None:
                 self.constants.append((program.slots[node.id, 0], node))
+                self.steady.add(program.slots[node.id, 0])
             elif role not in (Role.PARAMETER, Role.RESULT):
                 assert operation is not None
                 self.operations[program.index, node.id] = operation
@@ -199,21 +200,24 @@ class _Planner:
         """For inputs that are constants, a kernel that keeps what it makes of them, within a bound for all; None for others."""
         sources = graph.sources[node.id]
         foldable = self.optimise.fold and operation.pure and not operation.stateful
-        if operation.kernel is not None and foldable and sources and all(self._is_constant(program, graph, source) for source in sources):
+        if operation.kernel is not None and foldable and sources and all(self._is_steady(program, source) for source in sources):
             size = _bytes([Known(port.element_type, port.shape) for port in node.outputs])
             if self._keeps(size):
-                self.once.add((program.index, node.id))
+                self.steady.update(program.slots[node.id, index] for index in range(len(node.outputs)))
                 return FoldedKernel(kernel, size)
-        elif operation.by_constant is not None and len(sources) > 1 and self._is_constant(program, graph, sources[1]):
+        elif operation.by_constant is not None and len(sources) > 1 and self._is_steady(program, sources[1]):
             known = self._constant(graph, sources[1])
             made = operation.by_constant(known, **keywords)
             if made is not None and self._keeps(_bytes([known])):
                 return made
         return None
 
-    def _is_constant(self, program: Program, graph: Graph, source: Source | None) -> bool:
-        """Whether a tensor is the same in all runs: a Const, or what is computed from such."""
-        return source is not None and (graph.by_id[source.layer].constant is not None or (program.index, source.layer) in self.once)
+    def _is_steady(self, program: Program, source: Source | None) -> bool:
+        return source is not None and program.slots[source.layer, source.output] in self.steady
+
+    def _take(self, bindings: Iterable[tuple[Slot, Slot]]) -> None:
+        """Parameters that always equal a slot of the graph around, each with that slot."""
+        self.steady.update(parameter for parameter, outer in bindings if outer in self.steady)
 
     def _constant(self, graph: Graph, source: Source | None) -> Known:
         """Type and shape of such a tensor."""
@@ -247,14 +251,20 @@ class _Planner:
         inner = {body.name: self._open(f"{place}/{body.name}", body.graph, program, number) for body in node.bodies}
         if "then" in inner:
             then, otherwise = (branch(node.body(name), inner[name], inputs) for name in ("then", "else"))
+            self._take((*then.bindings, *otherwise.bindings))
             return IfRegion(inputs[0], then, otherwise, outputs, table, first_decides=self.model.dialect != "onnx")
         body = node.body("body")
         if node.type not in LOOP_KINDS:
-            return CallRegion(branch(body, inner["body"], inputs), outputs, table)
-        if node.type == LOOP and self.model.dialect == "onnx":
-            region = loop(node, body, inner["body"], self._with_condition(inputs), outputs, table)
-            return replace(region, condition=None if inputs[1] == ABSENT else inputs[1], negative_is_no_limit=False)
-        return loop(node, body, inner["body"], inputs, outputs, table)
+            called = branch(body, inner["body"], inputs)
+            self._take(called.bindings)
+            return CallRegion(called, outputs, table)
+        onnx_loop = node.type == LOOP and self.model.dialect == "onnx"
+        region = loop(node, body, inner["body"], self._with_condition(inputs) if onnx_loop else inputs, outputs, table)
+        if not region.declared:
+            self._take((one.parameter, one.source) for one in region.invariants)
+        if not onnx_loop:
+            return region
+        return replace(region, condition=None if inputs[1] == ABSENT else inputs[1], negative_is_no_limit=False)
 
     def _with_condition(self, inputs: tuple[Slot, ...]) -> tuple[Slot, ...]:
         """The inputs of an ONNX Loop: a condition that is left out is true, also for the body, which may look at it."""

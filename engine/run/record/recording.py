@@ -71,7 +71,7 @@ class Recording:
                 self._loops[instruction.region.program.index] = instruction.region.table
         self._counted = [0] * len(self.tables)
         self._ended = [0] * len(self.tables)
-        for program in self.plan.programs:
+        for program in self.plan.programs if self.record.state or self.record.everything else ():
             slots = recorded_slots(program, self.record)
             if slots:
                 self.rows[program.index] = Rows.of(slots)

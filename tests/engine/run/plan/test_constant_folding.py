@@ -9,6 +9,7 @@ import pytest
 
 import engine
 from engine import build
+from engine.build import ops
 from engine.build.tensor import Tensor
 from engine.explain.history import history
 from engine.ir.element_type import ElementType
@@ -53,6 +54,10 @@ def test_once() -> None:
         return array + len(calls)
 
     one, small = np.ones(4, np.float32), FoldedKernel(kernel, 15)
+    changing = FoldedKernel(kernel, 16)
+    assert [changing(one)[0] for _ in range(3)] == [2, 3, 4], "an array that may be written to is no constant"
+    calls.clear()
+    one.flags.writeable = False
     assert [small(one)[0] for _ in range(3)] == [2, 3, 4]
     calls.clear()
     once = FoldedKernel(kernel, 16)
@@ -60,6 +65,10 @@ def test_once() -> None:
     assert [array[0] for array in made] == [2, 3, 3, 3]
     assert made[2] is made[1]
     assert not made[1].flags.writeable
+    other = one + 1
+    other.flags.writeable = False
+    assert once(other)[0] > 3, "what a person sets in place of a constant is no constant of before"
+    assert once(one) is made[1]
     pair = FoldedKernel(lambda array: (array + 1, array[0]), 20)
     assert [pair(one) is pair(one) for _ in range(2)] == [False, True]
 
@@ -139,3 +148,22 @@ def test_columns_of_rows_do_not_change_what_constants_give(record: engine.Record
             assert scalars.tolist() == [7.5]
         np.testing.assert_array_equal(debugger.result.outputs[0], expected, strict=True)
         np.testing.assert_array_equal(engine.run(model, feeds).outputs[0], expected, strict=True)
+
+
+def test_what_branches_and_loops_take_of_constants_is_folded_in_them_and_a_value_in_its_place_counts() -> None:
+    graph = build.Graph("taken")
+    x, weights = graph.parameter("x", "f32", [3]), graph.constant(np.arange(3, dtype=np.float32), name="weights")
+
+    def body(i: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        return i + 1, build.cond(i < 2, lambda: v + ops.negative(weights), lambda: v + ops.floor(weights))
+
+    _, last = build.while_loop(lambda i, _: i < 4, body, [graph.constant(0), x])
+    session = engine.Session(graph.model(last))
+    bodies = [program for program in session._plan.programs if program.branch is not None]
+    folded = {one.node.type for program in bodies for one in program.instructions if isinstance(one.call, FoldedKernel)}
+    assert folded == {"Negative", "Floor"}
+    zeros = np.zeros(3, np.float32)
+    for _ in range(3):
+        np.testing.assert_array_equal(session.run([zeros]).outputs[0], zeros)
+    again = session.run({"x": zeros, "weights": np.full(3, 1.5, np.float32)})
+    np.testing.assert_array_equal(again.outputs[0], np.full(3, -1, np.float32))
