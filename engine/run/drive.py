@@ -19,12 +19,18 @@ def run(machine: Machine, there: Callable[[], bool] | None = None) -> None:
     try:
         with computing(), at_most(machine.control.most_elements):
             while machine.state == "paused" and not (there is not None and there()):
-                if there is None and machine.run_straight():
+                if there is None and _goes_straight(machine) and machine.run_straight():
                     continue
                 machine.control.check(machine.recording.bytes)
                 advance(machine, generated=True)
     finally:
         machine.control.end()
+
+
+def _goes_straight(machine: Machine) -> bool:
+    """Not at the beginning of an iteration, from where generated code may go on."""
+    frame = machine.frames[-1]
+    return frame.region is None or frame.position > 0
 
 
 def run_region(machine: Machine) -> None:
