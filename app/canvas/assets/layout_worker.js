@@ -14,7 +14,7 @@ export async function unpack(bytes) {
 }
 
 /**
- * Address of the worker's script: the library, and a few lines at its end. Not a module: a page that was opened as a file may start no
+ * The worker's script: the library, and a few lines at its end. Not a module: a page that was opened as a file may start no
  * worker that is one. So what only modules may say is taken out of the library.
  */
 async function workerScript(bytes) {
@@ -30,7 +30,39 @@ async function workerScript(bytes) {
         postMessage(made.status === "success" ? { json: made.output } : { error: made.errors.map((one) => one.message).join("; ") });
       } catch (error) { postMessage({ error: String(error) }); }
     };`;
-  return URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  return new Blob([source], { type: "text/javascript;charset=utf-8" });
+}
+
+/** The address that this page allows; empty before the first worker has started. */
+let allowed = "";
+
+/**
+ * From a blob, or from data where the page's policy forbids workers from blobs, as that of VS Code's notebooks does.
+ * @param {Blob} script
+ */
+async function startWorker(script) {
+  if (allowed) return new LayoutWorker(allowed);
+  const address = URL.createObjectURL(script);
+  const made = new LayoutWorker(address);
+  const started = await made.ready.then(
+    () => true,
+    () => false,
+  );
+  allowed = started ? address : await asData(script);
+  return started ? made : new LayoutWorker(allowed);
+}
+
+/**
+ * The address of a script that holds all of it: in base64, because Chromium reads no address of more than 2 MB.
+ * @param {Blob} script
+ * @returns {Promise<string>}
+ */
+function asData(script) {
+  const reader = new FileReader();
+  return new Promise((resolve) => {
+    reader.onload = () => resolve(/** @type {string} */ (reader.result));
+    reader.readAsDataURL(script);
+  });
 }
 
 class LayoutWorker {
@@ -75,10 +107,10 @@ class LayoutWorker {
 export function startLibrary(bytes) {
   if (shared.newWorker) return;
   const script = workerScript(bytes);
-  let first = script.then((address) => new LayoutWorker(address));
+  let first = script.then(startWorker);
   first.catch(() => {}); // as above
   shared.newWorker = async () => {
-    const made = first ?? new LayoutWorker(await script);
+    const made = first ?? startWorker(await script);
     first = null;
     return await made;
   };

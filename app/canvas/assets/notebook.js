@@ -66,6 +66,7 @@ class Cell {
     this.on("change:structure", () => this.show());
     this.on("change:moment", () => this.receive());
     this.on("change:said", () => this.say());
+    this.on("change:place", () => this.tell());
     this.on("msg:custom", (message, buffers) => {
       if (message.kind === "library") startLibrary(buffers[0]);
       if (message.kind === "stretch") playback.store(message.stretch);
@@ -131,7 +132,7 @@ class Cell {
     const { step, steps } = this.model.get("moment");
     if (step === undefined) return;
     const here = playback.run === undefined ? step : playback.step;
-    const known = Math.max(steps, playback.steps);
+    const known = Math.max(steps, playback.steps, here);
     const place = here === step ? ` · ${this.model.get("place")}` : "";
     put(this.root, "place", `Step ${here.toLocaleString("en")} of ${known.toLocaleString("en")}${place}`);
     if (structure) put(this.root, "chosen", chosenWords(structure, this.canvas.selected, overlay));
