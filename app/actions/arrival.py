@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
-from app.actions import models, reopening, running_many, teaching
+from app.actions import models, preparing, reopening, running_many, teaching
 from app.actions.memory_budget import with_room
 from app.describe.backward import Backward
 from app.links.codec import SAMPLE, Link, Unreadable, read
@@ -27,7 +29,17 @@ def arrive(session: Session) -> None:
             with_room(lambda: models.show_model(_wanted(model, wanted.backward), wanted.input_set))
         except EngineError as error:
             session.message = Message(str(error))
+    if session.model.opened is not None and session.model.opened.pending:
+        session.model.once_prepared = partial(_put_back, session, wanted)
+    else:
+        _put_back(session, wanted)
+
+
+def _put_back(session: Session, wanted: Link) -> None:
+    """The moment that a link says."""
     if session.model.opened is not None:
+        if wanted.step:
+            preparing.fit_now(session)
         if session.model.opened.saved is not None and not reopening.says_more(wanted):
             reopening.restore_saved(session)
         else:

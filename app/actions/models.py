@@ -17,7 +17,7 @@ from app.state import recent
 from app.state.launch import must_be_local
 from app.state.open_model import Opened
 from app.state.uploads import has_model
-from app.state.user_session import Message, current, widget
+from app.state.user_session import Message, Session, current, widget
 from engine.check import own_runtimes
 from engine.ir import ROOT
 from engine.view import VISIBLE_NODES, default_folding
@@ -98,9 +98,19 @@ def show_model(opened: Opened, input_set: str = "") -> None:
     session.canvas.selected, session.canvas.root, session.message = "", ROOT, None
     session.canvas.folding, session.canvas.boxes = default_folding(opened.model), VISIBLE_NODES
     session.model.checked_for, session.model.fates, session.model.other = own_runtimes(opened.model), None, None
-    session.model.input_set = input_set if input_set in opened.sets else next(iter(opened.sets), "")
-    session.model.inputs = opened.sets.get(session.model.input_set, {})
-    start(session)
+    session.model.unprepared, session.model.once_prepared = False, None
+    session.model.input_set, session.model.inputs, session.run.fitting = input_set, {}, None
+    if not opened.pending:
+        choose_first_set(session)
+        start(session)
+
+
+def choose_first_set(session: Session) -> None:
+    """The input set that was asked for, else the first one."""
+    opened = session.model.opened
+    if opened is not None:
+        session.model.input_set = session.model.input_set if session.model.input_set in opened.sets else next(iter(opened.sets), "")
+        session.model.inputs = opened.sets.get(session.model.input_set, {})
 
 
 @told

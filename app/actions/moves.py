@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import engine
 from app.actions.refusals import told
-from app.state.background_run import Comparing, Onward, Running
+from app.state.background_run import Comparing, Onward, Preparing, Running
 from app.state.user_session import PATIENCE, Message, Session, current
 from engine.errors import EngineError
 from engine.view import reveal
@@ -50,11 +50,23 @@ def settled(session: Session) -> bool:
     if running is not None and running.done():
         session.run.running = None
         _unfold_failure(session)
+        if isinstance(running, Preparing):
+            _tell_prepared(session, running)
         if isinstance(running.error, EngineError):
             session.message = Message(str(running.error))
         elif running.error is not None:
             raise running.error
     return session.run.running is None
+
+
+def _tell_prepared(session: Session, running: Preparing) -> None:
+    session.model.unprepared = running.is_stopped
+    if running.is_stopped:
+        session.message = Message("The check was stopped: this is the picture of a model that has no run yet", "info")
+    try:
+        running.tell()
+    except EngineError as error:
+        session.message = Message(str(error))
 
 
 def _unfold_failure(session: Session) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 import engine
 from app.describe.signatures import bindings, signatures
+from engine.check import misfits
 from engine.errors import EngineError, InputError, shorten
 from engine.ir import ElementType, Model, PartialShape, Signature, is_of_an_array
 
@@ -19,42 +18,59 @@ MOST_ELEMENTS = 1 << 22
 """Elements up to which an input is made up; larger ones are to be uploaded."""
 OPEN_LENGTHS = (3, 1, 8, 64, 256)
 """Lengths to try where a model leaves them open; convolutions and windows ask for great ones."""
-TRIAL_SECONDS = 0.3
 UNKNOWN_RANK = 2
+TRIAL_SECONDS = 0.3
+"""Of a run that is to show whether inputs fit."""
 
 
-def random_inputs(model: Model, seed: int) -> dict[str, np.ndarray]:
+def random_inputs(model: Model, seed: int, length: int = OPEN_LENGTHS[0]) -> dict[str, np.ndarray]:
     """An array for every input, the same for the same seed; ``InputError`` when one is too large to be made up.
 
-    Lengths that the model leaves open are such that nothing fails in the first moments of a run, if there are such among a few.
+    ``length``: for where the model leaves the choice; ``length_by_rules`` and ``length_by_trials`` say which lets it run.
     """
-    first = _random_inputs(model, seed, OPEN_LENGTHS[0])
-    if all(one.shape.is_static for one in model.inputs):
-        return first
-    try:
-        tries = (_random_inputs(model, seed, length) for length in OPEN_LENGTHS)
-        return next((made for made in tries if _runs(model, made)), first)
-    except EngineError:  # the model itself is at fault, or the greater lengths are too great
-        return first
-
-
-def _random_inputs(model: Model, seed: int, length: int) -> dict[str, np.ndarray]:
     return {key: _made_up(one, seed + position, length) for position, (key, one) in enumerate(signatures(model).items())}
 
 
+def has_open_lengths(model: Model) -> bool:
+    """Whether a run depends on a length that is ours to choose."""
+    return not all(one.shape.is_static for one in model.inputs)
+
+
+def length_by_rules(model: Model) -> int:
+    """The first of ``OPEN_LENGTHS`` with which the fewest operations are at odds, by their rules for shapes: nothing runs."""
+    fewest: tuple[int, int] | None = None
+    for length in OPEN_LENGTHS if has_open_lengths(model) else ():
+        shapes = [default_shape(one.shape, length) for one in model.inputs]
+        if not all(is_of_an_array(shape) and math.prod(shape) <= MOST_ELEMENTS for shape in shapes):
+            continue
+        at_odds = misfits(model, shapes)
+        if not at_odds:
+            return length
+        if fewest is None or at_odds < fewest[0]:
+            fewest = at_odds, length
+    return fewest[1] if fewest else OPEN_LENGTHS[0]
+
+
+def length_by_trials(model: Model, seed: int, trying: Callable[[int], bool] = lambda _: True) -> int:
+    """The first of ``OPEN_LENGTHS`` with which nothing fails in the first moments of a run, else the first of all.
+
+    ``trying``: told each length before it is tried; False ends the search.
+    """
+    try:
+        for length in OPEN_LENGTHS:
+            if not trying(length):
+                break
+            if _runs(model, random_inputs(model, seed, length)):
+                return length
+    except EngineError:  # the model itself is at fault, or the greater lengths are too great
+        pass
+    return OPEN_LENGTHS[0]
+
+
 def _runs(model: Model, inputs: Mapping[str, np.ndarray]) -> bool:
-    debugger = engine.Debugger(model, bindings(model, inputs))
-
-    def attempt() -> None:
-        with contextlib.suppress(Exception):  # the state tells
-            debugger.run()
-
-    trial = threading.Thread(target=attempt, daemon=True)
-    trial.start()
-    trial.join(TRIAL_SECONDS)
-    if trial.is_alive():
-        debugger.stop()
-        return True
+    """Whether a run does not fail within its first moments."""
+    debugger = engine.Debugger(model, bindings(model, inputs), limits=engine.Limits(seconds=TRIAL_SECONDS))
+    debugger.run()
     return debugger.state != "failed"
 
 

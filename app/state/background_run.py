@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 
 import engine
+from app.describe.random_inputs import OPEN_LENGTHS, length_by_trials
 from app.state.launch import LAUNCH
+from app.state.open_model import Opened, prepared
 from engine.errors import EngineError
 
 OUT_OF_MEMORY = "The server has no memory left for this run just now: it stands at its beginning again. Try again in a minute."
@@ -60,6 +62,58 @@ class Running:
     def iterations(self) -> int:
         """That have been run."""
         return sum(one.machine.control.reached for one in self.debuggers)
+
+
+class Preparing(Running):
+    """A large model is checked, and the plan of its run made, while people look at its picture; ``then`` hears of it where it is needed."""
+
+    def __init__(self, opened: Opened, then: Callable[[Opened], None]) -> None:
+        self.phase = ""
+        self.is_stopped = False
+        self._then = then
+        self._opened = opened
+        super().__init__((), self._prepare)
+
+    def stop(self) -> None:
+        self.is_stopped = True
+
+    def done(self, patience: float = 0) -> bool:
+        """At once when it is stopped: what is left of its present phase ends by itself, in vain."""
+        return self.is_stopped or super().done(patience)
+
+    def tell(self) -> None:
+        """Hands over what was made, unless it was stopped."""
+        if not self.is_stopped and self.error is None:
+            self._then(self._opened)
+
+    def _prepare(self) -> None:
+        self._opened = prepared(self._opened, self._going)
+
+    def _going(self, phase: str) -> bool:
+        self.phase = phase
+        return not self.is_stopped
+
+
+class Fitting(Running):
+    """The search for lengths of made-up inputs with which a model runs: a few short trials, while people look at its picture."""
+
+    def __init__(self, opened: Opened) -> None:
+        self.opened = opened
+        self.trying = self.length = OPEN_LENGTHS[0]
+        self.over = False
+        """What it has found was looked at."""
+        self._stopped = False
+        super().__init__((), self._search)
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    def _search(self) -> None:
+        self.length = length_by_trials(self.opened.model, 0, self._going)
+
+    def _going(self, length: int) -> bool:
+        self.trying = length
+        return not self._stopped
 
 
 class Comparing(Running):

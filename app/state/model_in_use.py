@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,6 +18,10 @@ class ModelInUse:
     """Part of the session."""
 
     opened: Opened | None = None
+    unprepared: bool = False
+    """A large model's check was stopped by its user: the picture is all there is, until they ask again."""
+    once_prepared: Callable[[], None] | None = None
+    """What a link says of the moment, to be put back when there is a run."""
     checked_for: frozenset[Runtime] = EVERYBODY
     """The runtimes whose findings Problems lists."""
     input_set: str = ""

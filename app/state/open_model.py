@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Lock
 
 import numpy as np
 
 import engine
 from app.describe.backward import Backward
 from app.describe.input_files import named, read_arrays
-from app.describe.random_inputs import random_inputs
-from app.describe.signatures import signatures
+from app.describe.random_inputs import OPEN_LENGTHS, length_by_rules, random_inputs
+from app.describe.signatures import bindings, signatures
+from app.state.kept_models import KEPT
 from app.state.uploads import MOST_UNPACKED, Files, model_among
 from engine.check import Report, check
 from engine.debug import convert_input
 from engine.errors import EngineError, ReadError, shorten
-from engine.ir import ROOT, Model
+from engine.ir import ROOT, Model, graphs
 from engine.ops import CATALOGUE
 from engine.read import ReadLimits
 from engine.run_file import SavedRun, is_run_file, read_run
@@ -30,6 +30,10 @@ InputSet = Mapping[str, np.ndarray]
 MADE_UP = "random_seed_0"
 AS_SAVED = "as_saved"
 _LONGEST_NAME = 60
+_MANY_NODES = 4000
+"""In bodies too: beyond, a check takes longer than a picture."""
+_HEAVY = 64 * 2**20
+"""Bytes of weights beyond which they are not brought into memory before somebody runs the model."""
 _NEEDS_WEIGHTS = "as 'weights'"
 """Part of an engine message that addresses callers from Python."""
 
@@ -53,6 +57,8 @@ class Opened:
     """The run that its file holds, where it is one of a saved run."""
     backward: Backward | None = None
     """Of the model that ``link`` names, the gradient that this one is."""
+    pending: bool = False
+    """It is so large that it is drawn before it is checked: the report is empty yet, and inputs are still to be made up."""
 
     @property
     def seed(self) -> int:
@@ -70,7 +76,8 @@ def open_sample(name: str) -> Opened:
     one = sample(name)
     if one is None:
         raise ReadError(f"there is no sample named {name!r}")
-    model, report = KEPT.read(one.model)
+    model, found = KEPT.read(one.model)
+    report = found or check(model, CATALOGUE)
     return Opened(f"sample:{name}", one.title, model, report, {chosen.name: chosen.arrays() for chosen in one.sets}, one)
 
 
@@ -81,8 +88,51 @@ def open_path(path: str) -> Opened:
         raise ReadError(f"{file}: there is no such file")
     if is_run_file(file.name):
         return _of_run(read_run(file), str(file.resolve()), file.name)
-    model, report = KEPT.read(file)
-    return Opened(str(file.resolve()), file.name, model, report, _made_up(model))
+    model, found = KEPT.read(file)
+    report = found or _checked(model)
+    if report is not None:
+        KEPT.note(model, report)
+    return _opened(str(file.resolve()), file.name, model, report)
+
+
+def _opened(link: str, title: str, model: Model, report: Report | None, document: bytes = b"", uploaded_bytes: int = 0) -> Opened:
+    """With inputs of the first length that comes to mind, so that nobody waits for a search of one that fits."""
+    if report is None:
+        return Opened(link, title, model, Report(()), {}, document=document, uploaded_bytes=uploaded_bytes, pending=True)
+    return Opened(link, title, model, report, _made_up(model), document=document, uploaded_bytes=uploaded_bytes)
+
+
+def prepared(opened: Opened, going: Callable[[str], bool]) -> Opened:
+    """A pending one with its report and made-up inputs, and with its plan made, so that a run begins at once.
+
+    ``going`` hears what comes next; when it says False, the model is given back as it is.
+    """
+    model = opened.model
+    if not going("Checking the model"):
+        return opened
+    report = check(model, CATALOGUE)
+    if not going("Making up inputs"):
+        return opened
+    sets = {**opened.sets, **_made_up(model, length_by_rules(model))}
+    if not going("Planning the run"):
+        return opened
+    inputs = next(iter(sets.values()), {})
+    if report.ok and len(inputs) == len(model.inputs):
+        with contextlib.suppress(EngineError):  # the run that is begun next says it
+            engine.Debugger(model, bindings(model, inputs), seed=opened.seed)
+    KEPT.note(model, report)
+    return replace(opened, report=report, sets=sets, pending=False)
+
+
+def is_large(model: Model) -> bool:
+    """Whether checking it, planning its run or a trial of that may keep somebody waiting."""
+    nodes = [node for place in graphs(model) for node in place.graph.nodes]
+    return len(nodes) > _MANY_NODES or sum(len(node.constant.data) for node in nodes if node.constant is not None) > _HEAVY
+
+
+def _checked(model: Model) -> Report | None:
+    """What the check says; None where that has to wait."""
+    return None if is_large(model) else check(model, CATALOGUE)
 
 
 def _of_run(saved: SavedRun, link: str, name: str, uploaded_bytes: int = 0) -> Opened:
@@ -127,49 +177,11 @@ def open_upload(files: Files) -> Opened:
         raise ReadError(f"{short}{', ' if error.where.line else ': '}{error}") from error
     document = data if model.dialect == "onnx" and weights is None else b""
     size = sum(len(data) for _, data in files)
-    return Opened("", name, model, check(model, CATALOGUE), _made_up(model), document=document, uploaded_bytes=size)
+    return _opened("", name, model, _checked(model), document, size)
 
 
-def _beside(file: Path) -> list[Path]:
-    """The files that a model is read from."""
-    return [one for one in (file, file.with_suffix(".bin"), file.with_suffix(".index"), file / "saved_model.pb") if one.exists()]
-
-
-@dataclass(eq=False)
-class Kept:
-    """Models that were read from files, the latest ones, as long as their files have no more bytes together than allowed."""
-
-    most_bytes: int
-    _found: OrderedDict[str, tuple[tuple[int, ...], int, Model, Report]] = field(
-        default_factory=OrderedDict[str, tuple[tuple[int, ...], int, Model, Report]]
-    )
-    """By path: when its files were changed, their bytes, and what was made of them."""
-    _lock: Lock = field(default_factory=Lock)
-
-    def read(self, file: Path) -> tuple[Model, Report]:
-        """The model of a file and what the check says of it; read again when the file or its weights have changed on disk."""
-        stats = [one.stat() for one in _beside(file)]
-        age = tuple(one.st_mtime_ns for one in stats)
-        with self._lock:
-            kept = self._found.get(str(file))
-            if kept is not None and kept[0] == age:
-                self._found.move_to_end(str(file))
-                return kept[2:]
-        model = engine.read_model(str(file))
-        report = check(model, CATALOGUE)
-        with self._lock:
-            self._found[str(file)] = age, sum(one.st_size for one in stats), model, report
-            self._found.move_to_end(str(file))
-            while sum(size for _, size, _, _ in self._found.values()) > self.most_bytes:
-                self._found.popitem(last=False)
-        return model, report
-
-
-KEPT = Kept(256 * 2**20)
-
-
-def _made_up(model: Model) -> Mapping[str, InputSet]:
+def _made_up(model: Model, length: int = OPEN_LENGTHS[0]) -> Mapping[str, InputSet]:
     try:
-        return {MADE_UP: random_inputs(model, 0)}
+        return {MADE_UP: random_inputs(model, 0, length)}
     except (EngineError, ValueError):
         return {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import engine
-from app.state.background_run import Onward, Running
+from app.state.background_run import Fitting, Onward, Running
 from engine.compare import Drift, Spot
 from engine.peers import Clock, Report
 from engine.view import Track
@@ -73,6 +73,8 @@ class RunInView:
     original: engine.Debugger | None = None
     """The run without them."""
     running: Running | None = None
+    fitting: Fitting | None = None
+    """Looks for lengths of made-up inputs with which the model runs."""
     standing: Standing | None = None
     scout: engine.Debugger | None = None
     """Runs ahead of the debugger, so that steps can be sent to the canvas before the user sees them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from engine.check import text
 from engine.check.check import check, own_runtimes
 from engine.check.diagnostic import EVERYBODY, Diagnostic, Group, Report, Runtime, Severity
+from engine.check.misfits import misfits
 from engine.check.rule import Rule
 from engine.check.rules import BY_CODE
 
@@ -18,6 +19,7 @@ __all__ = [
     "Runtime",
     "Severity",
     "check",
+    "misfits",
     "own_runtimes",
     "text",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from engine.debug.breakpoints import Breakpoint, BreakpointKind
 from engine.debug.cursor import Cursor, OpenGraph
 from engine.debug.expression import names_in
+from engine.debug.held import model_bytes
 from engine.debug.inputs import convert_input
 from engine.debug.names import value_names
 from engine.debug.printed import Line
@@ -20,6 +21,7 @@ __all__ = [
     "Result",
     "RunStopped",
     "convert_input",
+    "model_bytes",
     "names_in",
     "run_stopped",
     "value_names",

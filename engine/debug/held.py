@@ -7,11 +7,24 @@ from typing import Any
 
 import numpy as np
 
+from engine.ir.model import Model
+from engine.ir.walk import graphs
 from engine.run.machine.machine import Machine
+from engine.run.plan.planner import plans_of
 from engine.trace.run_values import Values
 
 _NUMBER = 32
 """Approximate bytes of a number that is not an array."""
+
+_NODE = 2000
+"""Approximate bytes of a node with its ports, edges and attributes."""
+
+
+def model_bytes(model: Model) -> int:
+    """Bytes that a model holds: its nodes, its weights, mapped or not, and what plans of its runs have made of them."""
+    nodes = [node for place in graphs(model) for node in place.graph.nodes]
+    weights = sum(len(node.constant.data) for node in nodes if node.constant is not None)
+    return _NODE * len(nodes) + weights + sum(plan.made_bytes for plan in plans_of(model))
 
 
 def held_bytes(machine: Machine, values: Values) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 import engine
 from app.describe.input_files import named, read_arrays
 from app.describe.input_text import parse_scalar, parse_shape
-from app.describe.random_inputs import default_shape, random_inputs
+from app.describe.random_inputs import default_shape, length_by_trials, random_inputs
 from app.describe.signatures import bindings, signatures
 from app.state.uploads import model_among
 from engine.check.check import check
@@ -234,7 +234,8 @@ def _write(walk: Walk) -> None:
 
 
 def _inputs(walk: Walk) -> None:
-    given = random_inputs(walk.read, walk.dice.randrange(9))
+    seed = walk.dice.randrange(9)
+    given = random_inputs(walk.read, seed, length_by_trials(walk.read, seed))
     bindings(walk.read, given)
     stored = io.BytesIO()
     arrays: dict[str, Any] = {f"i{number}": value for number, value in enumerate(given.values()) if isinstance(value, np.ndarray)}

@@ -6,9 +6,10 @@ import time
 
 import streamlit as st
 
-from app.actions import moves
+from app.actions import moves, preparing
 from app.describe.wording import times
 from app.parts.widgets import markup
+from app.state.background_run import Preparing
 from app.state.user_session import Session, current
 
 EVERY = 0.3
@@ -24,6 +25,9 @@ def show() -> None:
     seconds = time.monotonic() - session.run.running.since
     with st.container(key="progress", horizontal=True, vertical_alignment="center"):
         st.button("Stop", key="progress_stop", icon=":material/stop:", on_click=moves.stop, type="primary", shortcut="Escape")
+        if isinstance(session.run.running, Preparing):
+            markup.show(f"<b>{markup.text(session.run.running.phase, 40)}</b> · {seconds:.0f} s")
+            return
         done = session.run.running.iterations
         rate = f" · {done / seconds:,.0f} per second" if done and seconds > 1 else ""
         told = times(done) if done else "first iterations" if session.run.running.debuggers else "in a process of its own"
@@ -45,3 +49,20 @@ def _onward() -> None:
     if going is None or going.over:
         st.rerun()
     markup.show(markup.chip(f"running on · {times(going.debugger.machine.control.reached)}"))
+
+
+def fitting(session: Session) -> None:
+    """The search for inputs that fit, if there is one."""
+    if session.run.fitting is not None and not session.run.fitting.over:
+        _fitting()
+
+
+@st.fragment(run_every=EVERY)
+def _fitting() -> None:
+    """Until it is over; then the whole page is drawn anew, with the inputs that were found."""
+    session = current()
+    if preparing.look_at_fit(session) or session.run.fitting is None:
+        st.rerun()
+    with st.container(key="fitting", horizontal=True, vertical_alignment="center"):
+        markup.show(markup.chip(f"looking for inputs that fit · length {session.run.fitting.trying}"))
+        st.button("Stop", key="fitting_stop", icon=":material/stop:", on_click=preparing.stop_fitting, type="tertiary")

@@ -7,10 +7,12 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from app.actions import preparing
 from app.parts.frame import breadcrumb, graph_canvas, notice, run_progress, transport_bar
 from app.parts.inspector import what_if
 from app.parts.run_views import lenses, printed_view
 from app.parts.widgets import markup
+from app.state.background_run import Preparing
 from app.state.user_session import Session
 
 HEAD_START = 0.02
@@ -24,11 +26,15 @@ def show(session: Session, beside: Callable[[Session], None] | None = None) -> N
     with picture, st.container(key="canvas"):
         graph_canvas.show(session)
         corner = st.container(key="corner")
+    preparing.begin(session)
     if session.run.running is not None:
         with controls:
             run_progress.show()
         with side or st.container():
-            markup.show("Values are shown again when the run pauses.", "quiet")
+            is_new = isinstance(session.run.running, Preparing)
+            markup.show(
+                "Values are shown when the model has been checked." if is_new else "Values are shown again when the run pauses.", "quiet"
+            )
         return
     time.sleep(HEAD_START)
     with controls:
@@ -49,3 +55,4 @@ def show(session: Session, beside: Callable[[Session], None] | None = None) -> N
             beside(session)
     with onwards:
         run_progress.onward(session)
+        run_progress.fitting(session)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.actions import moves
+from app.actions import moves, preparing
 from app.describe.controls import CONTROLS
 from app.state.user_session import Session
 
@@ -12,6 +12,8 @@ from app.state.user_session import Session
 def show(session: Session) -> None:
     debugger = session.run.debugger
     if debugger is None:
+        if session.model.unprepared:
+            st.button("Check and run", key="transport_prepare", icon=":material/play_arrow:", on_click=preparing.again, type="primary")
         return
     at_start, at_end = debugger.cursor.step == 0, debugger.cursor.kind == "finished"
     with st.container(key="transport", horizontal=True, vertical_alignment="center"):

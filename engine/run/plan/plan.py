@@ -274,6 +274,8 @@ class Plan:
     """Operation of each computing node, by program number and layer."""
     optimise: Optimise = field(default_factory=Optimise)
     """What may be left out of a run."""
+    kept_bytes: int = 0
+    """Bytes that kernels keep, at most, of what they make of constants."""
     live: frozenset[Slot] | None = None
     """The slots that get values, of a plan for a few tensors only; None: all."""
     removed: tuple[str, ...] = ()
@@ -293,6 +295,13 @@ class Plan:
         return tuple(
             (slot, settle(_constant(node) if slot in outermost else _on_cache_lines(_constant(node)))) for slot, node in self.constant_slots
         )
+
+    @property
+    def made_bytes(self) -> int:
+        """Bytes of constants that had to be copied, and of what kernels keep of them; none before the first run."""
+        if "constants" not in self.__dict__:
+            return 0
+        return self.kept_bytes + sum(_own_bytes(value) for _, value in self.constants)
 
     @cached_property
     def constant(self) -> Mapping[Slot, Any]:
@@ -367,3 +376,12 @@ def settle(value: Any) -> Any:
 def bound(kernel: Callable[..., Any], keywords: Mapping[str, Any]) -> Callable[..., Any]:
     """A kernel with its attributes bound."""
     return partial(kernel, **keywords) if keywords else kernel
+
+
+def _own_bytes(value: Any) -> int:
+    """Bytes of an array that is no view into a file of weights."""
+    if not isinstance(value, np.ndarray):
+        return 0
+    while isinstance(value.base, np.ndarray):
+        value = value.base
+    return value.nbytes if value.base is None else 0

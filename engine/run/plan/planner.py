@@ -52,6 +52,11 @@ def plan_of(model: Model, catalogue: Catalogue = CATALOGUE, optimise: Optimise =
     return plan
 
 
+def plans_of(model: Model) -> list[Plan]:
+    """The plans that there are of a model."""
+    return [plan for plans in list(_PLANS.get(model, {}).values()) for plan in list(plans.values())]
+
+
 _PLANS: weakref.WeakKeyDictionary[Model, weakref.WeakKeyDictionary[Catalogue, dict[Optimise, Plan]]] = weakref.WeakKeyDictionary()
 
 
@@ -107,6 +112,7 @@ class _Planner:
             states=tuple(self.states),
             operations=self.operations,
             optimise=self.optimise,
+            kept_bytes=self.kept_bytes,
         )
 
     def _slot(self) -> Slot:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from onnx.parser import parse_model
 
 import engine
-from app.describe.random_inputs import random_inputs
+from app.describe.random_inputs import OPEN_LENGTHS, length_by_rules, length_by_trials, random_inputs
 from app.describe.signatures import bindings
+from engine import build
+from engine.build import ops
 
 MODELS = {
     "any length": ("float[n]", "y = Relu (x)", 3, True),
@@ -24,8 +27,32 @@ def test_open_lengths_are_such_that_the_model_runs(given: str, nodes: str, lengt
     result = given.replace("n", "m").replace("5", "m")
     text = f'<ir_version: 8, opset_import: ["" : 17]> main ({given} x) => ({result} y) {{ {nodes} }}'
     model = engine.read_model(parse_model(text).SerializeToString())
-    made = random_inputs(model, 0)
+    made = random_inputs(model, 0, length_by_trials(model, 0))
     assert made["x"].shape[-1] == length
     debugger = engine.Debugger(model, bindings(model, made))
     debugger.run()
     assert (debugger.state == "finished") == runs
+
+
+@pytest.mark.parametrize(("columns", "expected"), [(3, 3), (8, 8), (64, 64), (5, OPEN_LENGTHS[0])])
+def test_rules_for_shapes_say_which_length_fits_and_nothing_runs(columns: int, expected: int) -> None:
+    graph = build.Graph("open")
+    x = graph.parameter("x", "f32", [None, None])
+    model = graph.model(ops.reshape(x, np.array([columns, columns]), special_zero=False))
+    assert length_by_rules(model) == expected
+    static = build.Graph("static")
+    assert length_by_rules(static.model(static.parameter("x", "f32", [7]) * 2.0)) == OPEN_LENGTHS[0]
+
+
+def test_a_search_ends_when_it_is_told_to() -> None:
+    graph = build.Graph("open")
+    model = graph.model(ops.reshape(graph.parameter("x", "f32", [None]), np.array([256]), special_zero=False))
+    tried: list[int] = []
+
+    def going(length: int) -> bool:
+        tried.append(length)
+        return length != 8
+
+    assert length_by_trials(model, 0, going) == OPEN_LENGTHS[0]
+    assert tried == [3, 1, 8]
+    assert length_by_trials(model, 0) == 256

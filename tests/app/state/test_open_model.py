@@ -1,48 +1,91 @@
-"""Models that are kept after they were closed: the latest, and no more bytes than allowed."""
+"""What is done when a model opens, and what comes after its picture: nothing runs, and a large one is not even checked."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import weakref
 from pathlib import Path
 
-from app.state.open_model import Kept
-from sample_models import FOLDER
+import numpy as np
+import pytest
+
+import engine
+from app.state import open_model
+from app.state.background_run import Fitting, Preparing
+from app.state.open_model import MADE_UP, Opened, is_large, open_path, prepared
+from engine import build
+from engine.build import ops
+from engine.check import Report, check
+from engine.ops.catalogue import Catalogue
+from tests.benchmarks.big_transformers import saved
 
 
-def test_the_models_opened_last_are_kept_by_the_bytes_of_their_files(tmp_path: Path) -> None:
-    document = (FOLDER / "collatz" / "model.xml").read_bytes()
-    weights = (FOLDER / "collatz" / "model.bin").read_bytes()
-    files = [tmp_path / name / "model.xml" for name in "abc"]
-    for file in files:
-        file.parent.mkdir()
-        file.write_bytes(document)
-        file.with_suffix(".bin").write_bytes(weights)
-    kept = Kept(2 * (len(document) + len(weights)))
-    there = [weakref.ref(kept.read(file)[0]) for file in files]
-    assert [one() is not None for one in there] == [False, True, True]
-    assert kept.read(files[1])[0] is there[1]()
-    kept.read(files[0])
-    assert [one() is not None for one in there] == [False, True, False], "the one that nobody has asked for since goes"
-    os.utime(files[1], ns=(0, 0))
-    assert kept.read(files[1])[0] is not there[1]()
+@pytest.fixture
+def no_runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Has runs and checks note themselves."""
+    done: list[str] = []
+    monkeypatch.setattr(engine.Debugger, "run", lambda *_: done.append("run"))
+
+    def noted(model: engine.Model, *given: Catalogue) -> Report:
+        done.append("check")
+        return check(model, *given)
+
+    monkeypatch.setattr(open_model, "check", noted)
+    return done
 
 
-def test_a_model_larger_than_all_that_may_be_kept_is_opened_and_not_kept() -> None:
-    kept = Kept(10)
-    model, report = kept.read(FOLDER / "collatz" / "model.xml")
-    assert report.ok
-    there = weakref.ref(model)
-    del model
-    assert there() is None
+def of_length(length: int) -> engine.Model:
+    graph = build.Graph("open")
+    return graph.model(ops.reshape(graph.parameter("x", "f32", [None]), np.array([length]), special_zero=False))
 
 
-def test_a_meta_graph_is_read_again_when_its_values_have_changed(tmp_path: Path) -> None:
-    for file in (Path(__file__).parents[2] / "engine" / "read" / "files" / "tensorflow").glob("weights.*"):
-        shutil.copyfile(file, tmp_path / file.name)
-    kept = Kept(10**6)
-    first = kept.read(tmp_path / "weights.meta")[0]
-    assert kept.read(tmp_path / "weights.meta")[0] is first
-    os.utime(tmp_path / "weights.index", ns=(0, 0))
-    assert kept.read(tmp_path / "weights.meta")[0] is not first
+def test_opening_runs_nothing(no_runs: list[str], tmp_path: Path) -> None:
+    engine.write_model(of_length(64), tmp_path / "open.xml")
+    opened = open_path(str(tmp_path / "open.xml"))
+    assert no_runs == ["check"]
+    assert not opened.pending
+    assert opened.sets[MADE_UP]["x"].shape == (3,)
+
+
+def test_a_large_model_is_checked_after_its_picture(no_runs: list[str], tmp_path: Path) -> None:
+    opened = open_path(str(saved(tmp_path, "large", layers=60)))
+    assert is_large(opened.model)
+    assert opened.pending
+    assert (no_runs, dict(opened.sets), opened.report.diagnostics) == ([], {}, ())
+    phases: list[str] = []
+
+    def going(phase: str) -> bool:
+        phases.append(phase)
+        return True
+
+    after = prepared(opened, going)
+    assert phases == ["Checking the model", "Making up inputs", "Planning the run"]
+    assert (after.pending, after.report.ok, list(after.sets)) == (False, True, [MADE_UP])
+    assert no_runs == ["check"]
+    assert not open_path(opened.link).pending, "the second one to open it need not wait"
+
+
+def test_a_model_with_heavy_weights_is_large() -> None:
+    assert not is_large(of_length(3))
+    graph = build.Graph("heavy")
+    assert is_large(graph.model(graph.parameter("x", "f32", [1]) * np.zeros(open_model._HEAVY // 4 + 1, np.float32)))
+
+
+def test_preparing_stops_between_two_phases() -> None:
+    opened = Opened("", "m", of_length(3), engine.check(of_length(3)), {}, pending=True)
+    told: list[Opened] = []
+    running = Preparing(opened, told.append)
+    running.stop()
+    assert running.done()
+    running.tell()
+    assert told == []
+    another = Preparing(opened, told.append)
+    assert another.done(20)
+    another.tell()
+    assert [one.pending for one in told] == [False]
+    assert prepared(opened, lambda _: False) is opened
+
+
+def test_the_length_that_fits_is_found_in_the_background() -> None:
+    opened = Opened("", "m", of_length(64), engine.check(of_length(64)), {})
+    fitting = Fitting(opened)
+    assert fitting.done(20)
+    assert fitting.length == fitting.trying == 64
