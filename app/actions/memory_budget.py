@@ -35,8 +35,7 @@ def held_bytes(session: Session) -> int:
     """Bytes of everything that a session's runs hold, and of what was uploaded in it: once as a file, once as a model."""
     uploaded = sum(one.uploaded_bytes for one in (session.model.opened, session.model.other) if one is not None)
     given = sum(array.nbytes for array in session.run.drifted.values.values()) if session.run.drifted else 0
-    rows = session.many.sweeping.held_bytes if session.many.sweeping else 0
-    return sum(run.held_bytes for run in _runs(session)) + 2 * uploaded + given + rows
+    return sum(run.held_bytes for run in _runs(session)) + 2 * uploaded + given + session.many.held_bytes
 
 
 def _runs(session: Session) -> set[engine.Debugger]:
@@ -55,7 +54,7 @@ def keep_within(most: int) -> bool:
     held = _within(most)
     if sum(held.values()) <= most:
         return True
-    computing = [session for session in held if session.run.running is not None or not _sweep_is_over(session)]
+    computing = [session for session in held if session.run.running is not None or session.many.under_way is not None]
     if computing:
         _stop(max(computing, key=lambda one: held[one]))
     return False
@@ -85,7 +84,8 @@ def _give_up(session: Session, left_alone: float) -> bool:
     with session.touching:
         if session.run.is_computing or session.run.gave_up or time.monotonic() - session.touched < left_alone:
             return False
-        if session.many.sweeping is not None and session.many.sweeping.done():
+        if session.many.under_way is None:
+            session.many.forget_comparison()
             session.many.sweeping = None
         opened, was = session.model.opened, session.run.stepped
         if opened is None or was is None:
@@ -111,13 +111,9 @@ def _stop(session: Session) -> None:
     if running is not None:
         session.message = Message(STOPPED, "info")
         running.stop()
-    if session.many.sweeping is not None:
-        session.many.sweeping.end(NO_MEMORY)
-
-
-def _sweep_is_over(session: Session) -> bool:
-    """Whether no sweep of a session is under way."""
-    return session.many.sweeping is None or session.many.sweeping.done()
+    sweeping = session.many.under_way
+    if sweeping is not None:
+        sweeping.end(NO_MEMORY)
 
 
 def with_room(work: Callable[[], Made]) -> Made:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -13,10 +14,12 @@ from app.describe.input_files import read_arrays
 from app.describe.signatures import signatures
 from app.links.codec import LONGEST_RUNS
 from app.state.background_sweep import Sweeping, bounds
-from app.state.open_model import Opened
+from app.state.open_model import Opened, open_upload
+from app.state.uploads import has_model
 from app.state.user_session import PATIENCE, Message, Session, current, widget
 from engine.debug import convert_input
 from engine.errors import EngineError, InputError
+from engine.ir import Model
 from engine.sweep import Samples, completed, of_table, samples_of, samples_said
 
 
@@ -79,35 +82,62 @@ def _begin(session: Session, opened: Opened, samples: Samples, file: str = "") -
     positions = {
         position: session.model.inputs[key] for position, key in enumerate(signatures(opened.model)) if key in session.model.inputs
     }
-    if session.many.sweeping is not None:
-        session.many.sweeping.stop()
+    for one in session.many.sweeps:
+        one.stop()
+    session.many.forget_comparison()
     session.many.sweeping = Sweeping(opened.model, completed(opened.model, samples, positions), bounds())
     session.many.file = file
     session.many.generation += 1
     session.many.sweeping.done(PATIENCE)
 
 
+@afresh
+def compare_rounded(to: str) -> None:
+    """The same inputs with every float rounded to a type."""
+    sweeping = current().many.sweeping
+    if sweeping is not None:
+        _compare(current(), sweeping, sweeping.model, f"floats in {to}", {"*": to})
+
+
+@afresh
+def compare_model(key: str) -> None:
+    """The same inputs in an uploaded model."""
+    sweeping, files = current().many.sweeping, [(file.name, file.getvalue()) for file in widget(key) or []]
+    if sweeping is None or not has_model(files):
+        return
+    opened = open_upload(files)
+    if not opened.report.ok:
+        raise InputError(f"{opened.title} has errors: it cannot run")
+    _compare(current(), sweeping, opened.model, opened.title)
+
+
+def _compare(session: Session, sweeping: Sweeping, model: Model, title: str, rounding: Mapping[str, str] | None = None) -> None:
+    """As many runs as there are of the model that is open."""
+    session.many.forget_comparison()
+    within = replace(bounds(), rows=len(sweeping.rows))
+    session.many.against, session.many.against_title = Sweeping(model, sweeping.samples, within, rounding), title
+    session.many.against.done(PATIENCE)
+
+
 @told
 def stop() -> None:
-    """Ends the sweep; the rows that are there stay."""
-    sweeping = current().many.sweeping
+    """Ends the runs; the rows that are there stay."""
+    sweeping = current().many.under_way
     if sweeping is not None:
         sweeping.stop()
         sweeping.done(PATIENCE)
 
 
 def is_over(session: Session) -> bool:
-    """Whether no sweep is under way; why one has failed becomes the message."""
-    sweeping = session.many.sweeping
-    if sweeping is None:
-        return True
-    if not sweeping.done():
+    """Whether no runs are under way; why some have failed becomes the message."""
+    if session.many.under_way is not None:
         return False
-    error, sweeping.error = sweeping.error, None
-    if isinstance(error, EngineError):
-        session.message = Message(str(error))
-    elif error is not None:
-        raise error
+    for one in session.many.sweeps:
+        error, one.error = one.error, None
+        if isinstance(error, EngineError):
+            session.message = Message(str(error))
+        elif error is not None:
+            raise error
     return True
 
 

@@ -109,15 +109,42 @@ def scatter(rows: pa.Table, name: str, against: str, theme: Theme) -> Chart | No
     there = np.flatnonzero(np.isfinite(both).all(axis=0))
     if not len(there):
         return None
-    shown = there[np.unique(np.linspace(0, len(there) - 1, min(len(there), _POINTS)).astype(int))]
     extremes = there[[both[1, there].argmin(), both[1, there].argmax()]]
-    places = np.unique(np.concatenate([shown, extremes]))
+    places = np.unique(np.concatenate([_evenly(there), extremes]))
     samples = rows["sample"].to_numpy()
     points = [{"x": float(both[0, one]), "y": float(both[1, one]), "sample": int(samples[one])} for one in places]
     x, y = (_axis(field, title, both[row, places]) for row, (field, title) in enumerate((("x", against), ("y", name))))
     mark = {"type": "point", "filled": True, "size": 34 if len(points) < 400 else 14, "cursor": "pointer", "color": _colour("curve", theme)}
     tooltip = [{"field": "x", "title": _title(against)}, {"field": "y", "title": _title(name)}, _OPENS]
     return _chart(points, mark | {"opacity": 0.75}, {"x": x, "y": y, "tooltip": tooltip}, nearest=True)
+
+
+def one_against_other(one: pa.Table, other: pa.Table, names: tuple[str, str], theme: Theme) -> Chart | None:
+    """A count in two sweeps of the same inputs, of evenly chosen runs among those that differ and among all."""
+    both = np.stack([numbers(one, names[0]), numbers(other, names[1])])
+    there = np.flatnonzero(np.isfinite(both).all(axis=0))
+    if not len(there):
+        return None
+    differs = both[0] != both[1]
+    places = np.union1d(_evenly(there), _evenly(there[differs[there]]))
+    samples = one["sample"].to_numpy()
+    said = np.where(differs, "other", "same")
+    points = [{"x": float(both[0, at]), "y": float(both[1, at]), "sample": int(samples[at]), "is": str(said[at])} for at in places]
+    colours = {"domain": ["same", "other"], "range": [_colour("curve", theme), _colour("back", theme)]}
+    encoding = {
+        "x": _axis("x", f"{names[0]} here", both[0, places]),
+        "y": _axis("y", f"{names[1]} there", both[1, places]),
+        "color": {"field": "is", "type": "nominal", "scale": colours, "title": None, "legend": {"orient": "right"}},
+        "tooltip": [{"field": "x", "title": "here"}, {"field": "y", "title": "there"}, _OPENS],
+    }
+    mark = {"type": "point", "filled": True, "size": 34 if len(points) < 400 else 14, "cursor": "pointer", "opacity": 0.75}
+    return _chart(points, mark, encoding, nearest=True)
+
+
+def _evenly(places: np.ndarray) -> np.ndarray:
+    """As many of them as a chart bears."""
+    chosen: np.ndarray = places[np.unique(np.linspace(0, len(places) - 1, min(len(places), _POINTS)).astype(int))]
+    return chosen
 
 
 def _axis(field: str, title: str, values: np.ndarray) -> Chart:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -38,10 +39,12 @@ def bounds() -> Bounds:
 class Sweeping:
     """Many runs of one model, begun at once; they end with their inputs, at a bound, or by ``stop``."""
 
-    def __init__(self, model: engine.Model, samples: Samples, within: Bounds) -> None:
-        """``EngineError`` for samples that do not fit the model."""
+    def __init__(self, model: engine.Model, samples: Samples, within: Bounds, rounding: Mapping[str, str] | None = None) -> None:
+        """``rounding``: types by patterns of addresses. ``EngineError`` for samples that do not fit the model."""
         self.model, self.samples, self.within = model, samples, within
-        self.sweep: Sweep = engine.sweep(model, samples, limit=within.rows, workers=1, limits=replace(limits(), seconds=within.of_one_run))
+        self.sweep: Sweep = engine.sweep(
+            model, samples, limit=within.rows, workers=1, limits=replace(limits(), seconds=within.of_one_run), rounding=rounding
+        )
         self.cut = ""
         """Why it ended before its inputs did; empty where it did not."""
         self.error: Exception | None = None

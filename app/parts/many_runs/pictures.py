@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.actions import running_many
 from app.describe import sweep_charts
-from app.describe.sweep_charts import PICKED, Chart, Theme
+from app.describe.sweep_charts import Theme
 from app.describe.sweep_columns import counts, drawable, said
-from app.parts.many_runs import separation_line
+from app.parts.many_runs import chart_of_runs, separation_line
 from app.parts.widgets import markup
 from app.state.background_sweep import Sweeping
-from app.state.user_session import Session, widget
+from app.state.user_session import Session
 from engine.view import neutral
-
-_HEIGHT = 260
 
 
 def show(session: Session, sweeping: Sweeping) -> None:
@@ -37,22 +34,11 @@ def show(session: Session, sweeping: Sweeping) -> None:
     for number, (title, chart) in enumerate((title, chart) for title, chart in charts if chart is not None):
         with (left, right)[number % 2]:
             markup.show(markup.section(title))
-            height = sweep_charts.height_of_branches(chart) if title == "Branches" else _HEIGHT
-            _draw(chart, f"many_chart_{title}_{generation}", height)
+            height = sweep_charts.height_of_branches(chart) if title == "Branches" else chart_of_runs.HEIGHT
+            chart_of_runs.show(chart, f"many_chart_{title}_{generation}", height)
     separation_line.show(session, sweeping, count)
 
 
 def _choice(column: st.delta_generator.DeltaGenerator, label: str, options: list[str], key: str) -> str:
     chosen = column.selectbox(label, options, key=key, format_func=lambda name: neutral(said(str(name)), 80))
     return str(chosen)
-
-
-def _draw(chart: Chart, key: str, height: int) -> None:
-    st.vega_lite_chart(chart, height=height, width="stretch", key=key, on_select=lambda: _open(key))
-
-
-def _open(key: str) -> None:
-    chosen = (widget(key) or {}).get("selection", {}).get(PICKED) or []
-    number = chosen[0].get("sample") if chosen and isinstance(chosen[0], dict) else None
-    if isinstance(number, int | float):
-        running_many.open_sample(int(number))
