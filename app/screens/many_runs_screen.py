@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.actions import running_many
 from app.parts.frame import notice, page_address
-from app.parts.many_runs import comparison, inputs_choice, outcome_line, pictures, runs_table, said_findings, sweep_progress, title_bar
+from app.parts.many_runs import inputs_choice, outcome_line, pictures, runs_table, said_findings, sweep_progress, sweeps_compared, title_bar
 from app.state.user_session import Session
 
 
@@ -23,6 +23,6 @@ def show(session: Session) -> None:
         outcome_line.show(sweeping)
         said_findings.show(sweeping.sweep.summary)
         pictures.show(session, sweeping)
-        comparison.show(session, sweeping)
+        sweeps_compared.show(session, sweeping)
         runs_table.show(session, sweeping.rows)
     page_address.show(session)
