@@ -220,6 +220,90 @@ def a_scan_from_its_end(xs: Tensor, h: Tensor, w: Tensor) -> Any:
     return build.scan(lambda a, x: ops.tanh(a * w + x), xs, h, reverse=True)
 
 
+def a_fold_from_its_end(xs: Tensor, w: Tensor) -> Any:
+    return build.scan(lambda a, x: ops.tanh(a) * w + x, xs, w, reverse=True)
+
+
+def three_loops_share_a_weight(x: Tensor, w: Tensor) -> Any:
+    def loop(value: Tensor, count: int) -> Tensor:
+        last: Tensor = build.for_loop(count, lambda i, h: ops.tanh(h * w) + x, [value])[0]
+        return last
+
+    return loop(loop(loop(x, 2), 3), 1)
+
+
+def a_loop_and_a_branch_share_a_weight(x: Tensor, w: Tensor) -> Any:
+    (h,) = build.for_loop(3, lambda i, h: h * w + x, [x])
+    return build.cond(ops.reduce_sum(h, [0]) > 0.0, lambda: h * w, lambda: w * w)
+
+
+def no_iteration_and_then_some(x: Tensor, w: Tensor) -> Any:
+    (h,) = build.for_loop(0, lambda i, h: h * w, [x])
+    (g,) = build.for_loop(2, lambda i, h: h * w + x, [h])
+    return h * g
+
+
+def no_iteration_of_a_weight_alone(x: Tensor, w: Tensor) -> Any:
+    (h,) = build.while_loop(lambda h: ops.reduce_sum(h, [0]) > 100.0, lambda h: h * w, [x])
+    return h * h
+
+
+def a_while_whose_count_is_its_state(x: Tensor, w: Tensor) -> Any:
+    def body(left: Tensor, h: Tensor) -> Any:
+        return left * 0.5, h * w + ops.reduce_sum(left, [0])
+
+    return build.while_loop(lambda left, h: ops.reduce_sum(left, [0]) > 0.2, body, [x, x])
+
+
+def a_branch_in_a_loop_in_a_loop(x: Tensor, w: Tensor) -> Any:
+    def inner(j: Tensor, g: Tensor) -> Any:
+        return build.cond(ops.reduce_sum(g, [0]) > 1.5, lambda: g * 0.5, lambda: g * w + x)
+
+    return build.for_loop(3, lambda i, h: build.for_loop(2, inner, [h])[0], [x])
+
+
+def a_while_in_a_while(x: Tensor, w: Tensor) -> Any:
+    def outer(h: Tensor) -> Any:
+        (g,) = build.while_loop(lambda v: ops.reduce_sum(v * v, [0]) < 4.0, lambda v: v * 1.6 + w * w, [h * 0.3])
+        return g + x
+
+    return build.while_loop(lambda h: ops.reduce_sum(h, [0]) < 4.0, outer, [x])
+
+
+def a_scan_in_a_loop(xs: Tensor, w: Tensor) -> Any:
+    def outer(i: Tensor, rows: Tensor) -> Any:
+        return build.scan(lambda a, x: ops.tanh(a * w + x), rows, w)
+
+    return build.for_loop(2, outer, [xs])
+
+
+def a_map_in_a_scan(xs: Tensor, w: Tensor) -> Any:
+    return build.scan(lambda a, x: build.map_fn(lambda e: ops.tanh(e * w), a) + x, xs, xs[0] * 1.0)
+
+
+def newtons_root(x: Tensor) -> Any:
+    def body(guess: Tensor) -> Any:
+        return 0.5 * (guess + x / guess)
+
+    return build.while_loop(lambda g: ops.reduce_max(ops.abs(g * g - x), [0]) > 1e-2, body, [x + 1.0])
+
+
+def a_cell_of_an_lstm(xs: Tensor, w: Tensor, u: Tensor) -> Any:
+    def step(state: Any, x: Tensor) -> Any:
+        h, c = state
+        gates = x @ w + h @ u
+        f, i, o, g = (gates[:, at : at + 2] for at in (0, 2, 4, 6))
+        after = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+        return ops.sigmoid(o) * ops.tanh(after), after
+
+    zeros = xs[0, :, :2] * 0.0
+    return build.scan(step, xs, (zeros, zeros))
+
+
+def a_rectifier_that_cuts_off(x: Tensor, w: Tensor) -> Any:
+    return build.for_loop(4, lambda i, h: ops.relu(h * w - 0.2) + x * 0.1, [x])
+
+
 CASES: tuple[Case, ...] = (
     Case(for_loop_of_a_matrix, ((2, 3), (3, 3))),
     Case(while_by_data, ((3,),)),
@@ -251,14 +335,27 @@ CASES: tuple[Case, ...] = (
     Case(only_what_is_collected, ((2,),)),
     Case(a_whole_number_beside, ((3,),)),
     Case(a_product_of_all, ((4,),)),
-)
-
-NEEDS_SLICES: tuple[Case, ...] = (
     Case(a_state_that_grows, ((1, 3), (3,))),
     Case(a_state_that_grows_and_is_summed, ((1, 3), (3,))),
     Case(a_fold_from_its_first, ((5, 3), (3,))),
     Case(a_scan_from_its_end, ((5, 3), (3,), (3,))),
+    Case(a_fold_from_its_end, ((4, 3), (3,))),
+    Case(three_loops_share_a_weight, ((3,), (3,))),
+    Case(a_loop_and_a_branch_share_a_weight, ((3,), (3,))),
+    Case(no_iteration_and_then_some, ((3,), (3,))),
+    Case(no_iteration_of_a_weight_alone, ((3,), (3,))),
+    Case(a_while_whose_count_is_its_state, ((3,), (3,))),
+    Case(a_branch_in_a_loop_in_a_loop, ((3,), (3,))),
+    Case(a_while_in_a_while, ((3,), (3,))),
+    Case(a_scan_in_a_loop, ((4, 3), (3,))),
+    Case(a_map_in_a_scan, ((3, 4, 2), (2,))),
+    Case(newtons_root, ((3,),)),
+    Case(a_cell_of_an_lstm, ((4, 2, 3), (3, 8), (2, 8))),
+    Case(a_rectifier_that_cuts_off, ((5,), (5,))),
 )
+
+GROWING = frozenset({"a_state_that_grows", "a_state_that_grows_and_is_summed"})
+"""Their values of all iterations are recorded in a row, in parts of different lengths."""
 
 
 def arguments(case: Case) -> list[np.ndarray]:

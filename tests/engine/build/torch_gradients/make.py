@@ -41,7 +41,8 @@ def scan(step: Any, elements: Any, start: Any = None, reverse: bool = False) -> 
     for row in rows:
         state = step(state, row)
         found.append(state)
-    return torch.stack(found[::-1] if reverse else found)
+    ordered = found[::-1] if reverse else found
+    return tuple(map(torch.stack, zip(*ordered, strict=True))) if isinstance(state, tuple) else torch.stack(ordered)
 
 
 def foldl(step: Any, elements: Any) -> Any:
@@ -87,6 +88,10 @@ eager_loops = SimpleNamespace(
 eager_operations = SimpleNamespace(
     tanh=torch.tanh,
     exp=torch.exp,
+    abs=torch.abs,
+    relu=torch.relu,
+    sigmoid=torch.sigmoid,
+    reduce_max=lambda value, axes: value.amax(dim=axes),
     reduce_sum=lambda value, axes: value.sum(dim=axes),
     convert=lambda value, destination_type: torch.as_tensor(value).double(),
     concat=lambda *parts, axis: torch.cat(parts, dim=axis),
@@ -103,11 +108,7 @@ def gradients(case: walked_back.Case) -> list[np.ndarray]:
 
 def main() -> None:
     vars(walked_back).update(build=eager_loops, ops=eager_operations)  # in place of the modules
-    table: dict[str, Any] = {
-        f"{case.name}:{number}": array
-        for case in (*walked_back.CASES, *walked_back.NEEDS_SLICES)
-        for number, array in enumerate(gradients(case))
-    }
+    table: dict[str, Any] = {f"{case.name}:{number}": array for case in walked_back.CASES for number, array in enumerate(gradients(case))}
     np.savez_compressed(TABLE, **table)
 
 
