@@ -32,6 +32,10 @@ def attribute_texts(operation: Operation, given: Mapping[str, object], called: s
             raise BuildError(f"{called}() needs the attribute {keyword!r}: {expected(attribute)}")
         elif not _is_nothing(attribute.default):
             texts[attribute.name] = _text(attribute, attribute.default, called)
+        elif "kernel" in given and attribute.default == () and attribute.least is not None:
+            # One for each axis of the window: OpenVINO's CPU does not survive an AvgPool-16 without its dilations.
+            axes = len(_text(known["kernel"], given["kernel"], called).split(","))
+            texts[attribute.name] = ",".join([str(int(attribute.least))] * axes)
     try:
         typed(operation, texts)
     except AttributeProblem as problem:

@@ -12,7 +12,9 @@ from engine.ops.derivative import Adjoints, Reverse, Value
 def spread(at: Reverse, reduced: Value) -> Value:
     """A tensor in the shape of the output, repeated along the axes that were reduced, in the shape of the input."""
     data, axes = at.inputs
-    if not at.attributes["keep_dims"]:
+    known = axes.shape.dimensions
+    folds_nothing = known is not None and all(one.is_static and not one.length for one in known[:1]) and len(known) == 1
+    if not at.attributes["keep_dims"] and not folds_nothing:  # OpenVINO refuses an Unsqueeze of no axis
         # Unsqueeze counts negative axes in the rank that it makes, which is the rank that the reduction counted them in.
         reduced = at.ops.unsqueeze(reduced, axes)
     return at.ops.broadcast(reduced, at.shape_of(data), mode="bidirectional")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import openvino
 import pytest
 
 import engine
 from engine import build
+from engine.build import ops
 from engine.build.structure import leaves
 from engine.ir.element_type import REAL_FLOATS
 from tests.engine.build.both import run_both
@@ -50,3 +54,22 @@ def test_gradients_of_drawn_models_are_the_same_by_stepping_and_by_generated_cod
     made = engine.gradients(model, targets, sources)
     outputs = engine.run(made, feeds, seed=1).outputs
     assert all(same_bits(mine, other) for mine, other in zip(outputs, _stepped(made, feeds), strict=True))
+
+
+def test_openvino_survives_the_gradient_of_an_average_pool() -> None:
+    """An AvgPool-16 that leaves its dilations out ends OpenVINO's process: what is built here says them."""
+    graph = build.Graph("pool")
+    x = graph.parameter("x", "f32", [2, 3, 5, 4])
+    made = ops.avg_pool(x, kernel=[3, 2], strides=[2, 1], pads_begin=[1, 0], pads_end=[1, 0], exclude_pad=True)
+    model = graph.model([made, *build.gradients([made * made], [x])])
+    run_both(model, [np.random.default_rng(0).uniform(0.2, 0.9, (2, 3, 5, 4)).astype(np.float32)], tolerance=1e-5)
+
+
+def test_openvino_reads_the_gradient_of_a_reduction_over_no_axis(tmp_path: Path) -> None:
+    """It refuses an Unsqueeze of no axis. Its CPU has no such reduction at all, so that is as far as it comes."""
+    graph = build.Graph("reduction")
+    x = graph.parameter("x", "f32", [2, 3])
+    model = graph.model(build.gradients([ops.reduce_sum(x * x, np.zeros(0, np.int64))], [x]))
+    engine.write_model(model, tmp_path / "m.xml")
+    assert openvino.Core().read_model(tmp_path / "m.xml").outputs[0].partial_shape.to_shape() == [2, 3]
+    np.testing.assert_array_equal(engine.run(model, [np.full((2, 3), 3, np.float32)]).outputs[0], np.full((2, 3), 6))

@@ -74,7 +74,10 @@ def test_defaults_are_written_and_given_values_too(graph: Graph) -> None:
     ops.avg_pool(x, kernel=[2, 2], exclude_pad=True, name="pool")
     ops.topk(x, 2, axis=-1, mode="max", sort="value", name="top")
     written = {node.name: dict(node.attributes) for node in graph.model(x).graph.nodes}
-    assert written["pool"] == {"kernel": "2,2", "auto_pad": "explicit", "exclude-pad": "true", "rounding_type": "floor"}
+    assert written["pool"] == {
+        "kernel": "2,2", "strides": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1",
+        "auto_pad": "explicit", "exclude-pad": "true", "rounding_type": "floor",
+    }  # fmt: skip
     assert written["top"] == {"axis": "-1", "mode": "max", "sort": "value", "stable": "false", "index_element_type": "i32"}
 
 
