@@ -34,6 +34,7 @@ SOURCES = (
     "hybrid_stack",
     "from_onnx",
     "from_pytorch",
+    "from_pytorch_decoders",
     "from_tensorflow",
 )
 """Those that need the least are first: nothing is imported once all that is wanted was found."""

@@ -28,6 +28,18 @@ def name_ports(model: ov.Model, outputs: tuple[str, ...]) -> ov.Model:
     return model
 
 
+def name_weights(model: ov.Model, weights: Mapping[str, np.ndarray]) -> ov.Model:
+    """Constants that hold a program's weights get its names for them, in ``readable``."""
+    for graph in _graphs(model):
+        for node in graph.get_ordered_ops():
+            if node.get_type_name() == "Constant" and node.get_data().size > 1:
+                data = node.get_data().ravel()
+                same = (name for name, weight in weights.items() if np.array_equal(weight.ravel(), data))
+                if (name := next(same, None)) is not None:
+                    _speak(node, name)
+    return model
+
+
 def readable(model: ov.Model, names: Mapping[str, str]) -> ov.Model:
     """Names from the table (exported name of a Loop or If -> name), else from the program's variables, the body ports, or the type."""
     for graph in _graphs(model):
