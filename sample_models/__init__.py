@@ -83,6 +83,12 @@ class Sample:
     """The control-flow node that it is about."""
     count: Count | None = None
 
+    @property
+    def data(self) -> Path | None:
+        """An .npz of many inputs, whose first axis counts them; None where the sample has none."""
+        path = self.model.with_name("data.npz")
+        return path if path.exists() else None
+
     def text_of(self, name: str) -> str:
         """The sentence of an input set; empty when there is no set of that name."""
         return next((one.text for one in self.sets if one.name == name), "")

@@ -42,7 +42,7 @@ HERE = Path(__file__).parent
 
 
 def write(recipe: Recipe) -> None:
-    """Replaces the sample's folder: model.xml, model.bin (full precision), inputs/SET.npz."""
+    """Replaces the sample's folder: model.xml, model.bin (full precision), inputs/SET.npz, and data.npz where it has many inputs."""
     folder = HERE / recipe.name
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "inputs").mkdir(parents=True)
@@ -53,6 +53,9 @@ def write(recipe: Recipe) -> None:
     for name, arrays in recipe.sets.items():
         kept: dict[str, Any] = {key: np.asarray(array) for key, array in arrays.items()}
         np.savez(folder / "inputs" / f"{name}.npz", **kept)
+    if recipe.data is not None:
+        many: dict[str, Any] = {key: np.asarray(array) for key, array in recipe.data.items()}
+        np.savez_compressed(folder / "data.npz", **many)
 
 
 def _save(model: ov.Model, name: str, path: Path) -> None:

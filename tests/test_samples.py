@@ -15,7 +15,7 @@ import sample_models
 from engine.ir.equal import difference
 from engine.trace.control_flow import ControlFlowRecord
 from sample_models import InputSet, Sample, make, samples
-from sample_models.recipes import by_hand, decoders, savings, seed_page, training
+from sample_models.recipes import by_hand, data_sets, decoders, savings, seed_page, training
 from sample_models.recipes.recipe import Recipe
 
 CONFIG = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY"}
@@ -207,6 +207,20 @@ def test_a_framework_or_a_name_that_is_missing_is_a_sentence(
 ) -> None:
     with pytest.raises(SystemExit, match=sentence):
         _make(tmp_path, monkeypatch, wanted, absent)
+
+
+@pytest.mark.parametrize("name", ["decoder", "early_exit"])
+def test_data_sets_are_what_their_recipes_make_and_run(name: str) -> None:
+    data = SAMPLES[name].data
+    assert data is not None
+    made = {"decoder": data_sets.decoder, "early_exit": data_sets.early_exit}[name]()
+    with np.load(data) as stored:
+        assert {key: stored[key].dtype for key in stored.files} == {key: np.asarray(array).dtype for key, array in made.items()}
+        for key, array in made.items():
+            np.testing.assert_array_equal(stored[key], array)
+    sweep = engine.sweep(engine.read_model(SAMPLES[name].model), data, workers=1)
+    summary = sweep.run()
+    assert (summary.rows, summary.failed, summary.never_taken) == (2000, 0, ())
 
 
 def test_catalogue_and_folders_name_the_same_samples() -> None:

@@ -78,7 +78,7 @@ def _say_other_set(session: Session, wanted: str) -> None:
 
 
 def _many(session: Session, wanted: Link) -> None:
-    if wanted.many and not wanted.lesson:
+    if wanted.many:
         session.many.shown = True
         if wanted.runs:
             running_many.run_said(wanted.runs)

@@ -14,6 +14,7 @@ from app.describe.input_files import read_arrays
 from app.describe.signatures import signatures
 from app.links.codec import LONGEST_RUNS
 from app.state.background_sweep import Sweeping, bounds
+from app.state.many_runs import THE_DATA
 from app.state.open_model import Opened, open_upload
 from app.state.uploads import has_model
 from app.state.user_session import PATIENCE, Message, Session, current, widget
@@ -55,7 +56,18 @@ def run_said(words: str) -> None:
         raise InputError(f"the inputs are said in {len(words)} characters, at most {LONGEST_RUNS} are expected: use a file")
     if not words:
         raise InputError("no inputs are said: write a range such as number=1..500, or random:1000")
-    _begin(session, session.model.opened, samples_said(session.model.opened.model, words))
+    opened = session.model.opened
+    if words == THE_DATA and opened.sample is not None and opened.sample.data is not None:
+        _begin(session, opened, samples_of(opened.model, opened.sample.data))
+    else:
+        _begin(session, opened, samples_said(opened.model, words))
+
+
+@told
+def run_data_set() -> None:
+    """Runs the many inputs that lie beside the sample, and shows them."""
+    show()
+    run_said(THE_DATA)
 
 
 @afresh

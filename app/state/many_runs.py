@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from app.state.background_sweep import Sweeping
 
-GRID, RANDOM_NUMBERS, FILE = "Grid", "Random", "File"
-KINDS = (GRID, RANDOM_NUMBERS, FILE)
-"""Of inputs."""
+DATA, GRID, RANDOM_NUMBERS, FILE = "Data set", "Grid", "Random", "File"
+KINDS = (DATA, GRID, RANDOM_NUMBERS, FILE)
+"""Of inputs; the data set is the one that lies beside a sample."""
+THE_DATA = "data"
+"""The words for it."""
 
 
 @dataclass(slots=True)
@@ -43,6 +45,11 @@ class ManyRuns:
         if self.against is not None:
             self.against.stop()
         self.against, self.against_title = None, ""
+
+    @property
+    def is_grid(self) -> bool:
+        """Whether the sweep is over all combinations of values."""
+        return not self.file and self.words != THE_DATA and not self.words.startswith("random:")
 
     @property
     def sweeps(self) -> tuple[Sweeping, ...]:

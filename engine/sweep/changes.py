@@ -133,19 +133,21 @@ def _together(one: Sweep, other: Sweep) -> Iterator[tuple[pa.Table, pa.Table]]:
 
     waiting = [one.schema.empty_table(), other.schema.empty_table()]
     sources = [one.batches(), other.batches()]
+    order = [0, 1]
     try:
         while True:
-            for side, source in enumerate(sources):
+            for side in order:
                 if not len(waiting[side]):
-                    batch = next(source, None)
+                    batch = next(sources[side], None)
                     if batch is None:
                         return
                     waiting[side] = pa.Table.from_batches([batch])
             count = min(map(len, waiting))
             yield waiting[0].slice(0, count), waiting[1].slice(0, count)
             waiting = [rows.slice(count) for rows in waiting]
+            order = [1, 0]  # what began last ends first: each cluster puts back the log that it found
     finally:
-        for source in sources:
+        for source in reversed(sources):
             source.close()
 
 

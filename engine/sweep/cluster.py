@@ -17,6 +17,8 @@ from engine.sweep.sample_rows import rows_of
 from engine.sweep.stopping import Stop
 from engine.sweep.work_order import Order
 
+_NO_PORT_OF_ITS_OWN = "127.0.0.1:0"
+"""The scheduler's page is on a free port: nobody is told that the usual one is taken."""
 _WAITING = 3
 """Chunks under way for each worker: one that runs and those that it finds next."""
 
@@ -64,7 +66,7 @@ def rows_on_cluster(order: Order, name: str, batches: Iterator[Batch], workers: 
 def _client(open_until_done: ExitStack, workers: int, scheduler: str) -> Client:
     if not scheduler:
         cluster = LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=logging.CRITICAL
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=_NO_PORT_OF_ITS_OWN, silence_logs=logging.CRITICAL
         )
         return open_until_done.enter_context(Client(open_until_done.enter_context(cluster)))
     try:

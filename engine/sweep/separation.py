@@ -118,9 +118,13 @@ def _condition(name: str, low: float, high: float, *, whole: bool) -> str:
     """
     >>> _condition("n", 26.5, np.inf, whole=True), _condition("n", 2.5, 9.5, whole=True), _condition("x", -np.inf, 0.25, whole=False)
     ('n > 26', '2 < n <= 9', 'x <= 0.25')
+    >>> _condition("n", 5.5, 6.5, whole=True)
+    'n == 6'
     """
     if whole:
         low, high = np.floor(low), np.floor(high)
+        if high == low + 1:
+            return f"{name} == {_number(high)}"
     if np.isinf(low):
         return f"{name} <= {_number(high)}"
     return f"{name} > {_number(low)}" if np.isinf(high) else f"{_number(low)} < {name} <= {_number(high)}"

@@ -7,6 +7,7 @@ import numpy as np
 import engine
 from engine import build
 from engine.build import Collected, Graph, Tensor, ops
+from sample_models.recipes import data_sets
 from sample_models.recipes.recipe import InputSet, Recipe
 
 END, THE, CAT, SAW, A, DOG, VERY, SMALL = range(8)
@@ -29,7 +30,7 @@ def _decoder_recipe() -> Recipe:
         "repeats_itself": say(VERY, 0.3, 8),
         "one_word": say(DOG, 0.3, 12),
     }
-    return Recipe("decoder", _decoder(), sets)
+    return Recipe("decoder", _decoder(), sets, data_sets.decoder())
 
 
 def _decoder() -> engine.Model:

@@ -10,6 +10,7 @@ import openvino as ov
 from onnx import TensorProto, helper, numpy_helper
 from openvino._offline_transformations import apply_moc_transformations
 
+from sample_models.recipes import data_sets
 from sample_models.recipes.names import name_ports, readable
 from sample_models.recipes.recipe import Recipe
 
@@ -94,7 +95,7 @@ def _early_exit() -> Recipe:
         "same_case_stricter": {"features": features, "enough": np.float32(0.9999)},
         "borderline_case": {"features": np.zeros((1, 4), np.float32), "enough": np.float32(0.8)},
     }
-    return Recipe("early_exit", _converted(graph, {"scores": "early_exit"}), sets)
+    return Recipe("early_exit", _converted(graph, {"scores": "early_exit"}), sets, data_sets.early_exit())
 
 
 def _scan() -> Recipe:

@@ -23,3 +23,5 @@ class Recipe:
     model: engine.Model | ov.Model
     """Built with ``engine.build``, or converted by OpenVINO from what a framework exported."""
     sets: Mapping[str, InputSet]
+    data: InputSet | None = None
+    """Many inputs at once: arrays whose first axis counts them. It becomes ``data.npz``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.actions import teaching
+from app.actions import running_many, teaching
 from app.describe.lessons import Lesson
 from app.describe.signatures import signatures
 from app.parts.widgets import markup
@@ -21,6 +21,15 @@ def show(session: Session, lesson: Lesson) -> None:
             with words:
                 markup.show(markup.prose(trial.text), "quiet")
         _own(session)
+        _many(session)
+
+
+def _many(session: Session) -> None:
+    """The data set that lies beside the sample."""
+    sample = session.model.opened.sample if session.model.opened else None
+    if sample is not None and sample.data is not None:
+        words = "Run all inputs of its data set"
+        st.button(words, key="trial_many", icon=":material/stacked_bar_chart:", on_click=running_many.run_data_set)
 
 
 def _own(session: Session) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from app.actions import running_many
 from app.describe.suggested_inputs import RANDOM, suggested_grid
 from app.links.codec import LONGEST_RUNS
 from app.parts.widgets import markup
-from app.state.many_runs import FILE, GRID, KINDS, RANDOM_NUMBERS
+from app.state.many_runs import DATA, FILE, GRID, KINDS, RANDOM_NUMBERS, THE_DATA
 from app.state.open_model import Opened
 from app.state.user_session import Session, place, widget
 
 KIND = "many_kind"
 _HINTS = {
+    DATA: "Many inputs that lie beside this sample, made by its recipe.",
     GRID: "A range of one input, or of several: all combinations run. Write <code>1..500</code>, <code>0..1/11</code> for 11 values, or "
     "<code>0,0.5,1</code>; inputs that are not named stay as they are.",
     RANDOM_NUMBERS: "How many runs, a seed, and ranges or distributions: <code>random:1000 seed=3 x=normal(0,1) n=1..9</code>. "
@@ -25,28 +28,33 @@ _HINTS = {
 
 def show(session: Session, opened: Opened) -> None:
     grid = suggested_grid(opened.model, session.model.inputs)
-    if widget(KIND) not in KINDS:
-        place(KIND, _kind(session, grid))
-    choice, rest = st.columns([2.2, 7], vertical_alignment="center", gap="small")
-    kind = choice.segmented_control("Inputs", KINDS, key=KIND, required=True, label_visibility="collapsed")
+    offered = [kind for kind in KINDS if kind != DATA or (opened.sample is not None and opened.sample.data is not None)]
+    if widget(KIND) not in offered:
+        place(KIND, _kind(session, grid, offered))
+    choice, rest = st.columns([3, 7], vertical_alignment="center", gap="small")
+    kind = choice.segmented_control("Inputs", offered, key=KIND, required=True, label_visibility="collapsed")
     with rest:
         if kind == FILE:
             _file(session)
+        elif kind == DATA:
+            st.button("Run all", key="many_run", type="primary", icon=":material/play_arrow:", on_click=running_many.run_data_set)
         else:
             _words(session, str(kind), grid if kind == GRID else RANDOM)
     if session.many.sweeping is None:
         markup.show(_HINTS[str(kind)], "quiet")
 
 
-def _kind(session: Session, grid: str) -> str:
+def _kind(session: Session, grid: str, offered: Sequence[str]) -> str:
     said = session.many.words
     if not said:
-        return FILE if session.many.file else GRID if grid else RANDOM_NUMBERS
+        return FILE if session.many.file else offered[0] if DATA in offered else GRID if grid else RANDOM_NUMBERS
+    if said == THE_DATA:
+        return DATA
     return RANDOM_NUMBERS if said.startswith("random:") else GRID
 
 
 def _words(session: Session, kind: str, usual: str) -> None:
-    said = session.many.words if session.many.words.startswith("random:") == (kind == RANDOM_NUMBERS) else ""
+    said = session.many.words if _kind(session, usual, (GRID, RANDOM_NUMBERS)) == kind else ""
     key = f"many_words_{kind}_{session.many.generation}"
     with st.container(key="many_inputs", horizontal=True, vertical_alignment="center"):
         st.text_input(

@@ -24,7 +24,8 @@ def show(session: Session, sweeping: Sweeping) -> None:
     theme: Theme = "dark" if st.context.theme.type == "dark" else "light"
     count = _choice(left, "Show", shown, f"many_count_{generation}")
     against = _choice(right, "Against", [one for one in axes if one != count], f"many_against_{generation}")
-    grid = None if session.many.file else sweep_charts.heat_map(rows, count, [one.name for one in layout.inputs], theme)
+    names = [one.name for one in layout.inputs]
+    grid = sweep_charts.heat_map(rows, count, names, theme) if session.many.is_grid else None
     charts = [
         ("How often", sweep_charts.histogram(rows, count, theme)),
         ("Run by run", sweep_charts.scatter(rows, count, against, theme)),

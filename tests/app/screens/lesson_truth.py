@@ -17,6 +17,7 @@ TRUTH: dict[str, list[float | str]] = {
     "swap": [2.0, 2.0],
     "in-parallel": [20.0, 20.0],
     "why-seven": [7.0],
+    "not-enough": [5.0, "condition"],
     "walked-back": [6.0, 0.0],
     "vanishing": [-(0.5**10)],
     "branch-not-taken": ["else", 0.0, 3.0],
