@@ -10,9 +10,11 @@ import engine
 from app.actions import runs
 from app.describe.signatures import bindings
 from app.state.freed_memory import give_back_freed_memory
+from app.state.kept_models import KEPT
 from app.state.launch import limits
 from app.state.memory_limit import machine_bytes
 from app.state.user_session import Message, Session, every
+from engine.debug import model_bytes
 from engine.errors import EngineError
 
 GAVE_UP = "The server needed the memory of this run for other users: the run is back at its beginning and computes its values again."
@@ -32,10 +34,11 @@ def budget() -> int:
 
 
 def held_bytes(session: Session) -> int:
-    """Bytes of everything that a session's runs hold, and of what was uploaded in it: once as a file, once as a model."""
-    uploaded = sum(one.uploaded_bytes for one in (session.model.opened, session.model.other) if one is not None)
+    """Bytes of everything that a session's runs hold, and of what was uploaded in it: the files, and the models with their plans."""
+    own = [one for one in (session.model.opened, session.model.other) if one is not None and one.uploaded_bytes]
+    uploaded = sum(one.uploaded_bytes + model_bytes(one.model) for one in own)
     given = sum(array.nbytes for array in session.run.drifted.values.values()) if session.run.drifted else 0
-    return sum(run.held_bytes for run in _runs(session)) + 2 * uploaded + given + session.many.held_bytes
+    return sum(run.held_bytes for run in _runs(session)) + uploaded + given + session.many.held_bytes
 
 
 def _runs(session: Session) -> set[engine.Debugger]:
@@ -47,10 +50,11 @@ def _runs(session: Session) -> set[engine.Debugger]:
 
 
 def keep_within(most: int) -> bool:
-    """Makes room until all sessions together hold so many bytes; False when the rest is in use.
+    """Makes room until all sessions together, with the models that they share, hold so many bytes; False when the rest is in use.
 
     The largest run that computes just now is stopped then: its user can go on with it later.
     """
+    most = max(0, most - KEPT.held_bytes)
     held = _within(most)
     if sum(held.values()) <= most:
         return True

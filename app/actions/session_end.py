@@ -17,6 +17,7 @@ from streamlit.runtime.session_manager import SessionInfo, SessionStorage
 
 from app.actions import memory_budget
 from app.state.freed_memory import give_back_freed_memory, leave_out_of_collections
+from app.state.kept_models import KEPT
 from app.state.launch import LAUNCH
 from app.state.user_session import end, every
 from app.streamlit_insides import keep_closed_sessions_in
@@ -85,9 +86,15 @@ async def _watch(closed: Closed) -> None:
                 await asyncio.to_thread(memory_budget.keep_within, memory_budget.budget())
             if to_collect_since is not None and (_seconds_alone() > _QUIET or time.monotonic() - to_collect_since > _PATIENCE):
                 to_collect_since = None
-                await asyncio.to_thread(give_back_freed_memory)
+                await asyncio.to_thread(_give_back)
         except Exception:  # what goes wrong once must not keep all sessions from ending
             LOG.exception("looking after the sessions has failed")
+
+
+def _give_back() -> None:
+    """What ended sessions looked at goes, but for a few megabytes that somebody may want again."""
+    KEPT.trim()
+    give_back_freed_memory()
 
 
 def _seconds_alone() -> float:

@@ -40,6 +40,8 @@ def main(options: argparse.Namespace) -> int:
     port = free_port(address, options.port)
     url = f"http://localhost:{port}" + (f"/?model=sample:{quote(options.sample)}" if options.sample and not options.model else "")
     print(f"Loopscope is at {url} (stop it with Ctrl+C)", flush=True)
+    if options.server:
+        print(bounds(), flush=True)
     if not options.no_browser:
         threading.Thread(target=_open_when_ready, args=(port, url), daemon=True).start()
     from streamlit import App  # only here: `loopscope run` has no use for it, and it takes most of a second
@@ -50,6 +52,24 @@ def main(options: argparse.Namespace) -> int:
     send_at_once()
     App(APP / "main.py", on_script_error=say_sorry, lifespan=watching_over_sessions).run(config=settings(address, port))
     return 0
+
+
+def bounds() -> str:
+    """What a server for others lets one session and all of them take, in words."""
+    from app.actions.memory_budget import budget
+    from app.state.kept_models import MOST_BYTES
+    from app.state.launch import limits
+
+    one = limits()
+    seconds = settings("", 0)["server.disconnectedSessionTTL"]
+    return "\n".join(
+        (
+            f"One run: at most {(one.memory_bytes or 0) >> 20} MB of values, {one.iterations:,} iterations, {one.seconds:g} s at a time.",
+            f"One upload: at most {_SERVER_UPLOAD_MEGABYTES} MB; it is held as long as its session, which ends {seconds} s after its page.",
+            f"All sessions: at most {budget() / 2**30:.1f} GB; beyond, the runs that were left alone longest give up their values.",
+            f"Models that nobody looks at: at most {MOST_BYTES // 2**20} MB are kept for the next one.",
+        )
+    )
 
 
 def settings(address: str, port: int) -> Mapping[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -19,12 +20,17 @@ _NUMBER = 32
 _NODE = 2000
 """Approximate bytes of a node with its ports, edges and attributes."""
 
+_own: WeakKeyDictionary[Model, int] = WeakKeyDictionary()
+"""Without plans: of a model that part never changes."""
+
 
 def model_bytes(model: Model) -> int:
     """Bytes that a model holds: its nodes, its weights, mapped or not, and what plans of its runs have made of them."""
-    nodes = [node for place in graphs(model) for node in place.graph.nodes]
-    weights = sum(len(node.constant.data) for node in nodes if node.constant is not None)
-    return _NODE * len(nodes) + weights + sum(plan.made_bytes for plan in plans_of(model))
+    own = _own.get(model)
+    if own is None:
+        nodes = [node for place in graphs(model) for node in place.graph.nodes]
+        own = _own[model] = _NODE * len(nodes) + sum(len(node.constant.data) for node in nodes if node.constant is not None)
+    return own + sum(plan.made_bytes for plan in plans_of(model))
 
 
 def held_bytes(machine: Machine, values: Values) -> int:

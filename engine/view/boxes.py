@@ -18,6 +18,8 @@ _SMALL = frozenset({"control", "condition", "output", "more"})
 _LEAST_WIDTH = 92.0
 _KINDS: Mapping[str, NodeKind] = {"Parameter": "parameter", "Result": "result", "Const": "constant"}
 _STATE_WIDTH = 190.0
+_WHOSE = 60.0
+"""Room for ``18 loops: `` before it."""
 _BUTTON = 22.0
 
 
@@ -92,7 +94,7 @@ def sized(node: ViewNode) -> ViewNode:
     third = text_width(node.badge, 11)
     if node.kind == "folded" and (node.family == "region" or node.loops):
         # Room for what a folded loop is at, or why it ended.
-        third = max(third, _STATE_WIDTH)
+        third = max(third, _STATE_WIDTH + (_WHOSE if node.loops else 0.0))
     height = 26.0 + (18.0 if node.detail or node.constants else 0.0) + (17.0 if node.badge else 0.0)
     height += 24.0 if node.spark else 0.0
     return replace(node, width=float(round(max(title, second, third, _LEAST_WIDTH) + 28)), height=height + 4)

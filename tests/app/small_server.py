@@ -1,7 +1,7 @@
 """A server for others whose sessions end soon after their page was closed, and whose memory is small.
 
 Arguments: seconds, megabytes that all sessions may hold together, seconds after which a run counts as left alone, megabytes that the
-values of one run may take (0: as many as on any server), and those of a server.
+values of one run may take (0: as many as on any server), and those of a server; ``--local``: it is the user's own, and opens files.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def main(seconds: str, megabytes: str, left_alone: str, of_one: str, *others: st
     memory_budget.LEFT_ALONE = (float(left_alone),)
     if int(of_one):
         launch._PER_SESSION = replace(launch._PER_SESSION, memory_bytes=int(of_one) * 2**20)
-    return cli.main(["--server", *others])
+    own = "--local" in others
+    return cli.main([*([] if own else ["--server"]), *(one for one in others if one != "--local")])
 
 
 if __name__ == "__main__":

@@ -12,12 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
+import engine
 from app.actions.memory_budget import GAVE_UP
 from app.state.background_run import OUT_OF_MEMORY
+from engine import build
+from engine.build import ops
 from tests.app.serving import ROOT, serving_process
 from tests.app.visitor import Visitor
 
@@ -47,9 +51,11 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(seconds: float, megabytes: int, left_alone: float = 30, of_one: int = 0, of_all: int | None = None) -> Iterator[Server]:
-    """Of a run's values ``of_one`` megabytes may be held, ``of_all`` is what the process may take."""
-    given = [str(one) for one in (seconds, megabytes, left_alone, of_one)]
+def serving(
+    seconds: float, megabytes: int, left_alone: float = 30, of_one: int = 0, of_all: int | None = None, own: bool = False
+) -> Iterator[Server]:
+    """Of a run's values ``of_one`` megabytes may be held, ``of_all`` is what the process may take. ``own``: files of this machine open."""
+    given = [*(str(one) for one in (seconds, megabytes, left_alone, of_one)), *(["--local"] if own else [])]
     bound = [] if of_all is None else ["prlimit", f"--data={of_all * MEGABYTE}"]
     command = [*bound, sys.executable, "-m", "tests.app.small_server", *given]
     with serving_process(command, folder=ROOT, environment={**os.environ, "PYTHONPATH": str(ROOT)}) as (address, process):
@@ -184,3 +190,31 @@ def test_what_is_uploaded_goes_with_its_session() -> None:
                 visitor.upload("opener_upload", "mine.onnx", bytes(90 * MEGABYTE))
                 assert "binary data of an unknown kind" in visitor.messages[0]
         assert server.shrinks_to(before + 60)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_ten_models_of_a_day_are_given_back(tmp_path: Path) -> None:
+    """Each has weights of 60 MB that lie at odd places of their file, so that its plan copies them when it runs."""
+    graph = build.Graph("day")
+    value = graph.parameter("x", "f32", [4, 1252])
+    for _ in range(10):
+        value = ops.relu(ops.matmul(value, np.ones((1252, 1252), np.float32)))
+    engine.write_model(graph.model(value), tmp_path / "day.xml")
+    text = re.sub(r'offset="(\d+)"', lambda found: f'offset="{int(found[1]) + 1}"', (tmp_path / "day.xml").read_text())
+    weights = b"x" + (tmp_path / "day.bin").read_bytes()
+    with serving(seconds=0.5, megabytes=8000, own=True) as server:
+        with Visitor(server.address, "model=sample:collatz"):
+            pass
+        before, most = server.megabytes(), 0.0
+        for number in range(10):
+            path = tmp_path / f"model_{number}.xml"
+            path.write_text(text)
+            path.with_suffix(".bin").write_bytes(weights)
+            with Visitor(server.address, f"model={path}") as visitor:
+                visitor.press("transport_run")
+                visitor.wait()
+                assert visitor.messages == []
+                most = max(most, server.megabytes())
+        assert most > before + 100, "the models are large enough to tell"
+        assert server.shrinks_to(before + 150), f"{server.megabytes():.0f} MB are held, {before:.0f} were before"
