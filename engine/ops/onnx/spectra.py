@@ -1,7 +1,12 @@
-"""ONNX's STFT; the onnx package's takes no signal without a last axis of length 1, which exporters write and ONNX Runtime takes."""
+"""ONNX's STFT and DFT.
+
+The onnx package's STFT takes no signal without a last axis of length 1, which exporters write and ONNX Runtime takes; its DFT takes
+as much memory as the length says that a model asks for.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -44,4 +49,39 @@ def _frame(window: np.ndarray | None, length: np.ndarray | None) -> int:
     return said.pop()
 
 
-SPECTRA: Mapping[str, Older] = {"STFT": _stft}
+_WORDS_FOR_EACH, _WORDS_OF_A_ROW = 8, 32
+"""What a transform takes for each value, in words of four bytes: itself and its spectrum, as two f64 each; and for one row at a time what
+the transform of an awkward length is made of."""
+
+
+def _dft(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    """The spectrum along one axis of ``[..., 1]`` or ``[..., 2]`` (real and imaginary part), or the signal of a spectrum."""
+    data, length, axis = (*arguments, None, None)[:3]
+    if data.ndim < 2 or data.shape[-1] not in (1, 2):
+        raise ValueError(f"the signal has shape {list(data.shape)}, expected a last axis of length 1, or 2 for complex numbers")
+    along = int(attributes.get("axis", -2) if axis is None else np.ravel(axis)[0])
+    if not -data.ndim <= along < data.ndim - 1 or along == -1:
+        raise ValueError(f"the axis is {along}, expected one of the first {data.ndim - 1} of {data.ndim}")
+    along %= data.ndim
+    inverse, onesided = bool(attributes.get("inverse")), bool(attributes.get("onesided"))
+    whole = 2 * (data.shape[along] - 1) if inverse and onesided else data.shape[along]
+    size = whole if length is None else int(np.ravel(length)[0])
+    if size < 1:
+        raise ValueError(f"the length of the transform is {size}, expected at least 1")
+    others = math.prod(data.shape[:along]) * math.prod(data.shape[along + 1 : -1])
+    check_elements(size * (others * _WORDS_FOR_EACH + _WORDS_OF_A_ROW), "the transform's memory")
+    values = computable(data).astype(np.float64)
+    if onesided and not inverse and data.shape[-1] == 2:
+        raise ValueError("the signal is complex, which has no one-sided spectrum: expected onesided 0")
+    if onesided and not inverse:
+        spectrum = np.fft.rfft(values[..., 0], size, along)
+    else:
+        numbers = values[..., 0] + 1j * values[..., 1] if data.shape[-1] == 2 else values[..., 0]
+        if onesided:
+            return (np.fft.irfft(numbers, size, along)[..., None].astype(data.dtype),)
+        spectrum = (np.fft.ifft if inverse else np.fft.fft)(numbers, size, along)
+    pairs = np.ascontiguousarray(spectrum).view(np.float64)
+    return (pairs.reshape(*spectrum.shape, 2).astype(data.dtype),)
+
+
+SPECTRA: Mapping[str, Older] = {"DFT": _dft, "STFT": _stft}

@@ -1,4 +1,4 @@
-"""STFT is as ONNX Runtime has it, for signals with and without a last axis."""
+"""STFT is as ONNX Runtime has it, DFT as it is defined, and no length makes it take more memory than a run may have."""
 
 from __future__ import annotations
 
@@ -73,3 +73,69 @@ def test_what_is_refused_says_why(
     data = _model(signal, step, None if window is None else np.ones(window, np.float32), length, onesided)
     with pytest.raises(engine.RunStopped, match=message):
         _ours(data, signal)
+
+
+def _transform(opset: int, shape: tuple[int, ...], length: int | None, axis: int | None, **attributes: int) -> bytes:
+    """DFT, whose axis is an attribute before opset 20 and an input from then on."""
+    held = {"length": length, "axis": axis} if opset >= 20 else {"length": length}
+    constants = [numpy_helper.from_array(np.array(value), name) for name, value in held.items() if value is not None]
+    names = ["x", *(name if value is not None else "" for name, value in held.items())]
+    own = {"axis": axis} if opset < 20 and axis is not None else {}
+    asked = helper.make_tensor_value_info("x", 1, [None] * len(shape))
+    graph = helper.make_graph(
+        [helper.make_node("DFT", names, ["y"], **own, **attributes)], "spectra", [asked], [ValueInfoProto(name="y")], constants
+    )
+    data: bytes = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9).SerializeToString()
+    return data
+
+
+@pytest.mark.parametrize("opset", [17, 20])
+@pytest.mark.parametrize(
+    ("shape", "length", "axis", "attributes"),
+    [
+        ((2, 16, 1), None, None, {}),
+        ((2, 15, 2), None, 1, {}),
+        ((2, 12, 1), 20, 1, {}),
+        ((2, 12, 1), 7, -2, {"onesided": 1}),
+        ((4, 6, 5, 1), None, 1, {"onesided": 1}),
+        ((4, 6, 5, 2), None, 2, {"inverse": 1}),
+        ((3, 8, 2), 6, 0, {"inverse": 1}),
+    ],
+)
+def test_dft_as_defined(opset: int, shape: tuple[int, ...], length: int | None, axis: int | None, attributes: dict[str, int]) -> None:
+    """By the sums themselves: ONNX Runtime crashes where a length is larger than the signal."""
+    signal = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+    made = _ours(_transform(opset, shape, length, axis, **attributes), signal)
+    values = np.moveaxis(signal[..., 0] + (1j * signal[..., 1] if shape[-1] == 2 else 0), (1 if axis is None else axis) % len(shape), -1)
+    size = length or values.shape[-1]
+    values = np.concatenate([values, np.zeros((*values.shape[:-1], size))], -1)[..., :size]
+    turns = np.outer(np.arange(size), np.arange(size)) / size * (2j if attributes.get("inverse") else -2j) * np.pi
+    sums = values @ np.exp(turns) / (size if attributes.get("inverse") else 1)
+    sums = np.moveaxis(sums[..., : size // 2 + 1] if attributes.get("onesided") else sums, -1, (1 if axis is None else axis) % len(shape))
+    assert made.dtype == np.float32
+    np.testing.assert_allclose(made, np.stack([sums.real, sums.imag], -1), rtol=1e-5, atol=1e-5)
+
+
+def test_a_spectrum_of_a_real_signal_gives_it_back() -> None:
+    """In one half and back to a real signal, which ONNX Runtime does not have."""
+    signal = np.random.default_rng(2).normal(size=(2, 9, 1)).astype(np.float32)
+    half = _ours(_transform(20, signal.shape, None, 1, onesided=1), signal)
+    assert half.shape == (2, 5, 2)
+    np.testing.assert_allclose(_ours(_transform(20, half.shape, 9, 1, onesided=1, inverse=1), half), signal, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "length", "axis", "message"),
+    [
+        ((1, 1, 1), 16_843_009, 1, "the transform's memory would have 673720360 elements, more than the limit of 16777216"),
+        ((1, 1, 1), 2**60, 1, "more than the limit"),
+        ((1, 4, 1), 0, 1, "the length of the transform is 0"),
+        ((1, 4, 3), None, 1, r"the signal has shape \[1, 4, 3\]"),
+        ((1, 4, 1), None, 2, "the axis is 2, expected one of the first 2 of 3"),
+    ],
+)
+def test_what_dft_refuses_says_why(shape: tuple[int, ...], length: int | None, axis: int, message: str) -> None:
+    """The first was found by damage: it took 2.3 GB within a limit of 64 MB."""
+    model = engine.read_model(_transform(20, shape, length, axis))
+    with pytest.raises(engine.RunStopped, match=message):
+        engine.run(model, [np.ones(shape, np.float32)], limits=engine.Limits(memory_bytes=2**26))
