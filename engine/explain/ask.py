@@ -12,7 +12,7 @@ from engine.debug.breakpoints import ITERATION
 from engine.debug.expression import Expression, parse
 from engine.debug.names import slot_of
 from engine.debug.run import Run
-from engine.errors import EngineError, ExpressionError, shorten
+from engine.errors import EngineError, ExpressionError, elided, listed, shorten
 from engine.explain.history import evenly
 from engine.explain.verdict import execution
 from engine.ir.readable import STEP
@@ -94,8 +94,8 @@ class _Source:
             if bare in (COUNTER, ITERATION):
                 continue
             if self._place(bare) is None and not _is_address(bare):
-                known = ", ".join(list(self.program.layer_of_label)[:6])
-                raise ExpressionError(f"there is no {shorten(bare, 60)!r} in this loop; it has {shorten(known, 200)}")
+                known = listed(list(self.program.layer_of_label), 6)
+                raise ExpressionError(f"there is no {elided(bare)!r} in this loop; it has {known}")
 
     def value(self, iteration: int, name: str) -> Any:
         bare = name

@@ -76,7 +76,11 @@ def _made(graph: Graph) -> ReadingOrder:
         layer: tuple(dict.fromkeys(one.layer for one in graph.sources[layer] if one is not None and one.layer not in fixed))
         for layer in drawn
     }
-    first, last = (tuple(node.id for node in ports) if len(ports) <= MOST_PORTS else () for ports in (graph.parameters, graph.results))
+    # Each once: what several nodes of a damaged file call themselves is one place.
+    first, last = (
+        tuple(dict.fromkeys(node.id for node in ports if node.id in inputs)) if len(ports) <= MOST_PORTS else ()
+        for ports in (graph.parameters, graph.results)
+    )
     layers = _depth_first(inputs, first, last)
     far = _taken_far_away(layers, inputs)
     if far:

@@ -7,8 +7,10 @@ import streamlit as st
 from app.actions import memory_budget, reopening
 from app.parts.widgets import markup
 from app.state.user_session import Session
+from engine.errors import MOST_OF_A_SENTENCE
 
-_LONGEST = 20_000
+_LINES = 6
+"""That stand there; the others are behind a click."""
 
 
 def show(session: Session) -> None:
@@ -17,5 +19,13 @@ def show(session: Session) -> None:
     message = session.message
     if message is None:
         return
-    lines = "\n\n".join(markup.plain(line, _LONGEST) for line in message.text.splitlines()[:6])
-    (st.error if message.kind == "error" else st.info)(lines, icon=":material/error:" if message.kind == "error" else ":material/info:")
+    lines = [markup.plain(line, MOST_OF_A_SENTENCE) for line in message.text.splitlines()]
+    box, icon = (st.error, ":material/error:") if message.kind == "error" else (st.info, ":material/info:")
+    box(_joined(lines[:_LINES]), icon=icon)
+    if len(lines) > _LINES:
+        with st.expander(f"{len(lines) - _LINES} more line{'s' * (len(lines) > _LINES + 1)}"):
+            st.markdown(_joined(lines[_LINES:]))
+
+
+def _joined(lines: list[str]) -> str:
+    return "\n\n".join(lines)

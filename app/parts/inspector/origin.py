@@ -14,7 +14,7 @@ from app.describe.iteration_table import preview
 from app.describe.node_index import moment_of
 from app.parts.widgets import chain, markup
 from app.state.user_session import current, widget
-from engine.errors import EngineError
+from engine.errors import EngineError, elided
 from engine.explain import Part, ProvenanceStep, parse_index, provenance
 from engine.ir import Address, readable_around, readable_steps
 from engine.view import value_preview
@@ -91,9 +91,9 @@ def _line(debugger: engine.Debugger, depth: int, role: str, step: ProvenanceStep
     shown = f"{_name(address)}{part or ''}"
     around = readable_around(address)
     kind = step.operation if step else "see above" if role else ""
-    detail = " · ".join(filter(None, (kind, around if depth == 0 or role != "operand" else "")))
+    detail = " · ".join(filter(None, (kind, elided(around, 200) if depth == 0 or role != "operand" else "")))
     return chain.Line(
-        shown,
+        elided(shown, 200),
         "" if role == "operand" else role,
         detail,
         preview(debugger, address) if part is None else _preview(debugger, address, part),

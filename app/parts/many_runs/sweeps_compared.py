@@ -13,6 +13,7 @@ from app.parts.many_runs import chart_of_runs
 from app.parts.widgets import chain, markup
 from app.state.background_sweep import Sweeping
 from app.state.user_session import Session
+from engine.errors import elided
 from engine.sweep import Change, Changes, changes_between
 
 _MOST = 8
@@ -87,4 +88,4 @@ def _changes(sweeping: Sweeping, against: Sweeping) -> Changes:
 
 def _line(changed: int, largest: Change) -> chain.Line:
     others = f"{changed:,} runs change, this one most" if changed > 1 else "one run changes"
-    return chain.Line(largest.column, "", others, f"{largest.one} \u2192 {largest.other}", 0, "back", "Open this run")
+    return chain.Line(elided(largest.column), "", others, f"{largest.one} \u2192 {largest.other}", 0, "back", "Open this run")

@@ -14,6 +14,7 @@ from app.parts.widgets import chain, lanes, markup
 from app.state.focus import LoopInFocus
 from app.state.looks import CLOCK_OF
 from app.state.user_session import Session, current
+from engine.errors import elided
 from engine.ir import iteration_range, iteration_words, readable, readable_steps
 from engine.peers import Clock, Clocked, Iterations, runtime_of, time_words
 
@@ -126,7 +127,7 @@ def _costs(found: Clock) -> None:
 
 def _line(one: Clocked, total: float) -> chain.Line:
     times = f"{one.runs:,} runs" if one.runs != 1 else "one run"
-    title = readable(one.address) if one.address else one.name
+    title = elided(readable(one.address) if one.address else one.name, 200)
     detail = f"{times} · {one.microseconds / total:.0%}"
     return chain.Line(title, one.operation, detail, time_words(one.microseconds), live=bool(one.address))
 

@@ -18,6 +18,7 @@ from app.state.compare_choice import BEFORE, CHOICE, MODEL, ROUNDED, RUNTIME, UN
 from app.state.open_model import Opened
 from app.state.run_in_view import Compared
 from app.state.user_session import Session, place, widget
+from engine.errors import elided
 from engine.explain import Comparison, Difference, compare, icicle
 from engine.ir import Model, readable
 from engine.peers import runtime_of
@@ -144,7 +145,7 @@ def line(one: Difference) -> chain.Line:
     }[one.kind]
     live = one.kind != "length"
     return chain.Line(
-        readable(one.address),
+        elided(readable(one.address), 200),
         what,
         "",
         f"{one.one}  ≠  {one.other}",

@@ -18,6 +18,7 @@ from app.state.compare_choice import LOOP
 from app.state.run_in_view import Drifted
 from app.state.user_session import Session, place, widget
 from engine.compare import OUTSIDE, Cell, Drift, Heat, HeatRow, Moment, Pair, Parting, heat_of_loops, heat_of_values, loops, spot_of
+from engine.errors import elided
 from engine.ir import iteration_range, iteration_words, readable, readable_steps
 
 KEY = "drift"
@@ -53,14 +54,14 @@ def _lines(drift: Drift) -> Iterator[tuple[chain.Line, Callable[[], None]]]:
         yield _line(drift, worst, worst.worst, "is largest here")
     for one in drift.partings:
         what = "other count" if one.kind == "iterations" else "other branch"
-        line = chain.Line(readable(one.address), what, "", f"{one.one}  ≠  {one.other}", 0, "branch", one.sentence)
+        line = chain.Line(elided(readable(one.address), 200), what, "", f"{one.one}  ≠  {one.other}", 0, "branch", one.sentence)
         yield line, partial(_go, one)
 
 
 def _line(drift: Drift, pair: Pair, moment: Moment, what: str) -> tuple[chain.Line, Callable[[], None]]:
     grows = pair.growth.words if pair.growth else ""
     line = chain.Line(
-        readable(moment.address), what, grows, f"{moment.relative:.2g}", 0, "bad" if moment.relative > drift.tolerance else ""
+        elided(readable(moment.address), 200), what, grows, f"{moment.relative:.2g}", 0, "bad" if moment.relative > drift.tolerance else ""
     )
     return line, lambda: other_runs.pick(spot_of(drift, pair, moment))
 

@@ -10,7 +10,7 @@ from app.describe.wording import reason, times
 from app.parts.inspector import origin
 from app.parts.widgets import chain, markup
 from app.state.user_session import Session, current
-from engine.errors import EngineError
+from engine.errors import EngineError, elided
 from engine.explain import Fact, Pattern, Verdict, branch_history, is_no_limit, verdict
 from engine.ir import Address, readable_around, readable_steps
 
@@ -69,11 +69,12 @@ def _of_loop(found: Verdict, kind: Pattern) -> list[tuple[str, str]]:
 def _places(session: Session, fact: Fact) -> list[Place]:
     """A fact, and below it the values that it was decided by."""
     text = fact.text.replace("`", "")
-    label = readable_steps(fact.address)[-1]
+    label = elided(readable_steps(fact.address)[-1])
     found = [(chain.Line(text, fact.operation, label, "", fact.depth, "bad", fact.address), fact.address)]
     for operand in fact.operands:
         value = preview(session.run.debugger, operand) if session.run.debugger else ""
-        found.append((chain.Line(readable_steps(operand)[-1], "", readable_around(operand), value, fact.depth + 1, "", operand), operand))
+        name, around = elided(readable_steps(operand)[-1]), elided(readable_around(operand), 200)
+        found.append((chain.Line(name, "", around, value, fact.depth + 1, "", operand), operand))
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.actions import moves, selection
 from app.parts.widgets import chain, markup
+from engine.errors import elided
 from engine.ir import readable
 from engine.peers import Difference, Fate, Fates, Report
 
@@ -42,13 +43,20 @@ def show(report: Report | None, fates: Fates | None, runtime: str) -> None:
 
 def _fate_line(one: Fate) -> chain.Line:
     return chain.Line(
-        readable(one.address), one.operation, "", one.badge, 0, "branch" if one.became == "kept" else "bad", one.sentence, True
+        elided(readable(one.address), 200), one.operation, "", one.badge, 0, "branch" if one.became == "kept" else "bad", one.sentence, True
     )
 
 
 def _line(one: Difference, report: Report) -> chain.Line:
     return chain.Line(
-        readable(one.address), "first other value", "", f"{one.here} here  \u2260  {one.there} there", 0, "bad", report.sentence, True
+        elided(readable(one.address), 200),
+        "first other value",
+        "",
+        f"{one.here} here  \u2260  {one.there} there",
+        0,
+        "bad",
+        report.sentence,
+        True,
     )
 
 

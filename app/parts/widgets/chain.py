@@ -8,10 +8,12 @@ from typing import Literal
 
 from app.components import component
 from app.state.user_session import widget
+from engine.errors import MOST_OF_A_SENTENCE
 from engine.view import neutral
 
 _chain = component("chain", "chain.js", style="chain.css")
-_LONGEST = 200
+_LONGEST = {"role": 200, "value": 200}
+"""Characters of what is no sentence; names in the others are shortened by who gives them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,9 @@ def show(lines: Sequence[Line], *, key: str, on_pick: Callable[[int], None]) -> 
         if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < len(lines):
             on_pick(number)
 
-    data = {
-        "rows": [{name: neutral(one, _LONGEST) if isinstance(one, str) else one for name, one in asdict(line).items()} for line in lines]
-    }
+    data = {"rows": [{name: _shown(name, one) for name, one in asdict(line).items()} for line in lines]}
     _chain(key=key, data=data, on_pick_change=picked)
+
+
+def _shown(field: str, value: object) -> object:
+    return neutral(value, _LONGEST.get(field, MOST_OF_A_SENTENCE)) if isinstance(value, str) else value

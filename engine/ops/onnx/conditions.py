@@ -208,6 +208,10 @@ def _grams(arguments: Arguments, attributes: Attributes) -> None:
         raise ValueError(
             f"grams of {least} to {most} with up to {skips} skipped, expected lengths of at least 1 and at most {_MOST_SKIPPED:,} skipped"
         )
+    pool = len(attributes.get("pool_int64s") or attributes.get("pool_strings") or ())
+    starts = [int(one) for one in attributes.get("ngram_counts") or ()]
+    if starts != sorted(starts) or any(not 0 <= one <= pool for one in starts):
+        raise ValueError(f"ngram_counts is {starts[:8]}, expected places in the pool of {pool}, none before the one in front of it")
 
 
 _CONDITIONS: Mapping[str, Callable[[Arguments, Attributes], None]] = {

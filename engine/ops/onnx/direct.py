@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import re2
 
-from engine.errors import shorten
+from engine.errors import MOST_OF_A_SENTENCE, elided, shorten
 from engine.ops.onnx.along_axes import FOLDING
 from engine.ops.onnx.attention import ATTENTION
 from engine.ops.onnx.col2im import COLUMNS
@@ -123,7 +123,7 @@ _QUIET.log_errors = False
 
 def _decoded(error: Exception) -> str:
     reason = error.args[0] if error.args else b""
-    return shorten(reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason))
+    return elided(reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason), MOST_OF_A_SENTENCE)
 
 
 def multinomial(logits: np.ndarray, /, *, state: int, sample_size: int = 1, dtype: int = 6, seed: float | None = None) -> Any:

@@ -75,12 +75,12 @@ def test_what_is_refused_says_why(
         _ours(data, signal)
 
 
-def _transform(opset: int, shape: tuple[int, ...], length: int | None, axis: int | None, **attributes: int) -> bytes:
+def _transform(opset: int, shape: tuple[int, ...], length: int | None, axis: int | None, **attributes: Any) -> bytes:
     """DFT, whose axis is an attribute before opset 20 and an input from then on."""
     held = {"length": length, "axis": axis} if opset >= 20 else {"length": length}
     constants = [numpy_helper.from_array(np.array(value), name) for name, value in held.items() if value is not None]
     names = ["x", *(name if value is not None else "" for name, value in held.items())]
-    own = {"axis": axis} if opset < 20 and axis is not None else {}
+    own: dict[str, Any] = {"axis": axis} if opset < 20 and axis is not None else {}
     asked = helper.make_tensor_value_info("x", 1, [None] * len(shape))
     graph = helper.make_graph(
         [helper.make_node("DFT", names, ["y"], **own, **attributes)], "spectra", [asked], [ValueInfoProto(name="y")], constants

@@ -60,6 +60,16 @@ def test_texts_in_rows_are_refused() -> None:
         _ours(_model("StringNormalizer", rows, stopwords=["a"]), rows)
 
 
+@pytest.mark.parametrize("counts", [[-(2**40), 2], [0, 2**40], [2, 0]])
+def test_ngrams_begin_in_the_pool_one_after_the_other(counts: list[int]) -> None:
+    """The first two would be gone through one by one."""
+    texts = np.array([["a", "b"]], object)
+    grams = {"mode": "TF", "min_gram_length": 1, "max_gram_length": 2, "max_skip_count": 0}
+    data = _model("TfIdfVectorizer", texts, ngram_counts=counts, ngram_indexes=[0, 1, 2], pool_strings=["a", "b", "a", "b"], **grams)
+    with pytest.raises(engine.RunStopped, match=r"ngram_counts is .*, expected places in the pool of 4"):
+        _ours(data, texts)
+
+
 @pytest.mark.parametrize("mode", ["TF", "IDF", "TFIDF"])
 @pytest.mark.parametrize("weights", [None, [0.5, 2.0, 4.0, 8.0]])
 def test_ngrams_without_weights_weigh_1(mode: str, weights: list[float] | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.ir.element_type import ElementType
-from engine.ir.model import LayerId, Model, Node, Port
+from engine.ir.model import Graph, LayerId, Model, Node, Port
 from engine.ir.shape import PartialShape
 from engine.view.build import graph_view
 from engine.view.folding import Folding, default_folding, reveal, toggle
@@ -34,6 +34,14 @@ def test_large_graphs_fold_by_scope_or_stretch(model: Model, first: str) -> None
     assert first in opened.opened
     assert any(cluster.address == first for cluster in graph_view(model, opened).clusters)
     assert toggle(model, opened, first) == folding
+
+
+def test_a_large_graph_whose_nodes_stand_in_the_file_twice_is_drawn() -> None:
+    """The check says so; what is drawn is one of each."""
+    nodes = [*chain(300).graph.nodes, node(300, "y", "Result", 1, 0)]
+    sound = graph(nodes, [(id - 1, id, 0) for id in range(1, 301)])
+    twice = Model(Graph((*sound.nodes, *sound.nodes), sound.edges), "twice", 11)
+    assert len(graph_view(twice, default_folding(twice)).nodes) <= 40
 
 
 def test_scopes_that_hold_too_many_fold_inside_when_opened() -> None:
