@@ -49,6 +49,7 @@ def _sweep(options: argparse.Namespace, model: str, rounding: Mapping[str, str])
         limits=_limits(options),
         seed=options.seed,
         first_nan=not options.no_first_nan,
+        margins=not options.no_margins,
         seconds=not options.no_seconds,
         rounding=rounding,
     )
@@ -146,6 +147,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print the summary as JSON, and the rows where there is no --out")
     parser.add_argument("--seed", type=_natural, default=0, metavar="N", help="of random operations (default: 0)")
     parser.add_argument("--no-first-nan", action="store_true", help="do not look for the first NaN or infinity, which takes time")
+    parser.add_argument("--no-margins", action="store_true", help="do not tell how narrowly loops ended, which takes time")
     parser.add_argument("--no-seconds", action="store_true", help="no column of times: two sweeps give the same bytes")
     parser.add_argument("--iterations", type=_positive, metavar="N", help="the most iterations of one run, all loops together")
     parser.add_argument("--run-seconds", type=float, metavar="S", help="the longest that one run may take")

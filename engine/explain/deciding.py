@@ -42,6 +42,18 @@ class Decision:
 
 OTHER = Decision("other")
 
+Logic = Literal["comparison", "and", "or", "xor", "not", "passed"]
+
+
+def logic(instruction: Instruction) -> Logic | Literal[""]:
+    """What an operation does to truths of one element, whatever its inputs are; empty for anything else."""
+    if _COMPARISON.fullmatch(instruction.symbol):
+        return "comparison"
+    match _SYMBOLS.get(instruction.symbol) or _OF_BITS.get(instruction.node.type, ""):
+        case "and" | "or" | "xor" | "not" as joint:
+            return joint
+    return "passed" if instruction.node.type in PASSING else ""
+
 
 def decision(instruction: Instruction, inputs: Sequence[Any], output: Any, at: int) -> Decision:
     """Why element ``at`` (a flat index) of an operation's first output is true or false; unknown ``inputs`` are None."""

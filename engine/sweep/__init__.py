@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from engine.sweep.changes import Change, Changes, changes, changes_between
+from engine.sweep.changed_samples import Change, Changes, changes, changes_between
 from engine.sweep.row_layout import RowLayout
 from engine.sweep.row_numbers import numbers, places_where
 from engine.sweep.samples import Samples, completed, of_table, samples_of, samples_said
-from engine.sweep.separation import Separation, features_of, separation
+from engine.sweep.separating import Separation, features_of, separation
 from engine.sweep.summary import Summary
 from engine.sweep.sweep import Sweep, sweep
 

@@ -21,6 +21,7 @@ from engine.run.plan.plan import Branch, CallRegion, IfRegion, Instruction, Loop
 from engine.run.record.endings import ENDINGS
 from engine.sweep.lane_tables import BranchTally, LoopTally
 from engine.sweep.lane_values import NotInLanes, are_finite, computed, truths
+from engine.sweep.margins import Condition, distances
 from engine.sweep.stopping import Stop
 from engine.trace.vectorised import Column
 
@@ -33,7 +34,18 @@ _FEW, _PATIENT = 8, 1 << 12
 class Lanes:
     """Many samples of a model that run side by side."""
 
-    def __init__(self, plan: Plan, values: Mapping[Slot, Column], count: int, *, most_iterations: int, finds_nan: bool, stop: Stop) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        values: Mapping[Slot, Column],
+        count: int,
+        *,
+        most_iterations: int,
+        finds_nan: bool,
+        stop: Stop,
+        conditions: Mapping[int, Condition],
+    ) -> None:
+        """``conditions``: of the loops whose margins are told, by their tables."""
         self.plan = plan
         self.values: dict[Slot, Column] = {slot: Column(value, False) for slot, value in plan.constants}
         self.values.update(values)
@@ -50,6 +62,7 @@ class Lanes:
         self._most_iterations = most_iterations
         self._finds_nan = finds_nan
         self._stop = stop
+        self._conditions = conditions
         self._defaults = Defaults(plan)
 
     def run(self, count: int) -> None:
@@ -133,6 +146,7 @@ class Lanes:
             if region.condition_result is not None:
                 stays = truths(self.values[region.condition_result], len(going))
                 endings[going[~stays]] = ENDINGS.index("condition")
+                self._narrow(region, lanes[going], np.flatnonzero(~stays))
             stays &= bound[going] > iteration
             stays &= ~self._given_up(lanes[going], iteration)
             carried = [self.values[one.result] for one in region.carried]
@@ -145,6 +159,13 @@ class Lanes:
         self.loops[region.table].add(lanes, count, endings)
         for number, output in enumerate(region.outputs):
             self.values[output.slot] = merged(len(lanes), [(places, columns[number]) for places, columns in ended])
+
+    def _narrow(self, region: LoopRegion, lanes: np.ndarray, ended: np.ndarray) -> None:
+        """Notes how narrowly the condition ended some of the lanes that were going on."""
+        condition = self._conditions.get(region.table)
+        if condition is not None and len(ended):
+            found = distances(condition, lambda slot: np.asarray(self.values[slot].of(len(lanes))).reshape(len(lanes))[ended])
+            self.loops[region.table].narrow(lanes[ended], found)
 
     def _bounds(self, region: LoopRegion, lanes: int) -> tuple[np.ndarray, np.ndarray]:
         """How many iterations each lane may run, and how it ends when it gets there; asked once for each trip count that there is."""

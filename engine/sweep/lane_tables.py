@@ -20,12 +20,14 @@ class LoopTally:
     most: np.ndarray
     endings: np.ndarray
     """A bit for each ending that an execution had, by its number in ``ENDINGS``."""
+    margins: np.ndarray
+    """The narrowest of those that a condition ended; NaN where that is not told."""
 
     @staticmethod
     def of(lanes: int) -> LoopTally:
         """Nothing has run."""
         executions, total, most, endings = (np.zeros(lanes, np.int64) for _ in range(4))
-        return LoopTally(executions, total, np.full(lanes, _ANY_COUNT), most, endings)
+        return LoopTally(executions, total, np.full(lanes, _ANY_COUNT), most, endings, np.full(lanes, np.nan))
 
     def add(self, lanes: np.ndarray, counts: np.ndarray, endings: np.ndarray) -> None:
         """An execution in each of some lanes."""
@@ -34,6 +36,10 @@ class LoopTally:
         self.least[lanes] = np.minimum(self.least[lanes], counts)
         self.most[lanes] = np.maximum(self.most[lanes], counts)
         self.endings[lanes] |= 1 << endings
+
+    def narrow(self, lanes: np.ndarray, distances: np.ndarray) -> None:
+        """How narrowly a condition ended an execution in each of some lanes."""
+        self.margins[lanes] = np.fmin(self.margins[lanes], distances)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,11 +22,14 @@ from engine.ops.values import is_tensor
 from engine.run import drive
 from engine.run.machine.limits import Paused
 from engine.run.machine.machine import Failure, Machine
+from engine.run.plan.numbers import Slot
 from engine.run.plan.overrides import Overrides
+from engine.run.plan.plan import LoopRegion
 from engine.run.record.endings import ENDINGS, Ending
 from engine.run.record.recording import NOTHING, LoopTable, Record
 from engine.sweep.asked_values import value_of
 from engine.sweep.batch import Batch
+from engine.sweep.margins import distances
 from engine.sweep.row_layout import ERROR, FIRST_NAN, SAMPLE, SECONDS, Kind
 from engine.sweep.stopping import Stop
 from engine.sweep.work_order import Order
@@ -61,7 +64,7 @@ def _of_run(order: Order, sample: int, inputs: Mapping[int, Any], row: dict[str,
     arrays = bind(plan.model, inputs)
     for one in layout.inputs:
         row[one.name] = number(arrays[plan.model.inputs[one.position].layer], one.kind)
-    looks = layout.finds_nan or bool(layout.expressions)
+    looks = layout.finds_nan or layout.tells_margins or bool(layout.expressions)
     values = {plan.main.parameters[layer]: array for layer, array in arrays.items()}
     overrides = Overrides(plan)
     machine = start(overrides, values, order.limits, Record() if looks else NOTHING, order.seed + sample, keeps=looks)
@@ -83,6 +86,7 @@ def _of_run(order: Order, sample: int, inputs: Mapping[int, Any], row: dict[str,
 
 def _look(order: Order, run: Run, row: dict[str, Any]) -> None:
     """The first NaN, and the columns that a person has asked for; the first of those without a value says why as the row's error."""
+    row |= _margins(order, run)
     if order.layout.finds_nan and (found := first_not_finite(run, math.inf)).step is not None:
         row[FIRST_NAN] = found.address
     for name, expression in order.layout.expressions:
@@ -93,6 +97,26 @@ def _look(order: Order, run: Run, row: dict[str, Any]) -> None:
             row[name] = float(np.asarray(value).item())
         except EngineError as error:
             row.setdefault(ERROR, str(error))
+
+
+def _margins(order: Order, run: Run) -> dict[str, float]:
+    """Of each loop that a condition ended, the narrowest; of one that others are around, of all its executions."""
+    found: dict[str, float] = {}
+    regions = {one.region.table: one.region for _, one in order.plan.regions if isinstance(one.region, LoopRegion)}
+    for loop in order.layout.loops:
+        if loop.condition is None:
+            continue
+        region, table = regions[loop.table], run.machine.recording.tables[loop.table]
+        assert isinstance(table, LoopTable)
+        ended = [number for number, ending in enumerate(table.endings) if ENDINGS[ending] == "condition"]
+        rows = [run.timeline.executions.rows_of(region, number)[1] - 1 for number in ended]
+        if rows and np.isfinite(least := np.fmin.reduce(distances(loop.condition, partial(_in_rows, run, region, rows)))):
+            found[loop.margin] = float(least)
+    return found
+
+
+def _in_rows(run: Run, region: LoopRegion, rows: Sequence[int], slot: Slot) -> np.ndarray:
+    return np.array([np.asarray(run.values.get(run.timeline, region.program, row, slot)).reshape(()) for row in rows])
 
 
 def _control_flow(order: Order, machine: Machine, cause: Ending | None) -> dict[str, Any]:

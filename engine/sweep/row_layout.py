@@ -13,6 +13,7 @@ from engine.ir.model import LayerId
 from engine.ir.shape import PartialShape
 from engine.run.plan.numbers import Slot, TableIndex
 from engine.run.plan.plan import IfRegion, LoopRegion, Plan
+from engine.sweep.margins import Condition, condition_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +32,13 @@ class LoopColumns:
     address: str
     nested: bool
     """Whether a loop is around it, so that one run may execute it many times."""
+    condition: Condition | None
+    """What its condition is made of, where its margin is told."""
+
+    @property
+    def margin(self) -> str:
+        """The name of its column of margins."""
+        return f"margin {self.address}"
 
     @property
     def counts(self) -> tuple[str, ...]:
@@ -71,6 +79,11 @@ class RowLayout:
     """Whether a first NaN is looked for: not where nothing in the model is a float."""
     seconds: bool
 
+    @property
+    def tells_margins(self) -> bool:
+        """Whether any loop's margin is told."""
+        return any(loop.condition is not None for loop in self.loops)
+
     def schema(self) -> pa.Schema:
         """Names and types of the columns."""
         import pyarrow as pa
@@ -78,6 +91,7 @@ class RowLayout:
         fields: list[tuple[str, str]] = [(SAMPLE, "int64"), *((one.name, one.kind) for one in self.inputs)]
         for loop in self.loops:
             fields += [*((name, "int64") for name in loop.counts), (f"ended {loop.address}", "string")]
+            fields += [(loop.margin, "float64")] if loop.condition is not None else []
         for branch in self.branches:
             fields += [(f"then {branch.address}", "int64"), (f"else {branch.address}", "int64")]
         fields += [(one.name, one.kind) for one in self.outputs] + [(name, "float64") for name, _ in self.expressions]
@@ -85,7 +99,7 @@ class RowLayout:
         return pa.schema([pa.field(name, pa.type_for_alias(kind)) for name, kind in fields])
 
 
-def layout_of(plan: Plan, expressions: Sequence[tuple[str, Expression]], *, first_nan: bool, seconds: bool) -> RowLayout:
+def layout_of(plan: Plan, expressions: Sequence[tuple[str, Expression]], *, first_nan: bool, seconds: bool, margins: bool) -> RowLayout:
     """The columns of a model's runs."""
     loops: list[LoopColumns] = []
     branches: list[BranchColumns] = []
@@ -94,7 +108,7 @@ def layout_of(plan: Plan, expressions: Sequence[tuple[str, Expression]], *, firs
         match instruction.region:
             case LoopRegion() as region:
                 nested = any(one.loop is not None for one in program.around())
-                loops.append(LoopColumns(region.table, address, nested))
+                loops.append(LoopColumns(region.table, address, nested, condition_of(plan, region) if margins else None))
             case IfRegion() as region:
                 branches.append(BranchColumns(region.table, address))
             case _:

@@ -73,6 +73,7 @@ def _in_lanes(order: Order, batch: Batch, stop: Stop) -> pa.RecordBatch:
         most_iterations=_NO_LIMIT if limit is None else int(limit),
         finds_nan=order.layout.finds_nan,
         stop=stop,
+        conditions={loop.table: loop.condition for loop in order.layout.loops if loop.condition is not None},
     )
     lanes.run(count)
     left = np.flatnonzero(lanes.left)
@@ -136,7 +137,8 @@ def _of_loop(loop: LoopColumns, lanes: Lanes) -> list[pa.Array]:
     masks = [np.zeros_like(never) if loop.nested and place == 0 else never for place in range(len(numbers))]
     names = [", ".join(name for bit, name in enumerate(ENDINGS) if code >> bit & 1) or None for code in range(1 << len(ENDINGS))]
     made = [pa.array(one, mask=mask) for one, mask in zip(numbers, masks, strict=True)]
-    return [*made, pa.array(names, "string").take(pa.array(tally.endings))]
+    margins = [] if loop.condition is None else [pa.array(tally.margins, mask=np.isnan(tally.margins))]
+    return [*made, pa.array(names, "string").take(pa.array(tally.endings)), *margins]
 
 
 def _numbers(column: Column, kind: str, count: int) -> pa.Array:

@@ -44,6 +44,7 @@ def sweep(
     limits: Limits | None = None,
     seed: int = 0,
     first_nan: bool = True,
+    margins: bool = True,
     seconds: bool = True,
     lanes: bool = True,
     rounding: Mapping[str, str] | None = None,
@@ -53,7 +54,8 @@ def sweep(
     ``inputs``: what ``--inputs`` takes as words (a file, a folder, ``random:10000 seed=3``, a grid ``number=1..500``), arrays with a
     leading sample axis by input (``batch`` names those that have one, where not all have), or a sequence of inputs. ``limit``: the first
     so many. ``columns``: expressions over addresses, a column each. ``limits`` are those of each run, ``seed`` that of random operations.
-    ``first_nan=False`` does not look for the first NaN or infinity, which takes longer than a run without. ``seconds=False`` leaves
+    ``first_nan=False`` does not look for the first NaN or infinity, which takes longer than a run without, nor ``margins=False`` for
+    how narrowly loops ended. ``seconds=False`` leaves
     their column out, so that two sweeps give the same bytes.
 
     Large sweeps run in ``workers`` processes (one for each core), or on the Dask cluster at ``scheduler``; a script that starts processes
@@ -74,7 +76,7 @@ def sweep(
         from engine.transform.rounding import rounded
 
         model = rounded(model, rounding)
-    order = Order(model, tuple(columns), limits or Limits(), seed, first_nan, seconds, lanes)
+    order = Order(model, tuple(columns), limits or Limits(), seed, first_nan, margins, seconds, lanes)
     samples = samples_of(model, inputs, batch)
     count = samples.count if limit is None else min(limit, samples.count)
     return Sweep(order, samples, count, workers, scheduler, None if out is None else Path(out), resume)

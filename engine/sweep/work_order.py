@@ -26,6 +26,7 @@ class Order:
     limits: Limits = field(default_factory=Limits)
     seed: int = 0
     first_nan: bool = True
+    margins: bool = True
     seconds: bool = True
     lanes: bool = True
     """Whether samples may run side by side where that gives the same rows."""
@@ -38,7 +39,7 @@ class Order:
     @cached_property
     def layout(self) -> RowLayout:
         expressions = [(text, column_of(text)) for text in self.columns]
-        return layout_of(self.plan, expressions, first_nan=self.first_nan, seconds=self.seconds)
+        return layout_of(self.plan, expressions, first_nan=self.first_nan, seconds=self.seconds, margins=self.margins)
 
     @cached_property
     def schema(self) -> pa.Schema:
