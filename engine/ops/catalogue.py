@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 from engine.ops import (
     activation,
@@ -74,6 +75,11 @@ class Catalogue:
     """Operations by name."""
 
     categories: Mapping[str, tuple[Operation, ...]]
+
+    @property
+    def dialect(self) -> Literal["openvino", "onnx"]:
+        """Of the models that are built with it."""
+        return "openvino"
 
     def __repr__(self) -> str:
         """Short: it stands in the signatures of what takes a catalogue."""

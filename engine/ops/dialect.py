@@ -17,6 +17,15 @@ def catalogue_for(dialect: Literal["openvino", "onnx"], catalogue: Catalogue = C
     return catalogue if isinstance(catalogue, OnnxCatalogue) else with_own(catalogue)
 
 
+def to_build_beside(dialect: Literal["openvino", "onnx"], catalogue: Catalogue = CATALOGUE) -> Catalogue:
+    """The catalogue to build further nodes with in a model of that dialect: OpenVINO's operations, beside ONNX's where it has those."""
+    if dialect == "openvino":
+        return catalogue
+    from engine.ops.onnx.catalogue import BESIDE
+
+    return BESIDE
+
+
 def domain_of(type: str) -> str:
     """The ONNX domain that has an operation of this type; empty when none of those that are known has."""
     from engine.ops.onnx.catalogue import domain_of as known

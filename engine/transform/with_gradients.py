@@ -18,7 +18,7 @@ from engine.ir.model import Edge, LayerId, Model, Node, Port, Source, expect_mod
 from engine.ir.model import Graph as FinishedGraph
 from engine.ir.outermost import tensor_named
 from engine.ops.catalogue import CATALOGUE, Catalogue
-from engine.ops.dialect import catalogue_for
+from engine.ops.dialect import to_build_beside
 
 Names = str | Sequence[str]
 
@@ -35,11 +35,7 @@ def gradients(model: Model, of: Names, with_respect_to: Names, *, catalogue: Cat
     without a derivative on a path between them, ``InvalidModel`` for a model that cannot run.
     """
     expect_model(model, "engine.gradients")
-    if model.dialect != "openvino":
-        raise BuildError(
-            f"{model.name!r} is a native ONNX model, and only OpenVINO's operations have derivatives: convert it with OpenVINO first"
-        )
-    known_here = catalogue_for(model.dialect, catalogue)
+    known_here = to_build_beside(model.dialect, catalogue)
     targets, sources = _names("of", of), _names("with_respect_to", with_respect_to)
     report = check(model, catalogue)
     if not report.ok:

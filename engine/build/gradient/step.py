@@ -76,4 +76,4 @@ def _alone(step: Step) -> tuple[Model, dict[LayerId, Known]]:
             edges.append(Edge(layer, 0, own, port.id))
             inputs[layer] = fed.known
     alone = Node(own, "region", node.type, node.opset, node.attributes, node.inputs, node.outputs, node.bodies)
-    return Model(FinishedGraph((*feeders, alone), tuple(edges))), inputs
+    return Model(FinishedGraph((*feeders, alone), tuple(edges)), dialect=step.graph.catalogue.dialect), inputs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache, partial
-from typing import Any
+from typing import Any, Literal
 
 import onnx
 from onnx import AttributeProto, helper
@@ -17,6 +17,7 @@ from engine.ops.declare import REQUIRED, Attribute, Operation, Role
 from engine.ops.effects import OPSET
 from engine.ops.microsoft.catalogue import DOMAIN as MICROSOFT_DOMAIN
 from engine.ops.microsoft.catalogue import IN_ONNX, MICROSOFT
+from engine.ops.onnx.derivatives import gradient_of
 from engine.ops.onnx.direct import DIRECT, DRAWN, cast_like, cast_to
 from engine.ops.onnx.machine_learning import DOMAIN as ML_DOMAIN
 from engine.ops.onnx.machine_learning import MACHINE_LEARNING, TREE_MODELS
@@ -72,7 +73,7 @@ class OnnxCatalogue(Catalogue):
         own = super().versions(type)
         if own:
             return own[-1]
-        return CATALOGUE.find(type, opset) if opset == OPSET else _find(type, opset)
+        return CATALOGUE.find(type, opset) if opset == OPSET or opset.startswith("opset") else _find(type, opset)
 
     def elsewhere(self, type: str, opset: str) -> tuple[Operation, ...]:
         """The versions that other opsets of the same domain hold."""
@@ -80,6 +81,22 @@ class OnnxCatalogue(Catalogue):
 
 
 ONNX = OnnxCatalogue({})
+
+
+class Beside(Catalogue):
+    """OpenVINO's operations to build with, in a graph that has ONNX's: which one a node is its opset tells."""
+
+    def find(self, type: str, opset: str) -> Operation | None:
+        """Of either."""
+        return ONNX.find(type, opset)
+
+    @property
+    def dialect(self) -> Literal["openvino", "onnx"]:
+        """Of the models that it builds."""
+        return "onnx"
+
+
+BESIDE = Beside(CATALOGUE.categories)
 
 
 def with_own(catalogue: Catalogue) -> Catalogue:
@@ -143,6 +160,8 @@ def _operation(schema: Schema) -> Operation | None:
         # What the bodies capture comes after the inputs of the schema.
         return Operation(**{**declared, "outputs": None}, inputs=(0, None), types=(*_types(schema), ANY_TYPE), role=Role.REGION)
     declared |= {"inputs": (int(schema.min_input), most), "attributes": tuple(_attributes(schema)), "types": _types(schema)}
+    if not schema.domain:
+        declared["gradient"] = gradient_of(name, version)
     declared["only_tensors"] = all(kind.startswith("tensor(") for one in (*schema.inputs, *schema.outputs) for kind in one.types)
     direct = DIRECT.get(name) if not schema.domain else None
     if direct is not None and direct.first <= version <= direct.last:

@@ -1,0 +1,210 @@
+"""Derivatives of ONNX's operations: those of the operations of OpenVINO that are the same functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from engine.ops.catalogue import CATALOGUE
+from engine.ops.declare import REQUIRED
+from engine.ops.derivative import Adjoints, Gradient, Reverse, Value
+
+_SAME: Mapping[str, str] = {
+    **{name: name for name in ("Abs", "Acos", "Acosh", "Add", "Asin", "Asinh", "Atan", "Atanh", "Cos", "Cosh", "Erf", "Exp", "Floor")},
+    **{name: name for name in ("Elu", "HSwish", "Log", "Mish", "Sigmoid", "Sign", "Sin", "Sinh", "Softsign", "Sqrt", "Tan", "Tanh")},
+    "Ceil": "Ceiling",
+    "Div": "Divide",
+    "HardSwish": "HSwish",
+    "Max": "Maximum",
+    "Min": "Minimum",
+    "Mul": "Multiply",
+    "Neg": "Negative",
+    "Relu": "ReLU",
+    "Softplus": "SoftPlus",
+    "Sub": "Subtract",
+}
+"""By ONNX's name; what the attributes are called is the same."""
+_SINCE = {"Add": 7, "Sub": 7, "Mul": 7, "Div": 7, "Max": 8, "Min": 8}
+"""Before, operands broadcast in another way."""
+_REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2")
+_FROM_13 = 13
+"""The opset since which Softmax and LogSoftmax go along one axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A derivative, and the versions of the operation that it is of."""
+
+    gradient: Gradient
+    first: int = 1
+
+
+def gradient_of(name: str, version: int) -> Gradient | None:
+    """The rule of an operation of the standard domain; None where it has none here."""
+    rule = _RULES.get(name)
+    return rule.gradient if rule is not None and version >= rule.first else None
+
+
+def _by(openvino: str, at: Reverse, inputs: tuple[Value, ...], attributes: Mapping[str, Any]) -> Adjoints:
+    """What the newest operation of that name gives for these inputs; the adjoints of the node's own inputs are the first ones."""
+    operation = CATALOGUE.versions(openvino)[-1]
+    assert operation.gradient is not None
+    usual = {one.keyword: one.default for one in operation.attributes if one.default is not REQUIRED}
+    found = list(operation.gradient(replace(at, inputs=inputs, attributes={**usual, **attributes})))
+    return [*found, *[None] * len(at.inputs)][: len(at.inputs)]
+
+
+def _same(openvino: str) -> Gradient:
+    def gradient(at: Reverse, /) -> Adjoints:
+        if openvino in ("Maximum", "Minimum") and len(at.inputs) != 2:
+            raise ValueError(f"it has {len(at.inputs)} inputs, and only the one of two is an operation of OpenVINO's")
+        return _by(openvino, at, at.inputs, {name: value for name, value in at.attributes.items() if value is not None})
+
+    return gradient
+
+
+def _sum(at: Reverse, /) -> Adjoints:
+    """Of any number of terms."""
+    return [at.sum_to(at.adjoint, one) for one in at.inputs]
+
+
+def _mean(at: Reverse, /) -> Adjoints:
+    return [at.sum_to(at.adjoint / float(len(at.inputs)), one) for one in at.inputs]
+
+
+def _leaky_relu(at: Reverse, /) -> Adjoints:
+    data = at.inputs[0]
+    return (at.ops.select(data < 0.0, at.adjoint * at.attributes["alpha"], at.adjoint),)
+
+
+def _power(at: Reverse, /) -> Adjoints:
+    base, exponent = at.inputs
+    if base.element_type is not exponent.element_type:
+        exponent = at.ops.convert_like(exponent, base)
+        return [*_by("Power", at, (base, exponent), {})[:1], None]
+    return _by("Power", at, at.inputs, {})
+
+
+def _reciprocal(at: Reverse, /) -> Adjoints:
+    return (-at.adjoint * at.outputs[0] * at.outputs[0],)
+
+
+def _matmul(at: Reverse, /) -> Adjoints:
+    return _by("MatMul", at, at.inputs, {"transpose_a": False, "transpose_b": False})
+
+
+def _gemm(at: Reverse, /) -> Adjoints:
+    """``alpha A B + beta C``, each operand transposed where it is asked for."""
+    alpha, beta = at.attributes["alpha"], at.attributes["beta"]
+    transposes = {"transpose_a": bool(at.attributes["transA"]), "transpose_b": bool(at.attributes["transB"])}
+    factors = _by("MatMul", replace(at, adjoints=(at.adjoint * alpha,)), at.inputs[:2], transposes)[:2]
+    return [*factors, *(at.sum_to(at.adjoint * beta, one) for one in at.inputs[2:])]
+
+
+def _same_elements(at: Reverse, /) -> Adjoints:
+    return [at.reshaped(at.adjoint, at.inputs[0]), *[None] * (len(at.inputs) - 1)]
+
+
+def _identity(at: Reverse, /) -> Adjoints:
+    return (at.adjoint,)
+
+
+def _cast(at: Reverse, /) -> Adjoints:
+    return [at.ops.convert_like(at.adjoint, at.inputs[0]), *[None] * (len(at.inputs) - 1)]
+
+
+def _transpose(at: Reverse, /) -> Adjoints:
+    order = at.constant(np.array(at.attributes["perm"] or (), np.int64))
+    return _by("Transpose", at, (*at.inputs, order), {})
+
+
+def _concat(at: Reverse, /) -> Adjoints:
+    return _by("Concat", at, at.inputs, {"axis": at.attributes["axis"]})
+
+
+def _split(at: Reverse, /) -> Adjoints:
+    parts = [at.adjoint_of(number) for number in range(len(at.outputs))]
+    return [at.ops.concat(*parts, axis=at.attributes["axis"] or 0), *[None] * (len(at.inputs) - 1)]
+
+
+def _gather(at: Reverse, /) -> Adjoints:
+    return _by("Gather", at, (*at.inputs, at.constant(np.array(at.attributes["axis"] or 0, np.int64))), {"batch_dims": 0})
+
+
+def _gather_elements(at: Reverse, /) -> Adjoints:
+    return _by("GatherElements", at, at.inputs, {"axis": at.attributes["axis"] or 0})
+
+
+def _slice(at: Reverse, /) -> Adjoints:
+    data, starts, ends, *rest = at.inputs
+    if not starts.shape.is_static:
+        raise ValueError("it is not known how many axes it slices")
+    count = starts.shape.lengths[0]
+    axes = rest[0] if rest else at.constant(np.arange(count))
+    steps = rest[1] if len(rest) > 1 else at.constant(np.ones(count, np.int64))
+    return [_by("Slice", at, (data, starts, ends, steps, axes), {})[0], *[None] * (len(at.inputs) - 1)]
+
+
+def _where(at: Reverse, /) -> Adjoints:
+    return _by("Select", at, at.inputs, {})
+
+
+def _expand(at: Reverse, /) -> Adjoints:
+    return [at.sum_to(at.adjoint, at.inputs[0]), None]
+
+
+def _along_an_axis(openvino: str) -> Gradient:
+    return lambda at: _by(openvino, at, at.inputs, {"axis": -1 if at.attributes["axis"] is None else at.attributes["axis"]})
+
+
+def _reduction(openvino: str) -> Gradient:
+    def gradient(at: Reverse, /) -> Adjoints:
+        data = at.inputs[0]
+        if len(at.inputs) > 1:
+            axes = at.inputs[1]
+        elif at.attributes.get("axes"):
+            axes = at.constant(np.array(at.attributes["axes"], np.int64))
+        elif at.attributes.get("noop_with_empty_axes"):
+            raise ValueError("it folds nothing, and says so by noop_with_empty_axes")
+        elif data.rank is None:
+            rank = at.ops.reshape(at.ops.shape_of(at.shape_of(data)), np.zeros(0, np.int64), special_zero=False)
+            axes = at.ops.range(np.array(0), rank, np.array(1), output_type="i64")
+        else:
+            axes = at.constant(np.arange(data.rank))
+        found = _by(openvino, at, (data, axes), {"keep_dims": bool(at.attributes["keepdims"])})
+        return [found[0], *[None] * (len(at.inputs) - 1)]
+
+    return gradient
+
+
+_RULES: Mapping[str, _Rule] = {
+    **{name: _Rule(_same(openvino), _SINCE.get(name, 1)) for name, openvino in _SAME.items()},
+    **{name: _Rule(_reduction(name)) for name in _REDUCTIONS},
+    "Cast": _Rule(_cast, 6),
+    "CastLike": _Rule(_cast),
+    "Concat": _Rule(_concat, 4),
+    "Expand": _Rule(_expand),
+    "Flatten": _Rule(_same_elements),
+    "Gather": _Rule(_gather),
+    "GatherElements": _Rule(_gather_elements),
+    "Gemm": _Rule(_gemm, 7),
+    "Identity": _Rule(_identity),
+    "LeakyRelu": _Rule(_leaky_relu, 6),
+    "LogSoftmax": _Rule(_along_an_axis("LogSoftmax"), _FROM_13),
+    "MatMul": _Rule(_matmul),
+    "Mean": _Rule(_mean, 8),
+    "Pow": _Rule(_power, 7),
+    "Reciprocal": _Rule(_reciprocal, 6),
+    "Reshape": _Rule(_same_elements, 5),
+    "Slice": _Rule(_slice, 10),
+    "Softmax": _Rule(_along_an_axis("Softmax"), _FROM_13),
+    "Split": _Rule(_split, 2),
+    "Squeeze": _Rule(_same_elements),
+    "Sum": _Rule(_sum, 8),
+    "Transpose": _Rule(_transpose),
+    "Unsqueeze": _Rule(_same_elements),
+    "Where": _Rule(_where),
+}

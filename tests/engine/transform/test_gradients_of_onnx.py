@@ -1,0 +1,104 @@
+"""Gradients of native ONNX models: operations that are the same functions as OpenVINO's, in loops, scans and branches too."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import parser
+
+import engine
+from engine.explain import walks_of
+
+HEAD = '<ir_version: 8, opset_import: ["" : 18]>'
+X = np.random.default_rng(0).uniform(0.2, 0.9, (2, 3)).astype(np.float32)
+W = np.random.default_rng(1).uniform(0.2, 0.9, (3, 3)).astype(np.float32)
+
+
+def read(text: str) -> engine.Model:
+    return engine.read_model(parser.parse_model(f"{HEAD}\n{text}").SerializeToString())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y = Abs(x)", "y = Acos(x)", "y = Acosh(z)", "y = Add(x, x)", "y = Asin(x)", "y = Asinh(x)", "y = Atan(x)", "y = Atanh(x)",
+        "y = Cos(x)", "y = Cosh(x)", "y = Div(x, z)", "y = Elu<alpha = 0.5>(n)", "y = Erf(x)", "y = Exp(x)", "y = HardSwish(n)",
+        "f = Floor(n) y = Add(f, x)",
+        "f = Ceil(n) y = Add(f, x)", "f = Sign(n) y = Add(f, x)",
+        "y = Identity(x)", "y = LeakyRelu<alpha = 0.1>(n)", "y = Log(x)", "y = LogSoftmax<axis = 0>(x)", "y = Max(x, n)",
+        "y = Mean(x, z, n)",
+        "y = Min(x, n)", "y = Mish(x)", "y = Mul(x, z)", "y = Neg(x)", "y = Pow(x, z)", "y = Pow(x, k)", "y = Reciprocal(x)",
+        "y = Relu(n)",
+        "y = Sigmoid(x)", "y = Sin(x)", "y = Sinh(x)", "y = Softmax(x)", "y = Softplus(x)",
+        "y = Softsign(x)", "y = Sqrt(x)", "y = Sub(z, x)",
+        "y = Sum(x, z, n)", "y = Tan(x)", "y = Tanh(x)", "y = MatMul(x, w)", "y = Gemm<alpha = 0.5, beta = 2.0, transB = 1>(x, w, b)",
+        "y = Gemm<transA = 1>(x, x)", "t = Transpose(x) y = MatMul(t, x)", "y = Transpose<perm = [1, 0]>(x)",
+        "y = Concat<axis = 1>(x, z)", "y = Gather<axis = 1>(x, i)", "y = Slice(x, one, three, one)", "y = Slice(x, one, three, one, one)",
+        "p, q = Split<axis = 0, num_outputs = 2>(x) y = Mul(p, q)", "y = Reshape(x, six)", "y = Unsqueeze(x, one)", "y = Flatten(x)",
+        "y = Where(c, x, n)", "y = Expand(x, shape)", "y = ReduceSum<keepdims = 0>(x, one)", "y = ReduceMean(x, one)", "y = ReduceMax(x)",
+        "y = ReduceMin(x, one)", "y = ReduceProd<keepdims = 0>(x)", "y = ReduceL1(x)", "y = ReduceL2<keepdims = 0>(x, one)",
+        "d = Cast<to = 11>(x) e = Mul(d, d) y = Cast<to = 1>(e)",
+    ],
+)  # fmt: skip
+def test_an_operation(body: str) -> None:
+    """``z`` is more than 1, ``n`` around 0; what ONNX writes with attributes or with inputs is told apart."""
+    constants = """
+      two = Constant <value = float {2.0}> () half = Constant <value = float {0.55}> ()
+      one = Constant <value = int64[1] {1}> () three = Constant <value = int64[1] {3}> () six = Constant <value = int64[1] {6}> ()
+      i = Constant <value = int64[2] {2, 0}> () k = Constant <value = int64 {3}> () b = Constant <value = float[3] {0.1, 0.2, 0.3}> ()
+      shape = Constant <value = int64[3] {4, 2, 3}> ()
+      z = Add(x, two) n = Sub(x, half) c = Less(n, b)
+    """
+    model = read(f"g (float[2,3] x, float[3,3] w) => (float s) {{ {constants} {body} v = Mul(y, y) s = ReduceSum<keepdims = 0>(v) }}")
+    found = engine.check_gradient(model, [X, W], "s", ["x", "w"])
+    assert found.ok, found
+
+
+LOOP = """g (float[2,3] x, float[3,3] w, float[5,2,3] xs) => (float loss) {
+  n = Constant <value = int64 {5}> () c = Constant <value = bool {1}> ()
+  last, all = Loop (n, c, x) <body = b (int64 i, bool ci, float[2,3] h) => (bool co, float[2,3] hn, float[2,3] hs) {
+    co = Identity(ci) m = MatMul(h, w) e = Gather(xs, i) a = Add(m, e) hn = Tanh(a) hs = Sigmoid(hn) }>
+  s = Mul(last, last) one = ReduceSum <keepdims = 0> (s) two = ReduceSum <keepdims = 0> (all) loss = Add(one, two) }"""
+SCAN = """g (float[2,3] x, float[3,3] w, float[5,2,3] xs) => (float loss) {
+  last, all = Scan <num_scan_inputs = 1, scan_input_directions = [1],
+    body = b (float[2,3] h, float[2,3] e) => (float[2,3] hn, float[2,3] hs) {
+    m = MatMul(h, w) a = Add(m, e) hn = Tanh(a) hs = Mul(hn, e) }> (x, xs)
+  s = Mul(last, last) one = ReduceSum <keepdims = 0> (s) two = ReduceSum <keepdims = 0> (all) loss = Add(one, two) }"""
+WHILE = """g (float[2,3] x, float[3,3] w, float[5,2,3] xs) => (float loss) {
+  n = Constant <value = int64 {100}> () c = Constant <value = bool {1}> () limit = Constant <value = float {30.0}> ()
+  last = Loop (n, c, x) <body = b (int64 i, bool ci, float[2,3] h) => (bool co, float[2,3] hn) {
+    hn = MatMul(h, w) t = ReduceSum <keepdims = 0> (hn) co = Less(t, limit) }>
+  loss = ReduceSum <keepdims = 0> (last) }"""
+IF = """g (float[2,3] x, float[3,3] w, float[5,2,3] xs) => (float loss) {
+  t = ReduceSum <keepdims = 0> (x) limit = Constant <value = float {0.0}> () c = Greater(t, limit)
+  y = If (c) <then_branch = a () => (float[2,3] p) { p = MatMul(x, w) }, else_branch = b () => (float[2,3] q) { q = Tanh(x) }>
+  v = Mul(y, y) loss = ReduceSum <keepdims = 0> (v) }"""
+XS = np.random.default_rng(2).uniform(-0.5, 0.5, (5, 2, 3)).astype(np.float32)
+
+
+@pytest.mark.parametrize("text", [LOOP, SCAN, WHILE, IF], ids=["loop", "scan", "while", "if"])
+def test_a_body(text: str) -> None:
+    found = engine.check_gradient(read(text), [X, W, XS], "loss", ["x", "w", "xs"])
+    assert found.ok, found
+
+
+def test_the_way_back_through_an_onnx_loop_is_told() -> None:
+    run = engine.Debugger(engine.gradients(read(LOOP), "loss", ["w", "xs"]), [X, W, XS])
+    run.run()
+    (walk,) = walks_of(run)
+    assert [one.name for one in walk.adjoints] == ["h"]
+    assert [one.name for one in walk.contributions] == ["w", "xs"]
+
+
+def test_another_operation_is_named() -> None:
+    model = read("g (float[2,3] x) => (float s) { y = Celu(x) s = ReduceSum<keepdims = 0>(y) }")
+    with pytest.raises(engine.BuildError, match=r"Celu-12 'Celu_\d' cannot be walked back: its operation has no derivative here"):
+        engine.gradients(model, "s", "x")
+
+
+def test_an_input_that_is_left_out_before_others_is_not_guessed() -> None:
+    model = read("""g (float[2,3] x) => (float s) { one = Constant <value = int64[2] {1, 1}> ()
+      three = Constant <value = int64[2] {3, 3}> ()
+      y = Slice(x, one, three, , one) s = ReduceSum<keepdims = 0>(y) }""")
+    with pytest.raises(engine.BuildError, match="it leaves out an input before its last one"):
+        engine.gradients(model, "s", "x")
