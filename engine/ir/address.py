@@ -12,6 +12,7 @@ from engine.ir.model import Graph, LayerId
 
 ROOT = "main"
 _RESERVED = "%/[]:*~"
+_ENCODED = str.maketrans({character: f"%{ord(character):02X}" for character in _RESERVED})
 _SEGMENT = re.compile(r"(?P<name>[^\[\]/:*]*)(?:\[(?P<iteration>\d{1,18}|\*)\])?")
 ANY_ITERATION = -1
 
@@ -22,7 +23,7 @@ def encode(name: str) -> str:
     >>> encode("a/b[0]:~%")
     'a%2Fb%5B0%5D%3A%7E%25'
     """
-    return "".join(f"%{ord(character):02X}" if character in _RESERVED else character for character in name)
+    return name.translate(_ENCODED)
 
 
 def decode(text: str) -> str:

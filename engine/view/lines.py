@@ -49,7 +49,7 @@ class Lines:
     def _add_place(self, place: Place) -> None:
         for node in place.graph.nodes:
             for index, source in enumerate(place.graph.sources[node.id]):
-                if source is None:
+                if source is None or self._is_inside_a_group(place, node, source):
                     continue
                 if node.id in place.region:
                     self._enter(place, place.region[node.id], node, index, source)
@@ -59,6 +59,11 @@ class Lines:
                     )
         if place.body is not None and place.owner is not None:
             self._leave(place, place.body, place.owner)
+
+    def _is_inside_a_group(self, place: Place, node: Node, source: Source) -> bool:
+        """Whether a line would begin and end in the same folded box, or bring a constant into one."""
+        box, fed_by = place.box.get(node.id, ""), place.box.get(source.layer)
+        return box in self._groups and (box == fed_by or (fed_by is None and place.graph.by_id[source.layer].constant is not None))
 
     def _connect(self, place: Place, source: Source, edge: ViewEdge, meaning: EdgeKind | None = None) -> None:
         """A line from what makes a tensor to the edge's target; a constant is written into the target instead, with what it means there."""

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,12 +25,15 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tests.app.conftest import CHROMIUM, FLAGS  # noqa: E402 - the folder above is not on the path of a script
+from tests.benchmarks.big_transformers import saved  # noqa: E402 - the same
 
 STEPS = 60
 SECONDS = 2.0
 """That something is moved."""
 NESTED = "sample:count_primes&set=up_to_30&step=400"
 LATE = "sample:collatz&set=twenty_seven&step=1000"
+BIG = {"2,700 nodes,": (38, 64), "15,000 nodes,": (212, 64), "700 MB,": (24, 800)}
+"""Layers and channels; bars: pictures within 2, 3 and 2.5 seconds on a quiet machine."""
 WATCHES = ("candidate", "limit - candidate", "max(abs(found))")
 FRAMES = """() => {
   window.frames = [];
@@ -81,9 +85,13 @@ def main() -> int:
                 "37 nodes, iteration 110, matrix and code open": f"{LATE}&lens=matrix&panel=code",
                 "chain of 1,000 nodes": wide,
             }
+            big = {f"{title} transformer": partial(saved, folder, title.replace(" ", "_"), *size) for title, size in BIG.items()}
             chosen = {title: link for title, link in models.items() if all(word in title for word in sys.argv[1:])}
             for title, link in chosen.items():
                 _report_steps(browser, port, title, link)
+            for title, made in big.items():
+                if all(word in title for word in sys.argv[1:]):
+                    _report_opening(browser, port, title, str(made()))
             if not sys.argv[1:] or "frames" in sys.argv[1:]:
                 _report_frames(browser, port, wide)
             browser.close()
@@ -105,6 +113,18 @@ def _report_steps(browser: Browser, port: int, title: str, link: str) -> None:
         f"95th percentile {np.percentile(times, 95):.0f} ms, {len(times)} steps",
         flush=True,
     )
+    page.close()
+
+
+def _report_opening(browser: Browser, port: int, title: str, path: str) -> None:
+    """The picture of a model that nobody has opened before, and when its run can be stepped."""
+    page = browser.new_page(viewport={"width": 1600, "height": 1000})
+    begun = time.perf_counter()
+    seconds = _open(page, port, path)
+    page.locator(".st-key-transport").wait_for(timeout=60_000)
+    ready = time.perf_counter() - begun
+    boxes = page.locator(".st-key-canvas_graph .box").count()
+    print(f"{title}: first picture {seconds:.2f} s with {boxes} boxes, ready to step {ready:.2f} s", flush=True)
     page.close()
 
 
