@@ -26,7 +26,7 @@ def main(what: str) -> int:
     try:
         node = find_node(TOOLS / "node")
         if what == "check":
-            _install(node)
+            install(node)
     except (OSError, subprocess.SubprocessError) as error:
         detail = getattr(error, "stderr", "") or str(error)
         print(f"node or the tools for JavaScript could not be installed: {detail.strip()[-600:]}", file=sys.stderr)
@@ -46,7 +46,7 @@ def _commands(node: Node, what: str) -> list[list[str]]:
             raise SystemExit(f"say check or test, not {what!r}")
 
 
-def _install(node: Node) -> None:
+def install(node: Node) -> None:
     """Nothing when what is there was installed from the same lock file."""
     stamp = TOOLS / f"installed-{_LOCK}"
     wanted = (_FRONTEND / _LOCK).read_bytes()

@@ -31,6 +31,10 @@ class Code {
     this.host = host;
     this.frame = element("div", "frame");
     this.body = element("div", "body");
+    // Whoever has no pointer scrolls it by keys.
+    this.body.tabIndex = 0;
+    this.body.setAttribute("role", "region");
+    this.body.setAttribute("aria-label", "The body as code");
     this.copy = element("button", "copy", "Copy");
     this.copy.title = "Copy as a file that runs";
     this.copy.onclick = async () => {

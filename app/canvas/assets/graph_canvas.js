@@ -5,7 +5,7 @@ import { CurrentHighlight } from "./current_highlight.js";
 import { draw } from "./draw.js";
 import { onPaper, printPicture, savePicture, standalone } from "./export.js";
 import { MARGIN } from "./geometry.js";
-import { host } from "./host.js";
+import { host, isLight } from "./host.js";
 import { ladderOf, layOut, PATIENT, TooDense } from "./layout.js";
 import { emptyCanvas } from "./markup.js";
 import { numberAfter, Outbox } from "./outbox.js";
@@ -13,9 +13,11 @@ import { Painting } from "./paint.js";
 import { Playback } from "./playback.js";
 import { Pointing } from "./pointing.js";
 import { shared } from "./shared.js";
+import { Speech } from "./speech.js";
 import { boxOfNext, NO_OVERLAY } from "./status.js";
 import { legendOf, Tooltip } from "./tooltips.js";
 import { lookAtOrigins, Trace } from "./trace.js";
+import { Walk } from "./walk.js";
 
 /**
  * @import { Geometry, Parts } from "./picture.js"
@@ -86,6 +88,8 @@ export class Canvas {
     this.playback = new Playback(this);
     /** @type {Outbox<Act>} */
     this.acts = new Outbox((acts) => this.root.isConnected && this.setState?.("acts", acts));
+    this.speech = new Speech(this);
+    this.walk = new Walk(this);
     this.listen();
     // Streamlit shows the component at its final size only after a moment.
     new ResizeObserver(() => this.resized()).observe(this.stage);
@@ -361,6 +365,7 @@ export class Canvas {
     this.root.dataset.current = overlay.current;
     this.camera.stickyHeaders.place(this.camera);
     this.pointing.soon();
+    this.speech.soon();
     this.onPaint?.(overlay);
   }
 
@@ -380,11 +385,7 @@ export class Canvas {
   /** Light or dark, from the theme's own background. */
   dress() {
     const probe = host.background(this.root);
-    const pen = document.createElement("canvas").getContext("2d");
-    pen.fillStyle = probe;
-    const [, r, g, b] = /^#(..)(..)(..)/.exec(pen.fillStyle) ?? [0, "ff", "ff", "ff"];
-    const light = (parseInt(r, 16) * 2 + parseInt(g, 16) * 5 + parseInt(b, 16)) / 8 > 128;
-    const theme = light ? "light" : "dark";
+    const theme = isLight(probe) ? "light" : "dark";
     if (this.root.dataset.theme === theme) return;
     this.root.dataset.theme = theme;
     if (this.structure) this.prepareOverview();

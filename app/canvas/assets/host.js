@@ -16,3 +16,14 @@ export const host = {
   cornerOver: () => null,
   background: () => getComputedStyle(document.body).backgroundColor,
 };
+
+/**
+ * Whether a colour is nearer to white than to black.
+ * @param {string} colour as CSS has it
+ */
+export function isLight(colour) {
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.fillStyle = colour;
+  const [, r, g, b] = /^#(..)(..)(..)/.exec(pen.fillStyle) ?? ["", "ff", "ff", "ff"];
+  return (parseInt(r, 16) * 2 + parseInt(g, 16) * 5 + parseInt(b, 16)) / 8 > 128;
+}

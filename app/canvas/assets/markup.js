@@ -25,7 +25,7 @@ const MARKUP = `
   </div>
   <div class="legend"></div>
   <div class="overview"><canvas></canvas><div class="glass"></div></div>
-  <div class="tooltip" role="tooltip"></div>
+  <div class="tooltip" aria-hidden="true"></div>
   <div class="notice" role="status"></div>`;
 
 /** An empty canvas, not on the page yet. */
