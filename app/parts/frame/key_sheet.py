@@ -13,6 +13,7 @@ _OTHER = (
     ("P", "Play: step automatically, or stop; so does the space bar"),
     ("Backspace", "On the canvas: out of the body that it shows"),
     ("F", "The canvas alone in the window; Esc brings the panels back"),
+    ("Tab", "Into the canvas: arrow keys walk along wires, Enter shows a box or opens it, Esc steps again"),
     ("+ − 0", "On the canvas: closer, further, everything"),
     ("U", "On the canvas: iterations side by side, or the loop drawn once"),
     ("L", "On the canvas: the legend"),

@@ -101,7 +101,36 @@ def _contrast(one: str, other: str) -> float:
 
 def _luminance(colour: str) -> float:
     """Relative luminance after WCAG, from 0 for black to 1 for white."""
-    linear = [
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in (one / 255 for one in bytes.fromhex(colour[1:]))
-    ]
+    linear = _linear(colour)
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+# Machado, Oliveira, Fernandes: "A Physiologically-based Model for Simulation of Color Vision Deficiency" (2009), severity 1, on linear RGB.
+_SEEN = {
+    "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    "tritanopia": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+}
+_APART = 20
+"""Of the CIE's 1976 difference, in which 2.3 is just noticed: plain at a glance on small marks."""
+
+
+@pytest.mark.parametrize("sight", _SEEN)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("one", "other"), [("then", "else"), ("nan", "accent"), ("back", "curve")])
+def test_the_colour_blind_tell_them_apart(one: str, other: str, theme: Literal["light", "dark"], sight: str) -> None:
+    first, second = (_lab(_linear(getattr(COLOURS[name], theme)), sight) for name in (one, other))
+    assert sum((a - b) ** 2 for a, b in zip(first, second, strict=True)) ** 0.5 >= _APART
+
+
+def _linear(colour: str) -> tuple[float, ...]:
+    parts = [one / 255 for one in bytes.fromhex(colour[1:7])]
+    return tuple(part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+
+
+def _lab(linear: tuple[float, ...], sight: str) -> tuple[float, ...]:
+    seen = [min(1.0, max(0.0, sum(a * b for a, b in zip(row, linear, strict=True)))) for row in _SEEN[sight]]
+    rows = ((0.4124564, 0.3575761, 0.1804375), (0.2126729, 0.7151522, 0.0721750), (0.0193339, 0.1191920, 0.9503041))
+    xyz = [sum(a * b for a, b in zip(row, seen, strict=True)) / white for row, white in zip(rows, (0.95047, 1.0, 1.08883), strict=True)]
+    x, y, z = (t ** (1 / 3) if t > 216 / 24389 else (24389 / 27 * t + 16) / 116 for t in xyz)
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
