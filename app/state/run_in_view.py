@@ -10,6 +10,7 @@ import numpy as np
 import engine
 from app.state.background_run import Fitting, Onward, Running
 from engine.compare import Drift, Spot
+from engine.errors import EngineError
 from engine.peers import Clock, Report
 from engine.view import Track
 
@@ -43,6 +44,10 @@ class Drifted:
     def there(self, spot: Spot) -> np.ndarray:
         """The other's value; ``EngineError`` where it is no longer known and cannot be computed again."""
         pair = self.drift.pairs[spot.pair]
+        if self.other is None and pair.one not in self.values:
+            raise EngineError(
+                f"{self.title} gave a fingerprint of this value only, by which the two agree: it is too large to be compared whole"
+            )
         if self.other is None:
             return np.asarray(self.values[pair.one][spot.row])
         return self.other.value(pair.address_beside(self.other, spot.row))

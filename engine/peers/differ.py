@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from engine.compare.deviation import Deviations
 from engine.debug.inputs import Inputs, bind
 from engine.debug.names import value_names
 from engine.debug.run import Run
@@ -21,7 +22,7 @@ from engine.peers.again import Again
 from engine.peers.comparing import apart, close, elements_told, first_apart, is_numeric, not_compared, shape_text
 from engine.peers.fate import fates
 from engine.peers.other_runtimes import Patience, Truth, ask
-from engine.peers.probes import Probe, Probes, probes
+from engine.peers.probes import Probe, Probes, as_it_is, probes, whole_bytes
 from engine.peers.quanta import OneStep, Rounding
 from engine.peers.replaced import sentences
 from engine.peers.report import Difference, Quanta, Report
@@ -29,6 +30,8 @@ from engine.peers.transport import NARROW
 
 TOLERANCE = 1e-3
 """Of the largest magnitude in a tensor: what sums in another order and vector instructions may add up to over many iterations."""
+_MOST_FETCHED = 256 * 2**20
+"""Bytes of values that are asked for at once after their fingerprints differ."""
 _MOST_JUDGED = 5_000
 """Values that differ and are computed again, to tell what follows from a quantum."""
 
@@ -41,6 +44,9 @@ class Beside:
     given: list[Any]
     found: Probes
     truth: Truth
+    """With the values that were asked for as they are."""
+    estimated: Mapping[Probe, np.ndarray]
+    """Of the others the fingerprints."""
     patience: Patience
     document: bytes
 
@@ -53,18 +59,60 @@ def beside(
     run: Run,
     inputs: Inputs,
     *,
+    tolerance: float = TOLERANCE,
     seconds: float = 120.0,
     document: bytes = b"",
     stopped: Callable[[], bool] = never,
 ) -> Beside:
     """Runs the model of a finished run in its runtime, OpenVINO for IR and ONNX Runtime for ONNX, with the same inputs.
 
-    ``document`` is the content of an ONNX file, for a model that was read from its bytes. ``EngineError`` when the run has not finished,
-    the runtime cannot run the model within ``seconds``, or ``stopped`` says yes before it has.
+    Of values that are too large to be handed out in every iteration it gives fingerprints; those that differ by more than ``tolerance``
+    it is asked for again as they are, the first ones first, until one of them differs. ``document`` is the content of an ONNX file, for
+    a model that was read from its bytes. ``EngineError`` when the run has not finished, the runtime cannot run the model within
+    ``seconds``, or ``stopped`` says yes before it has.
     """
     given = fed(run, inputs)
     found, patience = probes(run), Patience(seconds, stopped)
-    return Beside(run, given, found, ask(run, given, found.asked, patience, document), patience, document)
+    truth = ask(run, given, found.asked, patience, document)
+    estimated = {probe: there for probe, there in truth.values.items() if probe.fingerprint is not None}
+    values = {probe: there for probe, there in truth.values.items() if probe.fingerprint is None}
+    while more := _to_fetch(run, estimated, tolerance):
+        fetched = ask(run, given, [as_it_is(run, probe) for probe in more], patience, document).values
+        values |= fetched
+        estimated = {probe: there for probe, there in estimated.items() if probe not in more}
+        if not fetched or any(_is_apart(probe, there, tolerance) for probe, there in fetched.items()):
+            break
+    return Beside(run, given, found, replace(truth, values=values), estimated, patience, document)
+
+
+def _to_fetch(run: Run, estimated: Mapping[Probe, np.ndarray], tolerance: float) -> list[Probe]:
+    """The first that differ by their fingerprints, as many as may be asked for at once."""
+    begins: list[tuple[int, Probe]] = []
+    for probe, there in estimated.items():
+        over = np.flatnonzero(~(estimate(probe, there).relative <= tolerance))
+        if len(over):
+            begins.append((run.timeline.step_at(probe.program, int(over[0]), probe.position + 1), probe))
+    chosen: list[Probe] = []
+    left = _MOST_FETCHED
+    for _, probe in sorted(begins, key=lambda one: one[0]):
+        left -= whole_bytes(run, probe)
+        if chosen and left < 0:
+            break
+        chosen.append(probe)
+    return chosen
+
+
+def estimate(probe: Probe, there: np.ndarray) -> Deviations:
+    """How far a runtime's values are apart by their fingerprints, in the rows that both have."""
+    rows = rows_of(probe, there)
+    if rows is None or probe.fingerprint is None:
+        return Deviations.joined([])
+    return probe.fingerprint.apart(probe.expected[: len(rows)], rows)
+
+
+def _is_apart(probe: Probe, there: np.ndarray, tolerance: float) -> bool:
+    rows = rows_of(probe, there)
+    return rows is None or bool(np.any(~(Deviations.of(probe.expected[: len(rows)], rows).relative <= tolerance)))
 
 
 def against(
@@ -77,7 +125,7 @@ def against(
     stopped: Callable[[], bool] = never,
 ) -> Report:
     """Compares a finished run with the runtime of its model, as ``beside`` runs it and ``differences`` tells it."""
-    return differences(beside(run, inputs, seconds=seconds, document=document, stopped=stopped), tolerance)
+    return differences(beside(run, inputs, tolerance=tolerance, seconds=seconds, document=document, stopped=stopped), tolerance)
 
 
 def differences(both: Beside, tolerance: float = TOLERANCE) -> Report:
@@ -97,12 +145,13 @@ def differences(both: Beside, tolerance: float = TOLERANCE) -> Report:
         rounded = [probe for probe in truth.values if judged.rounding.is_quantizing(probe)]
         if rounded:  # a runtime that is not asked for the floats between them computes them as it does without being asked
             judged = _judged(run, both.ask(rounded), tolerance)
-    values = sum(len(probe.expected) for probe in truth.values)
+    compared = [*truth.values, *both.estimated]
+    values = sum(len(probe.expected) for probe in compared)
     replaced: tuple[str, ...] = ()
     if judged.outputs and judged.first is None and not truth.refused:
         replaced = instead(run, [one.address for one in judged.outputs], both.patience, both.document)
     return Report(
-        truth.runtime, judged.outputs, judged.first, values, len(truth.values), both.found.left_out, truth.refused, reasons,
+        truth.runtime, judged.outputs, judged.first, values, len(compared), both.found.left_out, truth.refused, reasons,
         judged.quanta(run), judged.following, replaced,
     )  # fmt: skip
 

@@ -16,9 +16,8 @@ from engine.debug.names import value_names
 from engine.debug.run import Run
 from engine.native.alone import never
 from engine.peers.comparing import counted, not_compared
-from engine.peers.differ import Beside, beside, instead, rows_of
-from engine.peers.other_runtimes import Truth
-from engine.peers.probes import Probe, Probes
+from engine.peers.differ import Beside, beside, estimate, instead, rows_of
+from engine.peers.probes import Probe
 from engine.run.plan.numbers import ProgramIndex
 
 
@@ -59,22 +58,23 @@ def drift_from_runtime(
 
     Outputs are those of the model as it is; values inside are those of a model that gives them as outputs too. Errors as of ``against``.
     """
-    return drift_beside(beside(run, inputs, seconds=seconds, document=document, stopped=stopped), tolerance)
+    return drift_beside(beside(run, inputs, tolerance=tolerance, seconds=seconds, document=document, stopped=stopped), tolerance)
 
 
 def drift_beside(both: Beside, tolerance: float = TOLERANCE) -> RuntimeDrift:
     """The same of a run and what its runtime gave."""
     run, truth = both.run, both.truth
-    drift, values = _drift(run, both.found, truth, tolerance)
+    drift, values = _drift(both, tolerance)
     replaced: tuple[str, ...] = ()
     if drift.first is None and drift.outputs > tolerance and not truth.refused:
         replaced = instead(run, [signature.name for signature in run.model.outputs], both.patience, both.document)
     return RuntimeDrift(truth.runtime, drift, replaced, truth.refused, values)
 
 
-def _drift(run: Run, found: Probes, truth: Truth, tolerance: float) -> tuple[Drift, Mapping[str, np.ndarray]]:
+def _drift(both: Beside, tolerance: float) -> tuple[Drift, Mapping[str, np.ndarray]]:
+    run, truth = both.run, both.truth
     rows, _ = align(run, run, match(run, run))
-    left_out = dict(found.left_out)
+    left_out = dict(both.found.left_out)
     pairs: list[Pair] = []
     partings: list[Parting] = []
     values: dict[str, np.ndarray] = {}
@@ -88,6 +88,11 @@ def _drift(run: Run, found: Probes, truth: Truth, tolerance: float) -> tuple[Dri
         if len(given):
             pairs.append(_pair(run, probe, given, rows, tolerance))
             values[pairs[-1].one] = given
+    for probe, there in both.estimated.items():
+        guessed = estimate(probe, there)
+        if len(guessed.relative):
+            pairs.append(_pair_of(run, probe, guessed, rows, tolerance))
+    pairs.sort(key=lambda pair: (pair.program.index, pair.position))
     outputs = zip(run.result.outputs, truth.outputs, strict=True)
     error = values_apart((here, there) for here, there in outputs if not not_compared(here, there))
     over = [pair for pair in pairs if pair.first is not None]
@@ -97,11 +102,15 @@ def _drift(run: Run, found: Probes, truth: Truth, tolerance: float) -> tuple[Dri
 
 
 def _pair(run: Run, probe: Probe, given: np.ndarray, rows: Mapping[ProgramIndex, AlignedRows], tolerance: float) -> Pair:
-    whole, count = rows[probe.program.index], len(given)
+    return _pair_of(run, probe, Deviations.of(probe.expected[: len(given)], given), rows, tolerance)
+
+
+def _pair_of(run: Run, probe: Probe, found: Deviations, rows: Mapping[ProgramIndex, AlignedRows], tolerance: float) -> Pair:
+    whole, count = rows[probe.program.index], len(found.relative)
     some = AlignedRows(whole.one[:count], whole.other[:count], whole.execution[:count], whole.iteration[:count])
     place = f"{probe.program.address}/{value_names(probe.program)[probe.slot]}"
     asked = Asked(place, place, "name", (probe.program, probe.program), (probe.slot, probe.slot), probe.position + 1)
-    return made(run, some, asked, Deviations.of(probe.expected[:count], given), tolerance)
+    return made(run, some, asked, found, tolerance)
 
 
 def _ended(run: Run, probe: Probe, times: int, common: int) -> Parting:

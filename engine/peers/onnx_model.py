@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
 from engine.debug.run import Run
+from engine.peers.fingerprint import Fingerprint
 from engine.peers.probes import Probe, owner, times
 from engine.run.plan.plan import IfRegion, LoopRegion, Program
 
@@ -41,6 +43,8 @@ class _Writing:
         """Hands one value out of its graph, and out of every loop and branch around."""
         program, shape = probe.program, probe.expected.shape[1:]
         value = self._name(probe)
+        if probe.fingerprint is not None:
+            value = _fingerprint(self.graphs[program.index], value, f"{name}/print", probe.fingerprint)
         kind = helper.np_dtype_to_tensor_dtype(probe.expected.dtype)
         while program.parent is not None:
             out = f"{name}/{program.index}"
@@ -85,6 +89,27 @@ class _Writing:
             name = "then_branch" if program is region.then.program else "else_branch"
         found: onnx.GraphProto = next(attribute.g for attribute in self._node(program).attribute if attribute.name == name)
         return found
+
+
+def _fingerprint(graph: onnx.GraphProto, value: str, name: str, of: Fingerprint) -> str:
+    """Nodes that compute what ``Fingerprint.of`` does; gives the name of what they make."""
+
+    def made(type: str, inputs: Sequence[str], **attributes: Any) -> str:
+        graph.node.append(helper.make_node(type, inputs, [f"{name}/{len(graph.node)}"], **attributes))
+        return str(graph.node[-1].output[0])
+
+    def constant(array: np.ndarray) -> str:
+        return made("Constant", [], value=numpy_helper.from_array(array))
+
+    def shaped(one: str, *shape: int) -> str:
+        return made("Reshape", [one, constant(np.array(shape, np.int64))])
+
+    real = made("Cast", [value], to=onnx.TensorProto.FLOAT)
+    buckets = shaped(real, *of.shape)
+    largest = made("ReduceMax", [made("Abs", [buckets])], keepdims=0)
+    squares = made("MatMul", [shaped(real, 1, of.size), shaped(real, of.size, 1)])
+    products = made("MatMul", [buckets, constant(of.signs)])
+    return made("Concat", [shaped(one, -1) for one in (largest, squares, products)], axis=0)
 
 
 def _take_out(node: onnx.NodeProto, name: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,6 +11,7 @@ from engine.debug.run import Run
 from engine.ir.constant import Constant
 from engine.ir.model import BodyName, Edge, Graph, LayerId, Model, Node, OutputMap, Port, Source
 from engine.ir.shape import PartialShape
+from engine.peers.fingerprint import Fingerprint
 from engine.peers.probes import Probe, enough, owner, times
 from engine.run.plan.plan import IfRegion, LoopRegion, Program
 
@@ -23,7 +24,7 @@ def probed(run: Run, probes: Sequence[Probe], prefix: str) -> tuple[Model, list[
     graphs: dict[int, _Graph] = {}
     for program in reversed(run.plan.programs):
         made = _Graph(_graph_of(run.model, program))
-        asked = [_Asked(probe, Source(probe.layer, probe.output), probe.expected.shape[1:]) for probe in probes if probe.program is program]
+        asked = [_Asked(probe, made.source(probe), probe.expected.shape[1:]) for probe in probes if probe.program is program]
         for instruction in program.instructions:
             region = instruction.region
             bodies = [graphs.get(one.index) for one in region.programs] if region is not None else []
@@ -78,6 +79,27 @@ class _Graph:
     def constant(self, array: np.ndarray) -> Source:
         return Source(self.add("Const", (), 1, constant=Constant.of(array)), 0)
 
+    def source(self, probe: Probe) -> Source:
+        """What is asked for of one value: itself, or its fingerprint."""
+        value = Source(probe.layer, probe.output)
+        return value if probe.fingerprint is None else self._fingerprint(value, probe.fingerprint)
+
+    def _fingerprint(self, value: Source, of: Fingerprint) -> Source:
+        """As ``Fingerprint.of`` computes it."""
+        real = self._made("Convert", (value,), destination_type="f32")
+        buckets = self._shaped(real, *of.shape)
+        axes = self.constant(np.arange(2, dtype=np.int64))
+        largest = self._made("ReduceMax", (self._made("Abs", (buckets,)), axes), keep_dims="false")
+        squares = self._made("MatMul", (self._shaped(real, 1, of.size), self._shaped(real, of.size, 1)))
+        products = self._made("MatMul", (buckets, self.constant(of.signs)))
+        return self._made("Concat", tuple(self._shaped(one, -1) for one in (largest, squares, products)), axis="0")
+
+    def _shaped(self, value: Source, *shape: int) -> Source:
+        return self._made("Reshape", (value, self.constant(np.array(shape, np.int64))), special_zero="false")
+
+    def _made(self, type: str, sources: Sequence[Source], **attributes: str) -> Source:
+        return Source(self.add(type, sources, 1, attributes=attributes), 0)
+
     def hand_out(self, asked: Sequence[_Asked], prefix: str, *, iterated: bool) -> None:
         """Makes Results of values, in a loop's body with an axis more."""
         axis = self.constant(np.zeros(1, np.int64)) if iterated else None
@@ -97,17 +119,26 @@ class _Graph:
         """A Result of zeros like a value."""
         return self.add("Result", (self.constant(np.zeros(asked.shape, asked.probe.expected.dtype)),), 0)
 
-    def add(self, type: str, sources: Sequence[Source], outputs: int, *, name: str = "", constant: Constant | None = None) -> LayerId:
+    def add(
+        self,
+        type: str,
+        sources: Sequence[Source],
+        outputs: int,
+        *,
+        name: str = "",
+        constant: Constant | None = None,
+        attributes: Mapping[str, str] | None = None,
+    ) -> LayerId:
         """A node after the others, by the defaults of its type."""
         layer = LayerId(max(self.nodes, default=-1) + 1)
         inputs = tuple(Port(number) for number in range(len(sources)))
         given = tuple(Port(len(sources) + number) for number in range(outputs))
-        attributes: dict[str, object] = {}
+        told: dict[str, object] = dict(attributes or {})
         if constant is not None:
             shape = ",".join(map(str, constant.shape))
-            attributes = {"element_type": constant.element_type.value, "shape": shape, "offset": "0", "size": str(len(constant.data))}
+            told = {"element_type": constant.element_type.value, "shape": shape, "offset": "0", "size": str(len(constant.data))}
             given = (Port(0, constant.element_type, PartialShape.of(constant.shape)),)
-        self.nodes[layer] = Node(layer, name or f"probe_{type}_{layer}", type, "opset1", attributes, inputs, given, constant=constant)
+        self.nodes[layer] = Node(layer, name or f"probe_{type}_{layer}", type, "opset1", told, inputs, given, constant=constant)
         for number, source in enumerate(sources):
             self.edges.append(Edge(source.layer, self.nodes[source.layer].outputs[source.output].id, layer, number))
         return layer

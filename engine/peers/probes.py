@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,18 @@ import numpy as np
 from engine.debug.run import Run
 from engine.ir.model import LOOP, SCAN, TENSOR_ITERATOR, LayerId
 from engine.ops.values import is_tensor
+from engine.peers.fingerprint import Fingerprint
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import IfRegion, LoopRegion, Program
 from engine.run.record.recording import LoopTable
 from engine.trace.vectorised import Columns, Recorded
 
 _LOOPS = (LOOP, TENSOR_ITERATOR, SCAN)
-_MOST_BYTES = 256 * 2**20
-"""Of all values together that another runtime is asked for."""
+_MOST_BYTES = 128 * 2**20
+"""Of all values together that another runtime is asked for as they are; of the largest it gives fingerprints instead."""
 _MOST_OF_ONE = 64 * 2**20
+_WORTH_IT = 256
+"""Elements from which a fingerprint is shorter."""
 _MORE = 16
 _MOST_COMPUTED = 5_000
 """Iterations whose values are computed one by one."""
@@ -36,11 +39,13 @@ class Probe:
     position: int
     """Number of the instruction that computes it; -1 for a Parameter."""
     expected: np.ndarray
-    """With a row along the first axis."""
+    """With a row along the first axis; of a fingerprint its numbers."""
     lengths: tuple[int, ...]
     """How often each loop around it runs, outermost first: the first axes of what the other runtime gives."""
     places: np.ndarray
     """For each row, its number among all iterations of those loops: it skips those in which another branch ran."""
+    fingerprint: Fingerprint | None = None
+    """What is asked for in place of a value that is too large to be handed out in every iteration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,19 @@ class Probes:
 def probes(run: Run) -> Probes:
     """The values of a finished run that can be compared, in the order of their graphs."""
     return _Choosing(run).probes()
+
+
+def as_it_is(run: Run, probe: Probe) -> Probe:
+    """In place of a fingerprint the values themselves."""
+    rows = run.timeline.executions.rows[probe.program.index]
+    values = [np.asarray(run.values.get(run.timeline, probe.program, row, probe.slot)) for row in range(rows)]
+    return replace(probe, expected=np.stack(values), fingerprint=None)
+
+
+def whole_bytes(run: Run, probe: Probe) -> int:
+    """What the values of a fingerprint take."""
+    first = np.asarray(run.values.get(run.timeline, probe.program, 0, probe.slot))
+    return first.nbytes * run.timeline.executions.rows[probe.program.index]
 
 
 def owner(program: Program) -> LoopRegion | IfRegion | None:
@@ -86,22 +104,63 @@ def _counts(run: Run, loop: LoopRegion) -> list[int]:
     return table.counts
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Candidate:
+    """A value that can be asked for."""
+
+    program: Program
+    layer: LayerId
+    output: int
+    slot: Slot
+    position: int
+    first: np.ndarray
+    """The value in the first row; the other rows have to be like it."""
+    rows: int
+
+    @property
+    def nbytes(self) -> int:
+        return self.first.nbytes * self.rows
+
+
 class _Choosing:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.recorded = Recorded(run.timeline)
-        self.left = _MOST_BYTES
         self.left_out: dict[str, int] = {}
 
     def probes(self) -> Probes:
-        asked: list[Probe] = []
+        candidates: list[list[_Candidate]] = []
         for program in self.run.plan.programs:
             reason = self._reason(program)
             if reason:
                 self._leave_out(reason, sum(1 for _ in _values_of(program)))
             else:
-                asked += self._of(program)
-        return Probes(tuple(asked), self.left_out)
+                candidates.append(list(self._candidates(program)))
+        large = self._large([one for of_graph in candidates for one in of_graph])
+        return Probes(tuple(probe for of_graph in candidates if of_graph for probe in self._of(of_graph, large)), self.left_out)
+
+    def _candidates(self, program: Program) -> Iterator[_Candidate]:
+        rows = self.run.timeline.executions.rows[program.index]
+        values = [one for one in _values_of(program) if not self._is_nameless(program, one[3], one[1])]
+        firsts = {one[2]: self._value(program, 0, one[2]) for one in reversed(values)}  # what comes last computes all before it
+        for layer, output, slot, position in values:
+            first = firsts[slot]
+            if not is_tensor(first):
+                self._leave_out("that is not a tensor")
+            elif np.asarray(first).dtype.kind not in "biuf":
+                self._leave_out("of text" if np.asarray(first).dtype == object else "of a type that numpy does not have")
+            else:
+                yield _Candidate(program, layer, output, slot, position, np.asarray(first), rows)
+
+    def _large(self, candidates: Sequence[_Candidate]) -> frozenset[_Candidate]:
+        """Those of which fingerprints are asked for: the largest, until the others together are few enough bytes."""
+        left = sum(one.nbytes for one in candidates)
+        large: list[_Candidate] = []
+        for one in sorted(candidates, key=lambda one: -one.nbytes):
+            if one.first.size >= _WORTH_IT and (left > _MOST_BYTES or one.nbytes > _MOST_OF_ONE):
+                large.append(one)
+                left -= one.nbytes
+        return frozenset(large)
 
     def _leave_out(self, reason: str, count: int = 1) -> None:
         if count:
@@ -129,43 +188,45 @@ class _Choosing:
         taken = self.run.timeline.executions.taken(region).astype(bool)
         return np.asarray(around[taken if program is region.then.program else ~taken])
 
-    def _of(self, program: Program) -> Iterator[Probe]:
-        rows = self.run.timeline.executions.rows[program.index]
+    def _of(self, candidates: Sequence[_Candidate], large: frozenset[_Candidate]) -> Iterator[Probe]:
+        """Of one graph, what can be had as columns and what has to be computed row by row."""
+        program, rows = candidates[0].program, candidates[0].rows
         columns = Columns(self.recorded, program, np.arange(rows))
         loops = [loop for one in program.around() if isinstance(loop := owner(one), LoopRegion)]
         lengths, places = tuple(times(self.run, loop) for loop in reversed(loops)), self._places(program)
-        for layer, output, slot, position in _values_of(program):
-            if self._is_nameless(program, position, output):
-                continue
-            first = self._value(program, 0, slot)
-            if not is_tensor(first):
-                self._leave_out("that is not a tensor")
-            elif np.asarray(first).dtype.kind not in "biuf":
-                self._leave_out("of text" if np.asarray(first).dtype == object else "of a type that numpy does not have")
-            elif np.asarray(first).nbytes * rows > min(self.left, _MOST_OF_ONE):
-                self._leave_out("too large")
-            elif (expected := self._whole(columns, program, rows, slot)) is not None:
-                self.left -= expected.nbytes
-                yield Probe(program, layer, output, slot, position, expected, lengths, places)
+        whole = [one for one in candidates if one not in large and program.parent is not None]
+        found = {one: np.asarray(column.of(rows)) for one in whole if (column := columns.column(one.slot)) is not None}
+        waiting = [one for one in candidates if one not in found]
+        if rows > _MOST_COMPUTED:
+            self._leave_out(f"in loops of more than {_MOST_COMPUTED:,} iterations", len(waiting))
+        else:
+            found |= self._row_by_row(waiting, large)
+        for one in candidates:
+            if one in found:
+                printed = Fingerprint.of_size(one.first.size) if one in large else None
+                yield Probe(program, one.layer, one.output, one.slot, one.position, found[one], lengths, places, printed)
+
+    def _row_by_row(self, candidates: Sequence[_Candidate], large: frozenset[_Candidate]) -> dict[_Candidate, np.ndarray]:
+        """All values of a row before the next, because a row is computed again as a whole; the last one first, which takes all others."""
+        prints = {one: Fingerprint.of_size(one.first.size) for one in candidates if one in large}
+        found = {one: np.empty((one.rows, *one.first.shape), one.first.dtype) for one in candidates if one not in prints}
+        found |= {one: np.empty((one.rows, fingerprint.length), np.float32) for one, fingerprint in prints.items()}
+        order = list(reversed(candidates))
+        for row in range(candidates[0].rows if candidates else 0):
+            for one in order:
+                value = np.asarray(self._value(one.program, row, one.slot))
+                if value.shape != one.first.shape or value.dtype != one.first.dtype:
+                    found.pop(one, None)
+                elif one in found:
+                    found[one][row] = prints[one].of(value) if one in prints else value
+        self._leave_out("of a shape that changes", len(candidates) - len(found))
+        return found
 
     def _is_nameless(self, program: Program, position: int, output: int) -> bool:
         """An output that an ONNX file leaves out."""
         if self.run.model.dialect != "onnx" or position < 0:
             return False
         return not any(program.instructions[position].node.outputs[output].names)
-
-    def _whole(self, columns: Columns, program: Program, rows: int, slot: Slot) -> np.ndarray | None:
-        column = columns.column(slot) if program.parent is not None else None
-        if column is not None:
-            return np.asarray(column.of(rows))
-        if rows > _MOST_COMPUTED:
-            self._leave_out(f"in loops of more than {_MOST_COMPUTED:,} iterations")
-            return None
-        values = [np.asarray(self._value(program, row, slot)) for row in range(rows)]
-        if len({(value.shape, value.dtype) for value in values}) > 1:
-            self._leave_out("of a shape that changes")
-            return None
-        return np.stack(values)
 
     def _value(self, program: Program, row: int, slot: Slot) -> Any:
         return self.run.values.get(self.run.timeline, program, row, slot)

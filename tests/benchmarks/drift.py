@@ -1,0 +1,75 @@
+"""Drift of 18 linear-attention loops, 64 tokens, 16 heads of 128 x 128, with OpenVINO and with the states rounded: seconds and memory.
+
+python -m tests.benchmarks.drift            # all
+python -m tests.benchmarks.drift openvino   # one: openvino, or rounded
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import openvino as ov
+
+import engine
+from engine.compare import Drift
+from engine.peers import drift_from_runtime
+from sample_models.recipes.hybrid_stack import prompt, stack_model
+from sample_models.recipes.language_layers import Sizes
+
+LAYERS, TOKENS = 18, 64
+SIZES = Sizes(width=128, heads=16, size=128)
+
+
+def main(names: list[str]) -> None:
+    """The model is written, and each is measured, in a process of its own, so that peaks of memory are their own."""
+    alone = [sys.executable, "-m", "tests.benchmarks.drift", "--alone"]
+    with tempfile.TemporaryDirectory() as folder:
+        file = str(Path(folder) / "stack.xml")
+        subprocess.run([*alone, "write", file], check=True)
+        for name in names or ["openvino", "rounded"]:
+            subprocess.run([*alone, name, file], check=True)
+
+
+def measure(name: str, file: str) -> None:
+    if name == "write":
+        ov.save_model(stack_model(["gated_delta"] * LAYERS, SIZES), file, compress_to_fp16=False)
+        return
+    inputs, model = prompt(TOKENS, seed=1), engine.read_model(file)
+    began = time.perf_counter()
+    one = _run(model, inputs, {})
+    ran = time.perf_counter() - began
+    if name == "openvino":
+        found = drift_from_runtime(one, inputs, seconds=600)
+        drift, sentence = found.drift, found.sentence
+    else:
+        drift = engine.drift(one, _run(model, inputs, {"main/*/state": "bf16"}))
+        sentence = drift.sentence
+    _tell(name, drift, sentence, ran, time.perf_counter() - began)
+
+
+def _run(model: engine.Model, inputs: Mapping[str, object], rounding: Mapping[str, str]) -> engine.Debugger:
+    made = engine.Debugger(model, inputs, rounding=rounding)
+    made.run()
+    return made
+
+
+def _tell(name: str, drift: Drift, sentence: str, ran: float, took: float) -> None:
+    here, there = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    cpu = f"CPU {here.ru_utime + here.ru_stime:.1f} s here, {there.ru_utime + there.ru_stime:.1f} s in the runtime's processes"
+    print(f"{name}: {took:.1f} s, of which our run {ran:.1f} s; {cpu}; at most {here.ru_maxrss / 1024:,.0f} MB here")
+    rows = sum(len(pair.rows.one) for pair in drift.pairs)
+    print(f"  {len(drift.pairs):,} places, {rows:,} values; left out: {drift.left_out or 'none'}")
+    print(f"  {sentence}", flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--alone"]:
+        measure(sys.argv[2], sys.argv[3])
+    else:
+        main(sys.argv[1:])
