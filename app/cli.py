@@ -130,6 +130,7 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
         "model", nargs="?", default="", metavar="MODEL", help="an .xml, .onnx or other model file; without one the gallery opens"
     )
     parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input of MODEL, by name or position")
+    parser.add_argument("--overlay", default="", metavar="FILE.json", help="a number or a text for nodes of MODEL, shown as colours")
     parser.add_argument("--sample", nargs="?", const="collatz", default="", metavar="NAME", help="open a sample first (default: collatz)")
     parser.add_argument("--version", action="version", version=f"loopscope {VERSION}")
     parser.add_argument("--port", type=_port, default=0, help="port of the server (default: the first free one from 8501)")

@@ -98,6 +98,7 @@ def show_model(opened: Opened, input_set: str = "") -> None:
     session.canvas.selected, session.canvas.root, session.message = "", ROOT, None
     session.canvas.folding, session.canvas.boxes = default_folding(opened.model), VISIBLE_NODES
     session.model.checked_for, session.model.fates, session.model.other = own_runtimes(opened.model), None, None
+    session.model.node_data = None
     session.model.unprepared, session.model.once_prepared = False, None
     session.model.input_set, session.model.inputs, session.run.fitting = input_set, {}, None
     if not opened.pending:

@@ -27,7 +27,7 @@ def run_of(session: Session, view: GraphView) -> canvas.Run | None:
     debugger = session.run.at_rest
     if debugger is not None:
         pausing = " ".join(str(one.id) for one in debugger.breakpoints.on)  # what was sent ahead says where they pause
-        name = f"{session.run.generation} {id(debugger)} {pausing}"
+        name = f"{session.run.generation} {id(debugger)} {id(session.model.node_data)} {pausing}"
         session.run.standing = Standing(name, debugger.cursor.step, debugger.steps, debugger.state != "paused", tracks(debugger))
     standing = session.run.standing
     if standing is None:
@@ -100,7 +100,15 @@ def _seek(session: Session, step: int) -> None:
 def _sent(session: Session, debugger: engine.Debugger, view: GraphView, wanted: int) -> dict[str, object] | None:
     """Steps that have run come from the debugger; later ones from a scout, a second debugger that runs ahead."""
     if wanted <= debugger.steps:
-        return playback_batch(debugger, view, wanted, seconds=SECONDS, previews=session.canvas.previews, fates=session.model.badges)
+        return playback_batch(
+            debugger,
+            view,
+            wanted,
+            seconds=SECONDS,
+            previews=session.canvas.previews,
+            fates=session.model.badges,
+            node_data=session.model.node_data,
+        )
     if debugger.state != "paused" or session.model.opened is None:
         return None
     scout, here = debugger, debugger.cursor.step
@@ -119,6 +127,7 @@ def _sent(session: Session, debugger: engine.Debugger, view: GraphView, wanted: 
         seconds=SECONDS,
         previews=session.canvas.previews,
         fates=session.model.badges,
+        node_data=session.model.node_data,
         further=True,
         breakpoints=debugger.breakpoints.on,
     )

@@ -25,16 +25,18 @@ _SERVER_UPLOAD_MEGABYTES = 100
 
 def main(options: argparse.Namespace) -> int:
     """Serves until interrupted; ``OSError`` when the model's file is not there or no port is free."""
-    if options.inputs and not options.model:
-        raise InputError("--inputs are the inputs of a model, and no model is given")
+    for option, words in (("inputs", "--inputs are the inputs"), ("overlay", "--overlay is of the nodes")):
+        if getattr(options, option) and not options.model:
+            raise InputError(f"{words} of a model, and no model is given")
     if options.sample and sample(options.sample) is None:
         raise InputError(f"there is no sample {shorten(options.sample)!r}: there are {listed([one.name for one in samples()], 99)}")
     if options.model and not Path(options.model).exists():
         raise InputError(f"{shorten(options.model)}: there is no such file, and no such command: `loopscope --help` lists the commands")
-    if options.inputs:
-        Path(options.inputs).stat()
+    for file in filter(None, (options.inputs, options.overlay)):
+        Path(file).stat()
     LAUNCH.model = str(Path(options.model).resolve()) if options.model else ""
     LAUNCH.inputs = str(Path(options.inputs).resolve()) if options.inputs else ""
+    LAUNCH.overlay = str(Path(options.overlay).resolve()) if options.overlay else ""
     LAUNCH.server = options.server
     address = "0.0.0.0" if options.server else "127.0.0.1"
     port = free_port(address, options.port)

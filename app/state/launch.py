@@ -20,6 +20,8 @@ class Launch:
     """Path of the model to open first; empty for the gallery."""
     inputs: str = ""
     """Path of the .npz file with that model's inputs; empty for made-up ones."""
+    overlay: str = ""
+    """Path of the JSON file with data about that model's nodes; empty for none."""
     server: bool = False
     """Users sit elsewhere: paths of this machine are none of their business."""
 

@@ -11,6 +11,7 @@ from app.state.open_model import Opened
 from app.state.uploads import Uploads
 from engine.check import EVERYBODY, Runtime
 from engine.peers import Fates
+from engine.view import NodeData
 
 
 @dataclass(slots=True)
@@ -29,6 +30,8 @@ class ModelInUse:
     inputs: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     fates: Fates | None = None
     """What the runtime of the model makes of its loops and branches, once it was asked."""
+    node_data: NodeData | None = None
+    """What others say of its nodes, shown as colours."""
     other: Opened | None = None
     """Another model, which runs are compared with."""
     uploads: Uploads = field(default_factory=Uploads)

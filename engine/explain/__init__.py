@@ -20,7 +20,7 @@ from engine.explain.code_lines import CodeLine, Listing
 from engine.explain.compare import Comparison, Difference, compare, first_control_flow
 from engine.explain.contributions import Contribution
 from engine.explain.dependences import Dependences, dependences
-from engine.explain.executions import Executions, executions
+from engine.explain.executions import Executions, executions, how_often
 from engine.explain.export import EXPORT_FORMATS, export
 from engine.explain.fragile import FragileDecision, fragile
 from engine.explain.icicle import Icicle, IcicleSpan, body_begin, breakpoint_steps, icicle
@@ -82,6 +82,7 @@ __all__ = [
     "first_not_finite",
     "fits_in_code",
     "fragile",
+    "how_often",
     "icicle",
     "is_no_limit",
     "iteration_matrix",

@@ -45,3 +45,13 @@ def executions(run: Run) -> Iterator[Executions]:
                 continue
             count = run.timeline.executions.calls(program, number)
             yield Executions(f"{program.address}/{instruction.label}", region.kind, count, run, program, region)
+
+
+def how_often(run: Run) -> dict[str, float]:
+    """How many times each operation ran, by static address; 0 for those that did not."""
+    executions = run.timeline.executions
+    return {
+        f"{program.address}/{instruction.label}": float(executions.calls(program, number))
+        for program in run.plan.programs
+        for number, instruction in enumerate(program.instructions)
+    }

@@ -21,6 +21,7 @@ from engine.view.escape import neutral
 from engine.view.folding import COPIES, VISIBLE_NODES, Folding, default_folding, reveal, toggle
 from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
 from engine.view.mirrored import walked_back_now
+from engine.view.node_data import NodeData, read_node_data, write_node_data
 from engine.view.operation_families import family_of
 from engine.view.overlay import Overlay, breakpoint_boxes, overlay_at
 from engine.view.payload import structure
@@ -39,6 +40,7 @@ __all__ = [
     "Folding",
     "GraphView",
     "Hit",
+    "NodeData",
     "Overlay",
     "Track",
     "ViewCluster",
@@ -58,6 +60,7 @@ __all__ = [
     "output_role",
     "overlay_at",
     "playback_batch",
+    "read_node_data",
     "render",
     "reveal",
     "scalar_text",
@@ -70,4 +73,5 @@ __all__ = [
     "value_preview",
     "walked_back_now",
     "without_iterations",
+    "write_node_data",
 ]

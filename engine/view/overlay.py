@@ -25,6 +25,7 @@ from engine.ir.iteration import iteration_words, place_among
 from engine.run.plan.plan import ABSENT, Program
 from engine.view import mirrored
 from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
+from engine.view.node_data import NodeData, tints
 from engine.view.origins import Lit, lit
 from engine.view.preview import value_preview
 from engine.view.runtime_marks import fated_headers, heats
@@ -74,6 +75,10 @@ class Overlay:
     """Of boxes and lines that a traced value came through: the distance from it, at most ``engine.view.origins.FARTHEST``."""
 
     heats: dict[str, int] = field(default_factory=dict[str, int])
+    tints: dict[str, list[object]] = field(default_factory=dict[str, list[object]])
+    """On boxes: what others say of them (``engine.view.node_data``)."""
+    scale: list[str] = field(default_factory=list[str])
+    """What those colours mean; empty where there are none."""
     """On boxes: how much of a run's time they took, from 1 to ``engine.view.runtime_marks.HOTTEST``."""
 
     def as_data(self) -> dict[str, object]:
@@ -93,6 +98,7 @@ def overlay_at(
     previews: dict[str, str] | None = None,
     origins: Sequence[ProvenanceStep] = (),
     times: Mapping[str, float] | None = None,
+    node_data: NodeData | None = None,
 ) -> Overlay:
     """The overlay of a view at the debugger's cursor; without a run, selection and breakpoints only.
 
@@ -101,7 +107,7 @@ def overlay_at(
     makes of loops and branches, by static address, shown on their frames before that. ``previews``: texts
     by concrete address, kept by the caller as long as the run lasts. ``origins``: what a value was made of
     (``engine.explain.provenance.provenance``), lit up with its lines by distance. ``times``: how long operations took, by static address,
-    which a folded box adds up.
+    which a folded box adds up. ``node_data``: what others say of the nodes, as colours.
     """
     overlay = Overlay() if run is None else _Painter(run, view, {} if previews is None else previews, verdicts or {}).paint()
     chosen = _selected(run, view, selected) if selected else None
@@ -110,6 +116,8 @@ def overlay_at(
     found = lit(view, origins) if origins else Lit()
     headers = overlay.headers | fated_headers(view, overlay.headers, fates or {})
     marked = replace(overlay, headers=headers, selected=chosen.id if chosen else "", breakpoints=states)
+    if node_data is not None:
+        marked = replace(marked, tints=tints(view, run, node_data), scale=node_data.scale)
     return replace(marked, origins=found.boxes | found.lines, heats=heats(view, times or {}))
 
 

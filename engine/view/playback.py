@@ -11,6 +11,7 @@ from engine.debug.debugger import Debugger
 from engine.debug.past import next_match
 from engine.debug.stops import stops
 from engine.view.graph import GraphView
+from engine.view.node_data import NodeData
 from engine.view.overlay import overlay_at
 
 MOST_STEPS = 400
@@ -26,6 +27,7 @@ def playback_batch(
     seconds: float = 0.06,
     previews: dict[str, str] | None = None,
     fates: Mapping[str, str] | None = None,
+    node_data: NodeData | None = None,
     further: bool = False,
     breakpoints: Sequence[Breakpoint] | None = None,
 ) -> dict[str, object]:
@@ -44,7 +46,7 @@ def playback_batch(
     for step in range(first, first + most if further else min(first + most, debugger.steps + 1)):
         if step > twin.seek(step).step:
             break
-        now = overlay_at(twin, view, previews=previews, fates=fates).as_data()
+        now = overlay_at(twin, view, previews=previews, fates=fates, node_data=node_data).as_data()
         frames.append(difference(before, now))
         before = now
         if further and wanted and stops(twin, wanted):

@@ -12,6 +12,7 @@ import { numberAfter, Outbox } from "./outbox.js";
 import { Painting } from "./paint.js";
 import { Playback } from "./playback.js";
 import { Pointing } from "./pointing.js";
+import { Scale } from "./scale.js";
 import { shared } from "./shared.js";
 import { Speech } from "./speech.js";
 import { boxOfNext, NO_OVERLAY } from "./status.js";
@@ -77,6 +78,7 @@ export class Canvas {
     this.wrapper = find(".wrapper");
     this.notice = find(".notice");
     this.legend = find(".legend");
+    this.scale = new Scale(this.root);
     this.trace = new Trace(this.root, () => this.send({ kind: "untrace" }));
     this.camera = new Camera(this.stage, this.wrapper, find(".overview"));
     this.camera.onChange = () => {
@@ -355,6 +357,7 @@ export class Canvas {
   paint(overlay) {
     this.overlay = overlay;
     this.painting.apply(overlay);
+    this.scale.say(overlay.scale);
     this.selected = overlay.selected;
     this.pointing.reveal();
     if (overlay.current !== this.current || overlay.focus !== this.focused) this.follow(overlay);

@@ -23,6 +23,7 @@ const MARKUP = `
   <div class="trace" role="status">
     <i class="near"></i><span></span><button title="Show no longer where it came from" aria-label="Clear">✕</button>
   </div>
+  <div class="scale" role="note" aria-label="Colours"></div>
   <div class="legend"></div>
   <div class="overview"><canvas></canvas><div class="glass"></div></div>
   <div class="tooltip" aria-hidden="true"></div>

@@ -6,6 +6,9 @@ export type FrameStatus = "active" | "done" | "waiting" | "taken" | "skipped";
 
 export type BreakpointState = "on" | "off";
 
+/** Number or text, the colour, and the value in words. */
+export type Tint = ["number" | "text", number, string];
+
 export type NodeKind = "operation" | "parameter" | "result" | "constant" | "control" | "condition" | "output" | "folded" | "cut_end" | "more";
 
 export type ClusterKind = "loop" | "tensor_iterator" | "if" | "then" | "else" | "region" | "body" | "group" | "copy";
@@ -138,6 +141,10 @@ export type Overlay = {
   origins: Record<string, number>;
   /** On boxes: how much of a run's time they took. */
   heats: Record<string, number>;
+  /** On boxes: what others say of them. */
+  tints: Record<string, Tint>;
+  /** What those colours mean: a title, number with the ends of the scale, or text with the texts; empty for none. */
+  scale: string[];
 };
 
 /** A stretch of the run to slide along. */
@@ -185,6 +192,10 @@ export type Moment = {
   origins: Record<string, number>;
   /** On boxes: how much of a run's time they took. */
   heats: Record<string, number>;
+  /** On boxes: what others say of them. */
+  tints: Record<string, Tint>;
+  /** What those colours mean: a title, number with the ends of the scale, or text with the texts; empty for none. */
+  scale: string[];
   /** Of the canvas. */
   key: string;
   /** Of the structure whose ids are meant. */
@@ -248,6 +259,8 @@ export type Change = {
   breakpoints?: Record<string, BreakpointState | null>;
   origins?: Record<string, number | null>;
   heats?: Record<string, number | null>;
+  tints?: Record<string, Tint | null>;
+  scale?: string[];
 };
 
 /** Canvas to Python, state acts: those that are not confirmed, told again until they are. */

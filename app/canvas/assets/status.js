@@ -9,7 +9,9 @@ export function classesOfBox(overlay, id) {
   const breakpoint = { on: "breakpoint", off: "breakpoint off" }[overlay.breakpoints[id]];
   const selected = overlay.selected === id && "selected";
   const heat = id in overlay.heats && `heat heat-${overlay.heats[id]}`;
-  return joined(overlay.nodes[id], overlay.nans[id] && "nan", selected, breakpoint, originOf(overlay, id), heat);
+  const [kind, level] = overlay.tints[id] ?? [];
+  const tint = kind && `tint ${kind}-${level}`;
+  return joined(overlay.nodes[id], overlay.nans[id] && "nan", selected, breakpoint, originOf(overlay, id), heat, tint);
 }
 
 /** Of a frame. */
@@ -51,6 +53,8 @@ export const NO_OVERLAY = {
   breakpoints: {},
   origins: {},
   heats: {},
+  tints: {},
+  scale: [],
   next: "",
   current: "",
   selected: "",

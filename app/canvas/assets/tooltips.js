@@ -64,6 +64,7 @@ function tooltipOfBox(id, node, overlay) {
   const values = overlay?.values?.[id] ?? [];
   return [
     node.tooltip ?? node.title,
+    overlay?.tints?.[id] && `${overlay.scale[0]}: ${overlay.tints[id][2]}`,
     ...values.map((text, k) => text && `value ${node.outputs > 1 ? `${k}: ` : ""}${text}`),
   ];
 }
@@ -92,7 +93,8 @@ export function legendOf(structure) {
   ];
 }
 
-function legendRow(name, text) {
+/** What a colour or a line stands for, in words. */
+export function legendRow(name, text) {
   const row = document.createElement("div");
   const mark = document.createElement("i");
   mark.className = name;

@@ -84,6 +84,7 @@ def _overlay(session: Session, debugger: engine.Debugger | None, view: GraphView
         previews=session.canvas.previews,
         origins=steps,
         times=_times(session),
+        node_data=session.model.node_data,
     )
     if session.run.running is None:
         playing.keep_picture(session, view, overlay)

@@ -12,6 +12,7 @@ import streamlit as st
 import engine
 from app.links.current_link import look
 from app.page import page_of
+from app.parts.run_views import node_colours
 from app.parts.widgets import markup
 from app.state.open_model import Opened
 from app.state.user_session import Session
@@ -38,6 +39,7 @@ def show(session: Session) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         _this_run(session, session.model.opened, debugger)
         _one_page(session, session.model.opened, debugger)
+        node_colours.show(session, session.model.opened, debugger)
     if not debugger.steps:
         markup.show("Run something first: then every computed value can be downloaded as one file.", "quiet")
         return

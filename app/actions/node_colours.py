@@ -1,0 +1,44 @@
+"""What others say of the nodes of the model, as colours of the canvas: from an upload, or from the file that the command named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.actions.refusals import afresh, told
+from app.state.launch import LAUNCH
+from app.state.user_session import Message, Session, current, widget
+from engine.errors import ReadError, listed, shorten
+from engine.view import read_node_data
+
+SHOWN = 3
+"""Keys that a message names."""
+
+
+@afresh
+def open_upload(key: str) -> None:
+    """The file in an uploader; without one, no colours any more."""
+    file, session = widget(key), current()
+    session.model.node_data = None
+    if file is not None:
+        _colour(session, file.getvalue(), file.name)
+
+
+@told
+def open_launched() -> None:
+    """The file that the command was started with, for its model."""
+    path = Path(LAUNCH.overlay)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ReadError(f"{path.name}: {error.strerror}") from None
+    _colour(current(), content, path.name)
+
+
+def _colour(session: Session, content: bytes, name: str) -> None:
+    if session.model.opened is None:
+        return
+    found = session.model.node_data = read_node_data(content, session.model.opened.model, Path(name).stem)
+    if found.unmatched:
+        named = listed([shorten(one) for one in found.unmatched[:SHOWN]], SHOWN)
+        keys = "1 key of {} names" if len(found.unmatched) == 1 else f"{len(found.unmatched):,} keys of {{}} name"
+        session.message = Message(f"{keys.format(shorten(name))} nothing in this model, such as {named}", "info")
