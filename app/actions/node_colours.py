@@ -23,6 +23,11 @@ def open_upload(key: str) -> None:
         _colour(session, file.getvalue(), file.name)
 
 
+def take_off() -> None:
+    """The canvas in its own colours."""
+    current().model.node_data = None
+
+
 @told
 def open_launched() -> None:
     """The file that the command was started with, for its model."""

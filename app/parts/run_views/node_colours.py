@@ -24,6 +24,8 @@ def show(session: Session, opened: Opened, debugger: engine.Debugger) -> None:
             on_change=node_colours.open_upload,
             args=(UPLOAD,),
         )
+        if session.model.node_data is not None:
+            st.button("Take the colours off", icon=":material/format_color_reset:", key="node_colours_off", on_click=node_colours.take_off)
         st.download_button(
             "How often each operation ran",
             lambda: write_node_data(how_often(debugger)).encode(),

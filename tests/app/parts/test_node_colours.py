@@ -62,6 +62,7 @@ def test_an_upload_colours_boxes_by_iteration_and_goes_away(page: Page, server: 
     expect(scale).to_contain_text("6.0")
     expect(canvas.locator(".box.number-8")).to_have_count(2)  # the last iteration has the largest
     page.keyboard.press("Escape")
+    expect(page.locator(".st-key-node_colours_off")).not_to_be_visible()
     page.locator(".st-key-transport_restart button").first.click()
     box = canvas.locator(f".box[data-address='{LOOP}/body/floor_mod']")
     expect(canvas.locator(".box.number-8")).to_have_count(1)
@@ -73,6 +74,6 @@ def test_an_upload_colours_boxes_by_iteration_and_goes_away(page: Page, server: 
     box.hover(force=True)
     expect(canvas.locator(".tooltip")).to_contain_text("<b>cost: 1.0")
     page.locator(".st-key-node_colours button").first.click()
-    page.locator("[data-testid=stFileUploaderDeleteBtn] button").first.click()
+    page.locator(".st-key-node_colours_off button").first.click()
     expect(scale).not_to_be_visible()
     expect(canvas.locator(".box.tint")).to_have_count(0)
