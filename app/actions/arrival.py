@@ -6,7 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from app.actions import models, node_colours, preparing, reopening, running_many, teaching
+from app.actions import colouring, models, preparing, reopening, running_many, teaching
 from app.actions.memory_budget import with_room
 from app.describe.backward import Backward
 from app.links.codec import SAMPLE, Link, Unreadable, read
@@ -39,7 +39,7 @@ def _put_back(session: Session, wanted: Link) -> None:
     """The moment that a link says."""
     if session.model.opened is not None:
         if LAUNCH.overlay and not wanted.lesson and (wanted.model or LAUNCH.model) == LAUNCH.model:
-            node_colours.open_launched()
+            colouring.open_launched()
         if wanted.step:
             preparing.fit_now(session)
         if session.model.opened.saved is not None and not reopening.says_more(wanted):

@@ -20,10 +20,11 @@ from engine.view.colours import COLOURS, channels, declarations
 from engine.view.escape import neutral
 from engine.view.folding import COPIES, VISIBLE_NODES, Folding, default_folding, reveal, toggle
 from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
+from engine.view.marked_boxes import breakpoint_boxes
 from engine.view.mirrored import walked_back_now
 from engine.view.node_data import NodeData, read_node_data, write_node_data
 from engine.view.operation_families import family_of
-from engine.view.overlay import Overlay, breakpoint_boxes, overlay_at
+from engine.view.overlay import Overlay, overlay_at
 from engine.view.payload import structure
 from engine.view.playback import difference, playback_batch
 from engine.view.preview import has_nan, number_text, scalar_text, value_preview

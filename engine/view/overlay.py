@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Literal
 
@@ -24,7 +23,8 @@ from engine.ir.address import Address
 from engine.ir.iteration import iteration_words, place_among
 from engine.run.plan.plan import ABSENT, Program
 from engine.view import mirrored
-from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
+from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode
+from engine.view.marked_boxes import breakpoint_boxes, selected_box
 from engine.view.node_data import NodeData, tints
 from engine.view.origins import Lit, lit
 from engine.view.preview import value_preview
@@ -110,7 +110,7 @@ def overlay_at(
     which a folded box adds up. ``node_data``: what others say of the nodes, as colours.
     """
     overlay = Overlay() if run is None else _Painter(run, view, {} if previews is None else previews, verdicts or {}).paint()
-    chosen = _selected(run, view, selected) if selected else None
+    chosen = selected_box(run, view, selected) if selected else None
     states: dict[str, BreakpointState] = {node.id: "off" for node in breakpoint_boxes(view, switched_off)}
     states.update((node.id, "on") for node in breakpoint_boxes(view, breakpoints))
     found = lit(view, origins) if origins else Lit()
@@ -119,29 +119,6 @@ def overlay_at(
     if node_data is not None:
         marked = replace(marked, tints=tints(view, run, node_data), scale=node_data.scale)
     return replace(marked, origins=found.boxes | found.lines, heats=heats(view, times or {}))
-
-
-def _selected(run: Run | None, view: GraphView, address: str) -> ViewNode | None:
-    """The box of a selected place; in copies of unrolled loops that of the iteration it names, else the one shown at the cursor."""
-    found = view.node_of.get(view.place_of(address))
-    if found is None and view.unrolled:
-        concrete = run.resolve(without_iterations(address)) if run is not None else None
-        found = view.showing(view.place_of(concrete)) if concrete else next(iter(view.instances_of(address)), None)
-    return found or view.showing(without_iterations(address))
-
-
-def breakpoint_boxes(view: GraphView, patterns: Collection[str]) -> list[ViewNode]:
-    """The boxes that have a dot for breakpoints at these places."""
-    found: dict[str, ViewNode] = {}
-    for pattern in patterns:
-        static = without_iterations(pattern)
-        if "*" in static:
-            hits = [node for address, node in view.node_of.items() if fnmatchcase(address, static)]
-        else:
-            exact = view.node_of.get(view.place_of(pattern)) or (None if view.unrolled else view.showing(static))
-            hits = [exact] if exact else view.instances_of(static) or [one for one in (view.showing(static),) if one]
-        found.update({node.id: node for node in hits})
-    return list(found.values())
 
 
 def _together(found: set[Status]) -> NodeStatus:

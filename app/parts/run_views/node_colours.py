@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 import engine
-from app.actions import node_colours
+from app.actions import colouring
 from app.state.open_model import Opened
 from app.state.user_session import Session
 from engine.explain import how_often
@@ -21,11 +21,11 @@ def show(session: Session, opened: Opened, debugger: engine.Debugger) -> None:
             "JSON with a number or a text for each node, by address or name, as Model Explorer's node data",
             type=["json"],
             key=UPLOAD,
-            on_change=node_colours.open_upload,
+            on_change=colouring.open_upload,
             args=(UPLOAD,),
         )
         if session.model.node_data is not None:
-            st.button("Take the colours off", icon=":material/format_color_reset:", key="node_colours_off", on_click=node_colours.take_off)
+            st.button("Take the colours off", icon=":material/format_color_reset:", key="node_colours_off", on_click=colouring.take_off)
         st.download_button(
             "How often each operation ran",
             lambda: write_node_data(how_often(debugger)).encode(),
