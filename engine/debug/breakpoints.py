@@ -9,7 +9,7 @@ from typing import Literal
 from engine.debug.expression import Expression, parse
 from engine.debug.names import body_of, label_of, near, slot_of
 from engine.errors import AddressError, ExpressionError, listed, shorten
-from engine.ir.address import ANY_ITERATION, Address, must_be_text
+from engine.ir.address import ANY_ITERATION, Address, decode, must_be_text
 from engine.ir.readable import readable
 from engine.run.plan.plan import LoopRegion, Plan, Program
 
@@ -115,7 +115,7 @@ def make(plan: Plan, id: int, pattern: str, condition: str, kind: BreakpointKind
         return Breakpoint(id, "", kind, expression, None, None)
     address = Address.parse(pattern)
     program, position, iterations = find(plan, address)
-    _check_names(expression, program.around(), f"{program.address} and the graphs around it")
+    _check_names(expression, program.around(), f"{readable(program.address)} and the graphs around it")
     after = kind == "address" and expression is not None and _names_itself(expression, program, position, address)
     return Breakpoint(id, pattern.strip(), kind, expression, program, position + after if position is not None else None, iterations, after)
 
@@ -160,11 +160,11 @@ def find(plan: Plan, address: Address) -> tuple[Program, int | None, tuple[int |
                 return program, number, tuple(iterations)
             return region.programs[0], 0, (*iterations, wanted)
         if region is None:
-            raise AddressError(f"{segment.label!r} in {program.address} has no body")
+            raise AddressError(f"{decode(segment.label)!r} in {readable(program.address)} has no body")
         name = segments[place + 1].label
         inner = body_of(region, name)
         if inner is None:
-            raise AddressError(f"{segment.label!r} in {program.address} has no body {name!r}")
+            raise AddressError(f"{decode(segment.label)!r} in {readable(program.address)} has no body {name!r}")
         if region.kind not in ("If", "Function"):
             iterations.append(wanted)
         program = inner
@@ -177,11 +177,12 @@ def _instruction(plan: Plan, program: Program, label: str) -> int:
         if instruction.label == label:
             return number
     if label in program.layer_of_label:
-        raise AddressError(f"{label!r} in {program.address} is not an operation that runs: {_when(program, label)}")
-    elsewhere = [f"{one.address}/{label}" for one in plan.programs if any(inner.label == label for inner in one.instructions)]
+        raise AddressError(f"{decode(label)!r} in {readable(program.address)} is not an operation that runs: {_when(program, label)}")
+    elsewhere = [readable(f"{one.address}/{label}") for one in plan.programs if any(inner.label == label for inner in one.instructions)]
     if elsewhere:
-        raise AddressError(f"there is no {label!r} in {program.address}; there is {listed(elsewhere, 3)}")
-    raise AddressError(f"there is no {label!r} in {program.address}; it has {near(label, [one.label for one in program.instructions])}")
+        raise AddressError(f"there is no {decode(label)!r} in {readable(program.address)}; there is {listed(elsewhere, 3)}")
+    there = near(label, [one.label for one in program.instructions])
+    raise AddressError(f"there is no {decode(label)!r} in {readable(program.address)}; it has {there}")
 
 
 def _when(program: Program, label: str) -> str:

@@ -7,7 +7,8 @@ from engine.debug.names import body_of, near, region_number
 from engine.debug.position import Position
 from engine.debug.scene import Scene
 from engine.errors import AddressError, ValueUnavailable
-from engine.ir.address import ANY_ITERATION, ROOT, Address, Segment
+from engine.ir.address import ANY_ITERATION, ROOT, Address, Segment, decode
+from engine.ir.readable import readable
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT, IfRegion, Instruction, LoopRegion, Program
 from engine.trace.timeline import Timeline
@@ -49,7 +50,7 @@ def must_have_begun(timeline: Timeline, program: Program, row: int, number: int)
     """``ValueUnavailable`` when a node with bodies has not begun in a row."""
     if row >= timeline.executions.calls(program, number):
         label = program.instructions[number].label
-        raise ValueUnavailable(f"{label!r} in {timeline.address(program, row)} has not run yet")
+        raise ValueUnavailable(f"{decode(label)!r} in {readable(timeline.address(program, row))} has not run yet")
 
 
 def slot_at(program: Program, address: Address) -> Slot:
@@ -57,14 +58,13 @@ def slot_at(program: Program, address: Address) -> Slot:
     segment = address.segments[-1]
     layer = program.layer_of_label.get(segment.label)
     if layer is None:
-        raise AddressError(
-            f"there is no {segment.label!r} in {program.address}; it has {near(segment.label, list(program.layer_of_label))}"
-        )
+        there = near(segment.label, list(program.layer_of_label))
+        raise AddressError(f"there is no {decode(segment.label)!r} in {readable(program.address)}; it has {there}")
     slot = program.slots.get((layer, address.output))
     if slot is None:
-        raise AddressError(f"{segment.label!r} in {program.address} has no output {address.output}")
+        raise AddressError(f"{decode(segment.label)!r} in {readable(program.address)} has no output {address.output}")
     if slot == ABSENT:
-        raise ValueUnavailable(f"nothing feeds {segment.label!r} in {program.address}")
+        raise ValueUnavailable(f"nothing feeds {decode(segment.label)!r} in {readable(program.address)}")
     return slot
 
 
@@ -72,15 +72,16 @@ def _into(position: Position, program: Program, row: int, segment: Segment, body
     """The row of a body in one row of the graph around it."""
     number = region_number(program, segment.label)
     if number is None:
-        raise AddressError(f"there is no {segment.label!r} with a body in {program.address}")
+        raise AddressError(f"there is no {decode(segment.label)!r} with a body in {readable(program.address)}")
     must_have_begun(position.timeline, program, row, number)
     region = program.instructions[number].region
     assert region is not None
     if segment.iteration not in (None, ANY_ITERATION) and not isinstance(region, LoopRegion):
-        raise AddressError(f"{segment.label!r} in {program.address} is not a loop, and so has no iteration {segment.iteration}")
+        name = decode(segment.label)
+        raise AddressError(f"{name!r} in {readable(program.address)} is not a loop, and so has no iteration {segment.iteration}")
     inner = body_of(region, body)
     if inner is None:
-        raise AddressError(f"{segment.label!r} in {program.address} has no body {body!r}")
+        raise AddressError(f"{decode(segment.label)!r} in {readable(program.address)} has no body {body!r}")
     match region:
         case LoopRegion():
             return inner, _loop_row(position, region, row, segment)
@@ -88,7 +89,8 @@ def _into(position: Position, program: Program, row: int, segment: Segment, body
             taken, rows = position.timeline.executions.branch_rows(region)
             ran = region.then.program if taken[row] else region.otherwise.program
             if ran is not inner:
-                raise ValueUnavailable(f"the {body} branch of {segment.label!r} did not run there: its condition chose {ran.branch_name}")
+                name = decode(segment.label)
+                raise ValueUnavailable(f"the {body} branch of {name!r} did not run there: its condition chose {ran.branch_name}")
             return inner, int(rows[row])
         case _:
             return inner, row
@@ -97,13 +99,13 @@ def _into(position: Position, program: Program, row: int, segment: Segment, body
 def _loop_row(position: Position, region: LoopRegion, execution: int, segment: Segment) -> int:
     first, end = position.timeline.executions.rows_of(region, execution)
     if first == end:
-        raise ValueUnavailable(f"the body of {segment.label!r} never ran: it has zero iterations")
+        raise ValueUnavailable(f"the body of {decode(segment.label)!r} never ran: it has zero iterations")
     if segment.iteration is None or segment.iteration == ANY_ITERATION:
         shown = position.scene.shown.get(region.program.index)
         return shown.row if shown is not None and first <= shown.row < end else end - 1
     if segment.iteration >= end - first:
         raise ValueUnavailable(
-            f"iteration {segment.iteration} of {segment.label!r} has not run: there are {end - first} so far, counted from 0"
+            f"iteration {segment.iteration} of {decode(segment.label)!r} has not run: there are {end - first} so far, counted from 0"
         )
     return first + segment.iteration
 
@@ -115,7 +117,7 @@ def iteration_rows(position: Position, address: Address) -> tuple[Program, Slot,
     _must_be_needed(position, slot, address)
     region = program.region
     if not isinstance(region, LoopRegion):
-        raise AddressError(f"{address} lies in no loop's body itself: only those have a value for each iteration")
+        raise AddressError(f"{readable(str(address))} lies in no loop's body itself: only those have a value for each iteration")
     execution, _ = position.timeline.executions.parent_row(program, row)
     first, end = position.timeline.executions.rows_of(region, execution)
     return program, slot, first, end if has_run(position.timeline, program, end - 1, slot) else end - 1
@@ -133,7 +135,7 @@ def _must_be_needed(position: Position, slot: Slot, address: Address) -> None:
     """``ValueUnavailable`` in a run for a few tensors only, when none of them needs a value."""
     live = position.plan.live
     if live is not None and slot not in live:
-        raise ValueUnavailable(f"{address} is not needed for what is fetched, and so it did not run")
+        raise ValueUnavailable(f"{readable(str(address))} is not needed for what is fetched, and so it did not run")
 
 
 def _must_have_run(position: Position, program: Program, row: int, slot: Slot, address: Address) -> None:
@@ -141,7 +143,7 @@ def _must_have_run(position: Position, program: Program, row: int, slot: Slot, a
         frame = position.timeline.executions.open[program.index]
         number = program.producer[slot]
         failed = position.machine.state == "failed" and number == frame.position and frame is position.machine.frames[-1]
-        raise ValueUnavailable(f"{address} {'failed' if failed else 'has not run yet'}")
+        raise ValueUnavailable(f"{readable(str(address))} {'failed' if failed else 'has not run yet'}")
 
 
 def resolve(position: Position, place: str) -> str | None:

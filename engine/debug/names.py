@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from weakref import WeakKeyDictionary
 
 from engine.errors import ExpressionError
-from engine.ir.address import ROOT, encode
+from engine.ir.address import ROOT, decode, encode
 from engine.ir.readable import as_written, static_words
 from engine.ir.unique_end import ambiguous, ending, split_output, without_iterations
 from engine.run.plan.numbers import Slot
@@ -85,4 +85,4 @@ def value_names(program: Program) -> Mapping[Slot, str]:
 def near(label: str, names: list[str]) -> str:
     """Names that are much like one that is not there, for a sentence."""
     found = get_close_matches(label[:60], names[:5000], 3, 0.4) or names[:3]
-    return ", ".join(repr(name[:60]) for name in found) or "no operations"
+    return ", ".join(repr(decode(name)[:60]) for name in found) or "no operations"

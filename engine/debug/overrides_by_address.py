@@ -13,8 +13,9 @@ from engine.debug.inputs import fitted
 from engine.debug.names import body_of, region_number
 from engine.debug.run import Run
 from engine.errors import AddressError, InputError, shorten
-from engine.ir.address import ANY_ITERATION, Address, Segment
+from engine.ir.address import ANY_ITERATION, Address, Segment, decode
 from engine.ir.element_type import ElementType
+from engine.ir.readable import readable
 from engine.ir.shape import PartialShape
 from engine.run.plan.body_ports import Concatenated
 from engine.run.plan.dependencies import backward_slice
@@ -44,7 +45,7 @@ def bind(plan: Plan, changes: Mapping[str, Any]) -> Overrides:
         change = _bound(plan, Address.parse(text), value)
         twice = next((one for one in items if (one.slot, one.iterations) == (change.slot, change.iterations)), None)
         if twice is not None:
-            raise AddressError(f"{change.address} is the value at {twice.address}, which is set already: set it once")
+            raise AddressError(f"{readable(change.address)} is the value at {readable(twice.address)}, which is set already: set it once")
         items.append(change)
     return Overrides(plan, tuple(items))
 
@@ -71,12 +72,12 @@ def _bound(plan: Plan, address: Address, value: Any) -> Override:
     place, label = str(address), address.segments[-1].label
     layer = program.layer_of_label.get(label)
     if layer is None:
-        raise AddressError(f"there is no {shorten(label)!r} in {program.address}")
+        raise AddressError(f"there is no {shorten(decode(label))!r} in {readable(program.address)}")
     slot = program.slots.get((layer, address.output))
     if slot is None:
-        raise AddressError(f"{shorten(label)!r} in {program.address} has no output {address.output}")
+        raise AddressError(f"{shorten(decode(label))!r} in {readable(program.address)} has no output {address.output}")
     if slot == ABSENT:
-        raise AddressError(f"{place} cannot be set: nothing feeds {shorten(label)!r}")
+        raise AddressError(f"{place} cannot be set: nothing feeds {shorten(decode(label))!r}")
     if program.parent is None and slot in program.parameter_slots:
         raise AddressError(f"{place} is an input of the model: give the run another input instead of a change")
     known = plan.propagated.output(program.address, layer, address.output)
@@ -120,15 +121,17 @@ def _graph(plan: Plan, address: Address) -> tuple[Program, tuple[Program, ...], 
         number = region_number(program, owner.label)
         region = None if number is None else program.instructions[number].region
         if region is None:
-            raise AddressError(f"there is no {shorten(owner.label)!r} with a body in {program.address}")
+            raise AddressError(f"there is no {shorten(decode(owner.label))!r} with a body in {readable(program.address)}")
         inner = body_of(region, body.label)
         if inner is None:
-            raise AddressError(f"{shorten(owner.label)!r} in {program.address} has no body {shorten(body.label)!r}")
+            raise AddressError(
+                f"{shorten(decode(owner.label))!r} in {readable(program.address)} has no body {shorten(decode(body.label))!r}"
+            )
         if isinstance(region, LoopRegion):
             loops.append(inner)
             iterations.append(_iteration(address, owner))
         elif owner.iteration is not None:
-            raise AddressError(f"{address}: {shorten(owner.label)!r} is not a loop, and so has no iteration {owner}")
+            raise AddressError(f"{readable(str(address))}: {shorten(decode(owner.label))!r} is not a loop, and so has no iteration {owner}")
         program = inner
     if address.segments[-1].iteration is not None:
         raise AddressError(f"{address} names an iteration, not a value: add the body and the name of a node in it")
@@ -138,7 +141,7 @@ def _graph(plan: Plan, address: Address) -> tuple[Program, tuple[Program, ...], 
 def _iteration(address: Address, owner: Segment) -> int:
     if owner.iteration is None or owner.iteration == ANY_ITERATION:
         raise AddressError(
-            f"{address} does not say in which iteration of {shorten(owner.label)!r} the value is to be set: "
+            f"{readable(str(address))} does not say in which iteration of {shorten(decode(owner.label))!r} the value is to be set: "
             f"write {shorten(owner.label)}[0] for the first"
         )
     return owner.iteration

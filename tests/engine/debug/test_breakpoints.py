@@ -86,7 +86,7 @@ def test_breakpoints_that_can_never_hold_are_refused() -> None:
         ("main/double/body/x", "no body"),
         ("main/x", "is not an operation that runs: its value is there when its graph begins"),
         ("main/y", "is not an operation that runs: it is the value of 'last', which does"),
-        ("halve", "no 'halve' in main; there is 'main/outer/body/choice/then/halve'"),
+        ("halve", "no 'halve' in main; there is 'outer › choice · then › halve'"),
         ("", "needs a place or a condition"),
     ):
         with pytest.raises(AddressError, match=message):
@@ -102,7 +102,7 @@ def test_breakpoints_that_can_never_hold_are_refused() -> None:
 
 
 CONDITIONS_THAT_NAME_NOTHING = [
-    ("main/outer[*]/body/above", "abov > 3", "no value 'abov' in main/outer/body and the graphs around it; there are 'above'"),
+    ("main/outer[*]/body/above", "abov > 3", "no value 'abov' in outer and the graphs around it; there are 'above'"),
     ("main/outer[*]/body/above", "`above:1` > 3", "no value 'above:1'"),
     ("main/last", "state > 3", "no value 'state' in main and"),
     ("main/last", "iteration == 3", "no iteration in main"),
