@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from engine.errors import EngineError
+from engine.ir import readable
 from engine.sweep import RowLayout, places_where
 
 
@@ -24,12 +25,13 @@ def drawable(layout: RowLayout, rows: pa.Table) -> list[str]:
 
 
 def said(name: str) -> str:
-    """A column on the screen: addresses without what all of them begin with.
+    """A column on the screen: addresses as people read them.
 
-    >>> said("iterations main/while_not_one"), said("number")
-    ('iterations while_not_one', 'number')
+    >>> said("iterations main/while_not_one"), said("then main/loop/body/a%2Fif"), said("number")
+    ('iterations while_not_one', 'then loop › a › if', 'number')
     """
-    return name.replace(" main/", " ", 1)
+    what, found, place = name.partition(" main/")
+    return f"{what} {readable(f'main/{place}')}" if found else name
 
 
 def problem(rows: pa.Table, condition: str) -> str:

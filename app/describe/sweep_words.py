@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from app.describe.sweep_columns import said
 from app.describe.wording import times
+from engine.ir import readable
 from engine.sweep import Summary
 
 
@@ -24,7 +26,7 @@ class Finding:
 def findings(summary: Summary) -> Iterator[Finding]:
     """What stands out: the longest of each loop, branches that none took, the first NaN, the first that failed."""
     for address, loop in summary.loops.items():
-        name = address.removeprefix("main/")
+        name = readable(address)
         if loop.most is None:
             yield Finding(name, "never ran in any of these")
             continue
@@ -35,10 +37,10 @@ def findings(summary: Summary) -> Iterator[Finding]:
             given = _given(loop.most_inputs)
             yield Finding(f"{name}: the longest", f"{times(loop.most)}{given}; {usual}, the least {loop.least:,}", loop.most_sample)
     for name in summary.never_taken if summary.rows > summary.failed else ():
-        yield Finding("never taken", name)
+        yield Finding("never taken", said(name))
     if summary.first_nan is not None:
         sample, address = summary.first_nan
-        yield Finding("the first NaN or infinity", f"{address}; {_runs(summary.with_nan)} with one", sample, bad=True)
+        yield Finding("the first NaN or infinity", f"{readable(address)}; {_runs(summary.with_nan)} with one", sample, bad=True)
     if summary.first_failed is not None:
         sample, error = summary.first_failed
         yield Finding("the first that failed", f"{error}; {_runs(summary.failed)} failed", sample, bad=True)

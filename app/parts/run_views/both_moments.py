@@ -53,7 +53,8 @@ def _side(title: str, address: str, array: np.ndarray) -> None:
     markup.show(
         f"{markup.section(markup.text(title, 80))}"
         f'<span class="mono">{markup.text(value_preview(array), 160)}</span>'
-        f'<div class="quiet mono" style="overflow-wrap:anywhere">{markup.text(address, 240)}</div>'
+        f'<div class="quiet" style="overflow-wrap:anywhere" title="{markup.text(address, 2000)}">'
+        f"{markup.text(readable(address), 240)}</div>"
     )
     plane = tensor_summary.plane(array, [0] * max(array.ndim - 2, 0)) if array.size else np.zeros((0, 0))
     if min(plane.shape) >= _PICTURE_LEAST and plane.dtype.kind != "O":
