@@ -281,7 +281,7 @@ def test_compare_names_the_first_value_that_differs(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("app.command.compare.against", lambda *_, **__: report)
     assert main(["compare", str(COLLATZ / "model.xml"), "--inputs", str(stored)]) == 1
     assert capsys.readouterr().out.splitlines() == [
-        "main/loop[1]/body/Add is the first value that differs: 2 in OpenVINO 1, 1 here.",
+        "loop · iteration 1 › Add is the first value that differs: 2 in OpenVINO 1, 1 here.",
         "  output y: 2 in OpenVINO 1, 1 here",
         "  not compared: 2 never ran",
     ]
