@@ -285,11 +285,11 @@ def test_compare_names_the_first_value_that_differs(monkeypatch: pytest.MonkeyPa
         "  output y: 2 in OpenVINO 1, 1 here",
         "  not compared: 2 never ran",
     ]
-    inside = replace(report, outputs=(), first=replace(found, address="main/" + "layer/" * 300 + "Add"))
+    inside = replace(report, outputs=(), first=replace(found, address="main/" + "layer%2F" * 300 + "Add"))
     monkeypatch.setattr("app.command.compare.against", lambda *_, **__: inside)
     assert main(["compare", str(COLLATZ / "model.xml"), "--inputs", str(stored)]) == 0
     line = capsys.readouterr().out.splitlines()[0]
-    assert line.endswith("layer/Add is the first value that differs: 2 in OpenVINO 1, 1 here. The outputs of the model agree.")
+    assert line.endswith("layer › Add is the first value that differs: 2 in OpenVINO 1, 1 here. The outputs of the model agree.")
 
 
 def test_a_word_that_is_no_file_may_be_meant_as_a_command(capsys: pytest.CaptureFixture[str]) -> None:
