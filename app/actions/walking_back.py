@@ -7,7 +7,13 @@ from app.actions.memory_budget import with_room
 from app.actions.refusals import afresh
 from app.describe.backward import Backward
 from app.state.open_model import with_gradient
-from app.state.user_session import Message, current, widget
+from app.state.user_session import Message, Session, current, widget
+from engine.explain import ties
+from engine.ir import labels
+from engine.view import reveal
+
+_MOST_OPEN, _LARGEST = 2, 60
+"""Pairs that are opened, and nodes of a body."""
 
 
 @afresh
@@ -24,4 +30,19 @@ def walk_back(target_key: str, sources_key: str) -> None:
     with_room(lambda: models.show_model(with_gradient(opened, wanted), name))
     if not name and inputs:
         models.use_inputs(inputs)
+    unfold_both(session)
     moves.go(lambda debugger: debugger.run())
+
+
+def unfold_both(session: Session) -> None:
+    """The loops and branches that belong together are drawn open, side by side, where they are not too large for that."""
+    opened, debugger = session.model.opened, session.run.at_rest
+    if opened is None or debugger is None:
+        return
+    for tie in ties(debugger.plan)[:_MOST_OPEN]:
+        for address, instruction in ((tie.forward_address, tie.forward), (tie.backward_address, tie.backward)):
+            body = instruction.node.bodies[0]
+            if len(body.graph.nodes) <= _LARGEST:
+                inside = next(iter(body.graph.results), None)
+                label = labels(body.graph)[inside.id] if inside is not None else ""
+                session.canvas.folding = reveal(opened.model, session.canvas.folding, f"{address}/{body.name}/{label}")

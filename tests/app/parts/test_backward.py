@@ -16,6 +16,7 @@ from app.parts.run_views.adjoint_view import chart_of
 from app.state.open_model import open_sample
 from app.state.user_session import Session
 from engine.explain import walks_of
+from engine.view import graph_view
 from tests.app.screens.test_debugger import page_text, press
 
 Visit = Callable[..., AppTest]
@@ -52,6 +53,8 @@ def test_the_gradient_opens_on_the_same_inputs_and_has_run(opened: Visit) -> Non
     assert session.run.debugger is not None
     assert session.run.debugger.state == "finished"
     assert [one.names[-1] for one in session.model.opened.model.outputs][-1].startswith("gradient of loss with respect to gate_bias")
+    drawn = {one.address for one in graph_view(session.model.opened.model, session.canvas.folding).clusters}
+    assert {"main/for_each_sound", "main/backward%2Ffor_each_sound%2FLoop"} <= drawn
     text = page_text(app)
     assert "how loss changes with gate_bias" in text
     assert "flows: from 0.26 at the end to 0.25 in iteration 0" in text
