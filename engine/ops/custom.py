@@ -26,6 +26,9 @@ ENTRY_POINTS = "loopscope.operations"
 """Group of the package entry points; each names a module with ``OPERATIONS``."""
 
 
+_FILES: dict[str, str] = {}
+
+
 def install(operations: Iterable[Operation], *, replace: bool = False) -> tuple[Operation, ...]:
     """Adds operations to what every model of this process may use; do it before models are run.
 
@@ -71,7 +74,14 @@ def install_file(path: str | Path, *, replace: bool = False) -> tuple[Operation,
         spec.loader.exec_module(module)
     except Exception as error:
         raise EngineError(f"{file}: {type(error).__name__}: {error}") from error
-    return install(_declared(module, str(file)), replace=replace)
+    installed = install(_declared(module, str(file)), replace=replace)
+    _FILES[file.stem] = file.read_text(encoding="utf-8")
+    return installed
+
+
+def installed_files() -> Mapping[str, str]:
+    """The text of every file whose operations this process has, by the file's name without ``.py``: what other processes need for them."""
+    return dict(_FILES)
 
 
 def install_packages() -> tuple[Operation, ...]:

@@ -7,11 +7,14 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
-from distributed import Client, Future, KilledWorker, LocalCluster, WorkerPlugin, get_worker
+from distributed import Client, Future, KilledWorker, LocalCluster, Worker, WorkerPlugin, get_worker
 
 from engine.errors import EngineError, shorten
+from engine.ops.custom import install_file, installed_files
 from engine.sweep.batch import Batch
 from engine.sweep.sample_rows import rows_of
 from engine.sweep.stopping import Stop
@@ -24,11 +27,20 @@ _WAITING = 3
 
 
 class Holder(WorkerPlugin):
-    """Holds the order in a worker: model and constants go there once, to those that join later too."""
+    """Holds the order in a worker: model and constants go there once, to those that join later too; so do the files of own operations."""
 
     def __init__(self, name: str, order: Order) -> None:
         self.name = name
         self.order = order
+        self.operations = installed_files()
+
+    def setup(self, worker: Worker) -> None:
+        """Adds the user's own operations to those that the worker has."""
+        with TemporaryDirectory() as folder:
+            for stem, text in self.operations.items():
+                file = Path(folder) / f"{stem}.py"
+                file.write_text(text, encoding="utf-8")
+                install_file(file, replace=True)
 
 
 def compute(name: str, batch: Batch) -> pa.RecordBatch:
