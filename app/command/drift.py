@@ -111,6 +111,7 @@ def _as_json(found: Drift) -> dict[str, object]:
     return {
         "tolerance": found.tolerance,
         "outputs": _finite(found.outputs),
+        "choice": found.choice,
         "begins": None if found.first is None else found.first.one,
         "pairs": pairs,
         "partings": [asdict(parting) for parting in found.partings],

@@ -11,6 +11,7 @@ import numpy as np
 
 from engine.compare.deviation import Deviations, is_comparable
 from engine.compare.growth import Growth, growth
+from engine.compare.largest_logit import other_choice
 from engine.compare.matching import How, MatchedGraphs, match, named, value_pairs
 from engine.compare.parting import AlignedRows, Parting, align
 from engine.debug.door import outward
@@ -103,6 +104,8 @@ class Drift:
     outputs: float
     """The largest relative error of an output of the model; infinite where one has another shape or only one side has a NaN there, NaN
     where none was compared."""
+    choice: str = ""
+    """A sentence on a language model's output whose largest logit is another one; empty where there is none."""
 
     @property
     def worst(self) -> Pair | None:
@@ -119,7 +122,7 @@ class Drift:
                 if math.isinf(self.outputs)
                 else f"The outputs are at most {self.outputs:.2g} apart."
             )
-        return " ".join(told)
+        return " ".join([*told, self.choice] if self.choice else told)
 
     @property
     def _beginning(self) -> str:
@@ -165,6 +168,7 @@ def drift(one: Run, other: Run, *, tolerance: float = TOLERANCE, stopped: Callab
         unmatched,
         dict(comparing.left_out),
         outputs_apart(one.model, one.result, other.model, other.result),
+        other_choice(_outputs(one.model, one.result, other.model, other.result)),
     )
 
 
@@ -274,13 +278,15 @@ def made(run: Run, rows: AlignedRows, asked: Asked, found: Deviations, tolerance
 
 def outputs_apart(model: Model, result: Result, other_model: Model, other_result: Result) -> float:
     """The largest relative error of an output, by name where the models have the same, else by position; NaN where none is compared."""
+    return values_apart((mine, theirs) for _, mine, theirs in _outputs(model, result, other_model, other_result))
+
+
+def _outputs(model: Model, result: Result, other_model: Model, other_result: Result) -> Iterator[tuple[str, object, object]]:
+    """The name and both values of each output."""
     others = other_result.outputs
     results = {signature.name: value for signature, value in zip(other_model.outputs, others, strict=True)}
-    sides = (
-        (mine, results.get(signature.name, others[number] if number < len(others) else None))
-        for number, (signature, mine) in enumerate(zip(model.outputs, result.outputs, strict=True))
-    )
-    return values_apart(sides)
+    for number, (signature, mine) in enumerate(zip(model.outputs, result.outputs, strict=True)):
+        yield signature.name, mine, results.get(signature.name, others[number] if number < len(others) else None)
 
 
 def values_apart(sides: Iterable[tuple[object, object]]) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from engine.compare.deviation import Deviations
 from engine.compare.drift import TOLERANCE, Asked, Drift, Pair, made, values_apart
+from engine.compare.largest_logit import other_choice
 from engine.compare.matching import match
 from engine.compare.parting import AlignedRows, Parting, align
 from engine.debug.inputs import Inputs
@@ -41,7 +42,7 @@ class RuntimeDrift:
         apart = self.drift.first is None and self.drift.outputs > self.drift.tolerance
         outputs = f"The outputs of {self.runtime} are up to {self.drift.outputs:.2g} apart." if apart else ""
         refused = f"The values inside were not compared: {self.refused}." if self.refused else ""
-        inside = "" if self.refused else self.drift.sentence
+        inside = self.drift.choice if self.refused else self.drift.sentence
         return " ".join(part for part in (outputs, *self.replaced, inside, refused) if part)
 
 
@@ -95,10 +96,12 @@ def _drift(both: Beside, tolerance: float) -> tuple[Drift, Mapping[str, np.ndarr
     pairs.sort(key=lambda pair: (pair.program.index, pair.position))
     outputs = zip(run.result.outputs, truth.outputs, strict=True)
     error = values_apart((here, there) for here, there in outputs if not not_compared(here, there))
+    ends = zip(run.model.outputs, run.result.outputs, truth.outputs, strict=True)
+    choice = other_choice((signature.name, here, there) for signature, here, there in ends)
     over = [pair for pair in pairs if pair.first is not None]
     first = min(over, key=lambda pair: pair.first.step if pair.first else 0, default=None)
     partings.sort(key=lambda parting: parting.step)
-    return Drift(tolerance, tuple(pairs), first, tuple(partings[:1]), ((), ()), left_out, error), values
+    return Drift(tolerance, tuple(pairs), first, tuple(partings[:1]), ((), ()), left_out, error, choice), values
 
 
 def _pair(run: Run, probe: Probe, given: np.ndarray, rows: Mapping[ProgramIndex, AlignedRows], tolerance: float) -> Pair:

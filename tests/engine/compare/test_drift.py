@@ -197,3 +197,16 @@ def test_only_finished_runs() -> None:
     inputs = linear_attention.inputs(4, seed=5)
     with pytest.raises(EngineError, match="have finished"):
         engine.drift(finished(ATTENTION, inputs), engine.Debugger(ATTENTION, inputs))
+
+
+def test_the_largest_logit_is_another_one() -> None:
+    """Two tokens of a vocabulary of four; rounding to int4 turns the narrow choice of the second."""
+    graph = build.Graph("head")
+    x = graph.parameter("x", "f32", [2, 4])
+    model = graph.model({"logits": build.for_loop(2, lambda i, a: [a * 1.5], [x], name="layers")[0]})
+    inputs = {"x": np.array([[1, 9, 0, 0], [0, 5.01, 5, 9e-3]], np.float32)}
+    found = engine.drift(finished(model, inputs), finished(model, inputs, {"*": "bf16"}))
+    assert "logit" not in found.sentence
+    inputs["x"][1] = [5, 5.001, 0, 0]
+    found = engine.drift(finished(model, inputs), finished(model, inputs, {"*": "bf16"}), tolerance=1e-5)
+    assert found.sentence.endswith(" The largest logit is another one from token 1 on.")
