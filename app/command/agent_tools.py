@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import engine
 from app.command.allowed_files import AllowedFiles
+from app.command.drift import drift_data
 from app.command.explained import explained, verdict_data
 from app.command.matrix import matrix_data
 from app.command.report import describe
@@ -16,7 +17,7 @@ from app.command.run import read_inputs
 from app.command.value_data import value_data
 from engine.check import check, own_runtimes, text
 from engine.debug import run_stopped
-from engine.errors import AddressError
+from engine.errors import AddressError, InputError
 from engine.explain import first_not_finite, iteration_matrix, verdict
 from engine.ir import Graph, Model, PlacedGraph, Port, Source, full_address, graphs
 from engine.ops import CATALOGUE
@@ -27,6 +28,8 @@ _NODES = 200
 _ELEMENTS = 4096
 """Elements of a value that one answer holds."""
 _COLUMNS, _ROWS = 32, 40
+_PAIRS = 40
+"""Values that one answer compares: those that are furthest apart."""
 _REGIONS = 40
 """Loops and Ifs that one answer explains."""
 
@@ -116,10 +119,39 @@ class AgentTools:
         report = against(debugger, self._inputs(debugger.model, inputs, values), seconds=self._limits.seconds or 60.0)
         return {"agrees": report.agrees, "outputs_agree": report.outputs_agree, "sentence": report.sentence}
 
+    def drift(
+        self,
+        model: str,
+        other: str = "",
+        rounding: dict[str, str] | None = None,
+        inputs: str = "",
+        values: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Say how far two models drift apart on the same inputs, value by value and iteration by iteration: ``other`` is another model
+        file; or leave it out and round values of the same model: ``rounding`` has types by address patterns ({"main/*/state": "bf16"})."""
+        if bool(other) == bool(rounding):
+            raise InputError("drift takes two models, or one and a rounding")
+        self._latest = None  # let go of it before these take its memory
+        one, beside = (self._recorded(path, inputs, values, given) for path, given in ((model, {}), (other or model, rounding or {})))
+        found = engine.drift(one, beside)
+        apart = sorted(found.pairs, key=lambda pair: -pair.worst.relative)
+        told = drift_data(replace(found, pairs=tuple(apart[:_PAIRS]), partings=found.partings[:_PAIRS], unmatched=_first(found.unmatched)))
+        return {**told, "sentence": found.sentence, "pairs_left_out": max(0, len(apart) - _PAIRS)}
+
     def fate(self, model: str) -> dict[str, Any]:
         """Say what the model's own runtime runs in place of each of its loops and branches."""
         found = fates(self._model(model), seconds=self._limits.seconds or 60.0)
         return {**asdict(found), "regions": [asdict(one) for one in found.regions[:_NODES]]}
+
+    def _recorded(self, path: str, inputs: str, values: dict[str, Any] | None, rounding: dict[str, str]) -> engine.Debugger:
+        """A finished run with every value."""
+        model = self._model(path)
+        record = engine.Record(everything=True)
+        debugger = engine.Debugger(model, self._inputs(model, inputs, values), limits=self._limits, record=record, rounding=rounding)
+        debugger.run()
+        if debugger.state != "finished":
+            raise run_stopped(debugger.machine, debugger.failure or "the run did not finish", "error")
+        return debugger
 
     def _model(self, path: str) -> Model:
         return engine.read_model(self._files.model(path))
@@ -139,6 +171,10 @@ class AgentTools:
             debugger.run()
             self._latest = made_of, debugger
         return self._latest[1]
+
+
+def _first(unmatched: tuple[tuple[str, ...], tuple[str, ...]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return unmatched[0][:_PAIRS], unmatched[1][:_PAIRS]
 
 
 def _version(path: Path) -> tuple[str, int, int]:

@@ -10,8 +10,9 @@ from typing import Any
 import engine
 from app.command.report import SCHEMA
 from app.command.run import FINISHED, REFUSED, read_inputs
-from engine.errors import EngineError, in_one_line
+from engine.errors import EngineError, InputError, in_one_line
 from engine.ir import full_address
+from engine.run_file import is_run_file, load
 from engine.view import neutral
 
 Answer = tuple[Mapping[str, Any], Iterator[str]]
@@ -36,13 +37,29 @@ def answered(options: argparse.Namespace, ask: Callable[[engine.Debugger, str], 
 
 
 def run_of(options: argparse.Namespace) -> tuple[engine.Debugger, str]:
-    """A run, as far as it comes within its limits, and the whole address that is asked about."""
+    """A run, as far as it comes within its limits, and the whole address that is asked about; of a saved run at its end."""
+    given = {name: getattr(options, name) for name in ("iterations", "seconds") if getattr(options, name) is not None}
+    if is_run_file(options.model):
+        if given:
+            raise InputError(f"a saved run has its limits in it: give --{next(iter(given))} with a model")
+        saved, _ = saved_run(options.model, options.inputs)
+        return saved, full_address(saved.model, options.address)
     model = engine.read_model(options.model)
     address = full_address(model, options.address)
-    given = {name: getattr(options, name) for name in ("iterations", "seconds") if getattr(options, name) is not None}
     debugger = engine.Debugger(model, read_inputs(options.inputs, model), limits=engine.Limits(**given))
     debugger.run()
     return debugger, address
+
+
+def saved_run(path: str, inputs: str) -> tuple[engine.Debugger, int]:
+    """The run of a file, computed to its end, and the step at which it was saved; ``InputError`` when other inputs are named for it."""
+    if inputs:
+        raise InputError("a saved run has its inputs in it: give --inputs with a model")
+    debugger = load(path)
+    step = debugger.cursor.step
+    debugger.breakpoints.clear()
+    debugger.run()
+    return debugger, step
 
 
 def parser_of(command: str, description: str, what: str) -> argparse.ArgumentParser:
@@ -54,7 +71,7 @@ def parser_of(command: str, description: str, what: str) -> argparse.ArgumentPar
         "The exit code is 0 when there is an answer, 2 when there is none.",
         allow_abbrev=False,
     )
-    parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
+    parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, a model that OpenVINO converts, or a saved run")
     parser.add_argument("address", metavar="ADDRESS", help=f"{what}, or an end of an address that no other has")
     parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input, by name or position")
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")

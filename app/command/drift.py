@@ -50,7 +50,7 @@ def _told(found: Drift, one: engine.Debugger, options: argparse.Namespace, sente
     if options.out:
         write_table(found, one, options.out)
     if options.json:
-        print(json.dumps({**_as_json(found), "sentence": sentence}, allow_nan=False))
+        print(json.dumps({**drift_data(found), "sentence": sentence}, allow_nan=False))
     else:
         for line in (sentence, *_lines(found)):
             print(neutral(line, len(line)))
@@ -94,7 +94,7 @@ def _lines(found: Drift) -> Iterator[str]:
         yield "  not compared: " + ", ".join(f"{count:,} {reason}" for reason, count in found.left_out.items())
 
 
-def _as_json(found: Drift) -> dict[str, object]:
+def drift_data(found: Drift) -> dict[str, object]:
     """Every pair with its worst and first moment; numbers that JSON lacks are null."""
     pairs = [
         {

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import engine
+from app.command.asking import saved_run
 from app.command.run import read_inputs
 from app.page import page_of
-from engine.errors import EngineError, InputError, listed, shorten
+from engine.errors import EngineError, listed, shorten
 from engine.ir import graphs
-from engine.run_file import is_run_file, load
+from engine.run_file import is_run_file
 
 
 def main(words: Sequence[str]) -> int:
@@ -40,13 +41,8 @@ def main(words: Sequence[str]) -> int:
 
 
 def _run_file(options: argparse.Namespace) -> engine.Debugger:
-    """At the moment at which it was saved; a paused run is computed to its end."""
-    if options.inputs:
-        raise InputError("a saved run has its inputs in it: give --inputs with a model")
-    debugger = load(options.model)
-    step = debugger.cursor.step
-    debugger.breakpoints.clear()
-    debugger.run()
+    """At the moment at which it was saved."""
+    debugger, step = saved_run(options.model, options.inputs)
     debugger.seek(step)
     return debugger
 

@@ -75,6 +75,23 @@ def test_a_run_that_hits_a_limit_is_explained_as_far_as_it_came(capsys: pytest.C
     assert told["explained"][0]["verdicts"][0]["sentence"].startswith("Paused after 5 iterations")
 
 
+def test_a_saved_run_is_asked_as_its_model_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    saved = str(tmp_path / "run.loopscope")
+    model, *inputs = BISECTION
+    assert main(["run", model, *inputs, "--save", saved]) == 0
+    capsys.readouterr()
+    for command, address in (
+        ("why", "halve_the_interval"),
+        ("value", "halve_the_interval[1]/body/width"),
+        ("matrix", "halve_the_interval"),
+    ):
+        assert main([command, saved, address, "--json"]) == 0
+        assert strictly(capsys.readouterr().out) == asked(command, address, capsys)
+    for more, words in ((inputs, "has its inputs in it"), (["--seconds", "3"], "has its limits in it: give --seconds with a model")):
+        assert main(["why", saved, "halve_the_interval", *more]) == 2
+        assert words in capsys.readouterr().err
+
+
 def test_a_tape_tells_every_execution(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", *BISECTION, "--json"]) == 0
     explained: Any = strictly(capsys.readouterr().out)["explained"]

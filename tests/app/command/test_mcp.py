@@ -89,6 +89,17 @@ def test_every_tool_answers_and_says_that_it_only_reads(folder: Path) -> None:
         assert (await answer(client, "first_nan", **run))["address"] is None
         assert (await answer(client, "compare", **run))["agrees"] is True
         assert (await answer(client, "fate", model=run["model"]))["regions"]
+        rounded = await answer(client, "drift", rounding={"main/*/width": "bf16"}, **run)
+        assert (rounded["outputs"], rounded["sentence"][:1].isupper()) == (0.0, True)
+        same = await answer(client, "drift", other=run["model"], **run)
+        assert 0 < len(same["pairs"]) <= 40
+        assert all(pair["worst"]["absolute"] == 0 for pair in same["pairs"])
+        failed, told = await text_of(client, "drift", other="../outside.xml", **run)
+        assert failed
+        assert "no file" in told
+        failed, told = await text_of(client, "drift", **run)
+        assert failed
+        assert "two models, or one and a rounding" in told
 
     talk(folder, conversation)
 
