@@ -6,15 +6,23 @@ endings and branches.
 
 from __future__ import annotations
 
+import json
+import os
 import resource
+import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from time import perf_counter
+from tempfile import TemporaryDirectory
+from time import perf_counter, sleep
 
+import joblib
 import numpy as np
 import onnx
 import onnxruntime
+from distributed import Client
 from onnx.reference import ReferenceEvaluator
 
 import engine
@@ -58,7 +66,8 @@ def main() -> None:
         ),
         "sweep in lanes": (count, lambda n: engine.sweep(model, f"number=1..{n}", workers=1).run()),
         "sweep one by one": (few, lambda n: engine.sweep(model, f"number=1..{n}", workers=1, lanes=False).run()),
-        "sweep one by one, 2 processes": (count, lambda n: engine.sweep(model, f"number=1..{n}", workers=2, lanes=False).run()),
+        "onnxruntime, joblib with 2 processes": (count, lambda n: _with_joblib(plain.SerializeToString(), n)),
+        **{f"sweep one by one, {workers} processes": (count, partial(_one_by_one, model, workers=workers)) for workers in (2, 4)},
     }
     seconds = {name: _timed(run, amount) / amount for name, (amount, run) in ways.items()}
     for name, one in seconds.items():
@@ -67,7 +76,60 @@ def main() -> None:
     for name in ("sweep in lanes", "sweep one by one, 2 processes"):
         print(f"{name} / onnxruntime: {seconds[name] / reference:.2f} (at most 3)")
     print(f"one by one / in lanes: {seconds['sweep one by one'] / seconds['sweep in lanes']:.0f} (at least 50)")
+    _two_machines(model, count)
     print(f"most memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+
+
+def _with_joblib(model: bytes, count: int) -> None:
+    chunks = np.array_split(np.arange(1, count + 1), 8)
+    joblib.Parallel(n_jobs=2)(joblib.delayed(_plain_loop)(model, chunk) for chunk in chunks)
+
+
+def _plain_loop(model: bytes, numbers: np.ndarray) -> list[int]:
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    return [int(session.run(["steps"], {"number": np.array(one)})[0]) for one in numbers]
+
+
+def _one_by_one(model: engine.Model, count: int, *, workers: int, scheduler: str = "", out: Path | None = None) -> None:
+    engine.sweep(model, f"number=1..{count}", workers=workers, scheduler=scheduler, lanes=False, seconds=False, out=out).run()
+
+
+def _two_machines(model: engine.Model, count: int) -> None:
+    """A scheduler and two workers that were started by themselves, as two machines have them: the same bytes as one process gives."""
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+    with TemporaryDirectory() as folder, ExitStack() as ended:
+        address_file = Path(folder) / "scheduler.json"
+        for words in (
+            [*command, "--scheduler-file", str(address_file)],
+            *(
+                [
+                    sys.executable,
+                    "-m",
+                    "distributed.cli.dask_worker",
+                    "--scheduler-file",
+                    str(address_file),
+                    "--nthreads",
+                    "1",
+                    "--no-dashboard",
+                ],
+            )
+            * 2,
+        ):
+            process = subprocess.Popen(words, cwd=folder, env={**os.environ, "PYTHONPATH": str(Path.cwd())}, stderr=subprocess.DEVNULL)
+            ended.callback(process.wait)
+            ended.callback(process.terminate)
+        while not address_file.exists():
+            sleep(0.1)
+        scheduler = json.loads(address_file.read_text())["address"]
+        with Client(scheduler) as client:
+            client.wait_for_workers(2)
+        one, other = (Path(folder) / f"{name}.parquet" for name in ("one", "other"))
+        begun = perf_counter()
+        _one_by_one(model, count, workers=2, scheduler=scheduler, out=one)
+        seconds = perf_counter() - begun
+        _one_by_one(model, count, workers=1, out=other)
+        same = one.read_bytes() == other.read_bytes()
+        print(f"a scheduler and 2 workers started apart: {seconds / count * 1e6:.1f} us an input, {'the same' if same else 'OTHER'} bytes")
 
 
 def _timed(run: Callable[[int], object], amount: int) -> float:
