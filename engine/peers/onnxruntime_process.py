@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -23,6 +24,8 @@ NARROW: dict[str, tuple[str, int, type]] = {
     "float8_e5m2fnuz": ("tensor(float8e5m2fnuz)", 20, ml_dtypes.float8_e5m2fnuz),
 }
 """Types that ONNX Runtime takes and gives by their bits only: ONNX Runtime's name, ONNX's number, and the package's that has them."""
+PACKED = frozenset({"tensor(int4)", "tensor(uint4)", "tensor(int2)", "tensor(uint2)", "tensor(float4e2m1)"})
+"""Types with several elements in a byte: ONNX Runtime's Python package hands them out in no form."""
 FORMS = "loopscope.forms"
 """As in ``engine/ops/stored.py``, which says what is in it."""
 
@@ -47,13 +50,27 @@ def main(inputs: str, *files: str) -> int:
     return 0
 
 
+@dataclass(frozen=True)
+class Withheld:
+    """Stands for an output of a type that cannot be handed out."""
+
+    type: str
+
+
 def outputs(session: Any, feeds: dict[str, Any]) -> list[Any]:
-    """What a model gives. Tensors of narrow floats go in and come out by their bits, which cannot be done beside sequences and maps."""
+    """What a model gives, in the order of its outputs."""
+    handed = [one for one in session.get_outputs() if one.type not in PACKED]
+    made = dict(zip((one.name for one in handed), handed_out(session, feeds, handed) if handed else (), strict=True))
+    return [made[one.name] if one.name in made else Withheld(one.type) for one in session.get_outputs()]
+
+
+def handed_out(session: Any, feeds: dict[str, Any], asked: Sequence[Any]) -> list[Any]:
+    """Tensors of narrow floats go in and come out by their bits, which cannot be done beside sequences and maps."""
     from onnxruntime import OrtValue
 
-    types = [one.type for one in (*session.get_inputs(), *session.get_outputs())]
+    types, names = [one.type for one in (*session.get_inputs(), *asked)], [one.name for one in asked]
     if not any(name in types for name, _, _ in NARROW.values()) or not all(one.startswith("tensor(") for one in types):
-        return list(session.run(None, feeds))
+        return list(session.run(names, feeds))
     numbers = {np.dtype(kind): number for _, number, kind in NARROW.values()}
     given = {}
     bits = {}  # an OrtValue that is made so does not hold the array
@@ -62,7 +79,7 @@ def outputs(session: Any, feeds: dict[str, Any]) -> list[Any]:
         bits[name] = array if number is None else np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
         known = number is None
         given[name] = OrtValue.ortvalue_from_numpy(array) if known else OrtValue.ortvalue_from_numpy_with_onnx_type(bits[name], number)
-    return [taken(one) for one in session.run_with_ort_values([one.name for one in session.get_outputs()], given)]
+    return [taken(one) for one in session.run_with_ort_values(names, given)]
 
 
 def taken(value: Any) -> np.ndarray:
@@ -118,6 +135,8 @@ def described(name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str,
         return {"sequence": [described(f"{name}/{number}", one, arrays) for number, one in enumerate(value)]}
     if isinstance(value, dict):
         return {"map": [[key, described(f"{name}/{number}", one, arrays)] for number, (key, one) in enumerate(value.items())]}
+    if isinstance(value, Withheld):
+        raise TypeError(value.type)
     if not isinstance(value, (np.ndarray, np.generic, int, float, str)):
         raise TypeError(type(value).__name__)
     array = np.asarray(value)

@@ -145,7 +145,7 @@ class _Choosing:
         firsts = {one[2]: self._value(program, 0, one[2]) for one in reversed(values)}  # what comes last computes all before it
         for layer, output, slot, position in values:
             first = firsts[slot]
-            if not is_tensor(first):
+            if not is_tensor(first) or (position >= 0 and program.instructions[position].node.outputs[output].form != "tensor"):
                 self._leave_out("that is not a tensor")
             elif np.asarray(first).dtype.kind not in "biuf":
                 self._leave_out("of text" if np.asarray(first).dtype == object else "of a type that numpy does not have")

@@ -134,7 +134,7 @@ def while_as_do_while(subject: Subject) -> Iterator[Finding]:
 def _asks_first(region: Region) -> bool:
     """Whether the first condition is computed in the model, as ``0 < 20`` is where the source tests before it runs."""
     graph = region.place.graph
-    source = graph.sources[region.node.id][1]
+    source = next(iter(graph.sources[region.node.id][1:]), None)
     return source is not None and graph.by_id[source.layer].type not in ("Const", "Parameter")
 
 

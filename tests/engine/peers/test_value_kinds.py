@@ -64,6 +64,32 @@ def test_a_map_and_texts_that_go_in_are_compared() -> None:
     assert not report.outputs_left_out, report.sentence
 
 
+FOUR_BITS = '<ir_version: 10, opset_import: ["" : 21]> one (float[3, 2] x) => '
+
+
+def test_an_output_of_packed_elements_is_left_out_and_the_others_are_compared() -> None:
+    """ONNX Runtime runs the model; its Python package hands four bits out in no form."""
+    text = "(float[3, 2] z, int4[3, 2] y) { y = Cast <to = 22> (x) z = Neg (x) }"
+    report = compared(parser.parse_model(FOUR_BITS + text).SerializeToString(), {"x": X})
+    assert report.agrees, report.sentence
+    assert set(report.outputs_left_out) == {"y"}
+    assert "'y' (" in report.sentence
+    assert "int4" in report.outputs_left_out["y"]
+
+
+def test_a_model_that_gives_packed_elements_alone_cannot_be_compared() -> None:
+    text = "(int4[3, 2] y) { y = Cast <to = 22> (x) }"
+    with pytest.raises(engine.EngineError, match=r"no output can be compared: 'y' is not, since .* tensor\(int4\)"):
+        compared(parser.parse_model(FOUR_BITS + text).SerializeToString(), {"x": X})
+
+
+def test_an_optional_inside_keeps_nothing_else_from_being_compared() -> None:
+    text = "(float[3, 2] y) { o = Optional (x) h = OptionalGetElement (o) y = Neg (h) }"
+    report = compared(parser.parse_model(HEADER + text).SerializeToString(), {"x": X})
+    assert report.agrees, report.sentence
+    assert report.values == 2, report.sentence
+
+
 APART: Mapping[str, tuple[Any, Any, tuple[str, str] | None]] = {
     "the same": ((X, X[:1]), (X.copy(), X[:1].copy()), None),
     "lengths": ((X,), (X, X), ("a sequence of 1 value", "a sequence of 2 values")),
