@@ -124,7 +124,7 @@ def test_what_was_left_out_is_named_and_nothing_says_that_all_agree() -> None:
 def test_a_long_name_is_shortened_in_its_middle_and_the_sentence_is_whole() -> None:
     report = Report("ORT 1", (), Difference("main/" + "a/" * 600 + "body/Add_7:1", 3, "1", "2"))
     assert "…" in report.sentence
-    assert "body/Add_7:1 is the first value that differs: 2 in ORT 1, 1 here. The outputs of the model agree." in report.sentence
+    assert "body · Add_7 · output 1 is the first value that differs: 2 in ORT 1, 1 here. The outputs of the model agree." in report.sentence
     assert (report.agrees, report.outputs_agree) == (False, True)
 
 
