@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import engine
@@ -21,3 +23,11 @@ def _starting(called: str, start: float, trips: int | None) -> engine.Model:
 def test_a_first_condition_that_is_computed_from_constants_is_asked(called: str, start: float, trips: int | None, is_noted: bool) -> None:
     """Of ``1 < 20`` the check knows that it is true; the loop asks before its first iteration all the same."""
     assert ("LS931" in {one.code for one in engine.check(_starting(called, start, trips)).diagnostics}) is is_noted
+
+
+def test_a_loop_whose_condition_is_nowhere_is_checked() -> None:
+    """A damaged file's Loop may have one input only."""
+    model = _starting("do_while", 1.0, None)
+    nodes = tuple(replace(one, inputs=one.inputs[:1]) if one.type == "Loop" else one for one in model.graph.nodes)
+    cut = replace(model, graph=replace(model.graph, nodes=nodes))
+    assert not engine.check(cut).ok
