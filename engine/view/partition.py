@@ -2,7 +2,7 @@
 
 A block's address says what it is called: ``main/*~A3.24~120..163`` is the third of 24 blocks A, ``main/*~A24~34..1066`` all of them
 as one box, ``main/*~A1-32.1000~0..3200`` the first 32 of a thousand. Numbers after the last ``~`` are positions among the nodes that
-the text before names.
+the text before names. Stars say which nodes belong to a scope (``ReadingOrder.homes``).
 """
 
 from __future__ import annotations
@@ -16,13 +16,16 @@ import numpy as np
 from engine.ir.model import Graph, LayerId
 from engine.view.reading_order import ReadingOrder, reading_order
 from engine.view.repeats import Repeat, kinds, repeats
-from engine.view.scope_cut import flows, scope_cut
+from engine.view.scope_cut import box_of, flows, scope_cut
 
 MOST_SIBLINGS = 120
 """Boxes that stand side by side in an opened group at most."""
+_WAY = re.compile(r"(\*+)")
 _SPAN = re.compile(r"~(\d{1,9})\.\.(\d{1,9})")
 _COPIES = re.compile(r"~(?P<letter>[A-Z]+)(?P<first>\d{1,9})(?:-(?P<last>\d{1,9})\.(?P<total>\d{1,9}))?~\d{1,9}\.\.\d{1,9}$")
 """The end of an address that names several copies of a block."""
+_TELLING = 8
+"""Where scopes make so many boxes, no other reading of the names is tried."""
 _STRETCH = 60
 """Operations of one box that is named by what most of them are, where there is room for several boxes."""
 _SMALLEST_BLOCK = 4
@@ -66,8 +69,8 @@ def _copies_in(address: str) -> tuple[str, int, int, int] | None:
 
 def members_of(address: str, place: str, order: ReadingOrder) -> tuple[LayerId, ...]:
     """The nodes that a group of this kind holds, in reading order, constants left out."""
-    prefix, _, spans = address[len(place) + 1 :].partition("*")
-    found = order.beginning_with(prefix)
+    prefix, way, spans = _WAY.split(address[len(place) + 1 :], maxsplit=1)
+    found = order.beginning_with(prefix, way)
     for begin, end in _SPAN.findall(spans):
         found = found[int(begin) : int(end)]
     return found
@@ -81,14 +84,30 @@ def partition(graph: Graph, place: str, base: str, most: int) -> tuple[str, ...]
         letter, count, first, total = copies
         boxes = count if count <= MOST_SIBLINGS else most
         return tuple(_address(base, piece) for piece in _copies(Repeat(0, len(layers) // count, count), letter, boxes, first, total))
-    if not has_span(base):
-        prefix = base[len(place) + 1 :].partition("*")[0]
-        names = [order.label[layer] for layer in layers]
-        for room in (most, MOST_SIBLINGS) if prefix else (most,):
-            scopes = scope_cut(prefix, names, room)
-            if scopes and flows(order.label, order.inputs, layers, scopes):
-                return tuple(f"{place}/{scope}*" for scope in scopes)
-    return tuple(_address(base, piece) for piece in _pieces(graph, order, layers, most) if not piece.loose)
+    boxes, scopes = (0, ()) if has_span(base) else _scopes(order, layers, place, base, most)
+    if len(scopes) > 1:
+        return scopes
+    pieces = _pieces(graph, order, layers, most)
+    # One scope may be round everything, and say nothing of it.
+    if scopes and boxes >= sum(piece.end - piece.begin if piece.loose else 1 for piece in pieces):
+        return scopes
+    return tuple(_address(base, piece) for piece in pieces if not piece.loose)
+
+
+def _scopes(order: ReadingOrder, layers: Sequence[LayerId], place: str, base: str, most: int) -> tuple[int, tuple[str, ...]]:
+    """The scopes that make the most boxes, of those that make a picture, and how many boxes that are; names as they are come first."""
+    prefix, own, _ = _WAY.split(base[len(place) + 1 :], maxsplit=1)
+    best: tuple[int, tuple[str, ...]] = (0, ())
+    for room in (most, MOST_SIBLINGS) if prefix else (most,):
+        for way in (own,) if prefix else order.homes:
+            text = order.homes[way]
+            scopes = scope_cut(prefix, [text[layer] for layer in layers], room)
+            boxes = len({box_of(text[layer], scopes) for layer in layers}) if scopes else 0
+            if boxes > best[0] and flows(text, order.inputs, layers, scopes):
+                best = boxes, tuple(f"{place}/{scope}{way}" for scope in scopes)
+            if best[0] >= _TELLING:
+                return best
+    return best
 
 
 def _address(base: str, piece: Piece) -> str:

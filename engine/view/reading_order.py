@@ -7,6 +7,7 @@ layer to take them would hold what makes them, and would look unlike the others.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
@@ -18,6 +19,8 @@ from engine.ir.model import Graph, LayerId
 MOST_PORTS = 6
 """A graph's Parameters stand at the beginning and its Results at the end, unless there are more than so many: then each stands where it
 is used, and belongs to the layer that uses it."""
+SEPARATOR = re.compile(r"%2F|\.")
+"""Between the scopes of a label."""
 _FAR = 8
 """A value is taken far away when one such part of the graph lies between."""
 _FAR_AT_LEAST = 64
@@ -38,15 +41,23 @@ class ReadingOrder:
     """For each position the last position that takes what is made there; its own when none does."""
     constants: Mapping[LayerId, tuple[LayerId, ...]]
     """The constants that no earlier node takes."""
-    _beginning_with: dict[str, tuple[LayerId, ...]] = field(default_factory=dict[str, tuple[LayerId, ...]])
+    homes: Mapping[str, Mapping[LayerId, str]]
+    """For each node the text that says where it belongs, in three ways.
 
-    def beginning_with(self, prefix: str) -> tuple[LayerId, ...]:
-        """The nodes whose labels begin so."""
+    ``*``: its own label. ``**``: that of what takes it first, for nodes that are made of constants alone or have no scope in their
+    names, which converters add between those that they name. ``***``: the same with dots alone, where a scope is written in two ways
+    (``layers.0/add`` and ``layers.0.linear/add``).
+    """
+    _beginning_with: dict[tuple[str, str], tuple[LayerId, ...]] = field(default_factory=dict[tuple[str, str], tuple[LayerId, ...]])
+
+    def beginning_with(self, prefix: str, way: str = "*") -> tuple[LayerId, ...]:
+        """The nodes whose texts begin so."""
         if not prefix:
             return self.layers
-        found = self._beginning_with.get(prefix)
+        found = self._beginning_with.get((prefix, way))
         if found is None:
-            found = self._beginning_with[prefix] = tuple(layer for layer in self.layers if self.label[layer].startswith(prefix))
+            text = self.homes[way]
+            found = self._beginning_with[prefix, way] = tuple(layer for layer in self.layers if text[layer].startswith(prefix))
         return found
 
     def with_constants(self, layers: Iterable[LayerId]) -> tuple[LayerId, ...]:
@@ -92,7 +103,32 @@ def _made(graph: Graph) -> ReadingOrder:
         if new:
             taken[layer] = new
             left.difference_update(new)
-    return ReadingOrder(layers, labels(graph), inputs, tuple(_last_uses(layers, inputs)), taken)
+    label = labels(graph)
+    home = _homes(graph, layers, inputs, label)
+    homes = {"*": label, "**": home, "***": {layer: text.replace("%2F", ".") for layer, text in home.items()}}
+    return ReadingOrder(layers, label, inputs, tuple(_last_uses(layers, inputs)), taken, homes)
+
+
+def _homes(graph: Graph, layers: Sequence[LayerId], inputs: Inputs, label: Mapping[LayerId, str]) -> Mapping[LayerId, str]:
+    fixed: set[LayerId] = set()
+    taken_by: dict[LayerId, LayerId] = {}
+    for layer in layers:
+        if graph.by_id[layer].inputs and all(source in fixed for source in inputs[layer]):
+            fixed.add(layer)
+        for source in inputs[layer]:
+            taken_by.setdefault(source, layer)
+    home: dict[LayerId, str] = {}
+    for layer in reversed(layers):
+        own = home[layer] = label[layer]
+        there = home.get(taken_by.get(layer, layer), "")
+        if (layer in fixed or (not has_scope(own) and graph.by_id[layer].type != "Parameter")) and has_scope(there):
+            home[layer] = there
+    return home
+
+
+def has_scope(label: str) -> bool:
+    """Whether a node's label lies in a scope: it has a separator inside."""
+    return SEPARATOR.search(label, 1) is not None
 
 
 def _depth_first(inputs: Inputs, first: Sequence[LayerId], last: Sequence[LayerId]) -> tuple[LayerId, ...]:

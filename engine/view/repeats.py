@@ -13,7 +13,9 @@ import numpy as np
 
 from engine.ir.model import Graph, LayerId, Node
 
-_CANDIDATES = 16
+_CANDIDATES = 8
+_WINDOWS = (1, 4, 16, 64)
+"""Lengths of stretches by which the distance at which something repeats is found: few operations of a layer occur in it only once."""
 _MOST_REPEATS = 32
 _LEAST_NODES = 8
 """What repeats has so many nodes at least, all copies together."""
@@ -92,14 +94,28 @@ def _largest(numbers: np.ndarray, begin: int, end: int) -> tuple[int, int, int] 
 
 
 def _distances(part: np.ndarray) -> set[int]:
-    """Distances at which many nodes find their like, short and long ones."""
-    by_kind = np.argsort(part, kind="stable")
-    again = part[by_kind[1:]] == part[by_kind[:-1]]
-    gaps = (by_kind[1:] - by_kind[:-1])[again]
-    votes = np.bincount(gaps[gaps <= len(part) // 2], minlength=2)
-    far = votes * np.arange(len(votes))
-    chosen = {int(one) for count in (votes, far) for one in np.argsort(-count, kind="stable")[:_CANDIDATES] if count[one]}
-    return chosen | {1}
+    """Distances at which many nodes, and many stretches of nodes, find their like, short and long ones."""
+    chosen = {1}
+    for length in _WINDOWS:
+        if len(part) < 2 * length:
+            break
+        numbers = part if length == 1 else _numbered(part, length)
+        by_kind = np.argsort(numbers, kind="stable")
+        again = numbers[by_kind[1:]] == numbers[by_kind[:-1]]
+        gaps = (by_kind[1:] - by_kind[:-1])[again]
+        votes = np.bincount(gaps[gaps <= len(part) // 2], minlength=2)
+        far = votes * np.arange(len(votes))
+        chosen.update(int(one) for count in (votes, far) for one in np.argsort(-count, kind="stable")[:_CANDIDATES] if count[one])
+    return chosen
+
+
+def _numbered(part: np.ndarray, length: int) -> np.ndarray:
+    """For each stretch of so many nodes a number, equal for equal ones: made of the numbers of its two halves, again and again."""
+    numbers, size = part, 1
+    while size < length:
+        pairs = numbers[:-size] * (int(numbers.max()) + 1) + numbers[size:]
+        numbers, size = np.unique(pairs, return_inverse=True)[1].astype(np.int64), 2 * size
+    return numbers
 
 
 def _longest_run(equal: np.ndarray) -> tuple[int, int]:

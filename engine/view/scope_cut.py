@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from engine.ir.model import LayerId
 from engine.view.drawing_order import turned
-from engine.view.reading_order import Inputs
+from engine.view.reading_order import SEPARATOR, Inputs
 
-_SEPARATOR = re.compile(r"%2F|\.")
 _NUMBER = re.compile(r"\d+")
 _MOST_TURNED = 8
 _MOST_LINES = 6
@@ -24,7 +23,7 @@ def scope_prefixes(label: str) -> Iterator[str]:
     >>> list(scope_prefixes("encoder%2Flayer.1%2Fadd"))
     ['encoder%2F', 'encoder%2Flayer.', 'encoder%2Flayer.1%2F']
     """
-    for match in _SEPARATOR.finditer(label):
+    for match in SEPARATOR.finditer(label):
         if match.start() > 0 and match.end() < len(label):
             yield label[: match.end()]
 
@@ -76,17 +75,17 @@ def _families(scopes: Mapping[str, None]) -> list[list[str]]:
 
 def flows(label: Mapping[LayerId, str], inputs: Inputs, layers: Sequence[LayerId], scopes: Sequence[str]) -> bool:
     """Whether boxes for these scopes make a picture that is read from above to below, with few lines back and forth."""
-    box = {layer: _box_of(label[layer], scopes) for layer in layers}
+    box = {layer: box_of(label[layer], scopes) for layer in layers}
     pairs = ((box[source], box[layer]) for layer in layers for source in inputs[layer] if source in box)
     between = list(dict.fromkeys((source, target) for source, target in pairs if source != target))
     boxes = list(dict.fromkeys(box.values()))
     return len(turned(boxes, between)) <= max(_MOST_TURNED, len(boxes) // 8) and len(between) <= _MOST_LINES * len(boxes)
 
 
-def _box_of(label: str, scopes: Sequence[str]) -> str:
+def box_of(label: str, scopes: Sequence[str]) -> str:
     """The one of these scopes, sorted and none the beginning of another, with which a label begins; itself when there is none.
 
-    >>> _box_of("b/x", ["a/", "b/"]), _box_of("c", ["a/", "b/"])
+    >>> box_of("b/x", ["a/", "b/"]), box_of("c", ["a/", "b/"])
     ('b/', 'c')
     """
     at = bisect.bisect_right(scopes, label)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -40,12 +41,38 @@ def names(model: Model) -> list[str]:
         (lambda: chain(130), ["Relu × 43"] * 3),
         (lambda: blocks(["Tanh", "Exp", "Sqrt"], 30), [f"Block A {number} of 30" for number in range(1, 31)]),
         (lambda: blocks(["Tanh", "Exp"], 30), ["Block A × 30"]),
+        (
+            lambda: blocks(["Relu", "Tanh", "Tanh", "Relu", "Tanh", "Relu", "Relu"], 9),
+            [f"Block A {number} of 9" for number in range(1, 10)],
+        ),
         (lambda: blocks(["Tanh"], 40, 70), ["Block A × 40", "Relu × 35", "Relu × 35"]),
     ],
     ids=lambda given: "" if callable(given) else given[0],
 )
 def test_groups_are_named_by_what_they_are(model: Callable[[], Model], expected: list[str]) -> None:
     assert sorted(names(model())) == sorted(expected)
+
+
+def test_what_converters_add_belongs_to_the_scope_that_takes_it() -> None:
+    """Weights are converted by nodes that have other names or none, and a scope is written in two ways: ``l.0/add`` and ``l.0.mlp/up``."""
+    nodes, wires, last = [node(0, "x", "Parameter")], [], 0
+    for layer in range(30):
+        for part in (".mlp/up", ".mlp/down", "/add"):
+            weight = len(nodes)
+            nodes += [constant(weight, f"c{weight}", [1.0]), node(weight + 1, f"Constant_{weight}", "Convert", 1)]
+            nodes.append(node(weight + 2, f"net.l.{layer}{part}", "Add", 2))
+            wires += [(weight, weight + 1, 0), (last, weight + 2, 0), (weight + 1, weight + 2, 1)]
+            last = weight + 2
+    model = Model(graph(nodes, wires))
+    assert names(model) == [f"Scope net.l.{layer}" for layer in range(30)]
+    boxes = [box for box in graph_view(model).nodes if box.kind == "folded"]
+    assert {box.badge for box in boxes} == {"6 operations"}
+
+
+def test_one_scope_round_everything_says_nothing() -> None:
+    model = blocks(["Tanh", "Exp", "Sqrt"], 30)
+    inside = tuple(replace(one, name=f"net/{one.name}") for one in model.graph.nodes)
+    assert names(replace(model, graph=replace(model.graph, nodes=inside))) == [f"Block A {number} of 30" for number in range(1, 31)]
 
 
 def test_a_block_says_in_what_it_is_unlike_the_others() -> None:
