@@ -304,6 +304,16 @@ def a_rectifier_that_cuts_off(x: Tensor, w: Tensor) -> Any:
     return build.for_loop(4, lambda i, h: ops.relu(h * w - 0.2) + x * 0.1, [x])
 
 
+def a_sequence_of_an_lstm(xs: Tensor, h: Tensor, c: Tensor, w: Tensor, r: Tensor, b: Tensor) -> Any:
+    lengths = np.array([3, 2])
+    return ops.lstm_sequence(xs, h, c, lengths, w, r, b, hidden_size=2, direction="forward")
+
+
+def a_sequence_of_an_rnn_from_its_end(xs: Tensor, h: Tensor, w: Tensor, r: Tensor, b: Tensor) -> Any:
+    lengths = np.array([3, 3])
+    return ops.rnn_sequence(xs, h, lengths, w, r, b, hidden_size=2, direction="reverse")
+
+
 CASES: tuple[Case, ...] = (
     Case(for_loop_of_a_matrix, ((2, 3), (3, 3))),
     Case(while_by_data, ((3,),)),
@@ -352,6 +362,8 @@ CASES: tuple[Case, ...] = (
     Case(newtons_root, ((3,),)),
     Case(a_cell_of_an_lstm, ((4, 2, 3), (3, 8), (2, 8))),
     Case(a_rectifier_that_cuts_off, ((5,), (5,))),
+    Case(a_sequence_of_an_lstm, ((2, 3, 3), (2, 1, 2), (2, 1, 2), (1, 8, 3), (1, 8, 2), (1, 8))),
+    Case(a_sequence_of_an_rnn_from_its_end, ((2, 3, 3), (2, 1, 2), (1, 2, 3), (1, 2, 2), (1, 2))),
 )
 
 GROWING = frozenset({"a_state_that_grows", "a_state_that_grows_and_is_summed"})

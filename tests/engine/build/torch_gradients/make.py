@@ -74,6 +74,30 @@ def _several(given: Any) -> list[Any]:
     return list(given) if isinstance(given, (tuple, list)) else [given]
 
 
+def lstm_sequence(xs: Any, h: Any, c: Any, lengths: Any, w: Any, r: Any, b: Any, **_: Any) -> Any:
+    """Of one direction; the gates are forget, input, candidate, output."""
+    state, cell = h[:, 0], c[:, 0]
+    found: list[Any] = []
+    for step in range(xs.shape[1]):
+        going = torch.tensor(step < lengths)[:, None]
+        forget, take, candidate, give = (xs[:, step] @ w[0].T + state @ r[0].T + b[0]).chunk(4, dim=1)
+        after = torch.sigmoid(forget) * cell + torch.sigmoid(take) * torch.tanh(candidate)
+        shown = torch.sigmoid(give) * torch.tanh(after)
+        found.append(torch.where(going, shown, torch.zeros_like(shown)))
+        state, cell = torch.where(going, shown, state), torch.where(going, after, cell)
+    return torch.stack(found, dim=1)[:, None], state[:, None], cell[:, None]
+
+
+def rnn_sequence(xs: Any, h: Any, lengths: Any, w: Any, r: Any, b: Any, **_: Any) -> Any:
+    """Of one direction, from the end of sequences that are all as long."""
+    state = h[:, 0]
+    found: list[Any] = []
+    for step in reversed(range(xs.shape[1])):
+        state = torch.tanh(xs[:, step] @ w[0].T + state @ r[0].T + b[0])
+        found.insert(0, state)
+    return torch.stack(found, dim=1)[:, None], state[:, None]
+
+
 eager_loops = SimpleNamespace(
     while_loop=while_loop,
     do_while=do_while,
@@ -86,6 +110,8 @@ eager_loops = SimpleNamespace(
     switch_case=lambda index, functions: functions[index](),
 )
 eager_operations = SimpleNamespace(
+    lstm_sequence=lstm_sequence,
+    rnn_sequence=rnn_sequence,
     tanh=torch.tanh,
     exp=torch.exp,
     abs=torch.abs,
