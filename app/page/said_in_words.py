@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from itertools import islice
 
@@ -12,11 +12,13 @@ from app.describe.iteration_table import LoopColumns, Row, loop_columns, rows
 from app.describe.node_index import places
 from app.describe.wording import record_sentence, times
 from engine.errors import EngineError, shorten
+from engine.explain import Fact
 from engine.ir import IF, readable
 from engine.trace import ControlFlowRecord
 from engine.view import neutral, without_iterations
 
 MOST_VERDICTS, MOST_TABLES, MOST_ROWS = 40, 8, 200
+MOST_FACTS, MOST_DEPTH = 20, 12
 _LONGEST = 400
 
 
@@ -27,7 +29,7 @@ def text(words: str, most: int = _LONGEST) -> str:
 
 def verdicts(debugger: engine.Debugger, *, with_values: bool) -> str:
     """A sentence for each loop and branch that ran, the first ones of many."""
-    found = [_item(record.address, _sentence(debugger, record, with_values)) for record in islice(debugger.control_flow, MOST_VERDICTS)]
+    found = [_item(debugger, record, with_values) for record in islice(debugger.control_flow, MOST_VERDICTS)]
     if not found:
         return "<p>No loop and no branch has run.</p>"
     more = len(debugger.control_flow) - len(found)
@@ -35,8 +37,18 @@ def verdicts(debugger: engine.Debugger, *, with_values: bool) -> str:
     return f"<ul>{''.join(found)}</ul>{rest}"
 
 
-def _item(address: str, sentence: str) -> str:
-    return f'<li><span class="address">{_place(address)}</span> {_marked(sentence)}</li>'
+def _item(debugger: engine.Debugger, record: ControlFlowRecord, with_values: bool) -> str:
+    sentence, proof = _sentence(debugger, record, with_values)
+    return f'<li><span class="address">{_place(record.address)}</span> {_marked(sentence)}{_proof(proof)}</li>'
+
+
+def _proof(facts: Sequence[Fact]) -> str:
+    """What it follows from, each fact below the one that needs it; nothing where there is none."""
+    if not facts:
+        return ""
+    lines = "".join(f"<div>{'&emsp;' * min(fact.depth, MOST_DEPTH)}{_marked(fact.text)}</div>" for fact in facts[:MOST_FACTS])
+    more = f"<div>and {len(facts) - MOST_FACTS:,} more</div>" if len(facts) > MOST_FACTS else ""
+    return f'<details class="proof"><summary>the proof</summary>{lines}{more}</details>'
 
 
 def _place(address: str) -> str:
@@ -48,14 +60,15 @@ def _marked(sentence: str) -> str:
     return re.sub(r"`([^`]*)`", r"<code>\1</code>", text(sentence, 2000))
 
 
-def _sentence(debugger: engine.Debugger, record: ControlFlowRecord, with_values: bool) -> str:
+def _sentence(debugger: engine.Debugger, record: ControlFlowRecord, with_values: bool) -> tuple[str, Sequence[Fact]]:
     if with_values:
         try:
-            return engine.verdict(debugger, record.address).sentence
+            found = engine.verdict(debugger, record.address)
+            return found.sentence, found.proof
         except EngineError:
             pass  # a function has no verdict, and the record says all that there is
     said = record_sentence(record)
-    return f"{said[:1].upper()}{said[1:]}."
+    return f"{said[:1].upper()}{said[1:]}.", ()
 
 
 def tables(debugger: engine.Debugger, graphs: Mapping[str, int], *, with_values: bool) -> str:

@@ -83,6 +83,8 @@ def test_values_are_left_out_on_demand() -> None:
     assert not any(frame.get(table) for frame in data_of(without)["frames"] for table in tables)
     assert "<code>if_even</code> was 1" in with_values
     assert "was 1" not in without
+    assert '<details class="proof"><summary>the proof</summary><div><code>' in with_values
+    assert "the proof" not in without
     assert "values of the run are left out" in without
     assert "7 iterations, then its condition became false" in without
 
