@@ -22,5 +22,7 @@ TRUTH: dict[str, list[float | str]] = {
     "vanishing": [-(0.5**10)],
     "branch-not-taken": ["else", 0.0, 3.0],
     "truncating": [0.0],
+    "made-of-it": [12.0, "trip_count"],
+    "where-the-error-begins": [0.0],
 }
 """What a person works out by hand; the app itself holds no answers."""
