@@ -47,7 +47,12 @@ def findings(summary: Summary) -> Iterator[Finding]:
 
 
 def _given(inputs: Mapping[str, Any]) -> str:
-    return f", {', '.join(f'{name} = {value}' for name, value in inputs.items())}" if inputs else ""
+    """
+    >>> _given({"n": 27, "x": 0.3421095907688141})
+    ', n = 27, x = 0.34211'
+    """
+    said = (f"{name} = {value:.6g}" if isinstance(value, float) else f"{name} = {value}" for name, value in inputs.items())
+    return f", {', '.join(said)}" if inputs else ""
 
 
 def _runs(count: int) -> str:
