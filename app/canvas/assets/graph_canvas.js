@@ -383,6 +383,7 @@ export class Canvas {
   say(text) {
     this.notice.textContent = text;
     this.notice.classList.toggle("on", Boolean(text));
+    if (text) this.speech.say(text);
   }
 
   /** Light or dark, from the theme's own background. */

@@ -20,14 +20,14 @@ const MARKUP = `
     <button data-do="png">PNG</button>
     <button data-do="pdf" title="Print, or save as PDF">PDF</button>
   </div>
-  <div class="trace" role="status">
+  <div class="trace">
     <i class="near"></i><span></span><button title="Show no longer where it came from" aria-label="Clear">✕</button>
   </div>
   <div class="scale" role="note" aria-label="Colours"></div>
   <div class="legend"></div>
   <div class="overview"><canvas></canvas><div class="glass"></div></div>
   <div class="tooltip" aria-hidden="true"></div>
-  <div class="notice" role="status"></div>`;
+  <div class="notice"></div>`;
 
 /** An empty canvas, not on the page yet. */
 export function emptyCanvas() {

@@ -86,6 +86,7 @@ def test_the_moment_is_said_once_the_run_rests(page: Page, server: str) -> None:
     page.keyboard.press("ArrowRight")
     expect(spoken(page)).to_contain_text(" gave ")
     expect(spoken(page)).to_have_attribute("aria-live", "polite")
+    expect(page.locator(f"{CANVAS} :is([role=status], [role=alert], [aria-live])")).to_have_count(1)  # nothing talks over it
     page.keyboard.press("End")
     expect(spoken(page)).to_contain_text("the run has ended")
 
