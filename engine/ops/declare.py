@@ -214,7 +214,7 @@ def typed(operation: Operation, texts: Mapping[str, object]) -> dict[str, Any]:
     return values
 
 
-_SINGLE = frozenset({"int", "float", "bool", "str"})
+_NUMBERS = frozenset({"int", "float", "bool"})
 
 
 def value_of(attribute: Attribute, given: Any) -> Any:
@@ -223,7 +223,7 @@ def value_of(attribute: Attribute, given: Any) -> Any:
         value = parse(attribute.kind, given) if isinstance(given, str) else given
     except ValueError:
         raise AttributeProblem(f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}") from None
-    if isinstance(value, np.ndarray) and attribute.kind in _SINGLE:  # ONNX attributes say themselves what they are
+    if isinstance(value, np.ndarray) and attribute.kind in _NUMBERS:  # ONNX attributes say themselves what they are
         raise AttributeProblem(f"attribute '{attribute.name}' is a tensor, expected {_expected(attribute)}")
     if attribute.kind in ITEMS and attribute.fewest and len(value) < attribute.fewest:
         raise AttributeProblem(f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}")

@@ -165,13 +165,18 @@ def _image_decoder(arguments: Arguments, attributes: Attributes, outputs: int) -
     return (pixels[..., ::-1] if layout == "BGR" else pixels,)
 
 
+def _word(given: object, default: str) -> str:
+    """An attribute's word; of a damaged file's tensor in its place, what no word is, for the kernel to refuse."""
+    return given or default if isinstance(given, str) else default if given is None else f"a {type(given).__name__}"
+
+
 def images_sampled(slow: Callable[..., Any], attributes: Attributes, outputs: int) -> Callable[..., Any]:
     """GridSample of images; ``slow`` samples volumes."""
-    written = attributes.get("mode") or "linear"
+    written = _word(attributes.get("mode"), "linear")
     mode = {"linear": "bilinear", "cubic": "bicubic"}.get(written, written)
     settings: dict[str, Any] = {
         "mode": mode,
-        "padding_mode": attributes.get("padding_mode") or "zeros",
+        "padding_mode": _word(attributes.get("padding_mode"), "zeros"),
         "align_corners": bool(attributes.get("align_corners")),
     }
     otherwise = slow(attributes, outputs)
