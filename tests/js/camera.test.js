@@ -76,3 +76,29 @@ test("a part that could not be read is not framed", () => {
   assert.deepEqual(rounded(camera), [0, 0, 1]);
   assert.equal(camera.frameOf({ left: 0, top: 0, width: 700, height: 100 }), true);
 });
+
+/** Movements take time, in frames that the test gives. */
+function moving() {
+  const frames = [];
+  globalThis.matchMedia = () => ({ matches: false });
+  globalThis.requestAnimationFrame = (turn) => frames.push(turn);
+  return frames;
+}
+
+test("a window that changes on the way to a box leads there all the same", () => {
+  Object.assign(camera, { width: 4000, height: 3000, view: { width: 800, height: 600 } });
+  camera.set(0, 0, 1);
+  moving();
+  camera.glide(-1600, -1230);
+  camera.view = { width: 900, height: 600 };
+  camera.resized({ width: 800, height: 600 });
+  assert.deepEqual(rounded(camera), [-1550, -1230, 1]);
+});
+
+test("a frame that began before a movement did moves nothing the other way", () => {
+  camera.set(0, 0, 1);
+  const frames = moving();
+  camera.glide(-1000, 0);
+  frames[0](performance.now() - 500);
+  assert.deepEqual(rounded(camera), [0, 0, 1]);
+});

@@ -31,6 +31,8 @@ export class Camera {
   moved = 0;
   /** Called when the picture has stopped moving. */
   onChange = () => {};
+  /** Where a movement under way ends. @type {{ x: number, y: number, k: number } | null} */
+  goal = null;
 
   /** @type {Map<number, { x: number, y: number }>} */
   pointers = new Map();
@@ -105,6 +107,7 @@ export class Camera {
 
   set(x, y, k = this.k) {
     cancelAnimationFrame(this.gliding);
+    this.goal = null;
     Object.assign(this, { x, y, k: Math.min(ZOOM.most, Math.max(ZOOM.least, k)) });
     this.update();
   }
@@ -171,7 +174,9 @@ export class Camera {
     const was = this.fitted(before);
     const whole = Math.abs(this.k - was) < 0.01 * was;
     if (this.fitted() >= ZOOM.readable && (whole || was < ZOOM.readable)) return this.begin();
-    this.set(this.x + (this.view.width - before.width) / 2, this.y + this.top - top);
+    // On the way somewhere, it is there that counts.
+    const { x, y, k } = this.goal ?? this;
+    this.set(x + (this.view.width - before.width) / 2, y + this.top - top, k);
   }
 
   /**
@@ -204,8 +209,10 @@ export class Camera {
     if (matchMedia("(prefers-reduced-motion: reduce)").matches) return this.set(x, y, k);
     const from = { x: this.x, y: this.y, k: this.k };
     const began = performance.now();
+    this.goal = { x, y, k };
     const turn = (now) => {
-      const t = Math.min(1, (now - began) / GLIDE);
+      // A busy browser's frame may have begun before this movement did.
+      const t = Math.min(1, Math.max(0, (now - began) / GLIDE));
       const eased = 1 - (1 - t) ** 3;
       Object.assign(this, {
         x: from.x + (x - from.x) * eased,
@@ -214,6 +221,7 @@ export class Camera {
       });
       this.update();
       if (t < 1) this.gliding = requestAnimationFrame(turn);
+      else this.goal = null;
     };
     this.gliding = requestAnimationFrame(turn);
   }
