@@ -114,10 +114,8 @@ def walked_back(run: Run, address: str) -> WalkedBack:
 def counterpart(run: Run, body: str) -> str:
     """The iteration of the other loop that belongs to one of a forward or a backward loop, both as addresses of bodies.
 
-    Empty where there is none, or where it has not begun.
-
-    >>> counterpart(run, "main/loop[2]/body")  # doctest: +SKIP
-    'main/backward%2Floop%2FLoop[28]/body'
+    Empty where there is none, or where it has not begun. Of a loop that ran 31 times, ``main/loop[2]/body`` is walked back in
+    ``main/backward%2Floop%2FLoop[28]/body``.
     """
     found = Address.parse(body)
     iteration = found.segments[-2].iteration if len(found.segments) > 2 else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ def begin(monkeypatch: pytest.MonkeyPatch) -> Begin:
     """Makes a session whose run is over, and which nobody has touched for so many seconds."""
     sessions: list[Session] = []
     monkeypatch.setattr(memory_budget, "every", lambda: tuple(sessions))
+    monkeypatch.setattr(memory_budget, "KEPT", SimpleNamespace(held_bytes=0))  # what other tests opened is not in question
 
     def made(seconds: float) -> Session:
         opened = open_sample("collatz")

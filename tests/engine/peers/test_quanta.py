@@ -89,7 +89,7 @@ def test_the_sentence_says_how_many_and_where(tmp_path: Path) -> None:
     model = parser.parse_model(INPUT + CHAIN)
     report = compared(tmp_path, model, changed(model, {"zero": 1}), {"x": X})
     assert report.sentence.startswith(f"All outputs agree with {report.runtime} within one quantum of int8, and so do 7 values")
-    told = f"64 of 64 elements of main/QuantizeLinear_0 differ by one step, first: -125 at [0,0] in {report.runtime}, -126 at [0,0] here."
+    told = f"64 of 64 elements of QuantizeLinear_0 differ by one step, first: -125 at [0,0] in {report.runtime}, -126 at [0,0] here."
     assert told in report.sentence
     assert f"What follows from that is not called a difference: 'y' is 39.3125 at [0,0] in {report.runtime}" in report.sentence
 

@@ -38,7 +38,9 @@ def test_picture_files(dot: bool, format: PictureFormat) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_what_a_notebook_shows(dot: bool, name: str) -> None:
+def test_what_a_notebook_shows(dot: bool, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the extra for widgets is not installed."""
+    monkeypatch.setattr("engine.notebook._shows_widgets", lambda: False)
     model: Model = MODELS[name]
     shown = bundle(model)
     if dot:
