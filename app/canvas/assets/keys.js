@@ -43,7 +43,7 @@ export function listen(playback, signal, around = document) {
 function pressed(playback, event) {
   if (event.ctrlKey || event.metaKey || event.altKey || !playback.isShown) return;
   const target = /** @type {Element} */ (event.composedPath()[0]);
-  if (target.closest?.("[data-walking]") && event.key.startsWith("Arrow")) return;
+  if (target.closest?.("[data-walking]") && event.key.startsWith("Arrow") && !event.shiftKey) return;
   if (target.closest?.(`${WRITTEN_IN}, ${CHOSEN_WITH_KEYS}`)) return;
   const name = KEYS[`${event.shiftKey && event.key.startsWith("Arrow") ? "Shift+" : ""}${event.key}`];
   if (event.key === " " && !target.closest?.("button")) playback.toggle();

@@ -14,13 +14,16 @@ const WAYS = ["ArrowDown", "ArrowUp", "ArrowLeft", "ArrowRight"];
 export class Walk {
   /** Id of the box that one stands on; empty while nobody walks. */
   at = "";
+  /** Whether Tab was the last key: only who comes by it walks. */
+  tabbed = false;
 
   /** @param {Canvas} canvas */
   constructor(canvas) {
     this.canvas = canvas;
     canvas.root.setAttribute("role", "group");
     canvas.root.setAttribute("aria-label", "Picture of the graph");
-    canvas.root.addEventListener("focus", () => canvas.root.matches(":focus-visible") && this.begin());
+    document.addEventListener("keydown", (event) => (this.tabbed = event.key === "Tab"), { capture: true });
+    canvas.root.addEventListener("focus", () => this.tabbed && canvas.root.matches(":focus-visible") && this.begin());
     canvas.root.addEventListener("blur", () => this.end());
     canvas.root.addEventListener("pointerdown", () => this.end());
     canvas.root.addEventListener("keydown", (event) => this.pressed(event));
@@ -45,7 +48,8 @@ export class Walk {
 
   /** @param {KeyboardEvent} event */
   pressed(event) {
-    if (!("walking" in this.canvas.root.dataset) || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!("walking" in this.canvas.root.dataset) || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey)
+      return;
     if (WAYS.includes(event.key)) this.go(event.key);
     else if (event.key === "Enter") this.enter();
     else if (event.key === "Escape") this.end();
