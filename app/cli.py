@@ -12,7 +12,7 @@ from pathlib import Path
 
 from app.state.freed_memory import keep_freed_memory
 from app.state.memory_limit import bound_memory
-from engine.errors import EngineError, in_one_line
+from engine.errors import EngineError, MissingInput, in_one_line
 from engine.ops.custom import install_file, install_packages
 from engine.version import VERSION
 from engine.view import neutral
@@ -53,6 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if words and words[0] in COMMANDS and not Path(words[0]).is_file():
             return _command(COMMANDS[words[0]], words[1:])
         return _command("serve", _launch_options(words))
+    except MissingInput as error:
+        return refuse(f"{error}; give them with --inputs: an .npz file, values such as number=27, or random")
     except EngineError as error:
         return refuse(str(error))
     except BrokenPipeError:  # such as `| head`: the reader is gone

@@ -49,6 +49,10 @@ class InputError(EngineError):
     """The inputs given for a run do not fit the model's inputs."""
 
 
+class MissingInput(InputError):
+    """A run needs a value for an input, and none is given."""
+
+
 class AddressError(EngineError):
     """An address that cannot be parsed, or that names no place in the model or run."""
 

@@ -11,9 +11,9 @@ import engine
 from app.command.allowed_files import AllowedFiles
 from app.command.drift import drift_data
 from app.command.explained import explained, verdict_data
+from app.command.given_inputs import read_inputs
 from app.command.matrix import matrix_data
 from app.command.report import describe
-from app.command.run import read_inputs
 from app.command.value_data import value_data
 from engine.check import check, own_runtimes, text
 from engine.debug import run_stopped

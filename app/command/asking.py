@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import engine
+from app.command.given_inputs import add_inputs, read_inputs
 from app.command.report import SCHEMA
-from app.command.run import FINISHED, REFUSED, read_inputs
+from app.command.run import FINISHED, REFUSED
 from engine.errors import EngineError, InputError, in_one_line
 from engine.ir import full_address
 from engine.run_file import is_run_file, load
@@ -73,7 +74,7 @@ def parser_of(command: str, description: str, what: str) -> argparse.ArgumentPar
     )
     parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, a model that OpenVINO converts, or a saved run")
     parser.add_argument("address", metavar="ADDRESS", help=f"{what}, or an end of an address that no other has")
-    parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input, by name or position")
+    add_inputs(parser)
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
     default = engine.Limits()
     parser.add_argument(

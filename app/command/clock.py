@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 import engine
-from app.command.run import FINISHED, REFUSED, read_inputs
+from app.command.given_inputs import add_inputs, read_inputs
+from app.command.run import FINISHED, REFUSED
 from engine.errors import EngineError
 from engine.peers import Clock, clock
 from engine.view import neutral
@@ -54,7 +55,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         allow_abbrev=False,
     )
     parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
-    parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input, by name or position")
+    add_inputs(parser)
     parser.add_argument(
         "--runtime",
         choices=("onnxruntime", "openvino", "loopscope"),

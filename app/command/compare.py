@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 import engine
-from app.command.run import FAILED, FINISHED, REFUSED, read_inputs
+from app.command.given_inputs import add_inputs, read_inputs
+from app.command.run import FAILED, FINISHED, REFUSED
 from engine.debug import run_stopped
 from engine.errors import EngineError
 from engine.peers import TOLERANCE, Report, against
@@ -79,7 +80,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         allow_abbrev=False,
     )
     parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
-    parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input, by name or position")
+    add_inputs(parser)
     parser.add_argument(
         "--tolerance",
         type=tolerance,

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import engine
 from app.command.compare import tolerance
-from app.command.run import FAILED, FINISHED, read_inputs
+from app.command.given_inputs import add_inputs, read_inputs
+from app.command.run import FAILED, FINISHED
 from engine.compare import TOLERANCE, Drift, write_table
 from engine.debug import run_stopped
 from engine.errors import InputError
@@ -145,7 +146,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         default="",
         help="the other model: after conversion, compression, a fix; or the model's own runtime, openvino:CPU or onnxruntime",
     )
-    parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input, by name or position")
+    add_inputs(parser)
     parser.add_argument(
         "--round",
         action="append",

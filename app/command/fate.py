@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 import engine
 from app.command.run import FINISHED, REFUSED
 from engine.errors import EngineError
-from engine.peers import fates
+from engine.peers import Fates, fates
 from engine.view import neutral
+
+_KEPT_TOLD = 3
 
 
 def main(words: Sequence[str]) -> int:
@@ -27,10 +29,23 @@ def main(words: Sequence[str]) -> int:
     if options.json:
         print(json.dumps(asdict(found)))
         return FINISHED
-    lines = [f"{one.address}: {one.sentence}" for one in found.regions]
-    for line in lines or [f"The model has no loop and no branch; {found.runtime} takes it."]:
+    for line in _lines(found):
         print(neutral(line, len(line)))
     return FINISHED
+
+
+def _lines(found: Fates) -> Iterator[str]:
+    """One for each loop and branch; many that are kept are counted in one."""
+    kept = sum(one.became == "kept" for one in found.regions)
+    counted = kept > _KEPT_TOLD
+    for one in found.regions:
+        if not (counted and one.became == "kept"):
+            yield f"{one.address}: {one.sentence}"
+    if counted:
+        every = "all" if kept == len(found.regions) else "the other"
+        yield f"{found.runtime} keeps {every} {kept} loops and branches as they are (each of them with --json)."
+    if not found.regions:
+        yield f"The model has no loop and no branch; {found.runtime} takes it."
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 import engine
+from app.command.given_inputs import read_inputs
 from app.command.report import as_text
-from app.command.run import interruptible, outcome_of, read_inputs
+from app.command.run import interruptible, outcome_of
 from engine.errors import InputError
 from engine.explain import branches_of, walks_of
 from engine.ir import REAL_FLOATS, Model, decode

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import engine
 from app.command.asking import saved_run
-from app.command.run import read_inputs
+from app.command.given_inputs import add_inputs, read_inputs
 from app.page import page_of
 from engine.errors import EngineError, listed, shorten
 from engine.ir import graphs
@@ -62,7 +62,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         allow_abbrev=False,
     )
     parser.add_argument("model", metavar="MODEL", help="a model, or a run that was saved (.loopscope)")
-    parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input of a model, by name or position")
+    add_inputs(parser)
     parser.add_argument("-o", "--output", required=True, metavar="PAGE.html", help="where the page goes")
     parser.add_argument("--title", default="", metavar="TEXT", help="(default: the name of the model)")
     parser.add_argument("--note", default="", metavar="TEXT", help="what you want to say about the run, in plain text")

@@ -11,7 +11,8 @@ from dataclasses import asdict
 
 import engine
 from app.command.compare import tolerance
-from app.command.run import FINISHED, read_inputs
+from app.command.given_inputs import add_inputs, read_inputs
+from app.command.run import FINISHED
 from engine.compare import Precision, precision
 from engine.ops import NARROWER
 from engine.view import neutral
@@ -82,7 +83,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         allow_abbrev=False,
     )
     parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
-    parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input, by name or position")
+    add_inputs(parser)
     parser.add_argument("--to", required=True, choices=NARROWER, help="what is rounded to")
     parser.add_argument(
         "--tolerance",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,9 +10,9 @@ from typing import Any
 import numpy as np
 
 import engine
+from app.command.control_flow_lines import control_flow_lines
 from app.command.explained import explained
 from app.command.value_data import value_data
-from app.describe.wording import record_sentence
 from engine.debug import Line, Result
 from engine.explain import NotFinite
 from engine.ir import Model, Signature, type_name
@@ -22,7 +21,6 @@ from engine.view import neutral, value_preview
 
 SCHEMA = 1
 """Version of what the commands say as JSON; ``answers.schema.json`` describes it."""
-_RECORDS_SHOWN = 40
 _LINES_SHOWN = 40
 
 
@@ -79,13 +77,7 @@ def as_text(outcome: Outcome, model: Model | None) -> Iterator[str]:
     yield outcome.state if not outcome.message else f"{outcome.state}: {neutral(outcome.message, len(outcome.message))}"
     if outcome.result is None or model is None:
         return
-    records = outcome.result.control_flow
-    for record in itertools.islice(records, _RECORDS_SHOWN):
-        depth = sum(mark == "[" for mark in record.address) + record.address.count("/then/") + record.address.count("/else/")
-        yield f"{'  ' * (depth + 1)}{neutral(record.address, len(record.address))}: {record_sentence(record)}"
-    more = len(records) - _RECORDS_SHOWN
-    if more > 0:
-        yield f"  ... and {more:,} more (all of them with --json)"
+    yield from control_flow_lines(outcome.result.control_flow)
     yield from (f"  {neutral(sentence, len(sentence))}" for sentence in outcome.result.left_out.sentences())
     yield from _printed(outcome.result.printed)
     if outcome.odd is not None:
@@ -113,7 +105,7 @@ def value_line(value: Any) -> str:
         shown = value_preview(NO_VALUE if value is None else value)
         return neutral(shown, len(shown))
     array = np.asarray(value)
-    shown = np.array2string(array, threshold=12, edgeitems=3, precision=6).replace("\n", "")
+    shown = np.array2string(array, threshold=12, edgeitems=3 if array.ndim < 2 else 1, precision=6).replace("\n", "")
     return f"{type_name(array.dtype)} {list(array.shape)}  {neutral(shown, len(shown))}"
 
 

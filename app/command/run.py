@@ -10,15 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import engine
+from app.command.given_inputs import add_inputs, read_inputs
 from app.command.report import Outcome, as_json, as_text
 from engine.debug import Result, RunStopped
-from engine.errors import EngineError, InputError, in_one_line
+from engine.errors import EngineError, in_one_line
 from engine.explain import NotFinite, first_not_finite
 from engine.ir import Model, Signature
-from engine.ops.stored import FORMS, entry_name, packed, unpacked, write
+from engine.ops.stored import FORMS, entry_name, packed, write
 from engine.run import Plan, StopCause, generated_loops
 from engine.view import neutral
 
@@ -152,37 +151,6 @@ def _tell(outcome: Outcome, options: argparse.Namespace, model: Model | None = N
     return {"finished": FINISHED, "refused": REFUSED, "stopped": STOPPED}.get(outcome.state, FAILED)
 
 
-def read_inputs(path: str, model: Model) -> Mapping[str | int, object]:
-    """The values of an .npz file by input name, or by position where a key such as ``0`` is not a name of the model."""
-    if not path:
-        return {}
-    names = {entry_name(name): name for one in model.inputs for name in (one.name, *one.names)}
-    try:
-        values = unpacked(_entries(path))
-    except ValueError as error:
-        raise InputError(f"{path}: {error}") from None
-    return {int(key) if key.isdecimal() and key not in names else names.get(key, key): value for key, value in values.items()}
-
-
-def _entries(path: str) -> Mapping[str, np.ndarray]:
-    try:
-        # Opened here: numpy leaves a file open that it finds to be damaged.
-        with Path(path).open("rb") as file:
-            stored = np.load(file, allow_pickle=False)
-            if not isinstance(stored, np.lib.npyio.NpzFile):
-                raise InputError(f"{path} holds one array without a name: an .npz file with an array per input is expected")
-            with stored:
-                return {key: stored[key] for key in stored.files}
-    except InputError:
-        raise
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
-    except Exception:  # numpy and zipfile raise whatever a broken file makes them stumble over
-        raise InputError(
-            f"{path} is not an .npz file of plain arrays: one that numpy.savez wrote is expected, without Python objects"
-        ) from None
-
-
 _TAKEN = ("file", "allow_pickle", FORMS)
 """Keywords of ``numpy.savez``, by which others may want to write the file again, and what describes the values in it."""
 
@@ -219,7 +187,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         allow_abbrev=False,
     )
     parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
-    parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input, by name or position")
+    add_inputs(parser)
     parser.add_argument("--outputs", default="", metavar="OUT.npz", help="where the outputs go")
     parser.add_argument(
         "--generated", action="store_true", help="print the Python functions that loops ran as, with the operation of each line"

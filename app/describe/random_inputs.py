@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ MOST_ELEMENTS = 1 << 22
 OPEN_LENGTHS = (3, 1, 8, 64, 256)
 """Lengths to try where a model leaves them open; convolutions and windows ask for great ones."""
 UNKNOWN_RANK = 2
+NOTHING: Mapping[str, np.ndarray] = MappingProxyType({})
 TRIAL_SECONDS = 0.3
 """Of a run that is to show whether inputs fit."""
 
@@ -51,16 +53,18 @@ def length_by_rules(model: Model) -> int:
     return fewest[1] if fewest else OPEN_LENGTHS[0]
 
 
-def length_by_trials(model: Model, seed: int, trying: Callable[[int], bool] = lambda _: True) -> int:
+def length_by_trials(
+    model: Model, seed: int, trying: Callable[[int], bool] = lambda _: True, given: Mapping[str, np.ndarray] = NOTHING
+) -> int:
     """The first of ``OPEN_LENGTHS`` with which nothing fails in the first moments of a run, else the first of all.
 
-    ``trying``: told each length before it is tried; False ends the search.
+    ``trying``: told each length before it is tried; False ends the search. ``given``: values of inputs that are not made up.
     """
     try:
         for length in OPEN_LENGTHS:
             if not trying(length):
                 break
-            if _runs(model, random_inputs(model, seed, length)):
+            if _runs(model, {**random_inputs(model, seed, length), **given}):
                 return length
     except EngineError:  # the model itself is at fault, or the greater lengths are too great
         pass

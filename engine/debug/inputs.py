@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.errors import InputError, listed, shorten
+from engine.errors import InputError, MissingInput, listed, shorten
 from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId, Model, Signature, Source
 from engine.ir.shape import PartialShape
@@ -39,7 +39,7 @@ def bind(model: Model, inputs: Inputs, needed: Collection[LayerId] | None = None
     required = [signature for signature in model.inputs if needed is None or signature.layer in needed]
     missing = [signature.name for signature in required if signature.layer not in given]
     if missing:
-        raise InputError(f"no value is given for {listed(missing)}; {_describe(model)}")
+        raise MissingInput(f"no value is given for {listed(missing)}; {_describe(model)}")
     return {layer: array for layer, (_, array) in given.items()}
 
 

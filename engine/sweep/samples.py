@@ -61,6 +61,16 @@ def samples_said(model: Model, text: str) -> Samples:
     raise InputError(f"{shorten(repr(text), 80)} says no inputs: write a range such as number=1..500, or random:1000")
 
 
+def one_sample(model: Model, words: Sequence[str], seed: int = 0) -> dict[int, np.ndarray]:
+    """The values, by position, of the inputs that words such as ``number=27`` or ``x[2,3]=normal(0,1)`` speak of.
+
+    A list, a span or a distribution is drawn from. ``InputError`` for what says no values or names no input.
+    """
+    said = {position(model, one.name): one for one in map(values_said, words)}
+    random = Random(model, " ".join(words), 1, seed, said)
+    return {key: random.drawn(key, 0, 1)[0] for key in said}
+
+
 def _said(model: Model, text: str, batch: Sequence[str]) -> Samples:
     path = Path(text)
     if text.startswith("random:") or ("=" in text and not path.exists()):
@@ -255,9 +265,9 @@ class Random:
     said: Mapping[int, Values]
 
     def batch(self, first: int, end: int) -> Batch:
-        return Batch(np.arange(first, end), {key: self._drawn(key, first, end) for key in range(len(self.model.inputs))}, {})
+        return Batch(np.arange(first, end), {key: self.drawn(key, first, end) for key in range(len(self.model.inputs))}, {})
 
-    def _drawn(self, key: int, first: int, end: int) -> np.ndarray:
+    def drawn(self, key: int, first: int, end: int) -> np.ndarray:
         """Block by block: a block has a generator of its own, whatever part of it is asked for."""
         signature, values = self.model.inputs[key], self.said.get(key)
         shape = self._shape(signature, values)

@@ -21,17 +21,17 @@ class LeftOut:
     """Each with the operation that computes the very same for it."""
 
     def sentences(self, most: int = 3) -> tuple[str, ...]:
-        """One for each that there is, with so many addresses at most."""
+        """One for each that there is; it names the operations where they are not more than ``most``, else it counts them."""
         removed = f"removed as not needed: {_some(self.removed, most)}" if self.removed else ""
         count = len(self.folded)
-        folded = f"folded: {count} operation{'s' * (count != 1)} on constants ({_some(self.folded, most)})" if count else ""
+        named = f" ({', '.join(self.folded)})" if count <= most else ""
+        folded = f"folded: {count:,} operation{'s' * (count != 1)} on constants{named}" if count else ""
         pairs = tuple(f"{one} with {other}" for one, other in self.computed_once)
         return tuple(filter(None, (removed, folded, f"computed once: {_some(pairs, most)}" if pairs else "")))
 
 
 def _some(names: tuple[str, ...], most: int) -> str:
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
+    return ", ".join(names) if len(names) <= most else f"{len(names):,} operations"
 
 
 def left_out_for_outputs(plan: Plan) -> LeftOut:

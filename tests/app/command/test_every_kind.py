@@ -13,8 +13,8 @@ from onnx import TensorProto, helper, parser
 
 import engine
 from app.cli import main
+from app.command.given_inputs import read_inputs
 from app.command.report import describe
-from app.command.run import read_inputs
 from app.describe import input_files as uploads
 from engine.ir.model import Signature
 from engine.ops.stored import packed, write

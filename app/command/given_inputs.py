@@ -1,0 +1,115 @@
+"""The inputs that a command runs a model on: from a file, written in words, or made up."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.describe.random_inputs import has_open_lengths, length_by_rules, length_by_trials, random_inputs
+from app.describe.signatures import signatures
+from engine.errors import InputError, elided, shorten
+from engine.ir import Model, Signature
+from engine.ops.stored import entry_name, unpacked
+from engine.sweep import one_sample
+from engine.view import neutral
+
+_HELP = "an .npz file with an array per input, by name or position; values in words (NUMBER=27); or: random seed=3"
+_SEED = "seed="
+
+
+def add_inputs(parser: argparse.ArgumentParser, of: str = "") -> None:
+    """The option ``--inputs``, as all commands have it that run a model once."""
+    parser.add_argument("--inputs", default="", metavar="INPUTS", help=_HELP + of)
+
+
+def read_inputs(given: str, model: Model) -> Mapping[str | int, object]:
+    """The values by input name or by position; ``InputError`` for what says none.
+
+    ``given``: the path of an .npz file, in which a key such as ``0`` is a position where it is no name of the model; or words such as
+    ``number=27 x[2,3]=0``; or ``random``, followed by a seed and by words for inputs of which one wants to say more. What is made up
+    is said on standard error. Empty: nothing is given.
+    """
+    words = given.split()
+    if not words:
+        return {}
+    if not Path(given).exists():
+        if words[0] == "random":
+            return _made_up(model, words[1:])
+        if all("=" in word for word in words):
+            return _exactly(model, words)
+    return _stored(given, model)
+
+
+def _exactly(model: Model, words: Sequence[str]) -> dict[str | int, object]:
+    for word in words:
+        name, _, values = word.partition("=")
+        if any(mark in values for mark in (",", "..", "(")):
+            raise InputError(
+                f"{shorten(name, 60)} is given as {shorten(values, 60)!r}, expected one number for one run: "
+                f"'random {shorten(word, 60)}' draws one, and `loopscope sweep` runs them all"
+            )
+    return dict(one_sample(model, words).items())
+
+
+def _made_up(model: Model, words: Sequence[str]) -> dict[str | int, object]:
+    """The same values as the app makes up; of open lengths the first with which the run does not fail at once."""
+    seed = _seed([word.removeprefix(_SEED) for word in words if word.startswith(_SEED)])
+    keys = list(signatures(model))
+    said = one_sample(model, [word for word in words if not word.startswith(_SEED)], seed)
+    given = {keys[position]: value for position, value in said.items()}
+    length = length_by_rules(model)
+    if has_open_lengths(model):
+        length = length_by_trials(model, seed, given=given)
+    made = {**random_inputs(model, seed, length), **given}
+    told = "; ".join(_described(one, made[key]) for key, one in signatures(model).items()) or "no inputs, for the model has none"
+    print(neutral(f"made up with seed {seed}: {told}", len(told) + 40), file=sys.stderr)
+    return {position: made[key] for position, key in enumerate(keys)}
+
+
+def _seed(words: Sequence[str]) -> int:
+    if not words:
+        return 0
+    if not words[-1].isdecimal():
+        raise InputError(f"the seed is {shorten(words[-1], 60)!r}, expected a whole number from 0 on")
+    return int(words[-1])
+
+
+def _described(one: Signature, value: Any) -> str:
+    if not isinstance(value, np.ndarray | np.generic):
+        return f"{elided(one.name)} as {type(value).__name__}"
+    shape = ",".join(map(str, value.shape))
+    return f"{elided(one.name)} = {value}" if value.ndim == 0 else f"{elided(one.name)} [{shape}]"
+
+
+def _stored(path: str, model: Model) -> Mapping[str | int, object]:
+    """The values of an .npz file by input name, or by position where a key such as ``0`` is not a name of the model."""
+    names = {entry_name(name): name for one in model.inputs for name in (one.name, *one.names)}
+    try:
+        values = unpacked(_entries(path))
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from None
+    return {int(key) if key.isdecimal() and key not in names else names.get(key, key): value for key, value in values.items()}
+
+
+def _entries(path: str) -> Mapping[str, np.ndarray]:
+    try:
+        # Opened here: numpy leaves a file open that it finds to be damaged.
+        with Path(path).open("rb") as file:
+            stored = np.load(file, allow_pickle=False)
+            if not isinstance(stored, np.lib.npyio.NpzFile):
+                raise InputError(f"{path} holds one array without a name: an .npz file with an array per input is expected")
+            with stored:
+                return {key: stored[key] for key in stored.files}
+    except InputError:
+        raise
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    except Exception:  # numpy and zipfile raise whatever a broken file makes them stumble over
+        raise InputError(
+            f"{path} is not an .npz file of plain arrays: one that numpy.savez wrote is expected, without Python objects"
+        ) from None

@@ -1,0 +1,87 @@
+"""What ``--inputs`` takes: a file, values in words, and what is made up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.cli import main
+from app.command.given_inputs import read_inputs
+from app.describe.random_inputs import random_inputs
+from engine import build
+from engine.errors import InputError
+from engine.ir import Model
+from sample_models import sample
+
+
+def model() -> Model:
+    graph = build.Graph("three inputs")
+    n = graph.parameter("n", "i64", [])
+    x = graph.parameter("x", "f32", [2, 3])
+    flag = graph.parameter("flag", "boolean", [])
+    chosen = build.ops.select(flag, x, x * build.ops.convert(n, destination_type="f32"))
+    return graph.model({"y": chosen})
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("", {}),
+        ("n=27", {0: 27}),
+        ("x=0.5 n=-3", {0: -3, 1: np.full((2, 3), 0.5)}),
+        ("flag=1", {2: True}),
+        ("2=0 1=1e3", {1: np.full((2, 3), 1000.0), 2: False}),
+    ],
+)
+def test_values_in_words(words: str, expected: dict[int, object]) -> None:
+    given = read_inputs(words, model())
+    assert set(given) == set(expected)
+    for key, value in expected.items():
+        np.testing.assert_array_equal(np.asarray(given[key]), np.asarray(value))
+
+
+def test_what_is_not_said_is_made_up_as_the_app_does(capsys: pytest.CaptureFixture[str]) -> None:
+    given = read_inputs("random seed=3 n=4", model())
+    made = random_inputs(model(), 3)
+    assert given[0] == 4
+    np.testing.assert_array_equal(np.asarray(given[1]), made["x"])
+    assert given[2] == made["flag"]
+    assert capsys.readouterr().err == f"made up with seed 3: n = 4; x [2,3]; flag = {made['flag']}\n"
+    drawn = read_inputs("random x=uniform(5,6)", model())[1]
+    assert np.all((np.asarray(drawn) >= 5) & (np.asarray(drawn) <= 6))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("nope=1", "'nope' means no input: the model's are n, x, flag"),
+        ("n=1..500", "n is given as '1..500', expected one number for one run: 'random n=1..500' draws one"),
+        ("n=1,2", "`loopscope sweep` runs them all"),
+        ("n=many", "'many' is no range of n"),
+        ("random seed=x", "the seed is 'x', expected a whole number from 0 on"),
+        ("nothing.npz", "nothing.npz: No such file"),
+    ],
+)
+def test_words_that_say_nothing(words: str, sentence: str) -> None:
+    with pytest.raises(InputError) as raised:
+        read_inputs(words, model())
+    assert sentence in str(raised.value)
+
+
+def test_a_file_goes_before_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.savez(tmp_path / "n=5.npz", n=np.array(7))
+    assert read_inputs("n=5.npz", model()) == {"n": 7}
+
+
+def test_a_run_without_inputs_says_how_they_are_given(capsys: pytest.CaptureFixture[str]) -> None:
+    found = sample("collatz")
+    assert found is not None
+    assert main(["run", str(found.model)]) == 2
+    assert "give them with --inputs: an .npz file, values such as number=27, or random" in capsys.readouterr().err
+    assert main(["run", str(found.model), "--inputs", "number=3"]) == 0
+    told = capsys.readouterr().out
+    assert "main/while_not_one: 7 iterations, then its condition became false" in told
+    assert "main/while_not_one/body/if_even: then 5 times, else 2 times: ETETTTT" in told
