@@ -56,7 +56,7 @@ def test_what_is_not_said_is_made_up_as_the_app_does(capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("nope=1", "'nope' means no input: the model's are n, x, flag"),
+        ("nope=1", "'nope' means no input: the model's are 'n', 'x', 'flag'"),
         ("n=1..500", "n is given as '1..500', expected one number for one run: 'random n=1..500' draws one"),
         ("n=1,2", "`loopscope sweep` runs them all"),
         ("n=many", "'many' is no range of n"),
