@@ -75,6 +75,12 @@ def ending(known: Sequence[str], bare: str, words: str) -> dict[str, Pieces]:
     return _with_end(likely, bare, _labels, _decoded) or _with_end(likely, bare, pieces, _without_bodies)
 
 
+def notations(address: str) -> tuple[str, ...]:
+    """An address without iterations as it is, with names as files have them, without the names of bodies, and as screens show it."""
+    shown = _joined(((0, ROOT), *pieces(address)))
+    return tuple(dict.fromkeys((address, *(_joined(form(address)) for form in (_decoded, _without_bodies)), shown)))
+
+
 def _the_whole(found: dict[str, Pieces], words: str) -> dict[str, Pieces]:
     """The one that these words are all of, where there is one: a longer address that ends so could be written longer."""
     whole = {address: names for address, names in found.items() if readable(address) == words}

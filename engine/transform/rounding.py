@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from engine.check.propagate import Propagated, propagate
 from engine.errors import AddressError, InputError, shorten
+from engine.ir.address_pattern import AddressPattern, address_patterns
 from engine.ir.constant import Constant
 from engine.ir.element_type import REAL_FLOATS
 from engine.ir.model import Edge, Graph, LayerId, Model, Node, Port
@@ -19,16 +20,16 @@ from engine.ops.narrowing import NARROWER, ROUND_TO, round_to
 def rounded(model: Model, rounding: Mapping[str, str], catalogue: Catalogue = CATALOGUE) -> Model:
     """The model in which every float that a pattern names is rounded to a type, in all iterations; the last pattern that names it counts.
 
-    A pattern is an address without iterations (``main/loop/body/state``, ``main/Split_4:1``; without a number every output is meant),
-    in which ``*`` stands for any text, slashes too: ``main/*/state``, ``*``. It names what an operation gives, what a Parameter of a body
-    receives in each iteration (a carried state), or a Const. What is rounded keeps its address, and the operation that gives it is
-    called ``... before rounding``; inputs of the model, nodes with bodies and those with several outputs keep theirs, and
-    ``... rounded`` follows them.
+    A pattern is an address without iterations (``main/loop/body/state``, ``main/Split_4:1``; without a number every output is meant), or
+    an end of one that no other node has, in any form that people read (``loop › state``). ``*`` stands for any text, slashes too:
+    ``main/*/state``, ``*``. It names what an operation gives, what a Parameter of a body receives in each iteration (a carried state), or
+    a Const. What is rounded keeps its address, and the operation that gives it is called ``... before rounding``; inputs of the model,
+    nodes with bodies and those with several outputs keep theirs, and ``... rounded`` follows them.
 
     ``InputError`` for a type other than bf16, f16, f8e4m3, f8e5m2, int8 (per row) and int4 (per group), ``AddressError`` for a pattern
-    that names no float.
+    that names no float, or without ``*`` is the end of several addresses.
     """
-    patterns = [_Pattern.of(text, to) for text, to in rounding.items()]
+    patterns = list(_patterns(model, rounding))
     known = propagate(model, catalogue_for(model.dialect, catalogue))
     made: dict[int, Graph] = {}
     used: set[str] = set()
@@ -38,44 +39,25 @@ def rounded(model: Model, rounding: Mapping[str, str], catalogue: Catalogue = CA
     if unused is not None:
         raise AddressError(
             f"nothing is rounded by {shorten(unused)!r}: it names no value of floats. An address without iterations is expected, such as "
-            f"main/loop/body/state, in which * stands for any text"
+            f"main/loop/body/state, or an end of one; * stands for any text"
         )
     return replace(model, graph=made[id(model.graph)], file="")
 
 
 @dataclass(frozen=True, slots=True)
-class _Pattern:
+class _Asked:
     """Which values are rounded, and to what."""
 
     text: str
     to: str
-    parts: tuple[str, ...]
-    """What stands between the asterisks."""
+    pattern: AddressPattern
 
-    @staticmethod
-    def of(text: str, to: str) -> _Pattern:
+
+def _patterns(model: Model, rounding: Mapping[str, str]) -> Iterator[_Asked]:
+    for (text, to), pattern in zip(rounding.items(), address_patterns(model, rounding), strict=True):
         if to not in NARROWER:
             raise InputError(f"{shorten(text)!r} is to be rounded to {shorten(str(to))!r}: expected {', '.join(NARROWER)}")
-        return _Pattern(text, to, tuple(text.split("*")))
-
-    def names(self, address: str, output: int) -> bool:
-        return any(map(self._matches, (address, f"{address}:{output}")))
-
-    def _matches(self, address: str) -> bool:
-        """Without trying again: each part where it first comes, the last one at the end."""
-        first, *more = self.parts
-        if not more:
-            return address == first
-        *between, last = more
-        if not address.startswith(first):
-            return False
-        at = len(first)
-        for part in between:
-            at = address.find(part, at)
-            if at < 0:
-                return False
-            at += len(part)
-        return address.endswith(last) and len(address) - len(last) >= at
+        yield _Asked(text, to, pattern)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +65,7 @@ class _Rounding:
     """One graph, and what is rounded in it."""
 
     place: PlacedGraph
-    patterns: Sequence[_Pattern]
+    patterns: Sequence[_Asked]
     known: Propagated
     made: Mapping[int, Graph]
     used: set[str]
@@ -121,7 +103,7 @@ class _Rounding:
             element_type = self.known.output(self.place.address, node.id, output).element_type or port.element_type
             if port.form != "tensor" or (element_type is not None and element_type not in REAL_FLOATS):
                 continue
-            naming = [one for one in self.patterns if one.names(address, output)]
+            naming = [one for one in self.patterns if one.pattern.names(address, output)]
             self.used.update(one.text for one in naming)
             if naming:
                 yield output, naming[-1].to

@@ -48,7 +48,7 @@ def measure(name: str, file: str) -> None:
         found = drift_from_runtime(one, inputs, seconds=600)
         drift, sentence = found.drift, found.sentence
     else:
-        drift = engine.drift(one, _run(model, inputs, {"main/*/state": "bf16"}))
+        drift = engine.drift(one, _run(model, inputs, {"main/*/S": "bf16"}))
         sentence = drift.sentence
     _tell(name, drift, sentence, ran, time.perf_counter() - began)
 

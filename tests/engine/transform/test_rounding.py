@@ -12,11 +12,12 @@ from onnx import parser
 import engine
 from engine import build
 from engine.errors import AddressError, InputError
-from engine.ops.narrowing import round_to
+from engine.ir.walk import nodes
+from engine.ops.narrowing import ROUND_TO, round_to
 from engine.read import read_model
 from engine.transform.rounding import rounded
 from sample_models import FOLDER
-from sample_models.recipes import linear_attention
+from sample_models.recipes import hybrid_stack, linear_attention
 
 MODEL = engine.read_model(FOLDER / "linear_attention" / "model.xml")
 STATE = "main/for_each_token/body/S"
@@ -126,6 +127,43 @@ def test_the_whole_model() -> None:
         np.testing.assert_array_equal(value, value.astype(ml_dtypes.bfloat16).astype(np.float32))
     assert [one.name for one in debugger.model.outputs] == [one.name for one in MODEL.outputs]
     assert [one.names for one in debugger.model.outputs] == [one.names for one in MODEL.outputs]
+
+
+STACK = engine.read_model(FOLDER / "hybrid_stack" / "model.xml")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "layers"),
+    [
+        ("main/*/S", (0, 1, 3)),
+        ("main/*/for_each_token/body/layers.*/S", (0, 1, 3)),
+        ("for_each_token/*S", (0, 1, 3)),
+        ("main/layers.*/linear_attn/*/S", (0, 3)),
+        ("layers.*/linear_attn/for_each_token · every iteration › S", (0, 3)),
+    ],
+)
+def test_a_pattern_means_names_with_scopes_too(pattern: str, layers: tuple[int, ...]) -> None:
+    """Addresses write the slashes of a name as %2F; who writes a pattern reads slashes."""
+    scopes = [f"layers.{layer}%2F{'mamba' if layer == 1 else 'linear_attn'}" for layer in layers]
+    states = {f"main/{scope}%2Ffor_each_token/body/{scope}%2FS" for scope in scopes}
+    made = rounded(STACK, {pattern: "bf16"})
+    assert {address.removesuffix(" rounded") for address, node in nodes(made) if node.type == ROUND_TO.name} == states
+    debugger = run(STACK, hybrid_stack.prompt(6, seed=1), {pattern: "bf16"})
+    for address in states:
+        value = debugger.value(address.replace("/body/", "[3]/body/"))
+        np.testing.assert_array_equal(value, value.astype(ml_dtypes.bfloat16).astype(np.float32))
+
+
+@pytest.mark.parametrize("text", ["S", "for_each_token › S", "for_each_token · every iteration › S", "for_each_token/S:0"])
+def test_an_end_of_an_address_in_any_form_is_a_pattern(text: str) -> None:
+    inputs = linear_attention.inputs(4, seed=4)
+    expected = run(MODEL, inputs, {STATE: "bf16"}).result.outputs[0]
+    np.testing.assert_array_equal(run(MODEL, inputs, {text: "bf16"}).result.outputs[0], expected)
+
+
+def test_an_end_of_several_addresses_is_refused_with_some_of_them() -> None:
+    with pytest.raises(AddressError, match="is the end of 2 addresses: layers"):
+        rounded(STACK, {"linear_attn/for_each_token/S": "bf16"})
 
 
 @pytest.mark.parametrize(
