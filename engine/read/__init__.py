@@ -26,6 +26,19 @@ _OLDER_PADDLE = (
     "OpenVINO reads the older form only: save it with FLAGS_enable_pir_api=0 in the environment (.pdmodel with .pdiparams), or as ONNX"
 )
 
+_BY_OTHERS = (
+    Format.ZIP,
+    Format.SAVED_MODEL,
+    Format.SAVED_MODEL_TEXT,
+    Format.FROZEN,
+    Format.GRAPH_TEXT,
+    Format.META_GRAPH,
+    Format.META_GRAPH_TEXT,
+    Format.TFLITE,
+    Format.PADDLE,
+)
+"""What is converted first."""
+
 
 def read_model(source: str | os.PathLike[str] | bytes, weights: Weights = None, *, limits: ReadLimits = ReadLimits()) -> Model:
     """The Model of a file, recognised by its content.
@@ -55,7 +68,7 @@ def _read_bytes(document: bytes, weights: Weights, file: str, limits: ReadLimits
             from engine.read.onnx import read_onnx
 
             return read_onnx(document, weights, file, limits)
-        case Format.ZIP | Format.SAVED_MODEL | Format.FROZEN | Format.GRAPH_TEXT | Format.META_GRAPH | Format.TFLITE | Format.PADDLE:
+        case _ if found in _BY_OTHERS:
             from engine.read import converted
 
             return converted.read_file(Path(file), found, limits) if file else converted.read_bytes(document, found, weights, limits)

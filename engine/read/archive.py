@@ -16,6 +16,7 @@ _MOST_FILES = 20_000
 _MOST_AT_ONCE = 1 << 23
 """Bytes that are read of an archive at once: of all that it holds, only its directory is asked for in one piece."""
 _CHUNK = 1 << 20
+_SAVED_MODELS = ("saved_model.pb", "saved_model.pbtxt")
 
 
 @contextmanager
@@ -66,7 +67,7 @@ def format_of(archive: IO[bytes]) -> Format:
     if "run.json" in names and any(name.startswith("model/model.") for name in names):
         return Format.RUN
     last = {PurePosixPath(name).name for name in names}
-    if "saved_model.pb" in last:
+    if not last.isdisjoint(_SAVED_MODELS):
         return Format.SAVED_MODEL
     if "serialized_exported_program.json" in last or ("archive_format" in last and any("/models/" in f"/{name}" for name in names)):
         return Format.EXPORTED_PROGRAM
@@ -95,9 +96,9 @@ def unpack(archive: IO[bytes], target: Path, most_bytes: int) -> Path:
                     if left < 0:
                         raise ValueError(f"it unpacks to more than {most_bytes:,} bytes")
                     unpacked.write(chunk)
-    found = sorted(path.parent for path in target.rglob("saved_model.pb") if path.is_file())
+    found = sorted(path.parent for name in _SAVED_MODELS for path in target.rglob(name) if path.is_file())
     if not found:
-        raise ValueError("there is no file saved_model.pb in it")
+        raise ValueError(f"there is no file {' or '.join(_SAVED_MODELS)} in it")
     return found[0]
 
 

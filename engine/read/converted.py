@@ -27,10 +27,12 @@ _NAMES = {
     Format.FROZEN: "model.pb",
     Format.GRAPH_TEXT: "model.pbtxt",
     Format.META_GRAPH: "model.meta",
+    Format.META_GRAPH_TEXT: "model.meta",
     Format.PADDLE: "model.pdmodel",
 }
-_TENSORFLOW = (Format.FROZEN, Format.GRAPH_TEXT, Format.META_GRAPH, Format.SAVED_MODEL)
-_BESIDE = {Format.PADDLE: (".pdiparams",), Format.META_GRAPH: (".index", ".data-*")}
+_TENSORFLOW = (Format.FROZEN, Format.GRAPH_TEXT, Format.META_GRAPH, Format.META_GRAPH_TEXT, Format.SAVED_MODEL, Format.SAVED_MODEL_TEXT)
+_CHECKPOINT = (".index", ".data-*")
+_BESIDE = {Format.PADDLE: (".pdiparams",), Format.META_GRAPH: _CHECKPOINT, Format.META_GRAPH_TEXT: _CHECKPOINT}
 """Endings of the files that hold the values of a model's variables."""
 _UNOPENED = {
     Format.RUN: "it opens with engine.load, in the app, and with loopscope FILE.loopscope",
@@ -40,14 +42,21 @@ _UNOPENED = {
     Format.STATE_DICT: "it holds weights or a pickled module, no graph; torch.export.save (.pt2) or torch.onnx.export write one from "
     "the Python code of the model",
 }
+_BINARY = {Format.META_GRAPH_TEXT: Format.META_GRAPH, Format.SAVED_MODEL_TEXT: Format.SAVED_MODEL}
+"""What texts have been made into before they are converted."""
 _SAVED_MODEL = "saved_model.pb"
+_SAVED_MODEL_TEXT = "saved_model.pbtxt"
 
 
 def read_folder(folder: Path, limits: ReadLimits) -> Model:
     """The Model of a SavedModel folder; ``ReadError`` when it is none, or cannot be converted."""
-    if not (folder / _SAVED_MODEL).is_file():
-        raise ReadError(f"this is a folder without {_SAVED_MODEL}: of folders, TensorFlow SavedModels are read", Where(str(folder)))
-    return _converted(folder, Format.SAVED_MODEL, str(folder), limits)
+    if (folder / _SAVED_MODEL).is_file():
+        return _converted(folder, Format.SAVED_MODEL, str(folder), limits)
+    if (folder / _SAVED_MODEL_TEXT).is_file():
+        return _of_text(folder / _SAVED_MODEL_TEXT, str(folder), limits)
+    raise ReadError(
+        f"this is a folder without {_SAVED_MODEL} or {_SAVED_MODEL_TEXT}: of folders, TensorFlow SavedModels are read", Where(str(folder))
+    )
 
 
 def read_file(path: Path, found: Format, limits: ReadLimits) -> Model:
@@ -59,10 +68,15 @@ def read_file(path: Path, found: Format, limits: ReadLimits) -> Model:
                 return _unpacked(file, str(path), limits)
     if found is Format.SAVED_MODEL:
         return read_folder(path.parent, limits)
+    if found is Format.SAVED_MODEL_TEXT:
+        return _of_text(path, str(path), limits)
     with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
         # Under the name that the frontends look for, whatever it was called; what lies beside it goes with it.
         named = Path(folder) / _NAMES.get(found, "model.pt2")
-        named.symlink_to(path.resolve())
+        if found is Format.META_GRAPH_TEXT:
+            _write_binary(path, found, named, str(path), limits)
+        else:
+            named.symlink_to(path.resolve())
         for ending in _BESIDE.get(found, ()):
             for beside in path.parent.glob(glob.escape(path.stem) + ending):
                 (named.parent / (named.stem + beside.name.removeprefix(path.stem))).symlink_to(beside.resolve())
@@ -81,8 +95,10 @@ def read_bytes(document: bytes, found: Format, weights: Weights, limits: ReadLim
                     return _unpacked(file, "", limits)
         if found is Format.EXPORTED_PROGRAM:
             raise ReadError("this is a PyTorch exported program, which may carry code: it is read by its path only")
-        if found is Format.SAVED_MODEL:
+        if found in (Format.SAVED_MODEL, Format.SAVED_MODEL_TEXT):
             raise ReadError("this is one file of a TensorFlow SavedModel: give the folder, or a zip of all of it")
+        if found is Format.META_GRAPH_TEXT:
+            _write_binary(path, found, path, "", limits)
         if found is Format.PADDLE and weights is not None:
             _write_weights(path.with_suffix(".pdiparams"), weights)
         return _converted(path, found, "", limits)
@@ -113,7 +129,28 @@ def _unpacked(file: IO[bytes], name: str, limits: ReadLimits) -> Model:
             inside = archive.unpack(file, Path(folder), limits.unpacked_bytes)
         except ValueError as error:
             raise ReadError(f"this is a zip archive that is not unpacked: {error}", Where(name)) from None
+        if not (inside / _SAVED_MODEL).is_file():
+            return _of_text(inside / _SAVED_MODEL_TEXT, name, limits)
         return _converted(inside, Format.SAVED_MODEL, name, limits)
+
+
+def _of_text(text: Path, name: str, limits: ReadLimits) -> Model:
+    """The Model of a SavedModel whose graph is text; the folders beside it hold its variables and assets."""
+    with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
+        for beside in text.parent.iterdir():
+            if beside.is_dir():
+                (Path(folder) / beside.name).symlink_to(beside.resolve())
+        _write_binary(text, Format.SAVED_MODEL_TEXT, Path(folder) / _SAVED_MODEL, name, limits)
+        return _converted(Path(folder), Format.SAVED_MODEL_TEXT, name, limits)
+
+
+def _write_binary(text: Path, found: Format, target: Path, name: str, limits: ReadLimits) -> None:
+    from engine.read.tensorflow.text_form import write_binary  # only here: protobuf's classes are made when it is imported
+
+    try:
+        write_binary(text, found, target, limits)
+    except ValueError as error:
+        raise ReadError(f"this is {found.value}; {error}", Where(name)) from None
 
 
 def _converted(source: Path, found: Format, name: str, limits: ReadLimits) -> Model:
@@ -128,7 +165,7 @@ def _converted(source: Path, found: Format, name: str, limits: ReadLimits) -> Mo
                 # Only here: protobuf's classes are made when it is imported.
                 from engine.read.tensorflow.graph_conversion import convert_graph
 
-                model = convert_graph(source, found, target, limits)
+                model = convert_graph(source, _BINARY.get(found, found), target, limits)
             else:
                 run_openvino(source, target, "convert" if found is Format.EXPORTED_PROGRAM else "read", limits)
                 model = read_converted(target, target.read_bytes(), limits)

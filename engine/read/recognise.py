@@ -15,7 +15,9 @@ class Format(Enum):
     FROZEN = "a frozen TensorFlow graph"
     GRAPH_TEXT = "a TensorFlow graph as text"
     META_GRAPH = "a TensorFlow meta graph"
+    META_GRAPH_TEXT = "a TensorFlow meta graph as text"
     SAVED_MODEL = "a TensorFlow SavedModel"
+    SAVED_MODEL_TEXT = "a TensorFlow SavedModel as text"
     PADDLE = "a PaddlePaddle model"
     PADDLE_JSON = "a PaddlePaddle program in JSON"
     EXPORTED_PROGRAM = "a PyTorch exported program"
@@ -47,8 +49,15 @@ _MARKS = (
     (0, b"\x80\x05", Format.PICKLE),
 )
 _ORDER_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
-# How the text of a GraphDef begins, comments before it left out: with one of its fields.
-_GRAPH_TEXT = re.compile(rb"(?:\s|#[^\n]*\n)*(?:node|library|versions)\s*:?\s*\{")
+# How the text of a message begins, comments before it left out: with one of its fields.
+_TEXTS = tuple(
+    (re.compile(rb"(?:\s|#[^\n]*\n)*(?:" + fields + rb")"), found)
+    for fields, found in (
+        (rb"(?:node|library|versions)\s*:?\s*\{", Format.GRAPH_TEXT),
+        (rb"(?:meta_info_def|graph_def|saver_def|collection_def|signature_def)\s*:?\s*\{", Format.META_GRAPH_TEXT),
+        (rb"(?:saved_model_schema_version\s*:\s*\d|meta_graphs\s*:?\s*\{)", Format.SAVED_MODEL_TEXT),
+    )
+)
 # Fields of ONNX's ModelProto that may follow ir_version: producer name, producer version, domain,
 # model version, doc string, graph, opset import, metadata.
 _ONNX_FIELDS = frozenset({0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72})
@@ -76,8 +85,9 @@ def recognise(head: bytes) -> Format:
         return _first_message(head)
     if head.startswith(b'{"base_code"') and b'"magic":"pir"' in head:
         return Format.PADDLE_JSON
-    if _GRAPH_TEXT.match(head):
-        return Format.GRAPH_TEXT
+    for pattern, found in _TEXTS:
+        if pattern.match(head):
+            return found
     return Format.TEXT if all(byte in b"\t\r\n" or 32 <= byte < 127 for byte in head) else Format.UNKNOWN
 
 

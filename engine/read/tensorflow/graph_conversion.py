@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from engine.ir.model import Model
 from engine.read.conversion import read_converted, run_openvino
 from engine.read.file_limits import ReadLimits
 from engine.read.recognise import Format
 from engine.read.tensorflow import conversion_notes
-from engine.read.tensorflow.graph_file import Source, read_source
+from engine.read.tensorflow.graph_file import SAVED_MODEL, Source, parsed, read_source
 from engine.read.tensorflow.unconverted import completed
 from engine.read.tensorflow.v1_control_flow import with_functions
 
@@ -23,25 +25,47 @@ def convert_graph(path: Path, found: Format, target: Path, limits: ReadLimits) -
         run_openvino(path, target, "read", limits)
     except ValueError as error:
         refused = error
-    source, uncounted = _source(path / "saved_model.pb" if found is Format.SAVED_MODEL else path, found, limits)
-    if refused is not None and not _convert_with_functions(source, target, limits):
+    source, uncounted = _source(path / SAVED_MODEL if found is Format.SAVED_MODEL else path, found, limits)
+    if refused is not None and not _convert_with_functions(path, found, source, target, limits):
         _convert_partly(path, target, limits, refused)
     document = target.read_bytes()
     model = read_converted(target, document if refused is None else completed(document, source), limits)
     return replace(model, notes=conversion_notes.notes(source, model) if source else (uncounted,))
 
 
-def _convert_with_functions(source: Source | None, target: Path, limits: ReadLimits) -> bool:
+def _convert_with_functions(path: Path, found: Format, source: Source | None, target: Path, limits: ReadLimits) -> bool:
     """Whether OpenVINO converts all or a part of the graph once its frames are loops with functions: it fails on nested ones."""
     graph = with_functions(source.graph) if source else None
     if graph is None:
         return False
-    rewritten = target.with_name("functions.pb")
-    rewritten.write_bytes(graph.SerializeToString())
     with contextlib.suppress(ValueError):
-        run_openvino(rewritten, target, "partly", limits)
+        run_openvino(_rewritten(path, found, graph, target.with_name("functions")), target, "partly", limits)
         return True
     return False
+
+
+def _rewritten(path: Path, found: Format, graph: Any, beside: Path) -> Path:
+    """A file, or a SavedModel's folder, with another graph; the values of its variables stay where they are."""
+    match found:
+        case Format.SAVED_MODEL:
+            beside.mkdir()
+            for part in path.iterdir():
+                if part.name != SAVED_MODEL:
+                    (beside / part.name).symlink_to(part.resolve())
+            message = parsed(path / SAVED_MODEL, found)
+            message.meta_graphs[0].graph_def.CopyFrom(graph)
+            (beside / SAVED_MODEL).write_bytes(message.SerializeToString())
+            return beside
+        case Format.META_GRAPH:
+            for part in path.parent.glob(f"{glob.escape(path.stem)}.*"):
+                if part != path:
+                    (beside.parent / part.name.replace(path.stem, beside.name, 1)).symlink_to(part.resolve())
+            message, made = parsed(path, found), beside.with_suffix(".meta")
+            message.graph_def.CopyFrom(graph)
+        case _:
+            message, made = graph, beside.with_suffix(".pb")
+    made.write_bytes(message.SerializeToString())
+    return made
 
 
 def _convert_partly(path: Path, target: Path, limits: ReadLimits, refused: ValueError) -> None:

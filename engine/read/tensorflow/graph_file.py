@@ -13,12 +13,17 @@ from google.protobuf.message import DecodeError
 from engine.read.recognise import Format
 from engine.read.tensorflow.graph_schema import MESSAGES
 
+SAVED_MODEL = "saved_model.pb"
+"""What the graph of a SavedModel is called in its folder."""
 _CONTAINERS = {
     Format.FROZEN: "GraphDef",
     Format.GRAPH_TEXT: "GraphDef",
     Format.META_GRAPH: "MetaGraphDef",
+    Format.META_GRAPH_TEXT: "MetaGraphDef",
     Format.SAVED_MODEL: "SavedModel",
+    Format.SAVED_MODEL_TEXT: "SavedModel",
 }
+_TEXTS = (Format.GRAPH_TEXT, Format.META_GRAPH_TEXT, Format.SAVED_MODEL_TEXT)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,16 +59,22 @@ def node_name(tensor: str) -> str:
     return tensor.lstrip("^").partition(":")[0]
 
 
-def read_source(path: Path, found: Format) -> Source:
-    """What a file says; ``ValueError`` when it is no such message."""
+def parsed(path: Path, found: Format) -> Any:
+    """The message that a file holds; ``ValueError`` when it is no such message."""
     message = MESSAGES[_CONTAINERS[found]]()
     try:
-        if found is Format.GRAPH_TEXT:
+        if found in _TEXTS:
             text_format.Parse(path.read_bytes(), message, allow_unknown_field=True)
         else:
             message.ParseFromString(path.read_bytes())
     except (DecodeError, text_format.ParseError, RecursionError, UnicodeDecodeError) as error:
         raise ValueError(f"it cannot be parsed: {error}") from error
+    return message
+
+
+def read_source(path: Path, found: Format) -> Source:
+    """What a file says; ``ValueError`` when it is no such message."""
+    message = parsed(path, found)
     if found is Format.SAVED_MODEL:
         if not message.meta_graphs:
             raise ValueError("there is no graph in it")

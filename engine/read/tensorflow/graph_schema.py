@@ -12,9 +12,10 @@ _PACKAGE = "tensorflow"
 # Before it, "*" stands for repeated and "%" for a map from strings.
 _MESSAGES = {
     "SavedModel": "saved_model_schema_version 1 int64, meta_graphs 2 *MetaGraphDef",
-    "MetaGraphDef": "graph_def 2 GraphDef, signature_def 5 %SignatureDef",
+    "MetaGraphDef": "meta_info_def 1 MetaInfoDef, graph_def 2 GraphDef, signature_def 5 %SignatureDef",
+    "MetaInfoDef": "tags 4 *string, tensorflow_version 5 string",
     "SignatureDef": "inputs 1 %TensorInfo, outputs 2 %TensorInfo, method_name 3 string",
-    "TensorInfo": "name 1 string",
+    "TensorInfo": "name 1 string, dtype 2 DataType, tensor_shape 3 TensorShapeProto",
     "GraphDef": "node 1 *NodeDef, library 2 FunctionDefLibrary, version 3 int32, versions 4 VersionDef",
     "VersionDef": "producer 1 int32, min_consumer 2 int32, bad_consumers 3 *int32",
     "NodeDef": "name 1 string, op 2 string, input 3 *string, device 4 string, attr 5 %AttrValue",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,11 +26,14 @@ _TYPES = {
 _OURS = {"Print": "loopscope"}
 """The opsets of operations that OpenVINO does not have and that mean here what they mean in TensorFlow."""
 _MOST_PARTS = 32
+_NO_NAMES = re.compile(rb'\s[\w.]+::[\w.:]+="[^"<]*"')
+"""Attributes with two colons, by which OpenVINO says why it does not convert a layer: no XML has such names."""
 _NAMES = {number: _TYPES.get(name, name) for name, number in DATA_TYPES.items()}
 
 
 def completed(document: bytes, source: Source | None) -> bytes:
     """The IR with version "tensorflow" and TensorFlow's attributes at each layer that has no version; ``ValueError`` if it is no XML."""
+    document = _NO_NAMES.sub(b"", document)
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
     try:
         root = etree.fromstring(document, parser)

@@ -13,8 +13,10 @@ _MOST_WORK = 50_000_000
 """Each Switch, Merge and frame may look at every node."""
 _BOOL = 10
 _V1 = FRAME_OPERATIONS | {"Switch", "Merge"}
-Tensor = tuple[str, int]
-"""A node's name and the number of its output."""
+_ARGUMENT = "_Arg"
+"""Stands in a function's graph for each of its arguments."""
+Tensor = tuple[str, int | str]
+"""A node's name and the number of its output; in a function, where outputs have names, such as ``y:0``."""
 
 
 class NotWellFormed(Exception):
@@ -22,34 +24,44 @@ class NotWellFormed(Exception):
 
 
 def with_functions(graph: Any) -> Any | None:
-    """The GraphDef without any Switch, Merge or frame; None when it has none, or one that is not well formed, so that nothing is half done.
+    """The GraphDef without any Switch, Merge or frame, in its functions too; None when it has none, or one that is not well formed.
 
-    Nodes that nothing outside a frame or a branch depends on are left out, and so are control inputs inside.
+    So nothing is half done. Nodes that nothing outside a frame or a branch depends on are left out, and so are control inputs inside.
     """
-    work = _Graph({node.name: node for node in graph.node})
-    to_fold = sum(node.op in _V1 for node in graph.node)
-    if not 0 < to_fold * len(work.nodes) <= _MOST_WORK:
+    main = _Graph({node.name: node for node in graph.node})
+    functions = [(function, _of_function(function)) for function in graph.library.function]
+    folding = [work for work in (main, *(work for _, work in functions)) if work.to_fold()]
+    if not folding or sum(work.to_fold() * len(work.nodes) for work in folding) > _MOST_WORK:
         return None
-    ends = work.ends()
-    try:
-        while work.fold_frame() or work.fold_branches():
-            pass
-    except (NotWellFormed, KeyError, IndexError, ValueError):  # a node that is not there, or has too few inputs
-        return None
-    kept = work.outside(ends)
-    if not kept or any(work.nodes[name].op in _V1 for name in kept):
+    if not all(work.fold() for work in folding):
         return None
     made = MESSAGES["GraphDef"]()
-    made.versions.CopyFrom(graph.versions)
-    made.library.CopyFrom(graph.library)
-    for name in work.nodes:
-        if name in kept:
-            node = made.node.add()
-            node.CopyFrom(work.nodes[name])
-            del node.input[:]
-            node.input.extend(text for text in work.nodes[name].input if text.removeprefix("^").partition(":")[0] in kept)
-    made.library.function.extend(work.functions)
+    made.CopyFrom(graph)
+    _put_nodes(made.node, main)
+    for function, (_, work) in zip(made.library.function, functions, strict=True):
+        _put_nodes(function.node_def, work)
+    made.library.function.extend(one for work in folding for one in work.functions)
     return made
+
+
+def _of_function(function: Any) -> _Graph:
+    """The nodes of a function, and one for each of its arguments."""
+    name, arguments = function.signature.name, [one.name for one in function.signature.input_arg]
+    nodes = {one: MESSAGES["NodeDef"](name=one, op=_ARGUMENT) for one in arguments}
+    ends = tuple(_tensor(text)[0] for text in function.ret.values())
+    return _Graph({**nodes, **{node.name: node for node in function.node_def}}, f"{name}/", ends)
+
+
+def _put_nodes(target: Any, work: _Graph) -> None:
+    """What is left of a graph that was folded in the place of its nodes; one without anything to fold stays."""
+    if work.kept:
+        del target[:]
+        for name in work.nodes:
+            if name in work.kept and work.nodes[name].op != _ARGUMENT:
+                node = target.add()
+                node.CopyFrom(work.nodes[name])
+                del node.input[:]
+                node.input.extend(text for text in work.nodes[name].input if text.removeprefix("^").partition(":")[0] in work.kept)
 
 
 def _tensors(node: Any) -> tuple[Tensor, ...]:
@@ -57,8 +69,19 @@ def _tensors(node: Any) -> tuple[Tensor, ...]:
 
 
 def _tensor(text: str) -> Tensor:
-    name, _, number = text.rpartition(":")
-    return (name, int(number)) if name and number.isdecimal() else (text, 0)
+    """As a graph or a function refers to a node's output.
+
+    >>> _tensor("x"), _tensor("x:1"), _tensor("switch:output_true:0"), _tensor("top:values:0")
+    (('x', 0), ('x', 1), ('switch', 1), ('top', 'values:0'))
+    """
+    name, _, output = text.partition(":")
+    match output.split(":"):
+        case [number] if number.isdecimal():
+            return name, int(number)
+        case ["output_false" | "output_true" as side, "0"]:
+            return name, int(side == "output_true")
+        case _:
+            return name, output or 0
 
 
 def _scope(name: str) -> str:
@@ -80,11 +103,32 @@ class _Graph:
     """Nodes by name, of which frames and branches are folded into functions, the innermost first."""
 
     nodes: dict[str, Any]
+    prefix: str = ""
+    """Of the names of functions that are made."""
+    results: tuple[str, ...] = ()
+    """The nodes that a function gives; empty: those whose outputs nobody takes."""
     functions: list[Any] = field(default_factory=list[Any])
+    kept: set[str] = field(default_factory=set[str])
+    """What is left when all is folded."""
     taken: set[str] = field(default_factory=set[str])
     """Names of loops and branches that were made."""
 
-    def ends(self) -> tuple[str, ...]:
+    def to_fold(self) -> int:
+        """How many nodes of TensorFlow 1's control flow there are."""
+        return sum(node.op in _V1 for node in self.nodes.values())
+
+    def fold(self) -> bool:
+        """Whether all could be folded: ``kept`` and ``functions`` say what it has become."""
+        ends = self.results or self._ends()
+        try:
+            while self.fold_frame() or self.fold_branches():
+                pass
+        except (NotWellFormed, KeyError, IndexError, ValueError):  # a node that is not there, or has too few inputs
+            return False
+        self.kept = self.outside(ends)
+        return bool(self.kept) and not any(self.nodes[name].op in _V1 for name in self.kept)
+
+    def _ends(self) -> tuple[str, ...]:
         """The nodes whose outputs nobody takes."""
         taken = {text.lstrip("^").partition(":")[0] for node in self.nodes.values() for text in node.input}
         return tuple(name for name in self.nodes if name not in taken)
@@ -162,10 +206,11 @@ class _Graph:
         given = [node.name for node in enters]
         whole = [*results, *((one, 0) for one in given[len(results) :])]
         parameters = list(zip(given, types, strict=True))
-        self._add_function(f"{name}/cond", parameters, arguments, [(goes_on, _BOOL)])
-        self._add_function(f"{name}/body", parameters, arguments, list(zip(whole, types, strict=True)))
+        cond, body = f"{self.prefix}{name}/cond", f"{self.prefix}{name}/body"
+        self._add_function(cond, parameters, arguments, [(goes_on, _BOOL)])
+        self._add_function(body, parameters, arguments, list(zip(whole, types, strict=True)))
         made = self._add_node(name, "StatelessWhile", [_tensors(node)[0] for node in enters])
-        made.attr["cond"].func.name, made.attr["body"].func.name = f"{name}/cond", f"{name}/body"
+        made.attr["cond"].func.name, made.attr["body"].func.name = cond, body
         made.attr["T"].list.type.extend(types)
 
     # Branches
@@ -193,12 +238,12 @@ class _Graph:
         """Condition, values when false and true, and the nodes of both; None while something inside is not folded."""
         loops = {node.name for node in self._of("LoopCond")}
         stops = {node.name for node in self._of("Switch") if _tensors(node)[1][0] not in loops}
-        at: list[int | None] = [None, None]
+        at: list[int | str | None] = [None, None]
         conditions: set[Tensor] = set()
         inside: set[str] = set()
         for number, side in enumerate(sides):
             cone = self._cone([side], stops)
-            if any(self.nodes[name].op in _V1 or self.nodes[name].op == "Placeholder" for name in cone):
+            if any(self.nodes[name].op in _V1 or self.nodes[name].op in ("Placeholder", _ARGUMENT) for name in cone):
                 return None
             inside |= cone
             read = {tensor for name in cone for tensor in _tensors(self.nodes[name]) if tensor[0] in stops} | (
@@ -226,8 +271,9 @@ class _Graph:
         made_of = {"else_branch": group.values[0], "then_branch": group.values[1]}
         made = self._add_node(name, "StatelessIf", [group.condition, *(_tensors(node)[0] for node in switches)])
         for branch, values in made_of.items():
-            self._add_function(f"{name}/{branch}", parameters, arguments, list(zip(values, types, strict=True)))
-            made.attr[branch].func.name = f"{name}/{branch}"
+            function = f"{self.prefix}{name}/{branch}"
+            self._add_function(function, parameters, arguments, list(zip(values, types, strict=True)))
+            made.attr[branch].func.name = function
         made.attr["Tcond"].type = _BOOL
         made.attr["Tin"].list.type.extend(node.attr["T"].type for node in switches)
         made.attr["Tout"].list.type.extend(types)
@@ -247,8 +293,13 @@ class _Graph:
         if name in self.nodes or name in self.taken:
             raise NotWellFormed(name)
         self.taken.add(name)
-        made = self.nodes[name] = MESSAGES["NodeDef"](name=name, op=kind, input=[f"{source}:{output}" for source, output in inputs])
+        made = self.nodes[name] = MESSAGES["NodeDef"](name=name, op=kind, input=map(self._text, inputs))
         return made
+
+    def _text(self, tensor: Tensor) -> str:
+        """As a node refers to it; to an argument by its name alone."""
+        name, output = tensor
+        return name if name in self.nodes and self.nodes[name].op == _ARGUMENT else f"{name}:{output}"
 
     def _replace(self, node: Any, source: str, output: int) -> None:
         """The node hands on an output of another one from now on, under its own name."""

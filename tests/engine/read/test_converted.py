@@ -97,6 +97,8 @@ def test_a_program_of_paddlepaddle_3_says_how_to_save_it() -> None:
         (b"\x0a\x80\x01\x08\x00\x10\xff\xff", Format.PADDLE),
         (b"\x0a\x85\x07\x12\xde\x06\x0aD", Format.META_GRAPH),
         (b'# a graph\nnode {\n  name: "x"', Format.GRAPH_TEXT),
+        (b"meta_info_def {\n  tags", Format.META_GRAPH_TEXT),
+        (b"# saved\nsaved_model_schema_version: 1\n", Format.SAVED_MODEL_TEXT),
         (b"node of a poem { }", Format.TEXT),
         (b"\x0a\x05hello", Format.UNKNOWN),
         (b"\x18\x00\x00\x00TFL3", Format.TFLITE),

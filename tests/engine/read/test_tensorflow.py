@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from engine.ops.catalogue import CATALOGUE
 from engine.read.file_limits import ReadLimits
 from engine.read.recognise import Format
 from engine.read.tensorflow.graph_file import read_source
-from engine.read.tensorflow.v1_control_flow import with_functions
+from engine.read.tensorflow.v1_control_flow import FRAME_OPERATIONS, with_functions
 
 FILES = Path(__file__).parent / "files" / "tensorflow"
 EXPECTED = json.loads((FILES / "expected.json").read_text())
@@ -163,6 +164,8 @@ def test_a_graph_that_is_too_long_to_be_counted_opens_and_says_so() -> None:
         ("loop_in_loop.pb", ["Loop", "Loop", "If"]),
         ("three_loops_deep.pb", ["Loop", "Loop", "Loop"]),
         ("fibonacci.pb", ["Loop", "Loop"]),
+        ("frames_in_functions.zip", ["Loop", "Loop", "If", "If"]),
+        ("frames_as_text.zip", ["Loop", "Loop", "If", "If"]),
     ],
 )
 def test_frames_and_branches_of_v1_become_loops_and_ifs(name: str, regions: list[str]) -> None:
@@ -181,6 +184,49 @@ def test_a_graph_that_is_folded_has_no_v1_control_flow_left() -> None:
     inside = [node.op for function in folded.library.function for node in function.node_def]
     assert {"StatelessWhile", "StatelessIf"} < {*inside, *(node.op for node in folded.node)}
     assert not {"Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"} & {*inside, *(node.op for node in folded.node)}
+
+
+def test_frames_in_functions_are_folded_there(tmp_path: Path) -> None:
+    """A SavedModel calls its functions: what is folded stays in them, and the variables that they read are still the model's."""
+    with zipfile.ZipFile(FILES / "frames_in_functions.zip") as files:
+        files.extractall(tmp_path)
+    graph = read_source(tmp_path / "model" / "saved_model.pb", Format.SAVED_MODEL).graph
+    folded = with_functions(graph)
+    assert folded is not None
+    assert [node.name for node in folded.node] == [node.name for node in graph.node]
+    names = [function.signature.name for function in folded.library.function]
+    assert len(set(names)) == len(names)
+    assert not [node.op for function in folded.library.function for node in function.node_def if node.op in FRAME_OPERATIONS]
+    damaged = type(graph)()
+    damaged.CopyFrom(graph)
+    broken = next(node for function in damaged.library.function for node in function.node_def if node.op == "Exit")
+    del broken.input[:]
+    assert with_functions(damaged) is None, "one function that is not well formed leaves all as it is"
+
+
+def test_a_saved_model_as_text_is_read_from_its_folder_and_by_its_file(tmp_path: Path) -> None:
+    with zipfile.ZipFile(FILES / "frames_as_text.zip") as files:
+        files.extractall(tmp_path)
+    (feeds, wanted) = EXPECTED["frames_as_text.zip"][3]
+    for path in (tmp_path / "model", tmp_path / "model" / "saved_model.pbtxt"):
+        model = engine.read_model(path)
+        assert model.converted_from.startswith("a TensorFlow SavedModel as text, converted by OpenVINO")
+        given = {"x": np.array(feeds["x"], np.float32), "n": np.int32(feeds["n"])}
+        np.testing.assert_allclose(engine.run(model, given).outputs[0], wanted, rtol=1e-6)
+    with pytest.raises(ReadError, match="one file of a TensorFlow SavedModel: give the folder, or a zip of all of it"):
+        engine.read_model((tmp_path / "model" / "saved_model.pbtxt").read_bytes())
+    with pytest.raises(
+        ReadError, match=r"a TensorFlow SavedModel as text; it has [\d,]+ bytes, more than the limit 'graph_text_bytes' of 100"
+    ):
+        engine.read_model(tmp_path / "model", limits=ReadLimits(graph_text_bytes=100))
+
+
+def test_a_meta_graph_as_text_is_read_from_bytes_too() -> None:
+    model = engine.read_model((FILES / "weights.pbtxt").read_bytes())
+    assert model.converted_from.startswith("a TensorFlow meta graph as text")
+    assert model.notes[1].startswith("1 of the variables have no value here")
+    with pytest.raises(ReadError, match="a TensorFlow meta graph as text; it cannot be parsed"):
+        engine.read_model(b"meta_info_def { tags: ")
 
 
 def test_nothing_is_folded_where_there_is_nothing_to_fold_or_it_is_not_well_formed() -> None:
