@@ -16,6 +16,7 @@ from app.command.run import FAILED, FINISHED
 from engine.compare import TOLERANCE, Drift, write_table
 from engine.debug import run_stopped
 from engine.errors import InputError
+from engine.ir import Model
 from engine.peers import drift_from_runtime
 from engine.view import neutral
 
@@ -29,20 +30,24 @@ def main(words: Sequence[str]) -> int:
     options = _options(words)
     if bool(options.other) == bool(options.round):
         raise InputError("drift takes two models, or one and --round 'PATTERN=TYPE'")
-    one = _run(options.model, options, {})
+    model = engine.read_model(options.model)
+    inputs = read_inputs(options.inputs, model)
+    one = _run(model, inputs, options, {})
     if options.other in _RUNTIMES and not Path(options.other).exists():
-        return _beside_runtime(one, options)
-    other = _run(options.other or options.model, options, rounding_said(options.round))
+        return _beside_runtime(one, inputs, options)
+    if options.other:
+        model = engine.read_model(options.other)
+        inputs = read_inputs(options.inputs, model)
+    other = _run(model, inputs, options, rounding_said(options.round))
     found = engine.drift(one, other, tolerance=options.tolerance)
     return _told(found, one, options, found.sentence)
 
 
-def _beside_runtime(one: engine.Debugger, options: argparse.Namespace) -> int:
+def _beside_runtime(one: engine.Debugger, inputs: Mapping[str | int, object], options: argparse.Namespace) -> int:
     """Against the runtime that the model belongs to."""
     if _RUNTIMES[options.other] != one.model.dialect:
         fitting = next(name for name, dialect in _RUNTIMES.items() if dialect == one.model.dialect)
         raise InputError(f"{options.other} does not run {options.model} as it is: compare it with {fitting}")
-    inputs = read_inputs(options.inputs, one.model)
     found = drift_from_runtime(one, inputs, tolerance=options.tolerance, seconds=options.seconds)
     return _told(found.drift, one, options, found.sentence)
 
@@ -58,10 +63,9 @@ def _told(found: Drift, one: engine.Debugger, options: argparse.Namespace, sente
     return FAILED if options.fail_over is not None and not found.outputs <= options.fail_over else FINISHED
 
 
-def _run(path: str, options: argparse.Namespace, rounding: Mapping[str, str]) -> engine.Debugger:
-    model = engine.read_model(path)
+def _run(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace, rounding: Mapping[str, str]) -> engine.Debugger:
     limits, record = engine.Limits(seconds=options.seconds), engine.Record(everything=True)
-    debugger = engine.Debugger(model, read_inputs(options.inputs, model), limits=limits, record=record, rounding=rounding)
+    debugger = engine.Debugger(model, inputs, limits=limits, record=record, rounding=rounding)
     debugger.run()
     if debugger.state != "finished":
         raise run_stopped(debugger.machine, debugger.failure or "the run did not finish", "error")

@@ -67,9 +67,10 @@ def _lines(found: Matrix) -> Iterator[str]:
     yield f"{found.address}: {found.total:,} iteration{'' if found.total == 1 else 's'}{of}"
     if not found.complete:
         yield "not all cells were computed in the time that a matrix may take: `loopscope value` gives any of them"
-    yield f"iteration: {'  '.join(map(str, found.iterations))}"
-    for row in found.rows:
-        yield f"{row.name} ({row.role}): {'  '.join(map(_text, row.cells))}"
+    lines = [["iteration", *map(str, found.iterations)], *([f"{row.name} ({row.role})", *map(_text, row.cells)] for row in found.rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for name, *cells in lines:
+        yield "  ".join([name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))])
 
 
 def _text(cell: MatrixCell | None) -> str:

@@ -172,7 +172,7 @@ class _Choosing:
         if None in map(owner, around):
             return "in a function"
         if not self.run.timeline.executions.rows[program.index]:
-            return "never ran"
+            return "in a body or branch that did not run"
         if any(len(set(_counts(self.run, loop))) > 1 for one in around if isinstance(loop := owner(one), LoopRegion)):
             return "in a loop whose number of iterations varies"
         return ""

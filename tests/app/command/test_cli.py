@@ -277,13 +277,13 @@ def test_compare_names_the_first_value_that_differs(monkeypatch: pytest.MonkeyPa
     assert told["agrees"] is None
     assert "no value is given for 'number'" in str(told["sentence"])
     found = Difference("main/loop[1]/body/Add", 7, "1", "2")
-    report = Report("OpenVINO 1", (replace(found, address="y"),), found, 12, 3, {"never ran": 2})
+    report = Report("OpenVINO 1", (replace(found, address="y"),), found, 12, 3, {"in a body or branch that did not run": 2})
     monkeypatch.setattr("app.command.compare.against", lambda *_, **__: report)
     assert main(["compare", str(COLLATZ / "model.xml"), "--inputs", str(stored)]) == 1
     assert capsys.readouterr().out.splitlines() == [
         "loop · iteration 1 › Add is the first value that differs: 2 in OpenVINO 1, 1 here.",
         "  output y: 2 in OpenVINO 1, 1 here",
-        "  not compared: 2 never ran",
+        "  not compared: 2 in a body or branch that did not run",
     ]
     inside = replace(report, outputs=(), first=replace(found, address="main/" + "layer%2F" * 300 + "Add"))
     monkeypatch.setattr("app.command.compare.against", lambda *_, **__: inside)
