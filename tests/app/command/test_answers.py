@@ -142,7 +142,7 @@ def test_the_matrix_has_every_value_of_every_iteration(capsys: pytest.CaptureFix
     assert rows["which_half"] == ["else", "then", "then"]
     assert asked("matrix", "halve_the_interval", capsys, "--columns", "2")["iterations"] == [0, 2]
     assert main(["matrix", BISECTION[0], "halve_the_interval", *BISECTION[1:]]) == 0
-    assert "width (value): 1.5  0.75  0.375" in capsys.readouterr().out
+    assert "width (value)             1.5   0.75  0.375\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
