@@ -17,8 +17,9 @@ from engine.ops.declare import REQUIRED, Attribute, Operation, Role
 from engine.ops.effects import OPSET
 from engine.ops.microsoft.catalogue import DOMAIN as MICROSOFT_DOMAIN
 from engine.ops.microsoft.catalogue import IN_ONNX, MICROSOFT
+from engine.ops.onnx.casts import cast, cast_like
 from engine.ops.onnx.derivatives import gradient_of
-from engine.ops.onnx.direct import DIRECT, DRAWN, cast_like, cast_to
+from engine.ops.onnx.direct import DIRECT, DRAWN
 from engine.ops.onnx.machine_learning import DOMAIN as ML_DOMAIN
 from engine.ops.onnx.machine_learning import MACHINE_LEARNING, TREE_MODELS
 from engine.ops.onnx.machine_values import given, taken
@@ -176,6 +177,8 @@ def _operation(schema: Schema) -> Operation | None:
     if computed is not None:
         make = partial(_prepare_older, computed)
         return Operation(**declared, kernel=_described(partial(_call, make), schema), prepare=make)
+    if not schema.domain and name in _CASTS:
+        return Operation(**declared, kernel=_described(partial(_call, _CASTS[name]), schema), prepare=_CASTS[name])
     computable = implementation(schema.domain, name, version) or schema.has_function or schema.has_context_dependent_function
     if not computable:
         return None
@@ -209,17 +212,8 @@ def _prepare_older(computed: Older, attributes: Mapping[str, Any], outputs: int)
     return compute
 
 
-def _prepare_cast(slow: Any, attributes: Mapping[str, Any], outputs: int) -> Kernel:
-    return cast_to(attributes["to"], slow(attributes, outputs))
-
-
-def _prepare_cast_like(slow: Any, attributes: Mapping[str, Any], outputs: int) -> Kernel:
-    return cast_like(slow(attributes, outputs))
-
-
+_CASTS: Mapping[str, Callable[..., Kernel]] = {"Cast": cast, "CastLike": cast_like}
 _IN_PART: Mapping[str, Any] = {
-    "Cast": _prepare_cast,
-    "CastLike": _prepare_cast_like,
     "GridSample": images_sampled,
     "Resize": resized,
 }

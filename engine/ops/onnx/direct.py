@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,59 +27,6 @@ Kernel = Callable[..., Any]
 def identity(value: Any, /) -> Any:
     """The very same value, a tensor, sequence or optional."""
     return value
-
-
-def cast_to(to: object, slow: Kernel) -> Kernel:
-    """Cast between numpy's own numbers; ``slow`` does what is left: text, narrow floats, saturation. Gives a tuple."""
-    dtype = _NUMBERS.get(to) if isinstance(to, int) else None
-    if dtype is None:
-        return partial(_cast_from_f64, slow) if to in _NARROW else slow
-
-    def cast(value: Any, /) -> Any:
-        return (value.astype(dtype),) if value.dtype.kind in "biuf" else slow(value)
-
-    return cast
-
-
-def cast_like(slow: Kernel) -> Kernel:
-    """Cast to the type of a second tensor; ``slow`` does it."""
-
-    def cast(value: Any, like: Any, /) -> Any:
-        narrow = like.dtype.itemsize == 1 and like.dtype.name.startswith("float")
-        return _cast_from_f64(slow, value, like) if narrow else slow(value, like)
-
-    return cast
-
-
-def _cast_from_f64(slow: Kernel, value: Any, /, *like: Any) -> Any:
-    """Narrow floats are made of f32: what f64 holds beyond that is kept as an odd last bit, so that it is rounded once and not twice."""
-    if value.dtype != np.float64:
-        return slow(value, *like)
-    near = np.asarray(value).astype(np.float32)
-    bits = near.view(np.uint32) - (np.abs(near) > np.abs(value))
-    return slow((bits | (np.isfinite(value) & (near != value))).astype(np.uint32).view(np.float32), *like)
-
-
-_NARROW = frozenset({17, 18, 19, 20, 23, 24})
-"""FLOAT8E4M3FN, FLOAT8E4M3FNUZ, FLOAT8E5M2, FLOAT8E5M2FNUZ, FLOAT4E2M1, FLOAT8E8M0 of TensorProto."""
-_NUMBERS: Mapping[int, np.dtype] = {
-    # TensorProto's data types
-    number: np.dtype(name)
-    for number, name in {
-        1: "float32",
-        2: "uint8",
-        3: "int8",
-        4: "uint16",
-        5: "int16",
-        6: "int32",
-        7: "int64",
-        9: "bool",
-        10: "float16",
-        11: "float64",
-        12: "uint32",
-        13: "uint64",
-    }.items()
-}
 
 
 def optional(value: Any = None, /, **types: object) -> Any:
