@@ -58,7 +58,7 @@ def _run(options: argparse.Namespace) -> engine.Debugger:
 def _options(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="loopscope page",
-        description="Run a model and write the run as one HTML file, which steps, plays and slides without Loopscope and a network.",
+        description="Run a model and write the run as one HTML file, which steps, plays, slides and folds offline, without Loopscope.",
         allow_abbrev=False,
     )
     parser.add_argument("model", metavar="MODEL", help="a model, or a run that was saved (.loopscope)")

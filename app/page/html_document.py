@@ -6,18 +6,20 @@ import base64
 import gzip
 import hashlib
 import json
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 import engine
 from app.bundle import bundle
 from app.page.moments import Moments, moments
+from app.page.paged_pictures import Pictures, pictures
 from app.page.said_in_words import tables, text, verdicts
 from app.vendor import LIBRARY
 from engine.errors import EngineError
 from engine.ir import graphs
 from engine.version import VERSION
-from engine.view import Folding, declarations, default_folding, graph_view, structure
+from engine.view import Folding, declarations, default_folding
 
 _CANVAS = Path(__file__).parents[1] / "canvas" / "assets"
 _SHEET = Path(__file__).parent / "assets" / "page.css"
@@ -50,39 +52,56 @@ def page_of(
 ) -> str:
     """The document of what has run, opened at the debugger's cursor.
 
-    What does not fit into ``most_bytes`` is thinned: moments are left out, every other one again and again, and the page says so.
+    What does not fit into ``most_bytes`` is thinned: moments, every other one again and again, and ways to fold the
+    graph are left out, and the page says so.
     ``BytesBound`` where not even a few fit, ``EngineError`` where the layout library is missing.
     """
     if not LIBRARY.is_file():
         raise EngineError("the layout library is missing from this installation: in a clone, run python -m app.vendor")
     step = debugger.cursor.step
-    view = graph_view(debugger.model, default_folding(debugger.model) if folding is None else folding, root)
-    drawn = structure(view)
-    kept = moments(debugger, view, step, with_values=with_values)
+    drawn = pictures(debugger.model, default_folding(debugger.model) if folding is None else folding, root)
+    kept = moments(debugger, drawn, step, with_values=with_values)
     said = verdicts(debugger, with_values=with_values)
     while True:
         first_in: dict[str, int] = {}
         for number, graph in enumerate(kept.graphs):
             first_in.setdefault(graph, number)
-        data = {"structure": drawn, "run": "run", "at": kept.at(step), "file": _file_name(title), **kept.as_data()}
+        data = {**drawn.as_data(), "run": "run", "at": kept.at(step), "file": _file_name(title), **kept.as_data()}
         beside = said + tables(debugger, first_in, with_values=with_values)
-        made = _document(title, note[:_LONGEST_NOTE], _about(debugger, kept, with_values), beside, data)
+        made = _document(title, note[:_LONGEST_NOTE], _about(debugger, kept, drawn, with_values), beside, data)
         if len(made.encode()) <= most_bytes:
             return made
-        thinner = kept.thinned(step)
-        if len(thinner.steps) == len(kept.steps):
+        smaller = _smaller(drawn, kept, step)
+        if smaller is None:
             raise BytesBound(
                 f"the page has {len(made.encode()) / 2**20:.1f} MB with {len(kept.steps)} moments of the run, "
                 f"more than the {most_bytes / 2**20:g} MB that it may have: allow more megabytes"
             )
-        kept = thinner
+        drawn, kept = smaller
 
 
-def _about(debugger: engine.Debugger, kept: Moments, with_values: bool) -> str:
+def _smaller(drawn: Pictures, kept: Moments, step: int) -> tuple[Pictures, Moments] | None:
+    """Half of the pictures or of the moments, whichever take more room; None where nothing can be left out."""
+    thinner = kept.thinned(step)
+    fewer = drawn.first((len(drawn.views) + 1) // 2)
+    can_thin, can_fold_less = len(thinner.steps) < len(kept.steps), len(fewer.views) < len(drawn.views)
+    if can_fold_less and (not can_thin or len(_packed(drawn.as_data())) > len(_packed(kept.as_data()))):
+        return fewer, kept
+    return (drawn, thinner) if can_thin else None
+
+
+def _packed(data: Mapping[str, object]) -> str:
+    """As the text that stands in the page."""
+    return base64.b64encode(gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)).decode()
+
+
+def _about(debugger: engine.Debugger, kept: Moments, drawn: Pictures, with_values: bool) -> str:
     counted = sum(len(place.graph.nodes) for place in graphs(debugger.model))
     parts = [f"{counted:,} nodes", f"{debugger.steps:,} steps, {debugger.state}"]
     if len(kept.steps) <= debugger.steps:
         parts.append(f"this page holds {len(kept.steps):,} of the {debugger.steps + 1:,} moments of the run, to stay small")
+    if not drawn.complete:
+        parts.append(f"it is drawn in {len(drawn.views)} ways to fold it, others are left out")
     if not with_values:
         parts.append("values of the run are left out")
     return " · ".join([*parts, f"made by Loopscope {VERSION}"])
@@ -96,7 +115,6 @@ def _document(title: str, note: str, about: str, beside: str, data: dict[str, ob
     )
     buttons = "".join(f'<button data-move="{name}" title="{meaning}">{label}</button>' for name, label, meaning in _MOVES)
     said = f'<p class="note">{text(note, _LONGEST_NOTE)}</p>' if note else ""
-    run = base64.b64encode(gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)).decode()
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -117,7 +135,7 @@ def _document(title: str, note: str, about: str, beside: str, data: dict[str, ob
 <section id="said"><h2>What the run did</h2>{beside}</section>
 </main>
 <script type="text/plain" id="library">{_library()}</script>
-<script type="text/plain" id="run">{run}</script>
+<script type="text/plain" id="run">{_packed(data)}</script>
 <script type="module">{script}</script>
 </body>
 </html>

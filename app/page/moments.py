@@ -1,4 +1,4 @@
-"""All moments of a run for a page: overlays as differences, and for each moment where it is and what its tracks are."""
+"""All moments of a run for a page: overlays as differences, and for each where it is, in words and on each picture, and its tracks."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from copy import copy
 from dataclasses import dataclass
 
 import engine
+from app.describe.loop_endings import loop_endings
+from app.page.paged_pictures import Pictures
 from engine.debug import Cursor
 from engine.ir import readable
-from engine.view import GraphView, difference, overlay_at, tracks
+from engine.view import GraphView, cursor_boxes, difference, overlay_at, tracks
 
 MOST_MOMENTS = 2000
 _VALUES = ("values", "backs", "sparks", "nans")
@@ -24,6 +26,9 @@ class Moments:
 
     steps: tuple[int, ...]
     overlays: tuple[Mapping[str, object], ...]
+    """Of all parts of all pictures, but for where the cursor is on each."""
+    spots: tuple[tuple[tuple[str, str], ...], ...]
+    """By picture, the boxes of what runs next and of what is kept in sight."""
     paths: tuple[tuple[int, ...], ...]
     """The graphs that are open, outermost first: the iteration of a loop's body, -1 for any other."""
     places: tuple[str, ...]
@@ -40,6 +45,7 @@ class Moments:
         return Moments(
             steps=tuple(self.steps[k] for k in kept),
             overlays=tuple(self.overlays[k] for k in kept),
+            spots=tuple(self.spots[k] for k in kept),
             paths=tuple(self.paths[k] for k in kept),
             places=tuple(self.places[k] for k in kept),
             graphs=tuple(self.graphs[k] for k in kept),
@@ -60,8 +66,12 @@ class Moments:
             before = now
         different = list(dict.fromkeys(self.tracks))
         number = {text: k for k, text in enumerate(different)}
+        spots = list(dict.fromkeys(self.spots))
+        spot = {one: k for k, one in enumerate(spots)}
         return {
             "frames": frames,
+            "spots": spots,
+            "spot": [spot[one] for one in self.spots],
             "steps": self.steps,
             "paths": self.paths,
             "places": self.places,
@@ -78,27 +88,47 @@ class Moments:
         return {**track, "first": self.at(first), "last": self.at(last), "ticks": [self.at(tick) for tick in ticks]}
 
 
-def moments(debugger: engine.Debugger, view: GraphView, step: int, *, with_values: bool, most: int = MOST_MOMENTS) -> Moments:
+def moments(debugger: engine.Debugger, drawn: Pictures, step: int, *, with_values: bool, most: int = MOST_MOMENTS) -> Moments:
     """Of everything that has run; of a longer run every k-th step, and ``step``. The debugger's cursor stays where it is."""
     stride = -(-(debugger.steps + 1) // most)
     steps = sorted({*range(0, debugger.steps + 1, stride), step, debugger.steps})
     twin = copy(debugger)
+    together = drawn.together
     previews: dict[str, str] = {}
     overlays: list[Mapping[str, object]] = []
+    spots = _Spots(drawn.views)
+    found: list[tuple[tuple[str, str], ...]] = []
     paths: list[tuple[int, ...]] = []
     places: list[str] = []
     graphs: list[str] = []
     told: list[str] = []
     for one in steps:
         twin.seek(one)
-        now = overlay_at(twin, view, previews=previews).as_data()
+        now = overlay_at(twin, together, previews=previews, verdicts=loop_endings(twin, together)).as_data()
+        now |= {"next": "", "current": ""}
         overlays.append(now if with_values else {**now, **{name: {} for name in _VALUES}})
+        found.append(spots.at(twin))
         opened = twin.frames()
         paths.append(tuple(-1 if frame.iteration is None else frame.iteration for frame in opened))
         graphs.append(opened[-1].address if opened else "")
         places.append(place_words(twin.cursor))
         told.append(json.dumps([track.as_data() for track in tracks(twin)]))
-    return Moments(tuple(steps), tuple(overlays), tuple(paths), tuple(places), tuple(graphs), tuple(told))
+    return Moments(tuple(steps), tuple(overlays), tuple(found), tuple(paths), tuple(places), tuple(graphs), tuple(told))
+
+
+class _Spots:
+    """Where the cursor is on each picture; looked up once for each place of the model."""
+
+    def __init__(self, views: tuple[GraphView, ...]) -> None:
+        self._views = views
+        self._known: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {}
+
+    def at(self, debugger: engine.Debugger) -> tuple[tuple[str, str], ...]:
+        cursor = debugger.cursor
+        key = (cursor.kind, self._views[0].place_of(cursor.address or cursor.previous or ""))
+        if key not in self._known:
+            self._known[key] = tuple(cursor_boxes(debugger, view) for view in self._views)
+        return self._known[key]
 
 
 def place_words(cursor: Cursor) -> str:

@@ -17,6 +17,7 @@ from engine.view import unrolling
 from engine.view.boxes import short_name
 from engine.view.build import graph_view
 from engine.view.colours import COLOURS, channels, declarations
+from engine.view.cursor_boxes import cursor_boxes
 from engine.view.escape import neutral
 from engine.view.folding import COPIES, VISIBLE_NODES, Folding, default_folding, reveal, toggle
 from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
@@ -49,6 +50,7 @@ __all__ = [
     "ViewNode",
     "breakpoint_boxes",
     "channels",
+    "cursor_boxes",
     "declarations",
     "default_folding",
     "difference",

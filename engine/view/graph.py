@@ -177,6 +177,11 @@ class GraphView:
                 found.setdefault(node.address, node)
         return found
 
+    @cached_property
+    def frame_of(self) -> Mapping[str, str]:
+        """Id of the frame at a static address."""
+        return {cluster.address: cluster.id for cluster in self.clusters}
+
     def instances_of(self, address: str) -> list[ViewNode]:
         """The boxes of a place in all copies of the unrolled loops round it."""
         static = without_iterations(address)

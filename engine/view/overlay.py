@@ -23,6 +23,7 @@ from engine.ir.address import Address
 from engine.ir.iteration import iteration_words, place_among
 from engine.run.plan.plan import ABSENT, Program
 from engine.view import mirrored
+from engine.view.cursor_boxes import cursor_boxes
 from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode
 from engine.view.marked_boxes import breakpoint_boxes, selected_box
 from engine.view.node_data import NodeData, tints
@@ -154,8 +155,8 @@ class _Painter:
         self._rows: dict[str, tuple[Program, int]] = {}
         self.running = {frame.static: frame for frame in run.frames()} | self.copies.running
         self.outlook = ", never ends" if run.endless and run.cursor.step == run.steps else ""
-        self.next = self._next()
-        self.overlay = Overlay(next=self.next, current=self.next or self._last())
+        self.next, current = cursor_boxes(run, view)
+        self.overlay = Overlay(next=self.next, current=current)
 
     def paint(self) -> Overlay:
         for node in self.view.nodes:
@@ -169,31 +170,6 @@ class _Painter:
             (self._copy if cluster.kind == "copy" else self._frame)(cluster)
         self._tell_walks()
         return self.overlay
-
-    def _next(self) -> str:
-        """The box of what runs next, or the frame: at the end of a body what decides upon another one, or hands out the branch's values."""
-        cursor = self.run.cursor
-        if cursor.kind == "finished":
-            return ""
-        static = self.view.place_of(cursor.address)
-        if cursor.kind == "end":
-            static, _, body = static.rpartition("/")
-            handed_out = self.view.node_of.get(f"{static}:0")
-            if body != "body" and handed_out is not None:
-                return handed_out.id
-        frame = self._frame_of.get(static)
-        shown = self.view.node_of.get(static) if frame is not None else self.view.showing(static)
-        return shown.id if shown is not None else frame or ""
-
-    def _last(self) -> str:
-        """The frame of what ran last, or its box."""
-        static = self.view.place_of(self.run.cursor.previous or "")
-        shown = self.view.showing(static)
-        return self._frame_of.get(static) or (shown.id if shown is not None else "")
-
-    @cached_property
-    def _frame_of(self) -> Mapping[str, str]:
-        return {cluster.address: cluster.id for cluster in self.view.clusters}
 
     def _node(self, node: ViewNode) -> None:
         status = self._status(node)

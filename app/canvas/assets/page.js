@@ -5,14 +5,19 @@ import { Canvas } from "./graph_canvas.js";
 import { listen } from "./keys.js";
 import { startLibrary, unpack } from "./layout_worker.js";
 import { destination } from "./page_moves.js";
+import { foldsOf, onPicture, PagedFrames, pictureAfter, structureOf } from "./page_pictures.js";
 import { shared } from "./shared.js";
 
 /**
  * @import { Moment, Structure, Change, Track } from "./protocol.js"
+ * @import { Named, Parts, Spot } from "./page_pictures.js"
  * @typedef {object} PagedRun
- * @property {Structure} structure
+ * @property {Parts} parts
+ * @property {Named[]} pictures the one that it opens with is the first
  * @property {string} run
- * @property {Change[]} frames one per moment
+ * @property {Change[]} frames one per moment, of the parts of all pictures
+ * @property {Spot[][]} spots the different ones: where the cursor is, by picture
+ * @property {number[]} spot number in those, by moment
  * @property {number[]} steps of the run, by moment
  * @property {number[][]} paths
  * @property {string[]} places what runs next, in words, by moment
@@ -23,12 +28,17 @@ import { shared } from "./shared.js";
  */
 
 const KEY = "page";
+const NOTICED = 4000; // milliseconds
 
 class PageOfRun {
   /** @param {PagedRun} run */
   constructor(run) {
     this.run = run;
     this.last = run.frames.length - 1;
+    /** @type {Structure[]} */
+    this.structures = run.pictures.map((one) => structureOf(run.parts, one));
+    this.folds = this.structures.map(foldsOf);
+    this.picture = 0;
     this.marks = { selected: "", breakpoints: {}, origins: {}, heats: {} };
     this.acted = 0;
     this.reported = 0;
@@ -38,6 +48,7 @@ class PageOfRun {
     this.canvas.file = run.file;
     this.canvas.root.style.height = "100%";
     this.playback = this.canvas.playback;
+    this.playback.frames = new PagedFrames((step, whole) => this.look(step, whole));
     this.playback.nameOf = (moment) => (run.steps[moment] ?? moment).toLocaleString("en");
     this.canvas.setState = (name, value) => this.hear(name, value);
     this.canvas.onPaint = () => this.tell();
@@ -45,7 +56,8 @@ class PageOfRun {
   }
 
   async open() {
-    const { structure, run, frames, at } = this.run;
+    const { run, frames, at } = this.run;
+    const structure = this.structures[0];
     // The playback knows all moments before the first of them is painted.
     Object.assign(this.playback, { run, hash: structure.hash });
     this.playback.store({ key: KEY, hash: structure.hash, run, first: 0, frames, end: this.last });
@@ -54,12 +66,18 @@ class PageOfRun {
     listen(this.playback, new AbortController().signal);
   }
 
+  /** A moment on the picture that the canvas shows: while another one is being laid out, that is the one before. */
+  look(step, whole, picture = this.structures.findIndex(({ hash }) => hash === this.playback.hash)) {
+    return onPicture(whole, this.structures[picture], this.run.spots[this.run.spot[step]][picture]);
+  }
+
   /** @returns {Moment} */
   moment(step) {
-    const { structure, run, tracks, track } = this.run;
-    const frame = /** @type {any} */ (this.playback.frames.get(step));
+    const { run, tracks, track } = this.run;
+    const structure = this.structures[this.picture];
+    const whole = /** @type {any} */ (this.playback.frames.frames.get(step));
     return {
-      ...frame,
+      ...this.look(step, whole, this.picture),
       ...this.marks,
       key: KEY,
       hash: structure.hash,
@@ -92,6 +110,9 @@ class PageOfRun {
       for (const act of value) {
         if (act.kind === "select") this.marks.selected = act.id;
         if (act.kind === "clear") this.marks.selected = "";
+        // A folded loop cannot be opened on its own here, but in its place.
+        if (act.kind === "fold" || (act.kind === "open" && this.folds[this.picture].get(act.address)))
+          this.fold(act.address);
         this.acted = act.count;
       }
     // Not at once: who has asked waits for the answer only then.
@@ -105,6 +126,21 @@ class PageOfRun {
     this.tell();
   }
 
+  /** Draws the graph with this place folded, or opened. */
+  fold(address) {
+    if (!this.folds[this.picture].has(address)) return;
+    const found = pictureAfter(this.folds, this.picture, address);
+    if (found < 0) {
+      this.canvas.say("That picture was left out, so that the page stays small.");
+      setTimeout(() => this.canvas.say(""), NOTICED);
+      return;
+    }
+    this.picture = found;
+    const structure = this.structures[found];
+    if (!structure.nodes[this.marks.selected]) this.marks.selected = "";
+    this.canvas.show(structure, this.run.file);
+  }
+
   go(step) {
     this.playback.grab();
     this.playback.slide(step);
@@ -114,13 +150,13 @@ class PageOfRun {
   /** The words beside the picture. */
   tell() {
     const { step } = this.playback;
-    const { places, steps, structure } = this.run;
+    const { places, steps } = this.run;
     put(
       document,
       "place",
       `Step ${steps[step].toLocaleString("en")} of ${steps[this.last].toLocaleString("en")} · ${places[step]}`,
     );
-    put(document, "chosen", chosenWords(structure, this.marks.selected, this.playback.frames.get(step)));
+    put(document, "chosen", chosenWords(this.canvas.structure, this.marks.selected, this.playback.frames.get(step)));
     put(document, "play", this.playback.playing ? "Pause" : "Play");
     markRows(document, step);
   }

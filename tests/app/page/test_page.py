@@ -16,10 +16,13 @@ from playwright.sync_api import Browser, Page, expect
 
 import engine
 from app.cli import main
+from app.describe.loop_endings import loop_endings
 from app.page import BytesBound, page_of
+from app.page.moments import moments
+from app.page.paged_pictures import MOST_PICTURES, pictures
 from engine import build
 from engine.ops.stored import write
-from engine.view import default_folding, graph_view, overlay_at
+from engine.view import default_folding, overlay_at
 from sample_models import sample, samples
 from tests.app import hostile
 
@@ -106,6 +109,50 @@ def test_what_does_not_fit_is_thinned_and_the_page_says_so() -> None:
         page_of(debugger, title="c", most_bytes=100_000)
 
 
+@pytest.mark.parametrize("name", ["collatz", "branch_not_taken", "language_decoder", "hybrid_stack", "count_primes"])
+def test_each_picture_shows_the_moments_as_the_app_does(name: str) -> None:
+    """What is told of all parts together is, on each picture, what the overlay of that picture alone would be."""
+    debugger = run_of(name)
+    drawn = pictures(debugger.model, default_folding(debugger.model), "main")
+    debugger.seek(debugger.steps * 2 // 3)
+    for step in (0, debugger.steps // 3, debugger.steps // 2, debugger.cursor.step, debugger.steps):
+        kept = moments(debugger, drawn, step, with_values=True, most=1)
+        place = kept.steps.index(step)
+        debugger.seek(step)
+        for number, view in enumerate(drawn.views):
+            shown = overlay_at(debugger, view, verdicts=loop_endings(debugger, view)).as_data()
+            assert kept.spots[place][number] == (shown["next"], shown["current"])
+            for table in ("values", "nans", "backs", "headers", "progress", "frames", "slices", "sparks", "nodes"):
+                told, wanted = kept.overlays[place][table], shown[table]
+                assert isinstance(told, dict)
+                assert isinstance(wanted, dict)
+                own = {id: told[id] for id in told if id in view.by_id}
+                if table == "nodes" and shown["next"] in own:  # as page_pictures.js does
+                    own[shown["next"]] = "failed" if own[shown["next"]] == "failed" else "current"
+                assert own == wanted, (table, step, number)
+
+
+def test_every_fold_that_is_seen_has_its_picture() -> None:
+    drawn = pictures(run_of("collatz").model, default_folding(run_of("collatz").model), "main")
+    assert drawn.complete
+    folds = [{n.address for n in view.nodes if n.kind == "folded"} for view in drawn.views]
+    for view, folded in zip(drawn.views, folds, strict=True):
+        open_ = {one.address for one in view.clusters if one.foldable}
+        for address in open_:
+            assert any(address in other for other in folds), address
+        for address in folded:
+            assert any(one.address == address for other in drawn.views for one in other.clusters), address
+
+
+def test_a_page_that_leaves_pictures_out_says_so() -> None:
+    debugger = run_of("hybrid_stack")
+    page = page_of(debugger, title="h")
+    assert len(data_of(page)["pictures"]) == MOST_PICTURES
+    assert f"it is drawn in {MOST_PICTURES} ways to fold it, others are left out" in page
+    small = page_of(debugger, title="h", most_bytes=int(0.8 * MEGABYTE))
+    assert len(data_of(small)["pictures"]) < MOST_PICTURES
+
+
 def test_the_command_writes_pages_of_models_and_of_saved_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = sample("collatz")
     assert found is not None
@@ -120,7 +167,7 @@ def test_the_command_writes_pages_of_models_and_of_saved_runs(tmp_path: Path, ca
     data = data_of(Path(target).read_text(encoding="utf-8"))
     assert data["steps"][data["at"]] == 31
     assert main(["page", str(tmp_path / "run.loopscope"), "-o", target, "--body", "main/while_not_one/body"]) == 0
-    assert data_of(Path(target).read_text(encoding="utf-8"))["structure"]["root"] == "main/while_not_one/body"
+    assert data_of(Path(target).read_text(encoding="utf-8"))["pictures"][0]["root"] == "main/while_not_one/body"
     assert main(["page", str(tmp_path / "run.loopscope"), "-o", target, "--body", "main/nowhere"]) == 2
     assert "no graph 'main/nowhere'" in capsys.readouterr().err
     assert main(["page", str(tmp_path / "run.loopscope"), "-o", str(tmp_path / "page.txt")]) == 2
@@ -162,7 +209,7 @@ def test_a_page_steps_plays_and_slides_as_the_debugger(offline: Page, tmp_path: 
     debugger = run_of("collatz")
     debugger.seek(12)
     opened(offline, tmp_path, page_of(debugger, title="collatz", note="look"))
-    view = graph_view(debugger.model, default_folding(debugger.model), "main")
+    view = pictures(debugger.model, default_folding(debugger.model), "main").views[0]
     place = offline.locator("#place")
 
     def agrees(step: int) -> None:
@@ -216,6 +263,35 @@ def test_a_row_of_the_table_leads_there_and_a_box_tells_its_value(offline: Page,
     expect(offline.locator("#canvas .canvas")).to_have_attribute("data-theme", "dark")
     offline.emulate_media(color_scheme="light")
     expect(offline.locator("#canvas .canvas")).to_have_attribute("data-theme", "light")
+
+
+@pytest.mark.browser
+def test_a_page_folds_and_opens_and_a_folded_loop_says_how_it_ended(offline: Page, tmp_path: Path) -> None:
+    debugger = run_of("collatz")
+    opened(offline, tmp_path, page_of(debugger, title="collatz"))
+    canvas = offline.locator("#canvas")
+    loop = canvas.locator('.head.loop [data-action="fold"]')
+    boxes = canvas.locator(".box").count()
+    offline.get_by_role("button", name="End ⇥").click()
+    loop.click()
+    folded = canvas.locator(".box.folded")
+    expect(folded).to_have_count(1)
+    assert canvas.locator(".box").count() < boxes
+    expect(folded).to_contain_text("7 iterations, condition became")
+    offline.keyboard.press("Home")
+    for _ in range(30):
+        offline.keyboard.press("ArrowRight")
+    expect(offline.locator("#place")).to_contain_text("Step 30 ")
+    expect(folded).to_have_class(re.compile("current"))
+    expect(folded).to_contain_text("iteration 2")
+    folded.locator('[data-action="unfold"]').click()
+    expect(canvas.locator(".box")).to_have_count(boxes)
+    debugger.seek(30)
+    expect(canvas.locator(".box.current")).to_have_attribute("data-address", re.sub(r"\[\d+\]", "", debugger.cursor.address))
+    canvas.locator('.head.then [data-action="fold"]').click()
+    expect(canvas.locator(".box.folded")).to_have_count(1)
+    canvas.locator('.head.else [data-action="fold"]').click()
+    expect(canvas.locator(".box.folded")).to_have_count(2)
 
 
 @pytest.mark.browser
