@@ -288,10 +288,10 @@ def test_a_page_folds_and_opens_and_a_folded_loop_says_how_it_ended(offline: Pag
     expect(canvas.locator(".box")).to_have_count(boxes)
     debugger.seek(30)
     expect(canvas.locator(".box.current")).to_have_attribute("data-address", re.sub(r"\[\d+\]", "", debugger.cursor.address))
-    canvas.locator('.head.then [data-action="fold"]').click()
-    expect(canvas.locator(".box.folded")).to_have_count(1)
-    canvas.locator('.head.else [data-action="fold"]').click()
-    expect(canvas.locator(".box.folded")).to_have_count(2)
+    for number, branch in enumerate(("then", "else"), 1):
+        canvas.locator('[data-do="fit"]').click()
+        canvas.locator(f'.head.{branch} [data-action="fold"]').click()
+        expect(canvas.locator(".box.folded")).to_have_count(number)
 
 
 @pytest.mark.browser
