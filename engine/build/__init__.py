@@ -18,6 +18,7 @@ from engine.build.branches import case, cond, switch_case
 from engine.build.control import control_dependencies
 from engine.build.function import function
 from engine.build.gradient.gradients import gradients
+from engine.build.gradient.stopped import stop_gradient
 from engine.build.graph_builder import Graph
 from engine.build.iterate import foldl, for_loop, map_fn, scan
 from engine.build.operation_handle import GraphOperation
@@ -96,6 +97,7 @@ __all__ = [
     "ops",
     "print",
     "scan",
+    "stop_gradient",
     "subtract",
     "switch_case",
     "while_loop",

@@ -18,7 +18,8 @@ def control_dependencies(control_inputs: Iterable[Tensor | GraphOperation] | Non
         with build.control_dependencies([counter.assign_add(1)]):
             y = x * 2  # whoever asks for y also counts
 
-    Constants and parameters wait for nothing. Inside of one, another one adds to what is waited for; None means that nothing is.
+    ``build.constant`` waits too; parameters, and numbers in an expression, wait for nothing. Inside of one, another one adds to what is
+    waited for; None means that nothing is.
     """
     given = [] if control_inputs is None else list(control_inputs)
     awaited: list[Tensor] = []

@@ -115,6 +115,10 @@ class Frame:
         self._waiting.add(first.source.layer)
         return (first, *inputs[1:])
 
+    def after_awaited(self, tensor: Tensor) -> Tensor:
+        """A tensor without inputs of its own, not before all that is awaited."""
+        return self._after_awaited((tensor,))[0]
+
     @contextmanager
     def waiting_for(self, tensors: Sequence[Tensor], *, anew: bool = False) -> Iterator[None]:
         """What is built meanwhile runs after these tensors too; ``anew``: after these only."""

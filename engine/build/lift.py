@@ -11,6 +11,11 @@ from engine.ir.element_type import ElementType
 
 _NATURAL = {"b": ElementType.BOOLEAN, "i": ElementType.I64, "u": ElementType.I64, "f": ElementType.F32}
 _OF_PYTHON = {float: ElementType.F32, int: ElementType.I64, bool: ElementType.BOOLEAN, str: ElementType.STRING}
+_FROM_PYTHON = (
+    *(ElementType.I64, ElementType.F32, ElementType.BOOLEAN, ElementType.I32, ElementType.F64, ElementType.F16, ElementType.BF16),
+    *(ElementType.I16, ElementType.I8, ElementType.U64, ElementType.U32, ElementType.U16, ElementType.U8),
+)
+"""The types that Python's numbers become, in this order, where an input takes them; arrays of numpy, which have a type, only the first."""
 _NAMES = tuple(one.value for one in ElementType)
 ElementTypeLike = ElementType | str | np.dtype | type
 
@@ -39,7 +44,8 @@ def element_type_of(given: object, what: str = "element_type") -> ElementType:
 def as_array(value: object, wanted: Sequence[ElementType], allowed: Collection[ElementType], what: str) -> np.ndarray:
     """The array of a value, in the first type of ``wanted`` that holds it, else its own one; that must be among ``allowed``.
 
-    A Python whole number's own type is i64, that of a fraction f32, that of an array its dtype. ``BuildError`` names ``what``.
+    A Python whole number's own type is i64, that of a fraction f32, that of an array its dtype; where those are not allowed, Python's
+    numbers become what is. ``BuildError`` names ``what``.
     """
     array = _array(value, what)
     own = _own_type(value, array, what)
@@ -48,7 +54,8 @@ def as_array(value: object, wanted: Sequence[ElementType], allowed: Collection[E
             return cast(array, element_type)
     if own in allowed:
         return cast(array, own)
-    for element_type in (ElementType.I64, ElementType.F32, ElementType.BOOLEAN):
+    usual = _FROM_PYTHON if not isinstance(value, (np.ndarray, np.generic)) else _FROM_PYTHON[:3]
+    for element_type in usual:
         if element_type in allowed and _holds(element_type, array):
             return cast(array, element_type)
     names = ", ".join(sorted(str(one) for one in allowed))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.build.tensor import Tensor
@@ -13,12 +12,21 @@ if TYPE_CHECKING:
     from engine.build.frame import Frame
 
 
-@dataclass(frozen=True, slots=True)
 class GraphOperation:
     """One node: ``graph["Add"]``, or one of ``for operation in graph``."""
 
-    frame: Frame
-    layer: LayerId
+    # No dataclass: those are structures of values, and this is one thing that can be fetched.
+    __slots__ = ("_frame", "_layer")
+
+    def __init__(self, frame: Frame, layer: LayerId) -> None:
+        self._frame = frame
+        self._layer = layer
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GraphOperation) and (self._frame, self._layer) == (other._frame, other._layer)
+
+    def __hash__(self) -> int:
+        return hash((self._frame, self._layer))
 
     def __repr__(self) -> str:
         return f"<{self.type} {self.name!r}>"
@@ -26,7 +34,7 @@ class GraphOperation:
     @property
     def node(self) -> Node:
         """As the finished model will have it, so far."""
-        return self.frame.nodes[self.layer]
+        return self._frame.nodes[self._layer]
 
     @property
     def name(self) -> str:
@@ -46,10 +54,10 @@ class GraphOperation:
     @property
     def inputs(self) -> tuple[Tensor, ...]:
         """What feeds it, in the order of its inputs."""
-        fed = {edge.to_port: edge for edge in self.frame.edges if edge.to_layer == self.layer}
-        return tuple(self.frame.from_port(edge.from_layer, edge.from_port) for _, edge in sorted(fed.items()))
+        fed = {edge.to_port: edge for edge in self._frame.edges if edge.to_layer == self._layer}
+        return tuple(self._frame.from_port(edge.from_layer, edge.from_port) for _, edge in sorted(fed.items()))
 
     @property
     def outputs(self) -> tuple[Tensor, ...]:
         """The tensors that it makes."""
-        return self.frame.tensors[self.layer]
+        return self._frame.tensors[self._layer]

@@ -108,9 +108,9 @@ def paired(like: Any, given: Any, path: str, what: str) -> list[tuple[str, Any, 
     there = _parts(given)
     keys = [key for key, _ in expected]
     if given is None:
-        raise BuildError(f"{what}{path} is None, expected {_words(like)}: was a return forgotten?")
+        raise BuildError(f"{what}{path} is None, expected {described(like)}: was a return forgotten?")
     if there is None or _kind(like) is not _kind(given) or sorted(keys) != sorted(key for key, _ in there):
-        raise BuildError(f"{what}{path} is {_words(given)}, expected {_words(like)}")
+        raise BuildError(f"{what}{path} is {described(given)}, expected {described(like)}")
     values = dict(there)
     return [(path + key, part, values[key]) for key, part in expected]
 
@@ -131,7 +131,8 @@ def _kind(structure: Any) -> type:
     return type(structure)
 
 
-def _words(structure: Any) -> str:
+def described(structure: Any) -> str:
+    """A structure for a message: what it is, of how many parts; a leaf by its repr."""
     parts = _parts(structure)
     if parts is None:
         return shorten(repr(structure), 60)

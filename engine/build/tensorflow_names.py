@@ -23,15 +23,16 @@ def TensorShape(dims: Any) -> PartialShape:  # TensorFlow's name for it
 def constant(value: Any, dtype: ElementTypeLike | None = None, shape: Any = None, name: str = "Const") -> Tensor:
     """A constant in the current graph, which is made when there is none. Whole numbers are i64, fractions f32, unless ``dtype`` says more.
 
-    ``shape``: the lengths that it is given; one number fills them all.
+    ``shape``: the lengths that it is given; one number fills them all. Inside ``control_dependencies`` it waits like an operation.
     """
-    made = current_graph().constant(value, dtype, name)
-    if shape is None:
-        return made
-    array = made.known.value if made.known.value is not None else np.asarray(value)
-    lengths = checked_shape(shape, "constant(): shape").lengths
-    filled = np.broadcast_to(array, lengths) if array.size == 1 else array.reshape(lengths)
-    return current_graph().constant(filled.copy(), dtype, name)
+    graph = current_graph()
+    made = graph.constant(value, dtype, name)
+    if shape is not None:
+        array = made.known.value if made.known.value is not None else np.asarray(value)
+        lengths = checked_shape(shape, "constant(): shape").lengths
+        filled = np.broadcast_to(array, lengths) if array.size == 1 else array.reshape(lengths)
+        made = graph.constant(filled.copy(), dtype, name)
+    return graph.frame.after_awaited(made)
 
 
 def zeros(shape: Any, dtype: ElementTypeLike = "f32", name: str = "zeros") -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,13 +14,14 @@ from engine.build.graph_builder import Graph, graph_of
 from engine.build.inline import inlined
 from engine.build.loop import BOOLEAN, Entered, Iteration, LoopPlan, Variable, made_loop
 from engine.build.shape_invariants import shape_of_variable, shapes_of_variables
-from engine.build.structure import aligned, leaves, matches, rebuilt
+from engine.build.structure import aligned, described, leaves, matches, rebuilt
 from engine.build.tensor import Tensor
 from engine.errors import BuildError, shorten
 from engine.ir.element_type import INDEX_TYPES
 from engine.ir.model import NO_ATTRIBUTES
 from engine.ir.model import Graph as FinishedGraph
 from engine.ir.parallel_iterations import PARALLEL_ITERATIONS, USUAL_WINDOW
+from engine.ir.way_back import NO_WAY_BACK
 from engine.ops.declare import Known
 
 
@@ -47,7 +48,8 @@ def while_loop(
     of their ``values``, a ``TensorArray`` that of its elements.
     ``parallel_iterations``: how many iterations may be under way at once, a whole number of at least 1. A run here goes through them
     one after the other, with the same result for every number; the Loop's ``rt_info`` keeps it for those who schedule.
-    ``back_prop``, ``swap_memory``: True or False. They steer TensorFlow's training on GPUs, and change nothing here.
+    ``back_prop``: False: for ``gradients`` the results are constants, as after ``stop_gradient``.
+    ``swap_memory``: True or False. It steers TensorFlow's training on GPUs, and changes nothing here.
     ``maximum_iterations``: at most so many iterations, a whole number or a scalar tensor.
 
     It becomes a Loop-5. ``cond`` and ``body`` are called once each, while the graph is built. What ``cond`` builds is put before the
@@ -58,8 +60,8 @@ def while_loop(
     """
     _must_be_positive(parallel_iterations)
     _must_be_boolean(back_prop=back_prop, swap_memory=swap_memory)
-    asked = _While("while_loop", cond, body, loop_vars, shape_invariants, maximum_iterations, name or "while", int(parallel_iterations))
-    return _checked(asked)
+    kept = _information(int(parallel_iterations), back_prop)
+    return _checked(_While("while_loop", cond, body, loop_vars, shape_invariants, maximum_iterations, name or "while", kept))
 
 
 def do_while(
@@ -89,8 +91,8 @@ class _While:
     shape_invariants: Any
     most: Any
     name: str
-    parallel: int | None = None
-    """How many iterations may be under way at once; None for a loop that tests its condition last."""
+    rt_info: Mapping[str, object] | None = None
+    """What the Loop keeps of the other arguments; None for a loop that tests its condition last."""
 
     def condition(self, graph: Graph, values: Any) -> Tensor:
         """What ``cond`` makes of values of the variables."""
@@ -129,6 +131,11 @@ class _Condition:
         return inlined(graph, self.graph, feeds, f"{self.asked.called}(): cond")[0]
 
 
+def _information(parallel_iterations: int, back_prop: bool) -> Mapping[str, object]:
+    window = {PARALLEL_ITERATIONS: {"version": "0", "value": str(parallel_iterations)}}
+    return window if back_prop else {**window, **NO_WAY_BACK}
+
+
 def _must_be_positive(parallel_iterations: object) -> None:
     given = parallel_iterations
     if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
@@ -156,7 +163,7 @@ def _made(graph: Graph, asked: _While) -> Any:
     with graph.within(asked.name):
         variables = loop_variables(graph, asked.called, asked.loop_vars, asked.shape_invariants, asked.body)
         limit = graph.constant(-1, name="no_limit") if asked.most is None else trip_count(graph, asked.most, "maximum_iterations")
-        if asked.parallel is None:
+        if asked.rt_info is None:
             condition, starts = None, graph.constant(True, name="always")
         else:
             condition = _Condition.drawn(graph, asked, variables)
@@ -169,8 +176,8 @@ def _made(graph: Graph, asked: _While) -> Any:
             return Iteration(after, again=lambda: asked.condition(graph, after))
         return Iteration(after, again=lambda: condition.of(graph, after))
 
-    rt_info = NO_ATTRIBUTES if asked.parallel is None else {PARALLEL_ITERATIONS: {"version": "0", "value": str(asked.parallel)}}
-    plan = LoopPlan(called=asked.called, name=asked.name, trip_count=limit, starts=starts, variables=variables, rt_info=rt_info)
+    kept = asked.rt_info or NO_ATTRIBUTES
+    plan = LoopPlan(called=asked.called, name=asked.name, trip_count=limit, starts=starts, variables=variables, rt_info=kept)
     last, _ = made_loop(graph, plan, trace)
     return rebuilt(asked.loop_vars, last)
 
@@ -216,6 +223,9 @@ def next_values(graph: Graph, called: str, loop_vars: Any, given: Any, variables
     if alone and not matches(loop_vars, given) and matches(loop_vars[0], given):
         given = type(loop_vars)(given) if hasattr(loop_vars, "_fields") else [given]
     after = aligned(loop_vars, given, f"{called}(): what body gives")
+    for leaf in after:
+        if not isinstance(leaf.value, Tensor) and any(isinstance(one.value, Tensor) for one in leaves(leaf.value)):
+            raise BuildError(f"{called}(): the next value of loop_vars{leaf.path} is {described(leaf.value)}, expected one tensor")
     types = [variable.initial.element_type for variable in variables]
     return [
         graph.lift(leaf.value, [kind] if kind else [], f"{called}(): the next value of loop_vars{leaf.path}")

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from engine.build.graph_builder import Graph, current_graph
+from engine.build.operation_handle import GraphOperation
 from engine.build.printing import Print
 from engine.build.structure import leaves, rebuilt
 from engine.build.tensor import Tensor
@@ -42,24 +43,49 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.graph.__exit__()
 
-    def run(self, fetches: Any, feed_dict: Mapping[Tensor, Any] | None = None) -> Any:
+    def run(self, fetches: Any, feed_dict: Mapping[Tensor | str, Any] | None = None) -> Any:
         """The values of tensors, in the structure in which they are asked for; only what they need runs.
 
-        ``feed_dict``: arrays by parameter. ``BuildError`` for what is no tensor of the graph, or lives inside a body; errors of the run as
-        those of ``engine.run``.
+        ``fetches``: tensors, or their names (``"Add:0"``); an operation, or its name alone, runs and gives None. ``feed_dict``: arrays
+        for tensors of the graph or their names; what computes them does not run. ``BuildError`` for what is no tensor of the graph, and
+        for what lives inside a body, which may be neither fetched nor fed; errors of the run as those of ``engine.run``.
         """
-        wanted = leaves(fetches)
+        wanted = [self._fetched(leaf.value, "fetches" + leaf.path) for leaf in leaves(fetches)]
         if not wanted:
             return fetches
-        model = self.graph.model([_tensor(leaf.value, "fetches" + leaf.path) for leaf in wanted])
-        feeds = {_tensor(one, "feed_dict").name: value for one, value in (feed_dict or {}).items()}
+        model = self.graph.model([tensor for tensor, _ in wanted])
+        feeds = {self._fed(one).name: value for one, value in (feed_dict or {}).items()}
         assert Session.runner is not None
         outputs, lines = Session.runner(model, feeds, self.variables)
         sys.stderr.writelines(f"{line}\n" for line in lines)
-        return rebuilt(fetches, outputs)
+        values = [value if is_value else None for value, (_, is_value) in zip(outputs, wanted, strict=True)]
+        return rebuilt(fetches, values)
 
+    def _fetched(self, given: Any, what: str) -> tuple[Tensor, bool]:
+        """A tensor that has to be computed, and whether its value is asked for."""
+        found = self._named(given, what) if isinstance(given, str) else given
+        if isinstance(found, GraphOperation) and found.outputs:
+            return found.outputs[0], False
+        if not isinstance(found, Tensor):
+            raise BuildError(f"{what} is {shorten(repr(given), 60)}, expected a tensor or an operation of the graph, or a name of one")
+        return found, True
 
-def _tensor(given: Any, what: str) -> Tensor:
-    if not isinstance(given, Tensor):
-        raise BuildError(f"{what} is {shorten(repr(given), 60)}, expected a tensor of the graph")
-    return given
+    def _fed(self, given: Any) -> Tensor:
+        found = self._named(given, "feed_dict") if isinstance(given, str) else given
+        if isinstance(found, GraphOperation) and len(found.outputs) == 1:
+            found = found.outputs[0]
+        if not isinstance(found, Tensor):
+            raise BuildError(f"feed_dict is for {shorten(repr(given), 60)}, expected a tensor of the graph or a name of one")
+        if found.frame.parent is not None:
+            raise BuildError(f"{found!r} lives in {found.frame.title} and may not be fed: feed what goes into it")
+        return found
+
+    def _named(self, name: str, what: str) -> Tensor | GraphOperation:
+        """``"Add:0"`` is a tensor, ``"Add"`` an operation, as in TensorFlow."""
+        node, colon, number = name.rpartition(":")
+        if not colon or not number.isdecimal():
+            return self.graph[name]
+        outputs = self.graph[node].outputs
+        if int(number) >= len(outputs):
+            raise BuildError(f"{what} is {shorten(name, 60)!r}, and {self.graph[node]!r} has {len(outputs)} outputs")
+        return outputs[int(number)]

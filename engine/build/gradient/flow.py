@@ -9,6 +9,7 @@ from engine.build.gradient.step import Inside
 from engine.check.order import order
 from engine.ir.element_type import REAL_FLOATS
 from engine.ir.model import LayerId, Source
+from engine.ir.way_back import has_way_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,9 @@ def _depending(inside: Inside, parameters: Collection[LayerId]) -> set[Source]:
     graph = inside.body.graph
     found = {source for layer in parameters if is_real(inside, source := Source(layer, 0))}
     for layer in order(graph).layers:
-        if any(source in found for source in graph.sources[layer]):
-            outputs = (Source(layer, number) for number in range(len(graph.by_id[layer].outputs)))
+        node = graph.by_id[layer]
+        if has_way_back(node) and any(source in found for source in graph.sources[layer]):
+            outputs = (Source(layer, number) for number in range(len(node.outputs)))
             found |= {source for source in outputs if is_real(inside, source)}
     return found
 

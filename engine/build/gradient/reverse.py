@@ -16,6 +16,7 @@ from engine.build.tensor import Tensor
 from engine.errors import BuildError, shorten
 from engine.ir.element_type import REAL_FLOATS
 from engine.ir.model import IF, LOOP, SCAN, TENSOR_ITERATOR, LayerId, Node, Source
+from engine.ir.way_back import has_way_back
 from engine.ops.declare import Operation
 
 
@@ -72,10 +73,13 @@ class Inputs:
 
 
 def depending(inputs: Inputs, frame: Frame, sources: set[Source]) -> set[Source]:
-    """The real tensors that are computed from one of the sources, and the sources; a path ends at whole numbers and conditions."""
+    """The real tensors that are computed from one of the sources, and the sources.
+
+    A path ends at whole numbers and conditions, and where a node says that there is no way back.
+    """
     found = set(sources)
     for layer, fed in enumerate(inputs.of_node):
-        if any(source in found for source in fed):
+        if any(source in found for source in fed) and has_way_back(frame.nodes[layer]):
             found |= {one.source for one in frame.tensors[layer] if one.element_type is None or one.element_type in REAL_FLOATS}
     return found
 

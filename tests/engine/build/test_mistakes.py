@@ -201,3 +201,9 @@ def test_a_whole_number_has_64_bits() -> None:
         graph.constant(2**70)
     with pytest.raises(BuildError, match=r"^for_loop\(\): count is .*: a whole number needs more than 64 bits$"):
         build.for_loop(2**70, lambda i, v: v, [graph.parameter("x", "f32", [])])
+
+
+def test_a_structure_in_the_place_of_one_value_is_called_that() -> None:
+    n = build.Graph("structure").parameter("n", "i64", [])
+    with pytest.raises(BuildError, match=r"the next value of loop_vars\[1\] is a list of 1 \(\[0\]\), expected one tensor"):
+        build.while_loop(lambda i, s: i < n, lambda i, s: (i + 1, [s]), [0, 0])

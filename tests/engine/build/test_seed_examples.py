@@ -173,8 +173,45 @@ def test_a_session_keeps_the_structure_and_takes_feeds(capsys: pytest.CaptureFix
         assert session.run([x * 2], {x: 4.0}) == [8]  # y is not needed
         assert session.run([]) == []
     assert capsys.readouterr().err == "[1.5]\n"
-    with pytest.raises(engine.BuildError, match="fetches is 'x', expected a tensor of the graph"):
-        session.run("x")
+    with pytest.raises(engine.BuildError, match="fetches is 3, expected a tensor or an operation of the graph, or a name of one"):
+        session.run(3)
+
+
+def test_a_session_takes_tensors_and_operations_by_name() -> None:
+    """ "Session: its main job is to Run() a graph": of an operation only what it does is asked for; TensorFlow 2.21 gives None for it."""
+    graph = build.Graph("names")
+    x = graph.parameter("x", "f32", [2])
+    low, _ = build.ops.split(x * 2, 0, num_splits=2, name="halves")
+    total = build.ops.add(low, 1.0, name="total")
+    session = build.compat.v1.Session(graph)
+    assert session.run(["total:0", "halves:1", "total", graph["halves"]], {"x:0": [1, 2]}) == [[3], [4], None, None]
+    assert session.run({"a": [total, ("total",)]}, {"halves:0": [7]}) == {"a": [[8], (None,)]}
+    assert session.run(total, {low: [7], "x": [0, 0]}) == [8]
+    wrong: tuple[tuple[Any, dict[Any, Any], str], ...] = (
+        ("totl", {}, "there is no operation 'totl' in graph 'names': did you mean 'total'"),
+        ("halves:2", {}, "fetches is 'halves:2', and <Split 'halves'> has 2 outputs"),
+        (total, {"halves": [1]}, "feed_dict is for 'halves', expected a tensor"),
+        (total, {3: [1]}, "feed_dict is for 3, expected a tensor"),
+    )
+    for fetches, feeds, words in wrong:
+        with pytest.raises(engine.BuildError, match=words):
+            session.run(fetches, feeds)
+
+
+def test_what_lives_in_a_body_may_be_neither_fetched_nor_fed() -> None:
+    """TensorFlow 2.21: "Operation while/mul has been marked as not fetchable." and "Tensor while/mul:0 may not be fed."."""
+    graph, seen = build.Graph("inside"), []
+
+    def body(i: Any) -> Any:
+        seen.append(i * 2)
+        return i + seen[-1] + 1
+
+    (last,) = build.while_loop(lambda i: i < 10, body, [graph.constant(0)])
+    session = build.compat.v1.Session(graph)
+    with pytest.raises(engine.BuildError, match=r"lives in the body of while_loop\(\) 'while' and may not be fed: feed what goes into it"):
+        session.run(last, {seen[0]: 3})
+    with pytest.raises(engine.BuildError, match=r"lives in the body of while_loop\(\) 'while'"):
+        session.run(seen[0])
 
 
 def test_the_first_constant_makes_a_graph() -> None:

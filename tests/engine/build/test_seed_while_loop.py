@@ -122,6 +122,35 @@ def test_parallel_iterations_must_be_a_positive_integer_and_flags_be_true_or_fal
         count_to_ten(**arguments)
 
 
+def slope(of: Any, wanted: build.Tensor, at: float) -> float:
+    (adjoint,) = build.gradients([of], [wanted])
+    return float(engine.run(wanted.graph.model(adjoint), [np.float32(at)]).outputs[0])
+
+
+def test_without_back_prop_a_loop_is_a_constant_for_gradients(tmp_path: Path) -> None:
+    """ "False disables support for back propagation. Prefer using tf.stop_gradient instead."; TensorFlow 2.21 gives 7 for this."""
+    for back_prop, expected in ((False, 7), (True, 7 + 3 * 64)):
+        graph = build.Graph("back_prop")
+        x = graph.parameter("x", "f32", [])
+        last, _ = build.while_loop(lambda v, w: v < 100.0, lambda v, w: (v * 2, w + v), [x, x], None, 10, back_prop)
+        assert slope(last * 3 + x * 7, x, 2) == expected
+        engine.write_model(graph.model({"y": last * 3 + x * 7}), tmp_path / "m.xml")
+        again = engine.gradients(engine.read_model(tmp_path / "m.xml"), of="y", with_respect_to="x")
+        assert engine.run(again, [np.float32(2)]).outputs[-1] == expected
+
+
+def test_stop_gradient_is_a_constant_for_gradients() -> None:
+    """TensorFlow 2.21: 9 for stop_gradient(x * x) * x at 3, and 2187 for the loop, in which every factor but one is stopped."""
+    graph = build.Graph("stopped")
+    x = graph.parameter("x", "f32", [])
+    assert slope(build.stop_gradient(x * x) * x, x, 3) == 9
+    assert slope(build.while_loop(lambda v: v < 100.0, lambda v: v * build.stop_gradient(v), [x])[0], x, 3) == 2187
+    assert slope(build.cond(x > 0, lambda: build.stop_gradient(x) * x, lambda: x), x, 3) == 3
+    model = graph.model(build.stop_gradient(x, name="kept") + build.stop_gradient(2.5))
+    assert run_both(model, [np.float32(3)]).outputs[0] == 5.5
+    assert "kept" in graph
+
+
 @pytest.mark.parametrize("arguments", [{"back_prop": False}, {"swap_memory": True}, {"maximum_iterations": 12}])
 def test_what_steers_training_changes_no_result(arguments: dict[str, Any]) -> None:
     assert engine.run(count_to_ten(**arguments)).outputs[0] == 10

@@ -142,6 +142,56 @@ def test_control_dependencies_make_what_is_waited_for_run_first() -> None:
     assert session.variables["count"] == 13  # nothing that was asked for has waited for it
 
 
+def test_a_constant_waits_as_every_operation_does() -> None:
+    """TF_AddControlInput: a Const may have control inputs too; numbers in an expression are no operations of the caller's."""
+    graph, count = counter()
+    with graph, build.control_dependencies([count.assign_add(1)]):
+        three = build.constant(3.0)
+        filled = build.constant(1.0, shape=[2])
+    session = build.compat.v1.Session(graph)
+    assert session.run(three) == 3
+    assert session.run(filled).tolist() == [1, 1]
+    assert session.variables["count"] == 12
+
+
+def test_what_bodies_wait_for() -> None:
+    """Control dependencies inside a body, from outside into a body, and around a loop: TensorFlow 2.21 counts 3, and 1 and 3."""
+    graph, count = counter()
+
+    def body(i: Any) -> Any:
+        with build.control_dependencies([count.assign_add(1)]):
+            return i + 1
+
+    (inside,) = build.while_loop(lambda i: i < 3, body, [graph.constant(0)])
+    session = build.compat.v1.Session(graph)
+    assert session.run(inside) == 3
+    assert session.variables == {"count": 13}
+
+    graph, count = counter()
+    once = count.assign_add(100)
+
+    def waits_outside(i: Any) -> Any:
+        with build.control_dependencies([once]):
+            return i + 1
+
+    (last,) = build.while_loop(lambda i: i < 3, waits_outside, [graph.constant(0)])
+    session = build.compat.v1.Session(graph)
+    assert session.run(last) == 3
+    assert session.variables == {"count": 110}
+
+    graph, count = counter()
+    seen: list[build.Tensor] = []
+
+    def assigns(i: Any) -> Any:
+        seen.append(count.assign_add(1))
+        return i + 1
+
+    (last,) = build.while_loop(lambda i: i < 3, assigns, [graph.constant(0)])
+    words = r"lives in the body of while_loop\(\) 'while' and cannot be used in graph 'counter'"
+    with pytest.raises(BuildError, match=words), build.control_dependencies(seen):
+        pass
+
+
 def test_prints_are_put_in_order() -> None:
     graph = build.Graph("order")
     x = graph.parameter("x", "f32", [])

@@ -76,6 +76,32 @@ def test_define_the_interface_and_implement_the_kernel() -> None:
         build.ops.zero_out(x.graph.parameter("f", "f32", [2]))
 
 
+@pytest.mark.parametrize(
+    ("type", "given", "words"),
+    [
+        (ElementType.I32, [[1, 2], [3, 4]], ""),
+        (ElementType.U8, [[1, 2], [3, 4]], ""),
+        (ElementType.F64, [[1, 2], [3, 4.0]], ""),
+        (ElementType.F16, [[1, 2], [3, 4]], ""),
+        (ElementType.I8, [[1, 2], [3, 400]], "i64; expected i8"),
+        (ElementType.I32, [[1, 2], [3, 4.5]], "f32; expected i32"),
+        (ElementType.I32, np.array([[1, 2], [3, 4]]), "i64; expected i32"),
+    ],
+)
+def test_constants_are_handed_over_as_they_are(type: ElementType, given: Any, words: str) -> None:
+    """ "zero_out_module.zero_out([[1, 2], [3, 4]]).eval()": Python's numbers become the type that the input takes."""
+    install(
+        [declared("FirstOnly", kernel=lambda x, /: x * np.eye(1, x.size).reshape(x.shape).astype(x.dtype), types=(frozenset((type,)),))]
+    )
+    with build.Graph("constants"), build.compat.v1.Session() as session:
+        if words:
+            with pytest.raises(engine.BuildError, match=words):
+                build.ops.first_only(given)
+            return
+        found = session.run(build.ops.first_only(given))
+    assert (found.tolist(), found.dtype) == ([[1, 0], [0, 0]], type.dtype)
+
+
 def test_validation_in_the_kernel() -> None:
     """OP_REQUIRES(context, TensorShapeUtils::IsVector(...), errors::InvalidArgument("ZeroOut expects a 1-D vector."))"""
     install([declared("ZeroOut", attribute("preserve_index: int = 0"), kernel=zero_out)])
