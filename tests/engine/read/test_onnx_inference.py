@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Callable
 
 import numpy as np
@@ -115,3 +116,13 @@ def test_garbage_is_collected_again_after_a_file_that_is_refused() -> None:
     with pytest.raises(Exception, match="a length is negative"):
         read_model(broken.SerializeToString())
     assert gc.isenabled()
+
+
+def test_reading_one_model_after_another_keeps_none_that_only_circles_hold() -> None:
+    class Circle:
+        def __init__(self, model: Model) -> None:
+            self.model, self.ballast, self.itself = model, [bytes(100) for _ in range(300_000)], self
+
+    document = weights_in_constants().SerializeToString()
+    made = [weakref.ref(Circle(read_model(document))) for _ in range(8)]
+    assert sum(one() is not None for one in made) < 4
