@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_MOST_AT_ONCE = 1 << 20
+_MOST_AT_ONCE = 1 << 18
 """Elements that are computed with at a time."""
 _NO_OVERFLOW = 1e70
 """Fourth powers of numbers up to here, added up, are finite; those of their reciprocals are not 0."""

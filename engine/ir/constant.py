@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from engine.ir import aligned
+from engine.ir import aligned, mapped
 from engine.ir.bits import pack, packed_bytes, unpack
 from engine.ir.element_type import ElementType
 
@@ -57,7 +57,11 @@ def decode(data: memoryview | bytes, element_type: ElementType, elements: int) -
     raw = np.frombuffer(data, np.uint8, size)
     if element_type.bits >= 8:
         wanted = aligned.CACHE_LINE if len(raw) >= _LARGE else element_type.dtype.alignment
-        array = raw.view(element_type.dtype) if raw.ctypes.data % wanted == 0 else _moved(raw, element_type.dtype)
+        if raw.ctypes.data % wanted == 0:
+            array = raw.view(element_type.dtype)
+        else:
+            array = _moved(raw, element_type.dtype)
+            mapped.give_back(data)
         return raw != 0 if element_type is ElementType.BOOLEAN and raw.size and raw.max() > 1 else array
     codes = unpack(raw, element_type.bits, elements)
     if element_type.dtype.names:

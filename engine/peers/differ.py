@@ -21,6 +21,7 @@ from engine.native.alone import never
 from engine.peers.again import Again
 from engine.peers.comparing import apart, close, elements_told, first_apart, is_numeric, not_compared, shape_text
 from engine.peers.fate import fates
+from engine.peers.given_rows import rows_of
 from engine.peers.other_runtimes import Patience, Truth, ask
 from engine.peers.probes import Probe, Probes, as_it_is, probes, whole_bytes
 from engine.peers.quanta import OneStep, Rounding
@@ -45,8 +46,8 @@ class Beside:
     found: Probes
     truth: Truth
     """With the values that were asked for as they are."""
-    estimated: Mapping[Probe, np.ndarray]
-    """Of the others the fingerprints."""
+    estimated: Mapping[Probe, Deviations]
+    """How far the others are apart by their fingerprints, in the rows that both have."""
     patience: Patience
     document: bytes
 
@@ -74,22 +75,21 @@ def beside(
     given = fed(run, inputs)
     found, patience = probes(run), Patience(seconds, stopped)
     truth = ask(run, given, found.asked, patience, document)
-    estimated = {probe: there for probe, there in truth.values.items() if probe.fingerprint is not None}
-    values = {probe: there for probe, there in truth.values.items() if probe.fingerprint is None}
+    estimated, values = truth.estimated, dict(truth.values)
     while more := _to_fetch(run, estimated, tolerance):
         fetched = ask(run, given, [as_it_is(run, probe) for probe in more], patience, document).values
         values |= fetched
-        estimated = {probe: there for probe, there in estimated.items() if probe not in more}
+        estimated = {probe: guessed for probe, guessed in estimated.items() if probe not in more}
         if not fetched or any(_is_apart(probe, there, tolerance) for probe, there in fetched.items()):
             break
     return Beside(run, given, found, replace(truth, values=values), estimated, patience, document)
 
 
-def _to_fetch(run: Run, estimated: Mapping[Probe, np.ndarray], tolerance: float) -> list[Probe]:
+def _to_fetch(run: Run, estimated: Mapping[Probe, Deviations], tolerance: float) -> list[Probe]:
     """The first that differ by their fingerprints, as many as may be asked for at once."""
     begins: list[tuple[int, Probe]] = []
-    for probe, there in estimated.items():
-        over = np.flatnonzero(~(estimate(probe, there).relative <= tolerance))
+    for probe, guessed in estimated.items():
+        over = np.flatnonzero(~(guessed.relative <= tolerance))
         if len(over):
             begins.append((run.timeline.step_at(probe.program, int(over[0]), probe.position + 1), probe))
     chosen: list[Probe] = []
@@ -100,14 +100,6 @@ def _to_fetch(run: Run, estimated: Mapping[Probe, np.ndarray], tolerance: float)
             break
         chosen.append(probe)
     return chosen
-
-
-def estimate(probe: Probe, there: np.ndarray) -> Deviations:
-    """How far a runtime's values are apart by their fingerprints, in the rows that both have."""
-    rows = rows_of(probe, there)
-    if rows is None or probe.fingerprint is None:
-        return Deviations.joined([])
-    return probe.fingerprint.apart(probe.expected[: len(rows)], rows)
 
 
 def _is_apart(probe: Probe, there: np.ndarray, tolerance: float) -> bool:
@@ -215,15 +207,6 @@ def _judged(run: Run, truth: Truth, tolerance: float) -> _Judged:
             first = _named(run, probe, row, rows[probe], rounding)
             break
     return _Judged(rounding, first, *_ends(run, truth, rounding, first))
-
-
-def rows_of(probe: Probe, there: np.ndarray) -> np.ndarray | None:
-    """What the runtime gave for the rows of a probe that both have; None where the shapes differ."""
-    lengths = there.shape[: len(probe.lengths)]
-    rows = there.reshape(math.prod(lengths), *there.shape[len(lengths) :])
-    if rows.shape[1:] != probe.expected.shape[1:] or lengths[1:] != probe.lengths[1:]:
-        return None
-    return np.asarray(rows[probe.places[: int(np.searchsorted(probe.places, len(rows)))]])
 
 
 def _structure(run: Run, probe: Probe, there: np.ndarray) -> Difference | None:

@@ -17,7 +17,8 @@ from engine.debug.names import value_names
 from engine.debug.run import Run
 from engine.native.alone import never
 from engine.peers.comparing import counted, not_compared
-from engine.peers.differ import Beside, beside, estimate, instead, rows_of
+from engine.peers.differ import Beside, beside, instead
+from engine.peers.given_rows import rows_of
 from engine.peers.probes import Probe
 from engine.run.plan.numbers import ProgramIndex
 
@@ -89,8 +90,7 @@ def _drift(both: Beside, tolerance: float) -> tuple[Drift, Mapping[str, np.ndarr
         if len(given):
             pairs.append(_pair(run, probe, given, rows, tolerance))
             values[pairs[-1].one] = given
-    for probe, there in both.estimated.items():
-        guessed = estimate(probe, there)
+    for probe, guessed in both.estimated.items():
         if len(guessed.relative):
             pairs.append(_pair_of(run, probe, guessed, rows, tolerance))
     pairs.sort(key=lambda pair: (pair.program.index, pair.position))

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from engine.compare.deviation import Deviations
 from engine.debug.run import Run
 from engine.errors import EngineError
 from engine.ir.model import Model
 from engine.native.alone import Stopped, never, run_alone
 from engine.peers import onnx_model, openvino_model, transport
+from engine.peers.given_rows import estimate
 from engine.peers.probes import Probe
 from engine.write import write_model
 
@@ -34,7 +36,9 @@ class Truth:
     outputs: tuple[Any, ...]
     """Of the model as it is, in its order, as the machine has them: arrays, tuples, mappings, ``NO_VALUE``, or ``Unread``."""
     values: Mapping[Probe, np.ndarray]
-    """Those inside it, each with one axis for every loop around."""
+    """Those inside it that were asked for as they are, each with one axis for every loop around."""
+    estimated: Mapping[Probe, Deviations]
+    """How far the others are apart, by their fingerprints."""
     refused: str
     """Why the runtime does not give those; empty where it does."""
 
@@ -68,9 +72,9 @@ def ask(run: Run, inputs: Sequence[Any], probes: Sequence[Probe], patience: Pati
         transport.write(folder / "inputs.npz", inputs)
         plain = document_file(model, folder, document)
         runtime, given = _run(model, folder, plain, patience)
-        named = list(given.values())
+        named = tuple(transport.read(given).values())
         if not probes:
-            return Truth(runtime, tuple(named), {}, "")
+            return Truth(runtime, named, {}, {}, "")
         insides = folder / f"insides{plain.suffix}"
         order = _probed(run, probes, plain, insides)
         try:
@@ -78,9 +82,21 @@ def ask(run: Run, inputs: Sequence[Any], probes: Sequence[Probe], patience: Pati
         except EngineError as error:
             if patience.stopped():
                 raise
-            return Truth(runtime, tuple(named), {}, str(error))
-        values = {probe: given[f"{_PREFIX}{number}"] for number, probe in enumerate(order) if f"{_PREFIX}{number}" in given}
-        return Truth(runtime, tuple(named), values, "")
+            return Truth(runtime, named, {}, {}, str(error))
+        return Truth(runtime, named, *_told_apart(given, {f"{_PREFIX}{number}": probe for number, probe in enumerate(order)}), "")
+
+
+def _told_apart(given: Path, asked: Mapping[str, Probe]) -> tuple[dict[Probe, np.ndarray], dict[Probe, Deviations]]:
+    """Values as they are, and what fingerprints tell; one after the other, so that all fingerprints are never there at once."""
+    values: dict[Probe, np.ndarray] = {}
+    estimated: dict[Probe, Deviations] = {}
+    for name, there in transport.arrays(given):
+        probe = asked.get(name)
+        if probe is not None and probe.fingerprint is not None:
+            estimated[probe] = estimate(probe, there)
+        elif probe is not None:
+            values[probe] = there
+    return values, estimated
 
 
 def document_file(model: Model, folder: Path, document: bytes) -> Path:
@@ -104,13 +120,13 @@ def _probed(run: Run, probes: Sequence[Probe], plain: Path, target: Path) -> lis
     return order
 
 
-def _run(model: Model, folder: Path, file: Path, patience: Patience) -> tuple[str, dict[str, Any]]:
-    """Name and version of the runtime, and its outputs by name, in their order."""
+def _run(model: Model, folder: Path, file: Path, patience: Patience) -> tuple[str, Path]:
+    """Name and version of the runtime, and the file of its outputs."""
     called, outputs = CALLED[model.dialect], folder / "outputs.npz"
     outputs.unlink(missing_ok=True)
     process = Path(__file__).with_name(f"{PACKAGES[model.dialect]}_process.py")
     files = [folder / "inputs.npz", file, outputs]
-    return said_alone(called, "run", process, *files, patience=patience), transport.read(outputs)
+    return said_alone(called, "run", process, *files, patience=patience), outputs
 
 
 def said_alone(called: str, verb: str, process: Path, *arguments: object, patience: Patience, of: str = "") -> str:

@@ -18,9 +18,9 @@ from engine.run.record.recording import LoopTable
 from engine.trace.vectorised import Columns, Recorded
 
 _LOOPS = (LOOP, TENSOR_ITERATOR, SCAN)
-_MOST_BYTES = 128 * 2**20
+_MOST_BYTES = 64 * 2**20
 """Of all values together that another runtime is asked for as they are; of the largest it gives fingerprints instead."""
-_MOST_OF_ONE = 64 * 2**20
+_MOST_OF_ONE = 32 * 2**20
 _WORTH_IT = 256
 """Elements from which a fingerprint is shorter."""
 _MORE = 16
@@ -113,13 +113,13 @@ class _Candidate:
     output: int
     slot: Slot
     position: int
-    first: np.ndarray
-    """The value in the first row; the other rows have to be like it."""
+    like: np.ndarray
+    """Of shape and element type that all rows have to have; the value itself where there is one row."""
     rows: int
 
     @property
     def nbytes(self) -> int:
-        return self.first.nbytes * self.rows
+        return self.like.nbytes * self.rows
 
 
 class _Choosing:
@@ -137,7 +137,9 @@ class _Choosing:
             else:
                 candidates.append(list(self._candidates(program)))
         large = self._large([one for of_graph in candidates for one in of_graph])
-        return Probes(tuple(probe for of_graph in candidates if of_graph for probe in self._of(of_graph, large)), self.left_out)
+        asked = tuple(probe for of_graph in candidates if of_graph for probe in self._of(of_graph, large))
+        self.run.values.forget_computed()
+        return Probes(asked, self.left_out)
 
     def _candidates(self, program: Program) -> Iterator[_Candidate]:
         rows = self.run.timeline.executions.rows[program.index]
@@ -150,14 +152,16 @@ class _Choosing:
             elif np.asarray(first).dtype.kind not in "biuf":
                 self._leave_out("of text" if np.asarray(first).dtype == object else "of a type that numpy does not have")
             else:
-                yield _Candidate(program, layer, output, slot, position, np.asarray(first), rows)
+                array = np.asarray(first)
+                like = array if rows == 1 else np.broadcast_to(np.zeros((), array.dtype), array.shape)  # holds no value
+                yield _Candidate(program, layer, output, slot, position, like, rows)
 
     def _large(self, candidates: Sequence[_Candidate]) -> frozenset[_Candidate]:
         """Those of which fingerprints are asked for: the largest, until the others together are few enough bytes."""
         left = sum(one.nbytes for one in candidates)
         large: list[_Candidate] = []
         for one in sorted(candidates, key=lambda one: -one.nbytes):
-            if one.first.size >= _WORTH_IT and (left > _MOST_BYTES or one.nbytes > _MOST_OF_ONE):
+            if one.like.size >= _WORTH_IT and (left > _MOST_BYTES or one.nbytes > _MOST_OF_ONE):
                 large.append(one)
                 left -= one.nbytes
         return frozenset(large)
@@ -203,19 +207,21 @@ class _Choosing:
             found |= self._row_by_row(waiting, large)
         for one in candidates:
             if one in found:
-                printed = Fingerprint.of_size(one.first.size) if one in large else None
+                printed = Fingerprint.of_size(one.like.size) if one in large else None
                 yield Probe(program, one.layer, one.output, one.slot, one.position, found[one], lengths, places, printed)
 
     def _row_by_row(self, candidates: Sequence[_Candidate], large: frozenset[_Candidate]) -> dict[_Candidate, np.ndarray]:
         """All values of a row before the next, because a row is computed again as a whole; the last one first, which takes all others."""
-        prints = {one: Fingerprint.of_size(one.first.size) for one in candidates if one in large}
-        found = {one: np.empty((one.rows, *one.first.shape), one.first.dtype) for one in candidates if one not in prints}
+        prints = {one: Fingerprint.of_size(one.like.size) for one in candidates if one in large}
+        if len(candidates) and candidates[0].rows == 1:  # most of all values of the outermost graph: they are not held twice
+            return {one: one.like[None] if one not in prints else prints[one].of(one.like)[None] for one in candidates}
+        found = {one: np.empty((one.rows, *one.like.shape), one.like.dtype) for one in candidates if one not in prints}
         found |= {one: np.empty((one.rows, fingerprint.length), np.float32) for one, fingerprint in prints.items()}
         order = list(reversed(candidates))
         for row in range(candidates[0].rows if candidates else 0):
             for one in order:
                 value = np.asarray(self._value(one.program, row, one.slot))
-                if value.shape != one.first.shape or value.dtype != one.first.dtype:
+                if value.shape != one.like.shape or value.dtype != one.like.dtype:
                     found.pop(one, None)
                 elif one in found:
                     found[one][row] = prints[one].of(value) if one in prints else value

@@ -6,7 +6,7 @@ The other end is ``onnxruntime_process.py``, which imports nothing of ours and s
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,3 +42,11 @@ def read(path: Path) -> dict[str, Any]:
     unread = json.loads(str(entries.pop("unread", "{}")))
     values = stored.unpacked(entries) | {number: Unread(kind) for number, kind in unread.items()}
     return {name: values[str(number)] for number, name in enumerate(names)}
+
+
+def arrays(path: Path) -> Iterator[tuple[str, np.ndarray]]:
+    """The plain tensors in such a file by the name of the output, one read after the other."""
+    with np.load(path, allow_pickle=False) as file:
+        for number, name in enumerate(file["names"]):
+            if str(number) in file.files:
+                yield str(name), file[str(number)]

@@ -55,6 +55,11 @@ class Values:
         self.cached_bytes = 0
         """Of what is in the cache."""
 
+    def forget_computed(self) -> None:
+        """Lets go of what was computed again: who went through a whole run does not come back to it soon."""
+        self._cache.clear()
+        self.cached_bytes = 0
+
     def get(self, timeline: Timeline, program: Program, row: int, slot: Slot) -> Any:
         """The value of a slot in a row; the caller has made sure that it was computed."""
         change = self._change(timeline, program, row, slot)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import BinaryIO
 
+from engine.ir.mapped import give_back
+
 # Enough for every element type and for the vector units that read them.
 _ALIGNMENT = 64
 
@@ -26,5 +28,6 @@ class WeightsWriter:
             self._file.write(bytes(padding))
             known = self._offsets[digest] = self._size + padding
             self._file.write(data)
+            give_back(data)
             self._size = known + len(data)
         return known

@@ -12,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openvino import opset13 as ops
 
+from engine.ir import mapped
 from engine.ir.bits import packed_bytes
 from engine.ir.constant import Constant, decode, encode, packed_size
 from engine.ir.element_type import ElementType
 from engine.read import read_model
+from engine.read.weights import WeightsFile
 
 PACKED = [element_type for element_type in ElementType if 0 < element_type.bits < 8]
 WHOLE = [element_type for element_type in ElementType if element_type.bits >= 8 and element_type is not ElementType.BOOLEAN]
@@ -131,3 +133,24 @@ def _codes(array: np.ndarray, element_type: ElementType) -> np.ndarray:
 
 def _as_numbers(array: np.ndarray, element_type: ElementType) -> np.ndarray:
     return (array[element_type.value] if element_type.dtype.names else array).astype(np.int32)
+
+
+def test_pages_of_a_mapped_file_are_given_back_and_come_again(tmp_path: Path) -> None:
+    """Constants behind an odd offset are copied, so the mapped bytes need not be held beside the copy."""
+    values = np.random.default_rng(0).standard_normal(1 << 18).astype(np.float32)
+    (tmp_path / "weights.bin").write_bytes(b"odd" + values.tobytes() + b"end")
+    whole = WeightsFile(tmp_path / "weights.bin").take(0, 3 + values.nbytes + 3)
+    constant = Constant(ElementType.F32, values.shape, whole[3 : 3 + values.nbytes])
+    assert bytes(whole[-3:]) == b"end"
+    assert _resident(tmp_path / "weights.bin") < values.nbytes // 4
+    for _ in range(2):
+        np.testing.assert_array_equal(constant.array(), values)
+        assert _resident(tmp_path / "weights.bin") < values.nbytes // 4
+    mapped.give_back(b"bytes of our own")
+    assert bytes(whole[:3]) == b"odd"
+
+
+def _resident(file: Path) -> int:
+    """Bytes of a file that this process holds."""
+    maps = Path("/proc/self/smaps").read_text().split(str(file))[1]
+    return 1024 * int(maps.split("Rss:")[1].split()[0])

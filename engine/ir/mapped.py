@@ -1,0 +1,26 @@
+"""Bytes of a mapped file that are not needed again soon: the system keeps them, and this process need not hold them too."""
+
+from __future__ import annotations
+
+import mmap
+
+import numpy as np
+
+
+def give_back(data: memoryview | bytes) -> None:
+    """Lets go of the memory pages that lie wholly in ``data``, where that is a view of a mapped file; who reads them again gets them again.
+
+    Weights that were copied, or written to another file, would else be held twice.
+    """
+    file = data.obj if isinstance(data, memoryview) else None
+    if len(data) < mmap.PAGESIZE or not isinstance(file, mmap.mmap) or not hasattr(file, "madvise"):
+        return
+    begin = _address(data) - _address(file)
+    first = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE
+    end = (begin + len(data)) // mmap.PAGESIZE * mmap.PAGESIZE
+    if first < end:
+        file.madvise(mmap.MADV_DONTNEED, first, end - first)
+
+
+def _address(data: memoryview | bytes | mmap.mmap) -> int:
+    return int(np.frombuffer(data, np.uint8).ctypes.data)
