@@ -2,8 +2,11 @@
 
 import { element } from "./element.js";
 
+/** @import { Call } from "./component.js" */
+
 const LONG_ENOUGH = 1600; // milliseconds for which the button says what it did
 
+/** @param {Call<{ exact: string, steps: string[] }>} call */
 export default function ({ data, parentElement }) {
   if (!data) return;
   const line = element("div", "address");

@@ -2,8 +2,12 @@
 
 import { element } from "./element.js";
 
+/** @import { Call, Place } from "./component.js" */
+
+/** @type {WeakMap<HTMLElement, HTMLDivElement>} */
 const lists = new WeakMap();
 
+/** @param {Call<{ rows: Place[] }>} call */
 export default function ({ data, parentElement, setTriggerValue }) {
   if (!data) return;
   const list = lists.get(parentElement) ?? element("div", "chain");

@@ -2,15 +2,18 @@
 
 import { element } from "./element.js";
 
+/** @import { Call, Listing, ListingMoment } from "./component.js" */
+
 const page = /** @type {any} */ (globalThis);
 const NAME = Symbol.for("loopscope.code");
 page[NAME] ??= { shown: new Map(), moments: new Map() };
-/** Listings and their moments, by key: two components meet here. @type {{ shown: Map<string, Code>, moments: Map<string, any> }} */
+/** Listings and their moments, by key: two components meet here. @type {{ shown: Map<string, Code>, moments: Map<string, ListingMoment> }} */
 const listings = page[NAME];
 const TOKEN =
   /(#.*$)|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\b(def|return|while|if|else|elif|for|in|and|or|not|is|True|False|None|import|from|pass|break|lambda)\b|(\b\d[\d_.]*(?:e[+-]?\d+)?\b)|(\b[A-Za-z_][\w.]*(?=\())/g;
 const KINDS = ["comment", "text", "word", "number", "call"];
 
+/** @param {string} text */
 function coloured(text) {
   const made = element("code");
   let from = 0;
@@ -26,7 +29,13 @@ function coloured(text) {
 class Code {
   /** Tells Python the line that was picked. @type {(number: number) => void} */
   send = () => {};
+  /** @type {Listing | undefined} */
+  data = undefined;
+  /** @type {HTMLDivElement[]} */
+  rows = [];
+  last = "";
 
+  /** @param {HTMLElement} host */
   constructor(host) {
     this.host = host;
     this.frame = element("div", "frame");
@@ -50,6 +59,7 @@ class Code {
     host.append(this.frame);
   }
 
+  /** @param {Listing} data */
   receive(data) {
     if (this.data && this.data.hash === data.hash) return;
     this.data = data;
@@ -86,9 +96,10 @@ class Code {
   }
 }
 
+/** @param {Call<Listing | ListingMoment>} call */
 export default function ({ data, parentElement, setTriggerValue }) {
   if (!data) return;
-  if (!data.lines) {
+  if (!("lines" in data)) {
     listings.moments.set(data.key, data);
     listings.shown.get(data.key)?.paint();
     return;

@@ -2,10 +2,12 @@
 
 import { element } from "./element.js";
 
+/** @import { Call, Finds, Hit } from "./component.js" */
+
 const page = /** @type {any} */ (globalThis);
 const NAME = Symbol.for("loopscope.find");
 page[NAME] ??= { made: new WeakMap(), open: null };
-/** Of the page: one key opens the finder that is on it. */
+/** Of the page: one key opens the finder that is on it. @type {{ made: WeakMap<Element, Finder>, open: (() => void) | null, listening?: boolean }} */
 const finders = page[NAME];
 if (!finders.listening) {
   finders.listening = true;
@@ -32,7 +34,12 @@ class Finder {
   hush = () => {};
   /** Tells Python what was chosen. @type {(pick: { address: string, number: number }) => void} */
   send = () => {};
+  /** @type {Hit[]} */
+  hits = [];
+  asked = "";
+  picked = 0;
 
+  /** @param {HTMLElement} host */
   constructor(host) {
     this.pill = element("button", "pill");
     this.pill.append(element("span", "glass", "⌕"), element("span", "words", "Find"), element("kbd", "", "/"));
@@ -76,7 +83,12 @@ class Finder {
     );
   }
 
-  /** Tells Python, and again until it is known to have heard. */
+  /**
+   * Tells Python, and again until it is known to have heard.
+   * @param {() => void} say
+   * @param {() => boolean} heard
+   * @param {number} times
+   */
   tell(say, heard, times = TIMES) {
     clearTimeout(this.again);
     if (!times || heard()) return;
@@ -91,6 +103,7 @@ class Finder {
     this.hush();
   }
 
+  /** @param {KeyboardEvent} event */
   key(event) {
     event.stopPropagation();
     const many = this.hits.length;
@@ -102,6 +115,7 @@ class Finder {
     event.preventDefault();
   }
 
+  /** @param {number} at */
   mark(at) {
     this.at = at;
     for (const [number, row] of [...this.list.children].entries())
@@ -115,6 +129,7 @@ class Finder {
     if (!this.wanted && this.hits[this.at]) this.go(this.hits[this.at]);
   }
 
+  /** @param {Hit} hit */
   go(hit) {
     this.close();
     const number = Math.max(this.picks, this.picked) + 1;
@@ -125,6 +140,7 @@ class Finder {
     );
   }
 
+  /** @param {Finds} data */
   receive(data) {
     this.hits = data.hits;
     this.list.replaceChildren(
@@ -149,6 +165,7 @@ class Finder {
   }
 }
 
+/** @param {Call<Finds>} call */
 export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
   if (!data) return;
   const finder = finders.made.get(parentElement) ?? new Finder(parentElement);

@@ -2,19 +2,26 @@
 
 import { element } from "./element.js";
 
+/**
+ * @import { Block, Call, Chart, Cursor, Lane, Mark } from "./component.js"
+ * @typedef {CanvasRenderingContext2D} Pen
+ * @typedef {ReturnType<typeof palette>} Look
+ */
+
 const page = /** @type {any} */ (globalThis);
 const NAME = Symbol.for("loopscope.lanes");
 page[NAME] ??= { drawn: new Map(), cursors: new Map() };
-/** Charts and their cursors, by key: two components meet here. @type {{ drawn: Map<string, Lanes>, cursors: Map<string, any> }} */
+/** Charts and their cursors, by key: two components meet here. @type {{ drawn: Map<string, Lanes>, cursors: Map<string, Cursor> }} */
 const charts = page[NAME];
 const AXIS = 22;
 const GAP = 3;
 const ROOM = 8;
 
+/** @param {HTMLElement} root */
 function palette(root) {
   const style = getComputedStyle(root);
   const text = style.getPropertyValue("--st-text-color").trim() || style.color;
-  const named = (name) => style.getPropertyValue(`--${name}`).trim();
+  const named = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
   const paper = style.getPropertyValue("--st-background-color").trim() || "white";
   const probe = element("canvas").getContext("2d");
   probe.fillStyle = paper;
@@ -49,7 +56,11 @@ function palette(root) {
   };
 }
 
-/** A colour #rrggbb, of which a share from 0 to 1 covers what lies below. */
+/**
+ * A colour #rrggbb, of which a share from 0 to 1 covers what lies below.
+ * @param {string} colour
+ * @param {number} share
+ */
 function faded(colour, share) {
   const alpha = Math.round(share * 255).toString(16);
   return colour + alpha.padStart(2, "0");
@@ -58,7 +69,12 @@ function faded(colour, share) {
 class Lanes {
   /** Tells Python what was clicked. @type {(place: Record<string, unknown>) => void} */
   send = () => {};
+  /** @type {Chart | undefined} */
+  data = undefined;
+  /** Upper ends of the lanes, in pixels. @type {number[]} */
+  tops = [];
 
+  /** @param {HTMLElement} host */
   constructor(host) {
     this.host = host;
     this.root = element("div", "lanes");
@@ -74,6 +90,7 @@ class Lanes {
     this.watcher.observe(this.root);
   }
 
+  /** @param {Chart} data */
   receive(data) {
     this.data = data;
     this.canvas.setAttribute("aria-label", data.label);
@@ -88,6 +105,11 @@ class Lanes {
     this.draw();
   }
 
+  /**
+   * @param {Pen} pen
+   * @param {string} words
+   * @param {number} room
+   */
   cut(pen, words, room) {
     if (pen.measureText(words).width <= room) return words;
     let end = words.length;
@@ -95,6 +117,7 @@ class Lanes {
     return end > 1 ? `${words.slice(0, end)}…` : "";
   }
 
+  /** @param {number} at */
   x(at) {
     return this.left + (at / this.data.extent) * this.room;
   }
@@ -123,6 +146,12 @@ class Lanes {
     this.now(pen, look);
   }
 
+  /**
+   * @param {Pen} pen
+   * @param {Look} look
+   * @param {Lane} lane
+   * @param {number} top
+   */
   lane(pen, look, lane, top) {
     pen.textBaseline = "middle";
     pen.textAlign = "left";
@@ -137,6 +166,12 @@ class Lanes {
     if (lane.line && (wordless || this.room / this.data.extent < 34)) this.line(pen, look, lane, top);
   }
 
+  /**
+   * @param {Look} look
+   * @param {string} kind
+   * @param {number} level
+   * @returns {[string, string]} of the block, and of the words on it
+   */
   colour(look, kind, level) {
     switch (kind) {
       case "heat": {
@@ -163,6 +198,13 @@ class Lanes {
     }
   }
 
+  /**
+   * @param {Pen} pen
+   * @param {Look} look
+   * @param {Lane} lane
+   * @param {Block} block
+   * @param {number} above
+   */
   block(pen, look, lane, [from, to, kind, level, words, , part = 0, parts = 1], above) {
     const left = this.x(from);
     const height = lane.height / parts;
@@ -180,6 +222,12 @@ class Lanes {
     pen.textAlign = "left";
   }
 
+  /**
+   * @param {Pen} pen
+   * @param {Look} look
+   * @param {Lane} lane
+   * @param {number} top
+   */
   line(pen, look, lane, top) {
     pen.beginPath();
     let begun = false;
@@ -195,6 +243,10 @@ class Lanes {
     pen.stroke();
   }
 
+  /**
+   * @param {Pen} pen
+   * @param {Look} look
+   */
   axis(pen, look) {
     const { extent, first, unit, ticks } = this.data;
     pen.fillStyle = look.quiet;
@@ -227,11 +279,16 @@ class Lanes {
     pen.textBaseline = "middle";
   }
 
+  /**
+   * @param {Pen} pen
+   * @param {Look} look
+   * @param {Mark} mark
+   */
   mark(pen, look, mark) {
     const x = this.x(mark.at);
     const inside = mark.lane >= 0;
     const top = inside ? this.tops[mark.lane] : 0;
-    pen.fillStyle = look[mark.kind] ?? look.text;
+    pen.fillStyle = { nan: look.nan, stop: look.stop }[mark.kind] ?? look.text;
     if (mark.kind === "nan" && !inside) pen.fillRect(x - 1, 0, 2, this.bottom);
     pen.beginPath();
     if (mark.kind === "stop") pen.arc(x, this.bottom - 1, 4, 0, 7);
@@ -245,6 +302,10 @@ class Lanes {
     pen.fill();
   }
 
+  /**
+   * @param {Pen} pen
+   * @param {Look} look
+   */
   now(pen, look) {
     const cursor = charts.cursors.get(this.data.key);
     if (!cursor || cursor.at === null) return;
@@ -252,7 +313,10 @@ class Lanes {
     const wide = Math.max(cursor.wide ? this.x(cursor.at + cursor.wide) - left : 0, 0);
     pen.strokeStyle = look.now;
     pen.lineWidth = 2;
-    if (wide > 4) return void pen.strokeRect(left, 1, wide - 1, this.bottom - 1);
+    if (wide > 4) {
+      pen.strokeRect(left, 1, wide - 1, this.bottom - 1);
+      return;
+    }
     pen.beginPath();
     pen.moveTo(left, 0);
     pen.lineTo(left, this.bottom + 3);
@@ -265,6 +329,7 @@ class Lanes {
     pen.fill();
   }
 
+  /** @param {MouseEvent} event */
   place(event) {
     const box = this.canvas.getBoundingClientRect();
     const x = event.clientX - box.left;
@@ -281,6 +346,7 @@ class Lanes {
     };
   }
 
+  /** @param {MouseEvent} event */
   hover(event) {
     if (!this.data) return;
     const { x, lane, at, down, name } = this.place(event);
@@ -306,15 +372,17 @@ class Lanes {
     this.tip.style.display = "none";
   }
 
+  /** @param {MouseEvent} event */
   click(event) {
     const { lane, at, down, name } = this.place(event);
     this.send({ lane, at, down, name, turn: Date.now() });
   }
 }
 
+/** @param {Call<Chart | Cursor>} call */
 export default function ({ data, parentElement, setTriggerValue }) {
   if (!data) return;
-  if (!data.lanes) {
+  if (!("lanes" in data)) {
     charts.cursors.set(data.key, data);
     charts.drawn.get(data.key)?.draw();
     return;

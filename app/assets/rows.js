@@ -2,12 +2,21 @@
 
 import { element } from "./element.js";
 
+/** @import { Call, Rows } from "./component.js" */
+
+/** @type {WeakMap<Element, Table>} */
 const tables = new WeakMap();
 
 class Table {
   /** Tells Python the row that was picked. @type {(number: number) => void} */
   send = () => {};
+  titles = "";
+  /** What each row shows. @type {string[]} */
+  shown = [];
+  /** @type {number | undefined} */
+  followed = undefined;
 
+  /** @param {HTMLElement} host */
   constructor(host) {
     this.frame = element("div", "frame");
     this.head = element("thead");
@@ -16,16 +25,17 @@ class Table {
     table.append(this.head, this.body);
     this.frame.append(table);
     host.append(this.frame);
-    this.shown = [];
     this.body.onclick = (event) => this.pick(event);
     this.body.onkeydown = (event) => event.key === "Enter" && this.pick(event);
   }
 
+  /** @param {Event} event */
   pick(event) {
-    const row = event.target.closest("tr");
+    const row = /** @type {Element} */ (event.target).closest("tr");
     if (row) this.send(row.sectionRowIndex);
   }
 
+  /** @param {Rows} data */
   receive({ titles, cells, now }) {
     const words = JSON.stringify(titles);
     if (this.titles !== words) {
@@ -55,6 +65,7 @@ class Table {
   }
 
   // Only this frame is moved: the page stays where it is.
+  /** @param {number} number */
   follow(number) {
     if (this.followed === number) return;
     this.followed = number;
@@ -67,6 +78,7 @@ class Table {
   }
 }
 
+/** @param {Call<Rows>} call */
 export default function ({ data, parentElement, setTriggerValue }) {
   if (!data) return;
   const table = tables.get(parentElement) ?? new Table(parentElement);

@@ -5,10 +5,23 @@ const BAR = { row: 1.5, padding: 0.875 }; // rem
 
 /**
  * @import { Playback } from "./playback.js"
+ * @import { Track } from "./protocol.js"
+ * @typedef {object} TrackRow
+ * @property {HTMLElement} line
+ * @property {HTMLElement} rail
+ * @property {HTMLCanvasElement} canvas
+ * @property {HTMLElement} past
+ * @property {HTMLElement} thumb
+ * @property {HTMLElement} words
+ * @property {Track} [track] that it shows
+ * @property {DOMRect} [area] of the rail, while one slides along it
+ * @property {[number, number] | null} [size]
+ * @property {string} [shown] its words
+ * @property {string} [ticks] names the ticks that are drawn
  */
 
 export class Bar {
-  /** @type {Record<string, any>[]} */
+  /** @type {TrackRow[]} */
   rows = [];
   frame = 0;
   height = "";
@@ -27,12 +40,13 @@ export class Bar {
       <select class="speed" title="Speed of playing" aria-label="Speed">${options.join("")}</select>
       <div class="tracks"></div>`;
     root.append(this.element);
-    const find = (name) => this.element.querySelector(name);
+    const find = (/** @type {string} */ name) => this.element.querySelector(name);
     this.tracks = find(".tracks");
     new ResizeObserver(() => this.resized()).observe(this.tracks);
-    find(".speed").addEventListener("change", (event) => {
-      playback.setSpeed(Number(event.target.value));
-      event.target.blur();
+    const speed = /** @type {HTMLSelectElement} */ (find(".speed"));
+    speed.addEventListener("change", () => {
+      playback.setSpeed(Number(speed.value));
+      speed.blur();
     });
   }
 
@@ -73,11 +87,12 @@ export class Bar {
         <canvas></canvas><div class="past"></div><div class="thumb"></div>
       </div><span class="words"></span>`;
     this.tracks.append(line);
-    const find = (name) => line.querySelector(name);
+    const find = (/** @type {string} */ name) => /** @type {HTMLElement} */ (line.querySelector(name));
+    /** @type {TrackRow} */
     const row = {
       line,
       rail: find(".rail"),
-      canvas: find("canvas"),
+      canvas: /** @type {HTMLCanvasElement} */ (line.querySelector("canvas")),
       past: find(".past"),
       thumb: find(".thumb"),
       words: find(".words"),
@@ -96,12 +111,21 @@ export class Bar {
     for (const name of ["pointerup", "pointercancel"]) row.rail.addEventListener(name, () => this.playback.release());
   }
 
+  /**
+   * @param {TrackRow} row
+   * @param {PointerEvent} event
+   */
   point(row, event) {
     const { first, last } = row.track;
     const part = Math.min(1, Math.max(0, (event.clientX - row.area.left) / row.area.width));
     this.playback.slide(Math.round(first + part * (last - first)));
   }
 
+  /**
+   * @param {TrackRow} row
+   * @param {Track} track
+   * @param {number} k
+   */
   drawRow(row, track, k) {
     const { playback } = this;
     // A dragged track stays what it was: only its thumb moves.
@@ -112,9 +136,9 @@ export class Bar {
     const part = reach > first ? Math.min(1, Math.max(0, (playback.step - first) / (reach - first))) : 0;
     row.past.style.transform = `scaleX(${part})`;
     row.thumb.style.left = `${part * 100}%`;
-    row.rail.setAttribute("aria-valuenow", playback.step);
-    row.rail.setAttribute("aria-valuemin", first);
-    row.rail.setAttribute("aria-valuemax", reach);
+    row.rail.setAttribute("aria-valuenow", String(playback.step));
+    row.rail.setAttribute("aria-valuemin", String(first));
+    row.rail.setAttribute("aria-valuemax", String(reach));
     const now =
       ticks.length === track.count
         ? ticks.filter((tick) => tick <= playback.step).length
@@ -132,6 +156,12 @@ export class Bar {
     this.drawTicks(row, first, reach, ticks);
   }
 
+  /**
+   * @param {TrackRow} row
+   * @param {number} first
+   * @param {number} last
+   * @param {number[]} ticks
+   */
   drawTicks(row, first, last, ticks) {
     row.size ??= [row.rail.clientWidth, row.canvas.clientHeight];
     const [width, height] = row.size;

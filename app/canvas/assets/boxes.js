@@ -4,6 +4,18 @@ import { CHIP, chip } from "./chips.js";
 import { sparkOf } from "./sparks.js";
 import { button, svgElement, svgText } from "./svg.js";
 
+/**
+ * @import { Layers, Parts, Point } from "./picture.js"
+ * @import { ViewNode } from "./protocol.js"
+ */
+
+/**
+ * @param {string} id
+ * @param {ViewNode} node
+ * @param {Point} middle
+ * @param {Layers} layers
+ * @param {Parts} parts
+ */
 export function drawBox(id, node, middle, layers, parts) {
   const { width, height } = node;
   const [left, top] = [middle.x - width / 2, middle.y - height / 2];
@@ -44,7 +56,7 @@ export function drawBox(id, node, middle, layers, parts) {
         rx: 2,
       }),
     );
-  const badge = (pill ? writePill : writeBox)(group, node) ?? null;
+  const badge = (pill ? writePill : writeBox)(group, node);
   group.append(svgElement("circle", { class: "stop", cx: 1, cy: 1, r: 6 }));
   const spark = node.spark ? sparkOf(group, node) : null;
   layers.boxes.append(group);
@@ -70,11 +82,16 @@ export function drawBox(id, node, middle, layers, parts) {
   });
 }
 
+/**
+ * @param {SVGElement} group
+ * @param {ViewNode} node
+ * @returns {null}
+ */
 function writePill(group, node) {
   const middle = node.height / 2 + 4;
   if (node.kind === "cut_end") {
     group.append(svgText(node.title, { class: "cut-number", x: node.width / 2, y: middle }));
-    return;
+    return null;
   }
   const line = svgText(node.title, { class: "pill-title", x: node.width / 2, y: middle });
   const rest = [node.detail, ...(node.constants ?? [])].filter(Boolean).join("  ");
@@ -84,8 +101,13 @@ function writePill(group, node) {
     line.append(more);
   }
   group.append(line);
+  return null;
 }
 
+/**
+ * @param {SVGElement} group
+ * @param {ViewNode} node
+ */
 function writeBox(group, node) {
   const folded = node.kind === "folded";
   const title = svgText(node.title, { class: "title", x: 14, y: 20 });

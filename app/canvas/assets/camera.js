@@ -5,7 +5,7 @@ import { Overview } from "./overview.js";
 import { StickyHeaders } from "./sticky_headers.js";
 
 /**
- * @import { Area, Part, Size } from "./picture.js"
+ * @import { Area, Part, Point, Size } from "./picture.js"
  */
 
 export const ZOOM = { least: 0.08, most: 3, readable: 0.75, words: 0.34 };
@@ -105,6 +105,10 @@ export class Camera {
     this.onChange();
   }
 
+  /**
+   * @param {number} x
+   * @param {number} y
+   */
   set(x, y, k = this.k) {
     cancelAnimationFrame(this.gliding);
     this.goal = null;
@@ -112,6 +116,7 @@ export class Camera {
     this.update();
   }
 
+  /** @param {number} factor */
   zoom(factor, x = this.view.width / 2, y = this.view.height / 2) {
     const k = Math.min(ZOOM.most, Math.max(ZOOM.least, this.k * factor));
     this.set(x - ((x - this.x) * k) / this.k, y - ((y - this.y) * k) / this.k, k);
@@ -204,13 +209,17 @@ export class Camera {
     return [x, all && bottom + down > height ? y : y + down];
   }
 
+  /**
+   * @param {number} x
+   * @param {number} y
+   */
   glide(x, y, k = this.k) {
     cancelAnimationFrame(this.gliding);
     if (matchMedia("(prefers-reduced-motion: reduce)").matches) return this.set(x, y, k);
     const from = { x: this.x, y: this.y, k: this.k };
     const began = performance.now();
     this.goal = { x, y, k };
-    const turn = (now) => {
+    const turn = (/** @type {number} */ now) => {
       // A busy browser's frame may have begun before this movement did.
       const t = Math.min(1, Math.max(0, (now - began) / GLIDE));
       const eased = 1 - (1 - t) ** 3;
@@ -238,7 +247,7 @@ export class Camera {
     const head = right > width - this.tools.width - margin ? this.tools.height + margin : margin;
     if (left >= margin && top >= head && right <= width - margin && bottom <= height - margin) return;
     // As little empty paper as there can be: a picture larger than the view fills it, any other lies in its middle.
-    const within = (at, size, view) =>
+    const within = (/** @type {number} */ at, /** @type {number} */ size, /** @type {number} */ view) =>
       size * this.k > view ? Math.min(head, Math.max(view - size * this.k - 8, at)) : (view - size * this.k) / 2;
     const x = within(width / 2 - (box.left + box.width / 2) * this.k, this.width, width);
     this.glide(...this.beside(x, within(height * 0.45 - (box.top + box.height / 2) * this.k, this.height, height)));
@@ -264,6 +273,7 @@ export class Camera {
     return true;
   }
 
+  /** @param {WheelEvent} event */
   wheel(event) {
     event.preventDefault();
     const area = this.stage.getBoundingClientRect();
@@ -277,12 +287,14 @@ export class Camera {
     );
   }
 
+  /** @param {PointerEvent} event */
   down(event) {
     if (event.button > 1) return;
     this.pointers.set(event.pointerId, { x: event.clientX, y: event.clientY });
     if (this.pointers.size === 1) this.moved = 0;
   }
 
+  /** @param {PointerEvent} event */
   move(event) {
     const before = this.pointers.get(event.pointerId);
     if (!before) return;
@@ -296,9 +308,13 @@ export class Camera {
     this.set(this.x + dx, this.y + dy);
   }
 
+  /**
+   * @param {PointerEvent} event
+   * @param {Point} before
+   */
   pinch(event, before) {
     const other = [...this.pointers].find(([id]) => id !== event.pointerId)[1];
-    const distance = (a, b) => Math.hypot(a.x - b.x, a.y - b.y);
+    const distance = (/** @type {Point} */ a, /** @type {Point} */ b) => Math.hypot(a.x - b.x, a.y - b.y);
     const now = { x: event.clientX, y: event.clientY };
     const area = this.stage.getBoundingClientRect();
     this.moved = CLICK_DISTANCE + 1;
@@ -310,6 +326,7 @@ export class Camera {
     );
   }
 
+  /** @param {PointerEvent} event */
   up(event) {
     this.pointers.delete(event.pointerId);
     if (!this.pointers.size) setTimeout(() => this.stage.classList.remove("dragging"));

@@ -7,12 +7,15 @@ import { share } from "./room.js";
 import { shared } from "./shared.js";
 import { background, cornerOver, isDrawing, moveOfButton } from "./streamlit.js";
 
+/** @import { Call } from "../../assets/component.js" */
+
 Object.assign(host, { background, cornerOver, isDrawing, moveOfButton });
 
 /** @type {WeakMap<Element, Canvas>} */
 const mounted = new WeakMap();
 
 /** Streamlit may end a call and begin the next one on the same element, in either order; only the last call's end takes the canvas away. */
+/** @param {Call<any>} call */
 export default function ({ data, parentElement, setStateValue }) {
   if (!data) return;
   const canvas = mounted.get(parentElement) ?? new Canvas(parentElement, data.key);

@@ -2,9 +2,16 @@
 
 import { shortened, svgElement, svgText } from "./svg.js";
 
+/** @import { Chip } from "./picture.js" */
+
 export const CHIP = { height: 17, gap: 4, character: 6.05, padding: 13 };
 
-/** A small label whose text overlays set; hidden while it has none. */
+/**
+ * A small label whose text overlays set; hidden while it has none.
+ * @param {string} kind
+ * @param {number} x
+ * @param {number} y
+ */
 export function chip(kind, x, y, most = 30, side = 0) {
   const group = svgElement("g", { class: `chip ${kind}`, transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` });
   const box = svgElement("rect", { height: CHIP.height, rx: 5 });
@@ -13,6 +20,10 @@ export function chip(kind, x, y, most = 30, side = 0) {
   return { group, box, text, most, side, shown: "" };
 }
 
+/**
+ * @param {Chip} made
+ * @param {string} full
+ */
 export function setChip(made, full) {
   if (made.shown === full) return;
   made.shown = full;

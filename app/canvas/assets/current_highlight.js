@@ -1,13 +1,22 @@
 // The ring round what runs next breathes: a second ring comes and goes over it, for which the picture need not be painted anew.
 
+/** @import { Area, Part } from "./picture.js" */
+
 const RING = 3.4; // from a box to the inner border of its ring
 
 export class CurrentHighlight {
   constructor() {
     this.element = document.createElement("div");
+    /** That it lies round. @type {Part | undefined} */
+    this.part = undefined;
   }
 
-  /** Round a box at that place: `status` is current, failed, or empty where there is to be none. */
+  /**
+   * Round a box at that place: `status` is current, failed, or empty where there is to be none.
+   * @param {Part} part
+   * @param {Area} place
+   * @param {string} status
+   */
   show(part, place, status) {
     const shown = part?.rounding && status;
     this.element.className = shown ? `current-highlight ${status}` : "current-highlight";

@@ -7,7 +7,16 @@ import { crowdOf } from "./labels.js";
 import { drawLine } from "./lines.js";
 import { svgElement } from "./svg.js";
 
-/** The whole picture; `parts` finds the elements that overlays restyle, by id. */
+/**
+ * @import { Geometry, Layers } from "./picture.js"
+ * @import { Structure } from "./protocol.js"
+ */
+
+/**
+ * The whole picture; `parts` finds the elements that overlays restyle, by id.
+ * @param {Structure} structure
+ * @param {Geometry} geometry
+ */
 export function draw(structure, geometry) {
   const parts = new Map();
   const svg = svgElement("svg", {
@@ -17,9 +26,16 @@ export function draw(structure, geometry) {
     role: "img",
     "aria-label": "graph",
   });
-  const layers = Object.fromEntries(
-    ["frames", "lines", "heads", "labels", "boxes", "chips"].map((name) => [name, svgElement("g", { class: name })]),
-  );
+  const layer = (/** @type {string} */ name) => svgElement("g", { class: name });
+  /** @type {Layers} */
+  const layers = {
+    frames: layer("frames"),
+    lines: layer("lines"),
+    heads: layer("heads"),
+    labels: layer("labels"),
+    boxes: layer("boxes"),
+    chips: layer("chips"),
+  };
   for (const [id, cluster] of Object.entries(structure.clusters)) {
     if (geometry.clusters[id]) drawFrame(id, cluster, geometry.clusters[id], layers, parts);
   }

@@ -2,6 +2,8 @@
 
 import { fileField, takesFiles } from "./streamlit.js";
 
+/** @import { Call } from "../../assets/component.js" */
+
 const VEIL = "loopscope-drop";
 
 /** @param {DragEvent} event */
@@ -9,6 +11,7 @@ function hasFiles(event) {
   return event.dataTransfer?.types.includes("Files") ?? false;
 }
 
+/** @param {Call<null>} call */
 export default function ({ parentElement }) {
   const veil = parentElement.querySelector(`.${VEIL}`) ?? document.createElement("div");
   veil.className = VEIL;

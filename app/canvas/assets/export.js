@@ -16,7 +16,12 @@ const KEPT = [
 ];
 const KEPT_OF_TEXT = ["font-family", "font-size", "font-weight", "text-anchor"];
 
-/** Makes something of a picture that has all its words, however far away it is on the screen, no ring that is about to breathe, and in print light colours. */
+/**
+ * Makes something of a picture that has all its words, however far away it is on the screen, no ring that is about to breathe, and in print light colours.
+ * @param {HTMLElement} root
+ * @param {boolean} printed
+ * @param {(paper: string) => string} make
+ */
 export function onPaper(root, printed, make) {
   const stage = root.querySelector(".stage");
   const was = {
@@ -34,9 +39,13 @@ export function onPaper(root, printed, make) {
   return made;
 }
 
-/** A standalone SVG document of what is drawn. */
+/**
+ * A standalone SVG document of what is drawn.
+ * @param {SVGSVGElement} svg
+ * @param {string} paper
+ */
 export function standalone(svg, paper) {
-  const copy = svg.cloneNode(true);
+  const copy = /** @type {SVGSVGElement} */ (svg.cloneNode(true));
   const originals = [svg, ...svg.querySelectorAll("*")];
   const copies = [copy, ...copy.querySelectorAll("*")];
   const dropped = [];
@@ -62,7 +71,10 @@ export function standalone(svg, paper) {
   return new XMLSerializer().serializeToString(copy);
 }
 
-/** Colours that only browsers know, such as color(srgb 0.1 0.2 0.3 / 0.5), in the form that every program knows. */
+/**
+ * Colours that only browsers know, such as color(srgb 0.1 0.2 0.3 / 0.5), in the form that every program knows.
+ * @param {string} text
+ */
 function plainColour(text) {
   const found = /^color\(srgb ([\d.e-]+) ([\d.e-]+) ([\d.e-]+)(?: \/ ([\d.]+))?\)$/.exec(text);
   if (!found) return text;
@@ -70,6 +82,10 @@ function plainColour(text) {
   return found[4] === undefined ? `rgb(${r}, ${g}, ${b})` : `rgba(${r}, ${g}, ${b}, ${found[4]})`;
 }
 
+/**
+ * @param {Blob} blob
+ * @param {string} name
+ */
 function download(blob, name) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
@@ -78,7 +94,12 @@ function download(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
-/** Saves a picture: SVG, or PNG at twice the size of a plain screen. */
+/**
+ * Saves a picture: SVG, or PNG at twice the size of a plain screen.
+ * @param {string} svg
+ * @param {string} name
+ * @param {boolean} asPixels
+ */
 export function savePicture(svg, name, asPixels) {
   const blob = new Blob([svg], { type: "image/svg+xml" });
   if (!asPixels) return download(blob, `${name}.svg`);
@@ -94,7 +115,11 @@ export function savePicture(svg, name, asPixels) {
   picture.src = URL.createObjectURL(blob);
 }
 
-/** The browser's print dialog, which also makes PDF: one page of the picture's own size. */
+/**
+ * The browser's print dialog, which also makes PDF: one page of the picture's own size.
+ * @param {string} svg
+ * @param {string} name
+ */
 export function printPicture(svg, name) {
   document.querySelector("iframe[data-print]")?.remove();
   const sheet = document.createElement("iframe");

@@ -2,6 +2,18 @@
 
 import { button, svgElement, svgText } from "./svg.js";
 
+/**
+ * @import { Frame, Layers, Parts } from "./picture.js"
+ * @import { ViewCluster } from "./protocol.js"
+ */
+
+/**
+ * @param {string} id
+ * @param {ViewCluster} cluster
+ * @param {Frame} box
+ * @param {Layers} layers
+ * @param {Parts} parts
+ */
 export function drawFrame(id, cluster, box, layers, parts) {
   const inner =
     cluster.kind === "then" || cluster.kind === "else" || cluster.kind === "copy" || cluster.kind === "group";
@@ -61,7 +73,10 @@ export function drawFrame(id, cluster, box, layers, parts) {
   });
 }
 
-/** What can be done with a frame, from right to left. */
+/**
+ * What can be done with a frame, from right to left.
+ * @param {ViewCluster} cluster
+ */
 function headButtons(cluster) {
   const found = [];
   if (cluster.body && cluster.kind !== "group")

@@ -1,19 +1,30 @@
 // Geometry: from Graphviz's answer to numbers, and what areas and curves are asked.
 
-/** How many lines that should run downwards do not. */
+/** @import { Bounds, DotAnswer, DotEdge, Geometry, Line, Point } from "./picture.js" */
+
+/**
+ * How many lines that should run downwards do not.
+ * @param {string} answer
+ */
 export function linesUpwards(answer) {
   const { objects = [], edges = [] } = JSON.parse(answer);
-  const height = (id) => Number(objects[id]?.pos?.split(",")[1]);
-  return edges.filter((edge) => edge.constraint !== "false" && height(edge.tail) < height(edge.head) - 1).length;
+  const height = (/** @type {number} */ id) => Number(objects[id]?.pos?.split(",")[1]);
+  return edges.filter(
+    (/** @type {DotEdge} */ edge) => edge.constraint !== "false" && height(edge.tail) < height(edge.head) - 1,
+  ).length;
 }
 
-/** From Graphviz's json0 (y upwards, text) to numbers with y downwards. */
+/**
+ * From Graphviz's json0 (y upwards, text) to numbers with y downwards.
+ * @param {DotAnswer} json
+ */
 export function readGeometry(json) {
   const [, , width, height] = json.bb.split(",").map(Number);
-  const point = (text) => {
+  const point = (/** @type {string} */ text) => {
     const [x, y] = text.split(",").map(Number);
     return { x, y: height - y };
   };
+  /** @type {Geometry} */
   const geometry = { width, height, nodes: {}, clusters: {}, edges: {} };
   for (const object of json.objects ?? []) {
     if (object.name?.startsWith("cluster_")) {
@@ -25,6 +36,7 @@ export function readGeometry(json) {
   }
   for (const edge of json.edges ?? []) {
     if (!edge.id || !edge.pos) continue;
+    /** @type {Line} */
     const made = { points: [], begin: null, end: null, label: edge.lp ? point(edge.lp) : null };
     for (const part of edge.pos.split(" ")) {
       if (part.startsWith("s,")) made.begin = point(part.slice(2));
@@ -38,21 +50,25 @@ export function readGeometry(json) {
 
 export const MARGIN = 26;
 
-export const areaOf = (middle, width, height) => ({
+export const areaOf = (/** @type {Point} */ middle, /** @type {number} */ width, /** @type {number} */ height) => ({
   left: middle.x - width / 2,
   right: middle.x + width / 2,
   top: middle.y - height / 2,
   bottom: middle.y + height / 2,
 });
 
-export const overlap = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+export const overlap = (/** @type {Bounds} */ a, /** @type {Bounds} */ b) =>
+  a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 
-/** Points along a curve of Bezier pieces. */
+/**
+ * Points along a curve of Bezier pieces.
+ * @param {Point[]} points
+ */
 export function sampled(points, step = 0.1) {
   const found = [points[0]];
   for (let i = 0; i + 3 < points.length; i += 3) {
     for (let t = step; t <= 1; t += step) {
-      const mix = (key) =>
+      const mix = (/** @type {"x" | "y"} */ key) =>
         (1 - t) ** 3 * points[i][key] +
         3 * (1 - t) ** 2 * t * points[i + 1][key] +
         3 * (1 - t) * t * t * points[i + 2][key] +

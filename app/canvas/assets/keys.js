@@ -4,9 +4,10 @@ import { host } from "./host.js";
 
 /**
  * @import { Playback } from "./playback.js"
+ * @import { Move } from "./protocol.js"
  */
 
-/** Moves by key. @type {Record<string, string>} */
+/** Moves by key. @type {Record<string, Move["name"]>} */
 const KEYS = {
   Home: "restart",
   ArrowLeft: "back",
@@ -62,8 +63,9 @@ function clicked(playback, event) {
   // After a click the keys control the run; after keyboard focus they still control the focused widget.
   if (event.detail && target.closest?.("[role=radio], [role=option]"))
     setTimeout(() => /** @type {HTMLElement | null} */ (document.activeElement)?.blur());
-  const name = host.moveOfButton(target);
-  if (!Object.values(KEYS).includes(name) || playback.run === undefined || !playback.isShown) return;
+  const wanted = host.moveOfButton(target);
+  const name = Object.values(KEYS).find((one) => one === wanted);
+  if (!name || playback.run === undefined || !playback.isShown) return;
   event.preventDefault();
   event.stopImmediatePropagation();
   playback.go(name);

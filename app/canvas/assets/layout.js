@@ -56,10 +56,15 @@ export function layOut(structure, ladder = ladderOf(structure)) {
   return made;
 }
 
+/** @param {Structure} structure */
 export function ladderOf(structure) {
   return Object.keys(structure.nodes).length < SMALL ? LADDER_OF_SMALL : LADDER;
 }
 
+/**
+ * @param {Structure} structure
+ * @param {Rung[]} ladder
+ */
 async function climb(structure, ladder) {
   const began = performance.now();
   const geometry = await layOutRows(structure, (dot) => climbOnce(dot, ladder));
@@ -69,7 +74,11 @@ async function climb(structure, ladder) {
   return geometry;
 }
 
-/** Graphviz's answer to a DOT text; another window of the same unrolled loop often has the same text. */
+/**
+ * Graphviz's answer to a DOT text; another window of the same unrolled loop often has the same text.
+ * @param {string} dot
+ * @param {Rung[]} ladder
+ */
 async function climbOnce(dot, ladder) {
   if (answers.has(dot)) return answers.get(dot);
   for (const rung of ladder) {
@@ -87,7 +96,11 @@ async function climbOnce(dot, ladder) {
   throw new TooDense();
 }
 
-/** Graphviz's answer, or null when it takes too long. */
+/**
+ * Graphviz's answer, or null when it takes too long.
+ * @param {string} dot
+ * @param {Rung} rung
+ */
 async function attempt(dot, [attributes, milliseconds]) {
   if (!shared.newWorker) await new Promise((resolve) => shared.waitingForLibrary.push(resolve));
   shared.worker ??= await shared.newWorker();

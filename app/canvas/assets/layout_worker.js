@@ -16,6 +16,7 @@ export async function unpack(bytes) {
 /**
  * The worker's script: the library, and a few lines at its end. Not a module: a page that was opened as a file may start no
  * worker that is one. So what only modules may say is taken out of the library.
+ * @param {BlobPart} bytes
  */
 async function workerScript(bytes) {
   const library = (await unpack(bytes))
@@ -66,6 +67,7 @@ function asData(script) {
 }
 
 class LayoutWorker {
+  /** @param {string} address */
   constructor(address) {
     this.worker = new Worker(address);
     /** @type {Promise<void>} */
@@ -78,7 +80,12 @@ class LayoutWorker {
     this.ready.catch(() => {}); // each request for a layout reports the failure
   }
 
-  /** Graphviz's answer to a DOT text, or null when it takes too long. */
+  /**
+   * Graphviz's answer to a DOT text, or null when it takes too long.
+   * @param {string} dot
+   * @param {Record<string, string>} attributes
+   * @param {number} milliseconds
+   */
   async run(dot, attributes, milliseconds) {
     await Promise.race([
       this.ready,

@@ -2,6 +2,9 @@
 
 import { startLibrary } from "./layout_worker.js";
 
+/** @import { Call } from "../../assets/component.js" */
+
+/** @param {Call<Uint8Array<ArrayBuffer>>} call */
 export default function ({ data }) {
   if (data?.length) startLibrary(data);
 }

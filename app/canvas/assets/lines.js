@@ -5,8 +5,22 @@ import { areaOf, overlap, sampled } from "./geometry.js";
 import { placeOfLabel } from "./labels.js";
 import { at, svgElement, svgText } from "./svg.js";
 
+/**
+ * @import { Bounds, Frame, Layers, Line, Part, Parts, Point, Room } from "./picture.js"
+ * @import { ViewEdge } from "./protocol.js"
+ */
+
 const BACK_CHIP = 20; // characters that the layout keeps room for
 
+/**
+ * @param {string} id
+ * @param {ViewEdge} edge
+ * @param {Line} line
+ * @param {Layers} layers
+ * @param {Parts} parts
+ * @param {Frame} frame
+ * @param {Room} room
+ */
 export function drawLine(id, edge, line, layers, parts, frame, room) {
   const { points } = line;
   if (!points.length) return;
@@ -24,6 +38,7 @@ export function drawLine(id, edge, line, layers, parts, frame, room) {
   );
   if (tip) group.append(arrow(near, tip, edge.kind));
   layers.lines.append(group);
+  /** @type {Part} */
   const part = { group, base, source: edge.source, target: edge.target };
   if (edge.kind === "back") {
     const { x, y, side } = beside(points, line.label, frame, room.taken);
@@ -45,7 +60,13 @@ export function drawLine(id, edge, line, layers, parts, frame, room) {
 const RISE = 16; // how much higher or lower a chip is tried at a time
 const TRIES = [0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6];
 
-/** A place right beside a curve, near the height where the layout kept room for a label, and on which side of it; that room where all else is taken. */
+/**
+ * A place right beside a curve, near the height where the layout kept room for a label, and on which side of it; that room where all else is taken.
+ * @param {Point[]} points
+ * @param {Point | null} label
+ * @param {Frame} frame
+ * @param {Bounds[]} taken
+ */
 function beside(points, label, frame, taken) {
   const wanted = label ?? points[Math.floor(points.length / 2)];
   const curve = sampled(points);
@@ -69,6 +90,11 @@ function beside(points, label, frame, taken) {
   return { ...wanted, side: 0 };
 }
 
+/**
+ * @param {Point} from
+ * @param {Point} tip
+ * @param {string} kind
+ */
 function arrow(from, tip, kind) {
   const length = Math.hypot(tip.x - from.x, tip.y - from.y) || 1;
   const [dx, dy] = [(tip.x - from.x) / length, (tip.y - from.y) / length];

@@ -87,6 +87,10 @@ class Cell {
     });
   }
 
+  /**
+   * @param {string} name
+   * @param {(...words: any[]) => void} call
+   */
   on(name, call) {
     this.model.on(name, call);
     this.gone.signal.addEventListener("abort", () => this.model.off(name, call));
@@ -119,6 +123,7 @@ class Cell {
     this.tell();
   }
 
+  /** @param {number} step */
   go(step) {
     const { playback } = this.canvas;
     playback.grab();

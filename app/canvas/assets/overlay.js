@@ -2,6 +2,12 @@
 
 import { shared } from "./shared.js";
 
+/**
+ * @import { Call } from "../../assets/component.js"
+ * @import { Moment } from "./protocol.js"
+ */
+
+/** @param {Call<Moment>} call */
 export default function ({ data }) {
   if (!data) return;
   shared.overlays.set(data.key, data);

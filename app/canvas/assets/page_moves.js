@@ -41,14 +41,24 @@ export function destination(name, from, paths) {
   }
 }
 
-/** To the beginning of the iteration before; to the loop itself from its first. */
+/**
+ * To the beginning of the iteration before; to the loop itself from its first.
+ * @param {number} from
+ * @param {Path[]} paths
+ * @param {number} loop
+ */
 function previous(from, paths, loop) {
   if (loop < 0) return Math.max(0, from - 1);
   const first = beginning(from, paths, loop);
   return paths[from][loop] > 0 && first > 0 ? beginning(first - 1, paths, loop) : Math.max(0, first - 1);
 }
 
-/** The first moment of an iteration. */
+/**
+ * The first moment of an iteration.
+ * @param {number} from
+ * @param {Path[]} paths
+ * @param {number} loop
+ */
 function beginning(from, paths, loop) {
   let first = from;
   while (first > 0 && paths[first - 1].length > loop && paths[first - 1][loop] === paths[from][loop]) first -= 1;

@@ -5,7 +5,16 @@ import { setSpark } from "./sparks.js";
 import { classesOfBox, classesOfFrame, classesOfLine } from "./status.js";
 import { shortened } from "./svg.js";
 
+/**
+ * @import { Part, Parts } from "./picture.js"
+ * @import { Overlay, Structure } from "./protocol.js"
+ */
+
 export class Painting {
+  /**
+   * @param {Structure} structure
+   * @param {Parts} parts
+   */
   constructor(structure, parts) {
     this.structure = structure;
     this.parts = parts;
@@ -13,6 +22,7 @@ export class Painting {
     this.labels = new Map();
   }
 
+  /** @param {Overlay} overlay */
   apply(overlay) {
     const { values, backs, headers, sparks, progress, slices } = overlay;
     for (const id of Object.keys(this.structure.nodes)) {
@@ -48,6 +58,11 @@ export class Painting {
     }
   }
 
+  /**
+   * @param {string} id
+   * @param {Part} part
+   * @param {string} classes
+   */
   restyle(id, part, classes) {
     if (this.painted.get(id) === classes) return;
     this.painted.set(id, classes);
@@ -55,6 +70,11 @@ export class Painting {
     part.head?.setAttribute("class", `head ${part.base} ${classes}`.replace("frame ", ""));
   }
 
+  /**
+   * @param {string} id
+   * @param {Element} element
+   * @param {string} text
+   */
   relabel(id, element, text) {
     if (this.labels.get(id) === text) return;
     this.labels.set(id, text);
@@ -62,6 +82,11 @@ export class Painting {
   }
 }
 
+/**
+ * @param {Part} part
+ * @param {string} text
+ * @param {number | undefined} progress
+ */
 function setHeader(part, text, progress) {
   const { pill, bar, text: label } = part.state;
   if (part.headerShown === `${text}${progress}`) return;
@@ -73,9 +98,9 @@ function setHeader(part, text, progress) {
   label.textContent = shown;
   const width = shown.length * 6.4 + 20;
   part.stateWidth = width;
-  pill.setAttribute("width", width);
-  pill.setAttribute("x", -width);
-  label.setAttribute("x", -width / 2);
-  bar.setAttribute("x", -width + 8);
-  bar.setAttribute("width", progress === undefined ? 0 : Math.max(2, (width - 16) * progress));
+  pill.setAttribute("width", String(width));
+  pill.setAttribute("x", String(-width));
+  label.setAttribute("x", String(-width / 2));
+  bar.setAttribute("x", String(-width + 8));
+  bar.setAttribute("width", String(progress === undefined ? 0 : Math.max(2, (width - 16) * progress)));
 }

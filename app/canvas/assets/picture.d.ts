@@ -29,6 +29,26 @@ export type Geometry = Size & {
   milliseconds?: number;
 };
 
+/** Groups of SVG, from below to above. */
+export type Layers = Record<"frames" | "lines" | "heads" | "labels" | "boxes" | "chips", SVGElement>;
+
+/** What labels keep clear of: boxes, and all else that lies in the picture. */
+export type Room = { taken: Bounds[]; crowd: Bounds[] };
+
+/** Graphviz's answer, in its own words (json0). */
+export type DotAnswer = { bb: string; objects?: DotObject[]; edges?: DotEdge[] };
+export type DotObject = { id: string; name?: string; bb?: string; pos?: string };
+export type DotEdge = { id?: string; pos?: string; lp?: string; tail: number; head: number; constraint?: string };
+
+export type Sparkline = {
+  group: SVGElement;
+  line: SVGElement;
+  now: SVGElement;
+  odd: SVGElement;
+  width: number;
+  shown: string;
+};
+
 export type Chip = { group: SVGGElement; box: SVGRectElement; text: SVGTextElement; most: number; side: number; shown: string };
 
 /** The elements of one box, frame or line that overlays restyle. */
@@ -44,7 +64,7 @@ export type Part = {
   rounding?: number;
   chips?: Chip[];
   badge?: SVGTextElement | null;
-  spark?: Record<string, any> | null;
+  spark?: Sparkline | null;
   // Of frames.
   head?: SVGGElement;
   title?: SVGTextElement;

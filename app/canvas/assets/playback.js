@@ -171,7 +171,10 @@ export class Playback {
     }, IDLE);
   }
 
-  /** Steps by keys, painted at once where their picture is here. Python hears where that has led, however fast the keys come. */
+  /**
+   * Steps by keys, painted at once where their picture is here. Python hears where that has led, however fast the keys come.
+   * @param {number} by
+   */
   walk(by) {
     const step = Math.max(0, Math.min(this.step + by, this.last));
     if (this.run === undefined || step === this.step) return false;
@@ -183,7 +186,10 @@ export class Playback {
     return true;
   }
 
-  /** What a key or a button asks for: painted at once where it is a step, else made by Python, and after it whatever is asked for meanwhile. */
+  /**
+   * What a key or a button asks for: painted at once where it is a step, else made by Python, and after it whatever is asked for meanwhile.
+   * @param {Move["name"]} name
+   */
   go(name) {
     this.pause();
     const by = this.moves.words.length ? undefined : STEPS[name];
@@ -195,7 +201,7 @@ export class Playback {
     this.moves.add({ name, count: this.number(), start });
   }
 
-  /** Python has made the moves up to this one. */
+  /** Python has made the moves up to this one. @param {number} count */
   confirm(count) {
     if (!this.moves.words.length) return;
     this.moves.confirm(count);
@@ -207,6 +213,7 @@ export class Playback {
     return this.count;
   }
 
+  /** @param {number} first */
   ask(first) {
     const now = performance.now();
     if (this.asked !== undefined && now - this.asked < 1500) return;
@@ -220,6 +227,7 @@ export class Playback {
     }, TOGETHER);
   }
 
+  /** @param {number} step */
   report(step, last = false) {
     clearTimeout(this.late);
     const since = performance.now() - this.reported;
@@ -240,6 +248,7 @@ export class Playback {
     if (last) this.late = setTimeout(() => this.repeat(), AGAIN);
   }
 
+  /** @param {number} step */
   send(step) {
     this.canvas.setState?.("step", { step, run: this.run, count: this.number(), playing: this.playing });
   }
@@ -252,7 +261,7 @@ export class Playback {
     this.late = setTimeout(() => this.repeat(), AGAIN);
   }
 
-  /** Python's words do not count until it has heard of that report. */
+  /** Python's words do not count until it has heard of that report. @param {number} report */
   await(report) {
     this.awaited = report;
     clearTimeout(this.patience);
@@ -282,7 +291,7 @@ export class Playback {
     else this.play();
   }
 
-  /** The button beside those that step; what it said before this canvas was there does not count. */
+  /** The button beside those that step; what it said before this canvas was there does not count. @param {number | undefined} plays */
   obey(plays) {
     const before = this.plays;
     this.plays = plays;
@@ -318,6 +327,7 @@ export class Playback {
     this.clock = { now, step: this.step };
   }
 
+  /** @param {number} now */
   tick(now) {
     if (!this.playing || !this.isShown) return;
     const due = Math.floor(this.clock.step + ((now - this.clock.now) / 1000) * RATE * this.speed);
@@ -342,7 +352,7 @@ export class Playback {
     if (next !== undefined && next <= this.last) this.ask(next);
   }
 
-  /** Slides to a step; what is known is painted at once, the rest comes from Python. */
+  /** Slides to a step; what is known is painted at once, the rest comes from Python. @param {number} step */
   slide(step) {
     if (step === this.step && this.dragging) return;
     this.pause(false);
@@ -371,6 +381,7 @@ export class Playback {
     this.report(this.step, true);
   }
 
+  /** @param {number} speed */
   setSpeed(speed) {
     this.speed = speed;
     this.restartClock();

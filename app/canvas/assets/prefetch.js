@@ -2,6 +2,12 @@
 
 import { shared } from "./shared.js";
 
+/**
+ * @import { Call } from "../../assets/component.js"
+ * @import { Stretch } from "./protocol.js"
+ */
+
+/** @param {Call<Stretch>} call */
 export default function ({ data, setStateValue }) {
   if (!data) return;
   shared.askers.set(data.key, setStateValue);

@@ -2,12 +2,24 @@
 
 import { readGeometry } from "./geometry.js";
 
+/**
+ * @import { Bounds, Frame, Geometry, Line, Point } from "./picture.js"
+ * @import { Copy, Row, Structure, ViewEdge } from "./protocol.js"
+ * @typedef {Point & Bounds} Box the middle and the borders of a box
+ * @typedef {{ id: string, edge: ViewEdge, ends: string[] }} Between a line from copy to copy, and the frames or boxes at its ends
+ */
+
 const LANE = { apart: 9, first: 13, gap: 44, bend: 9, clear: 11 };
 
-/** Layout of a structure with rows: `run` gives the geometry of a DOT text. */
+/**
+ * Layout of a structure with rows: `run` gives the geometry of a DOT text.
+ * @param {Structure} structure
+ * @param {(dot: string) => Promise<string>} run
+ */
 export async function layOutRows(structure, run) {
+  /** Rows that are laid out, by id. @type {Map<string, Geometry>} */
   const made = new Map();
-  const geometryOf = async (dot) => {
+  const geometryOf = async (/** @type {string} */ dot) => {
     const text = dot.replace(/@(r\d+)([wh])@/g, (_, id, side) =>
       (made.get(id)[side === "w" ? "width" : "height"] / 72).toFixed(3),
     );
@@ -24,7 +36,11 @@ export async function layOutRows(structure, run) {
   return geometry;
 }
 
-/** Back edges stay inside the frame of their loop: the layout sometimes swings them out of it and in again. */
+/**
+ * Back edges stay inside the frame of their loop: the layout sometimes swings them out of it and in again.
+ * @param {Structure} structure
+ * @param {Geometry} geometry
+ */
 function keepInside(structure, geometry) {
   for (const [id, edge] of Object.entries(structure.edges)) {
     const line = geometry.edges[id];
@@ -36,7 +52,7 @@ function keepInside(structure, geometry) {
       structure.nodes[edge.target].cluster !== structure.nodes[edge.source].cluster
     )
       continue;
-    const inside = (point) =>
+    const inside = (/** @type {Point} */ point) =>
       point && { x: Math.min(Math.max(point.x, frame.x + 10), frame.x + frame.width - 10), y: point.y };
     geometry.edges[id] = {
       points: line.points.map(inside),
@@ -47,7 +63,11 @@ function keepInside(structure, geometry) {
   }
 }
 
-/** Puts the then branch left of the else branch: swaps the two where the layout placed them the other way round. */
+/**
+ * Puts the then branch left of the else branch: swaps the two where the layout placed them the other way round.
+ * @param {Structure} structure
+ * @param {Geometry} geometry
+ */
 function orderBranches(structure, geometry) {
   for (const [left, then] of Object.entries(structure.clusters)) {
     if (then.kind !== "then" || !geometry.clusters[left]) continue;
@@ -64,29 +84,41 @@ function orderBranches(structure, geometry) {
   }
 }
 
+/**
+ * @param {Structure} structure
+ * @param {Geometry} geometry
+ * @param {string} frame
+ * @param {number} dx
+ */
 function shiftFrame(structure, geometry, frame, dx) {
   const inside = new Set([frame]);
   for (const [id, cluster] of Object.entries(structure.clusters)) if (inside.has(cluster.parent)) inside.add(id);
   for (const id of inside) geometry.clusters[id] = geometry.clusters[id] && moved(geometry.clusters[id], dx, 0);
-  const within = (id) => inside.has(structure.nodes[id]?.cluster);
+  const within = (/** @type {string} */ id) => inside.has(structure.nodes[id]?.cluster);
   for (const id of Object.keys(geometry.nodes)) if (within(id)) geometry.nodes[id] = moved(geometry.nodes[id], dx, 0);
   for (const [id, edge] of Object.entries(structure.edges)) {
     const ends = [within(edge.source), within(edge.target)];
     if (!geometry.edges[id] || !(ends[0] || ends[1])) continue;
-    if (ends[0] && ends[1]) geometry.edges[id] = moved(geometry.edges[id], dx, 0);
+    if (ends[0] && ends[1]) geometry.edges[id] = movedLine(geometry.edges[id], dx, 0);
     else delete geometry.edges[id];
   }
 }
 
-/** The row as one picture: earlier iterations, the copies, later iterations, from left to right. */
+/**
+ * The row as one picture: earlier iterations, the copies, later iterations, from left to right.
+ * @param {Row} row
+ * @param {Geometry} copy
+ * @param {Structure} structure
+ */
 function stamp(row, copy, structure) {
   const lines = Object.values(structure.edges).filter(
     (edge) => SIDEWAYS.has(edge.kind) && row.copies[0].nodes.includes(edge.source),
   ).length;
   const margin = LANE.first + LANE.apart * lines + 6;
   const gap = LANE.gap + LANE.apart * lines;
+  /** @type {Geometry} */
   const made = { nodes: {}, clusters: {}, edges: {}, width: 0, height: copy.height + 2 * margin };
-  const end = (id, y) => {
+  const end = (/** @type {string} */ id, /** @type {number} */ y) => {
     if (!id) return;
     const { width } = structure.nodes[id];
     made.nodes[id] = { x: made.width + width / 2, y };
@@ -94,11 +126,7 @@ function stamp(row, copy, structure) {
   };
   end(row.earlier, margin + 64);
   for (const inside of row.copies) {
-    for (const kind of ["nodes", "clusters", "edges"]) {
-      row.copies[0][kind].forEach((id, at) => {
-        if (copy[kind][id]) made[kind][inside[kind][at]] = moved(copy[kind][id], made.width, margin);
-      });
-    }
+    stampCopy(made, copy, row.copies[0], inside, margin);
     made.clusters[inside.clusters[0]].margin = margin;
     made.width += copy.width + gap;
   }
@@ -107,32 +135,78 @@ function stamp(row, copy, structure) {
   return made;
 }
 
+/**
+ * One copy, to the right of what is there.
+ * @param {Geometry} made
+ * @param {Geometry} copy
+ * @param {Copy} from ids of the copy that was laid out
+ * @param {Copy} to ids of this one
+ * @param {number} top
+ */
+function stampCopy(made, copy, from, to, top) {
+  from.nodes.forEach((id, k) => {
+    if (copy.nodes[id]) made.nodes[to.nodes[k]] = moved(copy.nodes[id], made.width, top);
+  });
+  from.clusters.forEach((id, k) => {
+    if (copy.clusters[id]) made.clusters[to.clusters[k]] = moved(copy.clusters[id], made.width, top);
+  });
+  from.edges.forEach((id, k) => {
+    if (copy.edges[id]) made.edges[to.edges[k]] = movedLine(copy.edges[id], made.width, top);
+  });
+}
+
+/**
+ * @template {Point} Placed
+ * @param {Placed} one
+ * @param {number} dx
+ * @param {number} dy
+ * @returns {Placed}
+ */
 function moved(one, dx, dy) {
-  const shift = (point) => point && { x: point.x + dx, y: point.y + dy };
-  if (!one.points) return { ...one, x: one.x + dx, y: one.y + dy };
+  return { ...one, x: one.x + dx, y: one.y + dy };
+}
+
+/**
+ * @param {Line} line
+ * @param {number} dx
+ * @param {number} dy
+ * @returns {Line}
+ */
+function movedLine(line, dx, dy) {
+  const shift = (/** @type {Point | null} */ point) => point && moved(point, dx, dy);
   return {
-    ...one,
-    points: one.points.map(shift),
-    begin: shift(one.begin),
-    end: shift(one.end),
-    label: shift(one.label),
+    ...line,
+    points: line.points.map((point) => moved(point, dx, dy)),
+    begin: shift(line.begin),
+    end: shift(line.end),
+    label: shift(line.label),
   };
 }
 
-/** Puts a row in the place of the box that kept room for it. */
+/**
+ * Puts a row in the place of the box that kept room for it.
+ * @param {Geometry} geometry
+ * @param {string} id
+ * @param {Geometry} row
+ */
 function place(geometry, id, row) {
   const middle = geometry.nodes[id];
   delete geometry.nodes[id];
-  for (const kind of ["nodes", "clusters", "edges"]) {
-    for (const [part, one] of Object.entries(row[kind]))
-      geometry[kind][part] = moved(one, middle.x - row.width / 2, middle.y - row.height / 2);
-  }
+  const [dx, dy] = [middle.x - row.width / 2, middle.y - row.height / 2];
+  for (const [part, one] of Object.entries(row.nodes)) geometry.nodes[part] = moved(one, dx, dy);
+  for (const [part, one] of Object.entries(row.clusters)) geometry.clusters[part] = moved(one, dx, dy);
+  for (const [part, line] of Object.entries(row.edges)) geometry.edges[part] = movedLine(line, dx, dy);
 }
 
 const SIDEWAYS = new Set(["carried", "goes_on"]);
 
-/** Lines that no layout has drawn, because they cross the border of a copy. */
+/**
+ * Lines that no layout has drawn, because they cross the border of a copy.
+ * @param {Structure} structure
+ * @param {Geometry} geometry
+ */
 function drawBetween(structure, geometry) {
+  /** By the two ends of each. @type {Map<string, Between[]>} */
   const gaps = new Map();
   for (const [id, edge] of Object.entries(structure.edges)) {
     if (geometry.edges[id] || !geometry.nodes[edge.source] || !geometry.nodes[edge.target]) continue;
@@ -154,25 +228,42 @@ function drawBetween(structure, geometry) {
   for (const lines of gaps.values()) route(structure, geometry, lines);
 }
 
+/**
+ * @param {Structure} structure
+ * @param {Geometry} geometry
+ * @param {string} id
+ * @returns {Box}
+ */
 function box(structure, geometry, id) {
   const { x, y } = geometry.nodes[id];
   const { width, height } = structure.nodes[id];
   return { x, y, left: x - width / 2, right: x + width / 2, top: y - height / 2, bottom: y + height / 2 };
 }
 
-/** The frame of the copy that a box is in; its own id for a box beside the copies. */
+/**
+ * The frame of the copy that a box is in; its own id for a box beside the copies.
+ * @param {Structure} structure
+ * @param {string} id
+ */
 function copyOf(structure, id) {
   let frame = structure.nodes[id].kind === "more" ? "" : structure.nodes[id].cluster;
   while (frame && structure.clusters[frame].kind !== "copy") frame = structure.clusters[frame].parent;
   return frame || id;
 }
 
-/** A line into or out of a copy: straight through the lanes beside that copy, and then on to its other end. `copyEnd`: which end is the copy's, where its label belongs. */
+/**
+ * A line into or out of a copy: straight through the lanes beside that copy, and then on to its other end. `copyEnd`: which end is the copy's, where its label belongs.
+ * @param {Box} from
+ * @param {Box} to
+ * @param {"source" | "target"} copyEnd
+ * @param {Frame | undefined} copy
+ * @returns {Line}
+ */
 function falling(from, to, copyEnd, copy) {
   const near = { x: to.x, y: to.top - 9 };
   const points = [{ x: from.x, y: from.bottom }];
   let bent = near;
-  const straight = (end) => points.push(points[points.length - 1], end, end);
+  const straight = (/** @type {Point} */ end) => points.push(points[points.length - 1], end, end);
   if (copy && copyEnd === "source") {
     const y = copy.y + copy.height + copy.margin + LANE.clear;
     if (y > from.bottom && y < near.y - LANE.clear) straight({ x: from.x, y });
@@ -187,7 +278,12 @@ function falling(from, to, copyEnd, copy) {
   return { points, begin: null, end: { x: to.x, y: to.top }, label: null, copyEnd };
 }
 
-/** Lines of one gap: down from the Results, up through the gap, down into the next copy; each in a lane of its own. */
+/**
+ * Lines of one gap: down from the Results, up through the gap, down into the next copy; each in a lane of its own.
+ * @param {Structure} structure
+ * @param {Geometry} geometry
+ * @param {Between[]} lines
+ */
 function route(structure, geometry, lines) {
   const [before, after] = lines[0].ends.map((id) => geometry.clusters[id]);
   lines.sort((a, b) =>
@@ -235,16 +331,20 @@ function route(structure, geometry, lines) {
   });
 }
 
-/** Straight pieces with round corners, as the curves that lines are made of. */
+/**
+ * Straight pieces with round corners, as the curves that lines are made of.
+ * @param {Point[]} corners
+ * @returns {Line}
+ */
 function rounded(corners) {
   const tip = corners[corners.length - 1];
-  const towards = (a, b, distance) => {
+  const towards = (/** @type {Point} */ a, /** @type {Point} */ b, /** @type {number} */ distance) => {
     const length = Math.hypot(b.x - a.x, b.y - a.y) || 1;
     const part = Math.min(distance, length / 2) / length;
     return { x: a.x + (b.x - a.x) * part, y: a.y + (b.y - a.y) * part };
   };
   const points = [corners[0]];
-  const straight = (to) => points.push(points[points.length - 1], to, to);
+  const straight = (/** @type {Point} */ to) => points.push(points[points.length - 1], to, to);
   for (let i = 1; i + 1 < corners.length; i += 1) {
     straight(towards(corners[i], corners[i - 1], LANE.bend));
     points.push(corners[i], corners[i], towards(corners[i], corners[i + 1], LANE.bend));

@@ -2,8 +2,17 @@
 
 import { svgElement } from "./svg.js";
 
+/**
+ * @import { Sparkline } from "./picture.js"
+ * @import { Spark, ViewNode } from "./protocol.js"
+ */
+
 const SPARK = { height: 18, left: 14 };
 
+/**
+ * @param {SVGElement} group
+ * @param {ViewNode} node
+ */
 export function sparkOf(group, node) {
   const top = node.height - SPARK.height - 8;
   const made = {
@@ -24,7 +33,11 @@ export function sparkOf(group, node) {
   return made;
 }
 
-/** A folded loop's carried number over its iterations: where it is now, and where it stopped being a number. */
+/**
+ * A folded loop's carried number over its iterations: where it is now, and where it stopped being a number.
+ * @param {Sparkline} made
+ * @param {Spark | undefined} data
+ */
 export function setSpark(made, data) {
   const text = JSON.stringify(data ?? "");
   if (made.shown === text) return;
@@ -32,8 +45,8 @@ export function setSpark(made, data) {
   made.group.classList.toggle("on", Boolean(data));
   if (!data) return;
   const [points, now, odd] = data;
-  const x = (part) => (part * made.width).toFixed(1);
-  const y = (height) => ((1 - height / 100) * (SPARK.height - 3) + 1.5).toFixed(1);
+  const x = (/** @type {number} */ part) => (part * made.width).toFixed(1);
+  const y = (/** @type {number} */ height) => ((1 - height / 100) * (SPARK.height - 3) + 1.5).toFixed(1);
   const path = points.map((height, k) => {
     if (height === null) return "";
     const pen = typeof points[k - 1] === "number" ? "L" : "M";

@@ -4,7 +4,10 @@ import { MARGIN, overlap } from "./geometry.js";
 import { host } from "./host.js";
 
 /**
- * @import { StickyFrame } from "./picture.js"
+ * @import { Camera } from "./camera.js"
+ * @import { Bounds, Parts, StickyFrame } from "./picture.js"
+ * @import { Structure } from "./protocol.js"
+ * @typedef {{ element: HTMLElement, classes?: string, words?: string, room?: string, place?: string }} Head
  * @typedef {{ left?: number, right?: number, top: number, width: number, title: boolean }} Stuck `right`: without a title it ends there
  */
 
@@ -24,23 +27,34 @@ const HEAD = {
 const STATE = 280; // what a state may take of a line
 
 /** About what a head takes that sticks; nothing of the page is read for it. */
-const widthOf = ({ cluster, part }) => 36 + (cluster.title.length + cluster.name.length + part.told.length) * 5.6;
+const widthOf = (/** @type {StickyFrame} */ { cluster, part }) =>
+  36 + (cluster.title.length + cluster.name.length + part.told.length) * 5.6;
 
 export class StickyHeaders {
+  /** @param {HTMLElement} stage */
   constructor(stage) {
     this.element = document.createElement("div");
     this.element.className = "sticky-headers";
     this.element.setAttribute("aria-hidden", "true");
     stage.append(this.element);
     this.stage = stage;
+    /** Outer ones first. @type {StickyFrame[]} */
     this.frames = [];
+    /** The heads that stick. @type {Head[]} */
     this.pool = [];
+    /** Where they lie. @type {Bounds[]} */
+    this.lying = [];
     this.corner = { width: 0, height: 0 };
     this.watcher = new ResizeObserver(() => this.measureCorner());
   }
 
-  /** Another picture: its frames, outer ones first. */
+  /**
+   * Another picture: its frames, outer ones first.
+   * @param {Structure} structure
+   * @param {Parts} parts
+   */
   show(structure, parts) {
+    /** @type {(id: string | undefined) => number} */
     const depthOf = (id) => (id ? 1 + depthOf(structure.clusters[id]?.parent) : 0);
     this.frames = Object.entries(structure.clusters)
       .filter(([id]) => parts.has(id))
@@ -66,7 +80,10 @@ export class StickyHeaders {
     if (this.cornerElement) this.watcher.observe(this.cornerElement);
   }
 
-  /** With every movement of the camera: nothing of the page is read, and what moves are layers of their own. */
+  /**
+   * With every movement of the camera: nothing of the page is read, and what moves are layers of their own.
+   * @param {Camera} camera
+   */
   place(camera) {
     this.camera = camera;
     this.watchCorner();
@@ -85,7 +102,11 @@ export class StickyHeaders {
     while (this.pool.length > used) this.pool.pop().element.remove();
   }
 
-  /** What a head says that sticks is not said by the frame's own head as well. */
+  /**
+   * What a head says that sticks is not said by the frame's own head as well.
+   * @param {StickyFrame} frame
+   * @param {Stuck | null} stuck
+   */
   cover(frame, stuck) {
     const { header, title } = frame.part;
     const covers = [Boolean(stuck), Boolean(stuck?.title)];
@@ -95,7 +116,11 @@ export class StickyHeaders {
     frame.covers = covers;
   }
 
-  /** Where a frame lies in the view, and whether its title and its state are out of sight. */
+  /**
+   * Where a frame lies in the view, and whether its title and its state are out of sight.
+   * @param {StickyFrame} frame
+   * @param {Camera} camera
+   */
   look(frame, camera) {
     const { x, y, k, view } = camera;
     const { box, told, stateEnd, stateWidth } = frame.part;
@@ -113,7 +138,14 @@ export class StickyHeaders {
     frame.stateAway = seen && Boolean(told) && this.isAway(camera, end - stateWidth * k, end, upper, lower);
   }
 
-  /** Outside the view, or below what lies on its upper corners. */
+  /**
+   * Outside the view, or below what lies on its upper corners.
+   * @param {Camera} camera
+   * @param {number} left
+   * @param {number} right
+   * @param {number} upper
+   * @param {number} lower
+   */
   isAway({ view, tools }, left, right, upper, lower) {
     if (left < 0 || right > view.width || upper < 0 || lower > view.height) return true;
     return (
@@ -125,6 +157,7 @@ export class StickyHeaders {
   /**
    * What has to be shown of a frame's head, and where; null when its own head is in sight.
    * @param {StickyFrame} frame
+   * @param {Camera} camera
    * @returns {Stuck | null}
    */
   stick(frame, { view, tools }) {

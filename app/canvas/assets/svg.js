@@ -1,23 +1,44 @@
 // Elements of SVG. Text of the model only ever becomes textContent, so nothing of it can be markup.
 
+/** @import { Point } from "./picture.js" */
+
 export const SVG = "http://www.w3.org/2000/svg";
 
+/**
+ * @template {keyof SVGElementTagNameMap} Name
+ * @param {Name} name
+ * @param {Record<string, string | number | undefined>} attributes those without a value are left out
+ * @param {(Element | null | undefined)[]} children
+ * @returns {SVGElementTagNameMap[Name]}
+ */
 export function svgElement(name, attributes = {}, ...children) {
   const made = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes))
-    if (value !== undefined && value !== "") made.setAttribute(key, value);
+    if (value !== undefined && value !== "") made.setAttribute(key, String(value));
   for (const child of children) if (child) made.append(child);
   return made;
 }
 
+/**
+ * @param {string} text
+ * @param {Record<string, string | number | undefined>} attributes
+ */
 export function svgText(text, attributes) {
   const made = svgElement("text", attributes);
   made.textContent = text;
   return made;
 }
 
-export const shortened = (text, most) => (text.length <= most ? text : `${text.slice(0, Math.max(1, most - 1))}…`);
+export const shortened = (/** @type {string} */ text, /** @type {number} */ most) =>
+  text.length <= most ? text : `${text.slice(0, Math.max(1, most - 1))}…`;
 
+/**
+ * @param {string} action
+ * @param {number} x
+ * @param {number} y
+ * @param {string} path
+ * @param {string} label
+ */
 export function button(action, x, y, path, label) {
   const made = svgElement("g", {
     class: "button",
@@ -36,4 +57,4 @@ export function button(action, x, y, path, label) {
   return made;
 }
 
-export const at = (point) => `${point.x.toFixed(1)} ${point.y.toFixed(1)}`;
+export const at = (/** @type {Point} */ point) => `${point.x.toFixed(1)} ${point.y.toFixed(1)}`;

@@ -1,5 +1,8 @@
 // Tooltips and legend: what the canvas says in words of what is pointed at, and what its colours and lines mean.
 
+/** @import { EdgeKind, Overlay, Structure, ViewEdge, ViewNode } from "./protocol.js" */
+
+/** @type {[EdgeKind, string][]} */
 const LINES = [
   ["back", "back edge: to the next iteration"],
   ["input_map", "port map: in and out of a body"],
@@ -12,6 +15,7 @@ const STATES = [
   ["stop", "breakpoint"],
 ];
 
+/** @type {Partial<Record<EdgeKind, string>>} */
 const EDGES = {
   back: "back edge",
   again: "decides whether another iteration runs",
@@ -23,6 +27,7 @@ const EDGES = {
 const BESIDE = { right: 16, below: 18, border: 8, least: 4 }; // pixels from the pointer to the tooltip, and from that to the canvas's border
 
 export class Tooltip {
+  /** @param {HTMLElement} element */
   constructor(element) {
     this.element = element;
   }
@@ -31,7 +36,12 @@ export class Tooltip {
     this.element.classList.remove("on");
   }
 
-  /** Beside the pointer, within an area of the page; hidden where there is nothing to say. */
+  /**
+   * Beside the pointer, within an area of the page; hidden where there is nothing to say.
+   * @param {string} text
+   * @param {{ clientX: number, clientY: number }} event
+   * @param {DOMRect} area
+   */
   show(text, event, area) {
     this.element.classList.toggle("on", Boolean(text));
     if (!text) return;
@@ -45,7 +55,12 @@ export class Tooltip {
   }
 }
 
-/** Of a box or a line, with what an overlay knows of it; empty for what has no words. */
+/**
+ * Of a box or a line, with what an overlay knows of it; empty for what has no words.
+ * @param {string} id
+ * @param {Structure} structure
+ * @param {Overlay | undefined} overlay
+ */
 export function tooltipOf(id, structure, overlay) {
   const node = structure.nodes[id];
   const edge = structure.edges[id];
@@ -53,13 +68,21 @@ export function tooltipOf(id, structure, overlay) {
   return lines.filter(Boolean).join("\n");
 }
 
-/** Of the dot of a breakpoint. */
+/**
+ * Of the dot of a breakpoint.
+ * @param {Element} box
+ */
 export function tooltipOfStop(box) {
   return box.classList.contains("off")
     ? "breakpoint, switched off: a click switches it on"
     : "breakpoint: a click switches it off";
 }
 
+/**
+ * @param {string} id
+ * @param {ViewNode} node
+ * @param {Overlay | undefined} overlay
+ */
 function tooltipOfBox(id, node, overlay) {
   const values = overlay?.values?.[id] ?? [];
   return [
@@ -69,6 +92,12 @@ function tooltipOfBox(id, node, overlay) {
   ];
 }
 
+/**
+ * @param {string} id
+ * @param {ViewEdge} edge
+ * @param {Structure} structure
+ * @param {Overlay | undefined} overlay
+ */
 function tooltipOfLine(id, edge, structure, overlay) {
   const source = structure.nodes[edge.source];
   const [now, before] = overlay?.backs?.[id] ?? [];
@@ -83,7 +112,10 @@ function tooltipOfLine(id, edge, structure, overlay) {
   ];
 }
 
-/** A row for each family, kind of line and state that a picture may have. */
+/**
+ * A row for each family, kind of line and state that a picture may have.
+ * @param {Structure} structure
+ */
 export function legendOf(structure) {
   const kinds = new Set(Object.values(structure.edges).map((edge) => edge.kind));
   return [
@@ -93,7 +125,11 @@ export function legendOf(structure) {
   ];
 }
 
-/** What a colour or a line stands for, in words. */
+/**
+ * What a colour or a line stands for, in words.
+ * @param {string} name
+ * @param {string} text
+ */
 export function legendRow(name, text) {
   const row = document.createElement("div");
   const mark = document.createElement("i");
