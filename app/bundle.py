@@ -2,6 +2,7 @@
 
 What may be written is less than the language allows, so that joining stays a matter of whole lines: named imports from files beside it,
 ``export`` before a declaration, one ``export default`` in the file that is begun with. Anything else is refused when the app starts.
+Comments that have lines of their own stay behind: pages that are sent carry the script.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ _IMPORT = re.compile(r'^import \{([\w\s,]+)\} from "\./([\w.]+\.js)";\n', re.MUL
 _DECLARED = re.compile(r"^(export )?(?:async )?(?:function\*?|class|const|let|var) (\w+)", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let)\b)", re.MULTILINE)
 _DEFAULT = re.compile(r"^export default\b", re.MULTILINE)
+_COMMENT = re.compile(r"^ *(?://[^\n]*|/\*\*(?:[^*]|\*(?!/))*\*/)\n", re.MULTILINE)
 _UNREAD = re.compile(r"^(?:import|export(?! default)|(?:const|let|var) [\[{])[^\n]*", re.MULTILINE)
 
 
@@ -72,7 +74,7 @@ def _body(file: Path, *, is_entry: bool) -> str:
         raise ValueError(f"{file.name}: only named imports from ./ and exported declarations can be joined, not {unread.group()!r}")
     if len(_DEFAULT.findall(text)) != is_entry:
         raise ValueError(f"{file.name}: the file that is begun with exports a default function, and those that it imports do not")
-    return text.strip() + "\n"
+    return _COMMENT.sub("", text).strip() + "\n"
 
 
 def _text(file: Path) -> str:

@@ -83,3 +83,13 @@ def test_every_script_of_the_app_is_part_of_a_component() -> None:
     forgotten = [path.name for path in scripts if not any(path.read_text(encoding="utf-8").splitlines()[0] in one for one in joined)]
     assert len(entries) >= 9
     assert not forgotten
+
+
+def test_comments_on_lines_of_their_own_stay_behind(tmp_path: Path) -> None:
+    (tmp_path / "entry.js").write_text(
+        "// What it is for.\n\n/**\n * Twice.\n * @param {number} x\n */\nfunction twice(x) {\n  // Quick.\n"
+        "  return 2 * x; // as said\n}\n/** @type {number} */ (twice(1)).toFixed();\n\nexport default function () {}\n"
+    )
+    assert bundle(tmp_path / "entry.js") == (
+        "function twice(x) {\n  return 2 * x; // as said\n}\n/** @type {number} */ (twice(1)).toFixed();\n\nexport default function () {}\n"
+    )
