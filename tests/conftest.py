@@ -12,7 +12,7 @@ from hypothesis import is_hypothesis_test, settings
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
 
-collect_ignore_glob = ["*/make.py"]
+collect_ignore_glob = ["*/make.py", "*_programs.py"]
 """What makes the tables of recorded facts anew needs frameworks that the tests do without."""
 
 _RUNTIMES = frozenset({"openvino", "onnxruntime"})

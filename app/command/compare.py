@@ -5,15 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 import engine
 from app.command.given_inputs import add_inputs, read_inputs
 from app.command.run import FAILED, FINISHED, REFUSED
+from app.command.source_comparison import beside_source
 from engine.debug import run_stopped
 from engine.errors import EngineError
-from engine.peers import TOLERANCE, Report, against
+from engine.peers import TOLERANCE, Report, against, source_of
 from engine.view import neutral
 
 
@@ -21,7 +22,10 @@ def main(words: Sequence[str]) -> int:
     """The exit code: 0 the outputs agree, 1 an output differs, 2 there is nothing to compare, such as a run that did not finish."""
     options = _options(words)
     try:
-        report = _compared(options)
+        if options.source:
+            source = source_of(options.source)
+            return beside_source(source, _finished(options), options)
+        report = against(*_finished(options), tolerance=options.tolerance, seconds=options.seconds)
     except EngineError as error:
         if not options.json:
             raise
@@ -35,14 +39,15 @@ def main(words: Sequence[str]) -> int:
     return FINISHED if report.outputs_agree else FAILED
 
 
-def _compared(options: argparse.Namespace) -> Report:
+def _finished(options: argparse.Namespace) -> tuple[engine.Debugger, Mapping[str | int, object]]:
+    """A finished run, and its inputs."""
     model = engine.read_model(options.model)
     inputs = read_inputs(options.inputs, model)
     debugger = engine.Debugger(model, inputs, limits=engine.Limits(seconds=options.seconds))
     debugger.run()
     if debugger.state != "finished":
         raise run_stopped(debugger.machine, debugger.failure or "the run did not finish", "error")
-    return against(debugger, inputs, tolerance=options.tolerance, seconds=options.seconds)
+    return debugger, inputs
 
 
 def _lines(report: Report) -> Iterator[str]:
@@ -81,6 +86,13 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
     add_inputs(parser)
+    parser.add_argument(
+        "--source",
+        default="",
+        metavar="SOURCE",
+        help="the program that the model was converted from, run by torch with its loops and branches watched: a .pt2 file of "
+        "torch.export, or module:function, which is imported from this folder",
+    )
     parser.add_argument(
         "--tolerance",
         type=tolerance,

@@ -9,6 +9,9 @@ from engine.peers.drifting import RuntimeDrift, drift_beside, drift_from_runtime
 from engine.peers.fate import Fate, Fates, fates
 from engine.peers.other_runtimes import runtime_of
 from engine.peers.report import Difference, Quanta, Report
+from engine.peers.source.beside_source import against_source
+from engine.peers.source.program import Source, source_of
+from engine.peers.source.source_report import SourceReport
 
 __all__ = [
     "TOLERANCE",
@@ -22,7 +25,10 @@ __all__ = [
     "Report",
     "Runtime",
     "RuntimeDrift",
+    "Source",
+    "SourceReport",
     "against",
+    "against_source",
     "beside",
     "clock",
     "differences",
@@ -30,5 +36,6 @@ __all__ = [
     "drift_from_runtime",
     "fates",
     "runtime_of",
+    "source_of",
     "time_words",
 ]

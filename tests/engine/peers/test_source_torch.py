@@ -1,0 +1,85 @@
+"""The process of torch itself, where torch is installed: it says what the stored files say that it said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import engine
+from app.cli import main
+from engine.errors import EngineError
+from engine.native.alone import never
+from engine.peers import source_of
+from engine.peers.other_runtimes import Patience
+from engine.peers.source.program import Source, SourceRun, run_source
+from tests.engine.peers.sources import FOLDER
+from tests.engine.peers.sources.cases import TORCH, Case, X, count
+
+torch = pytest.importorskip("torch")
+PATIENCE = Patience(120, never)
+CASES = pytest.mark.parametrize("case", TORCH, ids=[f"{case.program}-{case.name}" for case in TORCH])
+
+
+def exported(case: Case, folder: Path) -> Path:
+    from tests.engine.peers.sources.torch_programs import PROGRAMS
+
+    module, example = PROGRAMS[case.program]
+    torch.export.save(torch.export.export(module, example), folder / "source.pt2")
+    return folder / "source.pt2"
+
+
+def told(did: SourceRun) -> list[object]:
+    """All that a run says, in a form that can be compared."""
+    found: list[object] = [did.inputs, [(name, None if value is None else value.tolist()) for name, value in did.outputs]]
+    for one in did.regions:
+        values = [
+            (value.name, value.carried, *(None if rows is None else rows.tolist() for rows in (value.starts, value.rows)))
+            for value in one.values
+        ]
+        found.append((one.name, one.kind, one.parent, one.body, one.counts, one.taken, values))
+    return found
+
+
+@CASES
+def test_what_torch_does(case: Case, tmp_path: Path) -> None:
+    did = run_source(source_of(str(exported(case, tmp_path))), engine.read_model(case.model), case.inputs, PATIENCE)
+    assert did.framework.startswith("torch 2.")
+    assert told(did) == told(case.did())
+
+
+@pytest.mark.parametrize(("name", "program"), [("doubled", "doubling"), ("Doubling", "doubling"), ("alternating", "alternating")])
+def test_programs_that_a_module_names(name: str, program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plain function and a module are exported with the inputs; a function without parameters gives the program."""
+    monkeypatch.chdir(Path(__file__).parents[3])
+    case = next(one for one in TORCH if one.program == program and one.inputs["n"] > 0)
+    did = run_source(
+        Source("python", f"tests.engine.peers.sources.torch_programs:{name}"), engine.read_model(case.model), case.inputs, PATIENCE
+    )
+    assert told(did) == told(case.did())
+
+
+def test_inputs_that_the_program_does_not_take(tmp_path: Path) -> None:
+    case = TORCH[0]
+    source, model = source_of(str(exported(case, tmp_path))), engine.read_model(case.model)
+    with pytest.raises(EngineError, match=r"the input 'x' is of shape \[5\], and the program takes \[4\]"):
+        run_source(source, model, {"n": count(1), "x": np.ones(5, np.float32)}, PATIENCE)
+    other = engine.read_model(FOLDER / "choosing.xml")
+    scan = source_of(str(exported(next(one for one in TORCH if one.program == "recurrent"), tmp_path)))
+    with pytest.raises(EngineError, match=r"the input 'x' is of shape \[\], and the program takes \[4, 3\]"):
+        run_source(scan, other, {"n": count(1), "x": X}, PATIENCE)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    case = TORCH[0]
+    np.savez(tmp_path / "in.npz", n=case.inputs["n"], x=case.inputs["x"])
+    words = ["compare", str(case.model), "--source", str(exported(case, tmp_path)), "--inputs", str(tmp_path / "in.npz")]
+    capsys.readouterr()
+    assert main(words) == 1
+    assert capsys.readouterr().out.startswith("torch: 0 iterations; the file: 1 (while_loop/while_loop › Loop). LS931: ")
+    assert main([*words, "--json"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert said["outputs_agree"] is False
+    assert [(one["source"], one["there"], one["here"]) for one in said["regions"]] == [("while_loop", [0], [1])]
