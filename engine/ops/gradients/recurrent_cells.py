@@ -96,7 +96,7 @@ def _biases(at: Reverse, bias: Sequence[Value], size: int, linear: bool) -> tupl
 
 def _functions(at: Reverse, *defaults: str) -> list[str]:
     given = [name.lower() for name in at.attributes["activations"]]
-    return [*given, *defaults[len(given) :]]
+    return [*given, *defaults[len(given) :]][: len(defaults)]
 
 
 def _affine(at: Reverse, rows: Value, matrix: Value, bias: Sequence[Value]) -> Value:

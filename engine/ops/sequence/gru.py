@@ -13,6 +13,7 @@ from engine.ops.sequence.recurrent import (
     check_weights,
     chosen,
     clipped,
+    of_a_direction,
     over_time,
     projected_inputs,
     turned,
@@ -73,9 +74,11 @@ def gru_sequence(
     """
     check_weights(data, weights, recurrence, 3, hidden_size)
 
+    named = of_a_direction(activations, direction, _DEFAULTS)
+
     def prepare(wide: Array, index: int) -> tuple[Array, Step]:
         inner, outer = _biases(bias[index], hidden_size, linear_before_reset)
-        step = _step(computable(recurrence[index]), outer, activations, clip, linear_before_reset)
+        step = _step(computable(recurrence[index]), outer, named, clip, linear_before_reset)
         return projected_inputs(wide, computable(weights[index]), inner), step
 
     output, last = over_time(data, (hidden,), lengths, direction, (weights, recurrence, bias), prepare)

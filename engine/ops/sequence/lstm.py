@@ -14,6 +14,7 @@ from engine.ops.sequence.recurrent import (
     check_weights,
     chosen,
     clipped,
+    of_a_direction,
     over_time,
     projected_inputs,
     sigmoid,
@@ -126,8 +127,10 @@ def lstm_sequence(
     """
     check_weights(data, weights, recurrence, 4, hidden_size)
 
+    named = of_a_direction(activations, direction, _DEFAULTS)
+
     def prepare(wide: Array, index: int) -> tuple[Array, Step]:
-        step = lstm_step(turned(computable(recurrence[index])), activations, clip)
+        step = lstm_step(turned(computable(recurrence[index])), named, clip)
         return projected_inputs(wide, computable(weights[index]), computable(bias[index])), step
 
     output, last_hidden, last_cell = over_time(data, (hidden, cell), lengths, direction, (weights, recurrence, bias), prepare)

@@ -42,6 +42,12 @@ Activation = Callable[[Array, Array], None]
 _FUNCTIONS: Mapping[str, Activation] = {"sigmoid": sigmoid, "tanh": tanh, "relu": relu}
 
 
+def of_a_direction(activations: Sequence[str], direction: str, defaults: Sequence[str]) -> Sequence[str]:
+    """Those of one direction: files made of ONNX may name them for each of two, and OpenVINO takes the first ones for both."""
+    both = direction == "bidirectional" and len(activations) == 2 * len(defaults)
+    return activations[: len(defaults)] if both else activations
+
+
 def chosen(activations: Sequence[str], defaults: Sequence[str]) -> list[Activation]:
     """The functions of an ``activations`` attribute, missing ones by default; any case, as models from ONNX spell them."""
     if len(activations) > len(defaults):

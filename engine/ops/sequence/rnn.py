@@ -13,6 +13,7 @@ from engine.ops.sequence.recurrent import (
     check_weights,
     chosen,
     clipped,
+    of_a_direction,
     over_time,
     projected_inputs,
     turned,
@@ -69,8 +70,10 @@ def rnn_sequence(
     """
     check_weights(data, weights, recurrence, 1, hidden_size)
 
+    named = of_a_direction(activations, direction, _DEFAULTS)
+
     def prepare(wide: Array, index: int) -> tuple[Array, Step]:
-        step = _step(turned(computable(recurrence[index])), activations, clip)
+        step = _step(turned(computable(recurrence[index])), named, clip)
         return projected_inputs(wide, computable(weights[index]), computable(bias[index])), step
 
     output, last = over_time(data, (hidden,), lengths, direction, (weights, recurrence, bias), prepare)

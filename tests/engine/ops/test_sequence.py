@@ -59,6 +59,17 @@ class TestSequences:
         close("RNNSequence", 5, inputs, {"hidden_size": HIDDEN, "direction": direction, "clip": clip, **RNN})
 
 
+@pytest.mark.parametrize("second", ["the same", "another"])
+@pytest.mark.parametrize(
+    ("operation", "gates", "names"), [("LSTM", 4, ["sigmoid", "tanh", "tanh"]), ("GRU", 3, ["sigmoid", "tanh"]), ("RNN", 1, ["tanh"])]
+)
+def test_activations_that_are_named_for_each_direction(operation: str, gates: int, names: list[str], second: str) -> None:
+    states = [numbers(BATCH, 2, HIDDEN)] * (2 if operation == "LSTM" else 1)
+    inputs = [numbers(BATCH, TIME, INPUT), *states, np.array([5, 2, 5]), *weights(gates, 2)]
+    twice = names + (names if second == "the same" else ["relu"] * len(names))
+    close(f"{operation}Sequence", 5, inputs, {"hidden_size": HIDDEN, "direction": "bidirectional", "activations": twice, **NO_PARAMETERS})
+
+
 @pytest.mark.parametrize("clip", [0.0, 0.3])
 class TestCells:
     def test_lstm(self, clip: float) -> None:
