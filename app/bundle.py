@@ -1,17 +1,18 @@
 """ES modules joined into one: a component is sent to the browser as a single module, and no user needs node for it.
 
-What may be written is less than the language allows, so that joining stays a matter of whole lines: named imports from files beside it,
+What may be written is less than the language allows, so that joining stays a matter of whole lines: named imports by relative paths,
 ``export`` before a declaration, one ``export default`` in the file that is begun with. Anything else is refused when the app starts.
 Comments that have lines of their own stay behind: pages that are sent carry the script.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from pathlib import Path
 
-_IMPORT = re.compile(r'^import \{([\w\s,]+)\} from "\./([\w.]+\.js)";\n', re.MULTILINE)
+_IMPORT = re.compile(r'^import \{([\w\s,]+)\} from "(\.\.?/[\w./]+\.js)";\n', re.MULTILINE)
 _DECLARED = re.compile(r"^(export )?(?:async )?(?:function\*?|class|const|let|var) (\w+)", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let)\b)", re.MULTILINE)
 _DEFAULT = re.compile(r"^export default\b", re.MULTILINE)
@@ -54,10 +55,11 @@ def _in_order(entry: Path) -> list[Path]:
 def _imported(file: Path) -> list[Path]:
     """The files that a file imports from, with the names checked that it takes from them."""
     found = []
-    for names, source in _IMPORT.findall(_text(file)):
-        path = file.with_name(source)
+    for names, written in _IMPORT.findall(_text(file)):
+        source = written.removeprefix("./")
+        path = Path(os.path.normpath(file.parent / source))
         if not path.is_file():
-            raise ValueError(f"{file.name} imports {source}, which is not beside it")
+            raise ValueError(f"{file.name} imports {source}, which is no file")
         exported = {name for export, name in _DECLARED.findall(_text(path)) if export}
         for name in filter(None, (name.strip() for name in names.split(","))):
             if name not in exported:
@@ -71,7 +73,9 @@ def _body(file: Path, *, is_entry: bool) -> str:
     text = _EXPORT.sub("", _IMPORT.sub("", _text(file)))
     unread = _UNREAD.search(text)
     if unread:
-        raise ValueError(f"{file.name}: only named imports from ./ and exported declarations can be joined, not {unread.group()!r}")
+        raise ValueError(
+            f"{file.name}: only named imports of relative paths and exports of declarations are joined, not {unread.group()!r}"
+        )
     if len(_DEFAULT.findall(text)) != is_entry:
         raise ValueError(f"{file.name}: the file that is begun with exports a default function, and those that it imports do not")
     return _COMMENT.sub("", text).strip() + "\n"

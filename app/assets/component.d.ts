@@ -36,8 +36,8 @@ export type Hit = {
 /** `asked`: the words that were searched; `picked`: the number of the last hit that was heard. */
 export type Finds = { hits: Hit[]; foot: string; asked: string; picked: number };
 
-/** Code as lines, each with the address of what it computes, empty for the others. */
-export type Listing = { key: string; hash: string; head: string; lines: [string, string][] };
+/** Code as lines, each with whether it is of a node; `head`: what a file that runs needs before them. */
+export type Listing = { key: string; hash: string; head: string; lines: [string, boolean][] };
 
 /** Lines of a listing, by number: those of what runs, those that do not run, those of what is selected, and words beside them. */
 export type ListingMoment = {

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
-import json
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 import engine
 from app.bundle import bundle
-from app.page.moments import Moments, moments
-from app.page.paged_pictures import Pictures, pictures
-from app.page.said_in_words import tables, text, verdicts
+from app.page.paged_run import PagedRun, packed, paged_run
+from app.page.said_in_words import text
 from app.vendor import LIBRARY
 from engine.errors import EngineError
-from engine.ir import graphs
-from engine.version import VERSION
 from engine.view import Folding, declarations, default_folding
 
 _CANVAS = Path(__file__).parents[1] / "canvas" / "assets"
 _SHEET = Path(__file__).parent / "assets" / "page.css"
+_PARTS = Path(__file__).parents[1] / "assets"
+_BELOW = (("#code > div", "code.css"), (".matrix > div", "lanes.css"))
+"""Sheets of components of the app, each for the elements that hold one here."""
 _LONGEST_NOTE = 10_000
 _MOVES = (
     ("restart", "⇤", "To the first moment (Home)"),
@@ -34,6 +31,7 @@ _MOVES = (
     ("next", "Iteration »", "To the next iteration (Shift+Right)"),
     ("run", "End ⇥", "To the end (End)"),
 )
+_CODE = '<details id="code"><summary>The graph as code, in step</summary><div></div></details>'
 
 
 class BytesBound(EngineError):
@@ -58,56 +56,21 @@ def page_of(
     """
     if not LIBRARY.is_file():
         raise EngineError("the layout library is missing from this installation: in a clone, run python -m app.vendor")
-    step = debugger.cursor.step
-    drawn = pictures(debugger.model, default_folding(debugger.model) if folding is None else folding, root)
-    kept = moments(debugger, drawn, step, with_values=with_values)
-    said = verdicts(debugger, with_values=with_values)
+    content = paged_run(debugger, default_folding(debugger.model) if folding is None else folding, root, with_values=with_values)
     while True:
-        first_in: dict[str, int] = {}
-        for number, graph in enumerate(kept.graphs):
-            first_in.setdefault(graph, number)
-        data = {**drawn.as_data(), "run": "run", "at": kept.at(step), "file": _file_name(title), **kept.as_data()}
-        beside = said + tables(debugger, first_in, with_values=with_values)
-        made = _document(title, note[:_LONGEST_NOTE], _about(debugger, kept, drawn, with_values), beside, data)
+        made = _document(title, note[:_LONGEST_NOTE], content)
         if len(made.encode()) <= most_bytes:
             return made
-        smaller = _smaller(drawn, kept, step)
+        smaller = content.smaller()
         if smaller is None:
             raise BytesBound(
-                f"the page has {len(made.encode()) / 2**20:.1f} MB with {len(kept.steps)} moments of the run, "
+                f"the page has {len(made.encode()) / 2**20:.1f} MB with {len(content.moments.steps)} moments of the run, "
                 f"more than the {most_bytes / 2**20:g} MB that it may have: allow more megabytes"
             )
-        drawn, kept = smaller
+        content = smaller
 
 
-def _smaller(drawn: Pictures, kept: Moments, step: int) -> tuple[Pictures, Moments] | None:
-    """Half of the pictures or of the moments, whichever take more room; None where nothing can be left out."""
-    thinner = kept.thinned(step)
-    fewer = drawn.first((len(drawn.views) + 1) // 2)
-    can_thin, can_fold_less = len(thinner.steps) < len(kept.steps), len(fewer.views) < len(drawn.views)
-    if can_fold_less and (not can_thin or len(_packed(drawn.as_data())) > len(_packed(kept.as_data()))):
-        return fewer, kept
-    return (drawn, thinner) if can_thin else None
-
-
-def _packed(data: Mapping[str, object]) -> str:
-    """As the text that stands in the page."""
-    return base64.b64encode(gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)).decode()
-
-
-def _about(debugger: engine.Debugger, kept: Moments, drawn: Pictures, with_values: bool) -> str:
-    counted = sum(len(place.graph.nodes) for place in graphs(debugger.model))
-    parts = [f"{counted:,} nodes", f"{debugger.steps:,} steps, {debugger.state}"]
-    if len(kept.steps) <= debugger.steps:
-        parts.append(f"this page holds {len(kept.steps):,} of the {debugger.steps + 1:,} moments of the run, to stay small")
-    if not drawn.complete:
-        parts.append(f"it is drawn in {len(drawn.views)} ways to fold it, others are left out")
-    if not with_values:
-        parts.append("values of the run are left out")
-    return " · ".join([*parts, f"made by Loopscope {VERSION}"])
-
-
-def _document(title: str, note: str, about: str, beside: str, data: dict[str, object]) -> str:
+def _document(title: str, note: str, content: PagedRun) -> str:
     script, style = _script(), _style()
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}' 'wasm-unsafe-eval'; worker-src blob:; "
@@ -126,16 +89,16 @@ def _document(title: str, note: str, about: str, beside: str, data: dict[str, ob
 <style>{style}</style>
 </head>
 <body>
-<header><h1>{text(title, 200)}</h1>{said}<p class="about">{text(about)}</p></header>
+<header><h1>{text(title, 200)}</h1>{said}<p class="about">{text(content.about)}</p></header>
 <main>
 <nav aria-label="Moves through the run">{buttons}<button id="play" title="Step by itself (Space)">Play</button></nav>
 <p id="place" role="status"></p>
-<div id="canvas"></div>
+<div id="stage"><div id="canvas"></div>{_CODE}</div>
 <p id="chosen"></p>
-<section id="said"><h2>What the run did</h2>{beside}</section>
+<section id="said"><h2>What the run did</h2>{content.beside()}</section>
 </main>
 <script type="text/plain" id="library">{_library()}</script>
-<script type="text/plain" id="run">{_packed(data)}</script>
+<script type="text/plain" id="run">{packed({**content.as_data(), "file": _file_name(title)})}</script>
 <script type="module">{script}</script>
 </body>
 </html>
@@ -163,7 +126,8 @@ def _style() -> str:
     canvas = "\n".join((_CANVAS / name).read_text(encoding="utf-8") for name in ("canvas.css", "beside.css"))
     light, dark = declarations("light"), declarations("dark")
     page = f":root, .canvas {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}"
-    return f'{page}\n.canvas[data-theme="dark"] {{ {dark} }}\n{canvas}\n{_SHEET.read_text(encoding="utf-8")}'
+    parts = "\n".join(f"{where} {{\n{(_PARTS / name).read_text(encoding='utf-8')}}}" for where, name in _BELOW)
+    return f'{page}\n.canvas[data-theme="dark"] {{ {dark} }}\n{canvas}\n{parts}\n{_SHEET.read_text(encoding="utf-8")}'
 
 
 @cache

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 
 import engine
+from app.describe.code_moment import code_moment
 from app.describe.loop_endings import loop_endings
 from app.page.paged_pictures import Pictures
 from engine.debug import Cursor
+from engine.explain import Listing
 from engine.ir import readable
 from engine.view import GraphView, cursor_boxes, difference, overlay_at, tracks
 
@@ -37,6 +39,8 @@ class Moments:
     """Address of the innermost open graph."""
     tracks: tuple[str, ...]
     """As JSON, with steps."""
+    lines: tuple[Mapping[str, object], ...]
+    """Of the graph as code: which lines are current or skipped, and the values beside them."""
 
     def thinned(self, keep: int) -> Moments:
         """Every other one; the one that the page opens at (a step), the first and the last stay."""
@@ -50,6 +54,7 @@ class Moments:
             places=tuple(self.places[k] for k in kept),
             graphs=tuple(self.graphs[k] for k in kept),
             tracks=tuple(self.tracks[k] for k in kept),
+            lines=tuple(self.lines[k] for k in kept),
         )
 
     def at(self, step: int) -> int:
@@ -58,18 +63,13 @@ class Moments:
 
     def as_data(self) -> dict[str, object]:
         """For the page's script: tracks by moment."""
-        frames: list[dict[str, object]] = []
-        before: dict[str, object] = {}
-        for overlay in self.overlays:
-            now = dict(overlay)
-            frames.append(difference(before, now))
-            before = now
         different = list(dict.fromkeys(self.tracks))
         number = {text: k for k, text in enumerate(different)}
         spots = list(dict.fromkeys(self.spots))
         spot = {one: k for k, one in enumerate(spots)}
         return {
-            "frames": frames,
+            "frames": _changes(self.overlays),
+            "lines": _changes(self.lines),
             "spots": spots,
             "spot": [spot[one] for one in self.spots],
             "steps": self.steps,
@@ -88,7 +88,20 @@ class Moments:
         return {**track, "first": self.at(first), "last": self.at(last), "ticks": [self.at(tick) for tick in ticks]}
 
 
-def moments(debugger: engine.Debugger, drawn: Pictures, step: int, *, with_values: bool, most: int = MOST_MOMENTS) -> Moments:
+def _changes(tables: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
+    """The first whole, and what changes from each to the next."""
+    found: list[dict[str, object]] = []
+    before: dict[str, object] = {}
+    for one in tables:
+        now = dict(one)
+        found.append(difference(before, now))
+        before = now
+    return found
+
+
+def moments(
+    debugger: engine.Debugger, drawn: Pictures, code: Listing, step: int, *, with_values: bool, most: int = MOST_MOMENTS
+) -> Moments:
     """Of everything that has run; of a longer run every k-th step, and ``step``. The debugger's cursor stays where it is."""
     stride = -(-(debugger.steps + 1) // most)
     steps = sorted({*range(0, debugger.steps + 1, stride), step, debugger.steps})
@@ -102,6 +115,7 @@ def moments(debugger: engine.Debugger, drawn: Pictures, step: int, *, with_value
     places: list[str] = []
     graphs: list[str] = []
     told: list[str] = []
+    lines: list[Mapping[str, object]] = []
     for one in steps:
         twin.seek(one)
         now = overlay_at(twin, together, previews=previews, verdicts=loop_endings(twin, together)).as_data()
@@ -113,7 +127,9 @@ def moments(debugger: engine.Debugger, drawn: Pictures, step: int, *, with_value
         graphs.append(opened[-1].address if opened else "")
         places.append(place_words(twin.cursor))
         told.append(json.dumps([track.as_data() for track in tracks(twin)]))
-    return Moments(tuple(steps), tuple(overlays), tuple(found), tuple(paths), tuple(places), tuple(graphs), tuple(told))
+        written = code_moment(twin, code, "", previews)
+        lines.append(written if with_values else {**written, "hints": {}})
+    return Moments(tuple(steps), tuple(overlays), tuple(found), tuple(paths), tuple(places), tuple(graphs), tuple(told), tuple(lines))
 
 
 class _Spots:

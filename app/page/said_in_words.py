@@ -73,26 +73,46 @@ def _sentence(debugger: engine.Debugger, record: ControlFlowRecord, with_values:
 
 def tables(debugger: engine.Debugger, graphs: Mapping[str, int], *, with_values: bool) -> str:
     """A table for each execution of a loop, the first ones of many; ``graphs``: the first moment in each execution of a graph."""
+    return "".join(unfolding(record, table(debugger, record, graphs, with_values=with_values)) for record in loops(debugger))
+
+
+def loops(debugger: engine.Debugger) -> list[ControlFlowRecord]:
+    """The executions of loops that are shown."""
     known = places(debugger.model)
-    loops = (record for record in debugger.control_flow if record.iterations and known[without_iterations(record.address)].node.type != IF)
-    return "".join(_table(debugger, record, graphs, with_values) for record in islice(loops, MOST_TABLES))
+    found = (record for record in debugger.control_flow if record.iterations and known[without_iterations(record.address)].node.type != IF)
+    return list(islice(found, MOST_TABLES))
 
 
-def _table(debugger: engine.Debugger, record: ControlFlowRecord, graphs: Mapping[str, int], with_values: bool) -> str:
+def unfolding(record: ControlFlowRecord, content: str) -> str:
+    """What is told of one execution of a loop, below its name."""
     assert record.iterations is not None
-    columns = loop_columns(places(debugger.model)[without_iterations(record.address)])
-    if not with_values:
-        columns = LoopColumns((), None, columns.branches)
+    return f'<details open class="loop"><summary>{_place(record.address)}: {times(record.iterations)}</summary>{content}</details>'
+
+
+def columns_of(debugger: engine.Debugger, record: ControlFlowRecord, *, with_values: bool) -> LoopColumns:
+    """Of its table; without values the branches alone."""
+    found = loop_columns(places(debugger.model)[without_iterations(record.address)])
+    return found if with_values else LoopColumns((), None, found.branches)
+
+
+def rows_of(debugger: engine.Debugger, record: ControlFlowRecord, columns: LoopColumns) -> list[Row]:
+    """The first iterations."""
+    return rows(debugger, record.address, columns, range(min(record.iterations or 0, MOST_ROWS)))
+
+
+def table(debugger: engine.Debugger, record: ControlFlowRecord, graphs: Mapping[str, int], *, with_values: bool) -> str:
+    """A row for each iteration, the first ones of many."""
+    columns = columns_of(debugger, record, with_values=with_values)
     condition = (columns.condition,) if columns.condition else ()
     heads = "".join(f"<th>{text(one.title, 60)}</th>" for one in (*columns.carried, *condition, *columns.branches))
-    shown = rows(debugger, record.address, columns, range(min(record.iterations, MOST_ROWS)))
+    shown = rows_of(debugger, record, columns)
     body = "".join(_row(row, columns, graphs) for row in shown)
     last = max((graphs[row.place] for row in shown if row.place in graphs), default=0)
     end = max((moment for graph, moment in graphs.items() if graph.startswith(f"{record.address}[")), default=last)
-    more = f"<caption>The first {MOST_ROWS} of {record.iterations:,} iterations</caption>" if record.iterations > MOST_ROWS else ""
-    table = f"{more}<thead><tr><th>iteration</th>{heads}</tr></thead><tbody>{body}</tbody>"
-    summary = f"<summary>{_place(record.address)}: {times(record.iterations)}</summary>"
-    return f'<details open>{summary}<div class="wide"><table data-last="{end}">{table}</table></div></details>'
+    total = record.iterations or 0
+    more = f"<caption>The first {MOST_ROWS} of {total:,} iterations</caption>" if total > MOST_ROWS else ""
+    made = f"{more}<thead><tr><th>iteration</th>{heads}</tr></thead><tbody>{body}</tbody>"
+    return f'<div class="wide"><table data-last="{end}">{made}</table></div>'
 
 
 def _row(row: Row, columns: LoopColumns, graphs: Mapping[str, int]) -> str:

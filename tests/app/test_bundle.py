@@ -28,6 +28,16 @@ def test_what_is_imported_comes_first_and_once(tmp_path: Path) -> None:
     assert bundle(written(tmp_path, files)) == joined
 
 
+def test_a_file_of_another_folder_is_joined_once(tmp_path: Path) -> None:
+    for folder in ("one", "other"):
+        (tmp_path / folder).mkdir()
+    entry = 'import { a } from "./a.js";\nimport { b } from "../other/b.js";\n\nexport default function () {}\n'
+    written(tmp_path / "one", {"entry.js": entry, "a.js": 'import { b } from "../other/b.js";\nexport const a = b;\n'})
+    written(tmp_path / "other", {"b.js": "export const b = 1;\n"})
+    joined = bundle(tmp_path / "one" / "entry.js")
+    assert joined == "const b = 1;\n\nconst a = b;\n\nexport default function () {}\n"
+
+
 ENTRY = 'import { a } from "./a.js";\nexport default function () {}\n'
 REFUSED = {
     "a circle": (
@@ -42,7 +52,7 @@ REFUSED = {
         {"entry.js": ENTRY, "a.js": 'import { a } from "./a.js";\nexport const a = 1;\n'},
         "a.js imports a.js, which imports it again",
     ),
-    "no such file": ({"entry.js": ENTRY}, "entry.js imports a.js, which is not beside it"),
+    "no such file": ({"entry.js": ENTRY}, "entry.js imports a.js, which is no file"),
     "a name that is not exported": (
         {"entry.js": ENTRY, "a.js": "const a = 1;\n"},
         "entry.js imports a from a.js, which does not export it",

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { foldsOf, onPicture, pictureAfter, structureOf } from "../../app/canvas/assets/page_pictures.js";
+import { columnAt } from "../../app/canvas/assets/below_picture.js";
+import { boxAt, foldsOf, onPicture, pictureAfter, structureOf } from "../../app/canvas/assets/page_pictures.js";
 
 const folds = (/** @type {Record<string, boolean>} */ one) => new Map(Object.entries(one));
 // A loop with a branch in it, and a group; not every combination is there.
@@ -60,3 +61,21 @@ test("a picture shows its own parts of a moment, and the cursor where it is on i
   assert.deepEqual([shown.next, shown.current], ["n2", "n2"]);
   assert.equal(onPicture({ ...whole, nodes: { n2: "failed" } }, closed, ["n2", "n2"]).nodes.n2, "failed");
 });
+
+test("the box of a place is its own, or the folded one around it", () => {
+  const closed = structureOf(PARTS, named({ nodes: ["n1", "n2"] }));
+  assert.equal(boxAt(closed, "main/x"), "n1");
+  assert.equal(boxAt(closed, "main/loop/body/Add"), "n2");
+  assert.equal(boxAt(closed, "main/other"), "");
+});
+
+for (const [step, column] of [
+  [2, null],
+  [3, 0],
+  [6, 0],
+  [7, 1],
+  [9, 1],
+  [10, null],
+])
+  test(`at moment ${step} the column of a matrix is ${column}`, () =>
+    assert.equal(columnAt({ begins: [3, 7], end: 9 }, step), column));

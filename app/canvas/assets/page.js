@@ -1,17 +1,20 @@
 // A run on a page of its own: all of it is in the page, and this answers the canvas as Python does in the app.
 
+import { BelowPicture } from "./below_picture.js";
 import { chosenWords, markRows, momentOf, put } from "./beside.js";
 import { Canvas } from "./graph_canvas.js";
 import { listen } from "./keys.js";
 import { startLibrary, unpack } from "./layout_worker.js";
 import { destination } from "./page_moves.js";
-import { foldsOf, onPicture, PagedFrames, pictureAfter, structureOf } from "./page_pictures.js";
+import { boxAt, foldsOf, onPicture, PagedFrames, pictureAfter, structureOf } from "./page_pictures.js";
 import { shared } from "./shared.js";
 
 /**
- * @import { Moment, Structure, Change, Track } from "./protocol.js"
+ * @import { Change, Moment, Overlay, Structure, Track } from "./protocol.js"
+ * @import { Below } from "./below_picture.js"
  * @import { Named, Parts, Spot } from "./page_pictures.js"
- * @typedef {object} PagedRun
+ * @typedef {Below & Pictured} PagedRun
+ * @typedef {object} Pictured
  * @property {Parts} parts
  * @property {Named[]} pictures the one that it opens with is the first
  * @property {string} run
@@ -43,7 +46,7 @@ class PageOfRun {
     this.acted = 0;
     this.reported = 0;
     this.moved = 0;
-    this.row = /** @type {Element | null} */ (null);
+    this.focus = "";
     this.canvas = new Canvas(/** @type {HTMLElement} */ (document.getElementById("canvas")), KEY);
     this.canvas.file = run.file;
     this.canvas.root.style.height = "100%";
@@ -52,6 +55,10 @@ class PageOfRun {
     this.playback.nameOf = (moment) => (run.steps[moment] ?? moment).toLocaleString("en");
     this.canvas.setState = (name, value) => this.hear(name, value);
     this.canvas.onPaint = () => this.tell();
+    this.below = new BelowPicture(run, {
+      go: (moment) => this.go(moment),
+      select: (address) => this.select(address),
+    });
     shared.canvases.set(KEY, this.canvas);
   }
 
@@ -66,7 +73,11 @@ class PageOfRun {
     listen(this.playback, new AbortController().signal);
   }
 
-  /** A moment on the picture that the canvas shows: while another one is being laid out, that is the one before. */
+  /**
+   * A moment on the picture that the canvas shows: while another one is being laid out, that is the one before.
+   * @param {number} step
+   * @param {Overlay} whole
+   */
   look(step, whole, picture = this.structures.findIndex(({ hash }) => hash === this.playback.hash)) {
     return onPicture(whole, this.structures[picture], this.run.spots[this.run.spot[step]][picture]);
   }
@@ -81,7 +92,7 @@ class PageOfRun {
       ...this.marks,
       key: KEY,
       hash: structure.hash,
-      focus: "",
+      focus: this.focus,
       traced: "",
       acted: this.acted,
       run,
@@ -126,7 +137,10 @@ class PageOfRun {
     this.tell();
   }
 
-  /** Draws the graph with this place folded, or opened. */
+  /**
+   * Draws the graph with this place folded, or opened.
+   * @param {string} address
+   */
   fold(address) {
     if (!this.folds[this.picture].has(address)) return;
     const found = pictureAfter(this.folds, this.picture, address);
@@ -139,6 +153,17 @@ class PageOfRun {
     const structure = this.structures[found];
     if (!structure.nodes[this.marks.selected]) this.marks.selected = "";
     this.canvas.show(structure, this.run.file);
+  }
+
+  /**
+   * Selects the box of a place and looks at it.
+   * @param {string} address
+   */
+  select(address) {
+    const id = boxAt(this.structures[this.picture], address);
+    if (!id) return;
+    this.marks.selected = this.focus = id;
+    this.answer(this.playback.step);
   }
 
   go(step) {
@@ -159,6 +184,7 @@ class PageOfRun {
     put(document, "chosen", chosenWords(this.canvas.structure, this.marks.selected, this.playback.frames.get(step)));
     put(document, "play", this.playback.playing ? "Pause" : "Play");
     markRows(document, step);
+    this.below.show(step, this.canvas.structure?.nodes[this.marks.selected]?.address ?? "");
   }
 }
 

@@ -18,7 +18,8 @@ const ON_EDGES = ["backs", "slices"];
  * @returns {Structure}
  */
 export function structureOf(parts, named) {
-  const own = (table) => Object.fromEntries(named[table].map((id) => [id, parts[table][id]]));
+  const own = (/** @type {"nodes" | "clusters" | "edges"} */ table) =>
+    Object.fromEntries(named[table].map((id) => [id, parts[table][id]]));
   return { ...named, nodes: own("nodes"), clusters: own("clusters"), edges: own("edges") };
 }
 
@@ -33,7 +34,11 @@ export function foldsOf({ nodes, clusters }) {
   return new Map([...folded.map((one) => entry(one, true)), ...open.map((one) => entry(one, false))]);
 }
 
-/** @returns {[string, boolean]} */
+/**
+ * @param {{ address: string }} part
+ * @param {boolean} folded
+ * @returns {[string, boolean]}
+ */
 const entry = ({ address }, folded) => [address, folded];
 
 /**
@@ -59,6 +64,20 @@ export function pictureAfter(folds, from, address) {
 }
 
 /**
+ * Id of the box of a place, or of the folded one around it; empty where neither is on the picture.
+ * @param {Structure} structure
+ * @param {string} address
+ */
+export function boxAt({ nodes }, address) {
+  const ids = Object.keys(nodes).filter((id) => !["cut_end", "more"].includes(nodes[id].kind));
+  for (let place = address; place; place = place.slice(0, Math.max(0, place.lastIndexOf("/")))) {
+    const found = ids.find((id) => nodes[id].address === place);
+    if (found) return found;
+  }
+  return "";
+}
+
+/**
  * A moment as one picture shows it.
  * @param {Overlay} whole of all parts
  * @param {Structure} structure
@@ -73,7 +92,11 @@ export function onPicture(whole, structure, [next, current]) {
   return made;
 }
 
-/** The entries of a table whose ids are of a picture. */
+/**
+ * The entries of a table whose ids are of a picture.
+ * @param {Record<string, unknown>} table
+ * @param {Record<string, unknown>} parts
+ */
 function among(table, parts) {
   return Object.fromEntries(Object.entries(table).filter(([id]) => id in parts));
 }

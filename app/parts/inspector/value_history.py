@@ -9,7 +9,7 @@ import numpy as np
 
 import engine
 from app.describe import tensor_summary
-from app.parts.run_views import tape
+from app.describe.loop_tape import curve
 from app.parts.widgets import markup
 from engine.errors import EngineError
 from engine.ir import iteration_range
@@ -66,7 +66,7 @@ def show(debugger: engine.Debugger, address: str, array: np.ndarray) -> None:
         return
     what = "Value" if array.size == 1 else "Mean"
     ends = f"from {tensor_summary.short(min(known))} to {tensor_summary.short(max(known))}"
-    picture = tape.curve(numbers, nest.iteration - first, height=64)
+    picture = curve(numbers, nest.iteration - first, height=64)
     words = f"{what} in {iteration_range(shown[0], shown[-1])}, {ends}"
     markup.show(f'{markup.section("Over the iterations")}<div class="history">{picture}</div><span class="quiet">{words}</span>')
 

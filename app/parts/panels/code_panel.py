@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import zipfile
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import streamlit as st
 
-import engine
 from app.actions import selection
 from app.components import component
+from app.describe.code_moment import MOST_LINES, code_moment, shown_lines
 from app.describe.node_index import places
 from app.describe.signatures import bindings
-from app.parts.panels import finder
 from app.parts.widgets import markup
 from app.state.user_session import Session, widget
-from engine.errors import EngineError, shorten
+from engine.errors import EngineError
 from engine.explain import CodeLine, Listing, fits_in_code, listing, runnable_code
-from engine.ir import ROOT, Address, Model
+from engine.ir import ROOT, Model
 from engine.run import Plan
 from engine.view import without_iterations
 
 KEY = "code"
-MOST_LINES = 3000
-_LONGEST = 400
 
 _code = component("code", "code.js", style="code.css")
 _moment = component("code_moment", "code.js")
@@ -53,7 +48,7 @@ def show(session: Session) -> None:
             _pick(opened.model, shown[number])
 
     with st.container(gap=None, key=f"{KEY}_parts"):
-        overlay = {**moment(debugger, code, without_iterations(session.canvas.selected)), "key": KEY, "hash": data["hash"]}
+        overlay = {**code_moment(debugger, code, without_iterations(session.canvas.selected)), "key": KEY, "hash": data["hash"]}
         _moment(key=f"{KEY}_moment", data=overlay, height=1)
         _code(key=KEY, data={**data, "key": KEY}, on_pick_change=picked)
     given = bindings(opened.model, session.model.inputs) if session.canvas.root == ROOT else []
@@ -65,19 +60,8 @@ def _listing(plan: Plan, root: str) -> tuple[Listing, dict[str, object]]:
     kept = _listings.setdefault(plan, {})
     if root not in kept:
         code = listing(plan, root)
-        lines = [[shorten(line.text, _LONGEST), bool(line.address)] for line in code.lines[:MOST_LINES]]
-        name = hashlib.blake2b(code.text.encode("utf-8", "replace"), digest_size=8).hexdigest()
-        kept[root] = (code, {"lines": lines, "head": _head(plan, root, code), "hash": name})
+        kept[root] = (code, shown_lines(plan, root, code))
     return kept[root]
-
-
-def _head(plan: Plan, root: str, code: Listing) -> str:
-    """What a file needs before the shown lines, so that it runs."""
-    try:
-        whole = runnable_code(plan, root)
-    except EngineError:
-        return ""
-    return "".join(f"{line.text}\n" for line in whole.lines[: len(whole.lines) - len(code.lines)])
 
 
 def _pick(model: Model, line: CodeLine) -> None:
@@ -88,60 +72,6 @@ def _pick(model: Model, line: CodeLine) -> None:
         address = address.rpartition("/")[0]
     if address:
         selection.reveal_place(address)
-
-
-def moment(debugger: engine.Debugger, code: Listing, selected: str) -> dict[str, Any]:
-    """What changes with a step: numbers of the current, chosen and skipped lines, from 0, and the values beside lines."""
-    values, at = finder.values_at(debugger), places(debugger.model)
-    statuses: Mapping[str, str] = debugger.statuses()
-    dim = {number for one in _skipped(debugger) for number in branch_lines(code, *one)}
-    hints: dict[str, str] = {}
-    for number, line in enumerate(code.lines[:MOST_LINES]):
-        place = at.get(line.address)
-        if place is None:
-            continue
-        if statuses.get(line.address) == "skipped":
-            dim.add(number)
-        elif place.node.type != "Const" and len(place.node.outputs) == len(code.lines_of(line.address)) == 1 and line.address in values:
-            hints[str(number)] = values[line.address]
-    return {"current": current_lines(debugger, code), "chosen": _lines(code, selected), "dim": sorted(dim), "hints": hints}
-
-
-def _skipped(debugger: engine.Debugger) -> list[tuple[str, str]]:
-    """Static address of each If that has taken one branch at the cursor, and the name of the other."""
-    scene = debugger.scene()
-    found = [one for one in debugger.plan.programs if one.index in scene.skipped]
-    return [(one.address.rpartition("/")[0], one.branch_name) for one in found]
-
-
-def branch_lines(code: Listing, address: str, branch: str) -> range:
-    """Numbers, from 0, of the lines of one branch of the If at a static address; none where it is not in the listing."""
-    own = _lines(code, address)
-    middle = next((number for number in own if code.lines[number].text.strip() == "else:"), None)
-    if not own or branch not in ("then", "else"):
-        return range(0)
-    if branch == "then":
-        return range(own[0] + 1, middle if middle is not None else own[-1] + 1)
-    return range(middle + 1, own[-1] + 1) if middle is not None else range(0)
-
-
-def current_lines(debugger: engine.Debugger, code: Listing) -> list[int]:
-    """The line of what runs next; at the end of a body the last line that belongs to it; at the end of all the return."""
-    cursor = debugger.cursor
-    if not cursor.address:
-        returns = [number for number, line in enumerate(code.lines) if line.text.lstrip().startswith("return")]
-        return [number for number in returns[-1:] if number < MOST_LINES]
-    static = Address.parse(cursor.address).static
-    if cursor.kind == "end":
-        owner, _, body = static.rpartition("/")
-        return list(branch_lines(code, owner, body))[-1:] or _lines(code, owner)[-1:]
-    own = _lines(code, static)
-    headers = [number for number in own if code.lines[number].text.lstrip().startswith(("for ", "while "))]
-    return headers[:1] if cursor.kind == "enter" and headers else own[:1]
-
-
-def _lines(code: Listing, address: str) -> list[int]:
-    return [number - 1 for number in code.lines_of(address) if number <= MOST_LINES] if address else []
 
 
 def _take_away(plan: Plan, root: str, code: Listing, inputs: Sequence[np.ndarray], name: str) -> None:

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from weakref import WeakKeyDictionary
 
 import streamlit as st
 
-import engine
 from app.actions import selection
 from app.components import component
 from app.describe.node_index import places
+from app.describe.values_at_cursor import values_at
 from app.state.user_session import Session, current, widget
-from engine.errors import EngineError
 from engine.ir import Model, readable
-from engine.view import Hit, family_of, neutral, search, value_preview
+from engine.view import Hit, family_of, neutral, search
 
 KEY = "find"
 MOST_SHOWN = 40
-MOST_VALUES = 1500
-"""Nodes of a model whose values are searched, too: with more it would be felt at every letter."""
-
 _MOST_PICKS = 2**31
 
 _finder = component("find", "find.js", style="find.css")
-_values: WeakKeyDictionary[engine.Debugger, tuple[int, Mapping[str, str]]] = WeakKeyDictionary()
 
 
 @st.fragment
@@ -85,34 +79,6 @@ def _foot(asked: str, found: int, shown: int, with_values: bool) -> str:
         )
     more = f", the best {shown} are shown" if found > shown else ""
     return f"{found} node{'s' if found != 1 else ''}{more}  ·  ↑ ↓ choose  ·  Enter goes there"
-
-
-def values_at(debugger: engine.Debugger) -> Mapping[str, str]:
-    """Previews of the values that the canvas shows at the cursor, by static address; nothing for models with very many nodes."""
-    step = debugger.cursor.step
-    kept = _values.get(debugger)
-    if kept is None or kept[0] != step:
-        kept = _values[debugger] = (step, dict(_previews(debugger)) if len(places(debugger.model)) <= MOST_VALUES else {})
-    return kept[1]
-
-
-def _previews(debugger: engine.Debugger) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
-    scene, timeline = debugger.scene(), debugger.timeline
-    for program in debugger.plan.programs:
-        shown = scene.shown.get(program.index)
-        if shown is None:
-            continue
-        graph = timeline.address(program, shown.row)
-        for label, layer in program.layer_of_label.items():
-            slot = program.slots.get((layer, 0))
-            if slot is None or program.producer.get(slot, -1) >= shown.position:
-                continue
-            try:
-                found.append((f"{program.address}/{label}", value_preview(debugger.value(f"{graph}/{label}"))))
-            except EngineError:
-                continue
-    return found
 
 
 def read_pick(data: object) -> tuple[str, int] | None:

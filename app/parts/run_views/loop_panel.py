@@ -7,8 +7,9 @@ import streamlit as st
 import engine
 from app.actions import moves
 from app.describe.iteration_table import PAGE, LoopColumns, Row, loop_columns, rows
+from app.describe.loop_tape import tape
 from app.describe.node_index import places
-from app.parts.run_views import adjoint_view, tape
+from app.parts.run_views import adjoint_view
 from app.parts.widgets import markup
 from app.parts.widgets import row_table as table
 from app.state.focus import LoopInFocus
@@ -35,7 +36,9 @@ def show(session: Session, loop: LoopInFocus | None) -> None:
         narrow = any(row.margin for row in found)
         cells = [_cells(row, columns, loop) + ([row.margin] if narrow else []) for row in found]
         table.show(_titles(columns) + (["margin"] if narrow else []), cells, key=KEY, now=now, on_pick=lambda number: _go(found[number]))
-        tape.show(found, columns, loop.current)
+        strips = tape(found, columns, loop.current)
+        if strips:
+            markup.show(strips)
     if (first, last) != (0, loop.iterations):
         markup.show(f"{iteration_range(first, last - 1)} of {loop.iterations:,}", "quiet")
 

@@ -16,11 +16,13 @@ from playwright.sync_api import Browser, Page, expect
 
 import engine
 from app.cli import main
+from app.describe.code_moment import code_moment
 from app.describe.loop_endings import loop_endings
 from app.page import BytesBound, page_of
 from app.page.moments import moments
 from app.page.paged_pictures import MOST_PICTURES, pictures
 from engine import build
+from engine.explain import iteration_matrix, listing, step_of_cell
 from engine.ops.stored import write
 from engine.view import default_folding, overlay_at
 from sample_models import sample, samples
@@ -88,6 +90,11 @@ def test_values_are_left_out_on_demand() -> None:
     assert "was 1" not in without
     assert '<details class="proof"><summary>the proof</summary><div><code>' in with_values
     assert "the proof" not in without
+    assert any(change.get("hints") for change in data_of(with_values)["lines"])
+    assert not any(change.get("hints") for change in data_of(without)["lines"])
+    assert len(data_of(with_values)["matrices"]) == 1
+    assert data_of(without)["matrices"] == [None]
+    assert '<i class="then" title="iteration 1: then">' in without  # branches are no values
     assert "values of the run are left out" in without
     assert "7 iterations, then its condition became false" in without
 
@@ -116,7 +123,7 @@ def test_each_picture_shows_the_moments_as_the_app_does(name: str) -> None:
     drawn = pictures(debugger.model, default_folding(debugger.model), "main")
     debugger.seek(debugger.steps * 2 // 3)
     for step in (0, debugger.steps // 3, debugger.steps // 2, debugger.cursor.step, debugger.steps):
-        kept = moments(debugger, drawn, step, with_values=True, most=1)
+        kept = moments(debugger, drawn, listing(debugger.plan), step, with_values=True, most=1)
         place = kept.steps.index(step)
         debugger.seek(step)
         for number, view in enumerate(drawn.views):
@@ -149,7 +156,7 @@ def test_a_page_that_leaves_pictures_out_says_so() -> None:
     page = page_of(debugger, title="h")
     assert len(data_of(page)["pictures"]) == MOST_PICTURES
     assert f"it is drawn in {MOST_PICTURES} ways to fold it, others are left out" in page
-    small = page_of(debugger, title="h", most_bytes=int(0.8 * MEGABYTE))
+    small = page_of(debugger, title="h", most_bytes=len(page.encode()) - 40_000)
     assert len(data_of(small)["pictures"]) < MOST_PICTURES
 
 
@@ -183,6 +190,7 @@ def offline(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1280, "height": 900}, offline=True, color_scheme="dark")
     page = context.new_page()
     wrong: list[str] = []
+    page.on("dialog", lambda dialog: wrong.append(dialog.message))
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
     yield page
@@ -295,6 +303,38 @@ def test_a_page_folds_and_opens_and_a_folded_loop_says_how_it_ended(offline: Pag
 
 
 @pytest.mark.browser
+def test_code_matrix_and_tape_are_in_step_and_lead_to_moments(offline: Page, tmp_path: Path) -> None:
+    debugger = run_of("collatz")
+    opened(offline, tmp_path, page_of(debugger, title="collatz"))
+    offline.locator("#code > summary").click()
+    code = listing(debugger.plan)
+    debugger.seek("main/while_not_one[2]/body/floor_mod")
+    tape = offline.locator(".tape").first
+    tape.locator("i").nth(2).click()
+    expect(tape.locator("i.here")).to_have_attribute("title", "iteration 2: else")
+    expect(offline.locator("#place")).to_contain_text("iteration 2")
+    debugger.seek("main/while_not_one[2]")
+    (line,) = code_moment(debugger, code, "")["current"]
+    now = offline.locator("#code .row.now")
+    expect(now).to_have_count(1)
+    expect(now.locator("code")).to_have_text(code.lines[line].text)
+    offline.locator(".matrix > summary").click()
+    found = iteration_matrix(debugger, "main/while_not_one")
+    row = next(k for k, one in enumerate(found.rows) if one.name == "floor_mod")
+    chart = offline.locator(".matrix canvas")
+    box = chart.bounding_box()
+    assert box is not None
+    # The last iteration; a lane and the gap below it have 25 pixels.
+    chart.click(position={"x": box["width"] - 10, "y": 2 + 25 * row + 11})
+    step = step_of_cell(debugger, found, found.rows[row], 6)
+    expect(offline.locator("#place")).to_contain_text(f"Step {step} ")
+    expect(offline.locator("#chosen")).to_contain_text("floor_mod")
+    expect(offline.locator("#code .row.chosen code")).to_contain_text("floor_mod = ")
+    offline.locator("#code .row", has_text="start_at_all = ").click()
+    expect(offline.locator("#chosen")).to_contain_text("start_at_all")
+
+
+@pytest.mark.browser
 def test_hostile_names_do_nothing(offline: Page, tmp_path: Path) -> None:
     model = engine.read_model(hostile.write(tmp_path, "collatz"))
     debugger = engine.Debugger(model, [3])
@@ -302,6 +342,14 @@ def test_hostile_names_do_nothing(offline: Page, tmp_path: Path) -> None:
     words = "\n".join(one for one in hostile.HOSTILE if len(one) < 100)
     opened(offline, tmp_path, page_of(debugger, title=words, note=words))
     offline.keyboard.press("ArrowRight")
+    for one in offline.locator("details:not([open]) > summary").element_handles():
+        one.click()
+    offline.locator(".matrix canvas").first.hover()
+    offline.locator("#canvas .box").first.hover()
+    offline.locator('#canvas [data-do="fit"]').click()
+    offline.locator('#canvas .head.loop [data-action="fold"]').click()
+    expect(offline.locator("#canvas .box.folded").first).to_be_visible()
     assert offline.evaluate("() => window.hacked") is None
     assert offline.evaluate("() => document.querySelectorAll('script').length") == 3
-    assert offline.locator("#said img, header img").count() == 0
+    # The curves of tapes are pictures of ours.
+    assert offline.locator('#said img:not([src^="data:image/svg+xml;base64,"]), header img, #code img').count() == 0

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.describe.code_moment import branch_lines, code_moment, current_lines
 from app.describe.signatures import bindings
 from app.parts.panels import code_panel
 from engine.explain.code import listing
@@ -30,33 +31,33 @@ def test_every_moment_has_a_line(name: str) -> None:
     found = listing(debugger.plan)
     for step in range(debugger.steps + 1):
         debugger.seek(step)
-        assert code_panel.current_lines(debugger, found), debugger.cursor
+        assert current_lines(debugger, found), debugger.cursor
 
 
 def test_a_loop_is_entered_at_its_header_and_ended_at_its_last_line() -> None:
     debugger = begun("for_loop")
     found = listing(debugger.plan)
     debugger.seek("main/for_each_year")
-    assert text_at(found, code_panel.current_lines(debugger, found))[0].startswith(("for ", "while "))
+    assert text_at(found, current_lines(debugger, found))[0].startswith(("for ", "while "))
     debugger.seek("main/for_each_year[0]/body")
-    assert code_panel.current_lines(debugger, found) == [found.lines_of("main/for_each_year")[-1] - 1] or debugger.cursor.kind != "end"
+    assert current_lines(debugger, found) == [found.lines_of("main/for_each_year")[-1] - 1] or debugger.cursor.kind != "end"
     debugger.run()
-    assert text_at(found, code_panel.current_lines(debugger, found))[0].startswith("return")
+    assert text_at(found, current_lines(debugger, found))[0].startswith("return")
 
 
 def test_the_branch_that_did_not_run_is_dimmed() -> None:
     debugger = finished("collatz")
     found = listing(debugger.plan)
-    shown = code_panel.moment(debugger, found, "")
+    shown = code_moment(debugger, found, "")
     address = "main/while_not_one/body/if_even"
-    assert set(code_panel.branch_lines(found, address, "else")) <= set(shown["dim"])
-    assert not set(code_panel.branch_lines(found, address, "then")) & set(shown["dim"])
+    assert set(branch_lines(found, address, "else")) <= set(shown["dim"])
+    assert not set(branch_lines(found, address, "then")) & set(shown["dim"])
 
 
 def test_values_stand_beside_their_lines() -> None:
     debugger = finished("for_loop")
     found = listing(debugger.plan)
-    hints: dict[str, str] = code_panel.moment(debugger, found, "")["hints"]
+    hints: dict[str, str] = code_moment(debugger, found, "")["hints"]
     number = found.lines_of("main/for_each_year/body/next_balance")[0] - 1
     assert hints[str(number)].startswith("1628")
 

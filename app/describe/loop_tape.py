@@ -1,25 +1,25 @@
-"""A loop's iterations as strips: which branch each took, and how its carried numbers moved."""
+"""A loop's iterations as strips of HTML: which branch each took, and how its carried numbers moved."""
 
 from __future__ import annotations
 
 import base64
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 
 from app.describe.iteration_table import LoopColumns, Row
-from app.parts.widgets import markup
 from engine.ir import iteration_words
-from engine.view import COLOURS
+from engine.view import COLOURS, neutral
 
 MOST_STRIPS = 6
 _WIDTH, _HEIGHT = 600, 22
 _LINE = COLOURS["curve"].light
 
 
-def show(found: Sequence[Row], columns: LoopColumns, current: int | None) -> None:
-    """Nothing for loops with fewer than two iterations: there is nothing to compare."""
+def tape(found: Sequence[Row], columns: LoopColumns, current: int | None) -> str:
+    """Empty for loops with fewer than two iterations: there is nothing to compare."""
     if len(found) < 2:
-        return
+        return ""
     here = next((position for position, row in enumerate(found) if row.iteration == current), None)
     strips: list[str] = []
     for index, column in enumerate(columns.branches):
@@ -29,12 +29,11 @@ def show(found: Sequence[Row], columns: LoopColumns, current: int | None) -> Non
         numbers = [_number(row.carried[index]) for row in found]
         if sum(number is not None for number in numbers) > 1:
             strips.append(_strip(column.title, curve(numbers, here), _ends(row.carried[index] for row in found)))
-    if strips:
-        markup.show(f'<div class="tapes">{"".join(strips[:MOST_STRIPS])}</div>')
+    return f'<div class="tapes">{"".join(strips[:MOST_STRIPS])}</div>' if strips else ""
 
 
 def _strip(title: str, picture: str, ends: str = "") -> str:
-    name, last = markup.text(title, 28), markup.text(ends, 40)
+    name, last = escape(neutral(title, 28)), escape(neutral(ends, 40))
     return f'<span class="name">{name}</span><span class="tape">{picture}</span><span class="ends">{last}</span>'
 
 

@@ -1,0 +1,94 @@
+"""What a page holds of a run: pictures, moments, code, and what is told of its loops; and how it becomes smaller."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import engine
+from app.describe.code_moment import MOST_LINES, shown_lines
+from app.page.loop_sections import PagedMatrix, loop_sections, matrices
+from app.page.moments import Moments, moments
+from app.page.paged_pictures import Pictures, pictures
+from app.page.said_in_words import loops, verdicts
+from engine.explain import listing
+from engine.ir import graphs
+from engine.version import VERSION
+from engine.view import Folding
+
+
+@dataclass(frozen=True, slots=True)
+class PagedRun:
+    """All of it, or what was left of it to make it smaller."""
+
+    debugger: engine.Debugger
+    step: int
+    """At which it opens."""
+    with_values: bool
+    pictures: Pictures
+    moments: Moments
+    code: Mapping[str, object]
+    verdicts: str
+    """HTML."""
+    matrices: tuple[PagedMatrix | None, ...]
+
+    @property
+    def about(self) -> str:
+        """How large the run is, and what of it is not here."""
+        held, steps = len(self.moments.steps), self.debugger.steps
+        counted = sum(len(place.graph.nodes) for place in graphs(self.debugger.model))
+        parts = [f"{counted:,} nodes", f"{steps:,} steps, {self.debugger.state}"]
+        if held <= steps:
+            parts.append(f"this page holds {held:,} of the {steps + 1:,} moments of the run, to stay small")
+        if not self.pictures.complete:
+            parts.append(f"it is drawn in {len(self.pictures.views)} ways to fold it, others are left out")
+        if not self.with_values:
+            parts.append("values of the run are left out")
+        return " · ".join([*parts, f"made by Loopscope {VERSION}"])
+
+    def beside(self) -> str:
+        """HTML: verdicts, and a section for each loop."""
+        first_in: dict[str, int] = {}
+        for number, graph in enumerate(self.moments.graphs):
+            first_in.setdefault(graph, number)
+        return self.verdicts + loop_sections(self.debugger, first_in, self.matrices, with_values=self.with_values)
+
+    def as_data(self) -> dict[str, object]:
+        """For the page's script."""
+        shown = [matrix and matrix.as_data(self.moments.at) for matrix in self.matrices]
+        own = {"run": "run", "at": self.moments.at(self.step), "code": self.code, "matrices": shown}
+        return {**self.pictures.as_data(), **self.moments.as_data(), **own}
+
+    def smaller(self) -> PagedRun | None:
+        """With half of the pictures or of the moments, whichever take more room; None where nothing can be left out."""
+        thinner = self.moments.thinned(self.step)
+        fewer = self.pictures.first((len(self.pictures.views) + 1) // 2)
+        can_thin, can_fold_less = len(thinner.steps) < len(self.moments.steps), len(fewer.views) < len(self.pictures.views)
+        if can_fold_less and (not can_thin or len(packed(self.pictures.as_data())) > len(packed(self.moments.as_data()))):
+            return replace(self, pictures=fewer)
+        return replace(self, moments=thinner) if can_thin else None
+
+
+def paged_run(debugger: engine.Debugger, folding: Folding, root: str, *, with_values: bool) -> PagedRun:
+    """Of what has run, for a page that opens at the debugger's cursor."""
+    drawn = pictures(debugger.model, folding, root)
+    code = listing(debugger.plan, root)
+    addresses = [line.address for line in code.lines[:MOST_LINES]]
+    return PagedRun(
+        debugger,
+        debugger.cursor.step,
+        with_values,
+        drawn,
+        moments(debugger, drawn, code, debugger.cursor.step, with_values=with_values),
+        {**shown_lines(debugger.plan, root, code), "addresses": addresses},
+        verdicts(debugger, with_values=with_values),
+        matrices(debugger) if with_values else (None,) * len(loops(debugger)),
+    )
+
+
+def packed(data: Mapping[str, object]) -> str:
+    """As the text that stands in a page."""
+    return base64.b64encode(gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)).decode()
