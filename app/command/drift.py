@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -91,6 +92,8 @@ def _lines(found: Drift) -> Iterator[str]:
         yield f"  and {len(over) - _MOST_SHOWN:,} more over the tolerance"
     for parting in found.partings[1:]:
         yield f"  {parting.sentence}"
+    if counts := Counter(pair.how for pair in found.pairs if pair.how != "name" or pair.one != pair.other):
+        yield "  of other names: " + ", ".join(f"{count:,} matched by {how}" for how, count in counts.items())
     for which, places in zip(("first", "second"), found.unmatched, strict=True):
         if places:
             listed = ", ".join(places[:_MOST_SHOWN]) + (f" and {len(places) - _MOST_SHOWN:,} more" if len(places) > _MOST_SHOWN else "")

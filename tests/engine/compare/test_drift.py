@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 import engine
 from engine import build
 from engine.compare import Drift, write_table
+from engine.compare.correlation import correlated, tells
 from engine.errors import EngineError
 from engine.ir.model import Graph, Model
 from sample_models import FOLDER
@@ -103,6 +104,70 @@ def test_what_one_model_lacks_is_listed() -> None:
     assert found.first is not None
     assert found.first.one == "main/end"
     assert found.sentence.startswith("Begins in `end`, with 0.12.")
+
+
+def heads(order: Sequence[int], *, named: bool) -> Model:
+    """Three products of one input with other weights, in an order, each squashed; nothing but values tells them apart."""
+    graph = build.Graph("heads")
+    x = graph.parameter("x", "f32", [4, 8])
+    weights = np.random.default_rng(3).standard_normal((3, 8, 5)).astype(np.float32)
+
+    def step(i: build.Tensor, total: build.Tensor) -> tuple[build.Tensor, build.Tensor]:
+        moved = x + build.ops.convert(i, destination_type="f32")
+        for which in order:
+            head = build.ops.mat_mul(moved, graph.constant(weights[which]), name=f"head_{which}" if named else f"m{which + 7}")
+            total = total + build.ops.tanh(head, name=f"squashed_{which}" if named else f"t{which + 7}")
+        return i + 1, total
+
+    start = graph.constant(np.zeros((4, 5), np.float32))
+    return graph.model(build.while_loop(lambda i, _: i < 5, step, [graph.constant(0), start], name="loop" if named else "w")[1])
+
+
+def test_values_that_look_alike_are_matched_by_their_correlation() -> None:
+    inputs = [np.random.default_rng(4).standard_normal((4, 8)).astype(np.float32)]
+    found = engine.drift(finished(heads([0, 1, 2], named=True), inputs), finished(heads([2, 0, 1], named=False), inputs))
+    beside = {pair.one.rpartition("/")[2]: (pair.other.rpartition("/")[2], pair.how) for pair in found.pairs}
+    for which in range(3):
+        assert beside[f"head_{which}"] == (f"m{which + 7}", "correlation")
+        assert beside[f"squashed_{which}"][0] == f"t{which + 7}"
+        assert of(found, f"head_{which}").worst.relative == 0
+
+
+def branches(order: Sequence[int], *, more: bool) -> Model:
+    """Values of one shape of which each model has another number, so that neither name nor structure nor shape alone tells."""
+    graph, side = build.Graph("branches"), "a" if more else "b"
+    x = graph.parameter("x", "f32", [16])
+    scaled = [build.ops.multiply(x, graph.constant(np.float32(which + 1)), name=f"{side}_scaled{which}") for which in order]
+    made = [build.ops.sin(one, name=f"{side}{which}") for one, which in zip(scaled, order, strict=True)]
+    return graph.model({f"out_{number}": build.ops.tanh(one) if more else one for number, one in enumerate(made)})
+
+
+def test_of_unequally_many_candidates_those_are_matched_that_correlate_and_the_others_listed() -> None:
+    inputs = [np.linspace(-2, 2, 16, dtype=np.float32)]
+    one, other = finished(branches([0, 1, 2], more=True), inputs), finished(branches([2, 3, 0, 1], more=False), inputs)
+    found = engine.drift(one, other)
+    beside = {pair.one.rpartition("/")[2]: pair.other.rpartition("/")[2] for pair in found.pairs if pair.how == "correlation"}
+    assert beside == {f"a{kind}{which}": f"b{kind}{which}" for kind in ("", "_scaled") for which in range(3)}
+    assert {"main/b3", "main/b_scaled3"} <= {*found.unmatched[1]}
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "expected"),
+    [
+        ([[1.0, 2, 3, 5]], [[1.0, 2, 3, 5]], [(0, 0)]),
+        ([[1.0, 2, 3, 5]], [[2.0, 4, 6, 10]], []),  # twice as much is another value
+        ([[1.0, 2, 3, 5]], [[1.0, 2, 3, 5], [1.0, 2, 3, 5]], []),  # nothing tells which
+        ([[1.0, 2, 3, 5], [5.0, 1, 2, 4]], [[5.01, 1, 2, 4]], [(1, 0)]),
+        ([], [[1.0, 2, 3]], []),
+    ],
+)
+def test_what_correlates(mine: list[list[float]], theirs: list[list[float]], expected: list[tuple[int, int]]) -> None:
+    assert correlated([np.array(one) for one in mine], [np.array(one) for one in theirs]) == expected
+
+
+@pytest.mark.parametrize(("numbers", "expected"), [([1.0, 2], False), ([3.0, 3, 3], False), ([1.0, np.nan, 2], False), ([0.0, 0, 1], True)])
+def test_when_a_correlation_tells_something(numbers: list[float], expected: bool) -> None:
+    assert tells(np.array(numbers)) is expected
 
 
 def halving(until: float) -> Model:
