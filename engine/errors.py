@@ -61,6 +61,10 @@ class ValueUnavailable(EngineError):
     """There is no value at an address, and the message says why."""
 
 
+class NotKept(ValueUnavailable, ValueError):
+    """A value that depends on weights which the file of a run was saved without."""
+
+
 class ExpressionError(EngineError):
     """An expression that is outside the small safe language, or that has no value here."""
 

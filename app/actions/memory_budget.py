@@ -92,7 +92,7 @@ def _give_up(session: Session, left_alone: float) -> bool:
             session.many.forget_comparison()
             session.many.sweeping = None
         opened, was = session.model.opened, session.run.stepped
-        if opened is None or was is None:
+        if opened is None or was is None or was.plan.lacks_weights:  # what was recorded of it cannot be computed again
             return False
         begun = [
             engine.Debugger(opened.model, bindings(opened.model, session.model.inputs), limits=limits(), changes=changes, seed=opened.seed)

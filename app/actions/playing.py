@@ -109,7 +109,7 @@ def _sent(session: Session, debugger: engine.Debugger, view: GraphView, wanted: 
             fates=session.model.badges,
             node_data=session.model.node_data,
         )
-    if debugger.state != "paused" or session.model.opened is None:
+    if debugger.state != "paused" or session.model.opened is None or debugger.plan.lacks_weights:
         return None
     scout, here = debugger, debugger.cursor.step
     if wanted <= LONGEST_SCOUT:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.actions import changing, moves, pausing, selection, unrolled_loops
+from app.actions import changing, moves, pausing, runs, selection, unrolled_loops
 from app.links.codec import MOST, Link, Pause, read
 from app.state import looks
+from app.state.launch import limits
 from app.state.open_model import AS_SAVED
 from app.state.user_session import Message, Session, widget
+from engine.errors import EngineError
 from engine.ir import ROOT
-from engine.run_file import MOST_PAUSES, SavedRun, difference_from
+from engine.run_file import MOST_PAUSES, SavedRun, as_recorded, difference_from
 
 
 def says_more(link: Link) -> bool:
@@ -28,7 +30,8 @@ def restore(session: Session, wanted: Link, most: int = MOST) -> None:
         moves.seek(int(wanted.step) if wanted.step.isdecimal() and len(wanted.step) < 16 else wanted.step)
     if not session.learning.lesson:  # in a lesson a breakpoint would hide what is to be predicted, and a run would show the answer
         pausing.restore(session, wanted.breakpoints, wanted.watches, most)
-        if wanted.step:
+        debugger = session.run.at_rest
+        if wanted.step and not (debugger is not None and debugger.values.is_of_a_file):  # what was recorded stands where it stood
             moves.run_on()
     if wanted.node:
         selection.select(wanted.node)
@@ -41,10 +44,23 @@ def restore(session: Session, wanted: Link, most: int = MOST) -> None:
 
 
 def restore_saved(session: Session) -> None:
-    """The moment of the saved run that is open; nothing where a model is."""
+    """The moment of the saved run that is open, as it was recorded or else computed again; nothing where a model is."""
     saved = session.model.opened.saved if session.model.opened else None
-    if saved is not None:
-        restore(session, link_of(saved), MOST_PAUSES)
+    if saved is None:
+        return
+    link = link_of(saved)
+    try:
+        recorded = as_recorded(saved, limits=limits())
+    except EngineError as error:
+        session.message = Message(str(error))
+        return
+    if recorded is not None:
+        original = session.run.debugger
+        runs.put(session, recorded)
+        if saved.changes:
+            session.run.original, session.run.changes = original, dict(saved.changes)
+            link = replace(link, changes={})
+    restore(session, link, MOST_PAUSES)
 
 
 def link_of(saved: SavedRun) -> Link:

@@ -53,13 +53,17 @@ def run_of(options: argparse.Namespace) -> tuple[engine.Debugger, str]:
 
 
 def saved_run(path: str, inputs: str) -> tuple[engine.Debugger, int]:
-    """The run of a file, computed to its end, and the step at which it was saved; ``InputError`` when other inputs are named for it."""
+    """The run of a file, computed to its end where its weights are there, and the step at which it was saved.
+
+    ``InputError`` when other inputs are named for it.
+    """
     if inputs:
         raise InputError("a saved run has its inputs in it: give --inputs with a model")
     debugger = load(path)
     step = debugger.cursor.step
     debugger.breakpoints.clear()
-    debugger.run()
+    if not debugger.plan.lacks_weights:
+        debugger.run()
     return debugger, step
 
 

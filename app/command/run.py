@@ -108,7 +108,7 @@ def _explained(model: Model, inputs: Mapping[str | int, object], options: argpar
 
 def _searched(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace) -> Outcome:
     """A run that keeps what it takes to look for the first NaN or infinity in it."""
-    debugger = engine.Debugger(model, inputs, limits=_limits(options), optimise=_optimise(options))
+    debugger = engine.Debugger(model, inputs, limits=_limits(options), record=_record(options), optimise=_optimise(options))
     with interruptible(debugger.stop):
         debugger.run()
     odd = first_not_finite(debugger, _SECONDS_OF_SEARCH)
@@ -119,7 +119,7 @@ def _searched(model: Model, inputs: Mapping[str | int, object], options: argpars
 
 def _saved(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace) -> Outcome:
     """A run that goes to a file, wherever it came to."""
-    debugger = engine.Debugger(model, inputs, limits=_limits(options), optimise=_optimise(options))
+    debugger = engine.Debugger(model, inputs, limits=_limits(options), record=_record(options), optimise=_optimise(options))
     with interruptible(debugger.stop):
         debugger.run()
     _save(debugger, options)
@@ -127,7 +127,14 @@ def _saved(model: Model, inputs: Mapping[str | int, object], options: argparse.N
 
 
 def _save(debugger: engine.Debugger, options: argparse.Namespace) -> None:
-    engine.save(debugger, options.save, budget_bytes=int(options.budget * 2**20))
+    engine.save(debugger, options.save, budget_bytes=int(options.budget * 2**20), weights=not options.without_weights)
+
+
+def _record(options: argparse.Namespace) -> engine.Record | None:
+    """Of a run whose file is to have no weights everything is recorded, since nothing that takes them can be computed from it."""
+    if not options.without_weights:
+        return None
+    return engine.Record(everything=True, recompute=False, budget_bytes=int(options.budget * 2**20))
 
 
 def outcome_of(debugger: engine.Debugger, odd: NotFinite | None = None) -> Outcome:
@@ -204,7 +211,13 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         type=_megabytes,
         default=64.0,
         metavar="MB",
-        help="megabytes of outputs and control flow that --save keeps, to hold a later run against (default: 64)",
+        help="megabytes that --save keeps of what was recorded, and as many of outputs and control flow, to hold a later run against "
+        "(default: 64)",
+    )
+    parser.add_argument(
+        "--without-weights",
+        action="store_true",
+        help="--save the structure of the model only: constants of more than 64 elements are left out, and values are recorded instead",
     )
     parser.add_argument(
         "--fetch",
@@ -226,6 +239,8 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         parser.error("--generated prints Python, which has no place in --json")
     if options.first_nan and options.fetch:
         parser.error("--first-nan searches the whole run, of which --fetch asks for a part")
+    if options.without_weights and not options.save:
+        parser.error("--without-weights says what --save keeps: give it with --save")
     if options.save and options.fetch:
         parser.error("--save keeps the whole run, of which --fetch asks for a part")
     return options

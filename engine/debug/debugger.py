@@ -93,7 +93,9 @@ class Debugger(Run):
         return {"text/plain": repr(self)} if draw is None else draw(self)
 
     def restart(self) -> Cursor:
-        """Back to the beginning, everything computed forgotten."""
+        """Back to the beginning, everything computed forgotten; without weights, which it would take again, only the cursor goes back."""
+        if self.plan.lacks_weights:
+            return self._go(0)
         self._begin(_begun(self.overrides, self.beginning))
         return self._arrived()
 

@@ -9,6 +9,7 @@ from engine.ops.bounds import at_most
 from engine.run.machine.execute import computing
 from engine.run.machine.limits import Endless, Limits, Paused
 from engine.run.machine.machine import Failure, Machine
+from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import Program
 from engine.run.record.endings import StopCause
 from engine.trace.control_flow import ControlFlow
@@ -31,6 +32,15 @@ class Progress:
         self._limits = limits
         self._timeline: Timeline | None = None
         self._steps: int | None = 0
+
+    @staticmethod
+    def put_back(machine: Machine, limits: Limits, limit: str, endless: str, missing: frozenset[Slot]) -> Progress:
+        """That of a run which was computed elsewhere; ``missing``: values of the outermost graph that are computed when asked for."""
+        progress = Progress(machine, limits)
+        progress.limit, progress.endless, progress._steps = limit, endless, None
+        progress.values.missing |= missing
+        progress.values.is_of_a_file = True
+        return progress
 
     @property
     def state(self) -> DebuggerState:
@@ -83,6 +93,7 @@ class Progress:
         control.begin()
         try:
             with computing(), at_most(control.most_elements):
+                self.values.complete()
                 action()
         except Paused as pause:
             self.limit = pause.message if pause.cause == "limit" else ""

@@ -52,6 +52,15 @@ class Run:
         self._past: int | None = None
         """The step that is looked at; None for the newest one."""
 
+    def put_back(self, machine: Machine, *, limit: str, endless: str, missing: frozenset[Slot]) -> None:
+        """What was computed elsewhere, in place of what has been computed here; the cursor is at its newest step.
+
+        ``limit`` and ``endless``: why it may not go on, and why it never ends, in words. ``missing``: values of the outermost graph
+        that ``machine`` lacks, and that are computed when somebody asks for them.
+        """
+        self._progress = Progress.put_back(machine, self.limits, limit, endless, missing)
+        self._past = None
+
     @property
     def plan(self) -> Plan:
         return self.overrides.plan
@@ -116,6 +125,7 @@ class Run:
     @property
     def result(self) -> Result:
         """The outputs and control flow of the run."""
+        self.values.complete(self.plan.main.results.values())
         return Result(self.machine)
 
     # -- where the cursor is --------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from engine.errors import NotKept
 from engine.ir import aligned, mapped
 from engine.ir.bits import pack, packed_bytes, unpack
 from engine.ir.element_type import ElementType
@@ -24,13 +25,17 @@ class Constant:
     shape: tuple[int, ...]
     data: memoryview | bytes
     """Exactly the bytes of this constant; a view into the mapped weights file, never a copy of it."""
+    is_kept: bool = True
+    """False: the file has type and shape, and left the data out."""
 
     @property
     def elements(self) -> int:
         return math.prod(self.shape)
 
     def array(self) -> np.ndarray:
-        """A read-only array; ``ValueError`` when the bytes are not a tensor of that type and shape."""
+        """A read-only array; ``ValueError`` when the bytes are not a tensor of that type and shape, ``NotKept`` where there are none."""
+        if not self.is_kept:
+            raise NotKept("its value is not kept: the run was saved without weights")
         array = decode(self.data, self.element_type, self.elements).reshape(self.shape)
         array.flags.writeable = False
         return array

@@ -86,7 +86,7 @@ def _declared(port: Port, *, exact: bool) -> tuple[object, ...]:
 def _same_constant(mine: Constant | None, yours: Constant | None) -> bool:
     if mine is None or yours is None:
         return mine is yours
-    if (mine.element_type, mine.shape, len(mine.data)) != (yours.element_type, yours.shape, len(yours.data)):
+    if (mine.element_type, mine.shape, mine.is_kept, len(mine.data)) != (yours.element_type, yours.shape, yours.is_kept, len(yours.data)):
         return False
     return bool(np.array_equal(np.frombuffer(mine.data, np.uint8), np.frombuffer(yours.data, np.uint8)))
 

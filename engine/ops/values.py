@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
+
+from engine.errors import NotKept
 
 
 class _NoValue:
@@ -22,6 +24,26 @@ class _NoValue:
 
 
 NO_VALUE: Final = _NoValue()
+
+WEIGHTS_NOT_KEPT = "depends on weights, and the run was saved without them"
+
+
+class _NotKept:
+    """Stands for a Const that a run was saved without; whatever looks into it as if it were a tensor is told so."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "not kept"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise NotKept(f"not kept: it {WEIGHTS_NOT_KEPT}") if not name.startswith("__") else AttributeError(name)
+
+    def __array__(self, *_: object, **__: object) -> NoReturn:
+        raise NotKept(f"not kept: it {WEIGHTS_NOT_KEPT}")
+
+
+NOT_KEPT: Final = _NotKept()
 
 
 def as_array(value: Any) -> np.ndarray:
@@ -45,8 +67,8 @@ def _told(value: Any) -> str:
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether a value of the machine is a tensor: not a sequence (a tuple), a map, or an optional without a value."""
-    return not isinstance(value, (tuple, Mapping, _NoValue))
+    """Whether a value of the machine is a tensor: not a sequence (a tuple), a map, an optional without a value, or what was not kept."""
+    return not isinstance(value, (tuple, Mapping, _NoValue, _NotKept))
 
 
 def described(value: Any) -> str:

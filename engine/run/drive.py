@@ -48,6 +48,7 @@ def advance(machine: Machine, *, generated: bool) -> None:
     if (
         generated
         and frame.region is not None
+        and not machine.plan.lacks_weights  # each operation says so where it meets one
         and tiering.is_worth_generating(frame)
         and machine.next_stop(frame.iteration) != frame.iteration
     ):

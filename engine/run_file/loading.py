@@ -1,4 +1,4 @@
-"""A saved run opened again: read as a hostile file, then computed again to the moment at which it was saved."""
+"""A saved run opened again: read as a hostile file, then put back as it was recorded, or computed again to its moment."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 
 from engine.debug.debugger import Debugger
-from engine.errors import MOST_OF_A_SENTENCE, EngineError, InputError, ReadError, Where, elided
+from engine.errors import MOST_OF_A_SENTENCE, EngineError, InputError, ReadError, Where, elided, shorten
 from engine.ops.stored import FORMS, unpacked
 from engine.read import ReadLimits, read_model
 from engine.run.machine.limits import Limits
-from engine.run_file.run_archive import array_of, digest, read_archive
+from engine.run_file.putting_back import put_back
+from engine.run_file.run_archive import RECORDING, array_of, digest, read_archive
 from engine.run_file.saved_run import Description, SavedRun, of_json
 from engine.run_file.verifying import difference_from
+from engine.run_file.weightless import without_data
 
 _BOUNDS = ReadLimits()
 _STEPS_ONE_BY_ONE = 20_000
@@ -28,9 +30,11 @@ _STEPS_ONE_BY_ONE = 20_000
 def load(path: str | os.PathLike[str], *, limits: Limits | None = None) -> Debugger:
     """The Debugger of a saved run, at the moment at which it was saved, with its breakpoints, watches and changes.
 
-    The run is computed again, within its own limits and ``limits`` (default: ``engine.Limits()``). Where outputs or control flow are not
-    what the file recorded, such as on a machine that rounds differently, a warning tells the first difference. ``ReadError`` says why
-    a file does not open.
+    Nothing runs: what was recorded is put back, and what was not is computed when it is asked for. A file without a recording, or whose
+    recording this version cannot place, is computed again, within its own limits and ``limits`` (default: ``engine.Limits()``). Where
+    outputs or control flow are then not what the file recorded, such as on a machine that rounds differently, a warning tells the first
+    difference. ``ReadError`` says why a file does not open. In a file without weights, what depends on them and was not recorded raises
+    ``NotKept``.
     """
     saved = read_run(path)
     try:
@@ -58,9 +62,45 @@ def read_run(source: str | os.PathLike[str] | bytes, *, limits: ReadLimits = _BO
 
 
 def resume(saved: SavedRun, *, limits: Limits | None = None) -> Debugger:
-    """A debugger of the run, computed again to the moment at which it was saved."""
+    """A debugger of the run at the moment at which it was saved: as it was recorded, or else computed again."""
     description = saved.description
-    debugger = Debugger(
+    debugger = as_recorded(saved, limits=limits)
+    if debugger is None:
+        debugger = _begun(saved, limits)
+        if description.state != "paused" or description.steps > _STEPS_ONE_BY_ONE:
+            debugger.run()
+        debugger.seek(description.steps)
+    debugger.seek(description.step)
+    for one in description.breakpoints:
+        debugger.breakpoints.add(one.pattern, one.condition, one.kind, on=one.on)
+    for expression in description.watches:
+        debugger.watches.add(expression)
+    return debugger
+
+
+def as_recorded(saved: SavedRun, *, limits: Limits | None = None) -> Debugger | None:
+    """A debugger of what was recorded, at its newest step; None where that cannot be, and the run has to be computed again.
+
+    ``ReadError`` where there are no weights to compute it with.
+    """
+    debugger = _begun(saved, limits)
+    try:
+        if not saved.recording:
+            raise ValueError("it holds no recording")
+        put_back(debugger, saved.recording, saved.recorded)
+        if debugger.state != saved.description.state or debugger.steps != saved.description.steps:
+            raise ValueError("its recording is of another state or number of steps than its run.json says")
+    except ValueError as error:
+        if saved.description.weights_kept:
+            return None
+        maker = shorten(saved.description.made_by, 40)
+        raise ReadError(f"the run was saved without weights by Loopscope {maker}, and cannot be opened here: {error}") from None
+    return debugger
+
+
+def _begun(saved: SavedRun, limits: Limits | None) -> Debugger:
+    description = saved.description
+    return Debugger(
         saved.model,
         dict(enumerate(saved.inputs)),
         limits=_within(description.limits, limits or Limits()),
@@ -69,15 +109,6 @@ def resume(saved: SavedRun, *, limits: Limits | None = None) -> Debugger:
         changes=saved.changes,
         optimise=description.optimise,
     )
-    if description.state != "paused" or description.steps > _STEPS_ONE_BY_ONE:
-        debugger.run()
-    debugger.seek(description.steps)
-    debugger.seek(description.step)
-    for one in description.breakpoints:
-        debugger.breakpoints.add(one.pattern, one.condition, one.kind, on=one.on)
-    for expression in description.watches:
-        debugger.watches.add(expression)
-    return debugger
 
 
 def _saved(description: Description, entries: Mapping[str, bytes], limits: ReadLimits) -> SavedRun:
@@ -87,6 +118,8 @@ def _saved(description: Description, entries: Mapping[str, bytes], limits: ReadL
     if damaged is not None:
         raise ValueError(f"{damaged} in it is not what its run.json says: the file is damaged, or was changed")
     model = _model(entries, limits)
+    if not description.weights_kept:
+        model = without_data(model)
     inputs, changes, outputs = (_values(entries, folder) for folder in ("inputs", "changes", "outputs"))
     wanted = [str(position) for position in range(len(model.inputs))]
     if sorted(unpacked(inputs)) != sorted(wanted):
@@ -102,6 +135,8 @@ def _saved(description: Description, entries: Mapping[str, bytes], limits: ReadL
         inputs=tuple(values[name] for name in wanted),
         changes={address: set_by_hand[str(number)] for number, address in enumerate(description.changes)},
         outputs=outputs if description.outputs_kept else None,
+        recording=entries.get(RECORDING, b""),
+        recorded=unpacked(_values(entries, "recording")),
     )
 
 

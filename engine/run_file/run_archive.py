@@ -6,6 +6,7 @@ import hashlib
 import io
 import re
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -19,10 +20,12 @@ ENDING = ".loopscope"
 DESCRIPTION = "run.json"
 MOST_ENTRIES = 10_000
 MOST_OF_A_DESCRIPTION = 32 * 2**20
-"""Bytes of ``run.json``."""
-_NAMES = re.compile(r"model/model\.(xml|bin|onnx)|(inputs|changes|outputs)/[\w.'/]{1,100}\.npy", re.ASCII)
+"""Bytes of ``run.json``, and of ``recording.json``."""
+RECORDING = "recording.json"
+_NAMES = re.compile(r"recording\.json|model/model\.(xml|bin|onnx)|(inputs|changes|outputs|recording)/[\w.'/]{1,100}\.npy", re.ASCII)
 _CHUNK = 1 << 20
 _LONGEST_HEADER = 10_000
+_LARGE, _SAMPLES, _SAMPLED, _WORTH = 1 << 20, 16, 1 << 14, 0.7
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 """The same run gives the same bytes."""
 
@@ -36,7 +39,7 @@ def write_archive(target: Path, description: bytes, entries: Mapping[str, bytes]
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in {DESCRIPTION: description, **entries}.items():
             entry = zipfile.ZipInfo(name, _LONG_AGO)
-            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.compress_type = zipfile.ZIP_DEFLATED if _is_worth_packing(data) else zipfile.ZIP_STORED
             archive.writestr(entry, data)
 
 
@@ -57,10 +60,18 @@ def read_archive(file: IO[bytes], most_bytes: int) -> tuple[bytes, dict[str, byt
         left = most_bytes
         found: dict[str, bytes] = {}
         for info in infos:
-            most = min(left, MOST_OF_A_DESCRIPTION) if info.filename == DESCRIPTION else left
+            most = min(left, MOST_OF_A_DESCRIPTION) if info.filename in (DESCRIPTION, RECORDING) else left
             found[info.filename] = _content(archive, info, most)
             left -= len(found[info.filename])
         return found.pop(DESCRIPTION), found
+
+
+def _is_worth_packing(data: bytes) -> bool:
+    """Not weights: a sample of a large entry says whether packing makes it smaller."""
+    if len(data) < _LARGE:
+        return True
+    sample = b"".join(data[begin : begin + _SAMPLED] for begin in range(0, len(data), -(-len(data) // _SAMPLES)))
+    return len(zlib.compress(sample, 1)) < _WORTH * len(sample)
 
 
 def digest(data: bytes) -> str:

@@ -15,7 +15,7 @@ from engine.run.machine.limits import Limits
 from engine.run.plan.optimise import Optimise
 from engine.run.record.recording import Record
 
-FORMAT, VERSION_OF_FORMAT = "loopscope run", 1
+FORMAT, VERSION_OF_FORMAT = "loopscope run", 2
 MOST_PAUSES = 1000
 """Breakpoints, and watches, of a run."""
 _LONGEST = 100_000
@@ -65,6 +65,8 @@ class Description:
     control_flow: tuple[tuple[str, int | str, str], ...] | None
     """Address, iterations or branch, and ending of each region that ran; None where that was more than the budget."""
     outputs_kept: bool
+    weights_kept: bool
+    """False: of the model's Consts only those of a few elements have their data."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +82,10 @@ class SavedRun:
     changes: Mapping[str, Any]
     outputs: Mapping[str, Any] | None
     """As ``engine.ops.stored.packed`` names them; None when the run was not over, or they were more than the budget."""
+    recording: bytes
+    """``recording.json``; empty where what was recorded was more than the budget, or the file is of version 1 of the format."""
+    recorded: Mapping[str, Any]
+    """The values that it names."""
 
 
 def to_json(one: Description) -> bytes:
@@ -93,7 +99,12 @@ def to_json(one: Description) -> bytes:
         "files": dict(one.files),
         "seed": one.seed,
         "limits": {"iterations": limits.iterations, "seconds": limits.seconds, "memory_bytes": limits.memory_bytes},
-        "record": {"everything": record.everything, "state": record.state, "budget_bytes": record.budget_bytes},
+        "record": {
+            "everything": record.everything,
+            "state": record.state,
+            "budget_bytes": record.budget_bytes,
+            "recompute": record.recompute,
+        },
         "optimise": {"prune": optimise.prune, "fold": optimise.fold, "cse": optimise.cse},
         "state": one.state,
         "step": one.step,
@@ -104,6 +115,7 @@ def to_json(one: Description) -> bytes:
         "look": dict(one.look),
         "control_flow": None if one.control_flow is None else [list(record) for record in one.control_flow],
         "outputs_kept": one.outputs_kept,
+        "weights_kept": one.weights_kept,
     }
     return json.dumps(data, indent=1).encode()
 
@@ -123,7 +135,7 @@ def of_json(document: bytes) -> Description:
         maker = _text(data.get("made_by", "a later version"), "made_by")
         raise ValueError(
             f"it was saved by Loopscope {shorten(maker, 40)} in version {version} of the format, and this Loopscope reads "
-            f"version {VERSION_OF_FORMAT}: open it with a newer Loopscope"
+            f"versions 1 to {VERSION_OF_FORMAT}: open it with a newer Loopscope"
         )
     limits, record, optimise = (_table(data, name) for name in ("limits", "record", "optimise"))
     return Description(
@@ -141,6 +153,7 @@ def of_json(document: bytes) -> Description:
             everything=_truth(record, "everything"),
             state=_truth(record, "state"),
             budget_bytes=_number(record.get("budget_bytes"), "budget_bytes"),
+            recompute=version == 1 or _truth(record, "recompute"),
         ),
         optimise=Optimise(prune=_truth(optimise, "prune"), fold=_truth(optimise, "fold"), cse=_truth(optimise, "cse")),
         state=_state(data.get("state")),
@@ -152,6 +165,7 @@ def of_json(document: bytes) -> Description:
         look=_texts(data, "look"),
         control_flow=None if data.get("control_flow") is None else _list(data, "control_flow", _ran, most=10_000_000),
         outputs_kept=_truth(data, "outputs_kept"),
+        weights_kept=version == 1 or _truth(data, "weights_kept"),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Mapping
@@ -19,15 +20,27 @@ from engine.ir.equal import difference
 from engine.ir.model import Model
 from engine.ops.stored import packed
 from engine.read import read_model
-from engine.run_file.run_archive import ENDING, array_bytes, digest, write_archive
+from engine.run_file.keeping import kept
+from engine.run_file.run_archive import (
+    ENDING,
+    MOST_ENTRIES,
+    MOST_OF_A_DESCRIPTION,
+    RECORDING,
+    array_bytes,
+    digest,
+    write_archive,
+)
 from engine.run_file.saved_run import MOST_PAUSES, Description, Pause, to_json
 from engine.run_file.verifying import flow_records, output_entries
+from engine.run_file.weightless import onnx_with_zeros, with_zeros, without_data
 from engine.version import VERSION
 from engine.write import write_model
 
 BUDGET = 64 * 2**20
 """Bytes of what a file keeps of what a run gave."""
 _BYTES_OF_A_RECORD = 64
+_MOST_RECORDED = MOST_ENTRIES // 2
+"""Entries of a recording; the others are inputs, outputs and changes."""
 
 
 def save(
@@ -35,15 +48,18 @@ def save(
     path: str | os.PathLike[str],
     *,
     budget_bytes: int = BUDGET,
+    weights: bool = True,
     look: Mapping[str, str] | None = None,
     document: bytes = b"",
 ) -> None:
     """Writes a run to a file that ``engine.load`` and the app open again at the same moment; what was there is replaced.
 
-    It holds the model with its weights, the inputs, breakpoints, watches and changes; and, within ``budget_bytes``, outputs and
-    control flow, which the run is held against when it opens. ``look`` is for the app: parameters of its address. ``document`` is the
-    content of the file of an ONNX model that was read from bytes. ``WriteError`` when the path does not end with ``.loopscope``,
-    the run is one for some tensors only (``fetches``), or its model cannot be written down.
+    It holds the model, the inputs, breakpoints, watches and changes; and, within ``budget_bytes`` each, outputs and control flow, and what
+    was recorded, so that it opens without running again. With ``weights=False`` Consts of more than 64 elements keep their type and
+    shape alone: what was recorded can be looked at, and the rest cannot be computed. ``look`` is for the app: parameters of its address.
+    ``document`` is the content of the file of an ONNX model that was read from bytes. ``WriteError`` when the path does not end with
+    ``.loopscope``, the run is one for some tensors only (``fetches``), its model cannot be written down, or what was recorded has no room
+    and there are no weights to compute it again with.
     """
     expect_run(debugger, "engine.save")
     target = Path(path)
@@ -54,11 +70,18 @@ def save(
         raise WriteError("this run is one for some tensors only, or was given tensors that are no inputs: only a whole run is saved")
     recorded_flow, outputs = recorded(debugger, budget_bytes)
     changes = {one.address: one.value for one in debugger.changes}
+    recording = _recording(debugger, budget_bytes)
+    if not weights and not recording:
+        raise WriteError(
+            f"what this run has recorded is more than {budget_bytes:,} bytes, and without weights it cannot be computed again: "
+            "allow it more, or keep the weights"
+        )
     entries = {
-        **_model(debugger.model, document),
+        **_model(debugger.model, document, weights=weights),
         **_arrays("inputs", _inputs(debugger)),
         **_arrays("changes", packed({str(number): value for number, value in enumerate(changes.values())})),
         **_arrays("outputs", outputs or {}),
+        **recording,
     }
     if len(debugger.breakpoints) > MOST_PAUSES or len(debugger.watches.items()) > MOST_PAUSES:
         raise WriteError(f"a saved run keeps at most {MOST_PAUSES:,} breakpoints and {MOST_PAUSES:,} watches")
@@ -82,6 +105,7 @@ def save(
         look=look or {},
         control_flow=recorded_flow,
         outputs_kept=outputs is not None,
+        weights_kept=weights and not debugger.plan.lacks_weights,
     )
     _write(target, to_json(description), entries)
 
@@ -96,6 +120,18 @@ def recorded(debugger: Debugger, budget_bytes: int) -> tuple[tuple[tuple[str, in
     return flow if len(flow) <= most else None, outputs
 
 
+def _recording(debugger: Debugger, budget_bytes: int) -> dict[str, bytes]:
+    """The entries of what was recorded; none where it has no room."""
+    found = kept(debugger, budget_bytes)
+    if found is None:
+        return {}
+    arrays = packed(found.values)
+    document = json.dumps(found.document).encode()
+    if len(arrays) > _MOST_RECORDED or len(document) > MOST_OF_A_DESCRIPTION:
+        return {}
+    return {RECORDING: document, **_arrays("recording", arrays)}
+
+
 def _inputs(debugger: Debugger) -> dict[str, np.ndarray]:
     main = debugger.plan.main
     slots = [main.parameters[one.layer] for one in debugger.model.inputs]
@@ -107,16 +143,20 @@ def _arrays(folder: str, entries: Mapping[str, np.ndarray]) -> dict[str, bytes]:
     return {f"{folder}/{name}.npy": array_bytes(array) for name, array in entries.items()}
 
 
-def _model(model: Model, document: bytes) -> dict[str, bytes]:
+def _model(model: Model, document: bytes, *, weights: bool) -> dict[str, bytes]:
     """The files of a model: as IR, or for ONNX the very file, held against the model, which may be another than the file is by now."""
     if model.dialect == "openvino":
         with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
             file = Path(folder) / "model.xml"
-            write_model(model, file)
+            write_model(model if weights else with_zeros(model), file)
             return {"model/model.xml": file.read_bytes(), "model/model.bin": file.with_suffix(".bin").read_bytes()}
     try:
         content = document or Path(model.file).read_bytes()
-        parted = difference(model, read_model(content))
+        if not weights:
+            content = onnx_with_zeros(content)
+        parted = difference(
+            model if weights else without_data(model), read_model(content) if weights else without_data(read_model(content))
+        )
     except OSError as error:
         raise WriteError(f"the file of the model, {shorten(model.file)}, cannot be read any more: {error.strerror}") from None
     except Exception as error:  # weights in other files, and whatever has become of the file

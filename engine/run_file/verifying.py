@@ -11,6 +11,7 @@ import numpy as np
 from engine.debug.run import Run
 from engine.errors import shorten
 from engine.ops.stored import packed
+from engine.run.plan.numbers import Slot
 from engine.run_file.saved_run import SavedRun
 from engine.trace.control_flow import ControlFlowRecord
 
@@ -18,9 +19,9 @@ from engine.trace.control_flow import ControlFlowRecord
 def difference_from(saved: SavedRun, run: Run) -> str:
     """The first thing in which a run that was computed again is not what was recorded; empty when all that was kept is the same.
 
-    Only of runs that are over: of others there is nothing to compare yet.
+    Only of runs that are over: of others there is nothing to compare yet. A run that was put back as it was recorded computed nothing.
     """
-    if run.state == "paused" or saved.description.state not in ("finished", "failed"):
+    if run.values.is_of_a_file or run.state == "paused" or saved.description.state not in ("finished", "failed"):
         return ""
     if run.state != saved.description.state:
         return f"The run {run.state} here, and it {saved.description.state} where it was saved{_made_with(saved)}."
@@ -35,7 +36,7 @@ def difference_from(saved: SavedRun, run: Run) -> str:
 def output_entries(run: Run) -> dict[str, np.ndarray]:
     """The outputs of a run that finished, by position, as arrays that any file can hold."""
     result = run.result
-    return packed({str(position): run.machine.values[result.slot(one)] for position, one in enumerate(result.signatures)})
+    return packed({str(position): run.values.outermost(Slot(result.slot(one))) for position, one in enumerate(result.signatures)})
 
 
 def flow_records(run: Run) -> Iterator[tuple[str, int | str, str]]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.errors import EngineError, NotKept, ValueUnavailable
+from engine.ir.readable import readable
+from engine.ops.values import NOT_KEPT, WEIGHTS_NOT_KEPT
 from engine.run.drive import run_region
 from engine.run.machine import overriding, regions
-from engine.run.machine.execute import computing, execute
+from engine.run.machine.execute import cause_of, computing, execute
 from engine.run.machine.limits import Control, Limits
-from engine.run.machine.machine import Machine
+from engine.run.machine.machine import Failure, Machine
 from engine.run.machine.state import Frame
 from engine.run.plan.numbers import ProgramIndex, Slot
 from engine.run.plan.overrides import Override, Overrides
@@ -54,6 +57,10 @@ class Values:
         self._cache: OrderedDict[_Key, dict[Slot, Any]] = OrderedDict()
         self.cached_bytes = 0
         """Of what is in the cache."""
+        self.missing: set[Slot] = set()
+        """Slots of the outermost graph that have run, and whose values are computed when they are asked for: of a run from a file."""
+        self.is_of_a_file = False
+        """Whether anybody may have written what was recorded."""
 
     def forget_computed(self) -> None:
         """Lets go of what was computed again: who went through a whole run does not come back to it soon."""
@@ -63,23 +70,78 @@ class Values:
     def get(self, timeline: Timeline, program: Program, row: int, slot: Slot) -> Any:
         """The value of a slot in a row; the caller has made sure that it was computed."""
         change = self._change(timeline, program, row, slot)
-        if change is not None:
-            return change.value
+        value = self._kept_or_computed(timeline, program, row, slot) if change is None else change.value
+        if value is NOT_KEPT:
+            raise NotKept(f"not kept: {_told(timeline, program, row, slot)} {WEIGHTS_NOT_KEPT}")
+        return value
+
+    def _kept_or_computed(self, timeline: Timeline, program: Program, row: int, slot: Slot) -> Any:
         kept = self._at_hand(timeline, program, row, slot)
         if kept is not None:
             return kept
         needs = self._needs(timeline, program, row, slot)
-        with computing():
-            outer: dict[Slot, Any] = {}
-            for need in reversed(needs):
-                outer = self._compute(timeline, need, outer)
+        try:
+            with computing():
+                outer: dict[Slot, Any] = {}
+                for need in reversed(needs):
+                    outer = self._compute(timeline, need, outer)
+        except Exception as error:
+            if self.machine.plan.lacks_weights and isinstance(error, (NotKept, Failure)):
+                raise NotKept(f"not kept: {_told(timeline, program, row, slot)} {WEIGHTS_NOT_KEPT}") from None
+            if self.is_of_a_file and not isinstance(error, EngineError):  # what it recorded is not what its model computes
+                raise ValueUnavailable(
+                    f"what the file recorded gives no {_told(timeline, program, row, slot)}: {cause_of(error)}"
+                ) from None
+            raise
         return outer[slot]
+
+    def complete(self, slots: Iterable[Slot] | None = None) -> None:
+        """Computes those of the missing values, all by default, that the weights at hand allow; the others are marked as not kept."""
+        for slot in sorted(self.missing if slots is None else self.missing.intersection(slots)):
+            try:
+                self.outermost(slot)
+            except NotKept:
+                self.machine.values[slot] = NOT_KEPT
+                self.missing.discard(slot)
+
+    def outermost(self, slot: Slot) -> Any:
+        """The value of a slot of the outermost graph, which has been computed."""
+        if slot in self.missing:
+            try:
+                self._fill(slot)
+            except Failure as error:
+                if not self.machine.plan.lacks_weights:
+                    raise ValueUnavailable(f"what the file recorded does not go with its model: {error}") from None
+                raise NotKept(f"not kept: this value {WEIGHTS_NOT_KEPT}") from None
+        return self.machine.values[slot]
+
+    def _fill(self, slot: Slot) -> None:
+        """Runs again what a missing value of the outermost graph depends on, as far as that is missing too."""
+        machine, main = self.machine, self.machine.plan.main
+        needed: set[int] = set()
+        waiting = [slot]
+        while waiting:
+            one = waiting.pop()
+            if one in self.missing and main.producer[one] not in needed:
+                needed.add(main.producer[one])
+                waiting += main.instructions[main.producer[one]].reads
+        values = list(machine.values)
+        with computing():
+            if machine.overrides.items:
+                self._run_changed(machine.overrides, main, (), sorted(needed), values)
+            else:
+                for number in sorted(needed):
+                    self.run_one(main, number, values)
+        for number in needed:
+            for one in main.instructions[number].outputs:
+                machine.values[one] = values[one]
+                self.missing.discard(one)
 
     # -- what is at hand ------------------------------------------------------------------------------------------
 
     def _at_hand(self, timeline: Timeline, program: Program, row: int, slot: Slot) -> Any | None:
         if program.parent is None:
-            return self.machine.values[slot]
+            return self.outermost(slot)
         frame = timeline.executions.open.get(program.index)
         if frame is not None and not frame.is_behind and row == timeline.executions.rows[program.index] - 1:
             number = program.producer.get(slot)
@@ -215,7 +277,7 @@ class Values:
         """Values of the outermost graph; what random states and variables were before one of its instructions is found by running all
         that uses them before it."""
         machine = self.machine
-        known = {slot: machine.values[slot] for slot in need.slots}
+        known = {slot: self.outermost(slot) for slot in need.slots}
         if need.before is None:
             return known
         values = list(machine.values)
@@ -298,3 +360,10 @@ def _uses_hidden(instruction: Instruction) -> bool:
     """Whether an instruction, or what it runs, uses a random state or a variable."""
     inside = instruction.region.programs if instruction.region else ()
     return instruction.state is not None or instruction.variable is not None or any(program.hidden for program in inside)
+
+
+def _told(timeline: Timeline, program: Program, row: int, slot: Slot) -> str:
+    """A value in words."""
+    layer = next((layer for (layer, _), one in program.slots.items() if one == slot), None)
+    label = next((text for text, one in program.layer_of_label.items() if one == layer), "this value")
+    return readable(f"{timeline.address(program, row)}/{label}")

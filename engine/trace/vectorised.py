@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.ir.model import SEQUENCE_MAP
 from engine.ops.casting import cast
-from engine.ops.values import is_tensor
+from engine.ops.values import NOT_KEPT, is_tensor
 from engine.run.machine.execute import computing_columns
 from engine.run.machine.regions import part_begin
 from engine.run.plan.body_ports import Carried, Concatenated, Counter, Invariant, LastValue, Sliced
@@ -162,7 +162,7 @@ class Columns:
         return None if program.branch is None else self._of_branch(program.branch, slot)
 
     def _same(self, value: Any) -> Column | None:
-        if value is None or not is_tensor(value) or np.asarray(value).dtype.names or np.asarray(value).dtype == object:
+        if value is None or value is NOT_KEPT or not is_tensor(value) or np.asarray(value).dtype.names or np.asarray(value).dtype == object:
             return None
         return Column(value, False)
 

@@ -17,7 +17,7 @@ from engine.debug.door import outward
 from engine.debug.overrides_by_address import is_changed
 from engine.debug.run import Run
 from engine.debug.scene import Status
-from engine.errors import EngineError, ValueUnavailable
+from engine.errors import EngineError, NotKept, ValueUnavailable
 from engine.explain.provenance import ProvenanceStep
 from engine.ir.address import Address
 from engine.ir.iteration import iteration_words, place_among
@@ -36,6 +36,8 @@ from engine.view.unrolled_instances import Instances, instances_at
 
 BY_HAND = "✎"
 """Begins the text of a value that a person has set."""
+NOT_KEPT_TEXT = "not kept"
+"""Stands for a value that depends on weights, in a run that was saved without them."""
 _WITHOUT_VALUE = frozenset({"waiting", "skipped", "current", "running", "failed"})
 _READABLE = 1_000_000
 _CONTROL_FLOW = frozenset({"loop", "tensor_iterator", "if"})
@@ -215,6 +217,8 @@ class _Painter:
         if text is None:
             try:
                 text = self._preview(graph, label, int(output or 0))
+            except NotKept:
+                text = NOT_KEPT_TEXT
             except EngineError:
                 return ""
             self.previews[concrete] = text

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from lxml import etree
 
-from engine.errors import WriteError, listed
+from engine.errors import WriteError, listed, shorten
 from engine.ir.model import Graph, Model, Node
 from engine.write.numbered_ports import joined_names, port_blocks, port_maps
 from engine.write.rt_info import information
@@ -82,6 +82,8 @@ def _data(node: Node, weights: WeightsWriter) -> dict[str, object]:
     data = dict(node.attributes)
     if node.constant is not None:
         constant = node.constant
+        if not constant.is_kept:
+            raise WriteError(f"{shorten(node.name, 60)} has no data: the model is that of a run which was saved without weights")
         shape = ", ".join(str(length) for length in constant.shape)
         # OpenVINO finds no tensor where there are no bytes, not even an empty tensor, and writes one byte for it.
         stored = constant.data if len(constant.data) else b"\0"

@@ -66,9 +66,14 @@ def show(session: Session) -> None:
 def _this_run(session: Session, opened: Opened, debugger: engine.Debugger) -> None:
     """The button for a file that opens at this moment."""
     shown = look(session)
+    bare = st.checkbox(
+        "Without weights",
+        key="take_away_without_weights",
+        help="This run then holds the model's structure and what was recorded. What weights feed and was not recorded says “not kept”.",
+    )
     st.download_button(
         "This run",
-        lambda: saved_run(debugger, shown, opened.document),
+        lambda: saved_run(debugger, shown, opened.document, weights=not bare),
         file_name=f"{opened.file_name()}{ENDING}",
         icon=":material/save:",
         key="take_away_run",
@@ -100,12 +105,12 @@ def page(debugger: engine.Debugger, title: str, note: str, folding: Folding, roo
         return f"{error}\n".encode()
 
 
-def saved_run(debugger: engine.Debugger, shown: Mapping[str, str], document: bytes) -> bytes:
+def saved_run(debugger: engine.Debugger, shown: Mapping[str, str], document: bytes, *, weights: bool = True) -> bytes:
     """The run as the bytes of a file; where it cannot be saved, a text that says why."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"run{ENDING}"
         try:
-            engine.save(debugger, path, look=shown, document=document)
+            engine.save(debugger, path, look=shown, document=document, weights=weights)
         except EngineError as error:
             return f"{error}\n".encode()
         return path.read_bytes()

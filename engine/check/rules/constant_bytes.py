@@ -27,7 +27,7 @@ def undecodable_constant(subject: Subject) -> Iterator[Finding]:
     """
     for place, node in subject.nodes():
         constant = node.constant
-        if constant is None:
+        if constant is None or not constant.is_kept:
             continue
         problem = ""
         if constant.element_type is ElementType.STRING:

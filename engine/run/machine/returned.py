@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.ops.values import NO_VALUE, described, is_tensor
+from engine.errors import NotKept
+from engine.ops.values import NO_VALUE, NOT_KEPT, WEIGHTS_NOT_KEPT, described, is_tensor
 from engine.run.plan.plan import Instruction
 
 
@@ -38,7 +39,10 @@ def _is_held(value: Any) -> bool:
 
 
 def check_tensors(instruction: Instruction, arguments: Sequence[Any]) -> None:
-    """``ValueError`` when an operation of tensors gets anything else, which numpy might take for an array."""
+    """``ValueError`` when an operation of tensors gets anything else, which numpy might take for an array, or what was not kept."""
+    for value in arguments:
+        if value is NOT_KEPT:
+            raise NotKept(f"not kept: it {WEIGHTS_NOT_KEPT}")
     if instruction.only_tensors:
         for number, value in enumerate(arguments):
             if not is_tensor(value):

@@ -15,6 +15,7 @@ from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId, Model, Node
 from engine.ops.catalogue import Catalogue
 from engine.ops.declare import Operation
+from engine.ops.values import NOT_KEPT
 from engine.run.plan.body_ports import Binding, Carried, Concatenated, Counter, Invariant, LastValue, Sliced, Unfed
 from engine.run.plan.numbers import ProgramIndex, Slot, TableIndex
 from engine.run.plan.optimise import Optimise
@@ -314,6 +315,11 @@ class Plan:
         return frozenset(slot for slot, _ in self.constant_slots)
 
     @cached_property
+    def lacks_weights(self) -> bool:
+        """Whether there are Consts without their data: the model is that of a run which was saved without weights."""
+        return any(node.constant is not None and not node.constant.is_kept for _, node in self.constant_slots)
+
+    @cached_property
     def program_by_address(self) -> Mapping[str, Program]:
         return {program.address: program for program in self.programs}
 
@@ -349,14 +355,16 @@ def find_hidden(programs: Sequence[Program]) -> None:
             hidden[program.parent.index] |= found
 
 
-def _constant(node: Node) -> np.ndarray:
+def _constant(node: Node) -> Any:
     if node.constant is None:
         raise ValueError(f"Const {node.name!r} has no data")
-    return node.constant.array()
+    return node.constant.array() if node.constant.is_kept else NOT_KEPT
 
 
-def _on_cache_lines(array: np.ndarray) -> np.ndarray:
+def _on_cache_lines(array: Any) -> Any:
     """The array where it is fast to multiply with, when that pays: weights of a loop, in each iteration."""
+    if array is NOT_KEPT:
+        return array
     worth = _LEAST_MOVED <= array.nbytes <= _MOST_MOVED and array.dtype.kind == "f" and array.flags.c_contiguous
     if not worth or aligned.is_aligned(array):
         return array

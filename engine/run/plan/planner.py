@@ -18,6 +18,7 @@ from engine.ir.constant import Constant
 from engine.ir.element_type import ElementType
 from engine.ir.model import LOOP, Graph, LayerId, Model, Node, Source
 from engine.ir.shape import PartialShape
+from engine.ir.walk import nodes
 from engine.ops.agreement import Agreeing
 from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.ops.declare import Known, Operation, Role, typed
@@ -179,7 +180,9 @@ class _Planner:
         if operation.counts_outputs:
             keywords["outputs"] = len(outputs)
         state = self._state() if operation.stateful else None
-        made = partial(Instruction, node, label, title, inputs, outputs, state=state, only_tensors=tensors, checked=checked)
+        made = partial(
+            Instruction, node, label, title, inputs, outputs, state=state, only_tensors=tensors, checked=checked or self._lacks_weights
+        )
         if operation.prepare is not None:
             call = operation.prepare(keywords, len(outputs))
             return made(call, several=True, settled=True, kernel=call)
@@ -199,6 +202,10 @@ class _Planner:
     @cached_property
     def _holds_sequences(self) -> bool:
         return holds_sequences(self.model, self.catalogue)
+
+    @cached_property
+    def _lacks_weights(self) -> bool:
+        return any(node.constant is not None and not node.constant.is_kept for _, node in nodes(self.model))
 
     def _keeping(
         self, program: Program, graph: Graph, node: Node, operation: Operation, keywords: Mapping[str, Any], kernel: Callable[..., Any]

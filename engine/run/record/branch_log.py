@@ -27,6 +27,13 @@ class BranchLog:
     """Of the execution of the loop that the first of them belongs to: how many of its iterations are packed."""
     _packed: bytearray = field(default_factory=bytearray)
 
+    @staticmethod
+    def of(branches: bytes) -> BranchLog:
+        """That of executions which have all been packed, one byte for each."""
+        log = BranchLog()
+        log._packed += branches
+        return log
+
     @property
     def branches(self) -> bytearray:
         """One byte for each execution, without those of a loop that generated code is in."""

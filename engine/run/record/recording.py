@@ -33,11 +33,12 @@ class LoopTable:
 @dataclass(frozen=True, slots=True)
 class Record:
     """What a run records, within a budget of bytes: the carried state of each loop, or ``everything``, which is the value of every
-    operation but those that are cheap to compute again."""
+    operation but those that are cheap to compute again; with ``recompute=False`` those too, for a file without weights."""
 
     everything: bool = False
     state: bool = True
     budget_bytes: int = 256 * 2**20
+    recompute: bool = True
 
     def __post_init__(self) -> None:
         if not self.budget_bytes >= 0:
@@ -86,7 +87,7 @@ class Recording:
 
     def leave_out(self, region: LoopRegion, values: list[Any], scalars: Container[Slot]) -> None:
         """From now on, what is cheap to compute again is not recorded in a nest of loops; ``values`` are those of its first iterations."""
-        waiting: list[Program] = [region.program]
+        waiting: list[Program] = [region.program] if self.record.recompute else []
         while waiting:
             program = waiting.pop()
             waiting += (inner for number in program.regions if (one := program.instructions[number].region) for inner in one.programs)

@@ -1,0 +1,111 @@
+"""A run opens as it was recorded, without running again: same moment, same values, and it goes on as the first one would have."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import engine
+from engine.debug.run import Run
+from engine.errors import ValueUnavailable
+from engine.run import drive
+from engine.run.machine.machine import Machine
+from engine.run_file import loading
+from sample_models import sample, samples
+
+
+def begun(name: str, record: engine.Record | None = None, limits: engine.Limits | None = None) -> engine.Debugger:
+    found = sample(name)
+    assert found is not None
+    return engine.Debugger(engine.read_model(found.model), next(iter(found.sets)).arrays(), record=record, limits=limits, seed=3)
+
+
+def reopened(debugger: engine.Debugger, folder: Path, budget_bytes: int = 2**26) -> engine.Debugger:
+    """The run from its file, where opening must compute nothing."""
+    engine.save(debugger, folder / "run.loopscope", budget_bytes=budget_bytes)
+    with mock.patch.object(Machine, "step", side_effect=AssertionError), mock.patch.object(drive, "run", side_effect=AssertionError):
+        return engine.load(folder / "run.loopscope")
+
+
+def addresses(run: Run) -> Iterator[str]:
+    """A few values of every graph."""
+    drawn = random.Random(0)
+    executions = run.timeline.executions
+    for program in run.plan.programs:
+        rows = executions.rows[program.index]
+        for row in {drawn.randrange(rows) for _ in range(3)} if rows else ():
+            for label in drawn.sample(sorted(program.layer_of_label), min(4, len(program.layer_of_label))):
+                yield f"{run.timeline.address(program, row)}/{label}"
+
+
+def value(run: Run, address: str) -> object:
+    try:
+        found = run.value(address)
+    except ValueUnavailable as none:
+        return str(none)
+    return found.dtype, found.shape, found.tolist() if found.dtype == object else found.tobytes()
+
+
+def expect_same(one: engine.Debugger, other: engine.Debugger) -> None:
+    assert (one.cursor, one.state, one.steps, one.failure) == (other.cursor, other.state, other.steps, other.failure)
+    assert list(one.control_flow) == list(other.control_flow)
+    for address in addresses(one):
+        assert value(one, address) == value(other, address), address
+
+
+@pytest.mark.parametrize("everything", [False, True])
+@pytest.mark.parametrize("name", [one.name for one in samples()])
+def test_every_sample_opens_without_running(name: str, everything: bool, tmp_path: Path) -> None:
+    record = engine.Record(everything=everything)
+    debugger = begun(name, record)
+    debugger.run()
+    expect_same(debugger, reopened(debugger, tmp_path))
+
+
+@pytest.mark.parametrize("name", [one.name for one in samples()])
+def test_a_run_that_is_paused_goes_on_where_it_was(name: str, tmp_path: Path) -> None:
+    whole = begun(name)
+    whole.run()
+    for share in (0, 3, 7):
+        debugger = begun(name)
+        debugger.seek(whole.steps * share // 10)
+        again = reopened(debugger, tmp_path)
+        expect_same(debugger, again)
+        again.run()
+        assert (again.state, again.steps) == (whole.state, whole.steps)
+        for one, other in zip(again.result.outputs, whole.result.outputs, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("iterations", [1, 5, 13])
+@pytest.mark.parametrize("name", ["collatz", "hybrid_stack", "speech_decoder", "keras_gru"])
+def test_a_run_at_its_limit_goes_on_for_as_much_again(name: str, iterations: int, tmp_path: Path) -> None:
+    debugger = begun(name, limits=engine.Limits(iterations=iterations))
+    debugger.run()
+    again = reopened(debugger, tmp_path)
+    expect_same(debugger, again)
+    for _ in range(3):
+        debugger.run()
+        again.run()
+        expect_same(debugger, again)
+
+
+@pytest.mark.parametrize("name", ["collatz", "hybrid_stack", "speech_decoder", "mlp"])
+def test_what_has_no_room_is_computed_when_it_is_asked_for(name: str, tmp_path: Path) -> None:
+    if sample(name) is None:
+        name = "while_loop"
+    debugger = begun(name, engine.Record(everything=True))
+    debugger.run()
+    engine.save(debugger, tmp_path / "whole.loopscope")
+    for budget in (300, 1000, 4000, 20_000):
+        engine.save(debugger, tmp_path / "part.loopscope", budget_bytes=budget)
+        saved = loading.read_run(tmp_path / "part.loopscope")
+        again = engine.load(tmp_path / "part.loopscope")
+        if saved.recording:
+            assert sum(getattr(one, "nbytes", 0) for one in saved.recorded.values()) <= budget * 1.5
+        expect_same(debugger, again)

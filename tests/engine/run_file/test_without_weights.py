@@ -1,0 +1,144 @@
+"""A run saved without weights: everything that was recorded is there, and what weights would be needed for says that it is not kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+
+import engine
+from engine import build
+from engine.build import ops
+from engine.errors import NotKept, ValueUnavailable
+from engine.explain import verdict
+from engine.ir.address import Address
+from engine.ir.walk import nodes
+from engine.run_file import loading
+from sample_models import samples
+from tests.engine.run_file.test_recorded_runs import addresses, begun, value
+
+EVERYTHING = engine.Record(everything=True, recompute=False)
+
+
+def dense(record: engine.Record | None = None) -> engine.Debugger:
+    """A loop around a dense layer, whose weights and bias are large."""
+    graph = build.Graph("dense")
+    x = graph.parameter("x", "f32", [1, 80])
+    drawn = np.random.default_rng(0)
+    weights, bias = (drawn.normal(size=shape).astype(np.float32) / 9 for shape in ((80, 80), (1, 80)))
+
+    def layer(i: build.Tensor, state: build.Tensor) -> tuple[build.Tensor, build.Tensor]:
+        product = ops.matmul(state, weights, transpose_a=False, transpose_b=False, name="product")
+        return i + 1, ops.tanh(ops.add(product, bias, name="shifted"), name="state_out")
+
+    _, last = build.while_loop(lambda i, state: i < 20, layer, (0, x), name="layers")
+    debugger = engine.Debugger(graph.model({"last": ops.negative(last, name="turned")}), {"x": np.ones((1, 80), np.float32)}, record=record)
+    debugger.run()
+    return debugger
+
+
+def without_weights(debugger: engine.Debugger, folder: Path) -> engine.Debugger:
+    engine.save(debugger, folder / "run.loopscope", weights=False)
+    return engine.load(folder / "run.loopscope")
+
+
+@pytest.mark.parametrize("name", [one.name for one in samples()])
+def test_every_value_is_the_recorded_one_or_not_kept(name: str, tmp_path: Path) -> None:
+    debugger = begun(name, EVERYTHING)
+    debugger.run()
+    again = without_weights(debugger, tmp_path)
+    assert (again.cursor, again.state, again.steps) == (debugger.cursor, debugger.state, debugger.steps)
+    assert list(again.control_flow) == list(debugger.control_flow)
+    lost = [address for address in addresses(debugger) if is_lost(again, address)]
+    for address in set(addresses(debugger)) - set(lost):
+        assert value(again, address) == value(debugger, address), address
+    constants = {address for address, node in nodes(debugger.model) if node.constant is not None}
+    assert {static(one) for one in lost} <= constants, "only Consts themselves"
+    for record in debugger.control_flow[:3]:
+        assert verdict(again, record.address).sentence == verdict(debugger, record.address).sentence
+
+
+def is_lost(run: engine.Debugger, address: str) -> bool:
+    try:
+        run.value(address)
+    except ValueUnavailable as none:  # or it did not run
+        return isinstance(none, NotKept) and str(none).startswith("not kept: ")
+    return False
+
+
+def static(address: str) -> str:
+    return str(Address.parse(address).static)
+
+
+def test_only_carried_state_leaves_what_weights_feed_not_kept(tmp_path: Path) -> None:
+    debugger = dense()
+    again = without_weights(debugger, tmp_path)
+    np.testing.assert_array_equal(again.result.outputs[0], debugger.result.outputs[0])
+    carried = next(one for one in addresses_of_state(debugger))
+    np.testing.assert_array_equal(again.value(carried), debugger.value(carried))
+    with pytest.raises(NotKept, match=r"not kept: layers · iteration 3 › shifted depends on weights, and the run was saved without them"):
+        again.value("main/layers[3]/body/shifted")
+    everything = without_weights(dense(EVERYTHING), tmp_path)
+    for name in ("product", "shifted", "state_out"):
+        np.testing.assert_array_equal(everything.value(f"main/layers[3]/body/{name}"), debugger.value(f"main/layers[3]/body/{name}"))
+
+
+def addresses_of_state(run: engine.Debugger) -> list[str]:
+    program = run.plan.programs[1]
+    assert program.loop is not None
+    wanted = {one.parameter for one in program.loop.carried}
+    labels = {layer: label for label, layer in program.layer_of_label.items()}
+    return [f"main/layers[7]/body/{labels[layer]}" for layer, slot in program.parameters.items() if slot in wanted]
+
+
+def test_going_on_says_what_it_lacks_and_restarting_only_goes_back(tmp_path: Path) -> None:
+    debugger = dense()
+    debugger = engine.Debugger(debugger.model, {"x": np.ones((1, 80), np.float32)})
+    debugger.run_to("main/layers[2]/body/product")
+    again = without_weights(debugger, tmp_path)
+    assert again.cursor == debugger.cursor
+    again.run()
+    assert again.state == "failed"
+    assert "not kept: it depends on weights, and the run was saved without them" in str(again.failure)
+    again.restart()
+    assert (again.cursor.step, again.steps) == (0, debugger.steps)
+
+
+def test_no_weight_is_in_the_file(tmp_path: Path) -> None:
+    debugger = dense()
+    without_weights(debugger, tmp_path)
+    data = loading.read_run(tmp_path / "run.loopscope")
+    found = [node.constant for _, node in nodes(data.model) if node.constant is not None]
+    assert all(one.is_kept == (one.elements <= 64) and (one.is_kept or not one.data) for one in found)
+    assert sorted(one.shape for one in found if not one.is_kept) == [(1, 80), (80, 80)]
+    assert (tmp_path / "run.loopscope").stat().st_size < 20_000
+
+
+def test_an_onnx_file_loses_its_tensors_wherever_they_are(tmp_path: Path) -> None:
+    text = """<ir_version: 9, opset_import: ["" : 18]> agraph (float[2,100] x, bool which) => (float[2,100] y) {
+        y = If (which) <then_branch = a () => (float[2,100] p) { w = Constant <value = float[100] {0}> () p = Add (x, w) },
+                        else_branch = b () => (float[2,100] q) { q = Neg (x) }> }"""
+    proto = onnx.parser.parse_model(text.replace("float[100] {0}", "float[100] {" + ",".join(["3"] * 100) + "}"))
+    onnx.save(proto, tmp_path / "m.onnx")
+    debugger = engine.Debugger(engine.read_model(tmp_path / "m.onnx"), {"x": np.ones((2, 100), np.float32), "which": True})
+    debugger.run()
+    again = without_weights(debugger, tmp_path)
+    assert again.result.outputs[0].tolist() == [[4.0] * 100] * 2
+    held = loading.read_run(tmp_path / "run.loopscope").document
+    assert np.float32(3).tobytes() * 4 not in held
+    with pytest.raises(NotKept):
+        again.value("main/" + next(one.label for one in again.plan.main.instructions) + "/then/Constant_0")
+
+
+def test_a_model_without_weights_is_neither_written_nor_run_as_if_it_had_them(tmp_path: Path) -> None:
+    again = without_weights(dense(), tmp_path)
+    with pytest.raises(engine.WriteError, match="saved without weights"):
+        engine.write_model(again.model, tmp_path / "m.xml")
+    other = engine.Debugger(again.model, {"x": np.zeros((1, 80), np.float32)})
+    other.run()
+    assert other.state == "failed"
+    with pytest.raises(engine.WriteError, match="without weights it cannot be computed again"):
+        engine.save(dense(), tmp_path / "run.loopscope", weights=False, budget_bytes=10)
