@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from app.actions import changing, moves, pausing, runs, selection, unrolled_loops
-from app.links.codec import MOST, Link, Pause, read
+from app.links.codec import MOST, Link, Pause, Unreadable, read
 from app.state import looks
 from app.state.launch import limits
 from app.state.open_model import AS_SAVED
@@ -22,6 +26,7 @@ def says_more(link: Link) -> bool:
 
 def restore(session: Session, wanted: Link, most: int = MOST) -> None:
     """``most``: breakpoints, watches and values that are set by hand."""
+    wanted = _as_recorded(session, wanted)
     if wanted.changes:
         changing.restore(session, wanted.changes, changing.MOST_CHANGES if most == MOST else most)
     if wanted.body and wanted.body != ROOT:
@@ -44,23 +49,38 @@ def restore(session: Session, wanted: Link, most: int = MOST) -> None:
 
 
 def restore_saved(session: Session) -> None:
-    """The moment of the saved run that is open, as it was recorded or else computed again; nothing where a model is."""
+    """The moment of the saved run that is open; nothing where a model is."""
     saved = session.model.opened.saved if session.model.opened else None
-    if saved is None:
-        return
-    link = link_of(saved)
+    if saved is not None:
+        restore(session, link_of(saved), MOST_PAUSES)
+
+
+def _as_recorded(session: Session, wanted: Link) -> Link:
+    """Puts the run back as the file that is open recorded it, where it is that run which is wanted; gives what is left to be done."""
+    saved = session.model.opened.saved if session.model.opened else None
+    if saved is None or session.model.input_set != AS_SAVED or not _are_same(wanted.changes, saved.changes):
+        return wanted
     try:
         recorded = as_recorded(saved, limits=limits())
     except EngineError as error:
         session.message = Message(str(error))
-        return
-    if recorded is not None:
-        original = session.run.debugger
-        runs.put(session, recorded)
-        if saved.changes:
-            session.run.original, session.run.changes = original, dict(saved.changes)
-            link = replace(link, changes={})
-    restore(session, link, MOST_PAUSES)
+        return replace(wanted, step="", changes={})
+    if recorded is None:
+        return wanted
+    original = session.run.debugger
+    recorded.seek(0)  # a link to the first moment names no step
+    runs.put(session, recorded)
+    if saved.changes:
+        session.run.original, session.run.changes = original, {one.address: one.value for one in recorded.changes}
+    return replace(wanted, changes={})
+
+
+def _are_same(wanted: Mapping[str, Any] | Unreadable, saved: Mapping[str, Any]) -> bool:
+    """Whether these are the values that a file has as set by hand."""
+    if isinstance(wanted, Unreadable) or wanted.keys() != saved.keys():
+        return False
+    pairs = [(np.asarray(wanted[address]), np.asarray(saved[address])) for address in saved]
+    return all(one.dtype == other.dtype and one.shape == other.shape and one.tolist() == other.tolist() for one, other in pairs)
 
 
 def link_of(saved: SavedRun) -> Link:

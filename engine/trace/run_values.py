@@ -16,6 +16,7 @@ from engine.run.machine.execute import cause_of, computing, execute
 from engine.run.machine.limits import Control, Limits
 from engine.run.machine.machine import Failure, Machine
 from engine.run.machine.state import Frame
+from engine.run.plan.body_ports import LastValue
 from engine.run.plan.numbers import ProgramIndex, Slot
 from engine.run.plan.overrides import Override, Overrides
 from engine.run.plan.plan import Instruction, Program
@@ -87,6 +88,9 @@ class Values:
                     outer = self._compute(timeline, need, outer)
         except Exception as error:
             if self.machine.plan.lacks_weights and isinstance(error, (NotKept, Failure)):
+                carried = self._carried_on(timeline, program, row, slot)
+                if carried is not None:
+                    return carried
                 raise NotKept(f"not kept: {_told(timeline, program, row, slot)} {WEIGHTS_NOT_KEPT}") from None
             if self.is_of_a_file and not isinstance(error, EngineError):  # what it recorded is not what its model computes
                 raise ValueUnavailable(
@@ -94,6 +98,21 @@ class Values:
                 ) from None
             raise
         return outer[slot]
+
+    def _carried_on(self, timeline: Timeline, program: Program, row: int, slot: Slot) -> Any | None:
+        """What the next iteration, or the graph around after the last one, has of a value that a loop hands on; None where nothing is."""
+        region, executions = program.loop, timeline.executions
+        if region is None or program.parent is None:
+            return None
+        execution, _ = executions.parent_row(program, row)
+        _, end = executions.rows_of(region, execution)
+        rows = self.machine.recording.rows.get(program.index)
+        if row + 1 < end:
+            taken = [one.parameter for one in region.carried if one.result == slot and one.parameter not in self.machine.overrides.slots]
+            return next((rows.kept(row + 1, one) for one in taken if rows is not None and not rows.forget), None)
+        given = [one.slot for one in region.outputs if isinstance(one, LastValue) and one.result == slot]
+        over = executions.calls(program.parent, program.owner) > execution and program.index not in executions.open
+        return next((self._at_hand(timeline, program.parent, execution, one) for one in given if over), None)
 
     def complete(self, slots: Iterable[Slot] | None = None) -> None:
         """Computes those of the missing values, all by default, that the weights at hand allow; the others are marked as not kept."""

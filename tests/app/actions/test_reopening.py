@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 import engine
 from sample_models import sample
 from tests.app.components import sent
+from tests.engine.run_file.test_without_weights import dense
 
 Visit = Callable[..., AppTest]
 UNROLLED = {"unroll": '[["main/for_each_word",1,2]]', "lens": "timeline"}
@@ -56,8 +57,9 @@ def test_everything_comes_back(opened: Visit, tmp_path: Path) -> None:
 def test_a_difference_is_told(opened: Visit, tmp_path: Path) -> None:
     file = saved(tmp_path, breakpoints=0)
     with zipfile.ZipFile(file) as archive:
-        contents = {name: archive.read(name) for name in archive.namelist()}
+        contents = {name: archive.read(name) for name in archive.namelist() if not name.startswith("recording")}
     data = json.loads(contents["run.json"])
+    data["files"] = {name: digest for name, digest in data["files"].items() if name in contents}
     data["control_flow"][0][1] = 99
     with zipfile.ZipFile(file, "w") as archive:
         for name, content in {**contents, "run.json": json.dumps(data).encode()}.items():
@@ -70,3 +72,15 @@ def test_a_file_that_is_none_is_refused_in_a_sentence(opened: Visit, tmp_path: P
     (tmp_path / "x.loopscope").write_bytes(b"PK\x03\x04 nothing")
     app = opened(model=str(tmp_path / "x.loopscope"))
     assert "this is no run that Loopscope saved" in " ".join(one.value for one in app.error)
+
+
+def test_a_file_without_weights_opens_at_its_moment_and_says_what_is_not_kept(opened: Visit, tmp_path: Path) -> None:
+    debugger = dense()
+    debugger.seek(30)
+    engine.save(debugger, tmp_path / "dense.loopscope", weights=False)
+    app = opened(model=str(tmp_path / "dense.loopscope"))
+    assert sent(app, "address_bar")["moment"]["step"] == "30"
+    app = opened(model=str(tmp_path / "dense.loopscope"), node="main/layers/body/shifted", step="29")
+    assert sent(app, "address_bar")["moment"]["step"] == "29"
+    assert "not kept" in page_text(app)
+    assert not app.error
