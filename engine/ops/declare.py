@@ -90,6 +90,14 @@ class Known:
 NOTHING_KNOWN = Known()
 
 
+class KeepingKernel(Protocol):
+    """A kernel of one node that keeps what it makes of a constant: at most so many bytes."""
+
+    most_bytes: int
+
+    def __call__(self, *arrays: Any) -> Any: ...
+
+
 class Infer(Protocol):
     """What is known of the outputs, given what is known of the inputs.
 
@@ -157,9 +165,9 @@ class Operation:
     Only then is it computed once where a model asks for the same twice, and not again where its inputs are constants."""
     counts_outputs: bool = False
     """Variadic operations: the kernel also takes ``outputs=``, the number of outputs that the node has."""
-    by_constant: Callable[..., Kernel | None] | None = None
+    by_constant: Callable[..., KeepingKernel | None] | None = None
     """Makes the kernel of one node whose second input is the same in all runs, from what is ``Known`` of that and the attributes; None
-    where it has no better one. It may keep as many bytes as that input has, and gives the same bits however often it has run."""
+    where it has no better one. It gives the same bits however often it has run."""
     only_tensors: bool = True
     """Whether all its inputs and outputs are tensors; some of ONNX's are sequences, maps or optionals."""
     gradient: Gradient | None = None

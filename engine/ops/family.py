@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypedDict, Unpack
 
 from engine.ir.element_type import ElementType
-from engine.ops.declare import Attribute, Infer, Kernel, Operation, Role
+from engine.ops.declare import Attribute, Infer, KeepingKernel, Kernel, Operation, Role
 from engine.ops.derivative import Gradient
 
 LAST = 16
@@ -29,7 +29,7 @@ class Fields(TypedDict, total=False):
     identity: bool
     stateful: bool
     counts_outputs: bool
-    by_constant: Callable[..., Kernel | None] | None
+    by_constant: Callable[..., KeepingKernel | None] | None
     only_tensors: bool
     gradient: Gradient | None
     role: Role

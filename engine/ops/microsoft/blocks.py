@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import numpy as np
 from engine.ir.element_type import ElementType
 from engine.ir.shape import DYNAMIC, UNKNOWN, PartialShape, static
 from engine.ops.bounds import check_elements
-from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.declare import Array, Attribute, KeepingKernel, Known, Operation
 from engine.ops.index import axis_within
 from engine.ops.matrix import matmul
 from engine.ops.microsoft.row import INDICES, row
@@ -44,11 +46,45 @@ def matmul_n_bits(
     """
     if weight_prepacked:
         raise ValueError(f"weight_prepacked is {weight_prepacked}, expected 0: other layouts are for one make of GPU")
-    matrix = _weights(packed, scales, zeros, groups, K, N, bits, block_size)
+    return _multiplied(data, _weights(packed, scales, zeros, groups, K, N, bits, block_size), bias)
+
+
+class _OneMatrix:
+    """``matmul_n_bits`` with one and the same weights, which it keeps in f32 from the second run on: a run that is the only one does not
+    pay for memory that nothing would use again."""
+
+    def __init__(self, unpack: Callable[..., Array], most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        self._unpack = unpack
+        self._last: tuple[Array | None, ...] = ()
+        self._kept: tuple[tuple[Array | None, ...], Array] | None = None
+        """What was given and what was made of it; set as one, for the threads that share a plan."""
+
+    def __call__(self, data: Array, packed: Array, scales: Array, *others: Array | None) -> Array:
+        zeros, groups, bias = (*others, None, None, None)[:3]
+        given, kept = (packed, scales, zeros, groups), self._kept
+        if kept is not None and all(map(is_, kept[0], given)):
+            return _multiplied(data, kept[1], bias)
+        matrix = self._unpack(*given)
+        if self._last and all(map(is_, self._last, given)):
+            self._kept = given, matrix
+        self._last = given
+        return _multiplied(data, matrix, bias)
+
+
+def matmul_n_bits_by_constant(
+    packed: Known, /, *, K: int, N: int, bits: int, block_size: int, accuracy_level: int = 0, weight_prepacked: int = 0
+) -> KeepingKernel | None:
+    """The kernel of one node whose weights are constants."""
+    unpack = partial(_weights, K=K, N=N, bits=bits, block_size=block_size)
+    return None if weight_prepacked or min(K, N) < 1 else _OneMatrix(unpack, 4 * K * N)
+
+
+def _multiplied(data: Array, matrix: Array, bias: Array | None) -> Array:
     made = matmul(computable(data), matrix, transpose_a=False, transpose_b=True)
     if bias is not None:
-        if bias.shape != (N,):
-            raise ValueError(f"the bias has shape {list(bias.shape)}, expected [{N}]")
+        if bias.shape != (len(matrix),):
+            raise ValueError(f"the bias has shape {list(bias.shape)}, expected [{len(matrix)}]")
         made = made + computable(bias)
     return np.asarray(made).astype(data.dtype, copy=False)
 
@@ -195,6 +231,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "MatMulNBits",
         matmul_n_bits,
         infer=infer_matmul_n_bits,
+        by_constant=matmul_n_bits_by_constant,
         inputs=(3, 6),
         attributes=(
             Attribute("K", "int"),

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from operator import is_
 from typing import Any
 
 import numpy as np
 
 from engine.ir.element_type import ElementType
 from engine.ir.shape import PartialShape, static
-from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.declare import Array, Attribute, KeepingKernel, Known, Operation
 from engine.ops.microsoft.quantized import BYTES, SCALES
 from engine.ops.microsoft.row import row
-from engine.ops.onnx.integers import matmul_integer, matmul_integer_by_constant
-from engine.ops.onnx.quantizing import dynamic_quantize_linear
+from engine.ops.onnx.integers import CentredMatrix
+from engine.ops.onnx.quantizing import dynamic_scale
 from engine.ops.onnx.recurrent import Activation, activations_of, directions_of, initial_state, lstm_of_gates
 
 
@@ -31,21 +32,68 @@ def dynamic_quantize_lstm(
     r_scale: Array,
     r_zero: Array,
     /,
-    *,
-    direction: str,
-    hidden_size: int | None,
-    **settings: Any,
+    **attributes: Any,
 ) -> tuple[Array, Array, Array]:
     """ONNX's LSTM with weights ``[directions, I, 4 H]`` and ``[directions, H, 4 H]``, each with one scale, or one for each gate's unit.
 
     The inputs of all times are quantized together to u8, those after the ends of sequences too, and so are the states of a whole batch
     before each step: that is how ONNX Runtime finds the range.
     """
-    steps, batch, _ = x.shape
-    directions, size = len(w), r.shape[1]
-    if w.shape != (directions, x.shape[2], 4 * size) or r.shape != (directions, size, 4 * size):
-        expected = f"[{directions}, {x.shape[2]}, {4 * size}] and [{directions}, {size}, {4 * size}]"
-        raise ValueError(f"the weights have shapes {list(w.shape)} and {list(r.shape)}, expected {expected}")
+    inner, outer = _of_directions(w, w_scale, w_zero), _of_directions(r, r_scale, r_zero)
+    return _layer(inner, outer, x, bias, lengths, hidden, cell, peepholes, **attributes)
+
+
+class _OneLayer:
+    """``dynamic_quantize_lstm`` with one and the same weights, which are centred when the first run asks for it."""
+
+    def __init__(self, kernel_attributes: Mapping[str, Any], most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        self._attributes = kernel_attributes
+        self._kept: tuple[tuple[Array, ...], Sequence[_Weights], Sequence[_Weights]] | None = None
+        """The arrays that were given, and what was made of them; set as one, for the threads that share a plan."""
+
+    def __call__(self, *arrays: Any) -> tuple[Array, Array, Array]:
+        x, w, r, bias, lengths, hidden, cell, peepholes, *others = arrays
+        given, kept = (w, r, *others), self._kept
+        if kept is None or not all(map(is_, kept[0], given)):
+            w_scale, w_zero, r_scale, r_zero = others
+            kept = self._kept = given, _of_directions(w, w_scale, w_zero), _of_directions(r, r_scale, r_zero)
+        return _layer(*kept[1:], x, bias, lengths, hidden, cell, peepholes, **self._attributes)
+
+
+def dynamic_quantize_lstm_by_constant(w: Known, /, **attributes: Any) -> KeepingKernel | None:
+    """The kernel of one node whose weights are constants, which it keeps in f32."""
+    if not w.shape.is_static or w.shape.rank != 3:
+        return None
+    directions, size, gates = w.shape.lengths
+    return _OneLayer(attributes, 4 * directions * gates * (size + gates // 4))
+
+
+def _layer(
+    inner: Sequence[_Weights],
+    outer: Sequence[_Weights],
+    x: Array,
+    bias: Array | None,
+    lengths: Array | None,
+    hidden: Array | None,
+    cell: Array | None,
+    peepholes: Array | None,
+    /,
+    *,
+    direction: str,
+    hidden_size: int | None,
+    **settings: Any,
+) -> tuple[Array, Array, Array]:
+    steps, batch, width = x.shape
+    directions, size = len(inner), outer[0].rows
+    if (
+        any(one.shape != (width, 4 * size) for one in inner)
+        or any(one.shape != (size, 4 * size) for one in outer)
+        or len(outer) != directions
+    ):
+        expected = f"[{directions}, {width}, {4 * size}] and [{directions}, {size}, {4 * size}]"
+        found = [[len(each), *each[0].shape] for each in (inner, outer)]
+        raise ValueError(f"the weights have shapes {found[0]} and {found[1]}, expected {expected}")
     counts = np.full(batch, steps) if lengths is None else lengths.astype(np.int64)
     if counts.shape != (batch,) or not ((counts >= 0) & (counts <= steps)).all():
         raise ValueError(f"the lengths of the sequences are {counts.tolist()[:8]}, expected {batch} numbers of 0 to {steps}")
@@ -55,29 +103,41 @@ def dynamic_quantize_lstm(
     made = np.zeros((steps, directions, batch, size), np.float32)
     for index, backwards in enumerate(directions_of(direction, directions)):
         data = _turned(x, counts) if backwards else x
-        gates = _product(w, w_scale, w_zero, index)(data.reshape(-1, x.shape[2])).reshape(steps, batch, -1)
+        gates = inner[index].times(data.reshape(-1, width)).reshape(steps, batch, -1)
         gates += sums[index, : 4 * size] + sums[index, 4 * size :]
         seen = None if peepholes is None else peepholes[index]
-        shown = _over_time(gates, last, index, counts, _product(r, r_scale, r_zero, index), seen, functions[index], settings)
+        shown = _over_time(gates, last, index, counts, outer[index], seen, functions[index], settings)
         made[:, index] = _turned(shown, counts) if backwards else shown
     return made, last[0], last[1]
 
 
-Product = Callable[[Array], Array]
+class _Weights:
+    """Of one direction, centred once: quantizes rows together and multiplies them."""
+
+    def __init__(self, weights: Array, scale: Array, zero: Array) -> None:
+        self.shape, self.rows = weights.shape, weights.shape[0]
+        self._centred, self._scale = CentredMatrix(weights, zero), scale
+
+    def times(self, rows: Array) -> Array:
+        """``[B, I] -> [B, 4 H]``."""
+        scale, zero = dynamic_scale(rows)
+        middle = np.float32(zero)
+        whole = np.rint(rows / scale)
+        # What is no number becomes the least, as of a cast to u8: the two functions pass it over.
+        np.fmin(np.fmax(whole, -middle, out=whole), np.float32(_MOST) - middle, out=whole)
+        sums = self._centred.product(whole, _MOST).astype(np.float32)
+        sums *= scale * self._scale
+        return sums
 
 
-def _product(weights: Array, scale: Array, zero: Array, index: int) -> Product:
-    """What quantizes rows together and multiplies them by the weights of one direction, which are centred once."""
-    matrix = weights[index]
-    multiply = matmul_integer_by_constant(Known.of(matrix)) or matmul_integer
-    of_columns, offset = (one.reshape(len(weights), -1)[index] for one in (scale, zero))
+_MOST = 255
 
-    def multiplied(rows: Array) -> Array:
-        quantized, of_rows, middle = dynamic_quantize_linear(rows)
-        sums = multiply(quantized, matrix, np.asarray(middle), offset)
-        return np.asarray(sums.astype(np.float32) * (of_rows * of_columns))
 
-    return multiplied
+def _of_directions(weights: Array, scale: Array, zero: Array) -> list[_Weights]:
+    if weights.ndim != 3:
+        raise ValueError(f"the weights have shape {list(weights.shape)}, expected 3 lengths")
+    of_columns, offsets = (one.reshape(len(weights), -1) for one in (scale, zero))
+    return [_Weights(matrix, factor, offset) for matrix, factor, offset in zip(weights, of_columns, offsets, strict=True)]
 
 
 def _over_time(
@@ -85,7 +145,7 @@ def _over_time(
     last: list[Array],
     index: int,
     counts: Array,
-    recurrent: Product,
+    recurrent: _Weights,
     peepholes: Array | None,
     functions: Sequence[Activation],
     settings: Mapping[str, Any],
@@ -93,14 +153,17 @@ def _over_time(
     """What one direction shows [T, B, H], zeros after the end of a sequence; ``last`` gets the states at the ends."""
     hidden, cell = (state[index].copy() for state in last)
     shown = np.zeros((len(gates), *hidden.shape), np.float32)
+    shortest = int(counts.min(initial=len(gates)))
     for time, projected in enumerate(gates):
-        sums = projected + recurrent(hidden)
-        hidden, cell = (one.astype(np.float32) for one in lstm_of_gates(sums, cell, peepholes, functions, settings))
+        sums = projected + recurrent.times(hidden)
+        hidden, cell = (one.astype(np.float32, copy=False) for one in lstm_of_gates(sums, cell, peepholes, functions, settings))
         runs = time < counts
-        shown[time, runs] = hidden[runs]
-        hidden[~runs] = 0
-        for state, now in zip(last, (hidden, cell), strict=True):
-            state[index, runs] = now[runs]
+        if time >= shortest:
+            hidden[~runs] = 0
+        if time >= shortest - 1:
+            for state, now in zip(last, (hidden, cell), strict=True):
+                state[index, runs] = now[runs]
+        shown[time] = hidden
     return shown
 
 
@@ -124,6 +187,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "DynamicQuantizeLSTM",
         dynamic_quantize_lstm,
         infer=infer_lstm,
+        by_constant=dynamic_quantize_lstm_by_constant,
         inputs=(12, 12),
         optional_inputs=frozenset(range(3, 8)),
         outputs=3,

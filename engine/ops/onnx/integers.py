@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from engine.ir.element_type import ElementType
 from engine.ops.bounds import check_elements
-from engine.ops.declare import Array, Known
+from engine.ops.declare import Array, KeepingKernel, Known
 from engine.ops.onnx.row import Direct
 from engine.ops.onnx.windows import convolved
 
@@ -29,39 +30,51 @@ def matmul_integer(rows: Array, columns: Array, rows_zero: Array | None = None, 
     return _product(left, right, _EXACT // max(1, most * most_of_rows))
 
 
-def matmul_integer_by_constant(columns: Known, /) -> Callable[..., Array] | None:
+def matmul_integer_by_constant(columns: Known, /) -> KeepingKernel | None:
     """The kernel of one node whose second matrix is a constant: always the same array, which it keeps in f32."""
-    return _OneMatrix() if columns.shape.rank is not None and columns.shape.rank > 1 else None
+    shape = columns.shape
+    return _OneMatrix(4 * prod(shape.lengths)) if shape.is_static and len(shape.lengths) > 1 else None
+
+
+class CentredMatrix:
+    """``columns - zero`` [..., K, N] in f32, with which products of whole numbers are exact; it is looked through when one asks for it."""
+
+    def __init__(self, columns: Array, zero: Array | None) -> None:
+        self._centred = _centred(columns, zero)[0]
+        self._most_sums: dict[int, int] = {}
+
+    def product(self, rows: Array, most: int) -> Array:
+        """In i32, with whole numbers in f32 of magnitudes up to ``most``."""
+        if most not in self._most_sums:
+            self._most_sums[most] = self._step(most)
+        return _product(rows, self._centred, self._most_sums[most])
+
+    def _step(self, most: int) -> int:
+        """Into how long blocks the inner axis is cut so that no sum is inexact."""
+        magnitudes = np.abs(self._centred)
+        step = max(1, magnitudes.shape[-2])
+        while step > 1 and _greatest_sum(magnitudes, step) * most > _EXACT:
+            step = -(-step // 2)
+        return step
 
 
 class _OneMatrix:
-    """``matmul_integer`` with one and the same matrix, which is centred and looked through when the first product asks for it."""
+    """``matmul_integer`` with one and the same matrix, which is centred when the first product asks for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int) -> None:
+        self.most_bytes = most_bytes
         self._matrix: weakref.ref[Array] | None = None
         self._zero = b""
-        self._centred = np.empty((0, 0), np.float32)
-        self._most_sums: dict[int, int] = {}
+        self._centred: CentredMatrix | None = None
 
     def __call__(self, rows: Array, columns: Array, rows_zero: Array | None = None, columns_zero: Array | None = None, /) -> Array:
         _check_shapes(rows, columns)
         left, most = _centred(rows, _by_row(rows_zero))
         zero = b"" if columns_zero is None else columns_zero.tobytes()
-        if self._matrix is None or self._matrix() is not columns or self._zero != zero:
+        if self._centred is None or self._matrix is None or self._matrix() is not columns or self._zero != zero:
             self._matrix, self._zero = weakref.ref(columns), zero
-            self._centred = _centred(columns, columns_zero)[0]
-            self._most_sums = {}
-        return _product(left, self._centred, self._step(most))
-
-    def _step(self, most: int) -> int:
-        """Into how long blocks the inner axis is cut so that no sum is inexact, with rows of elements up to ``most``."""
-        if most not in self._most_sums:
-            magnitudes = np.abs(self._centred)
-            step = max(1, magnitudes.shape[-2])
-            while step > 1 and _greatest_sum(magnitudes, step) * most > _EXACT:
-                step = -(-step // 2)
-            self._most_sums[most] = step
-        return self._most_sums[most]
+            self._centred = CentredMatrix(columns, columns_zero)
+        return self._centred.product(left, most)
 
 
 def _greatest_sum(magnitudes: Array, step: int) -> int:

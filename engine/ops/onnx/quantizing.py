@@ -133,7 +133,8 @@ def dynamic_scale(data: Array) -> tuple[Array, Array]:
     """The scale and the u8 zero point with which all of a tensor fits; 1 and 0 for nothing but zeros, as ONNX Runtime has it."""
     least, most = np.float32(data.min(initial=0)), np.float32(data.max(initial=0))
     scale = (most - least) / np.float32(255) if most != least else np.float32(1)
-    return np.asarray(scale), quanta(-least / scale, None, np.dtype(np.uint8))
+    middle = float(np.rint(-least / scale))
+    return np.asarray(scale), np.asarray(int(min(middle, 255)) if middle > 0 else 0, np.uint8)
 
 
 QUANTIZING: Mapping[str, Direct] = {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.ops.declare import Kernel
+from engine.ops.declare import KeepingKernel, Kernel
 
 LAST = 10_000
 """Later than any version."""
@@ -25,7 +25,7 @@ class Direct:
     float_symbol: str = ""
     identity: bool = False
     symbol_when: Mapping[str, object] = field(default_factory=dict[str, object])
-    by_constant: Callable[..., Kernel | None] | None = None
+    by_constant: Callable[..., KeepingKernel | None] | None = None
     counts_outputs: bool = False
     always_tensor: bool = True
     """Whether what it gives is never a sequence, nor an optional without a value."""

@@ -219,9 +219,8 @@ class _Planner:
                 self.steady.update(program.slots[node.id, index] for index in range(len(node.outputs)))
                 return FoldedKernel(kernel, size)
         elif operation.by_constant is not None and len(sources) > 1 and self._is_steady(program, sources[1]):
-            known = self._constant(graph, sources[1])
-            made = operation.by_constant(known, **keywords)
-            if made is not None and self._keeps(_bytes([known])):
+            made = operation.by_constant(self._constant(graph, sources[1]), **keywords)
+            if made is not None and self._keeps(made.most_bytes):
                 return made
         return None
 

@@ -8,7 +8,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import engine
 from engine.errors import EngineError
+from engine.ops.declare import Known
+from engine.ops.onnx.catalogue import ONNX
 from tests.engine.ops.microsoft_nodes import Case
 from tests.engine.ops.quantized_nodes import Dice
 
@@ -165,3 +168,23 @@ REFUSED = {
 def test_what_does_not_fit_is_told(case: Case, problem: str) -> None:
     with pytest.raises(EngineError, match=problem):
         case.here()
+
+
+def test_weights_that_are_kept_give_the_same_bits_and_only_for_themselves() -> None:
+    case = product(4, 32, 96, zeros="packed")
+    session = engine.Session(engine.read_model(case.model))
+    (first,), *later = (session.run(case.feeds).outputs for _ in range(3))
+    for (again,) in later:
+        np.testing.assert_array_equal(again, first)
+    operation = ONNX.find("MatMulNBits", "com.microsoft 1")
+    assert operation is not None
+    assert operation.kernel is not None
+    assert operation.by_constant is not None
+    keywords = {"K": 96, "N": N, "bits": 4, "block_size": 32}
+    data, packed, scales, zeros = (one for one in case.inputs[:4] if one is not None)
+    kernel = operation.by_constant(Known.of(packed), **keywords)
+    assert kernel is not None
+    assert kernel.most_bytes == 4 * 96 * N
+    same = [packed, scales, zeros]
+    for given in (same, same, same, [packed, scales * 2, zeros], [~packed, scales, zeros], same):
+        np.testing.assert_array_equal(kernel(data, *given), operation.kernel(data, *given, **keywords))
