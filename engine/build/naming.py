@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 
 _ONE_WORD = re.compile(r"MatMul|SoftMax|SoftPlus|SoftSign|P?ReLU|HSwish|HSigmoid|TopK(?!R)|PSROI|NaN$|RGB|BGR|ErfInv$")
 """What the spec spells with inner capitals but everybody reads as one word, as OpenVINO's Python factories do."""
+_TAKEN = frozenset({"version"})
+"""What ``build.ops`` has besides operations."""
 _BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[0-9])(?=to[A-Z])")
 _LETTERS = re.compile(r"[^a-z0-9]")
 
@@ -13,12 +16,15 @@ _LETTERS = re.compile(r"[^a-z0-9]")
 def snake_case(name: str) -> str:
     """An operation's name in snake_case: a word begins at a capital, and a run of capitals is one word.
 
+    What Python or ``build.ops`` keeps for itself gets ``_`` after it: ``snake_case("Lambda")`` is ``lambda_``.
+
     >>> [snake_case(name) for name in ("ReduceSum", "GRUCell", "GatherND", "MatMul", "I420toBGR", "Col2Im", "IsNaN", "ReduceL1")]
     ['reduce_sum', 'gru_cell', 'gather_nd', 'matmul', 'i420_to_bgr', 'col2im', 'is_nan', 'reduce_l1']
     """
     joined = _ONE_WORD.sub(lambda match: match[0].capitalize(), name)
     joined = re.sub(r"to(?=(Bgr|Rgb|NV12)$)", "_to_", joined).replace("2I", "2i")
-    return _BOUNDARY.sub("_", joined).lower().replace("__", "_")
+    spelled = _BOUNDARY.sub("_", joined).lower().replace("__", "_")
+    return f"{spelled}_" if keyword.iskeyword(spelled) or spelled in _TAKEN else spelled
 
 
 def letters(name: str) -> str:

@@ -102,6 +102,16 @@ def test_constants_are_handed_over_as_they_are(type: ElementType, given: Any, wo
     assert (found.tolist(), found.dtype) == ([[1, 0], [0, 0]], type.dtype)
 
 
+def test_functions_whose_names_python_keeps_for_itself() -> None:
+    """ "It is good to have a list of keywords, to rename op functions and arguments that clash with those of the language"."""
+    names = ("Lambda", "While", "Import", "Version")
+    install([declared(name, attribute("class: int = 1"), kernel=lambda x, /, *, class_: x * class_) for name in names])
+    assert {"lambda_", "while_", "import_", "version_"} < set(dir(build.ops))
+    for called in ("lambda_", "while_", "import_", "version_"):
+        x, array = vector()
+        assert engine.run(x.graph.model(getattr(build.ops, called)(x, class_=2)), [array]).outputs[0].tolist() == [10, 8, 6, 4, 2]
+
+
 def test_validation_in_the_kernel() -> None:
     """OP_REQUIRES(context, TensorShapeUtils::IsVector(...), errors::InvalidArgument("ZeroOut expects a 1-D vector."))"""
     install([declared("ZeroOut", attribute("preserve_index: int = 0"), kernel=zero_out)])
