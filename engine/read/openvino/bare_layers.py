@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Set
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 from lxml import etree
@@ -152,6 +153,7 @@ class _Completion:
         for at, port in enumerate(layer.findall("output/port")):
             if layer.get("type") != "Result" and (own, port.get("id")) not in taken:
                 result = self._add_layer(layers, f"{layer.get('name')}_output_{at}", "Result")
+                _take_over(port, result)
                 _add_edge(edges, own, port.get("id", ""), result.get("id", ""), "0")
 
     def _add_layer(self, layers: Element, name: str, kind: str) -> Element:
@@ -220,6 +222,13 @@ def _add_ports(layer: Element, side: str, numbers: Iterable[int]) -> None:
         element = etree.SubElement(layer, side)
     for number in numbers:
         etree.SubElement(element, "port", {"id": str(number), "precision": "dynamic"})
+
+
+def _take_over(port: Element, result: Element) -> None:
+    """What an output says of its type and shape, the Result of it says too."""
+    for taken in result.findall("input/port"):
+        taken.set("precision", port.get("precision", "dynamic"))
+        taken.extend(deepcopy(port.findall("dim")))
 
 
 def _said(layer: Element, at: int, port: Element) -> tuple[str | None, str]:

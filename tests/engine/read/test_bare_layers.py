@@ -25,6 +25,8 @@ def test_the_example_of_if_8_runs() -> None:
     model = engine.read_model(PAGES / "if_8.xml")
     assert _said(model) == ["if/cond_input_0 boolean[]", *(f"if/cond_input_{at} f32[2,4]" for at in (1, 2, 3))]
     assert [one.name for one in model.outputs] == ["if/cond_output_0"]
+    (port,) = model.graph.results[0].inputs
+    assert (str(port.element_type), str(port.shape)) == ("f32", "[2,4]")
     assert model.name == "if/cond"
     names = "'if/cond_input_0', 'if/cond_input_1', 'if/cond_input_2', 'if/cond_input_3', 'if/cond_output_0'"
     assert model.notes == (f"this is a bare <layer>, not a model: {names} were put around it",)
