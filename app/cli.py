@@ -121,7 +121,7 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
         "  loopscope ops [WORD] [--json]      which operations are known\n"
         "  loopscope render MODEL -o x.svg    draw a model\n"
         "  loopscope page MODEL --inputs in.npz -o page.html   a run as one HTML file\n"
-        "  loopscope convert MODEL OUT.xml    write a model as OpenVINO IR\n"
+        "  loopscope convert MODEL OUT.xml    write a model as OpenVINO IR (OUT.pb: for TensorFlow)\n"
         "  loopscope compare MODEL --inputs in.npz   where its own runtime first differs\n"
         "  loopscope clock MODEL --inputs in.npz     where the time of a run goes\n"
         "  loopscope fate MODEL               what its runtime makes of each loop and branch\n"

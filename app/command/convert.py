@@ -1,4 +1,4 @@
-"""``loopscope convert``: writes whatever can be opened as OpenVINO IR."""
+"""``loopscope convert``: writes whatever can be opened as OpenVINO IR, or as a graph of TensorFlow's."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ import engine
 
 
 def main(words: Sequence[str]) -> int:
-    """Writes the .xml and the .bin beside it; ``ReadError`` or ``WriteError`` when that cannot be."""
+    """Writes the .xml and the .bin beside it, or the .pb; ``ReadError`` or ``WriteError`` when that cannot be."""
     options = _options(words)
     model = engine.read_model(options.model)
     engine.write_model(model, options.output)
-    print(f"{options.output} and {Path(options.output).with_suffix('.bin').name} hold {model.name!r} as OpenVINO IR 11")
+    output = Path(options.output)
+    held = f"{output} and {output.with_suffix('.bin').name} hold" if output.suffix == ".xml" else f"{output} holds"
+    print(f"{held} {model.name!r} as {'OpenVINO IR 11' if output.suffix == '.xml' else 'a TensorFlow graph'}")
     return 0
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="loopscope convert",
-        description="Write a model as OpenVINO IR 11. A native ONNX model cannot be written: its operations differ from OpenVINO's.",
+        description="Write a model as OpenVINO IR 11, or as a TensorFlow graph with loops and branches as While and If. "
+        "A native ONNX model cannot be written: its operations differ from OpenVINO's.",
         allow_abbrev=False,
     )
     parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, or a model that OpenVINO converts")
-    parser.add_argument("output", metavar="OUT.xml", help="the weights go beside it, to a .bin file")
+    parser.add_argument("output", metavar="OUT", help="OUT.xml (the weights go beside it, to a .bin file), OUT.pb or OUT.pbtxt")
     return parser.parse_args(words)

@@ -10,8 +10,8 @@ from typing import Any
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 
+from engine.ir.graph_messages import MESSAGES
 from engine.read.recognise import Format
-from engine.read.tensorflow.graph_schema import MESSAGES
 
 SAVED_MODEL = "saved_model.pb"
 """What the graph of a SavedModel is called in its folder."""

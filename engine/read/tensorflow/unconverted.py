@@ -9,9 +9,9 @@ from typing import Any
 from lxml import etree
 
 from engine.errors import shorten
+from engine.ir.graph_messages import DATA_TYPES
 from engine.read.tensorflow.conversion_notes import TENSORFLOW
 from engine.read.tensorflow.graph_file import Source
-from engine.read.tensorflow.graph_schema import DATA_TYPES
 
 _TYPES = {
     "DT_FLOAT": "f32",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.read.tensorflow.graph_schema import MESSAGES
+from engine.ir.graph_messages import MESSAGES
 
 FRAME_OPERATIONS = frozenset({"Enter", "Exit", "NextIteration", "LoopCond"})
 _MOST_WORK = 50_000_000

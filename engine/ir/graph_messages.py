@@ -1,4 +1,4 @@
-"""TensorFlow's graph messages as far as they are read here: protobuf classes, made from a table, because no package here ships them."""
+"""TensorFlow's graph messages, as far as they are read and written here: protobuf classes made from a table; no package ships them."""
 
 from __future__ import annotations
 

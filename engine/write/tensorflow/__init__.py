@@ -1,0 +1,1 @@
+"""Model to TensorFlow: a GraphDef with the functions that its loops and branches are."""

@@ -1,0 +1,188 @@
+"""Models as TensorFlow's GraphDef, read again by OpenVINO's frontend: the same outputs.
+
+Seed page "TensorFlow in other languages": a graph "supports conversion to and from GraphDef protocol messages".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from openvino import Model as OpenvinoModel
+from openvino import opset15 as op
+from openvino import save_model
+
+import engine
+from engine import build
+from engine.build import ops
+from engine.errors import WriteError
+from engine.ir.model import Model
+from engine.ir.walk import nodes
+from engine.write.tensorflow.graph_def import graph_def
+from engine.write.tensorflow.translations import RULES
+from tests.engine.write.graph_def_models import MODELS
+
+
+def again(model: Model, folder: Path, name: str = "m.pb") -> Model:
+    engine.write_model(model, folder / name)
+    return engine.read_model(folder / name)
+
+
+def by_name(model: Model, feeds: dict[str, Any]) -> dict[str, Any]:
+    """The outputs by their names in TensorFlow; those are the model's own, or what the reader has added ``:0`` to."""
+    inputs = {name.removesuffix(":0"): one.name for one in model.inputs for name in (one.name, *one.names)}
+    found = engine.run(model, {inputs[name]: value for name, value in feeds.items()})
+    return {
+        name.removesuffix(":0"): value for one, value in zip(model.outputs, found.outputs, strict=True) for name in (one.name, *one.names)
+    }
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("ending", ["pb", "pbtxt"])
+def test_what_was_written_computes_the_same(name: str, ending: str, tmp_path: Path) -> None:
+    model, feeds = MODELS[name]()
+    found = again(model, tmp_path, f"m.{ending}")
+    for one in feeds:
+        expected, given = by_name(model, one), by_name(found, one)
+        for output in model.outputs:
+            np.testing.assert_allclose(given[output.name], expected[output.name], rtol=1e-6, err_msg=output.name)
+            assert given[output.name].shape == expected[output.name].shape
+            assert given[output.name].dtype == expected[output.name].dtype
+
+
+def test_every_rule_is_in_a_model_here() -> None:
+    there = {node.type for make in MODELS.values() for _, node in nodes(make()[0])}
+    assert set(RULES) - there == {"Print", "After"}, "what shows or waits has tests of its own"
+
+
+def test_loops_and_branches_are_functions() -> None:
+    message = graph_def(MODELS["a branch in a loop in a loop"]()[0])
+    kinds = [node.op for function in message.library.function for node in function.node_def]
+    assert [node.op for node in message.node if node.op.startswith("Stateless")] == ["StatelessWhile"] * 2
+    assert {"StatelessWhile", "StatelessIf"} <= set(kinds)
+    names = [function.signature.name for function in message.library.function]
+    assert len(set(names)) == len(names)
+
+
+def test_what_openvinos_frontend_reads_otherwise_is_what_tensorflow_means() -> None:
+    """TensorFlow 2.21 gives the outputs of these; OpenVINO's frontend takes TruncateDiv for FloorDiv, and knows no TensorScatterUpdate."""
+    graph = build.Graph("others")
+    a, b = graph.parameter("a", "i32", [4]), graph.parameter("b", "i32", [4])
+    rows = ops.scatter_update(a, [3, 0], b[:2], 0)
+    made = graph_def(graph.model({"cut": ops.divide(a, b, m_pythondiv=False), "rows": rows}))
+    assert {"TruncateDiv", "TensorScatterUpdate"} < {node.op for node in made.node}
+
+
+def test_the_window_of_a_loop_is_kept() -> None:
+    graph = build.Graph("window")
+    (last,) = build.while_loop(lambda i: i < 3, lambda i: i + 1, [graph.constant(0)], None, 4)
+    (loop,) = (node for node in graph_def(graph.model({"last": last})).node if node.op == "StatelessWhile")
+    assert loop.attr["parallel_iterations"].i == 4
+
+
+def test_prints_and_their_order_are_kept(tmp_path: Path) -> None:
+    graph = build.Graph("prints")
+    x = graph.parameter("x", "f32", [2])
+
+    def body(i: Any, v: Any) -> Any:
+        with build.control_dependencies([build.Print(v, [i], "i:", first_n=2, summarize=5)]):
+            return i + 1, v * 2
+
+    _, last = build.while_loop(lambda i, v: i < 3, body, (graph.constant(0), x))
+    model = graph.model({"last": last})
+    message = graph_def(model)
+    assert [node.op for node in message.node if node.op in ("While", "StatelessWhile")] == ["While"], "it shows something"
+    (function,) = (one for one in message.library.function if one.signature.name.endswith("body"))
+    assert function.signature.is_stateful
+    (shown,) = (node for node in function.node_def if node.op == "Print")
+    assert (shown.attr["message"].s, shown.attr["first_n"].i, shown.attr["summarize"].i) == (b"i:", 2, 5)
+    assert any(f"^{shown.name}" in node.input for node in function.node_def)
+    assert by_name(again(model, tmp_path), {"x": np.ones(2, np.float32)})["last"].tolist() == [8, 8]
+
+
+def test_names_are_those_that_tensorflow_takes(tmp_path: Path) -> None:
+    graph = build.Graph("names")
+    x = graph.parameter("the input [1]", "f32", [2])
+    with graph.scope("layer"):
+        y = ops.exp(x, name="_hidden:one")
+    model = graph.model({"y": y, "x2": x * 2})
+    names = [node.name for node in graph_def(model).node]
+    assert names == ["the_input__1_", "layer/_hidden_one", "Const", "Multiply", "y", "x2"]
+    given = by_name(again(model, tmp_path), {"the_input__1_": np.zeros(2, np.float32)})
+    assert (given["y"].tolist(), given["x2"].tolist()) == ([1, 1], [0, 0])
+
+
+def openvino_loop(**cut: int) -> OpenvinoModel:
+    """Doubles each part of x."""
+    x, part = op.parameter([4, 2], np.float32, name="x"), op.parameter([cut.get("part_size", 1), 2], np.float32)
+    iterator = op.tensor_iterator()
+    doubled = op.add(part, part)
+    iterator.set_body(OpenvinoModel([doubled], [part], "body"))
+    start, stride, size, end = (cut.get(name, usual) for name, usual in (("start", 0), ("stride", 1), ("part_size", 1), ("end", -1)))
+    iterator.set_sliced_input(part, x.output(0), start, stride, size, end, 0)
+    return OpenvinoModel([iterator.get_concatenated_slices(doubled.output(0), start, stride, size, end, 0)], [x], "parts")
+
+
+def of_openvino(model: OpenvinoModel, folder: Path) -> Model:
+    save_model(model, str(folder / "source.xml"), compress_to_fp16=False)
+    return engine.read_model(folder / "source.xml")
+
+
+@pytest.mark.parametrize("cut", [{}, {"start": -1, "stride": -1, "end": 0}])
+def test_parts_in_both_directions(cut: dict[str, int], tmp_path: Path) -> None:
+    model = of_openvino(openvino_loop(**cut), tmp_path)
+    x = np.arange(8, dtype=np.float32).reshape(4, 2)
+    found = again(model, tmp_path)
+    np.testing.assert_array_equal(engine.run(found, [x]).outputs[0], engine.run(model, [x]).outputs[0])
+
+
+def function_of(make: Callable[[build.Tensor], Any], shape: Any = (2, 3)) -> Model:
+    graph = build.Graph("refused")
+    return graph.model(make(graph.parameter("x", "f32", shape)))
+
+
+REFUSED: dict[str, tuple[Callable[[Path], Model], str]] = {
+    "operation": (
+        lambda _: function_of(lambda x: ops.topk(x, 1, axis=1, mode="max", sort="value")),
+        "main/TopK.*: there is no rule for TopK",
+    ),
+    "in a body": (
+        lambda _: function_of(lambda x: build.while_loop(lambda v: True, lambda v: ops.gelu(v), [x], maximum_iterations=2)),
+        r"main/while/body/Gelu cannot be written as a TensorFlow graph: there is no rule for Gelu$",
+    ),
+    "type": (lambda _: function_of(lambda x: ops.convert(x, destination_type="u4")), "there is no type of TensorFlow's for u4"),
+    "axis": (lambda _: function_of(lambda x: ops.softmax(x, axis=0)), "SoftMax along another axis than the last"),
+    "computed axes": (
+        lambda _: function_of(lambda x: ops.squeeze(x, ops.shape_of(x)[:1] - 2)),
+        "input 1 of Squeeze is computed, and TensorFlow has it as an attribute",
+    ),
+    "parts": (lambda folder: of_openvino(openvino_loop(part_size=2, stride=2), folder), "goes through parts of several elements"),
+    "lengths": (
+        lambda _: function_of(lambda x: build.map_fn(lambda row: row + 1, x), [None, None]),
+        "an output of the loop collects parts of f32.*, and without all lengths there is no empty one",
+    ),
+    "special zero": (lambda _: function_of(lambda x: ops.reshape(x, [0, -1], special_zero=True)), "Reshape with a 0 that stands for"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_tensorflow_has_not_is_told_with_its_place(case: str, tmp_path: Path) -> None:
+    make, words = REFUSED[case]
+    model = make(tmp_path)
+    with pytest.raises(WriteError, match=words):
+        engine.write_model(model, tmp_path / "m.pb")
+    assert not (tmp_path / "m.pb").exists()
+
+
+def test_bodies_that_lie_too_deep_are_told(tmp_path: Path) -> None:
+    graph = build.Graph("deep")
+    model = graph.model(_nested_ifs(graph.parameter("x", "f32", []), 120))
+    with pytest.raises(WriteError, match="lie too deep in each other"):
+        engine.write_model(model, tmp_path / "m.pb")
+
+
+def _nested_ifs(x: build.Tensor, depth: int) -> Any:
+    return build.cond(x > 0, lambda: _nested_ifs(x, depth - 1), lambda: x) if depth else x * 2
