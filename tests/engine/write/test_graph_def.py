@@ -5,6 +5,8 @@ Seed page "TensorFlow in other languages": a graph "supports conversion to and f
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -179,9 +181,15 @@ def test_what_tensorflow_has_not_is_told_with_its_place(case: str, tmp_path: Pat
 
 def test_bodies_that_lie_too_deep_are_told(tmp_path: Path) -> None:
     graph = build.Graph("deep")
-    model = graph.model(_nested_ifs(graph.parameter("x", "f32", []), 120))
-    with pytest.raises(WriteError, match="lie too deep in each other"):
-        engine.write_model(model, tmp_path / "m.pb")
+    model = graph.model(_nested_ifs(graph.parameter("x", "f32", []), 60))
+    engine.write_model(model, tmp_path / "m.pb")
+    usual = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 150)
+    try:
+        with pytest.raises(WriteError, match="lie too deep in each other"):
+            engine.write_model(model, tmp_path / "n.pb")
+    finally:
+        sys.setrecursionlimit(usual)
 
 
 def _nested_ifs(x: build.Tensor, depth: int) -> Any:
