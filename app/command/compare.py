@@ -90,8 +90,8 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "--source",
         default="",
         metavar="SOURCE",
-        help="the program that the model was converted from, run by torch with its loops and branches watched: a .pt2 file of "
-        "torch.export, or module:function, which is imported from this folder",
+        help="the program that the model was converted from, run by torch or TensorFlow with its loops and branches watched: a .pt2 file "
+        "of torch.export, the folder of a SavedModel, or module:function, which is imported from this folder",
     )
     parser.add_argument(
         "--tolerance",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -135,7 +135,16 @@ def _matched(source: SourceRun, theirs: Sequence[int], run: Run, ours: Sequence[
     for _, _, _, pair in sorted(found, key=lambda one: one[:3]):
         if all(pair.number != one.number and pair.placed is not one.placed for one in chosen):
             chosen.append(pair)
-    return sorted(chosen, key=lambda pair: pair.number)
+    return [_alone(pair, source, theirs, ours) for pair in sorted(chosen, key=lambda pair: pair.number)]
+
+
+def _alone(pair: Pair, source: SourceRun, theirs: Sequence[int], ours: Sequence[Placed]) -> Pair:
+    """What is the only loop or If of its graph on both sides belongs together by the structure of the graph."""
+    kinds = (
+        [source.regions[number].is_loop for number in theirs].count(pair.placed.is_loop),
+        [one.is_loop for one in ours].count(pair.placed.is_loop),
+    )
+    return replace(pair, how="structure") if pair.how == "order" and kinds == (1, 1) else pair
 
 
 def _tried(source: SourceRun, number: int, run: Run, placed: Placed) -> tuple[Pair, int]:

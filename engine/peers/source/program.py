@@ -19,11 +19,11 @@ from engine.ir.model import Model
 from engine.native.alone import Stopped, run_alone
 from engine.peers.other_runtimes import Patience
 
-Kind = Literal["pt2", "python"]
+Kind = Literal["pt2", "saved_model", "python"]
 PROCESS = Path(__file__).with_name("source_process.py")
-_FRAMEWORKS: Mapping[Kind, str] = {"pt2": "torch"}
+_FRAMEWORKS: Mapping[Kind, str] = {"pt2": "torch", "saved_model": "tensorflow"}
 _NAMED = re.compile(r"[\w.]+:[\w.]+")
-_ABSENT = re.compile(r"No module named '(torch)'")
+_ABSENT = re.compile(r"No module named '(torch|tensorflow)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Source:
     """The program that a file was converted from."""
 
     kind: Kind
-    """An exported program of torch, or a name in a module of Python."""
+    """An exported program of torch, a SavedModel of TensorFlow, or a name in a module of Python."""
     where: str
 
 
@@ -126,12 +126,14 @@ def _region(number: int, told: Mapping[str, Any], arrays: Mapping[str, np.ndarra
 def source_of(text: str) -> Source:
     """What a command line names; ``InputError`` for what is no source program."""
     path = Path(text)
+    if path.is_dir() and (path / "saved_model.pb").exists():
+        return Source("saved_model", text)
     if path.is_file() and path.suffix == ".pt2":
         return Source("pt2", text)
     if not path.exists() and _NAMED.fullmatch(text):
         return Source("python", text)
     found = "there is no such file" if not path.exists() else "it is none"
-    expected = "expected a .pt2 file of torch.export, or module:function"
+    expected = "expected a .pt2 file of torch.export, the folder of a TensorFlow SavedModel, or module:function"
     raise InputError(f"{elided(text)!r} is no source program ({found}): {expected}")
 
 

@@ -52,7 +52,9 @@ def runtime_side(
         if stopped():
             raise
         return RuntimeSide(CALLED[run.model.dialect], str(error))
-    instead = {one.address: f"runs as {one.runs_as}" if one.runs_as else one.became for one in found if one.became != "kept"}
+    instead = {
+        one.address: f"runs as {one.runs_as}" if one.runs_as else one.became for one in found if one.became not in ("kept", "not told")
+    }
     counts = {address: count for address, count in _counts(run, both) if address not in instead}
     return RuntimeSide(report.runtime, "", report, counts, instead)
 

@@ -1,6 +1,6 @@
 """Runs a source program by its own framework, in a process of its own.
 
-Arguments: the kind of source (``pt2`` or ``python``), where it is, the names of the file's inputs as JSON, a file of
+Arguments: the kind of source (``pt2``, ``python`` or ``saved_model``), where it is, the names of the file's inputs as JSON, a file of
 inputs (by position), and the file that what happened goes to. Started as a file, so it imports nothing of ours but its neighbours, by
 their files and under names that no package of a user has. The last line of the output says which version ran.
 """
@@ -25,10 +25,12 @@ def main(kind: str, where: str, names: str, inputs: str, target: str) -> int:
         watching = neighbour("watching")
         with np.load(inputs, allow_pickle=False) as stored:
             given = [stored[str(number)] for number in range(sum(name.isdecimal() for name in stored.files))]
-        source: Any = named(where) if kind == "python" else where
-        if kind == "python" and not is_of_torch(source):
-            raise ValueError(f"{where} gives a value of type {type(source).__name__}, which is no program of torch")
-        program = neighbour("torch_program")
+        program = neighbour("torch_program" if kind == "pt2" else "tensorflow_program") if kind != "python" else None
+        source: Any = where
+        if kind == "python":
+            source = named(where)
+            program = neighbour(f"{framework(source, where)}_program")
+        assert program is not None
         version = program.run(watching, source, given, json.loads(names), target)
     except Exception as error:
         sys.stderr.write("\n" + (" ".join(str(error).split())[-20_000:] or type(error).__name__) + "\n")
@@ -62,12 +64,19 @@ def named(where: str) -> Any:
     return found
 
 
-def is_of_torch(source: Any) -> bool:
-    """Whether torch knows what it is: told by the type of an object, of a plain function by the modules that it names."""
-    if not inspect.isfunction(source):
-        return any(one.__module__.partition(".")[0] == "torch" for one in type(source).__mro__)
-    used = [getattr(value, "__name__" if isinstance(value, ModuleType) else "__module__", "") for value in source.__globals__.values()]
-    return any(str(name).partition(".")[0] == "torch" for name in used)
+def framework(source: Any, where: str) -> str:
+    """Whose a source is: told by the type of an object, of a plain function by the modules that it names."""
+    if inspect.isfunction(source):
+        used = {value.__name__.partition(".")[0] for value in source.__globals__.values() if isinstance(value, ModuleType)}
+        used |= {str(getattr(value, "__module__", "")).partition(".")[0] for value in source.__globals__.values()}
+    else:
+        used = {one.__module__.partition(".")[0] for one in type(source).__mro__}
+    found = used & {"torch", "tensorflow", "keras"}
+    if "torch" in found and len(found) > 1:
+        raise ValueError(f"{where} uses both torch and tensorflow: give a function that returns an exported program or a concrete function")
+    if not found:
+        raise ValueError(f"{where} gives a value of type {type(source).__name__}, which is no program of torch or TensorFlow")
+    return "torch" if "torch" in found else "tensorflow"
 
 
 if __name__ == "__main__":

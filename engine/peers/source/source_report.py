@@ -117,7 +117,7 @@ class SourceReport:
         told = [
             f"{_listed(names)} {'is' if len(names) == 1 else 'are'} only in {where}"
             for names, where in ((self.only_source, "the source"), (tuple(map(readable, self.only_file)), "the file"))
-            if names
+            if names and not self.unwatched
         ]
         return f"{'; '.join(told)}." if told else ""
 

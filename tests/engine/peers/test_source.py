@@ -19,7 +19,7 @@ from engine.peers.source.beside_source import reported
 from engine.peers.source.program import SourceRun, run_source
 from engine.peers.source.runtime_side import RuntimeSide, runtime_side
 from engine.peers.source.source_report import ran, took
-from tests.engine.peers.sources.cases import TORCH, Arrays, Case, count
+from tests.engine.peers.sources.cases import TENSORFLOW, TORCH, Arrays, Case, count
 
 IF, LOOP = "main/cond%2Fcond%2FIf", "while_loop%2Fwhile_loop%2FLoop"
 ABSENT = RuntimeSide("OpenVINO", "not installed")
@@ -37,7 +37,7 @@ def beside(case: Case, did: SourceRun | None = None, inputs: Arrays | None = Non
 
 
 def named(program: str, name: str) -> Case:
-    return next(case for case in TORCH if (case.program, case.name) == (program, name))
+    return next(case for case in (*TORCH, *TENSORFLOW) if (case.program, case.name) == (program, name))
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,16 @@ def named(program: str, name: str) -> Case:
                                  ("while_loop › cond", "main/while_loop/body/cond", "name", (1, 0, 1, 0), (1, 0, 1, 0))]),
         ("alternating", "none", [("while_loop", "main/while_loop", "name", (0,), (0,)),
                                  ("while_loop › cond", "main/while_loop/body/cond", "name", (), ())]),
+        ("tf_doubling", "none", [("while", "main/while", "name", (0,), (0,))]),
+        ("tf_doubling", "three", [("while", "main/while", "name", (3,), (3,))]),
+        ("tf_choosing", "then", [("cond", "main/If_103", "structure", (1,), (1,)),
+                                 ("cond · then › cond/while", "main/If_103/then/cond%2Fwhile", "name", (2,), (2,))]),
+        ("tf_choosing", "else", [("cond", "main/If_103", "structure", (0,), (0,)),
+                                 ("cond · then › cond/while", "main/If_103/then/cond%2Fwhile", "name", (), ())]),
+        ("tf_nested", "four", [("while", "main/while", "name", (4,), (4,)),
+                               ("while › while/cond", "main/while/body/If_129", "structure", (1, 0, 1, 0), (1, 0, 1, 0)),
+                               ("while › while/cond · then › while/cond/while",
+                                "main/while/body/If_129/then/while%2Fcond%2Fwhile", "name", (4, 2), (4, 2))]),
     ],
 )  # fmt: skip
 def test_a_file_that_does_what_its_source_does(program: str, name: str, told: list[tuple[object, ...]]) -> None:
@@ -61,7 +71,7 @@ def test_a_file_that_does_what_its_source_does(program: str, name: str, told: li
     assert [(one.source, one.address, one.how, one.there, one.here) for one in report.regions] == told
     assert report.agrees
     assert report.outputs_agree
-    assert report.sentence.startswith("All outputs agree with torch 2.13.0")
+    assert report.sentence.startswith(f"All outputs agree with {'TensorFlow 2.21.0' if program.startswith('tf') else 'torch 2.13.0'}")
     assert not report.only_source
     assert not report.only_file
     iterations = {one.source: sum(one.here) for one in report.regions if one.kind != "cond"}
@@ -185,6 +195,14 @@ def test_what_only_one_of_them_has_is_told() -> None:
     assert "while_loop, while_loop › cond are only in the source; cond/cond › If, " in report.sentence
 
 
+def test_loops_that_were_not_watched_are_not_called_missing() -> None:
+    """TensorFlow 1 has no loops: it lowers them to Enter, Exit and Switch."""
+    case, why = named("tf_doubling", "three"), "The source's loops are those of TensorFlow 1 (Enter, Exit), which were not watched."
+    report = beside(case, replace(case.did(), regions=(), unwatched=why))
+    assert report.sentence == f"All outputs agree with TensorFlow 2.21.0. {why} OpenVINO is not beside them: not installed."
+    assert report.only_file == ("main/while",)
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -198,7 +216,7 @@ def test_what_is_no_source(text: str, why: str) -> None:
     with pytest.raises(InputError) as error:
         source_of(text)
     assert why in str(error.value)
-    assert str(error.value).endswith("expected a .pt2 file of torch.export, or module:function")
+    assert str(error.value).endswith("expected a .pt2 file of torch.export, the folder of a TensorFlow SavedModel, or module:function")
 
 
 def test_a_framework_that_is_not_there_is_named_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,15 +224,17 @@ def test_a_framework_that_is_not_there_is_named_with_its_extra(tmp_path: Path, m
     model = engine.read_model(case.model)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     (tmp_path / "model.pt2").touch()
-    with pytest.raises(EngineError, match=r"install torch: pip install 'loopscope\[torch\]'"):
-        run_source(source_of(str(tmp_path / "model.pt2")), model, case.inputs, patience)
+    (tmp_path / "saved_model.pb").touch()
+    for source, extra in ((source_of(str(tmp_path / "model.pt2")), "torch"), (source_of(str(tmp_path)), "tensorflow")):
+        with pytest.raises(EngineError, match=rf"install {extra}: pip install 'loopscope\[{extra}\]'"):
+            run_source(source, model, case.inputs, patience)
 
 
 @pytest.mark.parametrize(
     ("content", "why"),
     [
         ("import no_such_package\n", "No module named 'no_such_package'"),
-        ("def make():\n    return 3\n", "named_program:make gives a value of type int, which is no program of torch"),
+        ("def make():\n    return 3\n", "named_program:make gives a value of type int, which is no program of torch or TensorFlow"),
         ("other = 1\n", "the module 'named_program' has no 'make'"),
         ("import torch_that_is_gone\n", "torch_that_is_gone"),
         ("import os\nos._exit(3)\n", "it crashed"),

@@ -14,9 +14,9 @@ from engine.errors import EngineError
 from engine.native.alone import never
 from engine.peers import source_of
 from engine.peers.other_runtimes import Patience
-from engine.peers.source.program import Source, SourceRun, run_source
+from engine.peers.source.program import Source, run_source
 from tests.engine.peers.sources import FOLDER
-from tests.engine.peers.sources.cases import TORCH, Case, X, count
+from tests.engine.peers.sources.cases import TORCH, Case, X, count, told
 
 torch = pytest.importorskip("torch")
 PATIENCE = Patience(120, never)
@@ -29,18 +29,6 @@ def exported(case: Case, folder: Path) -> Path:
     module, example = PROGRAMS[case.program]
     torch.export.save(torch.export.export(module, example), folder / "source.pt2")
     return folder / "source.pt2"
-
-
-def told(did: SourceRun) -> list[object]:
-    """All that a run says, in a form that can be compared."""
-    found: list[object] = [did.inputs, [(name, None if value is None else value.tolist()) for name, value in did.outputs]]
-    for one in did.regions:
-        values = [
-            (value.name, value.carried, *(None if rows is None else rows.tolist() for rows in (value.starts, value.rows)))
-            for value in one.values
-        ]
-        found.append((one.name, one.kind, one.parent, one.body, one.counts, one.taken, values))
-    return found
 
 
 @CASES

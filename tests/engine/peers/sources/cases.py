@@ -52,3 +52,23 @@ TORCH = (
     Case("alternating", "four", "alternating.xml", {"n": count(4), "x": X}),
     Case("alternating", "none", "alternating.xml", {"n": count(0), "x": X}),
 )
+
+TENSORFLOW = (
+    Case("tf_doubling", "none", "tf_doubling.xml", {"n": count(0), "x": X}),
+    Case("tf_doubling", "three", "tf_doubling.xml", {"n": count(3), "x": X}),
+    Case("tf_choosing", "then", "tf_choosing.xml", {"n": count(2), "x": X}),
+    Case("tf_choosing", "else", "tf_choosing.xml", {"n": count(2), "x": -X}),
+    Case("tf_nested", "four", "tf_nested.xml", {"n": count(4), "x": X}),
+)
+
+
+def told(did: SourceRun) -> list[object]:
+    """All that a run says, in a form that can be compared."""
+    found: list[object] = [did.inputs, [(name, None if value is None else value.tolist()) for name, value in did.outputs]]
+    for one in did.regions:
+        values = [
+            (value.name, value.carried, *(None if rows is None else rows.tolist() for rows in (value.starts, value.rows)))
+            for value in one.values
+        ]
+        found.append((one.name, one.kind, one.parent, one.body, one.counts, one.taken, values))
+    return found

@@ -1,12 +1,14 @@
-"""Exports the programs of torch, converts them and keeps what torch does: ``python -m tests.engine.peers.sources.make``.
+"""Exports the programs, converts them and keeps what their framework does: ``python -m tests.engine.peers.sources.make torch``.
 
-With torch 2.13, OpenVINO 2026.4 and onnxscript 0.7. What no converter takes (``map``, a ``cond`` inside a ``while_loop``) is built.
+With torch 2.13 and onnxscript 0.7, or ``tensorflow`` 2.21, and OpenVINO 2026.4. What no converter of torch takes (``map``, a ``cond``
+inside a ``while_loop``) is built.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,6 @@ from typing import Any
 import numpy as np
 import onnx
 import openvino
-import torch
 
 import engine
 from engine import build
@@ -22,8 +23,7 @@ from engine.build import ops
 from engine.native.alone import run_alone
 from engine.peers.source.program import PROCESS
 from tests.engine.peers.sources import FOLDER
-from tests.engine.peers.sources.cases import TORCH, Case
-from tests.engine.peers.sources.torch_programs import PROGRAMS
+from tests.engine.peers.sources.cases import TENSORFLOW, TORCH, Case
 
 
 def mapping() -> engine.Model:
@@ -49,44 +49,59 @@ def alternating() -> engine.Model:
 BUILT = {"mapping": mapping, "alternating": alternating}
 
 
-def keep(program: torch.export.ExportedProgram, case: Case) -> None:
+def keep(kind: str, source: Path, case: Case) -> None:
     """What a program does, as its process writes it."""
     with tempfile.TemporaryDirectory() as folder:
-        source, given, happened = (Path(folder) / name for name in ("source.pt2", "in.npz", "out.npz"))
-        torch.export.save(program, source)
+        given, happened = (Path(folder) / name for name in ("in.npz", "out.npz"))
         np.savez(given, allow_pickle=False, **{str(number): array for number, array in enumerate(case.inputs.values())})
         names = json.dumps([[name] for name in case.inputs])
-        ended = run_alone(PROCESS, "pt2", str(source), names, str(given), str(happened), seconds=120)
+        ended = run_alone(PROCESS, kind, str(source), names, str(given), str(happened), seconds=120)
         if ended.code:
             raise RuntimeError(ended.complained)
         shutil.copy(happened, case.happened)
 
 
-def to_onnx(program: torch.export.ExportedProgram, target: Path) -> None:
-    """Without what the exporter tells of the machine: the places of each line in its files."""
-    torch.onnx.export(program, f=str(target), dynamo=True, verbose=False, external_data=False)
-    proto = onnx.load(str(target))
+def of_torch(folder: Path) -> None:
+    import torch
+
+    from tests.engine.peers.sources.torch_programs import PROGRAMS
+
+    for name, (module, example) in PROGRAMS.items():
+        program = torch.export.export(module, example)
+        torch.export.save(program, folder / f"{name}.pt2")
+        if name in BUILT:
+            engine.write_model(BUILT[name](), FOLDER / f"{name}.xml")
+        elif name == "recurrent":
+            torch.onnx.export(program, f=str(FOLDER / f"{name}.onnx"), dynamo=True, verbose=False, external_data=False)
+            without_places(FOLDER / f"{name}.onnx")
+        else:
+            openvino.save_model(openvino.convert_model(program), FOLDER / f"{name}.xml", compress_to_fp16=False)
+        for case in (one for one in TORCH if one.program == name):
+            keep("pt2", folder / f"{name}.pt2", case)
+
+
+def without_places(file: Path) -> None:
+    """Takes out what torch's exporter tells of the machine: where each line stands in its files."""
+    proto = onnx.load(str(file))
     graphs = [proto.graph]
     while graphs:
         graph = graphs.pop()
         for node in graph.node:
             del node.metadata_props[:]
             graphs += [attribute.g for attribute in node.attribute if attribute.HasField("g")]
-    target.write_bytes(proto.SerializeToString())
+    file.write_bytes(proto.SerializeToString())
 
 
-def main() -> None:
-    for name, (module, example) in PROGRAMS.items():
-        program = torch.export.export(module, example)
-        if name in BUILT:
-            engine.write_model(BUILT[name](), FOLDER / f"{name}.xml")
-        elif name == "recurrent":
-            to_onnx(program, FOLDER / f"{name}.onnx")
-        else:
-            openvino.save_model(openvino.convert_model(program), FOLDER / f"{name}.xml", compress_to_fp16=False)
-        for case in (one for one in TORCH if one.program == name):
-            keep(program, case)
+def of_tensorflow(folder: Path) -> None:
+    from tests.engine.peers.sources.tensorflow_programs import PROGRAMS, save
+
+    for name in PROGRAMS:
+        save(name, folder / name)
+        engine.write_model(engine.read_model(folder / name), FOLDER / f"{name}.xml")
+        for case in (one for one in TENSORFLOW if one.program == name):
+            keep("saved_model", folder / name, case)
 
 
 if __name__ == "__main__":
-    main()
+    with tempfile.TemporaryDirectory() as made:
+        {"torch": of_torch, "tensorflow": of_tensorflow}[sys.argv[1]](Path(made))
