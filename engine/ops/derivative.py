@@ -80,6 +80,12 @@ class Reverse:
     constant: Callable[[np.ndarray], Value]
     """A Const of an array, in the array's type."""
     scan: Scan
+    places: tuple[int, ...] = ()
+    """The position of each input; ONNX may leave out some before the last one."""
+
+    def input_at(self, place: int) -> Value | None:
+        """The input of that position; None where it is left out."""
+        return self.inputs[self.places.index(place)] if place in self.places else None
 
     @property
     def adjoint(self) -> Value:
@@ -104,6 +110,10 @@ class Reverse:
             return self.constant(np.broadcast_to(one, value.shape.lengths))
         return self.ops.broadcast(one, self.shape_of(value), mode="numpy")
 
+    def filled_to(self, number: float, like: Value, lengths: Sequence[int]) -> Value:
+        """The same number everywhere, in the type of a tensor and a shape that is known."""
+        return self.constant(np.full(tuple(lengths), number, _dtype(like)))
+
     def zeros_like(self, value: Value) -> Value:
         """Zeros in the type and shape of a tensor."""
         return self.filled(0, value)
@@ -113,6 +123,10 @@ class Reverse:
         if adjoint.shape == like.shape and like.shape.is_static:
             return adjoint
         return self.ops.reshape(adjoint, self.shape_of(like), special_zero=False)
+
+    def reshaped_to(self, value: Value, lengths: Sequence[int]) -> Value:
+        """The same elements in a shape that is known."""
+        return self.ops.reshape(value, np.array(lengths, np.int64), special_zero=False)
 
     def where(self, condition: Value, value: Value) -> Value:
         """The value where the condition holds, 0 elsewhere; the condition broadcasts as numpy does."""
@@ -173,6 +187,18 @@ Adjoints = Sequence[Value | None]
 
 Gradient = Callable[[Reverse], Adjoints]
 """The rule of one operation. Raises ``ValueError`` for attributes under which there is no derivative, and says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithGaps:
+    """The rule of an operation whose inputs may be left out before the last one: it knows them by position."""
+
+    rule: Callable[[Reverse], Mapping[int, Value | None]]
+    """Gives adjoints by the position of the input."""
+
+    def __call__(self, at: Reverse, /) -> Adjoints:
+        found = self.rule(at)
+        return [found.get(place) for place in at.places]
 
 
 def flat(at: Reverse, /) -> Adjoints:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from engine.build.frame import Frame
 from engine.build.gradient.branches_back import back_through_if
@@ -126,11 +125,10 @@ class _Walk:
         operation = self.graph.catalogue.find(node.type, node.opset)
         if operation is None or operation.gradient is None:
             raise self._no_rule(node, "its operation has no derivative here")
-        if _leaves_out(fed):
-            raise self._no_rule(node, "it leaves out an input before its last one")
+        given_at = {place: self._tensor(one) for place, one in enumerate(fed) if one is not None}
         with self.graph.within(node.name):
             try:
-                given = adjoints_of_inputs(self.graph, node, operation, [self._tensor(one) for one in fed if one is not None], known)
+                given = adjoints_of_inputs(self.graph, node, operation, given_at, known)
             except ValueError as problem:
                 raise self._no_rule(node, str(problem)) from problem
         for source, adjoint in zip([one for one in fed if one is not None], given, strict=True):
@@ -186,11 +184,6 @@ class _Walk:
             names += [self.frame.nodes[reader].name] if reader is not None else []
         shown = names if len(names) <= MOST_NAMES else [*names[: MOST_NAMES // 2], "...", *names[-MOST_NAMES // 2 :]]
         return " -> ".join(repr(shorten(name)) if name != "..." else name for name in shown)
-
-
-def _leaves_out(fed: Sequence[Source | None]) -> bool:
-    """Whether an input is missing before one that is there, so that a rule could not tell which is which."""
-    return any(one is None and other is not None for one, other in pairwise(fed))
 
 
 MOST_NAMES = 12

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from engine.build.operations import Operations
 from engine.build.tensor import Tensor
 from engine.ir.model import Node
 from engine.ops.declare import Known, Operation, typed
-from engine.ops.derivative import Reverse
+from engine.ops.derivative import Reverse, WithGaps
 
 
 def reverse_of(
@@ -22,6 +22,7 @@ def reverse_of(
     outputs: Sequence[Tensor],
     adjoints: Sequence[Tensor | None],
     attributes: dict[str, Any],
+    places: Sequence[int] = (),
 ) -> Reverse:
     """What a rule gets."""
 
@@ -29,7 +30,7 @@ def reverse_of(
         return graph.apply(type, given, attributes)
 
     ops = Operations(graph.catalogue)
-    return Reverse(tuple(inputs), tuple(outputs), tuple(adjoints), attributes, ops, several, graph.constant, scan)
+    return Reverse(tuple(inputs), tuple(outputs), tuple(adjoints), attributes, ops, several, graph.constant, scan, tuple(places))
 
 
 def filled(graph: Graph, number: float, like: Tensor) -> Tensor:
@@ -45,12 +46,14 @@ def zeros(graph: Graph, known: Known) -> Tensor:
 
 
 def adjoints_of_inputs(
-    graph: Graph, node: Node, operation: Operation, inputs: Sequence[Tensor], adjoints: Sequence[Tensor | None]
+    graph: Graph, node: Node, operation: Operation, inputs: Mapping[int, Tensor], adjoints: Sequence[Tensor | None]
 ) -> Sequence[Tensor | None]:
-    """What the operation's rule gives for each input; ``ValueError`` when it has none under these attributes."""
+    """What the operation's rule gives for each input that is there, by position; ``ValueError`` when it has none under these attributes."""
     assert operation.gradient is not None
+    if len(inputs) < max(inputs, default=-1) + 1 and not isinstance(operation.gradient, WithGaps):
+        raise ValueError("it leaves out an input before its last one")
     outputs = graph.frame.tensors[node.id]
-    at = reverse_of(graph, inputs, outputs, adjoints, typed(operation, node.attributes))
+    at = reverse_of(graph, tuple(inputs.values()), outputs, adjoints, typed(operation, node.attributes), tuple(inputs))
     given = operation.gradient(at)
     if len(given) != len(inputs):
         raise ValueError(f"its rule gives {len(given)} adjoints for {len(inputs)} inputs")

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 
-from engine.ops.catalogue import CATALOGUE
-from engine.ops.declare import REQUIRED
-from engine.ops.derivative import Adjoints, Gradient, Reverse, Value
+from engine.ops.derivative import Adjoints, Gradient, Reverse, WithGaps
+from engine.ops.onnx import derivatives_of_formulas as formulas
+from engine.ops.onnx import derivatives_of_movement as movement
+from engine.ops.onnx import derivatives_of_norms as norms
+from engine.ops.onnx import derivatives_of_recurrence as recurrence
+from engine.ops.onnx import derivatives_of_windows as windows
+from engine.ops.onnx.openvino_rules import by
 
 _SAME: Mapping[str, str] = {
     **{name: name for name in ("Abs", "Acos", "Acosh", "Add", "Asin", "Asinh", "Atan", "Atanh", "Cos", "Cosh", "Erf", "Exp", "Floor")},
@@ -32,6 +36,7 @@ _SINCE = {"Add": 7, "Sub": 7, "Mul": 7, "Div": 7, "Max": 8, "Min": 8}
 _REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2")
 _FROM_13 = 13
 """The opset since which Softmax and LogSoftmax go along one axis."""
+_CLIP_BY_INPUTS = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +50,16 @@ class _Rule:
 def gradient_of(name: str, version: int) -> Gradient | None:
     """The rule of an operation of the standard domain; None where it has none here."""
     rule = _RULES.get(name)
+    if name == "Clip" and version < _CLIP_BY_INPUTS:
+        return formulas.clip_by_attributes
     return rule.gradient if rule is not None and version >= rule.first else None
-
-
-def _by(openvino: str, at: Reverse, inputs: tuple[Value, ...], attributes: Mapping[str, Any]) -> Adjoints:
-    """What the newest operation of that name gives for these inputs; the adjoints of the node's own inputs are the first ones."""
-    operation = CATALOGUE.versions(openvino)[-1]
-    assert operation.gradient is not None
-    usual = {one.keyword: one.default for one in operation.attributes if one.default is not REQUIRED}
-    found = list(operation.gradient(replace(at, inputs=inputs, attributes={**usual, **attributes})))
-    return [*found, *[None] * len(at.inputs)][: len(at.inputs)]
 
 
 def _same(openvino: str) -> Gradient:
     def gradient(at: Reverse, /) -> Adjoints:
         if openvino in ("Maximum", "Minimum") and len(at.inputs) != 2:
             raise ValueError(f"it has {len(at.inputs)} inputs, and only the one of two is an operation of OpenVINO's")
-        return _by(openvino, at, at.inputs, {name: value for name, value in at.attributes.items() if value is not None})
+        return by(openvino, at, at.inputs, {name: value for name, value in at.attributes.items() if value is not None})
 
     return gradient
 
@@ -84,8 +82,8 @@ def _power(at: Reverse, /) -> Adjoints:
     base, exponent = at.inputs
     if base.element_type is not exponent.element_type:
         exponent = at.ops.convert_like(exponent, base)
-        return [*_by("Power", at, (base, exponent), {})[:1], None]
-    return _by("Power", at, at.inputs, {})
+        return [*by("Power", at, (base, exponent), {})[:1], None]
+    return by("Power", at, at.inputs, {})
 
 
 def _reciprocal(at: Reverse, /) -> Adjoints:
@@ -93,14 +91,14 @@ def _reciprocal(at: Reverse, /) -> Adjoints:
 
 
 def _matmul(at: Reverse, /) -> Adjoints:
-    return _by("MatMul", at, at.inputs, {"transpose_a": False, "transpose_b": False})
+    return by("MatMul", at, at.inputs, {"transpose_a": False, "transpose_b": False})
 
 
 def _gemm(at: Reverse, /) -> Adjoints:
     """``alpha A B + beta C``, each operand transposed where it is asked for."""
     alpha, beta = at.attributes["alpha"], at.attributes["beta"]
     transposes = {"transpose_a": bool(at.attributes["transA"]), "transpose_b": bool(at.attributes["transB"])}
-    factors = _by("MatMul", replace(at, adjoints=(at.adjoint * alpha,)), at.inputs[:2], transposes)[:2]
+    factors = by("MatMul", replace(at, adjoints=(at.adjoint * alpha,)), at.inputs[:2], transposes)[:2]
     return [*factors, *(at.sum_to(at.adjoint * beta, one) for one in at.inputs[2:])]
 
 
@@ -118,11 +116,11 @@ def _cast(at: Reverse, /) -> Adjoints:
 
 def _transpose(at: Reverse, /) -> Adjoints:
     order = at.constant(np.array(at.attributes["perm"] or (), np.int64))
-    return _by("Transpose", at, (*at.inputs, order), {})
+    return by("Transpose", at, (*at.inputs, order), {})
 
 
 def _concat(at: Reverse, /) -> Adjoints:
-    return _by("Concat", at, at.inputs, {"axis": at.attributes["axis"]})
+    return by("Concat", at, at.inputs, {"axis": at.attributes["axis"]})
 
 
 def _split(at: Reverse, /) -> Adjoints:
@@ -131,11 +129,11 @@ def _split(at: Reverse, /) -> Adjoints:
 
 
 def _gather(at: Reverse, /) -> Adjoints:
-    return _by("Gather", at, (*at.inputs, at.constant(np.array(at.attributes["axis"] or 0, np.int64))), {"batch_dims": 0})
+    return by("Gather", at, (*at.inputs, at.constant(np.array(at.attributes["axis"] or 0, np.int64))), {"batch_dims": 0})
 
 
 def _gather_elements(at: Reverse, /) -> Adjoints:
-    return _by("GatherElements", at, at.inputs, {"axis": at.attributes["axis"] or 0})
+    return by("GatherElements", at, at.inputs, {"axis": at.attributes["axis"] or 0})
 
 
 def _slice(at: Reverse, /) -> Adjoints:
@@ -145,11 +143,11 @@ def _slice(at: Reverse, /) -> Adjoints:
     count = starts.shape.lengths[0]
     axes = rest[0] if rest else at.constant(np.arange(count))
     steps = rest[1] if len(rest) > 1 else at.constant(np.ones(count, np.int64))
-    return [_by("Slice", at, (data, starts, ends, steps, axes), {})[0], *[None] * (len(at.inputs) - 1)]
+    return [by("Slice", at, (data, starts, ends, steps, axes), {})[0], *[None] * (len(at.inputs) - 1)]
 
 
 def _where(at: Reverse, /) -> Adjoints:
-    return _by("Select", at, at.inputs, {})
+    return by("Select", at, at.inputs, {})
 
 
 def _expand(at: Reverse, /) -> Adjoints:
@@ -157,7 +155,7 @@ def _expand(at: Reverse, /) -> Adjoints:
 
 
 def _along_an_axis(openvino: str) -> Gradient:
-    return lambda at: _by(openvino, at, at.inputs, {"axis": -1 if at.attributes["axis"] is None else at.attributes["axis"]})
+    return lambda at: by(openvino, at, at.inputs, {"axis": -1 if at.attributes["axis"] is None else at.attributes["axis"]})
 
 
 def _reduction(openvino: str) -> Gradient:
@@ -174,7 +172,7 @@ def _reduction(openvino: str) -> Gradient:
             axes = at.ops.range(np.array(0), rank, np.array(1), output_type="i64")
         else:
             axes = at.constant(np.arange(data.rank))
-        found = _by(openvino, at, (data, axes), {"keep_dims": bool(at.attributes["keepdims"])})
+        found = by(openvino, at, (data, axes), {"keep_dims": bool(at.attributes["keepdims"])})
         return [found[0], *[None] * (len(at.inputs) - 1)]
 
     return gradient
@@ -183,28 +181,66 @@ def _reduction(openvino: str) -> Gradient:
 _RULES: Mapping[str, _Rule] = {
     **{name: _Rule(_same(openvino), _SINCE.get(name, 1)) for name, openvino in _SAME.items()},
     **{name: _Rule(_reduction(name)) for name in _REDUCTIONS},
+    "AveragePool": _Rule(windows.average_pool, 7),
+    "BatchNormalization": _Rule(norms.batch_normalization, 9),
     "Cast": _Rule(_cast, 6),
     "CastLike": _Rule(_cast),
+    "Celu": _Rule(formulas.celu),
+    "Clip": _Rule(WithGaps(formulas.clip), _CLIP_BY_INPUTS),
     "Concat": _Rule(_concat, 4),
+    "Conv": _Rule(windows.conv),
+    "ConvTranspose": _Rule(windows.conv_transpose),
+    "CumSum": _Rule(movement.cumulative_sum),
+    "DepthToSpace": _Rule(movement.depth_to_space, 11),
+    "Dropout": _Rule(WithGaps(movement.dropout), 7),
+    "Einsum": _Rule(formulas.einsum),
     "Expand": _Rule(_expand),
     "Flatten": _Rule(_same_elements),
     "Gather": _Rule(_gather),
+    "GRU": _Rule(WithGaps(recurrence.gru), 7),
     "GatherElements": _Rule(_gather_elements),
+    "GatherND": _Rule(movement.gather_nd, 12),
+    "Gelu": _Rule(formulas.gelu),
     "Gemm": _Rule(_gemm, 7),
+    "GlobalAveragePool": _Rule(partial(windows.over_all_places, "ReduceMean")),
+    "GlobalMaxPool": _Rule(partial(windows.over_all_places, "ReduceMax")),
+    "GroupNormalization": _Rule(norms.group_normalization, 21),
+    "HardSigmoid": _Rule(formulas.hard_sigmoid, 6),
     "Identity": _Rule(_identity),
+    "InstanceNormalization": _Rule(norms.instance_normalization, 6),
+    "LSTM": _Rule(WithGaps(recurrence.lstm), 7),
+    "LayerNormalization": _Rule(norms.layer_normalization),
     "LeakyRelu": _Rule(_leaky_relu, 6),
     "LogSoftmax": _Rule(_along_an_axis("LogSoftmax"), _FROM_13),
+    "LpNormalization": _Rule(norms.lp_normalization),
     "MatMul": _Rule(_matmul),
+    "MaxPool": _Rule(windows.max_pool),
     "Mean": _Rule(_mean, 8),
+    "PRelu": _Rule(formulas.prelu, 7),
+    "Pad": _Rule(WithGaps(movement.pad), 11),
     "Pow": _Rule(_power, 7),
+    "RMSNormalization": _Rule(norms.rms_normalization),
+    "RNN": _Rule(WithGaps(recurrence.rnn), 7),
     "Reciprocal": _Rule(_reciprocal, 6),
+    "ReduceLogSum": _Rule(formulas.logarithm_of_sum(_reduction("ReduceSum"))),
+    "ReduceLogSumExp": _Rule(formulas.logarithm_of_exponentials(_reduction("ReduceSum"))),
+    "ReduceSumSquare": _Rule(formulas.sum_of_squares(_reduction("ReduceSum"))),
     "Reshape": _Rule(_same_elements, 5),
+    "ScatterElements": _Rule(movement.scatter_elements),
+    "ScatterND": _Rule(movement.scatter_nd),
+    "Selu": _Rule(formulas.selu, 6),
     "Slice": _Rule(_slice, 10),
     "Softmax": _Rule(_along_an_axis("Softmax"), _FROM_13),
+    "SpaceToDepth": _Rule(movement.space_to_depth),
     "Split": _Rule(_split, 2),
     "Squeeze": _Rule(_same_elements),
     "Sum": _Rule(_sum, 8),
+    "Swish": _Rule(formulas.swish),
+    "ThresholdedRelu": _Rule(formulas.thresholded_relu),
+    "Tile": _Rule(movement.tile, 6),
+    "TopK": _Rule(movement.top_k, 10),
     "Transpose": _Rule(_transpose),
+    "Trilu": _Rule(movement.triangle),
     "Unsqueeze": _Rule(_same_elements),
     "Where": _Rule(_where),
 }

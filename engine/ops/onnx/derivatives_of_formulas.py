@@ -1,0 +1,109 @@
+"""Derivatives of ONNX's activations, reductions and products that OpenVINO has in another form, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from engine.ops.derivative import Adjoints, Gradient, Reverse, Value
+from engine.ops.onnx.openvino_rules import by
+
+
+def clip(at: Reverse, /) -> Mapping[int, Value | None]:
+    """Within the bounds the data has the adjoint, outside a bound that is an input has it."""
+    data, low, high = (at.input_at(place) for place in range(3))
+    assert data is not None
+    below = None if low is None else data < low
+    above = None if high is None else data > high
+    of_data = at.adjoint
+    for outside in (below, above):
+        if outside is not None:
+            of_data = at.where(at.ops.logical_not(outside), of_data)
+    # What lies below one bound is brought to it, and to the upper one where that is less.
+    if below is not None and above is not None and low is not None and high is not None:
+        crossed = low > high
+        below = at.ops.logical_and(below, at.ops.logical_not(crossed))
+        above = at.ops.logical_or(above, crossed)
+    of_low, of_high = (
+        None if outside is None or bound is None else at.sum_to(at.where(outside, at.adjoint), bound)
+        for outside, bound in ((below, low), (above, high))
+    )
+    return {0: of_data, 1: of_low, 2: of_high}
+
+
+def clip_by_attributes(at: Reverse, /) -> Adjoints:
+    data = at.inputs[0]
+    inside = at.ops.logical_and(data >= float(at.attributes["min"]), data <= float(at.attributes["max"]))
+    return (at.where(inside, at.adjoint),)
+
+
+def prelu(at: Reverse, /) -> Adjoints:
+    data, slope = at.inputs
+    negative = data < 0.0
+    return at.ops.select(negative, at.adjoint * slope, at.adjoint), at.sum_to(at.where(negative, at.adjoint * data), slope)
+
+
+def selu(at: Reverse, /) -> Adjoints:
+    gamma, alpha, data = float(at.attributes["gamma"]), float(at.attributes["alpha"]), at.inputs[0]
+    return (at.adjoint * gamma * at.ops.select(data > 0.0, at.filled(1, data), at.ops.exp(data) * alpha),)
+
+
+def celu(at: Reverse, /) -> Adjoints:
+    data, alpha = at.inputs[0], float(at.attributes["alpha"])
+    return (at.ops.select(data > 0.0, at.adjoint, at.adjoint * at.ops.exp(data / alpha)),)
+
+
+def gelu(at: Reverse, /) -> Adjoints:
+    mode = {"none": "erf", "tanh": "tanh"}[at.attributes["approximate"]]
+    return by("Gelu", at, at.inputs, {"approximation_mode": mode})
+
+
+def swish(at: Reverse, /) -> Adjoints:
+    data, alpha = at.inputs[0], float(at.attributes["alpha"])
+    open_ = at.ops.sigmoid(data * alpha)
+    return (at.adjoint * (open_ + data * alpha * open_ * (1.0 - open_)),)
+
+
+def hard_sigmoid(at: Reverse, /) -> Adjoints:
+    result, alpha = at.outputs[0], float(at.attributes["alpha"])
+    between = at.ops.logical_and(result > 0.0, result < 1.0)
+    return (at.where(between, at.adjoint * alpha),)
+
+
+def thresholded_relu(at: Reverse, /) -> Adjoints:
+    return (at.where(at.inputs[0] > float(at.attributes["alpha"]), at.adjoint),)
+
+
+def einsum(at: Reverse, /) -> Adjoints:
+    return by("Einsum", at, at.inputs, {"equation": at.attributes["equation"]})
+
+
+def sum_of_squares(spread: Gradient) -> Gradient:
+    """``spread``: the rule of the sum over the same axes, which hands each sum's adjoint to its elements."""
+
+    def gradient(at: Reverse, /) -> Adjoints:
+        given, *rest = spread(at)
+        return [None if given is None else given * at.inputs[0] * 2.0, *rest]
+
+    return gradient
+
+
+def logarithm_of_sum(spread: Gradient) -> Gradient:
+    """``spread``: as of ``sum_of_squares``."""
+
+    def gradient(at: Reverse, /) -> Adjoints:
+        return spread(replace(at, adjoints=(at.adjoint / at.ops.exp(at.outputs[0]),)))
+
+    return gradient
+
+
+def logarithm_of_exponentials(spread: Gradient) -> Gradient:
+    """``spread``: as of ``sum_of_squares``. Each element gets its part of the sum, which never overflows."""
+
+    def gradient(at: Reverse, /) -> Adjoints:
+        given, *rest = spread(at)
+        whole = spread(replace(at, adjoints=at.outputs))[0]
+        part = None if given is None or whole is None else given * at.ops.exp(at.inputs[0] - whole)
+        return [part, *rest]
+
+    return gradient

@@ -1,0 +1,74 @@
+"""Derivatives of ONNX's convolutions and poolings: those of OpenVINO's, with groups and padding as these have them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from engine.ops.derivative import Adjoints, Reverse, Value
+from engine.ops.onnx.openvino_rules import by, through
+from engine.ops.onnx.windows import window_of
+from engine.ops.window import per_axis
+
+
+def _rank(value: Value) -> int:
+    if value.rank is None:
+        raise ValueError("the rank of the data is not known: give the model's inputs their ranks")
+    return value.rank
+
+
+def conv(at: Reverse, /) -> Adjoints:
+    data, filters, *bias = at.inputs
+    window = window_of(at.attributes, _rank(data) - 2)
+    return [*_in_groups(at, "Convolution", data, filters, window), *_of_bias(at, bias)]
+
+
+def conv_transpose(at: Reverse, /) -> Adjoints:
+    data, filters, *bias = at.inputs
+    axes = _rank(data) - 2
+    if at.attributes["output_shape"] or str(at.attributes["auto_pad"]).startswith("SAME"):
+        raise ValueError("its padding follows from output_shape or auto_pad: write it as pads")
+    extra = per_axis(at.attributes["output_padding"] or (), axes, 0, "output_padding")
+    window = {**window_of(at.attributes, axes), "output_padding": extra}
+    return [*_in_groups(at, "ConvolutionBackpropData", data, filters, window), *_of_bias(at, bias)]
+
+
+def _in_groups(at: Reverse, openvino: str, data: Value, filters: Value, window: Mapping[str, Any]) -> Adjoints:
+    """OpenVINO's filters have an axis of groups, where there are several."""
+    groups = int(at.attributes["group"])
+    if groups == 1:
+        return through(openvino, at, (data, filters), window)[:2]
+    if not filters.shape.is_static:
+        raise ValueError("the shape of its filters is not known")
+    first, *rest = filters.shape.lengths
+    apart = at.ops.reshape(filters, np.array([groups, first // groups, *rest]), special_zero=False)
+    of_data, of_filters = through(f"Group{openvino}", at, (data, apart), window)[:2]
+    return [of_data, None if of_filters is None else at.reshaped(of_filters, filters)]
+
+
+def _of_bias(at: Reverse, bias: list[Value]) -> Adjoints:
+    others = np.array([0, *range(2, _rank(at.inputs[0]))])
+    return [at.ops.reduce_sum(at.adjoint, others, keep_dims=False) for _ in bias]
+
+
+def max_pool(at: Reverse, /) -> Adjoints:
+    """The first of the greatest elements of each window."""
+    window = window_of(at.attributes, _rank(at.inputs[0]) - 2)
+    kernel, rounding = tuple(at.attributes["kernel_shape"]), "ceil_torch" if at.attributes.get("ceil_mode") else "floor"
+    return by("MaxPool", at, at.inputs, {**window, "kernel": kernel, "rounding_type": rounding})
+
+
+def average_pool(at: Reverse, /) -> Adjoints:
+    window = window_of(at.attributes, _rank(at.inputs[0]) - 2)
+    with_padding = bool(at.attributes.get("count_include_pad"))
+    if at.attributes.get("ceil_mode"):
+        raise ValueError("with ceil_mode its last windows reach beyond the padding")
+    return by("AvgPool", at, at.inputs, {**window, "kernel": tuple(at.attributes["kernel_shape"]), "exclude_pad": not with_padding})
+
+
+def over_all_places(openvino: str, at: Reverse) -> Adjoints:
+    """Of GlobalAveragePool and GlobalMaxPool."""
+    axes = at.constant(np.arange(2, _rank(at.inputs[0])))
+    return by(openvino, at, (at.inputs[0], axes), {"keep_dims": True})

@@ -1,0 +1,179 @@
+"""Gradients of native ONNX operations with attributes, groups, padding, gates and directions of their own, against central differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import parser
+
+import engine
+
+RANDOM = np.random.default_rng(5)
+FLAT = {
+    "Clip": ("Clip(n, low, high)", 22),
+    "Clip from below": ("Clip(n, low)", 22),
+    "Clip from above": ("Clip(n, , high)", 22),
+    "Clip whose bounds cross": ("Clip(n, high, low)", 22),
+    "Clip by an input": ("Clip(n, w0, w1)", 22),
+    "Clip by attributes": ("Clip<min = -0.2, max = 0.3>(n)", 10),
+    "PRelu": ("PRelu(n, slope)", 22),
+    "Selu": ("Selu(n)", 22),
+    "Selu with attributes": ("Selu<alpha = 0.5, gamma = 2.0>(n)", 22),
+    "Celu": ("Celu<alpha = 0.7>(n)", 22),
+    "Gelu": ("Gelu(n)", 22),
+    "Gelu by tanh": ('Gelu<approximate = "tanh">(n)', 22),
+    "Swish": ("Swish<alpha = 0.8>(n)", 24),
+    "HardSigmoid": ("HardSigmoid<alpha = 2.0>(n)", 22),
+    "ThresholdedRelu": ("ThresholdedRelu<alpha = 0.1>(n)", 22),
+    "Einsum": ('Einsum<equation = "ij,kj->ik">(x, w)', 22),
+    "ReduceSumSquare": ("ReduceSumSquare<keepdims = 0>(x, one)", 22),
+    "ReduceLogSum": ("ReduceLogSum(x, one)", 22),
+    "ReduceLogSumExp": ("ReduceLogSumExp<keepdims = 0>(n)", 22),
+    "ReduceLogSumExp by attributes": ("ReduceLogSumExp<axes = [0]>(n)", 13),
+    "LpNormalization": ("LpNormalization(n)", 22),
+    "LpNormalization of sizes": ("LpNormalization<axis = 0, p = 1>(n)", 22),
+    "LayerNormalization": ("LayerNormalization(x, w0, w1)", 22),
+    "LayerNormalization without bias": ("LayerNormalization<axis = 0>(x, w)", 22),
+    "RMSNormalization": ("RMSNormalization(x, w0)", 23),
+    "Tile": ("Tile(x, twice)", 22),
+    "CumSum": ("CumSum(x, k)", 22),
+    "CumSum from behind": ("CumSum<exclusive = 1, reverse = 1>(x, k)", 22),
+    "Trilu": ("Trilu(x)", 22),
+    "Trilu below": ("Trilu<upper = 0>(x, k)", 22),
+    "GatherND": ("GatherND(x, places)", 22),
+    "ScatterND": ("ScatterND(x, places, w0)", 22),
+    "ScatterND that adds": ('ScatterND<reduction = "add">(x, places, w0)', 22),
+    "ScatterElements": ("ScatterElements<axis = 1>(x, columns, w)", 22),
+    "ScatterElements that adds": ('ScatterElements<axis = 1, reduction = "add">(x, columns, w)', 22),
+    "Pad": ("Pad(x, around)", 22),
+    "Pad with a value": ("Pad(x, around, high)", 22),
+    "Pad by reflection": ('Pad<mode = "reflect">(x, beside)', 22),
+    "Pad with the edge": ('Pad<mode = "edge">(x, around)', 22),
+    "Dropout": ("Dropout(x)", 22),
+    "Dropout with a ratio": ("Dropout(x, high)", 22),
+}
+CONSTANTS = """
+  low = Constant <value = float {-0.2}> () high = Constant <value = float {0.3}> () half = Constant <value = float {0.55}> ()
+  one = Constant <value = int64[1] {1}> () k = Constant <value = int64 {1}> () twice = Constant <value = int64[2] {2, 1}> ()
+  zero = Constant <value = int64 {0}> () first = Constant <value = int64 {1}> ()
+  slope = Constant <value = float[3] {0.1, 0.2, 0.3}> () places = Constant <value = int64[3,2] {1, 0, 0, 2, 1, 1}> ()
+  columns = Constant <value = int64[3,3] {0, 1, 2, 2, 0, 1, 1, 2, 0}> ()
+  around = Constant <value = int64[4] {1, 0, 0, 2}> () beside = Constant <value = int64[4] {0, 1, 0, 2}> ()
+  n = Sub(x, half) w0 = Gather<axis = 0>(w, zero) w1 = Gather<axis = 0>(w, first)"""
+
+
+def graph(opset: int, inputs: str, body: str) -> engine.Model:
+    text = f'<ir_version: 10, opset_import: ["" : {opset}]> g ({inputs}) => (float s) {{ {body} s = ReduceSum<keepdims = 0>(v) }}'
+    return engine.read_model(parser.parse_model(text).SerializeToString())
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_an_operation_on_a_matrix(name: str) -> None:
+    call, opset = FLAT[name]
+    model = graph(opset, "float[3,3] x, float[3,3] w", f"{CONSTANTS} y = {call} v = Mul(y, y)")
+    values = [
+        np.linspace(0.2, 0.95, 9, dtype=np.float32).reshape(3, 3)[:, ::-1].copy(),
+        RANDOM.uniform(0.3, 0.9, (3, 3)).astype(np.float32),
+    ]
+    found = engine.check_gradient(model, values, "s", ["x", "w"])
+    assert found.ok, found
+
+
+WINDOWS = {
+    "Conv": ("[2,4,6,5]", "[3,4,3,2]", "Conv(x, w, b)"),
+    "Conv without bias": ("[1,2,7]", "[3,2,3]", "Conv<pads = [1, 2], strides = [2]>(x, w)"),
+    "Conv in groups": ("[1,4,5,5]", "[6,2,3,3]", "Conv<group = 2, pads = [1, 0, 1, 0], dilations = [1, 2]>(x, w, b6)"),
+    "Conv with padding as needed": ("[1,2,5,6]", "[3,2,3,3]", 'Conv<auto_pad = "SAME_UPPER", strides = [2, 2]>(x, w)'),
+    "ConvTranspose": ("[1,3,4,4]", "[3,2,3,3]", "ConvTranspose<strides = [2, 2], pads = [1, 1, 0, 0], output_padding = [1, 0]>(x, w, b2)"),
+    "ConvTranspose in groups": ("[1,4,5]", "[4,3,3]", "ConvTranspose<group = 2>(x, w, b6)"),
+    "MaxPool": ("[1,2,5,5]", "[1]", "MaxPool<kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 0]>(x)"),
+    "MaxPool rounded up": ("[1,2,5,6]", "[1]", "MaxPool<kernel_shape = [2, 2], strides = [2, 2], ceil_mode = 1>(x)"),
+    "AveragePool": ("[1,2,5,5]", "[1]", "AveragePool<kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 1]>(x)"),
+    "AveragePool with its padding": ("[1,2,5]", "[1]", "AveragePool<kernel_shape = [3], pads = [1, 1], count_include_pad = 1>(x)"),
+    "GlobalAveragePool": ("[2,3,4,2]", "[1]", "GlobalAveragePool(x)"),
+    "GlobalMaxPool": ("[2,3,4]", "[1]", "GlobalMaxPool(x)"),
+    "BatchNormalization": ("[2,3,4]", "[3]", "BatchNormalization(x, w, b, b, w)"),
+    "InstanceNormalization": ("[2,3,4]", "[3]", "InstanceNormalization(x, w, b)"),
+    "GroupNormalization": ("[2,4,3]", "[4]", "GroupNormalization<num_groups = 2, stash_type = 11>(x, w, w)"),
+    "DepthToSpace": ("[1,8,2,3]", "[1]", "DepthToSpace<blocksize = 2>(x)"),
+    "DepthToSpace by columns": ("[1,8,2,3]", "[1]", 'DepthToSpace<blocksize = 2, mode = "CRD">(x)'),
+    "SpaceToDepth": ("[1,2,4,6]", "[1]", "SpaceToDepth<blocksize = 2>(x)"),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_an_operation_on_channels(name: str) -> None:
+    of_x, of_w, call = WINDOWS[name]
+    constants = """b = Constant <value = float[3] {0.5, 0.7, 0.9}> () b2 = Constant <value = float[2] {0.5, 0.7}> ()
+      b6 = Constant <value = float[6] {0.1, 0.2, 0.3, 0.4, 0.5, 0.6}> ()"""
+    model = graph(22, f"float{of_x} x, float{of_w} w", f"{constants} y = {call} v = Mul(y, y)")
+    shapes = [tuple(map(int, one.strip("[]").split(","))) for one in (of_x, of_w)]
+    values = [RANDOM.permutation(np.prod(shape)).reshape(shape).astype(np.float32) / np.float32(np.prod(shape)) + 0.1 for shape in shapes]
+    found = engine.check_gradient(model, values, "s", ["x", "w"] if "(x, w" in call else ["x"])
+    assert found.ok, found
+
+
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+RECURRENT = [
+    (kind, attributes, given)
+    for kind in GATES
+    for attributes, given in (
+        ("", "x, w, r"),
+        ("", "x, w, r, b"),
+        ('direction = "reverse"', "x, w, r, b, lengths"),
+        ("", "x, w, r, , , h"),
+        ("layout = 1", "x, w, r, b"),
+        ("clip = 5.0", "x, w, r"),
+    )
+]
+RECURRENT += [
+    ("GRU", "linear_before_reset = 1", "x, w, r, b"),
+    ("LSTM", "", "x, w, r, b, , h, c"),
+    ("RNN", 'direction = "bidirectional"', "x, w, r, b"),
+    ("LSTM", 'direction = "bidirectional"', "x, w, r"),
+    ("RNN", 'activations = ["Sigmoid"]', "x, w, r"),
+]
+
+
+@pytest.mark.parametrize(("kind", "attributes", "given"), RECURRENT)
+@pytest.mark.parametrize("outputs", ["y, ", "y, last", ", y"])
+def test_a_recurrent_network(kind: str, attributes: str, given: str, outputs: str) -> None:
+    gates, directions = GATES[kind], 2 if "bidirectional" in attributes else 1
+    time, batch, data, hidden = 3, 2, 2, 2
+    rows = gates * hidden
+    shapes = {"x": (time, batch, data), "w": (directions, rows, data), "r": (directions, rows, hidden), "b": (directions, 2 * rows)}
+    states = {"h": (directions, batch, hidden), "c": (directions, batch, hidden)}
+    used = {name: shape for name, shape in {**shapes, **states}.items() if name in given.replace(",", " ").split()}
+    inputs = ", ".join(f"float[{','.join(map(str, shape))}] {name}" for name, shape in used.items())
+    options = f"<{', '.join(filter(None, (f'hidden_size = {hidden}', attributes)))}>"
+    more = "m = Mul(last, last) n = ReduceSum<keepdims = 0>(m) v = Add(u, n)" if "last" in outputs else "v = Identity(u)"
+    lengths = "lengths = Constant <value = int32[2] {3, 2}> ()"
+    model = graph(22, inputs, f"{lengths} {outputs} = {kind}{options}({given}) u = Mul(y, y) {more}")
+    values = [RANDOM.uniform(-0.8, 0.8, shape).astype(np.float32) for shape in used.values()]
+    found = engine.check_gradient(model, values, "s", list(used))
+    assert found.ok, found
+
+
+REFUSED = {
+    "a batch in training": ("BatchNormalization<training_mode = 1>(x, a, a, a, a)", "its training_mode computes mean and variance"),
+    "a pool that is rounded up": ("AveragePool<kernel_shape = [2], ceil_mode = 1>(x)", "with ceil_mode its last windows reach beyond"),
+    "a transposed convolution by its output": ("ConvTranspose<output_shape = [9]>(x, w)", "its padding follows from output_shape"),
+    "padding that goes round": ('Pad<mode = "wrap">(x, around)', "its mode is wrap"),
+    "a scatter that multiplies": ('ScatterND<reduction = "mul">(x, places, updates)', "its reduction is mul"),
+    "an activation with a corner of its own": (
+        'RNN<hidden_size = 3, activations = ["Affine"]>(x, w, r)',
+        "its activations are affine: of relu, sigmoid, tanh without alpha and beta",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_has_no_derivative_here_is_named(name: str) -> None:
+    call, sentence = REFUSED[name]
+    constants = """a = Constant <value = float[3] {0.5, 0.7, 0.9}> () around = Constant <value = int64[6] {0, 0, 1, 0, 0, 1}> ()
+      places = Constant <value = int64[1,3] {0, 1, 2}> () updates = Constant <value = float[1] {2.0}> ()
+      w = RandomNormal<shape = [3, 3, 4]>() r = RandomNormal<shape = [3, 3, 3]>()"""
+    outputs = "y, m, n" if "BatchNormalization" in call else "y"
+    model = graph(22, "float[2,3,4] x", f"{constants} {outputs} = {call} v = Mul(y, y)")
+    with pytest.raises(engine.BuildError, match=sentence):
+        engine.gradients(model, "s", "x")
