@@ -56,7 +56,7 @@ def page_of(
     """
     if not LIBRARY.is_file():
         raise EngineError("the layout library is missing from this installation: in a clone, run python -m app.vendor")
-    content = paged_run(debugger, default_folding(debugger.model) if folding is None else folding, root, with_values=with_values)
+    content = paged_run(debugger, default_folding(debugger.model, root) if folding is None else folding, root, with_values=with_values)
     while True:
         made = _document(title, note[:_LONGEST_NOTE], content)
         if len(made.encode()) <= most_bytes:

@@ -112,7 +112,9 @@ def table(debugger: engine.Debugger, record: ControlFlowRecord, graphs: Mapping[
     total = record.iterations or 0
     more = f"<caption>The first {MOST_ROWS} of {total:,} iterations</caption>" if total > MOST_ROWS else ""
     made = f"{more}<thead><tr><th>iteration</th>{heads}</tr></thead><tbody>{body}</tbody>"
-    return f'<div class="wide"><table data-last="{end}">{made}</table></div>'
+    # Whoever has no pointer scrolls it by keys.
+    region = f'tabindex="0" role="region" aria-label="Iterations of {_place(record.address)}"'
+    return f'<div class="wide" {region}><table data-last="{end}">{made}</table></div>'
 
 
 def _row(row: Row, columns: LoopColumns, graphs: Mapping[str, int]) -> str:

@@ -22,6 +22,8 @@ const KEYS = {
 };
 const ACTS = ["click", "keydown", "change", "focusout"]; // events by which a person's action reaches Python
 const WRITTEN_IN = "input:not([type=checkbox]), textarea, select, [contenteditable=true], [role=textbox]";
+/** Where arrow keys scroll, once keys have led there; after a click they move the run. */
+const SCROLLED = "[role=region][tabindex]";
 const CHOSEN_WITH_KEYS = "[role=combobox], [role=dialog], [role=radio], [role=separator]";
 
 /**
@@ -45,6 +47,7 @@ function pressed(playback, event) {
   if (event.ctrlKey || event.metaKey || event.altKey || !playback.isShown) return;
   const target = /** @type {Element} */ (event.composedPath()[0]);
   if (target.closest?.("[data-walking]") && event.key.startsWith("Arrow") && !event.shiftKey) return;
+  if (target.matches?.(`${SCROLLED}:focus-visible`) && event.key.startsWith("Arrow") && !event.shiftKey) return;
   if (target.closest?.(`${WRITTEN_IN}, ${CHOSEN_WITH_KEYS}`)) return;
   const name = KEYS[`${event.shiftKey && event.key.startsWith("Arrow") ? "Shift+" : ""}${event.key}`];
   if (event.key === " " && !target.closest?.("button")) playback.toggle();
@@ -63,6 +66,8 @@ function clicked(playback, event) {
   // After a click the keys control the run; after keyboard focus they still control the focused widget.
   if (event.detail && target.closest?.("[role=radio], [role=option]"))
     setTimeout(() => /** @type {HTMLElement | null} */ (document.activeElement)?.blur());
+  const inside = /** @type {Element} */ (event.composedPath()[0]);
+  if (event.detail) /** @type {HTMLElement | null} */ (inside.closest?.(SCROLLED))?.blur();
   const wanted = host.moveOfButton(target);
   const name = Object.values(KEYS).find((one) => one === wanted);
   if (!name || playback.run === undefined || !playback.isShown) return;

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from app.node import find_node
-from tests import javascript
+from tests.app.accessibility import rules_of_axe, serious
 from tests.app.browsing import CANVAS, LONG, open_sample, place
 
 pytestmark = pytest.mark.browser
-AXE = javascript.TOOLS / "node_modules" / "axe-core" / "axe.min.js"
-RANKS = {"serious", "critical"}
-ASK = """async () => (await axe.run(document, { resultTypes: ["violations"] })).violations.flatMap((rule) =>
-  rule.nodes.map((node) => [rule.impact, rule.id, node.target.join(" "), (node.any[0] ?? node.all[0] ?? node.none[0])?.message]))"""
 LENSES = ("Why", "Timeline", "Matrix", "Ask", "Compare", "Take away")
 TABS = ("Code", "Lesson", "Inputs", "Breakpoints", "Problems")
 
 
 @pytest.fixture(scope="session")
 def rules() -> str:
-    javascript.install(find_node(javascript.TOOLS / "node"))
-    return AXE.read_text(encoding="utf-8")
+    return rules_of_axe()
 
 
 @pytest.fixture(params=["light", "dark"])
@@ -33,11 +26,6 @@ def themed(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
     context.set_default_timeout(20_000)
     yield context.new_page()
     context.close()
-
-
-def found(page: Page, rules: str) -> list[Any]:
-    page.evaluate(rules)
-    return [one for one in page.evaluate(ASK) if one[0] in RANKS]
 
 
 def settled(page: Page) -> None:
@@ -49,20 +37,20 @@ def test_nothing_serious_on_any_screen(themed: Page, server: str, rules: str) ->
     page = themed
     page.goto(server)
     expect(page.get_by_role("button", name="Open A decoder that knows when to stop")).to_be_visible(timeout=LONG)
-    assert found(page, rules) == []
+    assert serious(page, rules) == []
     open_sample(page, server, "collatz")
-    assert found(page, rules) == []
+    assert serious(page, rules) == []
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished")
     for group, names in ((".st-key-lens_bar", LENSES), (".st-key-side", TABS)):
         for name in names:
             page.locator(group).get_by_role("radio", name=name).first.click()
             settled(page)
-            assert found(page, rules) == [], name
+            assert serious(page, rules) == [], name
     page.goto(f"{server}/?lesson=while")
     expect(page.locator(f"{CANVAS} .box").first).to_be_visible(timeout=LONG)
     settled(page)
-    assert found(page, rules) == []
+    assert serious(page, rules) == []
 
 
 def spoken(page: Page) -> Locator:
