@@ -21,6 +21,7 @@ from engine.build.gradient.gradients import gradients
 from engine.build.gradient.stopped import stop_gradient
 from engine.build.graph_builder import Graph
 from engine.build.iterate import foldl, for_loop, map_fn, scan
+from engine.build.op_library import load_op_library
 from engine.build.operation_handle import GraphOperation
 from engine.build.operations import Operations
 from engine.build.printing import Print
@@ -87,6 +88,7 @@ __all__ = [
     "greater_equal",
     "less",
     "less_equal",
+    "load_op_library",
     "logical_and",
     "logical_not",
     "logical_or",

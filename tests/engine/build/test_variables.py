@@ -38,6 +38,19 @@ def test_a_variable_keeps_its_value_from_run_to_run() -> None:
     assert session.run().named["before"] == 10
 
 
+def test_the_graph_of_the_architecture_page() -> None:
+    """Figure 3: "weights (w) are applied to a feature vector (x), a bias term (b) is added, and the result is saved in a variable (s)"."""
+    graph = build.Graph("figure 3")
+    x = graph.parameter("x", "f32", [3])
+    with graph:
+        w, b, s = build.Variable([1.0, 2.0, 3.0], "w"), build.Variable(0.5, "b"), build.Variable(0.0, "s")
+    saved = s.assign(ops.matmul(w.read(), x) + b.read())
+    session = build.compat.v1.Session(graph)
+    assert [session.run(saved, {x: values}) for values in ([1, 1, 1], [0, 0, 2])] == [6.5, 6.5]
+    assert session.variables["s"] == 6.5
+    assert session.run(w.read()).tolist() == [1, 2, 3]
+
+
 def test_reads_and_assignments_go_in_the_order_of_the_calls() -> None:
     graph, count = counter()
     seen = [count.read(), count.assign(3), count.read(), count.assign_add(4), count.assign_sub(1), count.read(), count.assign(50.0)]

@@ -20,6 +20,8 @@ from engine.ir.shape import DYNAMIC, PartialShape
 from engine.ops import Attribute, Operation, attribute, by_element_type, install, same
 from engine.ops.catalogue import CATALOGUE
 from engine.ops.custom import install_file
+from engine.ops.declare import Known
+from engine.ops.plain_data import operation_data
 
 
 @pytest.fixture(autouse=True)
@@ -100,6 +102,52 @@ def test_constants_are_handed_over_as_they_are(type: ElementType, given: Any, wo
             return
         found = session.run(build.ops.first_only(given))
     assert (found.tolist(), found.dtype) == ([[1, 0], [0, 0]], type.dtype)
+
+
+def test_an_operation_is_loaded_as_a_library(tmp_path: Path) -> None:
+    """ "load_op_library returns a Python module, which contains the Python wrappers"; the page's zero_out of [[1, 2], [3, 4]]."""
+    library = tmp_path / "zero_out.py"
+    library.write_text(
+        "import numpy as np\nfrom engine import Operation\nfrom engine.ir import ElementType\nfrom engine.ops import same\n"
+        "def zero_out(to_zero, /):\n    zeroed = np.zeros_like(to_zero)\n    zeroed.flat[:1] = to_zero.flat[:1]\n    return zeroed\n"
+        "OPERATIONS = (Operation(name='ZeroOut', version=1, opsets=(1, 1), opset='user', page='', kernel=zero_out, infer=same,\n"
+        "    types=(frozenset((ElementType.I32,)),)),)\n"
+    )
+    module = build.load_op_library(library)
+    with build.Graph("library"), build.compat.v1.Session() as session:
+        assert session.run(module.zero_out([[1, 2], [3, 4]])).tolist() == [[1, 0], [0, 0]]
+    assert build.load_op_library(str(library)) is module
+    with pytest.raises(engine.EngineError, match="there is no such Python file"):
+        build.load_op_library(tmp_path / "none.py")
+
+
+TYPES: list[tuple[str, list[int | None], list[str | None]]] = [
+    ("Add", [None, 0], ["input 0"]),
+    ("Less", [None, 0], ["boolean"]),
+    ("Convert", [None], ["attribute destination_type"]),
+    ("Select", [None, None, 1], ["input 1"]),
+    ("Gather", [None, None, None], ["input 0"]),
+    ("TopK", [None, None], ["input 0", "attribute index_element_type"]),
+    ("LSTMCell", [None, 0, 0, 0, 0, 0], ["input 0", "input 0"]),
+    ("NonMaxSuppression", [None] * 6, ["attribute output_type", "f32", "attribute output_type"]),
+]
+
+
+@pytest.mark.parametrize(("name", "shared", "outputs"), TYPES, ids=[one[0] for one in TYPES])
+def test_types_that_refer_to_others(name: str, shared: list[int | None], outputs: list[str | None]) -> None:
+    """OpDef: "a list of inputs and outputs; their types may be polymorphic by referring to attributes"."""
+    told = operation_data(max(CATALOGUE.versions(name), key=lambda one: one.version), "")
+    assert [one["same_type_as"] for one in told["inputs"]["each"]] == shared
+    assert [one["type"] for one in told["outputs"]["each"]] == outputs
+
+
+def test_the_types_of_own_operations() -> None:
+    """A type attribute of one's own, and operations whose shape function says nothing or fails."""
+    one = declared("Cast", attribute("to: {float, int32}"), infer=lambda known, given: (Known(given["to"], known[0].shape),))
+    assert operation_data(one, "custom")["outputs"]["each"] == [{"name": "", "type": "attribute to", "doc": ""}]
+    for infer in (None, lambda known, given: 1 / 0):
+        silent = operation_data(declared("Silent", infer=infer, outputs=2), "custom")
+        assert [one["type"] for one in silent["outputs"]["each"]] == [None, None]
 
 
 def test_functions_whose_names_python_keeps_for_itself() -> None:
@@ -313,8 +361,13 @@ def test_what_is_documented_shows_in_help_and_in_the_list_of_operations(tmp_path
     assert main(["ops", "ZeroOut", "--json", "--ops", str(tmp_path / "ops.py")]) == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert (found["name"], found["version"], found["doc"]) == ("ZeroOut", 1, "Zeroes the rest.\n\nSlowly.")
-    assert found["inputs"]["each"][0] | {"types": []} == {"name": "values", "types": [], "doc": "A tensor of any shape."}
-    assert found["outputs"] == {"most": 1, "each": [{"name": "zeroed", "doc": "The rest."}]}
+    assert found["inputs"]["each"][0] | {"types": []} == {
+        "name": "values",
+        "types": [],
+        "same_type_as": None,
+        "doc": "A tensor of any shape.",
+    }
+    assert found["outputs"] == {"most": 1, "each": [{"name": "zeroed", "type": "input 0", "doc": "The rest."}]}
     (keep,) = found["attributes"]
     assert (keep["name"], keep["kind"], keep["default"], keep["least"], keep["doc"]) == ("keep", "int", "1", "0", "How many elements stay.")
 
