@@ -1,4 +1,4 @@
-"""What an agent may ask about models: each a question with a bounded answer that JSON can hold. Nothing here writes."""
+"""What an agent may ask about models and saved runs: each a question with a bounded answer that JSON can hold. Only `page` writes."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import engine
+from app.command.agent_pages import AgentPages
+from app.command.agent_runs import AgentRuns
 from app.command.allowed_files import AllowedFiles
 from app.command.drift import drift_data
 from app.command.explained import explained, verdict_data
-from app.command.given_inputs import read_inputs
 from app.command.matrix import matrix_data
 from app.command.report import describe
 from app.command.value_data import value_data
 from engine.check import check, own_runtimes, text
-from engine.debug import run_stopped
 from engine.errors import AddressError, InputError
 from engine.explain import first_not_finite, iteration_matrix, verdict
-from engine.ir import Graph, Model, PlacedGraph, Port, Source, full_address, graphs
+from engine.ir import Graph, PlacedGraph, Port, Source, full_address, graphs
 from engine.ops import CATALOGUE
 from engine.peers import against, fates
+from engine.run_file import SavedRun
 
 _NODES = 200
 """Nodes of a graph that one answer lists."""
@@ -35,18 +36,19 @@ _REGIONS = 40
 
 
 class AgentTools:
-    """The questions. A path is absolute or relative to a given folder; ``inputs`` is the path of an .npz file, or empty for a model
-    that needs none; ``values`` gives inputs by name as numbers or lists, and goes before the file."""
+    """The questions. A path is absolute or relative to a given folder, of a model or of a saved run (.loopscope); ``inputs`` is the path
+    of an .npz file, or empty for a model that needs none and for a saved run; ``values`` gives inputs by name as numbers or lists, and
+    goes before the file."""
 
-    def __init__(self, files: AllowedFiles, limits: engine.Limits) -> None:
-        self._files = files
-        self._limits = limits
-        self._latest: tuple[tuple[object, ...], engine.Debugger] | None = None
-        """The last run with what it was made of: several questions are asked about one."""
+    def __init__(self, files: AllowedFiles, limits: engine.Limits, pages: AgentPages | None = None) -> None:
+        self._runs = AgentRuns(files, limits)
+        self._pages = pages
 
     def open(self, model: str) -> dict[str, Any]:
-        """Say what a model file is: inputs, outputs, and its loops and branches by address."""
-        found = self._model(model)
+        """Say what a model file is, or the model of a saved run (.loopscope), with the moment at which that was saved: inputs, outputs, and
+        its loops and branches by address."""
+        named = self._runs.named(model)
+        found = named.model
         places = list(graphs(found))
         regions = [f"{place.address}/{place.labels[node.id]}" for place in places for node in place.graph.nodes if node.bodies]
         return {
@@ -57,11 +59,12 @@ class AgentTools:
             "graphs_left_out": max(0, len(places) - _NODES),
             "loops_and_branches": regions[:_NODES],
             "loops_and_branches_left_out": max(0, len(regions) - _NODES),
+            **({"saved_run": _of_saved(named.saved)} if named.saved else {}),
         }
 
     def check(self, model: str) -> dict[str, Any]:
         """Say what is wrong with a model and what is odd about it: coded diagnostics with places and advice."""
-        found = self._model(model)
+        found = self._runs.named(model).model
         told = text.data(check(found, CATALOGUE).about(own_runtimes(found)))
         diagnostics = told["diagnostics"]
         assert isinstance(diagnostics, list)
@@ -70,7 +73,7 @@ class AgentTools:
     def graph(self, model: str, body: str = "main", first: int = 0) -> dict[str, Any]:
         """List the operations of one graph as text, 200 at a time from number ``first``. ``body`` is ``main`` or a nested graph's address
         such as ``main/loop/body``; ``open`` lists them."""
-        found = self._model(model)
+        found = self._runs.named(model).model
         place = next((one for one in graphs(found) if one.address == body), None)
         if place is None:
             raise AddressError(f"there is no graph {body!r}: the tool `open` lists those that there are")
@@ -81,7 +84,7 @@ class AgentTools:
     def run(self, model: str, inputs: str = "", values: dict[str, Any] | None = None) -> dict[str, Any]:
         """Run a model and say its outputs and, for each loop and If, how often it ran, why it ended or which branch it took, and which
         operation decided with which operands."""
-        debugger = self._run(model, inputs, values)
+        debugger = self._runs.run(model, inputs, values)
         told = {"state": debugger.state, "message": debugger.failure or "", "address": debugger.failed_address or ""}
         result = debugger.result
         outputs = zip(result.signatures, result.outputs, strict=True) if debugger.state == "finished" else ()
@@ -91,32 +94,30 @@ class AgentTools:
     def why(self, model: str, address: str, inputs: str = "", values: dict[str, Any] | None = None) -> dict[str, Any]:
         """Say why one loop ended or an If took its branch, with the proof. ``address`` such as ``main/outer[2]/body/inner``: without an
         iteration the last one is meant; an end that no other address has will do."""
-        debugger = self._run(model, inputs, values)
+        debugger = self._runs.run(model, inputs, values)
         return verdict_data(debugger, verdict(debugger, full_address(debugger.model, address)))
 
     def value(self, model: str, address: str, inputs: str = "", values: dict[str, Any] | None = None) -> dict[str, Any]:
         """Say one value of a run, of any iteration (``main/loop[2]/body/Add:0``): whole up to 4,096 elements, else what is in it."""
-        debugger = self._run(model, inputs, values)
+        debugger = self._runs.run(model, inputs, values)
         place = full_address(debugger.model, address)
         return {"address": place, **value_data(debugger.value(place), _ELEMENTS)}
 
     def matrix(self, model: str, address: str, inputs: str = "", values: dict[str, Any] | None = None) -> dict[str, Any]:
         """Say how the values of a loop's body went over its iterations: up to 40 values in 32 evenly chosen iterations."""
-        debugger = self._run(model, inputs, values)
+        debugger = self._runs.run(model, inputs, values)
         return matrix_data(iteration_matrix(debugger, full_address(debugger.model, address), _COLUMNS, _ROWS))
 
     def first_nan(self, model: str, inputs: str = "", values: dict[str, Any] | None = None) -> dict[str, Any]:
         """Say which operation, in which iteration, made the first NaN or infinity of a run."""
-        found = first_not_finite(self._run(model, inputs, values), self._limits.seconds or 60.0)
+        found = first_not_finite(self._runs.run(model, inputs, values), self._runs.seconds)
         told = {"address": found.address or None, "step": found.step, "source": found.source or None}
         return {**told, "certain": found.is_certain, "sentence": found.sentence}
 
     def compare(self, model: str, inputs: str = "", values: dict[str, Any] | None = None) -> dict[str, Any]:
         """Run a model here and in its own runtime, OpenVINO or ONNX Runtime, and say the first operation and iteration that differ."""
-        debugger = self._run(model, inputs, values)
-        if debugger.state != "finished":
-            raise run_stopped(debugger.machine, debugger.failure or "the run did not finish", "error")
-        report = against(debugger, self._inputs(debugger.model, inputs, values), seconds=self._limits.seconds or 60.0)
+        debugger, named = self._runs.finished(model, inputs, values), self._runs.named(model)
+        report = against(debugger, self._runs.given(named, inputs, values), seconds=self._runs.seconds, document=named.document)
         return {"agrees": report.agrees, "outputs_agree": report.outputs_agree, "sentence": report.sentence}
 
     def drift(
@@ -131,8 +132,8 @@ class AgentTools:
         file; or leave it out and round values of the same model: ``rounding`` has types by address patterns ({"main/*/state": "bf16"})."""
         if bool(other) == bool(rounding):
             raise InputError("drift takes two models, or one and a rounding")
-        self._latest = None  # let go of it before these take its memory
-        one, beside = (self._recorded(path, inputs, values, given) for path, given in ((model, {}), (other or model, rounding or {})))
+        given = self._runs.given(self._runs.named(model), inputs, values)
+        one, beside = self._runs.recorded(model, given, {}), self._runs.recorded(other or model, given, rounding or {})
         found = engine.drift(one, beside)
         apart = sorted(found.pairs, key=lambda pair: -pair.worst.relative)
         told = drift_data(replace(found, pairs=tuple(apart[:_PAIRS]), partings=found.partings[:_PAIRS], unmatched=_first(found.unmatched)))
@@ -140,46 +141,38 @@ class AgentTools:
 
     def fate(self, model: str) -> dict[str, Any]:
         """Say what the model's own runtime runs in place of each of its loops and branches."""
-        found = fates(self._model(model), seconds=self._limits.seconds or 60.0)
+        named = self._runs.named(model)
+        found = fates(named.model, seconds=self._runs.seconds, document=named.document)
         return {**asdict(found), "regions": [asdict(one) for one in found.regions[:_NODES]]}
 
-    def _recorded(self, path: str, inputs: str, values: dict[str, Any] | None, rounding: dict[str, str]) -> engine.Debugger:
-        """A finished run with every value."""
-        model = self._model(path)
-        record = engine.Record(everything=True)
-        debugger = engine.Debugger(model, self._inputs(model, inputs, values), limits=self._limits, record=record, rounding=rounding)
-        debugger.run()
-        if debugger.state != "finished":
-            raise run_stopped(debugger.machine, debugger.failure or "the run did not finish", "error")
-        return debugger
+    def page(self, model: str, inputs: str = "", values: dict[str, Any] | None = None, note: str = "", at: str = "") -> dict[str, Any]:
+        """Write a run as one HTML file for people, which opens offline and steps, plays and folds; say where it is. ``note`` stands on
+        it; ``at`` is the moment that it opens at: a step, or an address such as ``main/loop[2]/body/Add`` (a saved run: its own)."""
+        assert self._pages is not None
+        debugger = self._runs.run(model, inputs, values)
+        step = self._runs.saved_step
+        debugger.seek(at if at and not at.isdecimal() else int(at) if at else step)
+        told = self._pages.write(debugger, Path(model).stem, note, with_values=True)
+        debugger.seek(debugger.steps)
+        return told
 
-    def _model(self, path: str) -> Model:
-        return engine.read_model(self._files.model(path))
 
-    def _inputs(self, model: Model, path: str, values: dict[str, Any] | None) -> dict[str | int, Any]:
-        given: dict[str | int, Any] = dict(read_inputs(str(self._files.inputs(path)), model) if path else {})
-        given.update(values or {})
-        return given
-
-    def _run(self, model: str, inputs: str, values: dict[str, Any] | None) -> engine.Debugger:
-        files = [self._files.model(model), *([self._files.inputs(inputs)] if inputs else [])]
-        made_of = (*map(_version, files), repr(values))
-        if self._latest is None or self._latest[0] != made_of:
-            self._latest = None  # let go of it before the next one takes its memory
-            found = engine.read_model(files[0])
-            debugger = engine.Debugger(found, self._inputs(found, inputs, values), limits=self._limits)
-            debugger.run()
-            self._latest = made_of, debugger
-        return self._latest[1]
+def _of_saved(saved: SavedRun) -> dict[str, Any]:
+    said = saved.description
+    return {
+        "state": said.state,
+        "step": said.step,
+        "steps": said.steps,
+        "made_by": said.made_by,
+        "weights_kept": said.weights_kept,
+        "set_by_hand": list(said.changes[:_REGIONS]),
+        "breakpoints": [one.pattern for one in said.breakpoints[:_REGIONS]],
+        "watches": list(said.watches[:_REGIONS]),
+    }
 
 
 def _first(unmatched: tuple[tuple[str, ...], tuple[str, ...]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return unmatched[0][:_PAIRS], unmatched[1][:_PAIRS]
-
-
-def _version(path: Path) -> tuple[str, int, int]:
-    status = path.stat()
-    return str(path), status.st_mtime_ns, status.st_size
 
 
 def _declared(element_type: object, shape: object) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.errors import ReadError, shorten
+from engine.run_file import ENDING
 
-MODELS = (".xml", ".onnx")
+MODELS = (".xml", ".onnx", ENDING)
 _INPUT_BYTES = 2**29
 
 
@@ -26,7 +27,9 @@ class AllowedFiles:
         """The file of a model; ``ReadError`` when it, or the weights beside it, lie elsewhere."""
         path = self._inside(text)
         if path.suffix.lower() not in MODELS:
-            raise ReadError(f"{shorten(text)!r} is no model that opens here: a file that ends with {' or '.join(MODELS)} is expected")
+            raise ReadError(
+                f"{shorten(text)!r} is no model that opens here: a file that ends with {', '.join(MODELS[:-1])} or {MODELS[-1]} is expected"
+            )
         weights = path.with_suffix(".bin")
         if weights.exists() and not self._holds(weights.resolve()):
             raise ReadError(f"the weights beside {shorten(text)!r} are a link that leads out of the given folders")

@@ -13,8 +13,9 @@ import numpy as np
 
 from engine.compare.deviation import Deviations
 from engine.debug.run import Run
-from engine.errors import EngineError
+from engine.errors import EngineError, NotKept
 from engine.ir.model import Model
+from engine.ir.walk import nodes
 from engine.native.alone import Stopped, never, run_alone
 from engine.peers import onnx_model, openvino_model, transport
 from engine.peers.given_rows import estimate
@@ -101,6 +102,8 @@ def _told_apart(given: Path, asked: Mapping[str, Probe]) -> tuple[dict[Probe, np
 
 def document_file(model: Model, folder: Path, document: bytes) -> Path:
     """The file of a model as it is; one that was not read from a file, or is not as it was read, is written to ``folder``."""
+    if any(node.constant is not None and not node.constant.is_kept for _, node in nodes(model)):
+        raise NotKept("another runtime cannot run this model: the run was saved without weights")
     if model.dialect == "onnx":
         if model.file:
             return Path(model.file).resolve()

@@ -104,6 +104,70 @@ def test_every_tool_answers_and_says_that_it_only_reads(folder: Path) -> None:
     talk(folder, conversation)
 
 
+def test_a_saved_run_is_asked_as_it_was_recorded(folder: Path) -> None:
+    found = sample("bisection")
+    assert found is not None
+    debugger = engine.Debugger(engine.read_model(found.model), next(one for one in found.sets if one.path.stem == "coarse").arrays())
+    debugger.watches.add("iteration")
+    debugger.run()
+    debugger.seek(7)
+    engine.save(debugger, folder / "run.loopscope")
+    engine.save(debugger, folder / "bare.loopscope", weights=False)
+    run = {"model": "run.loopscope"}
+
+    async def conversation(client: Client) -> None:
+        opened = await answer(client, "open", **run)
+        told = {"state": "finished", "step": 7, "steps": debugger.steps, "weights_kept": True, "watches": ["iteration"]}
+        assert told.items() <= opened["saved_run"].items()
+        assert (await answer(client, "run", **run))["explained"][0]["verdicts"][0]["sentence"].startswith("Stopped after 3 iterations")
+        assert (await answer(client, "why", address="halve_the_interval", **run))["decided_by"]
+        assert (await answer(client, "value", address="halve_the_interval[1]/body/width", **run))["value"] == 0.75
+        assert (await answer(client, "matrix", address="halve_the_interval", **run))["iterations"] == [0, 1, 2]
+        assert (await answer(client, "first_nan", **run))["address"] is None
+        assert (await answer(client, "compare", **run))["agrees"] is True
+        assert (await answer(client, "fate", **run))["regions"]
+        assert (await answer(client, "check", **run))["runnable"]
+        assert (await answer(client, "graph", **run))["total"]
+        assert (await answer(client, "drift", rounding={"main/*/width": "bf16"}, **run))["outputs"] == 0.0
+        assert (await answer(client, "drift", other="bisection/model.xml", **run))["pairs"]
+        failed, text = await text_of(client, "run", values={"left": 0}, **run)
+        assert failed
+        assert "a saved run has its inputs in it" in text
+        assert not (await answer(client, "open", model="bare.loopscope"))["saved_run"]["weights_kept"]
+        (folder / "broken.loopscope").write_bytes(b"PK\x03\x04")
+        failed, text = await text_of(client, "run", model="broken.loopscope")
+        assert failed
+        assert "this is no run that Loopscope saved" in text
+
+    talk(folder, conversation)
+
+
+def test_pages_are_written_only_to_the_folder_that_is_named_for_them(folder: Path, tmp_path: Path) -> None:
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    run = {"model": "bisection/model.xml", "inputs": "bisection/inputs/coarse.npz"}
+    before = sorted(folder.rglob("*"))
+
+    async def conversation(client: Client) -> None:
+        tool = {one.name: one for one in (await client.list_tools()).tools}["page"]
+        assert tool.annotations is not None
+        assert not tool.annotations.read_only_hint
+        first = await answer(client, "page", note="See <here>", at="halve_the_interval[1]/body/width", **run)
+        second = await answer(client, "page", **run)
+        assert (Path(first["path"]), Path(second["path"])) == (pages / "model.html", pages / "model_2.html")
+        assert (pages / "model.html").stat().st_size == first["bytes"] <= 2**20
+        assert "See &lt;here&gt;" in (pages / "model.html").read_text(encoding="utf-8")
+        assert first["opens_at_step"] > 0 == second["opens_at_step"]
+        failed, text = await text_of(client, "page", at="nowhere", **run)
+        assert failed
+        assert "nowhere" in text
+
+    talk(folder, conversation, "--pages", str(pages))
+    assert sorted(folder.rglob("*")) == before
+    assert len(list(pages.iterdir())) == 2
+    assert main(["mcp", "--folder", str(folder), "--pages", str(tmp_path / "none")]) == 2
+
+
 @pytest.mark.parametrize("path", ["link.xml", "../outside.xml", "missing.xml", "bisection/inputs/coarse.npz", "bisection", "a\0.xml"])
 def test_only_models_in_the_given_folder_open(folder: Path, path: str) -> None:
     async def conversation(client: Client) -> None:
