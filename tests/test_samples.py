@@ -120,8 +120,21 @@ def test_nan_is_born_where_the_lesson_says() -> None:
     sample = SAMPLES["diverging_training"]
     careful, too_fast = (engine.run(engine.read_model(sample.model), chosen.arrays()).named["losses"] for chosen in sample.sets)
     assert np.isfinite(careful).all()
-    assert np.isinf(too_fast).nonzero()[0].tolist() == [3, 4]
-    assert np.isnan(too_fast).nonzero()[0].tolist() == [5, 6, 7]
+    assert np.isinf(too_fast).nonzero()[0].tolist() == [4, 5]
+    assert np.isnan(too_fast).nonzero()[0].tolist() == [6, 7]
+
+
+def test_training_follows_the_true_gradient() -> None:
+    """Of the fourth power: four times the third, as the graph that was made of the loss computes it, in every iteration."""
+    sample = SAMPLES["diverging_training"]
+    for chosen in sample.sets:
+        run = engine.Debugger(engine.read_model(sample.model), chosen.arrays())
+        run.run()
+        rate = np.float64(chosen.arrays()["learning_rate"])
+        for iteration in range(4):
+            place = f"{sample.address}[{iteration}]/body/"
+            weight, change = (np.float64(run.value(place + name)) for name in ("weight", "change"))
+            np.testing.assert_allclose(change, rate * 4 * weight**3, rtol=1e-6)
 
 
 @pytest.mark.parametrize("recipe", BUILT, ids=[recipe.name for recipe in BUILT])

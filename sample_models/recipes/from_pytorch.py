@@ -63,18 +63,6 @@ def growing_sequence(sequence: Tensor, limit: Tensor):
     return sequence
 
 
-def diverging_training(weight: Tensor, learning_rate: Tensor, most_steps: Tensor):
-    losses = torch.zeros([0])
-    step = torch.zeros([], dtype=torch.int64)
-    while bool(step < most_steps):
-        gradient = 4 * weight * weight * weight
-        weight = weight - learning_rate * gradient
-        loss = weight * weight * weight * weight
-        losses = torch.cat([losses, loss.unsqueeze(0)])
-        step = step + 1
-    return weight, losses
-
-
 def beam_search(scores: Tensor, first: Tensor, longest: Tensor):
     """Two sentences at a time: ``scores[a, b]`` is the log-probability of word b after word a; word 0 ends."""
     words = first.reshape(1, 1).repeat(2, 1)
@@ -148,16 +136,6 @@ def recipes() -> list[Recipe]:
                 "long_enough": {"sequence": np.array([1, 4]), "limit": np.int64(3)},
             },
             {"prim::Loop/Loop": "while_below_limit"},
-        ),
-        _recipe(
-            diverging_training,
-            {"weight": NUMBER, "learning_rate": NUMBER, "most_steps": INTEGER},
-            ("trained_weight", "losses"),
-            {
-                "careful": {"weight": np.float32(1), "learning_rate": np.float32(0.1), "most_steps": np.int64(6)},
-                "too_fast": {"weight": np.float32(1), "learning_rate": np.float32(0.75), "most_steps": np.int64(8)},
-            },
-            {"prim::Loop/Loop": "while_training"},
         ),
         _recipe(
             beam_search,

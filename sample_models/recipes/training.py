@@ -11,7 +11,7 @@ from sample_models.recipes.recipe import InputSet, Recipe
 
 
 def recipes() -> list[Recipe]:
-    return [_vanishing_recipe(), _gated_recipe(), _exploding_recipe(), _branch_recipe(), _truncated_recipe()]
+    return [_vanishing_recipe(), _gated_recipe(), _exploding_recipe(), _branch_recipe(), _truncated_recipe(), _diverging_recipe()]
 
 
 def _vanishing_recipe() -> Recipe:
@@ -122,6 +122,41 @@ def _truncated_recipe() -> Recipe:
         "last_5_of_8": {"signal": np.ones(8, np.float32), "window": np.int64(5)},
     }
     return Recipe("truncated_training", made, {name: {**one, **rest} for name, one in sets.items()})
+
+
+def _diverging_recipe() -> Recipe:
+    """Training inside the graph: each iteration differentiates the loss of its own weight and takes a step."""
+    graph = Graph("diverging_training")
+    weight, learning_rate = graph.parameter("weight", "f32", []), graph.parameter("learning_rate", "f32", [])
+    most_steps = graph.parameter("most_steps", "i64", [])
+
+    def train(step: Tensor, weight: Tensor, losses: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        loss = ops.power(weight, graph.constant(4.0, name="fourth"), name="loss")
+        (gradient,) = build.gradients(loss, weight, name="gradient")
+        change = ops.multiply(learning_rate, gradient, name="change")
+        listed = ops.unsqueeze(loss, graph.constant([0], name="first_axis"), name="listed")
+        return (
+            ops.add(step, graph.constant(np.int64(1), name="one"), name="next_step"),
+            ops.subtract(weight, change, name="next_weight"),
+            ops.concat([losses, listed], axis=0, name="next_losses"),
+        )
+
+    _, trained, losses = build.while_loop(
+        lambda step, *_: ops.less(step, most_steps, name="steps_left"),
+        train,
+        (graph.constant(np.int64(0), name="first_step"), weight, graph.constant(np.zeros(0, np.float32), name="no_losses")),
+        shape_invariants=([], [], [None]),
+        name="while_training",
+    )
+    sets = {"careful": (0.1, 6), "too_fast": (0.75, 8)}
+    return Recipe(
+        "diverging_training",
+        graph.model({"trained_weight": trained, "losses": losses}),
+        {
+            name: {"weight": np.float32(1), "learning_rate": np.float32(rate), "most_steps": np.int64(steps)}
+            for name, (rate, steps) in sets.items()
+        },
+    )
 
 
 def _loss(value: Tensor, target: Tensor) -> Tensor:
