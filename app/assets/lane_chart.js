@@ -179,10 +179,9 @@ export class LaneChart {
     switch (kind) {
       case "heat": {
         const share = Math.min(1, Math.abs(level));
-        return [
-          faded(level < 0 ? look.low : look.high, 0.07 + 0.73 * share),
-          share > (look.dark ? 0.8 : 0.95) ? look.on.heat : look.text,
-        ];
+        const orange = level < 0; // light enough for dark words in both themes
+        const other = look.dark ? share > 0.8 : share > 0.95 && !orange;
+        return [faded(orange ? look.low : look.high, 0.07 + 0.73 * share), other ? look.on.heat : look.text];
       }
       case "then":
       case "else":

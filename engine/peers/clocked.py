@@ -68,8 +68,9 @@ class Clock:
 
     @property
     def sentence(self) -> str:
-        """The costliest operation and the costliest iteration."""
-        leaves = [one for one in self.operations if one.operation not in HOLDERS]
+        """The costliest operation, which is a loop where nothing is known of what is inside, and the costliest iteration."""
+        shares = self.shares
+        leaves = [one for one in self.operations if one.operation not in HOLDERS or one.address in shares]
         if not leaves:
             return f"{self.runtime} told of no operation."
         first = leaves[0]

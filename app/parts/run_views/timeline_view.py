@@ -12,8 +12,11 @@ from app.state.user_session import Session
 
 def show(session: Session, loop: LoopInFocus | None) -> None:
     TIMELINE.begin(TIMELINE.options[0], TIMELINE.options)
-    switch, bar = st.columns([1.6, 4.05], vertical_alignment="center", gap="small")
-    chosen = switch.segmented_control("Timeline of", TIMELINE.options, key=TIMELINE.key, required=True, label_visibility="collapsed")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        chosen = st.segmented_control(
+            "Timeline of", TIMELINE.options, key=TIMELINE.key, required=True, label_visibility="collapsed", width="content"
+        )
+        bar = st.container(width="stretch")
     match chosen:
         case "Schedule":
             schedule_view.show(session, loop, bar)

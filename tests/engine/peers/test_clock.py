@@ -129,6 +129,14 @@ def test_the_sentence() -> None:
     )
 
 
+def test_a_loop_that_nothing_is_known_of_is_the_costliest_operation() -> None:
+    rows = (Clocked("main/l", "Loop", "l", 1, 75.0), Clocked("main/a", "Add", "a", 1, 25.0))
+    assert (
+        Clock("A runtime 1", 100.0, rows).sentence
+        == "In A runtime 1 the costliest operation is 'l' (Loop): 75.0 µs in one run, 75% of the run."
+    )
+
+
 def test_a_runtime_of_another_format_is_refused() -> None:
     with pytest.raises(EngineError, match="onnxruntime does not run this model: OpenVINO does, or Loopscope itself"):
         clock(engine.read_model(FOLDER / "collatz" / "model.xml"), [27], runtime="onnxruntime")
