@@ -128,6 +128,12 @@ class Reverse:
         """The same elements in a shape that is known."""
         return self.ops.reshape(value, np.array(lengths, np.int64), special_zero=False)
 
+    def ranked(self, value: Value, rank: int) -> Value:
+        """The same tensor, whose rank is known from elsewhere."""
+        if value.rank is not None:
+            return value
+        return self.ops.reshape(value, np.zeros(rank, np.int64), special_zero=True)
+
     def where(self, condition: Value, value: Value) -> Value:
         """The value where the condition holds, 0 elsewhere; the condition broadcasts as numpy does."""
         return self.ops.select(condition, value, np.zeros((), _dtype(value)))

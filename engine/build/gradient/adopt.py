@@ -43,7 +43,7 @@ def _parameters_first(finished: Graph, layers: tuple[LayerId, ...]) -> list[Laye
 def _copy(frame: Frame, finished: Graph, node: Node, known: Knowledge, became: dict[Source, Tensor]) -> None:
     layer = LayerId(len(frame.nodes))
     name = frame.names.unique(node.name)
-    frame.nodes.append(replace(node, id=layer, name=name))
+    frame.nodes.append(replace(node, id=layer, name=name, bodies=tuple(replace(body, graph=_apart(body.graph)) for body in node.bodies)))
     for port, source in zip(node.inputs, finished.sources[node.id], strict=True):
         if source is not None:
             fed = became[source]
@@ -54,6 +54,21 @@ def _copy(frame: Frame, finished: Graph, node: Node, known: Knowledge, became: d
     )
     frame.tensors.append(handles)
     became |= {Source(node.id, output): handle for output, handle in enumerate(handles)}
+
+
+def _apart(graph: Graph) -> Graph:
+    """The same graph as an object of its own, with all graphs inside: a node of a model stands at one place."""
+    waiting = [graph]
+    for one in waiting:
+        waiting.extend(body.graph for node in one.nodes for body in node.bodies)
+    made: dict[int, Graph] = {}
+    for one in reversed(waiting):
+        made[id(one)] = replace(one, nodes=tuple(_with_bodies(node, made) for node in one.nodes))
+    return made[id(graph)]
+
+
+def _with_bodies(node: Node, made: Mapping[int, Graph]) -> Node:
+    return replace(node, bodies=tuple(replace(body, graph=made[id(body.graph)]) for body in node.bodies)) if node.bodies else node
 
 
 def _named(finished: Graph, layers: tuple[LayerId, ...]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,24 +21,32 @@ def _rank(value: Value) -> int:
 
 
 def conv(at: Reverse, /) -> Adjoints:
-    data, filters, *bias = at.inputs
-    window = window_of(at.attributes, _rank(data) - 2)
-    return [*_in_groups(at, "Convolution", data, filters, window), *_of_bias(at, bias)]
+    _, filters, *bias = at.inputs
+    at = _with_rank(at, _rank(filters))
+    window = window_of(at.attributes, _rank(filters) - 2)
+    return [*_in_groups(at, "Convolution", filters, window), *_of_bias(at, bias)]
 
 
 def conv_transpose(at: Reverse, /) -> Adjoints:
-    data, filters, *bias = at.inputs
-    axes = _rank(data) - 2
+    _, filters, *bias = at.inputs
+    at = _with_rank(at, _rank(filters))
+    axes = _rank(filters) - 2
     if at.attributes["output_shape"] or str(at.attributes["auto_pad"]).startswith("SAME"):
         raise ValueError("its padding follows from output_shape or auto_pad: write it as pads")
     extra = per_axis(at.attributes["output_padding"] or (), axes, 0, "output_padding")
     window = {**window_of(at.attributes, axes), "output_padding": extra}
-    return [*_in_groups(at, "ConvolutionBackpropData", data, filters, window), *_of_bias(at, bias)]
+    return [*_in_groups(at, "ConvolutionBackpropData", filters, window), *_of_bias(at, bias)]
 
 
-def _in_groups(at: Reverse, openvino: str, data: Value, filters: Value, window: Mapping[str, Any]) -> Adjoints:
+def _with_rank(at: Reverse, rank: int) -> Reverse:
+    """The same with data and adjoint of a rank that is known, since the filters have it."""
+    data, *rest = at.inputs
+    return replace(at, inputs=(at.ranked(data, rank), *rest), adjoints=(at.ranked(at.adjoint, rank), *at.adjoints[1:]))
+
+
+def _in_groups(at: Reverse, openvino: str, filters: Value, window: Mapping[str, Any]) -> Adjoints:
     """OpenVINO's filters have an axis of groups, where there are several."""
-    groups = int(at.attributes["group"])
+    data, groups = at.inputs[0], int(at.attributes["group"])
     if groups == 1:
         return through(openvino, at, (data, filters), window)[:2]
     if not filters.shape.is_static:

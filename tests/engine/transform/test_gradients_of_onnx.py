@@ -102,3 +102,34 @@ def test_an_input_that_is_left_out_before_others_is_not_guessed() -> None:
       y = Slice(x, one, three, , one) s = ReduceSum<keepdims = 0>(y) }""")
     with pytest.raises(engine.BuildError, match="it leaves out an input before its last one"):
         engine.gradients(model, "s", "x")
+
+
+def test_a_convolution_whose_rank_only_its_filters_know() -> None:
+    model = read("""g (float[1,2,5] x, float[2,2,3] f, int64[n] shape) => (float s) { y = Reshape(x, shape) w = Conv(y, f) v = Mul(w, w)
+      s = ReduceSum<keepdims = 0>(v) }""")
+    values = [np.linspace(-1, 1, 10, dtype=np.float32).reshape(1, 2, 5), np.linspace(0.2, 1, 12, dtype=np.float32).reshape(2, 2, 3)]
+    found = engine.check_gradient(model, [*values, np.array([1, 2, 5])], "s", ["x", "f"])
+    assert found.ok, found
+
+
+def test_a_function_that_bends_within_the_first_step_is_looked_at_more_closely() -> None:
+    model = read("""g (float[3] x) => (float s) { tiny = Constant <value = float {0.00001}> () q = Mul(x, x) r = Add(q, tiny) y = Sqrt(r)
+      s = ReduceSum<keepdims = 0>(y) }""")
+    found = engine.check_gradient(model, [np.array([0.0005, -0.001, 0.3], np.float32)], "s", "x")
+    assert found.ok, found
+
+
+def test_ifs_inside_ifs_inside_ifs() -> None:
+    """The way back copies what is inside: each of the copies is a node of its own to the check."""
+    model = read("""g (float[2,3] x, float[3,3] w) => (float s) {
+      t = ReduceSum<keepdims = 0>(x) limit = Constant <value = float {0.0}> () c = Greater(t, limit) d = Less(t, limit)
+      y = If (c) <then_branch = a () => (float[2,3] p) {
+            p = If (c) <then_branch = e () => (float[2,3] g) {
+                  g = If (d) <then_branch = h () => (float[2,3] i) { i = Tanh(x) },
+                             else_branch = j () => (float[2,3] k) { k = MatMul(x, w) }> },
+                else_branch = m () => (float[2,3] n) { n = Sigmoid(x) }> },
+          else_branch = b () => (float[2,3] q) { q = Exp(x) }>
+      v = Mul(y, y) s = ReduceSum<keepdims = 0>(v) }""")
+    found = engine.check_gradient(model, [X, W], "s", ["x", "w"])
+    assert found.ok, found
+    assert not engine.check(engine.gradients(model, "s", ["x", "w"])).errors
