@@ -10,10 +10,10 @@ import numpy as np
 
 from engine.debug.run import Run
 from engine.ops.values import is_tensor
-from engine.peers.comparing import apart, counted, elements_told, first_apart
+from engine.peers.comparing import counted, elements_told, first_apart, shape_text
 from engine.peers.source.belonging import Belonging, FileValue, Pair, belonging, same_shape
 from engine.peers.source.program import SourceRun, SourceValue
-from engine.peers.source.watching import LARGE, sampled
+from engine.peers.source.watching import LARGE, plain, sampled
 from engine.run.plan.plan import IfRegion, LoopRegion, Program
 from engine.trace.vectorised import Columns, Recorded
 
@@ -246,8 +246,10 @@ class OutputAcross:
     """What the source gave, where they differ; empty where they agree."""
     here: str
     left_out: str = ""
+    place: tuple[int, ...] | None = None
+    """The element that is told; None where none is."""
     runtime: str = ""
-    """What the file's runtime gave, where it ran and source and file differ."""
+    """What the file's runtime gave there, where it ran and source and file differ."""
 
     @property
     def differs(self) -> bool:
@@ -258,18 +260,31 @@ def outputs_across(source: SourceRun, run: Run, tolerance: float) -> tuple[Outpu
     """By name where every output of the program has one of the file's, else by order; those left over are told."""
     results = run.result.outputs
     ours = [(next(iter(signature.names), signature.name), {signature.name, *signature.names}) for signature in run.model.outputs]
-    named = {name.partition(":")[0]: number for number, (_, some) in reversed(list(enumerate(ours))) for name in some}
-    order = [named.get(name.partition(":")[0], -1) for name, _ in source.outputs]
-    if -1 in order or len(set(order)) < len(order):
-        order = list(range(len(source.outputs)))
-    found = []
-    for number, (name, value) in zip(order, source.outputs, strict=True):
-        if number < len(ours):
-            found.append(_output(ours[number][0], name, results[number], value, tolerance))
-        else:
-            found.append(OutputAcross("", name, "", "", "the file has no such output"))
-    missing = [number for number in range(len(ours)) if number not in order]
-    return (*found, *(OutputAcross(ours[number][0], "", "", "", "the source has no such output") for number in missing))
+    order = _order(source, ours, results)
+    found = [
+        _output(ours[number][0], name, results[number], value, tolerance)
+        if number is not None
+        else OutputAcross("", name, "", "", "the file has no such output")
+        for number, (name, value) in zip(order, source.outputs, strict=True)
+    ]
+    missing = [name for number, (name, _) in enumerate(ours) if number not in order]
+    return (*found, *(OutputAcross(name, "", "", "", "the source has no such output") for name in missing))
+
+
+def _order(source: SourceRun, ours: Sequence[tuple[str, set[str]]], results: Sequence[object]) -> list[int | None]:
+    """For each output of the program the number of the file's; None for one that the file does not have."""
+    named = {plain(name): number for number, (_, some) in reversed(list(enumerate(ours))) for name in some}
+    order: list[int | None] = [named.get(plain(name)) for name, _ in source.outputs]
+    if None not in order and len(set(order)) == len(order):
+        return order
+    if len(order) == len(ours):
+        return list(range(len(ours)))
+    order = []
+    for _, value in source.outputs:
+        fitting = (number for number, one in enumerate(results) if number not in order and value is not None and is_tensor(one)
+                   and same_shape(np.shape(np.asarray(one)), value.shape))  # fmt: skip
+        order.append(next(fitting, None))
+    return order
 
 
 def _output(name: str, source: str, here: object, there: np.ndarray | None, tolerance: float) -> OutputAcross:
@@ -280,5 +295,11 @@ def _output(name: str, source: str, here: object, there: np.ndarray | None, tole
     one = np.asarray(here)
     if one.dtype.kind not in "biufV":
         return OutputAcross(name, source, "", "", f"the file's value is of type {one.dtype}")
-    told = apart(one, there.reshape(one.shape) if same_shape(one.shape, there.shape) else there, tolerance)
-    return OutputAcross(name, source, told[1] if told else "", told[0] if told else "")
+    if not same_shape(one.shape, there.shape):
+        return OutputAcross(name, source, f"shape {shape_text(there)}", f"shape {shape_text(one)}")
+    theirs = there.reshape(one.shape)
+    place = first_apart(one[None], theirs[None], tolerance)
+    if place is None:
+        return OutputAcross(name, source, "", "")
+    mine, other = elements_told(one[None], theirs[None], place)
+    return OutputAcross(name, source, other, mine, "", place)

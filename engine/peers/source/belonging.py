@@ -13,7 +13,7 @@ from engine.debug.names import value_names
 from engine.debug.run import Run
 from engine.ops.values import is_tensor
 from engine.peers.comparing import close
-from engine.peers.source.program import SourceRegion, SourceRun
+from engine.peers.source.program import SourceRegion, SourceRun, SourceValue
 from engine.peers.source.watching import sampled
 from engine.run.plan.body_ports import Concatenated
 from engine.run.plan.numbers import Slot
@@ -179,7 +179,7 @@ def _values(region: SourceRegion, run: Run, placed: Placed) -> tuple[tuple[int, 
     for number, value in enumerate(region.values):
         theirs = [None if rows is None or not len(rows) else rows[0] for rows in (value.starts, value.rows)]
         for place, (_, *firsts) in enumerate(ours):
-            if any(array is not None and value.shape is not None and same_shape(array.shape, value.shape) for array in firsts):
+            if any(_of_one_form(value, array) for array in firsts):
                 alike = [_alike(array, first) for array, first in zip(firsts, theirs, strict=True)]
                 scored.append((-2 * alike[0] - alike[1], number, place))
     found: dict[int, tuple[int, FileValue, How]] = {}
@@ -221,10 +221,20 @@ def _alike(here: np.ndarray | None, there: np.ndarray | None) -> bool:
     return plain.size == there.size and bool(close(plain[None], there.reshape(1, -1), _ALIKE).all())
 
 
+def _of_one_form(value: SourceValue, array: np.ndarray | None) -> bool:
+    """Whether both are truth values, whole numbers or floats, of one shape."""
+    if array is None or value.shape is None:
+        return False
+    kept = value.starts if value.rows is None else value.rows
+    return kept is not None and _FORMS.get(kept.dtype.kind) == _FORMS.get(array.dtype.kind) and same_shape(array.shape, value.shape)
+
+
 def same_shape(one: Sequence[int], other: Sequence[int]) -> bool:
     """Whether two shapes are the same but for axes of length 1, which converters add."""
     return [length for length in one if length != 1] == [length for length in other if length != 1]
 
 
+_FORMS = {"b": "truth value", "i": "whole number", "u": "whole number", "f": "float", "V": "float"}
+"""By numpy's kind of an element type; the narrow floats are of kind V."""
 _ALIKE = 1e-5
 """Of the largest magnitude: before errors have grown."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from engine.check.check import check
 from engine.debug.inputs import Inputs
 from engine.debug.run import Run
 from engine.errors import EngineError, elided
 from engine.native.alone import never
+from engine.ops.values import is_tensor
+from engine.peers.comparing import elements_told, shape_text
 from engine.peers.differ import TOLERANCE
 from engine.peers.other_runtimes import Patience
 from engine.peers.source.across import OutputAcross, RegionAcross, across, outputs_across, path
@@ -74,11 +78,19 @@ def _column(side: RuntimeSide, regions: Sequence[RegionAcross]) -> RuntimeColumn
 
 
 def _with_runtime(output: OutputAcross, run: Run, side: RuntimeSide) -> OutputAcross:
+    """With what the runtime gave for the element that is told."""
     if side.report is None or not output.differs:
         return output
-    called = {name: signature.name for signature in run.model.outputs for name in (*signature.names, signature.name)}[output.name]
-    other = next((one.there for one in side.report.outputs if one.address == called), "")
-    return replace(output, runtime=other or "as Loopscope")
+    names = [{signature.name, *signature.names} for signature in run.model.outputs]
+    value = side.outputs[next(number for number, some in enumerate(names) if output.name in some)]
+    if not is_tensor(value):
+        return output
+    array = np.asarray(value)
+    if output.place is None:
+        return replace(output, runtime=f"shape {shape_text(array)}")
+    if array[None].ndim != len(output.place) or any(at >= length for at, length in zip(output.place[1:], array.shape, strict=True)):
+        return replace(output, runtime=f"shape {shape_text(array)}")
+    return replace(output, runtime=elements_told(array[None], array[None], output.place)[0])
 
 
 def _at_least_once(run: Run, regions: Sequence[RegionAcross]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from engine.debug.inputs import Inputs
 from engine.debug.run import Run
@@ -28,6 +29,8 @@ class RuntimeSide:
     """Why it did not run; empty where it did."""
     report: Report | None = None
     """Beside our run."""
+    outputs: tuple[Any, ...] = ()
+    """Of the model, in its order."""
     counts: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     """By the address of a loop the iterations of its executions, where they are known."""
     instead: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -46,7 +49,7 @@ def runtime_side(
         report = differences(both, tolerance)
         if run.model.dialect == "onnx":
             profile = clock(run.model, inputs, seconds=seconds, document=document, stopped=stopped)
-            return RuntimeSide(report.runtime, "", report, {one.address: one.there for one in profile.loops})
+            return RuntimeSide(report.runtime, "", report, both.truth.outputs, {one.address: one.there for one in profile.loops})
         found = fates(run.model, seconds=seconds, stopped=stopped).regions
     except EngineError as error:
         if stopped():
@@ -56,7 +59,7 @@ def runtime_side(
         one.address: f"runs as {one.runs_as}" if one.runs_as else one.became for one in found if one.became not in ("kept", "not told")
     }
     counts = {address: count for address, count in _counts(run, both) if address not in instead}
-    return RuntimeSide(report.runtime, "", report, counts, instead)
+    return RuntimeSide(report.runtime, "", report, both.truth.outputs, counts, instead)
 
 
 def _counts(run: Run, both: Beside) -> Iterator[tuple[str, tuple[int, ...]]]:

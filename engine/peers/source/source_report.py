@@ -96,10 +96,11 @@ class SourceReport:
         loops = sum(one.kind != "cond" for one in self.regions)
         branches = len(self.regions) - loops
         values = [value for one in self.regions for value in one.values if value.compared]
+        iterations = sum(max((value.compared for value in one.values), default=0) for one in self.regions)
         told = [
             f"the iterations of {counted(loops, 'loop')}" if loops else "",
             f"what {counted(branches, 'If')} {'takes' if branches == 1 else 'take'}" if branches else "",
-            f"{counted(len(values), 'value')} of loops in {counted(sum(one.compared for one in values), 'iteration')}" if values else "",
+            f"{counted(len(values), 'value')} of loops in {counted(iterations, 'iteration')}" if values else "",
         ]
         return f", and so do {_joined([one for one in told if one])}" if any(told) else ""
 

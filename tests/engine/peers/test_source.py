@@ -100,7 +100,8 @@ def test_the_third_column_is_what_the_runtime_does() -> None:
     report = reported("doubling", case.did(), run, side)
     assert report.runtime.called.startswith("OpenVINO 20")
     assert report.table()[1][1:] == ("0 iterations", "1 iteration", "1 iteration")
-    assert report.table()[2][1:] == ("0", "-1", "as Loopscope")
+    assert report.table()[2][1:] == ("0", "-1", "-1")
+    assert report.table()[3][1:] == ("1 at [0]", "2 at [0]", "2 at [0]")
     scan = named("recurrent", "rows")
     run = finished(scan.model, scan.inputs)
     side = runtime_side(run, scan.inputs, tolerance=1e-3, seconds=120)
@@ -164,6 +165,22 @@ def test_loops_without_a_name_are_told_apart_by_what_they_carry() -> None:
     assert report.only_file == ("main/first",)
 
 
+def test_a_whole_number_is_no_truth_value() -> None:
+    """ONNX carries the condition of a loop: a number that is not 0 is like it, once it is taken for one."""
+    case = named("recurrent", "rows")
+    graph = engine.build.Graph("asks")
+    n = graph.parameter("n", "i64", [])
+    ends = engine.build.while_loop(lambda going, n: going, lambda going, n: (n > 2, n - 1), (n > 0, n), name="while_loop")
+    debugger = engine.Debugger(graph.model(outputs={"n_end": ends[1]}), {"n": count(3)})
+    debugger.run()
+    value = replace(named("doubling", "three").did().regions[0].values[0], rows=np.array([2, 1], np.int64))
+    loop = replace(named("doubling", "three").did().regions[0], counts=(2,), values=(value,))
+    did = replace(case.did(), regions=(loop,), outputs=(("n_end", np.array(1)),))
+    (region,) = reported("asks", did, debugger, ABSENT).regions
+    assert region.values[0].label.endswith("n")
+    assert region.values[0].first is None
+
+
 def test_large_values_are_compared_at_a_sample() -> None:
     from engine.peers.source.watching import LARGE, SAMPLED, Watch
 
@@ -184,6 +201,24 @@ def test_outputs_that_cannot_be_compared_are_an_error() -> None:
     did = replace(case.did(), outputs=(("getitem", None),))
     with pytest.raises(EngineError, match="no output can be compared: 'rows' is not, since the source's value is no tensor of numbers"):
         beside(case, did)
+
+
+def test_outputs_that_only_one_of_them_has() -> None:
+    """The others are found by their shapes."""
+    case = named("recurrent", "rows")
+    did = case.did()
+    _, (_, rows) = did.outputs
+    report = beside(case, replace(did, outputs=(("rows", rows),)))
+    assert [(one.name, one.source, one.differs) for one in report.outputs] == [("getitem_1", "rows", False), ("getitem", "", False)]
+    report = beside(case, replace(did, outputs=(("rows", rows), ("more", np.zeros(7)), ("none", None))))
+    assert [(one.name, one.source, one.differs, one.left_out) for one in report.outputs] == [
+        ("getitem_1", "rows", False, ""),
+        ("", "more", False, "the file has no such output"),
+        ("", "none", False, "the file has no such output"),
+        ("getitem", "", False, "the source has no such output"),
+    ]
+    assert report.sentence.startswith("The outputs that were compared agree with torch 2.13.0")
+    assert "Not compared: the output 'more' (the file has no such output), " in report.sentence
 
 
 def test_what_only_one_of_them_has_is_told() -> None:
