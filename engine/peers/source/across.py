@@ -68,7 +68,7 @@ class RegionAcross:
     address: str
     """In the file, without iterations."""
     how: str
-    """How the two were matched: by ``name``, ``values``, ``structure`` or ``order``."""
+    """How the two were matched: by ``name``, ``values``, ``branches`` that were taken, ``structure`` or ``order``."""
     there: tuple[int, ...]
     """Of a loop the iterations of each execution; of a branch 1 for the first one, then, and 0 for the other."""
     here: tuple[int, ...]
@@ -88,7 +88,7 @@ def path(source: SourceRun, number: int) -> str:
     names: list[str] = []
     while number >= 0:
         region = source.regions[number]
-        branch = f" · {region.body}" if region.body in ("then", "else") else ""
+        branch = f" · {region.body}" if region.body in ("then", "else", "condition") else ""
         names.insert(0, region.name)
         number = region.parent
         if branch and number >= 0:

@@ -19,7 +19,7 @@ from engine.run.plan.body_ports import Concatenated
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import CallRegion, IfRegion, Instruction, LoopRegion, Program
 
-How = Literal["name", "values", "structure", "order"]
+How = Literal["name", "values", "branches", "structure", "order"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,13 +124,13 @@ def _bodies(source: SourceRun, pair: Pair) -> Iterator[tuple[list[int], list[Pla
 
 def _matched(source: SourceRun, theirs: Sequence[int], run: Run, ours: Sequence[Placed]) -> list[Pair]:
     """Of two graphs: what fits best first; where several fit alike, in their order."""
-    found: list[tuple[int, int, int, Pair]] = []
+    found: list[tuple[tuple[int, ...], int, int, Pair]] = []
     for place, number in enumerate(theirs):
         region = source.regions[number]
         for other, placed in enumerate(ours):
             if region.is_loop == placed.is_loop:
                 pair, score = _tried(source, number, run, placed)
-                found.append((-score, place, other, pair))
+                found.append((tuple(-part for part in score), place, other, pair))
     chosen: list[Pair] = []
     for _, _, _, pair in sorted(found, key=lambda one: one[:3]):
         if all(pair.number != one.number and pair.placed is not one.placed for one in chosen):
@@ -147,8 +147,8 @@ def _alone(pair: Pair, source: SourceRun, theirs: Sequence[int], ours: Sequence[
     return replace(pair, how="structure") if pair.how == "order" and kinds == (1, 1) else pair
 
 
-def _tried(source: SourceRun, number: int, run: Run, placed: Placed) -> tuple[Pair, int]:
-    """Two that may belong together, and how well they fit."""
+def _tried(source: SourceRun, number: int, run: Run, placed: Placed) -> tuple[Pair, tuple[int, ...]]:
+    """Two that may belong together, and how well they fit: what weighs most first."""
     region = source.regions[number]
     values = _values(region, run, placed) if region.is_loop else ()
     named = _is_named(region.name, placed.instruction.node.name)
@@ -156,8 +156,27 @@ def _tried(source: SourceRun, number: int, run: Run, placed: Placed) -> tuple[Pa
     whole = bool(region.values) and len(values) == len(region.values)
     inside = [len(_children(source, number, body)) for body in ("body", "then", "else")]
     same = sorted(inside) == sorted([0] * (3 - len(placed.region.programs)) + [len(list(_placed(one))) for one in placed.region.programs])
-    how: How = "name" if named else "values" if equal else "structure" if whole or (same and any(inside)) else "order"
-    return Pair(number, placed, how, values), 1000 * named + 10 * equal + 4 * whole + 2 * same + len(values)
+    alike = _goes_alike(region, run, placed)
+    ways: tuple[tuple[How, bool], ...] = (
+        ("name", named),
+        ("values", equal > 0),
+        ("structure", whole or (same and any(inside))),
+        ("branches", alike and not region.is_loop),
+        ("order", True),
+    )
+    how = next(way for way, found in ways if found)
+    return Pair(number, placed, how, values), (named, equal, whole, same, alike, len(values))
+
+
+def _goes_alike(region: SourceRegion, run: Run, placed: Placed) -> bool:
+    """Whether both ran, and as often or through the same branches in all of their executions."""
+    executions = run.timeline.executions
+    match placed.region:
+        case LoopRegion() as loop:
+            here: list[int] = np.diff(executions.loop_starts(loop)).tolist()
+        case IfRegion() as branches:
+            here = executions.taken(branches).tolist()
+    return bool(here) and here == list(map(int, region.counts if region.is_loop else region.taken))
 
 
 def _is_named(name: str, other: str) -> bool:

@@ -165,6 +165,23 @@ def test_loops_without_a_name_are_told_apart_by_what_they_carry() -> None:
     assert report.only_file == ("main/first",)
 
 
+def test_branches_without_a_name_are_told_apart_by_how_they_went() -> None:
+    """OpenVINO calls a cond of TensorFlow If_1, and does not keep the order of two."""
+    graph = engine.build.Graph("two")
+    x = graph.parameter("x", "f32", [4])
+    total = engine.build.ops.reduce_sum(x, [0])
+    found = [engine.build.cond(asks, lambda: x * 2, lambda: x + 1, name=name) for asks, name in ((total > 0, "If_1"), (total < 0, "If_2"))]
+    debugger = engine.Debugger(graph.model(outputs={"a": found[0], "b": found[1]}), {"x": np.ones(4, np.float32)})
+    debugger.run()
+    did = named("choosing", "then").did()
+    first, second = (replace(did.regions[0], name=name, taken=taken) for name, taken in (("cond", (False,)), ("cond_1", (True,))))
+    report = reported("two", replace(did, regions=(first, second)), debugger, ABSENT)
+    assert [(one.source, one.address, one.how) for one in report.regions] == [
+        ("cond", "main/If_2", "branches"),
+        ("cond_1", "main/If_1", "branches"),
+    ]
+
+
 def test_a_whole_number_is_no_truth_value() -> None:
     """ONNX carries the condition of a loop: a number that is not 0 is like it, once it is taken for one."""
     case = named("recurrent", "rows")
