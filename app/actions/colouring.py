@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.actions.refusals import afresh, told
+from app.describe.unmatched_keys import unmatched_keys
 from app.state.launch import LAUNCH
 from app.state.user_session import Message, Session, current, widget
-from engine.errors import ReadError, listed, shorten
+from engine.errors import ReadError
 from engine.view import read_node_data
-
-SHOWN = 3
-"""Keys that a message names."""
 
 
 @afresh
@@ -43,7 +41,6 @@ def _colour(session: Session, content: bytes, name: str) -> None:
     if session.model.opened is None:
         return
     found = session.model.node_data = read_node_data(content, session.model.opened.model, Path(name).stem)
-    if found.unmatched:
-        named = listed([shorten(one) for one in found.unmatched[:SHOWN]], SHOWN)
-        keys = "1 key of {} names" if len(found.unmatched) == 1 else f"{len(found.unmatched):,} keys of {{}} name"
-        session.message = Message(f"{keys.format(shorten(name))} nothing in this model, such as {named}", "info")
+    words = unmatched_keys(found, name)
+    if words:
+        session.message = Message(words, "info")

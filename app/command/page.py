@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import engine
 from app.command.asking import saved_run
 from app.command.given_inputs import add_inputs, read_inputs
+from app.describe.unmatched_keys import unmatched_keys
 from app.page import page_of
 from engine.errors import EngineError, listed, shorten
 from engine.ir import graphs
 from engine.run_file import is_run_file
+from engine.view import NodeData, read_node_data
 
 
 def main(words: Sequence[str]) -> int:
@@ -33,11 +36,26 @@ def main(words: Sequence[str]) -> int:
         note=options.note,
         root=options.body,
         with_values=not options.without_values,
+        node_data=_overlay(options.overlay, debugger.model),
         most_bytes=int(options.megabytes * 2**20),
     )
     target.write_text(page, encoding="utf-8")
     print(f"{options.output}: {len(page.encode()) / 2**20:.2f} MB, opens at step {debugger.cursor.step:,} of {debugger.steps:,}")
     return 0
+
+
+def _overlay(path: str, model: engine.Model) -> NodeData | None:
+    if not path:
+        return None
+    try:
+        content = Path(path).read_bytes()
+    except OSError as problem:
+        raise EngineError(f"the overlay {path} cannot be read: {problem.strerror}") from None
+    found = read_node_data(content, model, Path(path).stem)
+    words = unmatched_keys(found, Path(path).name)
+    if words:
+        print(f"loopscope: {words}", file=sys.stderr)
+    return found
 
 
 def _run_file(options: argparse.Namespace) -> engine.Debugger:
@@ -68,6 +86,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--note", default="", metavar="TEXT", help="what you want to say about the run, in plain text")
     parser.add_argument("--at", default="", metavar="PLACE", help="the moment that it opens at: a step, or an address (default: the first)")
     parser.add_argument("--body", default="main", metavar="ADDRESS", help="draw this body alone, such as main/while_3/body")
+    parser.add_argument("--overlay", default="", metavar="FILE.json", help="a number or a text for nodes, shown as colours")
     parser.add_argument("--without-values", action="store_true", help="leave out the values of the run")
     parser.add_argument(
         "--megabytes",

@@ -13,7 +13,7 @@ from app.page.paged_run import PagedRun, packed, paged_run
 from app.page.said_in_words import text
 from app.vendor import LIBRARY
 from engine.errors import EngineError
-from engine.view import Folding, declarations, default_folding
+from engine.view import Folding, NodeData, declarations, default_folding
 
 _CANVAS = Path(__file__).parents[1] / "canvas" / "assets"
 _SHEET = Path(__file__).parent / "assets" / "page.css"
@@ -46,9 +46,10 @@ def page_of(
     folding: Folding | None = None,
     root: str = "main",
     with_values: bool = True,
+    node_data: NodeData | None = None,
     most_bytes: int = 5 * 2**20,
 ) -> str:
-    """The document of what has run, opened at the debugger's cursor.
+    """The document of what has run, opened at the debugger's cursor; ``node_data``: what others say of the nodes, as colours.
 
     What does not fit into ``most_bytes`` is thinned: moments, every other one again and again, and ways to fold the
     graph are left out, and the page says so.
@@ -56,7 +57,8 @@ def page_of(
     """
     if not LIBRARY.is_file():
         raise EngineError("the layout library is missing from this installation: in a clone, run python -m app.vendor")
-    content = paged_run(debugger, default_folding(debugger.model, root) if folding is None else folding, root, with_values=with_values)
+    folding = default_folding(debugger.model, root) if folding is None else folding
+    content = paged_run(debugger, folding, root, with_values=with_values, node_data=node_data)
     while True:
         made = _document(title, note[:_LONGEST_NOTE], content)
         if len(made.encode()) <= most_bytes:

@@ -15,7 +15,7 @@ from app.page.paged_pictures import Pictures
 from engine.debug import Cursor
 from engine.explain import Listing
 from engine.ir import readable
-from engine.view import GraphView, cursor_boxes, difference, overlay_at, tracks
+from engine.view import GraphView, NodeData, cursor_boxes, difference, overlay_at, tints, tracks
 
 MOST_MOMENTS = 2000
 _VALUES = ("values", "backs", "sparks", "nans")
@@ -100,9 +100,19 @@ def _changes(tables: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
 
 
 def moments(
-    debugger: engine.Debugger, drawn: Pictures, code: Listing, step: int, *, with_values: bool, most: int = MOST_MOMENTS
+    debugger: engine.Debugger,
+    drawn: Pictures,
+    code: Listing,
+    step: int,
+    *,
+    with_values: bool,
+    node_data: NodeData | None = None,
+    most: int = MOST_MOMENTS,
 ) -> Moments:
-    """Of everything that has run; of a longer run every k-th step, and ``step``. The debugger's cursor stays where it is."""
+    """Of everything that has run; of a longer run every k-th step, and ``step``. The debugger's cursor stays where it is.
+
+    ``node_data``: what others say of the nodes, as colours.
+    """
     stride = -(-(debugger.steps + 1) // most)
     steps = sorted({*range(0, debugger.steps + 1, stride), step, debugger.steps})
     twin = copy(debugger)
@@ -119,7 +129,7 @@ def moments(
     for one in steps:
         twin.seek(one)
         now = overlay_at(twin, together, previews=previews, verdicts=loop_endings(twin, together)).as_data()
-        now |= {"next": "", "current": ""}
+        now = {**now, "next": "", "current": "", **_coloured(twin, drawn, node_data)}
         overlays.append(now if with_values else {**now, **{name: {} for name in _VALUES}})
         found.append(spots.at(twin))
         opened = twin.frames()
@@ -130,6 +140,13 @@ def moments(
         written = code_moment(twin, code, "", previews)
         lines.append(written if with_values else {**written, "hints": {}})
     return Moments(tuple(steps), tuple(overlays), tuple(found), tuple(paths), tuple(places), tuple(graphs), tuple(told), tuple(lines))
+
+
+def _coloured(debugger: engine.Debugger, drawn: Pictures, data: NodeData | None) -> Mapping[str, object]:
+    """The colours of the boxes of all pictures, and what they mean."""
+    if data is None:
+        return {}
+    return {"tints": {id: tint for view in drawn.views for id, tint in tints(view, debugger, data).items()}, "scale": data.scale}
 
 
 class _Spots:

@@ -17,7 +17,7 @@ from app.page.said_in_words import loops, verdicts
 from engine.explain import listing
 from engine.ir import graphs
 from engine.version import VERSION
-from engine.view import Folding
+from engine.view import Folding, NodeData
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ class PagedRun:
         return replace(self, moments=thinner) if can_thin else None
 
 
-def paged_run(debugger: engine.Debugger, folding: Folding, root: str, *, with_values: bool) -> PagedRun:
-    """Of what has run, for a page that opens at the debugger's cursor."""
+def paged_run(debugger: engine.Debugger, folding: Folding, root: str, *, with_values: bool, node_data: NodeData | None) -> PagedRun:
+    """Of what has run, for a page that opens at the debugger's cursor. ``node_data``: what others say of the nodes, as colours."""
     drawn = pictures(debugger.model, folding, root)
     code = listing(debugger.plan, root)
     addresses = [line.address for line in code.lines[:MOST_LINES]]
@@ -82,7 +82,7 @@ def paged_run(debugger: engine.Debugger, folding: Folding, root: str, *, with_va
         debugger.cursor.step,
         with_values,
         drawn,
-        moments(debugger, drawn, code, debugger.cursor.step, with_values=with_values),
+        moments(debugger, drawn, code, debugger.cursor.step, with_values=with_values, node_data=node_data),
         {**shown_lines(debugger.plan, root, code), "addresses": addresses},
         verdicts(debugger, with_values=with_values),
         matrices(debugger) if with_values else (None,) * len(loops(debugger)),

@@ -23,7 +23,7 @@ from engine.view.folding import COPIES, VISIBLE_NODES, Folding, default_folding,
 from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
 from engine.view.marked_boxes import breakpoint_boxes
 from engine.view.mirrored import walked_back_now
-from engine.view.node_data import NodeData, read_node_data, write_node_data
+from engine.view.node_data import NodeData, read_node_data, tints, write_node_data
 from engine.view.operation_families import family_of
 from engine.view.overlay import Overlay, overlay_at
 from engine.view.payload import structure
@@ -70,6 +70,7 @@ __all__ = [
     "search",
     "short_name",
     "structure",
+    "tints",
     "toggle",
     "tracks",
     "unrolling",

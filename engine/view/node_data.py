@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from engine.debug.run import Run
 from engine.errors import ReadError, shorten
@@ -30,6 +31,7 @@ LONGEST_TEXT = 80
 LEVELS = 8
 OTHERS = "others"
 Datum = float | str
+_places: WeakKeyDictionary[GraphView, tuple[NodeData, Mapping[str, list[str]]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,9 +134,16 @@ def _iterated(data: NodeData) -> frozenset[str]:
     return frozenset(map(without_iterations, data.by_iteration))
 
 
-@lru_cache(maxsize=4)
 def _boxes(view: GraphView, data: NodeData) -> Mapping[str, list[str]]:
-    """By box, the places that it shows: of one place in a copy of an unrolled loop the address with that iteration."""
+    """By box, the places that it shows; found once, as long as the view lasts."""
+    kept = _places.get(view)
+    if kept is None or kept[0] is not data:
+        kept = _places[view] = (data, _places_of(view, data))
+    return kept[1]
+
+
+def _places_of(view: GraphView, data: NodeData) -> Mapping[str, list[str]]:
+    """Of one place in a copy of an unrolled loop the address with that iteration."""
     copies: dict[str, list[ViewNode]] = {}
     for address, box in view.node_of.items():
         if "[" in address:

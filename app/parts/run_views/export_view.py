@@ -19,7 +19,7 @@ from app.state.user_session import Session
 from engine.errors import EngineError
 from engine.explain import EXPORT_FORMATS, export
 from engine.run_file import ENDING
-from engine.view import Folding
+from engine.view import Folding, NodeData
 
 KEY = "export_format"
 MOST_VALUES, MOST_BYTES = 50_000, 256 * 2**20
@@ -84,11 +84,11 @@ def _this_run(session: Session, opened: Opened, debugger: engine.Debugger) -> No
 
 def _one_page(session: Session, opened: Opened, debugger: engine.Debugger) -> None:
     """The button for an HTML file that opens at this moment, and what is said in it."""
-    folding, root = session.canvas.folding, session.canvas.root
+    folding, root, data = session.canvas.folding, session.canvas.root, session.model.node_data
     note = st.text_input("A note on the page", key="take_away_note", placeholder="A note on the page", label_visibility="collapsed")
     st.download_button(
         "One page",
-        lambda: page(debugger, opened.title, note, folding, root),
+        lambda: page(debugger, opened.title, note, folding, root, data),
         file_name=f"{opened.file_name()}.html",
         icon=":material/public:",
         key="take_away_page",
@@ -97,10 +97,10 @@ def _one_page(session: Session, opened: Opened, debugger: engine.Debugger) -> No
     )
 
 
-def page(debugger: engine.Debugger, title: str, note: str, folding: Folding, root: str) -> bytes:
+def page(debugger: engine.Debugger, title: str, note: str, folding: Folding, root: str, data: NodeData | None) -> bytes:
     """The page as the bytes of a file; where it cannot be made, a text that says why."""
     try:
-        return page_of(debugger, title=title, note=note, folding=folding, root=root).encode()
+        return page_of(debugger, title=title, note=note, folding=folding, root=root, node_data=data).encode()
     except EngineError as error:
         return f"{error}\n".encode()
 

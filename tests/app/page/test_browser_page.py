@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from app.describe.code_moment import code_moment
 from app.page import page_of
 from app.page.paged_pictures import pictures
 from engine.explain import iteration_matrix, listing, step_of_cell
-from engine.view import default_folding, overlay_at
+from engine.view import default_folding, overlay_at, read_node_data
 from tests.app import hostile
 from tests.app.accessibility import rules_of_axe, serious
 from tests.app.page.finished_runs import run_of
@@ -244,3 +245,18 @@ def test_arrow_keys_scroll_a_table_that_keys_have_led_to(offline: Page, tmp_path
     before = offline.locator("#place").text_content()
     offline.keyboard.press("ArrowRight")
     expect(offline.locator("#place")).not_to_have_text(str(before))
+
+
+def test_others_data_are_colours_with_a_legend_by_iteration(offline: Page, tmp_path: Path) -> None:
+    debugger = run_of("collatz")
+    place = "main/while_not_one[{}]/body/floor_mod"
+    data = json.dumps({place.format(0): 0, place.format(1): 70} | {"main/start_at_all": 35}).encode()
+    opened(offline, tmp_path, page_of(debugger, title="c", node_data=read_node_data(data, debugger.model, "load of <b>")))
+    expect(offline.locator("#canvas .scale")).to_contain_text("load of <b>")
+    box = offline.locator('#canvas .box[data-address="main/while_not_one/body/floor_mod"]')
+    for row, level in ((0, 1), (1, 8)):
+        offline.locator("tr[data-moment]").nth(row).click()
+        expect(box).to_have_class(re.compile(rf"\bnumber-{level}\b"))
+    offline.locator('#canvas [data-do="fit"]').click()
+    offline.locator('#canvas .head.loop [data-action="fold"]').click()
+    expect(offline.locator("#canvas .box.folded")).to_have_class(re.compile(r"\btint\b"))

@@ -21,7 +21,7 @@ from app.page.paged_pictures import MOST_PICTURES, pictures
 from engine import build
 from engine.explain import listing
 from engine.ops.stored import write
-from engine.view import default_folding, overlay_at
+from engine.view import default_folding, overlay_at, read_node_data
 from sample_models import sample, samples
 from tests.app.page.finished_runs import run_of
 
@@ -125,6 +125,31 @@ def test_each_picture_shows_the_moments_as_the_app_does(name: str) -> None:
                 if table == "nodes" and shown["next"] in own:  # as page_pictures.js does
                     own[shown["next"]] = "failed" if own[shown["next"]] == "failed" else "current"
                 assert own == wanted, (table, step, number)
+
+
+def test_the_command_colours_a_page_by_iteration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    debugger = run_of("collatz")
+    engine.save(debugger, tmp_path / "run.loopscope")
+    body = "main/while_not_one[{}]/body/floor_mod"
+    data = {body.format(k): 10.0 * k for k in range(7)} | {"main/start_at_all": 3.0, "nobody": 1.0}
+    (tmp_path / "load.json").write_text(json.dumps({"results": {key: {"value": value} for key, value in data.items()}}))
+    words = ["page", str(tmp_path / "run.loopscope"), "-o", str(tmp_path / "page.html"), "--overlay"]
+    assert main([*words, str(tmp_path / "load.json")]) == 0
+    assert "1 key of load.json names nothing in this model, such as 'nobody'" in capsys.readouterr().err
+    shown = data_of((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert shown["frames"][0]["scale"] == ["load", "number", "0", "60"]
+    drawn = pictures(debugger.model, default_folding(debugger.model), "main")
+    data_read = read_node_data((tmp_path / "load.json").read_bytes(), debugger.model, "load")
+    table: dict[str, object] = {}
+    for step, change in enumerate(shown["frames"]):
+        table.update(change.get("tints", {}))
+        table = {id: tint for id, tint in table.items() if tint is not None}
+        debugger.seek(step)
+        for view in drawn.views:
+            wanted = overlay_at(debugger, view, node_data=data_read).tints
+            assert {id: table[id] for id in table if id in view.by_id} == wanted, step
+    assert main([*words, str(tmp_path / "none.json")]) == 2
+    assert "none.json cannot be read" in capsys.readouterr().err
 
 
 def test_every_fold_that_is_seen_has_its_picture() -> None:
