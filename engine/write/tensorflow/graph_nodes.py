@@ -9,8 +9,9 @@ import numpy as np
 
 from engine.errors import WriteError, shorten
 from engine.ir.model import Graph, LayerId, Node, Source
+from engine.write.tensorflow.asked_node import Asked
 from engine.write.tensorflow.nodes import Nodes, Tensor, of_port
-from engine.write.tensorflow.translations import RULES, Asked
+from engine.write.tensorflow.translations import RULES
 
 Region = Callable[[Nodes, Node, Sequence[Tensor], str], Sequence[Tensor]]
 """Writes a node with bodies: its nodes, itself, its inputs, its address; gives its outputs."""

@@ -36,8 +36,9 @@ _OUTPUTS = {
     **dict.fromkeys(("Relu", "Softplus", "Elu"), "activations"),
     "Softmax": "softmax",
     "Cumsum": "out",
+    "TopKV2": "values indices",
 }
-"""What an operation calls its output, where that is not ``output``: functions refer to it so."""
+"""What an operation calls its output, where that is not ``output``: functions refer to it so. Of several names each is one output."""
 _STATEFUL = frozenset({"Print", "While", "If"})
 
 
@@ -92,8 +93,8 @@ class Nodes:
         for key, value in attributes.items():
             node.attr[key].CopyFrom(attribute(value))
         self.stateful |= operation in _STATEFUL
-        called = f"{_OUTPUTS.get(operation, 'output')}:" if self.inside else ""
-        return [Tensor(f"{node.name}:{called}{at}", kind) for at, kind in enumerate(outputs)]
+        called = _OUTPUTS.get(operation, "output").split()
+        return [Tensor(f"{node.name}:{_output(called, at) if self.inside else at}", kind) for at, kind in enumerate(outputs)]
 
     def one(self, operation: str, inputs: Sequence[Tensor], kind: ElementType, /, name: str = "", **attributes: Any) -> Tensor:
         """A node with one output."""
@@ -143,6 +144,11 @@ class Nodes:
         made = self.library.add()
         made.signature.name = name
         return made, Nodes(made.node_def, self.library, inside=True)
+
+
+def _output(called: Sequence[str], at: int) -> str:
+    """How a function refers to an output: one of several, or a part of the only one, which is a list."""
+    return f"{called[at]}:0" if len(called) > 1 else f"{called[0]}:{at}"
 
 
 def of_port(tensor: Tensor, port: Port) -> Tensor:

@@ -10,12 +10,12 @@ import numpy as np
 
 from engine.errors import WriteError
 from engine.ir.element_type import ElementType
-from engine.ir.model import IF, LOOP, TENSOR_ITERATOR, Body, InputMap, LayerId, Node, OutputMap
+from engine.ir.model import IF, LOOP, TENSOR_ITERATOR, Body, InputMap, LayerId, Node, OutputMap, Port
 from engine.ir.parallel_iterations import window_of
 from engine.ir.shape import DYNAMIC, PartialShape
 from engine.write.tensorflow.graph_nodes import declared, write_graph
+from engine.write.tensorflow.movement_rules import gathered, joined, shape_of
 from engine.write.tensorflow.nodes import Function, Nodes, Tensor, data_type, of_port
-from engine.write.tensorflow.translations import gathered, joined, shape_of
 
 I64, BOOLEAN = ElementType.I64, ElementType.BOOLEAN
 _ITERATION, _GOES_ON, _TRIPS = range(3)
@@ -113,7 +113,7 @@ class _Loop:
                 raise WriteError("a carried value of the loop has no initial value")
             self.carried[edge.to_layer] = self._add(self.inputs[entry.external])
         for output in body.outer_outputs:
-            result = body.graph.by_id[output.internal].inputs[0]
+            result = _given(body, output.internal)
             if output.axis is not None:
                 self.collected[output.internal] = self._add(self._empty(result.element_type, _without(result.shape, output.axis)))
             elif not any(edge.from_layer == output.internal for edge in body.back_edges):
@@ -196,6 +196,12 @@ class _Loop:
             return self.collected[output.internal]
         carried = next((edge.to_layer for edge in self.body.back_edges if edge.from_layer == output.internal), output.internal)
         return self.carried[carried]
+
+
+def _given(body: Body, result: LayerId) -> Port:
+    """What a Result of the body gets, as far as it is declared."""
+    source = body.graph.sources[result][0]
+    return body.graph.by_id[result].inputs[0] if source is None else body.graph.tensor(source)
 
 
 def _is_forward(entry: InputMap | OutputMap) -> bool:

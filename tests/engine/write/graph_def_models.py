@@ -38,6 +38,7 @@ def _whole() -> tuple[Model, Feeds]:
     graph = build.Graph("whole")
     a, b = graph.parameter("a", "i32", [4]), graph.parameter("b", "i32", [4])
     made = {"floor": a // b, "floor_mod": a % b, "mod": ops.mod(a, b)}
+    made |= {"rounded": ops.floor(a), "same": ops.identity(ops.ceiling(b))}
     made |= {"and": a & b, "or": a | b, "xor": a ^ b, "not": ~a}
     feeds = [{"a": np.array([7, -7, 6, -1], np.int32), "b": np.array([2, 2, -4, 3], np.int32)}]
     return graph.model(made), feeds
@@ -45,7 +46,14 @@ def _whole() -> tuple[Model, Feeds]:
 
 def _truths(x: build.Tensor) -> Mapping[str, Any]:
     low, high = x < 0.2, x >= -0.3
-    made = {"and": low & high, "or": low | ~high, "xor": ops.logical_xor(low, high), "chosen": ops.select(low, x, -x)}
+    made = {name: getattr(ops, name)(low, high) for name in ("bitwise_and", "bitwise_or", "bitwise_xor")}
+    made |= {
+        "bitwise_not": ops.bitwise_not(low),
+        "and": low & high,
+        "or": low | ~high,
+        "xor": ops.logical_xor(low, high),
+        "chosen": ops.select(low, x, -x),
+    }
     made |= {"less_equal": x <= 0.0, "greater": x > 0.0, "equal": ops.equal(x, x), "not_equal": ops.not_equal(x, 0.0)}
     made |= {"all": ops.reduce_logical_and(high, [1]), "any": ops.reduce_logical_or(low, [0], keep_dims=True)}
     return made
@@ -54,6 +62,7 @@ def _truths(x: build.Tensor) -> Mapping[str, Any]:
 def _reductions(x: build.Tensor) -> Mapping[str, Any]:
     names = ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod")
     made = {name: getattr(ops, name)(x, [1]) for name in names} | {"kept": ops.reduce_sum(x, [0, 1], keep_dims=True)}
+    made["best"], made["places"] = ops.topk(x, 2, axis=-1, mode="max", sort="value", index_element_type="i64")
     return made | {"matmul": ops.matmul(x, x, transpose_b=True), "softmax": ops.softmax(x, axis=-1), "cum": ops.cum_sum(x, 1, reverse=True)}
 
 
@@ -62,10 +71,23 @@ def _movements(x: build.Tensor) -> Mapping[str, Any]:
     low, high = ops.split(x, 0, num_splits=2)
     made = {"flat": flat, "turned": ops.transpose(x, [1, 0]), "joined": ops.concat(x, x, axis=1), "low": low, "high": high}
     made |= {"unsqueezed": ops.unsqueeze(x, [0, -1]), "squeezed": ops.squeeze(low, [0]), "tiled": ops.tile(x, [2, 1])}
-    made |= {"gathered": ops.gather(x, [2, 0], 1), "rows": x[::-1], "corner": x[1:, :2], "one": x[0, 1], "new": x[None, ..., 1]}
+    made |= {
+        "gathered": ops.gather(x, [2, 0], 1),
+        "rows": x[::-1],
+        "corner": x[1:, :2],
+        "end": ops.gather(x, [-1, 0], 1),
+        "one": x[0, 1],
+        "new": x[None, ..., 1],
+    }
+    made |= {"kept": ops.reshape(x[:, :2], [0, 1, -1], special_zero=True), "last": ops.scatter_update(x, 2, x[:, 0], 1)}
     made |= {"lengths": ops.shape_of(x, output_type="i32"), "range": ops.range(0, 10, 3, output_type="i64")}
+    made |= {"sliced": ops.slice(x, [0, -1], [2, -100], [1, -2], [0, -1]), "chosen": ops.gather(x, ops.shape_of(x)[:1] - 4, 0)}
     made |= {"wide": ops.broadcast(flat[:3], [2, 3]), "updated": ops.scatter_update(x, [1], x[:1] * 5, 0)}
-    made |= {"one_updated": ops.scatter_update(x, 0, x[1], 0), "everywhere": ops.broadcast(2.5, [2, 2])}
+    made |= {
+        "one_updated": ops.scatter_update(x, 0, x[1], 0),
+        "column": ops.scatter_update(x, [1], x[:, :1], 1),
+        "everywhere": ops.broadcast(2.5, [2, 2]),
+    }
     return made
 
 
