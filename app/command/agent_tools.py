@@ -19,7 +19,7 @@ from app.command.value_data import value_data
 from engine.check import check, own_runtimes, text
 from engine.errors import AddressError, InputError
 from engine.explain import first_not_finite, iteration_matrix, verdict
-from engine.ir import Graph, PlacedGraph, Port, Source, full_address, graphs
+from engine.ir import ROOT, Graph, PlacedGraph, Port, Source, full_address, graphs
 from engine.ops import CATALOGUE
 from engine.peers import against, fates
 from engine.run_file import SavedRun
@@ -50,7 +50,12 @@ class AgentTools:
         named = self._runs.named(model)
         found = named.model
         places = list(graphs(found))
-        regions = [f"{place.address}/{place.labels[node.id]}" for place in places for node in place.graph.nodes if node.bodies]
+        regions = [
+            {"address": f"{place.address}/{place.labels[node.id]}", "operation": node.type}
+            for place in places
+            for node in place.graph.nodes
+            if node.bodies
+        ]
         return {
             "name": found.name,
             "inputs": [{"name": one.name, "names": list(one.names), **_declared(one.element_type, one.shape)} for one in found.inputs],
@@ -100,13 +105,16 @@ class AgentTools:
     def value(self, model: str, address: str, inputs: str = "", values: dict[str, Any] | None = None) -> dict[str, Any]:
         """Say one value of a run, of any iteration (``main/loop[2]/body/Add:0``): whole up to 4,096 elements, else what is in it."""
         debugger = self._runs.run(model, inputs, values)
-        place = full_address(debugger.model, address)
+        found = full_address(debugger.model, address)
+        place = found if found.partition("/")[0] == ROOT else f"{ROOT}/{found}"
         return {"address": place, **value_data(debugger.value(place), _ELEMENTS)}
 
     def matrix(self, model: str, address: str, inputs: str = "", values: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Say how the values of a loop's body went over its iterations: up to 40 values in 32 evenly chosen iterations."""
+        """Say how the values of a loop's body went over its iterations: up to 40 values in 32 evenly chosen iterations; of a large value
+        what is in it (`value` has its elements). An If has no matrix: `open` says which is which."""
         debugger = self._runs.run(model, inputs, values)
-        return matrix_data(iteration_matrix(debugger, full_address(debugger.model, address), _COLUMNS, _ROWS))
+        told = matrix_data(iteration_matrix(debugger, full_address(debugger.model, address), _COLUMNS, _ROWS))
+        return {**told, "rows": [{**row, "cells": [_in_short(cell) for cell in row["cells"]]} for row in told["rows"]]}
 
     def first_nan(self, model: str, inputs: str = "", values: dict[str, Any] | None = None) -> dict[str, Any]:
         """Say which operation, in which iteration, made the first NaN or infinity of a run."""
@@ -169,6 +177,11 @@ def _of_saved(saved: SavedRun) -> dict[str, Any]:
         "breakpoints": [one.pattern for one in said.breakpoints[:_REGIONS]],
         "watches": list(said.watches[:_REGIONS]),
     }
+
+
+def _in_short(cell: Any) -> Any:
+    """A value of a matrix without the elements that stand beside its summary."""
+    return {name: one for name, one in cell.items() if name not in ("first", "last")} if isinstance(cell, dict) else cell
 
 
 def _first(unmatched: tuple[tuple[str, ...], tuple[str, ...]]) -> tuple[tuple[str, ...], tuple[str, ...]]:

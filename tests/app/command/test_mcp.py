@@ -75,7 +75,7 @@ def test_every_tool_answers_and_says_that_it_only_reads(folder: Path) -> None:
             assert tool.annotations.read_only_hint
             assert UNTRUSTED in (tool.description or "")
         opened = await answer(client, "open", model=run["model"])
-        assert f"main/{loop}" in opened["loops_and_branches"]
+        assert opened["loops_and_branches"][0] == {"address": f"main/{loop}", "operation": "Loop"}
         assert (await answer(client, "check", model=run["model"]))["runnable"]
         listed = await answer(client, "graph", model=run["model"], body=f"main/{loop}/body")
         assert any("/keep_going = Greater(width, tolerance) -> boolean" in line for line in listed["operations"])
@@ -86,6 +86,7 @@ def test_every_tool_answers_and_says_that_it_only_reads(folder: Path) -> None:
         assert [one["value"] for one in why["decided_by"][0]["operands"]] == [0.375, 0.5]
         assert (await answer(client, "value", address=f"{loop}[1]/body/width", **run))["value"] == 0.75
         assert (await answer(client, "matrix", address=loop, **run))["iterations"] == [0, 1, 2]
+        assert (await answer(client, "value", address="tolerance", **run))["address"] == "main/tolerance"
         assert (await answer(client, "first_nan", **run))["address"] is None
         assert (await answer(client, "compare", **run))["agrees"] is True
         assert (await answer(client, "fate", model=run["model"]))["regions"]
