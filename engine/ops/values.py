@@ -32,6 +32,8 @@ class _NotKept:
     """Stands for a Const that a run was saved without; whatever looks into it as if it were a tensor is told so."""
 
     __slots__ = ()
+    nbytes = 0
+    """What it takes, for who counts memory."""
 
     def __repr__(self) -> str:
         return "not kept"

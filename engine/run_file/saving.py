@@ -21,6 +21,7 @@ from engine.ir.model import Model
 from engine.ops.stored import packed
 from engine.read import read_model
 from engine.run_file.keeping import kept
+from engine.run_file.recording_again import with_everything
 from engine.run_file.run_archive import (
     ENDING,
     MOST_ENTRIES,
@@ -56,7 +57,8 @@ def save(
 
     It holds the model, the inputs, breakpoints, watches and changes; and, within ``budget_bytes`` each, outputs and control flow, and what
     was recorded, so that it opens without running again. With ``weights=False`` Consts of more than 64 elements keep their type and
-    shape alone: what was recorded can be looked at, and the rest cannot be computed. ``look`` is for the app: parameters of its address.
+    shape alone: what was recorded can be looked at, and the rest cannot be computed; a run of a few seconds is made once more for it, with
+    every value recorded. ``look`` is for the app: parameters of its address.
     ``document`` is the content of the file of an ONNX model that was read from bytes. ``WriteError`` when the path does not end with
     ``.loopscope``, the run is one for some tensors only (``fetches``), its model cannot be written down, or what was recorded has no room
     and there are no weights to compute it again with.
@@ -70,7 +72,8 @@ def save(
         raise WriteError("this run is one for some tensors only, or was given tensors that are no inputs: only a whole run is saved")
     recorded_flow, outputs = recorded(debugger, budget_bytes)
     changes = {one.address: one.value for one in debugger.changes}
-    recording = _recording(debugger, budget_bytes)
+    recorded_run = debugger if weights else with_everything(debugger, budget_bytes)
+    recording = _recording(recorded_run, budget_bytes)
     if not weights and not recording:
         raise WriteError(
             f"what this run has recorded is more than {budget_bytes:,} bytes, and without weights it cannot be computed again: "
@@ -92,7 +95,7 @@ def save(
         files={name: digest(data) for name, data in entries.items()},
         seed=index(debugger.beginning.seed),
         limits=debugger.beginning.limits,
-        record=debugger.beginning.record,
+        record=recorded_run.beginning.record,
         optimise=debugger.plan.optimise,
         state=debugger.state,
         step=debugger.cursor.step,

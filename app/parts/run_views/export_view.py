@@ -69,7 +69,7 @@ def _this_run(session: Session, opened: Opened, debugger: engine.Debugger) -> No
     bare = st.checkbox(
         "Without weights",
         key="take_away_without_weights",
-        help="This run then holds the model's structure and what was recorded. What weights feed and was not recorded says “not kept”.",
+        help="This run then holds the model's structure and the values of its run. What weights feed and had no room says “not kept”.",
     )
     st.download_button(
         "This run",

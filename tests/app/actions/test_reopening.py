@@ -7,9 +7,11 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from streamlit.testing.v1 import AppTest
 
 import engine
+from engine.run_file import recording_again
 from sample_models import sample
 from tests.app.components import sent
 from tests.engine.run_file.test_without_weights import dense
@@ -74,7 +76,10 @@ def test_a_file_that_is_none_is_refused_in_a_sentence(opened: Visit, tmp_path: P
     assert "this is no run that Loopscope saved" in " ".join(one.value for one in app.error)
 
 
-def test_a_file_without_weights_opens_at_its_moment_and_says_what_is_not_kept(opened: Visit, tmp_path: Path) -> None:
+def test_a_file_without_weights_opens_at_its_moment_and_says_what_is_not_kept(
+    opened: Visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording_again, "SHORT_SECONDS", -1.0)
     debugger = dense()
     debugger.seek(30)
     engine.save(debugger, tmp_path / "dense.loopscope", weights=False)

@@ -16,7 +16,7 @@ from engine.errors import NotKept, ValueUnavailable
 from engine.explain import verdict
 from engine.ir.address import Address
 from engine.ir.walk import nodes
-from engine.run_file import loading
+from engine.run_file import loading, recording_again
 from sample_models import samples
 from tests.engine.run_file.test_recorded_runs import addresses, begun, value
 
@@ -73,7 +73,20 @@ def static(address: str) -> str:
     return str(Address.parse(address).static)
 
 
-def test_only_carried_state_leaves_what_weights_feed_not_kept(tmp_path: Path) -> None:
+def test_a_short_run_is_recorded_whole_for_its_file(tmp_path: Path) -> None:
+    debugger = dense()
+    again = without_weights(debugger, tmp_path)
+    for name in ("product", "shifted", "state_out"):
+        np.testing.assert_array_equal(again.value(f"main/layers[3]/body/{name}"), debugger.value(f"main/layers[3]/body/{name}"))
+    paused = engine.Debugger(debugger.model, {"x": np.ones((1, 80), np.float32)})
+    paused.seek(40)
+    again = without_weights(paused, tmp_path)
+    assert (again.steps, again.state) == (40, "paused")
+    np.testing.assert_array_equal(again.value("main/layers[3]/body/product"), debugger.value("main/layers[3]/body/product"))
+
+
+def test_only_carried_state_leaves_what_weights_feed_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording_again, "SHORT_SECONDS", -1.0)
     debugger = dense()
     again = without_weights(debugger, tmp_path)
     np.testing.assert_array_equal(again.result.outputs[0], debugger.result.outputs[0])
@@ -117,7 +130,7 @@ def test_no_weight_is_in_the_file(tmp_path: Path) -> None:
     found = [node.constant for _, node in nodes(data.model) if node.constant is not None]
     assert all(one.is_kept == (one.elements <= 64) and (one.is_kept or not one.data) for one in found)
     assert sorted(one.shape for one in found if not one.is_kept) == [(1, 80), (80, 80)]
-    assert (tmp_path / "run.loopscope").stat().st_size < 20_000
+    assert (tmp_path / "run.loopscope").stat().st_size < 40_000
 
 
 def test_an_onnx_file_loses_its_tensors_wherever_they_are(tmp_path: Path) -> None:
@@ -145,3 +158,19 @@ def test_a_model_without_weights_is_neither_written_nor_run_as_if_it_had_them(tm
     assert other.state == "failed"
     with pytest.raises(engine.WriteError, match="without weights it cannot be computed again"):
         engine.save(dense(), tmp_path / "run.loopscope", weights=False, budget_bytes=10)
+
+
+def test_a_branch_has_its_values_though_weights_are_handed_into_it(tmp_path: Path) -> None:
+    graph = build.Graph("branches")
+    x, which = graph.parameter("x", "f32", [1, 80]), graph.parameter("which", "boolean", [])
+    weights = build.constant(np.ones((80, 80), np.float32))
+
+    def heavy() -> build.Tensor:
+        return ops.matmul(ops.negative(x, name="turned"), weights, transpose_a=False, transpose_b=False, name="product")
+
+    result = build.cond(which, heavy, lambda: x, name="choice")
+    debugger = engine.Debugger(graph.model({"y": result}), {"x": np.ones((1, 80), np.float32), "which": True})
+    debugger.run()
+    again = without_weights(debugger, tmp_path)
+    for name in ("turned", "product", "x"):
+        np.testing.assert_array_equal(again.value(f"main/choice/then/{name}"), debugger.value(f"main/choice/then/{name}"))
