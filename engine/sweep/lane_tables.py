@@ -20,14 +20,21 @@ class LoopTally:
     most: np.ndarray
     endings: np.ndarray
     """A bit for each ending that an execution had, by its number in ``ENDINGS``."""
-    margins: np.ndarray
-    """The narrowest of those that a condition ended; NaN where that is not told."""
+    margins: tuple[np.ndarray, np.ndarray, np.ndarray]
+    """Sum, least and most of the executions that a condition ended narrowly; NaN where none was."""
 
     @staticmethod
     def of(lanes: int) -> LoopTally:
         """Nothing has run."""
         executions, total, most, endings = (np.zeros(lanes, np.int64) for _ in range(4))
-        return LoopTally(executions, total, np.full(lanes, _ANY_COUNT), most, endings, np.full(lanes, np.nan))
+        return LoopTally(
+            executions,
+            total,
+            np.full(lanes, _ANY_COUNT),
+            most,
+            endings,
+            (np.full(lanes, np.nan), np.full(lanes, np.nan), np.full(lanes, np.nan)),
+        )
 
     def add(self, lanes: np.ndarray, counts: np.ndarray, endings: np.ndarray) -> None:
         """An execution in each of some lanes."""
@@ -38,8 +45,11 @@ class LoopTally:
         self.endings[lanes] |= 1 << endings
 
     def narrow(self, lanes: np.ndarray, distances: np.ndarray) -> None:
-        """How narrowly a condition ended an execution in each of some lanes."""
-        self.margins[lanes] = np.fmin(self.margins[lanes], distances)
+        """How narrowly a condition ended an execution in each of some lanes; NaN where it did not."""
+        total, least, most = self.margins
+        total[lanes] = np.where(np.isnan(distances), total[lanes], np.nan_to_num(total[lanes]) + distances)
+        least[lanes] = np.fmin(least[lanes], distances)
+        most[lanes] = np.fmax(most[lanes], distances)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -91,7 +91,7 @@ def _look(order: Order, run: Run, row: dict[str, Any]) -> None:
         row[FIRST_NAN] = found.address
     for name, expression in order.layout.expressions:
         try:
-            value = expression.value(partial(value_of, run))
+            value = expression.value(lambda name: value_of(run, order.layout.addresses[name]))
             if np.size(value) != 1 or isinstance(value, tuple):
                 raise InputError(f"the column {name!r} has {np.size(value)} elements, one is expected: take max(...) or sum(...) of it")
             row[name] = float(np.asarray(value).item())
@@ -100,7 +100,7 @@ def _look(order: Order, run: Run, row: dict[str, Any]) -> None:
 
 
 def _margins(order: Order, run: Run) -> dict[str, float]:
-    """Of each loop that a condition ended, the narrowest; of one that others are around, of all its executions."""
+    """How narrowly a condition ended each loop; of one that others are around, the sum, the least and the most of its executions."""
     found: dict[str, float] = {}
     regions = {one.region.table: one.region for _, one in order.plan.regions if isinstance(one.region, LoopRegion)}
     for loop in order.layout.loops:
@@ -110,8 +110,10 @@ def _margins(order: Order, run: Run) -> dict[str, float]:
         assert isinstance(table, LoopTable)
         ended = [number for number, ending in enumerate(table.endings) if ENDINGS[ending] == "condition"]
         rows = [run.timeline.executions.rows_of(region, number)[1] - 1 for number in ended]
-        if rows and np.isfinite(least := np.fmin.reduce(distances(loop.condition, partial(_in_rows, run, region, rows)))):
-            found[loop.margin] = float(least)
+        told = distances(loop.condition, partial(_in_rows, run, region, rows)) if rows else np.zeros(0)
+        told = told[~np.isnan(told)]
+        if len(told):  # added one after the other, as lanes add them
+            found |= zip(loop.margins, map(float, (np.add.accumulate(told)[-1], told.min(), told.max())), strict=False)
     return found
 
 

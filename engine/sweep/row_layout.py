@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -11,6 +11,7 @@ from engine.debug.expression import Expression
 from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId
 from engine.ir.shape import PartialShape
+from engine.ir.unique_end import full_address
 from engine.run.plan.numbers import Slot, TableIndex
 from engine.run.plan.plan import IfRegion, LoopRegion, Plan
 from engine.sweep.margins import Condition, condition_of
@@ -36,14 +37,17 @@ class LoopColumns:
     """What its condition is made of, where its margin is told."""
 
     @property
-    def margin(self) -> str:
-        """The name of its column of margins."""
-        return f"margin {self.address}"
+    def margins(self) -> tuple[str, ...]:
+        """The names of its columns of margins, where they are told."""
+        return self._columns("margin") if self.condition is not None else ()
 
     @property
     def counts(self) -> tuple[str, ...]:
         """The names of its columns of iterations."""
-        name = f"iterations {self.address}"
+        return self._columns("iterations")
+
+    def _columns(self, kind: str) -> tuple[str, ...]:
+        name = f"{kind} {self.address}"
         return (f"{name} sum", f"{name} min", f"{name} max") if self.nested else (name,)
 
 
@@ -75,6 +79,8 @@ class RowLayout:
     branches: tuple[BranchColumns, ...]
     outputs: tuple[NumberColumn, ...]
     expressions: tuple[tuple[str, Expression], ...]
+    addresses: Mapping[str, str]
+    """By the names in expressions, which may be ends of addresses, or stand as screens show them."""
     finds_nan: bool
     """Whether a first NaN is looked for: not where nothing in the model is a float."""
     seconds: bool
@@ -91,7 +97,7 @@ class RowLayout:
         fields: list[tuple[str, str]] = [(SAMPLE, "int64"), *((one.name, one.kind) for one in self.inputs)]
         for loop in self.loops:
             fields += [*((name, "int64") for name in loop.counts), (f"ended {loop.address}", "string")]
-            fields += [(loop.margin, "float64")] if loop.condition is not None else []
+            fields += [(name, "float64") for name in loop.margins]
         for branch in self.branches:
             fields += [(f"then {branch.address}", "int64"), (f"else {branch.address}", "int64")]
         fields += [(one.name, one.kind) for one in self.outputs] + [(name, "float64") for name, _ in self.expressions]
@@ -100,7 +106,7 @@ class RowLayout:
 
 
 def layout_of(plan: Plan, expressions: Sequence[tuple[str, Expression]], *, first_nan: bool, seconds: bool, margins: bool) -> RowLayout:
-    """The columns of a model's runs."""
+    """The columns of a model's runs; ``AddressError`` where a name in an expression is the end of several addresses."""
     loops: list[LoopColumns] = []
     branches: list[BranchColumns] = []
     for program, instruction in plan.regions:
@@ -120,6 +126,7 @@ def layout_of(plan: Plan, expressions: Sequence[tuple[str, Expression]], *, firs
         tuple(branches),
         tuple(_outputs(plan)),
         tuple(expressions),
+        {name: full_address(plan.model, name) for _, expression in expressions for name in expression.names},
         first_nan and _has_floats(plan),
         seconds,
     )

@@ -137,7 +137,8 @@ def _of_loop(loop: LoopColumns, lanes: Lanes) -> list[pa.Array]:
     masks = [np.zeros_like(never) if loop.nested and place == 0 else never for place in range(len(numbers))]
     names = [", ".join(name for bit, name in enumerate(ENDINGS) if code >> bit & 1) or None for code in range(1 << len(ENDINGS))]
     made = [pa.array(one, mask=mask) for one, mask in zip(numbers, masks, strict=True)]
-    margins = [] if loop.condition is None else [pa.array(tally.margins, mask=np.isnan(tally.margins))]
+    told = tally.margins if loop.nested else tally.margins[:1]
+    margins = [pa.array(one, mask=np.isnan(one)) for one in told[: len(loop.margins)]]
     return [*made, pa.array(names, "string").take(pa.array(tally.endings)), *margins]
 
 

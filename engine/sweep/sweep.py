@@ -53,10 +53,9 @@ def sweep(
 
     ``inputs``: what ``--inputs`` takes as words (a file, a folder, ``random:10000 seed=3``, a grid ``number=1..500``), arrays with a
     leading sample axis by input (``batch`` names those that have one, where not all have), or a sequence of inputs. ``limit``: the first
-    so many. ``columns``: expressions over addresses, a column each. ``limits`` are those of each run, ``seed`` that of random operations.
-    ``first_nan=False`` does not look for the first NaN or infinity, which takes longer than a run without, nor ``margins=False`` for
-    how narrowly loops ended. ``seconds=False`` leaves
-    their column out, so that two sweeps give the same bytes.
+    so many. ``columns``: expressions over addresses or ends of them, a column each. ``limits`` are those of each run, ``seed`` that of
+    random operations. ``first_nan=False`` does not look for the first NaN or infinity, which takes longer than a run without, nor
+    ``margins=False`` for how narrowly loops ended. ``seconds=False`` leaves their column out, so that two sweeps give the same bytes.
 
     Large sweeps run in ``workers`` processes (one for each core), or on the Dask cluster at ``scheduler``; a script that starts processes
     needs the usual ``if __name__ == "__main__":``. Rows depend on neither, nor on ``lanes``: whether inputs run side by side where that

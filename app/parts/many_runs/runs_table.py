@@ -6,7 +6,7 @@ import pyarrow as pa
 import streamlit as st
 
 from app.actions import running_many
-from app.describe.sweep_columns import problem
+from app.describe.sweep_columns import problem, said
 from app.parts.widgets import markup
 from app.state.user_session import Session, widget
 from engine.sweep import places_where
@@ -24,7 +24,7 @@ def show(session: Session, rows: pa.Table) -> None:
             key=f"many_where_{generation}",
             placeholder=f"{_example(rows)} > 3 and seconds < 1",
             max_chars=300,
-            help="Comparisons of columns, joined by and",
+            help='Comparisons of columns, joined by and; texts in quotes: ended LOOP == "condition", error contains "shape"',
         )
     )
     refused = problem(rows, where)
@@ -58,4 +58,4 @@ def _said(rows: pa.Table) -> list[str]:
 
 
 def _example(rows: pa.Table) -> str:
-    return next((name for name in rows.column_names if name.startswith("iterations ")), "sample")
+    return said(next((name for name in rows.column_names if name.startswith("iterations ")), "sample"))

@@ -49,17 +49,19 @@ def test_a_margin_is_the_one_that_the_verdict_tells(lanes: bool, both: bool) -> 
         assert any(row[f"margin {HALVES}"] is None and row[f"ended {HALVES}"] == "condition" for row in rows), "the count alone ended it"
 
 
-def test_of_a_nested_loop_it_is_the_narrowest() -> None:
+def test_of_a_nested_loop_it_is_the_sum_the_narrowest_and_the_widest() -> None:
     model, numbers = halving(nested=True), np.linspace(0.3, 9, 40).astype(np.float32)
-    name = "main/three/body/halves"
+    columns = [f"margin main/three/body/halves {word}" for word in ("sum", "min", "max")]
     one_by_one, in_lanes = (
-        [row[f"margin {name}"] for row in engine.sweep(model, {"x": numbers}, workers=1, lanes=lanes)] for lanes in (False, True)
+        [[row[name] for name in columns] for row in engine.sweep(model, {"x": numbers}, workers=1, lanes=lanes)] for lanes in (False, True)
     )
     assert one_by_one == in_lanes
     debugger = engine.Debugger(model, {"x": numbers[0]})
     debugger.run()
     found = [verdict(debugger, f"main/three[{number}]/body/halves") for number in range(3)]
-    assert one_by_one[0] == min(one.margin.distance for one in found if one.margin is not None)
+    margins = [one.margin.distance for one in found if one.margin is not None]
+    assert len(margins) > 1
+    assert one_by_one[0] == [sum(margins), min(margins), max(margins)]
 
 
 def test_whole_numbers_have_no_margin_and_it_can_be_left_out() -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import engine
 from engine import build
+from engine.errors import AddressError
 from engine.explain import first_not_finite
 from engine.sweep import sample_rows
 from engine.sweep.one_by_one import rows_one_by_one
@@ -101,6 +102,27 @@ def test_nested_loops_have_sum_min_and_max() -> None:
     inner = [one.iterations or 0 for one in flow if one.kind == "Loop" and "[" in one.address]
     name = next(key for key in row if key.endswith(" sum")).removesuffix(" sum")
     assert (row[f"{name} sum"], row[f"{name} min"], row[f"{name} max"]) == (sum(inner), min(inner), max(inner))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "next_highest",
+        "`while_not_one/next_highest`",
+        "`while_not_one › next_highest`",
+        "`while_not_one · every iteration › next_highest`",
+    ],
+)
+def test_columns_name_values_as_people_read_them(name: str) -> None:
+    exactly, said = "max(main/while_not_one/body/next_highest)", f"max({name})"
+    for row in engine.sweep(sample("collatz"), "number=3,27", columns=[exactly, said]):
+        assert row["error"] is None
+        assert row[exactly] == row[said] > 3
+
+
+def test_an_end_of_several_addresses_is_no_column() -> None:
+    with pytest.raises(AddressError, match="is the end of 2 addresses"):
+        engine.sweep(sample("collatz"), "number=3", columns=["max(number_2)"])
 
 
 def test_columns_of_expressions() -> None:

@@ -69,6 +69,12 @@ def test_words_that_name_a_file_say_no_inputs(tmp_path: Path) -> None:
         ("iterations main/while_not_one > 3 and number < 6", [3, 5]),
         ("`iterations main/while_not_one` == number", [5]),
         ("(number == 1) | (number == 6)", [1, 6]),
+        ("iterations while_not_one > 3", [3, 5, 6]),
+        ("then while_not_one › if_even >= 4 and else if_even == 1", [5]),
+        ('ended while_not_one == "condition"', [2, 3, 4, 5, 6]),
+        ('ended main/while_not_one != "condition" and number < 3', [1]),
+        ('`ended while_not_one` contains "cond" and number > 5', [6]),
+        ('error == "" and error lacks "and then"', [1, 2, 3, 4, 5, 6]),
     ],
 )
 def test_a_condition_keeps_the_runs_for_which_it_holds(condition: str, expected: list[int]) -> None:
@@ -77,7 +83,7 @@ def test_a_condition_keeps_the_runs_for_which_it_holds(condition: str, expected:
     assert numbers(rows, "number")[places_where(rows, condition)].tolist() == expected
 
 
-@pytest.mark.parametrize("condition", ["number", "3 > 2", "nothing > 3", "number >", "ended main/while_not_one == 1"])
+@pytest.mark.parametrize("condition", ["number", "3 > 2", "nothing > 3", "number >", "ended main/while_not_one == 1", 'number == "3"'])
 def test_what_is_no_condition_is_refused(condition: str) -> None:
     model = engine.read_model(SAMPLES / "collatz" / "model.xml")
     rows = pa.Table.from_batches(list(engine.sweep(model, "number=1..6", workers=1).batches()))
