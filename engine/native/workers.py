@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import subprocess
 import sys
 from _thread import start_new_thread
 from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import BoundedSemaphore, Lock
 
@@ -44,26 +45,22 @@ class Workers:
 
     def ask(self, work: str, *parts: bytes) -> list[bytes]:
         """What the work makes of the parts; ``Refused`` or ``Crashed``."""
-        with self._turns:
-            process = self._taken()
-            answered = Lock()
-            answered.acquire()
-            # Not a Timer, which waits for its thread to begin: on a busy machine longer than most requests take.
-            start_new_thread(_kill_unless, (answered, self._seconds, process))
-            try:
-                status, *made = _asked(process, [*self._bounds(parts), work.encode(), *parts])
-            except BaseException as error:  # whatever it was: what is still in its pipes answers no later request
-                process.kill()
-                _end(process)
-                if isinstance(error, (OSError, EOFError)):
-                    raise Crashed from None
-                raise
-            finally:
-                answered.release()
-            self._idle.append(process)
-        if status != MADE:
-            raise Refused(b" ".join(made).decode("utf-8", "replace"))
-        return made
+        with self.asking(work, *parts) as answer:
+            return answer()
+
+    @contextmanager
+    def asking(self, work: str, *parts: bytes) -> Iterator[Callable[[], list[bytes]]]:
+        """Asks, and gives what waits for the answer, so that something else can be done meanwhile; errors as of ``ask``.
+
+        Nothing else may be asked by the same thread until the answer is there: all turns may be taken by such as wait.
+        """
+        request = _Request(self._turns, self._idle)
+        request.send(self._taken, [*self._bounds(parts), work.encode(), *parts], self._seconds)
+        try:
+            yield request.answer
+        finally:
+            with suppress(Crashed, Refused):
+                request.answer()
 
     def _bounds(self, parts: tuple[bytes, ...]) -> list[bytes]:
         """By which the process ends itself, should we have died: seconds by the clock, and of the processor."""
@@ -91,6 +88,60 @@ class Workers:
             _end(process)
 
 
+class _Request:
+    """One request to one process, from its turn to its answer."""
+
+    def __init__(self, turns: BoundedSemaphore, idle: deque[subprocess.Popen[bytes]]) -> None:
+        self._turns, self._idle = turns, idle
+        self._answered = Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._made: list[bytes] = []
+        self._error: Crashed | Refused | None = None
+
+    def send(self, take: Callable[[], subprocess.Popen[bytes]], parts: list[bytes], seconds: float) -> None:
+        self._turns.acquire()
+        self._answered.acquire()
+        try:
+            self._process = take()
+            # Not a Timer, which waits for its thread to begin: on a busy machine longer than most requests take.
+            start_new_thread(_kill_unless, (self._answered, seconds, self._process))
+            assert self._process.stdin is not None
+            send(self._process.stdin, parts)
+        except BaseException as error:
+            self._fail(error)
+
+    def answer(self) -> list[bytes]:
+        """Waits; asked again, it says the same again."""
+        if self._process is not None:
+            try:
+                assert self._process.stdout is not None
+                status, *made = received(self._process.stdout)
+            except BaseException as error:
+                self._fail(error)
+            else:
+                self._idle.append(self._process)
+                self._end()
+                self._made, self._error = made, None if status == MADE else Refused(b" ".join(made).decode("utf-8", "replace"))
+        if self._error is not None:
+            raise self._error
+        return self._made
+
+    def _fail(self, error: BaseException) -> None:
+        """Whatever it was: what is still in the pipes of the process answers no later request."""
+        if self._process is not None:
+            self._process.kill()
+            _end(self._process)
+        self._end()
+        if not isinstance(error, (OSError, EOFError)):
+            raise error
+        self._error = Crashed()
+
+    def _end(self) -> None:
+        self._process = None
+        self._answered.release()
+        self._turns.release()
+
+
 def _kill_unless(answered: Lock, seconds: float, process: subprocess.Popen[bytes]) -> None:
     if not answered.acquire(timeout=seconds):
         process.kill()
@@ -103,19 +154,12 @@ def _started(most_bytes: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True)
 
 
-def _asked(process: subprocess.Popen[bytes], parts: list[bytes]) -> list[bytes]:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    send(process.stdin, parts)
-    return received(process.stdout)
-
-
 def _end(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     process.wait()
     for stream in (process.stdin, process.stdout):
         if stream is not None:
-            with contextlib.suppress(OSError):  # it may hold what the process did not take
+            with suppress(OSError):  # it may hold what the process did not take
                 stream.close()
 
 

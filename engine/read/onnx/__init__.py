@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from onnx import GraphProto, ModelProto
+from onnx import ModelProto
 
 from engine.errors import ReadError, Where, shorten
 from engine.ir.model import Graph, Model
-from engine.native.workers import Crashed
 from engine.read.address_length import check_addresses
 from engine.read.collecting import no_garbage_collection
 from engine.read.file_limits import ReadLimits
 from engine.read.onnx.graphs import Builder, Built
-from engine.read.onnx.inference import inferred
+from engine.read.onnx.inference import Inferred, inference, nothing
 from engine.read.onnx.scopes import Survey
 from engine.read.onnx.survey import survey
 from engine.read.onnx.tensors import ExternalData
@@ -30,17 +30,24 @@ def read_onnx(document: bytes, weights: Weights, file: str, limits: ReadLimits) 
     """
     proto = _parsed(document, file)
     notes = _notes(proto)
-    with no_garbage_collection():
-        types, crashed = _types(proto, file, limits)
+    with no_garbage_collection(), _types(proto, file, limits) as types:
         graph = _graph(proto, types, weights, file, limits)
     try:
         check_addresses(graph, limits)
     except ValueError as error:
         raise ReadError(str(error), Where(file)) from None
-    return Model(graph, graph.name, proto.ir_version, "onnx", file=file, meta_data=_meta_data(proto), notes=(*notes, *crashed))
+    return Model(
+        graph,
+        graph.name,
+        proto.ir_version,
+        "onnx",
+        file=file,
+        meta_data=_meta_data(proto),
+        notes=(*notes, *([_CRASHED] if types.crashed else [])),
+    )
 
 
-def _graph(proto: ModelProto, types: GraphProto | None, weights: Weights, file: str, limits: ReadLimits) -> Graph:
+def _graph(proto: ModelProto, types: Inferred, weights: Weights, file: str, limits: ReadLimits) -> Graph:
     scopes = Survey(proto, file, limits, types).read()
     external = ExternalData(Path(file).parent if file else None, weights)
     built: dict[int, Built] = {}
@@ -49,19 +56,11 @@ def _graph(proto: ModelProto, types: GraphProto | None, weights: Weights, file: 
     return built[id(scopes[0])].graph
 
 
-def _types(proto: ModelProto, file: str, limits: ReadLimits) -> tuple[GraphProto | None, tuple[str, ...]]:
-    """The graph with the types that are found, and what is to be said of that.
-
-    The types of functions are found by writing them out, which knows no bounds.
-    """
-    if len(proto.graph.node) > limits.nodes:
-        return None, ()
-    if proto.functions and max(scope.depth for scope in Survey(proto, file, limits).read()) > _MOST_INFERRED_DEPTH:
-        return None, ()
-    try:
-        return inferred(proto), ()
-    except Crashed:
-        return None, (_CRASHED,)
+def _types(proto: ModelProto, file: str, limits: ReadLimits) -> AbstractContextManager[Inferred]:
+    """The types of functions are found by writing them out, which knows no bounds: these are looked at before."""
+    none = Inferred(0, nothing)
+    deep = proto.functions and max(scope.depth for scope in Survey(proto, file, limits, none).read()) > _MOST_INFERRED_DEPTH
+    return nullcontext(none) if deep or len(proto.graph.node) > limits.nodes else inference(proto)
 
 
 def _parsed(document: bytes, file: str) -> ModelProto:

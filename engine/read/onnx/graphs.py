@@ -40,6 +40,8 @@ class Builder:
     """What makes each name, as far as the nodes have come."""
     ports: dict[tuple[str, int], _Typed] = field(default_factory=dict[tuple[str, int], "_Typed"])
     """By name and number, with the type that the name has there."""
+    types: Mapping[str, ValueType] = field(default_factory=dict[str, ValueType])
+    """Of the names of the scope."""
     first: int = 0
     """The number of layers before the nodes."""
     later: dict[str, Output] | None = None
@@ -48,7 +50,8 @@ class Builder:
     def build(self) -> Built:
         """``ReadError`` when a tensor or an attribute cannot be read."""
         scope = self.scope
-        parameters = [self._parameter(name, scope.types.get(name, UNKNOWN_TYPE)) for name in scope.inputs]
+        self.types = scope.types
+        parameters = [self._parameter(name, self.types.get(name, UNKNOWN_TYPE)) for name in scope.inputs]
         captured = {name: self._parameter(name, scope.type_of(name)) for name in scope.captures}
         self._initializers()
         self.first = len(self.nodes)
@@ -115,11 +118,11 @@ class Builder:
             source = (self.made.get(name) or self._made_later(name)) if name else None
             if source is not None:
                 self.edges.append(Edge(*source, layer, index))
-            ports.append(self._port(name, index, self.scope.type_of(name)))
+            ports.append(self._port(name, index, self.types.get(name) or self.scope.type_of(name)))
         return tuple(ports)
 
     def _outputs(self, names: Sequence[str]) -> tuple[Port, ...]:
-        return tuple([self._port(name, index, self.scope.types.get(name)) for index, name in enumerate(names)])
+        return tuple([self._port(name, index, self.types.get(name)) for index, name in enumerate(names)])
 
     def _port(self, name: str, index: int, type: ValueType | None) -> Port:
         """One and the same for all nodes that name the value alike: what one gives, others take."""

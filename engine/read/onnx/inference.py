@@ -5,6 +5,9 @@ It crashes on many a file that is not as it should be, and so works in a process
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
 from math import prod
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
@@ -18,22 +21,46 @@ _LARGE = 1024
 _TENSOR, _GRAPH = int(AttributeProto.TENSOR), int(AttributeProto.GRAPH)
 
 
-def inferred(model: ModelProto) -> GraphProto | None:
-    """The model's graph with all types and shapes that are found, nodes and bodies as they stand in it; None when none are.
+class Inferred:
+    """The model's graph with all types and shapes that are found, nodes and bodies as they stand in it; None when none are."""
 
-    ``Crashed`` when the inference has ended its process, or took too long.
-    """
+    def __init__(self, nodes: int, answer: Callable[[], list[bytes]]) -> None:
+        self.crashed = False
+        """The inference has ended its process, or took too long; known when the graph was asked for."""
+        self._nodes, self._answer = nodes, answer
+
+    @cached_property
+    def graph(self) -> GraphProto | None:
+        """Waits for what the other process finds."""
+        try:
+            (made,) = self._answer()
+            found = ModelProto.FromString(made).graph
+        except Crashed:
+            self.crashed = True
+            return None
+        except Exception:  # protobuf raises many kinds, and a model that contradicts itself can still be looked at
+            return None
+        return found if len(found.node) == self._nodes else None
+
+
+@contextmanager
+def inference(model: ModelProto) -> Iterator[Inferred]:
+    """Asks for the types, which another process finds meanwhile."""
+    nodes = len(model.graph.node)
     try:
         outline: bytes = _outline(model).SerializeToString()
-        if len(outline) > _MOST_INFERRED_BYTES:
-            return None
-        (made,) = WORKERS.ask("onnx types", outline)
-        found = ModelProto.FromString(made).graph
-    except Crashed:
-        raise
-    except Exception:  # protobuf raises many kinds, and a model that contradicts itself can still be looked at
-        return None
-    return found if len(found.node) == len(model.graph.node) else None
+    except Exception:  # as above
+        outline = b""
+    if not outline or len(outline) > _MOST_INFERRED_BYTES:
+        yield Inferred(nodes, nothing)
+        return
+    with WORKERS.asking("onnx types", outline) as answer:
+        yield Inferred(nodes, answer)
+
+
+def nothing() -> list[bytes]:
+    """The answer where nothing was asked."""
+    return []
 
 
 def _outline(model: ModelProto) -> ModelProto:

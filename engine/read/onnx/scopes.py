@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 
@@ -13,6 +14,7 @@ from engine.ir.model import FOREIGN, BodyName, ForeignBody
 from engine.read.file_limits import ReadLimits
 from engine.read.onnx.attributes import Given, given
 from engine.read.onnx.batched import functions, is_batched, with_loop_over_batch
+from engine.read.onnx.inference import Inferred
 from engine.read.onnx.searches import GRAPHS, greedy_search
 from engine.read.onnx.types import UNKNOWN_TYPE, ValueType, value_type_of
 from engine.read.onnx.written_out import written_out
@@ -26,6 +28,10 @@ BODIES: Mapping[str, Mapping[str, BodyName]] = {
 """The operations with graphs that run: attribute to body name."""
 
 FunctionKey = tuple[str, str, str]
+
+
+def _none() -> None:
+    """Of graphs whose types are not inferred."""
 
 
 @dataclass(slots=True, eq=False)
@@ -60,14 +66,31 @@ class Scope:
     """The scope whose names it may use; None for the outermost graph and for functions."""
     depth: int
     opsets: Mapping[str, int]
-    types: dict[str, ValueType]
     attributes: Given
-    inferred: GraphProto | None = None
-    """The same graph with the types that were inferred."""
+    find: Callable[[], GraphProto | None] = _none
+    """As ``typed``, once that of the graph around is known. Of the outermost it waits for another process."""
     chain: tuple[FunctionKey, ...] = ()
     """The functions that are being called, outermost first."""
     calls: list[Call] = field(default_factory=list[Call])
     captures: dict[str, None] = field(default_factory=dict[str, None])
+    _types: dict[str, ValueType] | None = None
+
+    def typed(self) -> GraphProto | None:
+        """The same graph with the types that were inferred: found in the graphs around it, outermost first, as these may be hundreds."""
+        around = [self]
+        while (parent := around[-1].parent) is not None:
+            around.append(parent)
+        return [scope.find() for scope in reversed(around)][-1]
+
+    @property
+    def types(self) -> Mapping[str, ValueType]:
+        """What the file says of the names here, and what was inferred of them."""
+        if self._types is None:
+            typed = self.typed() or self.proto
+            self._types = _types(typed.value_info)
+            if isinstance(typed, GraphProto):
+                self._types |= {**_types(typed.input), **_types(typed.output)}
+        return self._types
 
     @property
     def initializers(self) -> Iterator[str]:
@@ -93,8 +116,7 @@ class Survey:
     model: ModelProto
     file: str
     limits: ReadLimits
-    inferred: GraphProto | None = None
-    """The model's graph with the types that were inferred."""
+    inferred: Inferred
     scopes: list[Scope] = field(default_factory=list[Scope])
     nodes: int = 0
     functions: dict[FunctionKey, FunctionProto] = field(default_factory=dict[FunctionKey, FunctionProto])
@@ -104,7 +126,7 @@ class Survey:
         for function in self.model.functions:
             self._check_texts((function.name, function.domain, function.overload, *function.attribute))
         self.functions = {(_domain(one.domain), one.name, one.overload): one for one in (*self.model.functions, *functions())}
-        self.scopes.append(_graph_scope(self.model.graph, None, _opsets(self.model.opset_import), {}, self.inferred))
+        self.scopes.append(_graph_scope(self.model.graph, None, _opsets(self.model.opset_import), {}, lambda: self.inferred.graph))
         done = 0
         while done < len(self.scopes):
             self._open(self.scopes[done])
@@ -135,16 +157,16 @@ class Survey:
         if key in self.functions:
             self._enter_function(scope, call, key)
         elif kind in BODIES and domain == _ONNX:
-            typed = node if scope.inferred is None else scope.inferred.node[number]
-            if is_batched(node, version or 0, attributes):
+            batched = is_batched(node, version or 0, attributes)
+            if batched:
+                typed = _typed_node(scope, number, node)
                 try:
                     call.proto = with_loop_over_batch(typed, given(typed.attribute, scope.attributes))
                 except ValueError as error:
                     raise self._refused(f"node {shorten(name or kind, 60)!r}: {error}") from error
                 call.inputs = list(call.proto.input)
                 call.given = given(call.proto.attribute, scope.attributes)
-                typed = call.proto
-            self._enter_bodies(scope, call, {one.name: one.g for one in typed.attribute if one.HasField("g")})
+            self._enter_bodies(scope, call, None if batched else number)
         elif domain == GRAPHS and "graph" in attributes and attributes["graph"].type == AttributeProto.GRAPH:
             self._enter_graph(scope, call)
         else:
@@ -168,20 +190,24 @@ class Survey:
         del call.inputs[len(function.input) :]
         self._enter(call, "body", inner)
 
-    def _enter_bodies(self, scope: Scope, call: Call, typed: Mapping[str, GraphProto]) -> None:
+    def _enter_bodies(self, scope: Scope, call: Call, number: int | None) -> None:
+        """``number``: that of the node, by which its bodies are found again among those with types; None where they have them already."""
         for attribute, body in BODIES[call.type].items():
             found = call.given.get(attribute)
             if found is not None and found.HasField("g"):
-                self._enter(call, body, _graph_scope(found.g, scope, scope.opsets, scope.attributes, typed.get(attribute)))
+                find = _none if number is None else partial(_typed_body, scope, number, attribute)
+                self._enter(call, body, _graph_scope(found.g, scope, scope.opsets, scope.attributes, find))
         least = 2 if call.type == "Loop" else 1
         call.inputs += [""] * (least - len(call.inputs))
 
     def _enter_written_out(self, scope: Scope, call: Call, version: int) -> None:
         """As a function, with the graphs written into it; where ONNX has none, nothing would run its graphs: they are there to be read."""
+        types = [scope.type_of(name) for name in call.inputs]
+        _ = self.inferred.graph  # before anything else is asked of another process
         if call.proto.domain == "com.microsoft" and call.type == "GreedySearch":
             function = greedy_search(call.proto, call.given, scope.opsets[_ONNX])
         else:
-            function = written_out(call.proto, call.given, version, [scope.type_of(name) for name in call.inputs])
+            function = written_out(call.proto, call.given, version, types)
         if function is None:
             self._enter_foreign(scope, call)
             return
@@ -194,7 +220,7 @@ class Survey:
 
     def _enter_graph(self, scope: Scope, call: Call) -> None:
         """As a function: the node hands its inputs to the graph."""
-        inner = _graph_scope(call.given["graph"].g, scope, scope.opsets, scope.attributes, None)
+        inner = _graph_scope(call.given["graph"].g, scope, scope.opsets, scope.attributes)
         call.opset, call.is_function = f"function {GRAPHS}", True
         call.inputs += [""] * (len(inner.inputs) - len(call.inputs))
         self._enter(call, "body", inner)
@@ -209,7 +235,7 @@ class Survey:
             held = several or ([attribute.g] if attribute.type == AttributeProto.GRAPH and attribute.HasField("g") else [])
             for name, graph in zip(names, held, strict=False):
                 body = _unused(ForeignBody(encode(name) or "graph"), [taken for taken, _ in call.inner])
-                self._enter(call, body, _graph_scope(graph, scope, scope.opsets, scope.attributes, None))
+                self._enter(call, body, _graph_scope(graph, scope, scope.opsets, scope.attributes))
 
     def _enter(self, call: Call, body: BodyName, inner: Scope) -> None:
         call.inner.append((body, inner))
@@ -260,23 +286,32 @@ def _types(values: Iterable[ValueInfoProto]) -> dict[str, ValueType]:
     return {one.name: value_type_of(one.type.SerializeToString()) for one in values if one.HasField("type")}
 
 
+def _typed_node(scope: Scope, number: int, node: NodeProto) -> NodeProto:
+    """A node of a graph with the types in its bodies, as far as they were inferred."""
+    found = scope.typed()
+    return node if found is None else found.node[number]
+
+
+def _typed_body(scope: Scope, number: int, attribute: str) -> GraphProto | None:
+    found = scope.find()
+    held = () if found is None else found.node[number].attribute
+    return next((one.g for one in held if one.name == attribute and one.HasField("g")), None)
+
+
 def _graph_scope(
-    graph: GraphProto, parent: Scope | None, opsets: Mapping[str, int], attributes: Given, inferred: GraphProto | None
+    graph: GraphProto, parent: Scope | None, opsets: Mapping[str, int], attributes: Given, find: Callable[[], GraphProto | None] = _none
 ) -> Scope:
-    typed = graph if inferred is None else inferred
-    types = {**_types(typed.value_info), **_types(typed.input), **_types(typed.output)}
     initializers = {one.name for one in graph.initializer}
     # Files of IR version 3 list every initializer among the inputs.
     inputs = [one.name for one in graph.input if one.name not in initializers]
     depth, chain = (parent.depth + 1, parent.chain) if parent else (0, ())
     outputs = [one.name for one in graph.output]
-    return Scope(graph.name, inputs, outputs, graph, parent, depth, opsets, types, attributes, inferred, chain)
+    return Scope(graph.name, inputs, outputs, graph, parent, depth, opsets, attributes, cache(find), chain)
 
 
 def _function_scope(function: FunctionProto, depth: int, attributes: Given, chain: tuple[FunctionKey, ...]) -> Scope:
-    types = _types(function.value_info)
     opsets = _opsets(function.opset_import)
-    return Scope(function.name, list(function.input), list(function.output), function, None, depth, opsets, types, attributes, None, chain)
+    return Scope(function.name, list(function.input), list(function.output), function, None, depth, opsets, attributes, _none, chain)
 
 
 def _find_captures(scope: Scope) -> None:

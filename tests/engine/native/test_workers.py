@@ -87,6 +87,30 @@ def test_requests_of_many_threads_get_their_own_answers_also_where_some_crash() 
     workers.close()
 
 
+def test_something_else_is_done_while_an_answer_is_awaited() -> None:
+    workers = Workers()
+    with workers.asking("image size", picture(3)) as answer:
+        assert not workers._idle
+        assert answer() == [b"3", b"3"]
+        assert workers.ask("image size", picture(5)) == [b"5", b"5"], "the turn is over with the answer"
+        assert answer() == [b"3", b"3"]
+    with workers.asking("image size", b"no image") as refused, pytest.raises(Refused, match="cannot identify"):
+        refused()
+    assert len(workers._idle) == 1
+    workers.close()
+
+
+def test_an_answer_that_nobody_waits_for_answers_no_later_request() -> None:
+    workers = Workers()
+    with pytest.raises(ZeroDivisionError), workers.asking("image size", picture(3)):
+        raise ZeroDivisionError
+    assert workers.ask("image size", picture(5)) == [b"5", b"5"]
+    with workers.asking("onnx types", CRASHES["GatherND"].SerializeToString()):
+        pass
+    assert workers.ask("image size", picture(7)) == [b"7", b"7"]
+    workers.close()
+
+
 def test_what_takes_too_long_is_ended() -> None:
     workers = Workers(seconds=0)
     with pytest.raises(Crashed):

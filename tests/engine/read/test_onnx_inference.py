@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import numpy as np
 import pytest
@@ -81,13 +82,13 @@ def test_types_are_found_without_the_data_of_weights(
     make: Callable[[], ModelProto], expected: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    ask = WORKERS.ask
+    asking = WORKERS.asking
 
-    def told(work: str, *parts: bytes) -> list[bytes]:
+    def told(work: str, *parts: bytes) -> AbstractContextManager[Callable[[], list[bytes]]]:
         asked.extend(map(len, parts))
-        return ask(work, *parts)
+        return asking(work, *parts)
 
-    monkeypatch.setattr(WORKERS, "ask", told)
+    monkeypatch.setattr(WORKERS, "asking", told)
     assert _types(read_model(make().SerializeToString())) == expected
     assert asked[0] < 2000
 
