@@ -173,7 +173,11 @@ def initial_state(state: np.ndarray | None, directions: int, batch: int, size: i
     """[directions, B, H]: a copy of what is given, or zeros."""
     if state is None:
         return np.zeros((directions, batch, size), dtype)
-    return np.array(state.swapaxes(0, 1) if batch_first else state, dtype)
+    ordered = state.swapaxes(0, 1) if batch_first and state.ndim > 1 else state
+    if ordered.shape != (directions, batch, size):
+        expected = [batch, directions, size] if batch_first else [directions, batch, size]
+        raise ValueError(f"an initial state has shape {list(state.shape)}, expected {expected}")
+    return np.array(ordered, dtype)
 
 
 RECURRENT: Mapping[str, Older] = {

@@ -157,6 +157,10 @@ ROWS, COLUMNS = _DICE.whole(np.uint8, 3, 5), _DICE.whole(np.int8, 5, 4)
 ONE = _DICE.scales()
 _LSTM = lstm(np.int8, "forward", False)
 REFUSED = {
+    "a state for another batch": (
+        Case("DynamicQuantizeLSTM", [*_LSTM.inputs[:5], _DICE.reals(2, 3, 4), *_LSTM.inputs[6:]], _LSTM.attributes, (True, True, True)),
+        r"an initial state has shape \[2, 3, 4\], expected \[1, 3, 4\]",
+    ),
     "scales of another number of columns": (Case("MatMulIntegerToFloat", [ROWS, COLUMNS, ONE, _DICE.scales(3)]), "there are 3 scales"),
     "scales of another number of rows": (Case("MatMulIntegerToFloat", [ROWS, COLUMNS, _DICE.scales(2), ONE]), "there are 2 scales"),
     "a bias of another length": (

@@ -283,6 +283,10 @@ REFUSED: dict[str, tuple[Case, str]] = {
     "too few activations": (("LSTM", 14, _layer(4), {"hidden_size": 2, "activations": ["Tanh"]}, 3), "names 1 functions, expected 3"),
     "direction": (("GRU", 14, _layer(3), {"hidden_size": 2, "direction": "bidirectional"}, 2), "the weights are of 1 directions"),
     "lengths": (("RNN", 14, [*_layer(1)[:4], np.array([9, 1, 1], np.int32)], {"hidden_size": 2}, 2), "expected 3 numbers of 0 to 4"),
+    "initial state": (
+        ("GRU", 14, [*_layer(3)[:3], None, None, reals(1, 1, 2)], {"hidden_size": 2}, 2),
+        r"has shape \[1, 1, 2\], expected \[1, 3, 2\]",
+    ),
     "kernel": (("MaxPool", 12, [IMAGE], {"kernel_shape": [2]}, 1), r"the kernel_shape is \[2\]"),
     "size": (("LRN", 13, [IMAGE], {"size": 0}, 1), "size is 0 for data of shape"),
     "norm": (("LpNormalization", 1, [LINE], {"p": 3}, 1), "p is 3, expected 1 or 2"),
