@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -10,41 +11,66 @@ import numpy as np
 
 import engine
 from app.command.given_inputs import read_inputs
-from app.command.report import as_text
-from app.command.run import interruptible, outcome_of
-from engine.errors import InputError
+from app.command.gradient_data import compared, gradient_data
+from app.command.report import SCHEMA, as_text
+from app.command.run import FAILED, FINISHED, REFUSED, interruptible, outcome_of
+from engine.errors import EngineError, InputError, in_one_line
 from engine.explain import branches_of, walks_of
 from engine.ir import REAL_FLOATS, Model, decode
 from engine.view import neutral
-
-FINISHED, FAILED = 0, 1
 
 
 def main(words: Sequence[str]) -> int:
     """The exit code: 0 done, 1 the gradient is not that of central differences or the run failed, 2 the model or a name is refused."""
     options = _options(words)
+    try:
+        return _made(options)
+    except EngineError as error:
+        if not options.json:
+            raise
+        print(json.dumps({"schema": SCHEMA, "state": "refused", "message": in_one_line(str(error))}))
+        return REFUSED
+
+
+def _made(options: argparse.Namespace) -> int:
     model = engine.read_model(options.model)
     made = engine.gradients(model, of=options.of, with_respect_to=options.with_respect_to)
-    for one in made.outputs[len(model.outputs) :]:
-        print(f"{neutral(one.names[-1], len(one.names[-1]))}  {one.element_type}{one.shape}")
     if options.output:
         engine.write_model(made, options.output)
-        print(f"{options.output} and {Path(options.output).with_suffix('.bin').name} hold the model with its gradients as OpenVINO IR 11")
     inputs = read_inputs(options.inputs, model)
-    if options.inputs:
-        run = engine.Debugger(made, inputs)
-        with interruptible(run.stop):
-            run.run()
-        print("\n".join([*as_text(outcome_of(run), made), *(neutral(line, len(line)) for line in _walked_back(run))]))
-        if run.state != "finished":
-            return FAILED
-    return _checked(model, inputs or _drawn(model), options) if options.check else FINISHED
+    run = _run(made, inputs) if options.inputs else None
+    went = run is None or run.state == "finished"
+    ok, said, check = True, "", None
+    if options.check and went:
+        ok, said, check = compared(model, inputs or _drawn(model), options.of, options.with_respect_to)
+    if options.json:
+        data = gradient_data(made, len(model.outputs), run)
+        written = {"written": options.output} if options.output else {}
+        against = {} if check is None else {"check": check}
+        print(json.dumps({"schema": SCHEMA, **data, **written, **against}, allow_nan=False))
+    else:
+        for line in _lines(made, len(model.outputs), run, said, options.output):
+            print(line)
+    return FINISHED if went and ok else FAILED
 
 
-def _checked(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace) -> int:
-    found = engine.check_gradient(model, inputs, options.of, options.with_respect_to)
-    print(neutral(str(found), len(str(found))))
-    return FINISHED if found.ok else FAILED
+def _run(made: Model, inputs: Mapping[str | int, object]) -> engine.Debugger:
+    run = engine.Debugger(made, inputs)
+    with interruptible(run.stop):
+        run.run()
+    return run
+
+
+def _lines(made: Model, first: int, run: engine.Debugger | None, check: str, written: str) -> Iterator[str]:
+    for one in made.outputs[first:]:
+        yield f"{neutral(one.names[-1], len(one.names[-1]))}  {one.element_type}{one.shape}"
+    if written:
+        yield f"{written} and {Path(written).with_suffix('.bin').name} hold the model with its gradients as OpenVINO IR 11"
+    if run is not None:
+        yield from as_text(outcome_of(run), made)
+        yield from (neutral(line, len(line)) for line in _walked_back(run))
+    if check:
+        yield neutral(check, len(check))
 
 
 def _walked_back(run: engine.Debugger) -> Iterator[str]:
@@ -82,6 +108,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("-o", "--output", metavar="OUT.xml", default="", help="write the model with its gradients as OpenVINO IR")
     parser.add_argument("--check", action="store_true", help="compare with central differences in f64; exit with 1 when they differ")
     parser.add_argument("--inputs", metavar="IN.npz", default="", help="run it on these inputs, and check it there (default: drawn ones)")
+    parser.add_argument("--json", action="store_true", help="print the gradients, norms over iterations, verdicts and check as JSON")
     return parser.parse_args(words)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,9 @@ import engine
 from app.cli import main
 from engine import build
 from engine.build import ops
+from sample_models import FOLDER
+from tests.app.command.test_answers import conforms
+from tests.app.command.test_cli import strictly
 
 
 @pytest.fixture
@@ -56,3 +60,60 @@ def test_names_that_mean_nothing_are_refused(
 ) -> None:
     assert main(["gradients", str(training), "--of", of, "--with-respect-to", with_respect_to]) == 2
     assert said in capsys.readouterr().err
+
+
+def answered(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
+    code = main(["gradients", *words, "--json"])
+    told = strictly(capsys.readouterr().out)
+    conforms(told, "refused" if code == 2 else "gradients")
+    return code, told
+
+
+def test_json_tells_the_gradients_and_how_they_came_back(training: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(tmp_path / "in.npz", x=np.zeros((2, 3), np.float32))
+    words = [str(training), "--of", "loss", "--with-respect-to", "x,main/layer%2Fw"]
+    code, told = answered([*words, "--inputs", str(tmp_path / "in.npz"), "--check", "-o", str(tmp_path / "out.xml")], capsys)
+    assert (code, told["state"], told["written"]) == (0, "finished", str(tmp_path / "out.xml"))
+    first, second = told["gradients"]
+    assert (first["name"], first["value"]["value"]) == ("gradient of loss with respect to x", [[1.0] * 3] * 2)
+    assert (second["shape"], second["norm"]) == ("[3,3]", 0.0)
+    (walk,) = told["loops"]
+    assert (walk["forward"], walk["iterations"], walk["walked"]) == ("main/for", 3, 3)
+    (adjoint,) = walk["adjoints"]
+    assert (adjoint["name"], adjoint["iterations"], adjoint["verdict"]) == ("h", [0, 1, 2, 3], "flows")
+    assert adjoint["factor"] == pytest.approx(1)
+    np.testing.assert_allclose(adjoint["norms"], np.sqrt([6.0] * 4), rtol=1e-6)
+    (shared,) = walk["contributions"]
+    assert (shared["iterations"], shared["shares"]) == ([0, 1, 2], ["NaN"] * 3)  # of a gradient that is 0
+    assert (told["check"]["ok"], told["check"]["compared"], told["check"]["wrong"]) == (True, 15, [])
+    assert [one["name"] for one in told["run"]["outputs"]][-1] == "gradient of loss with respect to main/layer%2Fw"
+
+
+def test_json_without_inputs_tells_what_was_made(training: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, told = answered([str(training), "--of", "loss", "--with-respect-to", "x"], capsys)
+    made = {"name": "gradient of loss with respect to x", "element_type": "f32", "shape": "[2,3]"}
+    assert (code, told) == (0, {"schema": 1, "state": "made", "gradients": [made]})
+
+
+def test_json_tells_branches_and_refusals(capsys: pytest.CaptureFixture[str]) -> None:
+    sample = FOLDER / "branch_not_taken"
+    words = [str(sample / "model.xml"), "--of", "loss", "--inputs", str(sample / "inputs" / "warm.npz"), "--with-respect-to"]
+    code, told = answered([*words, "cold_weight"], capsys)
+    assert code == 0
+    assert told["gradients"][0]["norm"] == 0
+    assert {one["sentence"] for one in told["branches"]} == {"does not flow: only the then branch ran, and `cold_weight` is used in else"}
+    code, told = answered([*words, "nothing"], capsys)
+    assert (code, told["state"]) == (2, "refused")
+    assert "nothing" in told["message"]
+
+
+def test_json_tells_a_run_that_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = build.Graph("failing")
+    x, start = graph.parameter("x", "f32", [None]), graph.parameter("start", "i64", [])
+    (last,) = build.for_loop(3, lambda i, h: h * ops.gather(x, start + i, np.array(0)), [graph.constant(np.float32(1))])
+    engine.write_model(graph.model({"loss": last}), tmp_path / "m.xml")
+    np.savez(tmp_path / "in.npz", x=np.ones(2, np.float32), start=np.int64(0))
+    words = [str(tmp_path / "m.xml"), "--of", "loss", "--with-respect-to", "x", "--inputs", str(tmp_path / "in.npz")]
+    code, told = answered(words, capsys)
+    assert (code, told["state"], told["run"]["state"]) == (1, "failed", "failed")
+    assert "norm" not in told["gradients"][0]
