@@ -182,6 +182,12 @@ class GraphView:
         """Id of the frame at a static address."""
         return {cluster.address: cluster.id for cluster in self.clusters}
 
+    @cached_property
+    def control_flow(self) -> tuple[tuple[str, str], ...]:
+        """Id and static address of each frame and folded box that stands for one loop or branch."""
+        frames = ((one.id, one.address) for one in self.clusters if one.kind in ("loop", "tensor_iterator", "if"))
+        return (*frames, *((one.id, one.address) for one in self.nodes if one.kind == "folded"))
+
     def instances_of(self, address: str) -> list[ViewNode]:
         """The boxes of a place in all copies of the unrolled loops round it."""
         static = without_iterations(address)

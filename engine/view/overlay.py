@@ -40,8 +40,6 @@ NOT_KEPT_TEXT = "not kept"
 """Stands for a value that depends on weights, in a run that was saved without them."""
 _WITHOUT_VALUE = frozenset({"waiting", "skipped", "current", "running", "failed"})
 _READABLE = 1_000_000
-_CONTROL_FLOW = frozenset({"loop", "tensor_iterator", "if"})
-"""The kinds of frames that stand for one operation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,13 +260,10 @@ class _Painter:
     def _tell_walks(self) -> None:
         """In the headers of loops that are walked back now, and of those that do so."""
         told = mirrored.headers(self.mirrored)
-        if told:
-            places = [*((one.id, one.address) for one in self.view.clusters if one.kind in _CONTROL_FLOW)]
-            places += [(one.id, one.address) for one in self.view.nodes if one.kind == "folded"]
-            for id, address in places:
-                if address in told:
-                    before = self.overlay.headers.get(id, "") if address not in self.mirrored else ""
-                    self.overlay.headers[id] = ", ".join(filter(None, (before, told[address])))
+        for id, address in self.view.control_flow if told else ():
+            if address in told:
+                before = self.overlay.headers.get(id, "") if address not in self.mirrored else ""
+                self.overlay.headers[id] = ", ".join(filter(None, (before, told[address])))
 
     def _slice(self, edge: ViewEdge) -> None:
         """Which part of a sliced or concatenated tensor this iteration uses."""

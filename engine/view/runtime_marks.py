@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from engine.view.graph import GraphView
 
 HOTTEST = 8
-_CONTROL_FLOW = frozenset({"loop", "tensor_iterator", "if"})
-"""The kinds of frames that stand for one operation."""
 
 
 def heats(view: GraphView, times: Mapping[str, float]) -> dict[str, int]:
@@ -25,6 +23,4 @@ def heats(view: GraphView, times: Mapping[str, float]) -> dict[str, int]:
 
 def fated_headers(view: GraphView, headers: Mapping[str, str], fates: Mapping[str, str]) -> dict[str, str]:
     """The headers of frames and folded loops of which it is known what a runtime makes of them."""
-    places = [*((one.id, one.address) for one in view.clusters if one.kind in _CONTROL_FLOW)]
-    places += [(one.id, one.address) for one in view.nodes if one.kind == "folded"]
-    return {id: " · ".join(filter(None, (fates[address], headers.get(id)))) for id, address in places if address in fates}
+    return {id: " · ".join(filter(None, (fates[address], headers.get(id)))) for id, address in view.control_flow if address in fates}
