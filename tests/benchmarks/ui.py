@@ -151,15 +151,20 @@ def _report_frames(browser: Browser, port: int, wide: str) -> None:
     print(f"  {(int(canvas.get_attribute('data-step') or 0) - begun) / SECONDS:.0f} steps a second")
     _drag(page, canvas.locator(".rail").first, "sliding along the run", 0.02, 0.98, 0.5)
     _open(page, port, wide)
-    while canvas.locator(".box.folded").count():
-        folded = canvas.locator(".box.folded").count()
-        canvas.locator(".box.folded [data-action=unfold]").first.dispatch_event("click")
-        canvas.locator(".box.folded").nth(folded - 1).wait_for(state="detached", timeout=60_000)
+    _unfold_all(page, canvas)
     print(f"{canvas.locator('.box').count():,} boxes on the canvas")
     page.wait_for_timeout(1000)
     _drag(page, canvas, "dragging the picture", 0.7, 0.2, 0.6)
     _frames(page, "zooming the picture", lambda: _wheel(page))
     page.close()
+
+
+def _unfold_all(page: Page, canvas: Locator) -> None:
+    """Group by group; there may be groups inside one, so the picture is waited for, not how many groups are left."""
+    while canvas.locator(".box.folded").count():
+        before = canvas.get_attribute("data-hash")
+        canvas.locator(".box.folded [data-action=unfold]").first.dispatch_event("click")
+        page.wait_for_function("([canvas, before]) => canvas.dataset.hash !== before", arg=[canvas.element_handle(), before], timeout=60_000)
 
 
 def _drag(page: Page, what: Locator, title: str, begin: float, end: float, height: float) -> None:
