@@ -1,12 +1,12 @@
 // The canvas of a graph: one per place on the page; keeps its picture while overlays come and go.
 
+import { AwaitedPicture } from "./awaited_picture.js";
 import { Camera, ZOOM } from "./camera.js";
 import { CurrentHighlight } from "./current_highlight.js";
 import { draw } from "./draw.js";
 import { onPaper, printPicture, savePicture, standalone } from "./export.js";
 import { MARGIN } from "./geometry.js";
 import { host, isLight } from "./host.js";
-import { ladderOf, layOut, PATIENT, TooDense } from "./layout.js";
 import { emptyCanvas } from "./markup.js";
 import { numberAfter, Outbox } from "./outbox.js";
 import { Painting } from "./paint.js";
@@ -25,8 +25,6 @@ import { Walk } from "./walk.js";
  * @import { Act, Moment, Overlay, Structure } from "./protocol.js"
  * @typedef {Overlay & { hash: string, focus?: string }} Painted
  */
-
-const UNFOLDABLE = 2500; // milliseconds without an answer after which a picture that is too dense is laid out all the same
 
 export class Canvas {
   /** @type {Structure | undefined} */
@@ -54,8 +52,6 @@ export class Canvas {
   begun = undefined;
   /** Where something was that is to stay there. @type {{ address: string, x: number, y: number } | null} */
   anchor = null;
-  /** Counts layouts: only the last that was asked for is shown. */
-  turn = 0;
   /** Number of the last act. @type {number | undefined} */
   count = undefined;
   /** Tells Python; from the component. @type {((name: string, value: unknown) => void) | undefined} */
@@ -91,6 +87,7 @@ export class Canvas {
     /** @type {Outbox<Act>} */
     this.acts = new Outbox((acts) => this.root.isConnected && this.setState?.("acts", acts));
     this.speech = new Speech(this);
+    this.awaited = new AwaitedPicture(this);
     this.walk = new Walk(this);
     this.listen();
     // Streamlit shows the component at its final size only after a moment.
@@ -225,7 +222,7 @@ export class Canvas {
       : null;
   }
 
-  async show(structure, subject, ladder = ladderOf(structure)) {
+  async show(structure, subject) {
     this.dress();
     if (this.structure?.hash === structure.hash) {
       if (this.subject !== subject) {
@@ -234,31 +231,7 @@ export class Canvas {
       }
       return;
     }
-    this.turn += 1;
-    const { turn } = this;
-    const slow = setTimeout(() => this.say(this.structure ? "" : "Laying out…"), 250);
-    try {
-      const geometry = await layOut(structure, ladder);
-      if (turn !== this.turn) return;
-      this.put(structure, geometry, subject);
-      this.say("");
-    } catch (error) {
-      if (turn !== this.turn) return;
-      const dense = error instanceof TooDense;
-      this.say(
-        dense
-          ? "Too dense to lay out in time: folding more…"
-          : `The picture could not be laid out: ${error instanceof Error ? error.message : error}`,
-      );
-      if (dense) this.send({ kind: "too_dense", root: structure.root });
-      // Where no other picture comes, nothing could be folded.
-      if (dense && ladder !== PATIENT)
-        setTimeout(() => {
-          if (turn === this.turn) this.show(structure, subject, PATIENT);
-        }, UNFOLDABLE);
-    } finally {
-      clearTimeout(slow);
-    }
+    await this.awaited.ask(structure, subject);
   }
 
   put(structure, geometry, subject) {
