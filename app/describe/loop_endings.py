@@ -25,8 +25,9 @@ def loop_endings(debugger: engine.Debugger | None, view: GraphView) -> dict[str,
         return found
     loops = [one.address for one in view.clusters if one.kind in ("loop", "tensor_iterator")]
     loops += [address for one in view.nodes if one.kind == "folded" for address in one.loops or (one.address,)]
+    resolve = debugger.resolver()
     for static in loops:
-        address = debugger.resolve(static)
+        address = resolve(static)
         record = debugger.record(address) if address else None
         if record is not None and record.iterations is not None and record.ended_by is not None:
             ended_by = "endless" if record.endless else record.ended_by

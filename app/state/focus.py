@@ -87,5 +87,6 @@ def _pinned(session: Session, debugger: engine.Debugger) -> str:
 def _latest(debugger: engine.Debugger, loops: bool) -> str:
     """The last loop, or If, of the outermost graph that ran before the cursor."""
     found = [one for one in places(debugger.model).values() if one.graph_address == ROOT and one.node.bodies]
+    resolve = debugger.resolver()
     wanted = (one.address for one in reversed(found) if (one.node.type != IF) == loops)
-    return next((address for address in wanted if debugger.resolve(address)), "")
+    return next((address for address in wanted if resolve(address)), "")

@@ -159,7 +159,7 @@ def resolve(position: Position, place: str) -> str | None:
     shown = scene.shown.get(program.index) if program else None
     if program is None or shown is None or label not in program.layer_of_label:
         return None
-    if any(one.label == label for one in program.instructions[shown.position :]):
+    if scene.waits(program, label):
         return None
     return f"{position.timeline.address(program, shown.row)}/{label}"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from engine.debug import lookup
@@ -208,7 +210,16 @@ class Run:
 
     def resolve(self, place: str) -> str | None:
         """The concrete address at the cursor of a place that may leave out iterations; None when it has not run yet."""
-        try:
-            return lookup.resolve(self.position, place)
-        except (ValueUnavailable, AddressError):
-            return None
+        return self.resolver()(place)
+
+    def resolver(self) -> Callable[[str], str | None]:
+        """``resolve`` for many places: all of them at the moment at which this is called, whose scene is made once."""
+        position = self.position
+
+        def resolve(place: str) -> str | None:
+            try:
+                return lookup.resolve(position, place)
+            except (ValueUnavailable, AddressError):
+                return None
+
+        return resolve

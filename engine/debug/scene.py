@@ -34,6 +34,7 @@ class Scene:
         self.timeline = timeline
         self.shown: dict[int, Shown] = {}
         self.skipped: set[int] = set()
+        self._waiting: dict[int, frozenset[str]] = {}
         innermost = moment[-1].program.index if moment else -1
         # The open ones first: a branch that comes before the open one in the plan is the one not taken.
         for level in moment:
@@ -84,11 +85,20 @@ class Scene:
         made.shown = {index: shown for index, shown in self.shown.items() if index not in inside}
         made.skipped = self.skipped - inside
         made.shown[program.index] = Shown(row, len(program.instructions), False)
+        made._waiting = {}
         made.innermost = -1
         for one in self.plan.programs:
             if one.index in inside and one is not program and one.parent is not None:
                 made._show_inside(one, one.parent)
         return made
+
+    def waits(self, program: Program, label: str) -> bool:
+        """Whether a node of a graph that is shown has still to run there."""
+        found = self._waiting.get(program.index)
+        if found is None:
+            left = program.instructions[self.shown[program.index].position :]
+            found = self._waiting[program.index] = frozenset(one.label for one in left)
+        return label in found
 
     def statuses_inside(self, program: Program) -> dict[str, Status]:
         """Status of every node of a program and the programs inside it, by static address."""

@@ -164,7 +164,8 @@ def _unfold_all(page: Page, canvas: Locator) -> None:
     while canvas.locator(".box.folded").count():
         before = canvas.get_attribute("data-hash")
         canvas.locator(".box.folded [data-action=unfold]").first.dispatch_event("click")
-        page.wait_for_function("([canvas, before]) => canvas.dataset.hash !== before", arg=[canvas.element_handle(), before], timeout=60_000)
+        shown = [canvas.element_handle(), before]
+        page.wait_for_function("([canvas, before]) => canvas.dataset.hash !== before", arg=shown, timeout=60_000)
 
 
 def _drag(page: Page, what: Locator, title: str, begin: float, end: float, height: float) -> None:
