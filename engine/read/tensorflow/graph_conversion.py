@@ -29,8 +29,24 @@ def convert_graph(path: Path, found: Format, target: Path, limits: ReadLimits) -
     if refused is not None and not _convert_with_functions(path, found, source, target, limits):
         _convert_partly(path, target, limits, refused)
     document = target.read_bytes()
-    model = read_converted(target, document if refused is None else completed(document, source), limits)
+    model = by_node_names(read_converted(target, document if refused is None else completed(document, source), limits))
     return replace(model, notes=conversion_notes.notes(source, model) if source else (uncounted,))
+
+
+def by_node_names(model: Model) -> Model:
+    """Inputs and outputs under the names of their nodes, as TensorFlow looks operations up; OpenVINO calls them ``x:0``, as tensors.
+
+    Those stay names of the tensors. A name that another node has stays away.
+    """
+    taken = {node.name for node in model.graph.nodes}
+    nodes = []
+    for node in model.graph.nodes:
+        plain = node.name.removesuffix(":0")
+        if node.type in ("Parameter", "Result") and plain and plain not in taken:
+            taken.add(plain)
+            node = replace(node, name=plain)
+        nodes.append(node)
+    return replace(model, graph=replace(model.graph, nodes=tuple(nodes)))
 
 
 def _convert_with_functions(path: Path, found: Format, source: Source | None, target: Path, limits: ReadLimits) -> bool:

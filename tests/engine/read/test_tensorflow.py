@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 
 import engine
+from engine import build
 from engine.errors import ReadError
 from engine.ir.model import Graph, Node
 from engine.ops import custom
 from engine.ops.catalogue import CATALOGUE
 from engine.read.file_limits import ReadLimits
 from engine.read.recognise import Format
+from engine.read.tensorflow import graph_conversion
 from engine.read.tensorflow.graph_file import read_source
 from engine.read.tensorflow.v1_control_flow import FRAME_OPERATIONS, with_functions
 
@@ -42,6 +44,21 @@ def _check_numbers(path: Path) -> None:
 @pytest.mark.parametrize("name", EXPECTED)
 def test_tensorflow_s_numbers(name: str) -> None:
     _check_numbers(FILES / name)
+
+
+def test_inputs_and_outputs_are_found_by_their_node_and_by_their_tensor() -> None:
+    """TF_GraphOperationByName: ``x`` is the operation, ``x:0`` its tensor."""
+    model = engine.read_model(FILES / "flat_print.pb")
+    assert [one.name for one in (*model.inputs, *model.outputs)] == ["x", "out"]
+    for name, fetch in (("x", "out"), ("x:0", "out:0"), ("x", "main/out")):
+        assert engine.run(model, {name: [1, 2]}, fetch).outputs[0].tolist() == [3, 5]
+
+
+def test_a_name_that_another_node_has_stays_away() -> None:
+    graph = build.Graph("names")
+    made = build.ops.exp(graph.parameter("x:0", "f32", [2]), name="x")
+    model = graph_conversion.by_node_names(graph.model({"y:0": made}))
+    assert [node.name for node in model.graph.nodes] == ["x:0", "x", "y"]
 
 
 def _nodes(graph: Graph) -> Iterator[Node]:
