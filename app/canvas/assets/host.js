@@ -17,13 +17,34 @@ export const host = {
   background: () => getComputedStyle(document.body).backgroundColor,
 };
 
+/** @type {CanvasRenderingContext2D | undefined} */
+let pen;
+
+/**
+ * Red, green, blue and how far it covers, 0 to 255 each: painted, because browsers write colours in many ways, such as color(srgb 1 0 0).
+ * @param {string} colour as CSS has it
+ */
+function painted(colour) {
+  pen ??= document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  pen.clearRect(0, 0, 1, 1);
+  pen.fillStyle = colour;
+  pen.fillRect(0, 0, 1, 1);
+  return pen.getImageData(0, 0, 1, 1).data;
+}
+
 /**
  * Whether a colour is nearer to white than to black.
  * @param {string} colour as CSS has it
  */
 export function isLight(colour) {
-  const pen = document.createElement("canvas").getContext("2d");
-  pen.fillStyle = colour;
-  const [, r, g, b] = /^#(..)(..)(..)/.exec(pen.fillStyle) ?? ["", "ff", "ff", "ff"];
-  return (parseInt(r, 16) * 2 + parseInt(g, 16) * 5 + parseInt(b, 16)) / 8 > 128;
+  const [r, g, b] = painted(colour);
+  return (r * 2 + g * 5 + b) / 8 > 128;
+}
+
+/**
+ * Whether a colour covers most of what is behind it.
+ * @param {string} colour as CSS has it
+ */
+export function isSeen(colour) {
+  return painted(colour)[3] > 127;
 }

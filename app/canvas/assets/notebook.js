@@ -2,7 +2,7 @@
 
 import { chosenWords, markRows, momentOf, put } from "./beside.js";
 import { Canvas } from "./graph_canvas.js";
-import { host } from "./host.js";
+import { host, isSeen } from "./host.js";
 import { listen } from "./keys.js";
 import { startLibrary } from "./layout_worker.js";
 import { shared } from "./shared.js";
@@ -22,7 +22,7 @@ const THEMED = { attributes: true, attributeFilter: ["class", "style", "data-the
 host.background = (element) => {
   for (let one = outside(element); one; one = outside(one)) {
     const colour = getComputedStyle(one).backgroundColor;
-    if (colour && !/^(transparent|rgba\(.*, 0\))$/.test(colour)) return colour;
+    if (colour && isSeen(colour)) return colour;
   }
   return "white";
 };
