@@ -69,6 +69,15 @@ def _dropout(arguments: Arguments, attributes: Attributes, outputs: int) -> tupl
     return data, np.ones_like(data)
 
 
+def _dropout_with_a_mask_of(dtype: type | None) -> Older:
+    """Nothing is dropped; what the mask holds then ONNX leaves open, and ONNX Runtime leaves 0. None: of the type of the data."""
+
+    def compute(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+        return arguments[0], np.zeros_like(arguments[0], dtype)
+
+    return compute
+
+
 def _batch_normalization(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
     data = arguments[0]
     if outputs > 1 and not attributes.get("is_test"):
@@ -208,7 +217,6 @@ _OLDER: Mapping[str, tuple[int, Older]] = {
     "Cast": (5, _cast),
     "Concat": (3, _concat),
     "Div": (6, _elementwise(divide)),
-    "Dropout": (6, _dropout),
     "Equal": (6, _elementwise(np.equal)),
     "Gemm": (6, _gemm),
     "Greater": (6, _elementwise(np.greater)),
@@ -234,10 +242,16 @@ LATER: Mapping[tuple[str, int], int] = {("Clip", 1): 6, ("RNN", 1): 7}
 """Versions that mean what a later one does, which the onnx package computes."""
 
 
+_CHANGED_OFTEN: Mapping[str, Sequence[tuple[int, Older]]] = {
+    "Dropout": ((6, _dropout), (9, _dropout_with_a_mask_of(None)), (11, _dropout_with_a_mask_of(np.bool_))),
+}
+"""Each meaning with the last version that has it."""
+
+
 def older(type: str, version: int) -> Older | None:
     """How an old version is computed; None where the onnx package does it right."""
-    last, kernel = _OLDER.get(type, (0, None))
-    return kernel if version <= last else None
+    meanings = _CHANGED_OFTEN.get(type) or ([_OLDER[type]] if type in _OLDER else [])
+    return next((kernel for last, kernel in meanings if version <= last), None)
 
 
 def spelled_now(type: str, version: int, attributes: Attributes) -> dict[str, Any]:

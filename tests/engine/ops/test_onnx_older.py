@@ -159,6 +159,15 @@ def test_before_opset_7(type: str, opset: int, inputs: list[np.ndarray], attribu
         np.testing.assert_allclose(mine, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("opset", [7, 9, 10, 12, 13, 22])
+def test_the_mask_of_a_dropout_that_drops_nothing_is_the_runtimes(opset: int) -> None:
+    data = model("Dropout", opset, [F], 2)
+    theirs = onnxruntime.InferenceSession(data).run(None, {"x0": F})
+    for mine, other in zip(ran(data, [F]), theirs, strict=True):
+        assert mine.dtype == other.dtype
+        np.testing.assert_array_equal(mine, other)
+
+
 REFUSED: dict[str, tuple[bytes, list[np.ndarray], str]] = {
     "dropout that trains": (model("Dropout", 6, [F]), [F], "with is_test 0 it trains"),
     "batch normalization that trains": (
