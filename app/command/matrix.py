@@ -12,7 +12,7 @@ import engine
 from app.command.asking import Answer, answered, parser_of
 from app.command.value_data import strict, value_data
 from engine.explain import MOST_COLUMNS, Matrix, MatrixCell, MatrixRow, iteration_matrix
-from engine.ops import is_tensor
+from engine.ops import NOT_KEPT, is_tensor
 from engine.view import number_text
 
 _ALL = 1 << 30
@@ -79,6 +79,8 @@ def _text(cell: MatrixCell | None) -> str:
         return "-"
     if isinstance(cell.value, str):
         return cell.value
+    if cell.value is NOT_KEPT:
+        return "not kept"
     if is_tensor(cell.value) and np.size(cell.value) == 1:
         return number_text(np.asarray(cell.value).reshape(-1)[0])
     text = "?" if cell.number is None else f"mean {number_text(cell.number)}"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from engine.ir import is_whole, type_name
-from engine.ops import NO_VALUE, shortest
+from engine.ops import NO_VALUE, NOT_KEPT, shortest
 
 SHORT = 64
 """Elements up to which a value is written out."""
@@ -18,10 +18,13 @@ SHORT = 64
 def value_data(value: Any, most: int = SHORT) -> dict[str, Any]:
     """A value of at most so many elements whole; of one with more, what is in it.
 
-    A tensor has ``type`` and ``shape``; what else ONNX has is a ``kind``: a sequence, a map, an optional that holds nothing.
+    A tensor has ``type`` and ``shape``; what else ONNX has is a ``kind``: a sequence, a map, an optional that holds nothing,
+    or what was not kept.
     """
     if value is None or value is NO_VALUE:
         return {"kind": "nothing"}
+    if value is NOT_KEPT:
+        return {"kind": "not kept"}
     if isinstance(value, tuple):
         return {"kind": "sequence", **_elements(value, most, lambda one: value_data(one, most))}
     if isinstance(value, Mapping):

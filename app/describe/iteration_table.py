@@ -8,10 +8,10 @@ from weakref import WeakKeyDictionary
 
 import engine
 from app.describe.node_index import Place
-from engine.errors import EngineError
+from engine.errors import EngineError, NotKept
 from engine.explain import Margin, margin_at
 from engine.ir import IF, Address, decode, labels
-from engine.view import short_name, value_preview
+from engine.view import NOT_KEPT_TEXT, short_name, value_preview
 
 PAGE = 100
 """Rows of one page."""
@@ -135,6 +135,8 @@ def preview(debugger: engine.Debugger, address: str) -> str:
     """The value at a concrete address in a few characters; empty when there is none."""
     try:
         return value_preview(debugger.value(address))
+    except NotKept:
+        return NOT_KEPT_TEXT
     except EngineError:
         return ""
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from engine.debug.names import region_number, value_names
 from engine.debug.run import Run
-from engine.errors import EngineError
+from engine.errors import EngineError, NotKept
 from engine.explain.history import History, evenly, is_finite, of_values
 from engine.explain.verdict import execution
 from engine.ir.address import decode
-from engine.ops.values import is_tensor
+from engine.ops.values import NOT_KEPT, is_tensor
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import IfRegion, LoopRegion, Program
 from engine.trace.vectorised import Columns, Recorded
@@ -170,6 +170,8 @@ class _Filler:
             return
         try:
             self.found[slot, iteration] = self.run.values.get(self.run.timeline, self.program, row, slot)
+        except NotKept:
+            self.found[slot, iteration] = NOT_KEPT
         except (EngineError, ValueError, TypeError):
             return
 
@@ -183,7 +185,7 @@ class _Filler:
         """Of all iterations, or of those that were looked at."""
         if slot in self.columns:
             return History("", self.columns[slot])
-        values = [self.found.get((slot, one)) for one in self.chosen]
+        values = [None if (value := self.found.get((slot, one))) is NOT_KEPT else value for one in self.chosen]
         while values and values[-1] is None:
             values.pop()
         return of_values("", tuple(values))

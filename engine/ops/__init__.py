@@ -11,12 +11,13 @@ from engine.ops.dialect import catalogue_for
 from engine.ops.infer import elementwise, same
 from engine.ops.narrowing import NARROWER
 from engine.ops.plain_data import operation_data
-from engine.ops.values import NO_VALUE, as_array, is_tensor, shortest
+from engine.ops.values import NO_VALUE, NOT_KEPT, as_array, is_tensor, shortest
 
 __all__ = [
     "CATALOGUE",
     "KIND_WORDS",
     "NARROWER",
+    "NOT_KEPT",
     "NO_VALUE",
     "REQUIRED",
     "Attribute",

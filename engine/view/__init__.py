@@ -25,7 +25,7 @@ from engine.view.marked_boxes import breakpoint_boxes
 from engine.view.mirrored import walked_back_now
 from engine.view.node_data import NodeData, read_node_data, tints, write_node_data
 from engine.view.operation_families import family_of
-from engine.view.overlay import Overlay, overlay_at
+from engine.view.overlay import NOT_KEPT_TEXT, Overlay, overlay_at
 from engine.view.payload import structure
 from engine.view.playback import difference, playback_batch
 from engine.view.preview import has_nan, number_text, scalar_text, value_preview
@@ -37,6 +37,7 @@ from engine.view.tracks import Track, tracks
 __all__ = [
     "COLOURS",
     "COPIES",
+    "NOT_KEPT_TEXT",
     "PICTURE_FORMATS",
     "VISIBLE_NODES",
     "Folding",

@@ -13,9 +13,11 @@ from jsonschema import Draft202012Validator
 import engine
 from app.cli import main
 from engine import build
+from engine.run_file import recording_again
 from sample_models import FOLDER, Sample, samples
 from tests.app.command.test_cli import strictly
 from tests.app.command.test_fetching import twos
+from tests.engine.run_file.test_without_weights import dense
 
 SCHEMA = json.loads((Path(main.__code__.co_filename).parent / "command" / "answers.schema.json").read_text("utf-8"))
 BISECTION = [str(FOLDER / "bisection" / "model.xml"), "--inputs", str(FOLDER / "bisection" / "inputs" / "coarse.npz")]
@@ -183,3 +185,26 @@ def test_a_run_for_a_few_tensors_has_no_explanation(tmp_path: Path, capsys: pyte
     told = strictly(capsys.readouterr().out)
     conforms(told, "run")
     assert "explained" not in told
+
+
+def test_a_run_without_weights_is_told_as_the_schema_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording_again, "SHORT_SECONDS", -1.0)
+    engine.save(dense(), tmp_path / "run.loopscope", weights=False)
+    file = str(tmp_path / "run.loopscope")
+    assert main(["why", file, "layers", "--json"]) == 0
+    conforms(strictly(capsys.readouterr().out), "why")
+    assert main(["matrix", file, "layers", "--json"]) == 0
+    told: dict[str, Any] = strictly(capsys.readouterr().out)
+    conforms(told, "matrix")
+    cells = {row["name"]: row["cells"][3] for row in told["rows"]}
+    assert cells["product"] == {"mean": None, "odd": False, "kind": "not kept"}
+    assert cells["state"]["shape"] == [1, 80]
+    assert main(["matrix", file, "layers"]) == 0
+    assert "not kept" in capsys.readouterr().out
+    assert main(["value", file, "layers[3]/body/product", "--json"]) == 2
+    refused: dict[str, Any] = strictly(capsys.readouterr().out)
+    assert refused["message"].startswith("not kept: layers \u00b7 iteration 3 \u203a product depends on weights")
+    assert main(["value", file, "layers[3]/body/state", "--json"]) == 0
+    conforms(strictly(capsys.readouterr().out), "value")

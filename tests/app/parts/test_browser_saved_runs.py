@@ -37,6 +37,23 @@ def test_a_run_is_taken_away_and_opens_again(page: Page, server: str, tmp_path: 
         expect(place(page)).to_contain_text("step 30", ignore_case=True)
 
 
+def test_a_run_is_taken_away_without_weights(page: Page, server: str, tmp_path: Path) -> None:
+    open_sample(page, server, "speech_decoder", step="200", lens="export")
+    page.locator(".st-key-take_away_without_weights label").first.click()
+    page.wait_for_timeout(1500)
+    with page.expect_download(timeout=LONG) as found:
+        page.get_by_role("button", name="This run").click()
+    file = tmp_path / found.value.suggested_filename
+    found.value.save_as(file)
+    assert engine.load(file).plan.lacks_weights
+    open_address(page, f"{server}/?model={file}")
+    expect(place(page)).to_contain_text("step 200", ignore_case=True, timeout=LONG)
+    page.keyboard.press("ArrowLeft")
+    expect(place(page)).to_contain_text("step 199", ignore_case=True)
+    page.reload()
+    expect(place(page)).to_contain_text("step 199", ignore_case=True, timeout=LONG)
+
+
 def test_a_page_is_taken_away_and_opens_without_the_server(page: Page, server: str, tmp_path: Path) -> None:
     open_sample(page, server, "collatz", step="31", lens="export")
     note = page.get_by_placeholder("A note on the page")
