@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import openvino
 import pytest
 
 import engine
@@ -19,6 +20,7 @@ from engine.peers.source.beside_source import reported
 from engine.peers.source.program import SourceRun, run_source
 from engine.peers.source.runtime_side import RuntimeSide, runtime_side
 from engine.peers.source.source_report import ran, took
+from sample_models.recipes import linear_attention
 from tests.engine.peers.sources.cases import TENSORFLOW, TORCH, Arrays, Case, count
 
 IF, LOOP = "main/cond%2Fcond%2FIf", "while_loop%2Fwhile_loop%2FLoop"
@@ -108,6 +110,25 @@ def test_the_third_column_is_what_the_runtime_does() -> None:
     report = reported("recurrent", scan.did(), run, side)
     assert report.runtime.called.startswith("ONNX Runtime ")
     assert report.table()[1][1:] == ("4 iterations", "4 iterations", "4 iterations")
+
+
+def test_a_loop_that_the_runtime_fuses(tmp_path: Path) -> None:
+    """The runtime does what the source does, and not what the file says: the file's trip count is 5, and the source takes 16 tokens."""
+    case = named("gated", "sixteen")
+    openvino.save_model(linear_attention.model(5), tmp_path / "model.xml", compress_to_fp16=False)
+    run = finished(tmp_path / "model.xml", case.inputs)
+    report = reported("gated", case.did(), run, runtime_side(run, case.inputs, tolerance=1e-3, seconds=120))
+    assert report.sentence.startswith("torch: 16 iterations; the file: 5 (for_each_token). The output 'attention' differs: ")
+    head, loop, attention, _ = report.table()
+    assert (loop[1:], loop[3]) == (("16 iterations", "5 iterations", "runs as GatedDeltaNet"), "runs as GatedDeltaNet")
+    assert head[3] in report.sentence
+    assert attention[1] != attention[2] == "0 at [0,0,5,0]"
+    there, ran_there = (float(cell.partition(" ")[0]) for cell in (attention[1], attention[3]))
+    assert ran_there == pytest.approx(there, abs=1e-5)
+    assert report.regions[0].how == "values"
+    state, given = report.regions[0].values
+    assert (state.label, state.compared, state.first) == ("S", 5, None)
+    assert given.left_out == "the file's loop has none like it"
 
 
 def test_a_value_that_differs_is_told_with_its_iteration() -> None:

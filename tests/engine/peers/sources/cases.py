@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from engine.peers.source.program import SourceRun
+from sample_models.recipes import linear_attention
 from tests.engine.peers.sources import FOLDER
 
 Arrays = Mapping[str, np.ndarray]
@@ -22,7 +23,7 @@ class Case:
     name: str
     """Of the set of inputs."""
     file: str
-    """The model that the program became."""
+    """The model that the program became; empty where a test makes it."""
     inputs: Arrays
 
     @property
@@ -50,6 +51,7 @@ TORCH = (
     Case("recurrent", "rows", "recurrent.onnx", {"x": ROWS, "h": np.zeros(3, np.float32)}),
     Case("mapping", "rows", "mapping.xml", {"x": ROWS, "y": np.ones(3, np.float32)}),
     Case("alternating", "four", "alternating.xml", {"n": count(4), "x": X}),
+    Case("gated", "sixteen", "", linear_attention.inputs(16, seed=1)),
     Case("alternating", "none", "alternating.xml", {"n": count(0), "x": X}),
 )
 

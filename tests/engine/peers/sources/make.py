@@ -74,7 +74,7 @@ def of_torch(folder: Path) -> None:
         elif name == "recurrent":
             torch.onnx.export(program, f=str(FOLDER / f"{name}.onnx"), dynamo=True, verbose=False, external_data=False)
             without_places(FOLDER / f"{name}.onnx")
-        else:
+        elif name != "gated":
             openvino.save_model(openvino.convert_model(program), FOLDER / f"{name}.xml", compress_to_fp16=False)
         for case in (one for one in TORCH if one.program == name):
             keep("pt2", folder / f"{name}.pt2", case)

@@ -55,12 +55,29 @@ class Alternating(torch.nn.Module):
         return while_loop(lambda n, x: n > 0, body, (n, x))
 
 
+class Gated(torch.nn.Module):
+    """A gated delta net: linear attention, as ``sample_models/recipes/linear_attention.py`` has it."""
+
+    def forward(self, query, key, value, g, beta, state):
+        def cell(state, parts):
+            query, key, value, g, beta = parts
+            state = state * torch.exp(g)[..., None, None]
+            delta = (value - (state * key[..., None]).sum(-2)) * beta[..., None]
+            state = state + key[..., None] * delta[..., None, :]
+            return state.clone(), (state * query[..., None]).sum(-2)
+
+        wholes = (query / query.shape[-1] ** 0.5, key, value, g, beta)
+        last, rows = scan(cell, state, tuple(one.movedim(2, 0) for one in wholes), dim=0)
+        return rows.movedim(0, 2), last
+
+
 PROGRAMS: dict[str, tuple[torch.nn.Module, tuple[Any, ...]]] = {
     "doubling": (Doubling(), (torch.tensor(3), torch.ones(4))),
     "choosing": (Choosing(), (torch.tensor(3), torch.ones(4))),
     "recurrent": (Recurrent(), (torch.ones(4, 3), torch.zeros(3))),
     "mapping": (Mapping(), (torch.ones(4, 3), torch.zeros(3))),
     "alternating": (Alternating(), (torch.tensor(3), torch.ones(4))),
+    "gated": (Gated(), (*(torch.ones(1, 4, 16, 8) for _ in range(3)), *(torch.ones(1, 4, 16) for _ in range(2)), torch.ones(1, 4, 8, 8))),
 }
 
 
