@@ -118,7 +118,7 @@ class SourceReport:
         told = [
             f"{_listed(names)} {'is' if len(names) == 1 else 'are'} only in {where}"
             for names, where in ((self.only_source, "the source"), (tuple(map(readable, self.only_file)), "the file"))
-            if names and not self.unwatched
+            if names and (where == "the source" or not self.unwatched)
         ]
         return f"{'; '.join(told)}." if told else ""
 

@@ -25,6 +25,8 @@ IF = ("If", "StatelessIf")
 CALL = ("PartitionedCall", "StatefulPartitionedCall")
 LOWERED = ("Enter", "RefEnter")
 """What TensorFlow 1 makes loops of."""
+WHOLE = ("Case", "StatelessCase", "For", "RemoteCall")
+_LOWERED = "The source's loops are those of TensorFlow 1 (Enter, Exit), which were not watched."
 _SIGNATURE = "serving_default"
 
 
@@ -39,9 +41,9 @@ def run(watching: Any, source: Any, given: Sequence[np.ndarray], names: Sequence
     arguments = [fed(watching, one, given[number]) for one, number in zip(wanted, order, strict=True)]
     watch = watching.Watch()
     graph = Graph(concrete.graph, "", watch, -1, "body")
-    unwatched = graph.lowered
-    if unwatched or not graph.has_regions:
-        watch = watching.Watch()
+    lowered = graph.lowered
+    if lowered or not graph.has_regions:
+        watch.regions = []
         results = whole(concrete, arguments)
     else:
         results = graph.run([*arguments, *concrete.captured_inputs])
@@ -51,7 +53,7 @@ def run(watching: Any, source: Any, given: Sequence[np.ndarray], names: Sequence
         [as_array(value) for value in results],
         framework=called,
         inputs=[[name, number] for name, number in zip(inputs, order, strict=True)],
-        unwatched="The source's loops are those of TensorFlow 1 (Enter, Exit), which were not watched." if unwatched else "",
+        unwatched=_LOWERED if lowered else watch.run_as_a_whole(),
     )
     return called
 
@@ -146,6 +148,8 @@ class Graph:
                 self._declare(one, "while_loop", parent, body, {"cond": "condition", "body": "body"}, names)
             elif one.type in IF:
                 self._declare(one, "cond", parent, body, {"then_branch": "then", "else_branch": "else"}, [])
+            elif one.type in WHOLE:
+                watch.whole.append(one.name)
             elif one.type in CALL:
                 called = one.get_attr("f").name
                 self.inside[one.name] = [Graph(library_graph(called), called, watch, parent, body)]

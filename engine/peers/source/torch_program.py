@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 KINDS = {"cond": "cond", "while_loop": "while_loop", "scan": "scan", "map_impl": "map"}
 """The operators that are interpreted, with what we call them."""
 BODIES: Mapping[str, Sequence[str]] = {
-    "cond": ("", "then", "else"),
+    "cond": ("then", "else"),
     "while_loop": ("condition", "body"),
     "scan": ("body",),
     "map": ("body",),
 }
-"""The graphs among their arguments, by position; an empty name for what is no graph."""
+"""The graphs among their arguments, in order."""
+OPERANDS: Mapping[str, Sequence[int]] = {"cond": (3,), "while_loop": (2, 3), "scan": (1, 2, 3), "map": (1, 2)}
+"""The arguments that their graphs take, in order."""
 CARRIED = {"while_loop": 2, "scan": 1}
 """The argument that holds what a loop carries."""
 CALLS = ("wrap_with_set_grad_enabled", "wrap_with_autocast", "invoke_subgraph")
@@ -53,7 +55,7 @@ def run(watching: Any, source: Any, given: Sequence[np.ndarray], names: Sequence
         [as_array(value) for _, value in outputs],
         framework=called,
         inputs=[[spec.arg.name, number] for spec, number in zip(taken, order, strict=True)],
-        unwatched="",
+        unwatched=watch.run_as_a_whole(),
     )
     return called
 
@@ -121,9 +123,12 @@ def as_array(value: Any) -> np.ndarray | None:
 class Graph(torch.fx.Interpreter):
     """A graph of the program, with those inside it."""
 
-    def __init__(self, module: torch.fx.GraphModule, watch: Watch, parent: int, body: str) -> None:
+    def __init__(self, module: torch.fx.GraphModule, watch: Watch, parent: int, body: str, called: Sequence[str] = ()) -> None:
         super().__init__(module)
         self.watch, self.parent, self.body = watch, parent, body
+        placeholders = (node.name for node in module.graph.nodes if node.op == "placeholder")
+        self.called = dict(zip(placeholders, called, strict=False))
+        """What the graph around calls the values that this one takes."""
         self.numbers: dict[str, int] = {}
         """The region of each node that is one."""
         self.inside: dict[str, list[Graph]] = {}
@@ -133,18 +138,26 @@ class Graph(torch.fx.Interpreter):
             if name in KINDS:
                 self._declare(node, KINDS[name])
             elif name in CALLS:
-                graphs = [one for one in node.args if isinstance(one, torch.fx.Node) and one.op == "get_attr"]
-                self.inside[node.name] = [Graph(getattr(module, str(one.target)), watch, parent, body) for one in graphs]
+                self.inside[node.name] = [Graph(one, watch, parent, body) for one in self._graphs(node)]
+            elif name and self._graphs(node):
+                watch.whole.append(node.name)
 
     def _declare(self, node: torch.fx.Node, kind: str) -> None:
-        carried = [str(one) for one in _listed(node.args[CARRIED[kind]])] if kind in CARRIED else []
+        carried = self._names(node.args[CARRIED[kind]]) if kind in CARRIED else []
         given = len(_listed(node.meta.get("val"))) - len(carried) if kind != "cond" else 0
         number = self.watch.declare(node.name, kind, self.parent, self.body, carried, max(given, 0))
         self.numbers[node.name] = number
-        named = [(name, node.args[place]) for place, name in enumerate(BODIES[kind]) if name]
-        self.inside[node.name] = [
-            Graph(getattr(self.module, str(one.target)), self.watch, number, name) for name, one in named if isinstance(one, torch.fx.Node)
-        ]
+        called = [name for place in OPERANDS[kind] for name in self._names(node.args[place])]
+        bodies = zip(BODIES[kind], self._graphs(node), strict=True)
+        self.inside[node.name] = [Graph(graph, self.watch, number, body, called) for body, graph in bodies]
+
+    def _names(self, operands: Any) -> list[str]:
+        return [self.called.get(str(one), str(one)) for one in _listed(operands)]
+
+    def _graphs(self, node: torch.fx.Node) -> list[torch.fx.GraphModule]:
+        named = (one for one in node.args if isinstance(one, torch.fx.Node) and one.op == "get_attr")
+        found = (getattr(self.module, str(one.target), None) for one in named)
+        return [one for one in found if isinstance(one, torch.fx.GraphModule)]
 
     def run_node(self, n: torch.fx.Node) -> Any:
         name = operator_name(n)

@@ -68,6 +68,8 @@ class Watch:
 
     def __init__(self) -> None:
         self.regions: list[Region] = []
+        self.whole: list[str] = []
+        """What has graphs inside and is not watched."""
         self._left = MOST_BYTES
 
     def declare(self, name: str, kind: str, parent: int, body: str, carried: Sequence[str] = (), given: int = 0) -> int:
@@ -98,6 +100,10 @@ class Watch:
         if len(region.taken) >= MOST_EXECUTIONS:
             raise ValueError(f"{region.name} runs more than {MOST_EXECUTIONS:,} times")
         region.taken.append(first)
+
+    def run_as_a_whole(self) -> str:
+        """A sentence on what is not watched; empty where all is."""
+        return f"Run as a whole, and not watched: {', '.join(self.whole)}." if self.whole else ""
 
     def _put(self, column: Column, target: list[np.ndarray], value: Any) -> None:
         if column.refused:

@@ -274,6 +274,8 @@ def test_loops_that_were_not_watched_are_not_called_missing() -> None:
     report = beside(case, replace(case.did(), regions=(), unwatched=why))
     assert report.sentence == f"All outputs agree with TensorFlow 2.21.0. {why} OpenVINO is not beside them: not installed."
     assert report.only_file == ("main/while",)
+    report = beside(case, replace(case.did(), unwatched="Run as a whole, and not watched: case."))
+    assert " Run as a whole, and not watched: case. " in report.sentence
 
 
 @pytest.mark.parametrize(

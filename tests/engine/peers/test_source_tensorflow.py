@@ -45,6 +45,15 @@ def test_programs_that_a_module_names(name: str, monkeypatch: pytest.MonkeyPatch
     assert [(name, None if value is None else value.tolist()) for name, value in did.outputs] == told(stored)[1]
 
 
+def test_what_has_graphs_inside_and_is_not_watched_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parents[3])
+    source = Source("python", "tests.engine.peers.sources.tensorflow_programs:tf_switched")
+    did = run_source(source, engine.read_model(THREE.model), THREE.inputs, PATIENCE)
+    assert [(one.name, one.counts) for one in did.regions] == [("while", (3,))]
+    assert did.unwatched == "Run as a whole, and not watched: switch_case/indexed_case."
+    np.testing.assert_array_equal(did.outputs[0][1], 8 * THREE.inputs["x"] + 1)
+
+
 def test_a_saved_model_without_a_signature(tmp_path: Path) -> None:
     tf.saved_model.save(tf.Module(), str(tmp_path / "empty"))
     with pytest.raises(EngineError, match=r"the SavedModel has the signatures \(none\), and not 'serving_default'"):

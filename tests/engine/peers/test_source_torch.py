@@ -14,7 +14,7 @@ from engine.errors import EngineError
 from engine.native.alone import never
 from engine.peers import source_of
 from engine.peers.other_runtimes import Patience
-from engine.peers.source.program import Source, run_source
+from engine.peers.source.program import Source, SourceRun, run_source
 from tests.engine.peers.sources import FOLDER
 from tests.engine.peers.sources.cases import TORCH, Case, X, count, told
 
@@ -48,6 +48,33 @@ def test_programs_that_a_module_names(name: str, program: str, monkeypatch: pyte
         Source("python", f"tests.engine.peers.sources.torch_programs:{name}"), engine.read_model(case.model), case.inputs, PATIENCE
     )
     assert told(did) == told(case.did())
+
+
+def of_programs(name: str, monkeypatch: pytest.MonkeyPatch) -> SourceRun:
+    monkeypatch.chdir(Path(__file__).parents[3])
+    source, model = Source("python", f"tests.engine.peers.sources.torch_programs:{name}"), engine.read_model(TORCH[0].model)
+    return run_source(source, model, {"n": count(3), "x": X}, PATIENCE)
+
+
+def test_inner_loops_are_called_by_the_names_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    did = of_programs("Triangle", monkeypatch)
+    assert [(one.parent, one.counts, [value.name for value in one.values]) for one in did.regions] == [
+        (-1, (3,), ["n", "x"]),
+        (0, (3, 2, 1), ["n", "x"]),
+    ]
+    assert did.unwatched == ""
+    (_, end), (_, x) = did.outputs
+    assert end == 0
+    np.testing.assert_array_equal(x, X + 6)
+
+
+def test_a_graph_that_is_called_once_is_part_of_the_one_around(monkeypatch: pytest.MonkeyPatch) -> None:
+    did = of_programs("Narrow", monkeypatch)
+    assert [(one.parent, one.counts) for one in did.regions] == [(-1, (3,))]
+    assert did.unwatched == ""
+    _, (_, product) = did.outputs
+    assert product is not None
+    np.testing.assert_allclose(product, [[np.sum((8 * X) ** 2)]], rtol=2**-8)  # of bf16
 
 
 def test_inputs_that_the_program_does_not_take(tmp_path: Path) -> None:

@@ -45,6 +45,12 @@ def tf_plain(n, x):
     return {"n_end": n, "x_end": x}
 
 
+def tf_switched(n, x):
+    """One of three, and a loop beside it."""
+    n, doubled = tf.while_loop(lambda n, x: n > 0, lambda n, x: (n - 1, x * 2), (n, x))
+    return {"x_end": tf.switch_case(tf.cast(n, tf.int32), [lambda: doubled + 1, lambda: doubled - 1, lambda: doubled])}
+
+
 PROGRAMS = {"tf_doubling": tf_doubling, "tf_choosing": tf_choosing, "tf_nested": tf_nested}
 
 

@@ -87,6 +87,27 @@ def alternating() -> Any:
     return torch.export.export(module, example)
 
 
+class Triangle(torch.nn.Module):
+    """Adds 1 to x, n + (n - 1) + ... + 1 times."""
+
+    def forward(self, n, x):
+        def body(n, x):
+            return n - 1, while_loop(lambda i, x: i > 0, lambda i, x: (i - 1, x + 1), (n, x))[1]
+
+        return while_loop(lambda n, x: n > 0, body, (n, x))
+
+
+class Narrow(torch.nn.Module):
+    """A product in bf16 of what was doubled, around which torch puts an operator of its own."""
+
+    def forward(self, n, x):
+        with torch.no_grad():
+            n, x = while_loop(lambda n, x: n > 0, lambda n, x: (n - 1, x * 2), (n, x))
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            product = x[None] @ x[:, None]
+        return n, product
+
+
 def doubled(n, x):
     """A plain function."""
     return while_loop(lambda n, x: n > 0, lambda n, x: (n - 1, x * 2), (n, x))
