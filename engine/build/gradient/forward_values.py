@@ -107,7 +107,18 @@ class ForwardValues:
         begin = end - self._apply("ReduceProd", shape, np.array([0]), keep_dims=True)
         self.carried.append(Carried(end, lambda outside: _length(outside.recorded[flat]), begin, (flat,)))
         elements = self._apply("Slice", all_elements, begin, end, np.array([1]), np.array([0]))
-        return self._apply("Reshape", elements, shape, special_zero=False, name=parameter.name)
+        return self._apply("Reshape", elements, self._with_known_lengths(shape, known.shape), special_zero=False, name=parameter.name)
+
+    def _with_known_lengths(self, shape: Tensor, known: PartialShape) -> Tensor:
+        """A recorded shape, with the lengths that are known as constants: what is joined over no iterations has no others."""
+        dimensions = known.dimensions or ()
+        if not any(one.is_static for one in dimensions):
+            return shape
+        parts = [
+            np.array([one.length]) if one.is_static else self._apply("Gather", shape, np.array([axis]), np.array(0))
+            for axis, one in enumerate(dimensions)
+        ]
+        return self.step.graph.apply("Concat", parts, {"axis": 0})[0] if len(parts) > 1 else shape
 
     def _recorded(self, record: Record, name: str, known: Known) -> Tensor:
         made = self.frame.parameter(name, known)

@@ -322,11 +322,19 @@ class _Backward:
                 adjoint = made[one.port]
             if isinstance(one.port, Joined):
                 span = Span.of(self.graph, self.step.node.type, one.entry, outer, outside.count)
-                adjoint = span.padded(self.graph, adjoint, outer.rank or 0)
+                adjoint = span.padded(self.graph, self._in_the_lengths_of(span, outer, adjoint), outer.rank or 0)
             if outer.element_type is not None and adjoint.element_type is not outer.element_type:
                 adjoint = self.graph.apply("Convert", (adjoint,), {"destination_type": outer.element_type})[0]
             found[one.external] = found[one.external] + adjoint if one.external in found else adjoint
         return found
+
+    def _in_the_lengths_of(self, span: Span, outer: Tensor, joined: Tensor) -> Tensor:
+        """Over no iterations, lengths that are not known before anything runs are joined to 0: they are those of what was sliced."""
+        dimensions = outer.shape.dimensions or ()
+        if all(one.is_static for axis, one in enumerate(dimensions) if axis != span.axis):
+            return joined
+        lengths = self.graph.apply("ShapeOf", (span.cut(self.graph, outer),), {})[0]
+        return self.graph.apply("Reshape", (joined, lengths), {"special_zero": False})[0]
 
 
 def _input(external: int, internal: LayerId, port: Fed) -> InputMap:
