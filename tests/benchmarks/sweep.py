@@ -49,6 +49,10 @@ collatz (int64 number) => (int64 last, int64 steps)
 """
 
 
+_ADDRESSES = ("10.77.0.1", "10.77.0.2")
+"""Of the two machines that network namespaces stand for."""
+
+
 def main() -> None:
     """Prints a line for each way, and the ratios."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
@@ -95,41 +99,67 @@ def _one_by_one(model: engine.Model, count: int, *, workers: int, scheduler: str
 
 
 def _two_machines(model: engine.Model, count: int) -> None:
-    """A scheduler and two workers that were started by themselves, as two machines have them: the same bytes as one process gives."""
-    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+    """A scheduler and two workers that were started by themselves, as two machines have them: the same bytes as one process gives.
+
+    Where the system allows it, each machine is a network namespace, and a virtual cable is all that joins them.
+    """
     with TemporaryDirectory() as folder, ExitStack() as ended:
-        address_file = Path(folder) / "scheduler.json"
-        for words in (
-            [*command, "--scheduler-file", str(address_file)],
-            *(
-                [
-                    sys.executable,
-                    "-m",
-                    "distributed.cli.dask_worker",
-                    "--scheduler-file",
-                    str(address_file),
-                    "--nthreads",
-                    "1",
-                    "--no-dashboard",
-                ],
-            )
-            * 2,
-        ):
-            process = subprocess.Popen(words, cwd=folder, env={**os.environ, "PYTHONPATH": str(Path.cwd())}, stderr=subprocess.DEVNULL)
-            ended.callback(process.wait)
-            ended.callback(process.terminate)
-        while not address_file.exists():
+        machines = _namespaces(ended)
+        host = _ADDRESSES[0] if machines else "127.0.0.1"
+        inside = [["ip", "netns", "exec", name] for name in machines] or [[], []]
+        file = Path(folder) / "scheduler.json"
+        python = [sys.executable, "-m"]
+        _started(ended, folder, [*inside[0], *python, "distributed.cli.dask_scheduler", "--host", host, "--port", "0", "--no-dashboard",
+                                 "--scheduler-file", str(file)])  # fmt: skip
+        while not file.exists():
             sleep(0.1)
-        scheduler = json.loads(address_file.read_text())["address"]
-        with Client(scheduler) as client:
-            client.wait_for_workers(2)
+        scheduler = json.loads(file.read_text())["address"]
+        for place in inside:
+            _started(ended, folder, [*place, *python, "distributed.cli.dask_worker", scheduler, "--nthreads", "1", "--no-dashboard"])
         one, other = (Path(folder) / f"{name}.parquet" for name in ("one", "other"))
-        begun = perf_counter()
-        _one_by_one(model, count, workers=2, scheduler=scheduler, out=one)
-        seconds = perf_counter() - begun
+        told = subprocess.run(
+            [*inside[0], *python, "tests.benchmarks.sweep", "--client", scheduler, str(count), str(one)], check=True, capture_output=True
+        )
         _one_by_one(model, count, workers=1, out=other)
         same = one.read_bytes() == other.read_bytes()
-        print(f"a scheduler and 2 workers started apart: {seconds / count * 1e6:.1f} us an input, {'the same' if same else 'OTHER'} bytes")
+        where = "2 network namespaces" if machines else "processes of their own"
+        seconds = float(told.stdout.split()[-1])
+        print(f"2 workers in {where}: {seconds / count * 1e6:.1f} us an input, {'the same' if same else 'OTHER'} bytes")
+
+
+def _client(scheduler: str, count: int, out: str) -> None:
+    """What the first machine does: the sweep on both, timed."""
+    with Client(scheduler) as client:
+        client.wait_for_workers(2)
+    begun = perf_counter()
+    _one_by_one(engine.read_model(Path("sample_models/collatz/model.xml")), count, workers=2, scheduler=scheduler, out=Path(out))
+    print(perf_counter() - begun)
+
+
+def _started(ended: ExitStack, folder: str, words: list[str]) -> None:
+    process = subprocess.Popen(words, cwd=folder, env={**os.environ, "PYTHONPATH": str(Path.cwd())}, stderr=subprocess.DEVNULL)
+    ended.callback(process.wait)
+    ended.callback(process.terminate)
+
+
+def _namespaces(ended: ExitStack) -> list[str]:
+    """Two network namespaces with a virtual cable between them; none where the system does not allow that."""
+    names = [f"loopscope-{os.getpid()}-{number}" for number in (1, 2)]
+    cable = [f"ls{os.getpid()}-{number}" for number in (1, 2)]
+    steps = [["netns", "add", name] for name in names]
+    steps.append(["link", "add", cable[0], "netns", names[0], "type", "veth", "peer", "name", cable[1], "netns", names[1]])
+    for name, end, address in zip(names, cable, _ADDRESSES, strict=True):
+        steps += [["-n", name, "addr", "add", f"{address}/24", "dev", end], ["-n", name, "link", "set", end, "up"]]
+        steps.append(["-n", name, "link", "set", "lo", "up"])
+    for name in names:
+        ended.callback(subprocess.run, ["ip", "netns", "delete", name], capture_output=True)
+    try:
+        for step in steps:
+            subprocess.run(["ip", *step], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"no network namespaces here: {getattr(error, 'stderr', b'').decode().strip() or error}")
+        return []
+    return names
 
 
 def _timed(run: Callable[[int], object], amount: int) -> float:
@@ -140,4 +170,7 @@ def _timed(run: Callable[[int], object], amount: int) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["--client"]:
+        _client(sys.argv[2], int(sys.argv[3]), sys.argv[4])
+    else:
+        main()
