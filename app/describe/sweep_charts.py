@@ -8,7 +8,8 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from app.describe.sweep_columns import said
+from app.describe.sweep_columns import said, short_names
+from engine.ir import readable
 from engine.sweep import RowLayout, numbers
 from engine.view import COLOURS, neutral
 
@@ -17,7 +18,7 @@ Chart = dict[str, Any]
 PICKED = "picked"
 """The selection that a click makes: the number of a sample."""
 _BARS, _POINTS, _CELLS = 60, 2000, 60
-_LONGEST = 60
+_LONGEST, _LONGEST_ON_AXIS, _LONGEST_PLACE = 60, 28, 200
 
 
 def histogram(rows: pa.Table, name: str, theme: Theme) -> Chart | None:
@@ -68,7 +69,8 @@ def _span(low: float, high: float, *, whole: bool) -> str:
 
 def branches(rows: pa.Table, layout: RowLayout, theme: Theme) -> Chart | None:
     """How often each branch was taken, all runs together. None where nothing branches."""
-    bars = [bar for one in layout.branches for way in ("then", "else") if (bar := _branch(rows, one.address, way)) is not None]
+    names = short_names([one.address for one in layout.branches], _LONGEST_ON_AXIS)
+    bars = [bar for address, name in names.items() for way in ("then", "else") if (bar := _branch(rows, address, way, name)) is not None]
     if not bars:
         return None
     colours = {"domain": ["then", "else"], "range": [_colour("then", theme), _colour("else", theme)]}
@@ -78,7 +80,7 @@ def branches(rows: pa.Table, layout: RowLayout, theme: Theme) -> Chart | None:
         "color": {"field": "way", "type": "nominal", "scale": colours, "title": None, "legend": {"orient": "right"}},
         "order": {"field": "order", "type": "quantitative"},
         "tooltip": [
-            {"field": "branch"},
+            {"field": "place"},
             {"field": "way", "title": "branch"},
             {"field": "taken", "format": ","},
             {"field": "runs", "format": ","},
@@ -88,13 +90,14 @@ def branches(rows: pa.Table, layout: RowLayout, theme: Theme) -> Chart | None:
     return _chart(bars, {"type": "bar", "cursor": "pointer"}, encoding)
 
 
-def _branch(rows: pa.Table, address: str, way: str) -> dict[str, Any] | None:
+def _branch(rows: pa.Table, address: str, way: str, name: str) -> dict[str, Any] | None:
     """One branch, with the first run that took it most."""
     values, samples = _finite(rows, f"{way} {address}")
     if not len(values) or not values.any():
         return None
     return {
-        "branch": neutral(address.removeprefix("main/"), _LONGEST),
+        "branch": neutral(name, _LONGEST),
+        "place": neutral(readable(address), _LONGEST_PLACE),
         "way": way,
         "order": int(way == "else"),
         "taken": int(values.sum()),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from engine.errors import EngineError
-from engine.ir import readable
+from engine.ir import readable, readable_steps
 from engine.sweep import RowLayout, places_where
 
 
@@ -41,3 +43,31 @@ def problem(rows: pa.Table, condition: str) -> str:
     except EngineError as error:
         return str(error)
     return ""
+
+
+def in_words(text: str, rows: pa.Table) -> str:
+    """A sentence of the engine in which columns are called as on the screen."""
+    for name in sorted((name for name in rows.column_names if " main/" in name), key=len, reverse=True):
+        text = text.replace(name, said(name))
+    return text
+
+
+def short_names(addresses: Sequence[str], longest: int) -> dict[str, str]:
+    """What tells places apart on an axis: for each the shortest end of its words that no other has, its middle left out where that is long.
+
+    >>> short_names(["main/a%2Floop/body/if", "main/b%2Floop/body/if", "main/once"], 40)
+    {'main/a%2Floop/body/if': 'a › loop › if', 'main/b%2Floop/body/if': 'b › loop › if', 'main/once': 'once'}
+    >>> short_names(["main/a_long_name_of_one_of_them", "main/a_long_name_of_another_one"], 16)
+    {'main/a_long_name_of_one_of_them': 'a_long_…_of_them', 'main/a_long_name_of_another_one': 'a_long_…ther_one'}
+    """
+    steps = {address: readable_steps(address) for address in addresses}
+    found = {address: _unique_end(own, [other for one, other in steps.items() if one != address]) for address, own in steps.items()}
+    half = longest // 2
+    cut = {address: words if len(words) <= longest else f"{words[: half - 1]}…{words[-half:]}" for address, words in found.items()}
+    return cut if len(set(cut.values())) == len(cut) else found
+
+
+def _unique_end(own: Sequence[str], others: Sequence[Sequence[str]]) -> str:
+    counts = range(1, len(own) + 1)
+    least = next((count for count in counts if all(other[-count:] != own[-count:] for other in others)), len(own))
+    return " › ".join(own[-least:])

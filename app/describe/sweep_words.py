@@ -43,7 +43,17 @@ def findings(summary: Summary) -> Iterator[Finding]:
         yield Finding("the first NaN or infinity", f"{readable(address)}; {_runs(summary.with_nan)} with one", sample, bad=True)
     if summary.first_failed is not None:
         sample, error = summary.first_failed
-        yield Finding("the first that failed", f"{error}; {_runs(summary.failed)} failed", sample, bad=True)
+        yield Finding("the first that failed", f"{_at_its_place(error)}; {_runs(summary.failed)} failed", sample, bad=True)
+
+
+def _at_its_place(error: str) -> str:
+    """The error of a run, which begins with its place, as people read it.
+
+    >>> _at_its_place("main/a%2Floop[2]/body/x: Add-1 failed: 2 and 3"), _at_its_place("input 'x' takes i64")
+    ('a › loop · iteration 2 › x: Add-1 failed: 2 and 3', "input 'x' takes i64")
+    """
+    place, colon, rest = error.partition(": ")
+    return f"{readable(place)}{colon}{rest}" if place.startswith("main/") else error
 
 
 def _given(inputs: Mapping[str, Any]) -> str:

@@ -10,8 +10,9 @@ from app.describe.sweep_columns import problem, said
 from app.parts.widgets import markup
 from app.state.user_session import Session, widget
 from engine.sweep import places_where
+from engine.view import neutral
 
-_MOST = 5000
+_MOST, _LONGEST_TITLE = 5000, 100
 
 
 def show(session: Session, rows: pa.Table) -> None:
@@ -49,6 +50,7 @@ def show(session: Session, rows: pa.Table) -> None:
         hide_index=True,
         on_select=opened,
         selection_mode="single-row",
+        column_config={name: neutral(said(name), _LONGEST_TITLE) for name in rows.column_names},
     )
 
 

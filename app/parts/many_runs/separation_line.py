@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import streamlit as st
 
+from app.describe.sweep_columns import in_words
 from app.parts.widgets import markup
 from app.state.background_sweep import Sweeping
 from app.state.user_session import Session
@@ -39,7 +40,7 @@ def _sentence(sweeping: Sweeping, column: str, bound: float) -> str:
     if (column, bound) not in told:
         try:
             features = features_of(sweeping.model, sweeping.samples, sweeping.rows)
-            told[column, bound] = separation(sweeping.rows, column, bound, features).sentence
+            told[column, bound] = in_words(separation(sweeping.rows, column, bound, features).sentence, sweeping.rows)
         except EngineError as error:
             return str(error)
     return told[column, bound]

@@ -9,6 +9,7 @@ import streamlit as st
 from app.actions import running_many
 from app.describe import sweep_charts
 from app.describe.sweep_charts import Theme
+from app.describe.sweep_columns import said
 from app.parts.many_runs import chart_of_runs
 from app.parts.widgets import chain, markup
 from app.state.background_sweep import Sweeping
@@ -88,4 +89,4 @@ def _changes(sweeping: Sweeping, against: Sweeping) -> Changes:
 
 def _line(changed: int, largest: Change) -> chain.Line:
     others = f"{changed:,} runs change, this one most" if changed > 1 else "one run changes"
-    return chain.Line(elided(largest.column), "", others, f"{largest.one} \u2192 {largest.other}", 0, "back", "Open this run")
+    return chain.Line(elided(said(largest.column), 200), "", others, f"{largest.one} \u2192 {largest.other}", 0, "back", "Open this run")

@@ -53,6 +53,21 @@ def test_nothing_serious_on_any_screen(themed: Page, server: str, rules: str) ->
     assert serious(page, rules) == []
 
 
+def test_nothing_serious_on_many_runs(themed: Page, server: str, rules: str) -> None:
+    page = themed
+    page.goto(f"{server}/?model=sample:collatz&screen=runs&runs=number%3D1..40")
+    expect(page.get_by_text("40 runs in")).to_be_visible(timeout=LONG)
+    settled(page)
+    assert serious(page, rules) == []
+    page.get_by_text("Compare with").first.click()
+    settled(page)
+    assert serious(page, rules) == [], "Compare with"
+    page.keyboard.press("Escape")
+    page.get_by_role("radio", name="File").click()
+    settled(page)
+    assert serious(page, rules) == [], "File"
+
+
 def spoken(page: Page) -> Locator:
     return page.locator(f"{CANVAS} .spoken")
 

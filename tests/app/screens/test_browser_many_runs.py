@@ -75,12 +75,12 @@ def test_a_file_that_is_uploaded_is_run(page: Page, server: str, tmp_path: Path)
 def test_a_narrower_type_changes_the_branch_of_some(page: Page, server: str) -> None:
     page.goto(f"{server}/?model=sample:early_exit&screen=runs&runs=random:400 enough%3D0.4..1")
     expect(page.get_by_text("400 runs in")).to_be_visible(timeout=LONG)
-    expect(page.get_by_text(re.compile("of 400 runs have more than 0 in then main/early_exit. Most of them are where"))).to_be_visible()
+    expect(page.get_by_text(re.compile("of 400 runs have more than 0 in then early_exit. Most of them are where"))).to_be_visible()
     page.get_by_text("Compare with").first.click()
     button(page, "many_round_bf16").click()
     expect(page.get_by_text(re.compile("of 400 inputs change a count, an ending or a branch"))).to_be_visible(timeout=LONG)
     page.keyboard.press("Escape")
-    page.get_by_role("button", name="then main/early_exit").click()
+    page.get_by_role("button", name="then early_exit").click()
     expect(place(page)).to_be_visible(timeout=LONG)
 
 
