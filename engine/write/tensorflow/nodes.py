@@ -137,10 +137,11 @@ class Nodes:
     def function(self, wanted: str) -> tuple[Any, Nodes]:
         """A new function of the graph, and its nodes."""
         names = {one.signature.name for one in self.library}
-        name, number = re.sub(r"\W", "_", wanted), 0
+        base = re.sub(r"[^A-Za-z0-9_]", "_", wanted)
+        name, number = base, 0
         while name in names:
             number += 1
-            name = re.sub(r"\W", "_", f"{wanted}_{number}")
+            name = f"{base}_{number}"
         made = self.library.add()
         made.signature.name = name
         return made, Nodes(made.node_def, self.library, inside=True)

@@ -117,6 +117,14 @@ def test_names_are_those_that_tensorflow_takes(tmp_path: Path) -> None:
     assert (given["y"].tolist(), given["x2"].tolist()) == ([1, 1], [0, 0])
 
 
+def test_names_of_functions_are_plain_and_differ() -> None:
+    graph = build.Graph("functions")
+    for name in ("für i", "f_r_i"):
+        (last,) = build.while_loop(lambda i: i < 3, lambda i: i + 1, [graph.constant(0)], name=name)
+    message = graph_def(graph.model({"last": last}))
+    assert [one.signature.name for one in message.library.function] == ["f_r_i_cond", "f_r_i_body", "f_r_i_cond_1", "f_r_i_body_1"]
+
+
 def openvino_loop(**cut: int) -> OpenvinoModel:
     """Doubles each part of x."""
     x, part = op.parameter([4, 2], np.float32, name="x"), op.parameter([cut.get("part_size", 1), 2], np.float32)
