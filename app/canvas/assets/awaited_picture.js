@@ -16,7 +16,7 @@ export class AwaitedPicture {
 
   /**
    * @param {{ structure?: Structure, say: (text: string) => void, put: (structure: Structure, geometry: Geometry, subject: string) => void,
-   *   send: (event: { kind: string, root: string }) => void }} canvas
+   *   send: (event: { kind: "too_dense", root: string }) => void }} canvas
    */
   constructor(canvas) {
     this.canvas = canvas;

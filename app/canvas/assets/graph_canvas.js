@@ -7,6 +7,7 @@ import { draw } from "./draw.js";
 import { onPaper, printPicture, savePicture, standalone } from "./export.js";
 import { MARGIN } from "./geometry.js";
 import { host, isLight } from "./host.js";
+import { loopAround } from "./loop_around.js";
 import { emptyCanvas } from "./markup.js";
 import { numberAfter, Outbox } from "./outbox.js";
 import { Painting } from "./paint.js";
@@ -20,11 +21,17 @@ import { legendOf, Tooltip } from "./tooltips.js";
 import { lookAtOrigins, Trace } from "./trace.js";
 import { Walk } from "./walk.js";
 
+/** @import { Part } from "./picture.js" */
+
 /**
  * @import { Geometry, Parts } from "./picture.js"
  * @import { Act, Moment, Overlay, Structure } from "./protocol.js"
  * @typedef {Overlay & { hash: string, focus?: string }} Painted
+ * @typedef {Omit<Act, "root" | "count"> & { root?: string }} Done what a person did; `root`: of another picture than the one that is shown
  */
+
+/** Tools by key. @type {Record<string, string>} */
+const TOOLS = { "+": "in", "=": "in", "-": "out", 0: "fit", l: "legend", u: "unroll" };
 
 export class Canvas {
   /** @type {Structure | undefined} */
@@ -108,6 +115,7 @@ export class Canvas {
     this.root.addEventListener("keydown", (event) => this.pressed(event));
   }
 
+  /** @param {string} name */
   tool(name) {
     if (name === "in") this.camera.zoom(1.25);
     if (name === "out") this.camera.zoom(0.8);
@@ -125,16 +133,17 @@ export class Canvas {
     }
   }
 
+  /** @param {string} format */
   save(format) {
     const svg = onPaper(this.root, format === "pdf", (paper) => standalone(this.wrapper.querySelector("svg"), paper));
     if (format === "pdf") printPicture(svg, this.file);
     else savePicture(svg, this.file, format === "png");
   }
 
-  /** Step keys are Streamlit's shortcuts and bubble by themselves; these are the canvas's own. */
+  /** Step keys are Streamlit's shortcuts and bubble by themselves; these are the canvas's own. @param {KeyboardEvent} event */
   pressed(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const own = { "+": "in", "=": "in", "-": "out", 0: "fit", l: "legend", u: "unroll" }[event.key];
+    const own = TOOLS[event.key];
     if (own) this.tool(own);
     else if (event.key === "Backspace" || event.key === "?") this.send({ kind: "key", key: event.key });
     else if (event.key === "Enter" && this.structure?.nodes[this.selected]?.body)
@@ -144,7 +153,10 @@ export class Canvas {
     event.stopPropagation();
   }
 
-  /** Tells Python what was done, by the address too: when it is heard there may be another picture, whose ids mean something else. */
+  /**
+   * Tells Python what was done, by the address too: when it is heard there may be another picture, whose ids mean something else.
+   * @param {Done} event
+   */
   send(event) {
     const { address } = this.structure?.nodes[event.id] ?? this.structure?.clusters[event.id] ?? {};
     this.count = numberAfter(this.count);
@@ -153,24 +165,21 @@ export class Canvas {
 
   /** The loop round what is selected or runs next; else the first one of the picture. */
   unroll() {
-    const { nodes, clusters } = this.structure ?? { nodes: {}, clusters: {} };
-    const chosen = this.selected || this.current;
-    const isLoop = (id) => clusters[id]?.loop && clusters[id].body;
-    let frame = nodes[chosen]?.cluster ?? chosen;
-    while (frame && !isLoop(frame)) frame = clusters[frame]?.parent;
-    const id = frame || Object.keys(clusters).find(isLoop);
+    const id = loopAround(this.structure, this.selected || this.current);
     if (!id) return;
     this.anchor = this.anchorOf(id);
     this.send({ kind: "unroll", id });
   }
 
+  /** @param {MouseEvent} event */
   clicked(event) {
     if (this.camera.dragged) return;
     this.root.focus({ preventScroll: true });
-    const stuck = event.target.closest?.(".sticky-header");
+    const target = /** @type {Element} */ (event.target);
+    const stuck = /** @type {HTMLElement | null} */ (target.closest?.(".sticky-header"));
     if (stuck) return this.camera.bringHead(this.parts.get(stuck.dataset.frame));
     const { action, id, group } = this.pointing.target(event);
-    if (event.target.closest?.(".stop")) return this.send({ kind: "breakpoint", id });
+    if (target.closest?.(".stop")) return this.send({ kind: "breakpoint", id });
     if (action) {
       this.anchor = this.anchorOf(id);
       this.send({ kind: action === "unfold" ? "fold" : action, id });
@@ -179,7 +188,7 @@ export class Canvas {
     if (group?.classList.contains("more")) {
       const { badge } = this.structure.nodes[id];
       this.anchor = this.anchorOf(this.structure.nodes[id].cluster);
-      return this.send({ kind: badge, id });
+      return this.send({ kind: /** @type {Act["kind"]} */ (badge), id });
     }
     const line = group?.classList.contains("line");
     const chosen = line ? this.structure.edges[id].source : group?.classList.contains("frame") ? "" : id;
@@ -188,7 +197,7 @@ export class Canvas {
     this.send(chosen ? { kind: "select", id: chosen } : { kind: "clear" });
   }
 
-  /** The ring appears at once; Python confirms it with the next overlay. */
+  /** The ring appears at once; Python confirms it with the next overlay. @param {string} id */
   select(id) {
     for (const one of this.stage.querySelectorAll(".box.selected")) one.classList.remove("selected");
     this.painting?.painted.delete(this.selected);
@@ -199,9 +208,11 @@ export class Canvas {
     this.pointing.reveal();
   }
 
+  /** @param {MouseEvent} event */
   doubleClicked(event) {
     const { action, id, group } = this.pointing.target(event);
-    if (action || !group || group.classList.contains("line") || event.target.closest?.(".stop")) return;
+    const isStop = /** @type {Element} */ (event.target).closest?.(".stop");
+    if (action || !group || group.classList.contains("line") || isStop) return;
     const part = this.structure.nodes[id] ?? this.structure.clusters[id];
     const closed = part.kind === "folded";
     if (!closed && !part.body) return;
@@ -209,7 +220,7 @@ export class Canvas {
     this.send({ kind: closed && !part.body ? "fold" : "open", id });
   }
 
-  /** After folding, what was clicked stays where it was. */
+  /** After folding, what was clicked stays where it was. @param {string} id */
   anchorOf(id) {
     const part = this.parts?.get(id);
     const address = (this.structure.nodes[id] ?? this.structure.clusters[id])?.address;
@@ -222,6 +233,10 @@ export class Canvas {
       : null;
   }
 
+  /**
+   * @param {Structure} structure
+   * @param {string} subject
+   */
   async show(structure, subject) {
     this.dress();
     if (this.structure?.hash === structure.hash) {
@@ -234,6 +249,11 @@ export class Canvas {
     await this.awaited.ask(structure, subject);
   }
 
+  /**
+   * @param {Structure} structure
+   * @param {Geometry} geometry
+   * @param {string} subject
+   */
   put(structure, geometry, subject) {
     const { svg, parts } = draw(structure, geometry);
     const moved = !this.structure || this.structure.root !== structure.root || this.subject !== subject;
@@ -257,6 +277,7 @@ export class Canvas {
     this.receive(shared.overlays.get(this.key));
   }
 
+  /** @param {boolean} moved */
   look(moved) {
     const kept = shared.viewports.get(this.place);
     const anchored =
@@ -280,7 +301,7 @@ export class Canvas {
     if (this.begun) this.camera.begin();
   }
 
-  /** What was clicked stays where it was, but not under the tools. */
+  /** What was clicked stays where it was, but not under the tools. @param {Part} part */
   stay(part) {
     this.camera.set(
       this.anchor.x - (part.at.x + MARGIN) * this.camera.k,
@@ -298,10 +319,7 @@ export class Canvas {
     this.camera.overview.draw();
   }
 
-  /**
-   * A new moment of the run; one that belongs to another structure waits until that is laid out.
-   * @param {Moment | undefined} overlay
-   */
+  /** A new moment of the run; one that belongs to another structure waits until that is laid out. @param {Moment | undefined} overlay */
   receive(overlay) {
     if (overlay) this.acts.confirm(overlay.acted);
     if (!overlay || !this.structure || overlay.hash !== this.structure.hash) return;
@@ -310,13 +328,13 @@ export class Canvas {
     if (begins) lookAtOrigins(overlay, this.camera, (id) => this.areaOfBox(id));
   }
 
-  /** The place of a box in the picture; undefined for other parts and what is not drawn. */
+  /** The place of a box in the picture; undefined for other parts and what is not drawn. @param {string} id */
   areaOfBox(id) {
     const part = id in this.structure.nodes ? this.parts.get(id) : undefined;
     return part && this.sight(part);
   }
 
-  /** The place of a part in the picture, with the value below it. */
+  /** The place of a part in the picture, with the value below it. @param {Part} part */
   sight(part) {
     return {
       left: part.at.x - part.width / 2 + MARGIN,
@@ -353,6 +371,7 @@ export class Canvas {
     this.camera.follow(this.sight(part));
   }
 
+  /** @param {string} text */
   say(text) {
     this.notice.textContent = text;
     this.notice.classList.toggle("on", Boolean(text));

@@ -82,7 +82,10 @@ class PageOfRun {
     return onPicture(whole, this.structures[picture], this.run.spots[this.run.spot[step]][picture]);
   }
 
-  /** @returns {Moment} */
+  /**
+   * @returns {Moment}
+   * @param {number} step
+   */
   moment(step) {
     const { run, tracks, track } = this.run;
     const structure = this.structures[this.picture];
@@ -106,7 +109,11 @@ class PageOfRun {
     };
   }
 
-  /** What the canvas tells Python in the app. */
+  /**
+   * What the canvas tells Python in the app.
+   * @param {string} name
+   * @param {any} value
+   */
   hear(name, value) {
     let step = this.playback.step;
     if (name === "step") {
@@ -130,6 +137,7 @@ class PageOfRun {
     setTimeout(() => this.answer(step));
   }
 
+  /** @param {number} step */
   answer(step) {
     const moment = this.moment(step);
     shared.overlays.set(KEY, moment);
@@ -166,6 +174,7 @@ class PageOfRun {
     this.answer(this.playback.step);
   }
 
+  /** @param {number} step */
   go(step) {
     this.playback.grab();
     this.playback.slide(step);
@@ -188,6 +197,7 @@ class PageOfRun {
   }
 }
 
+/** @param {string} id */
 function bytesOf(id) {
   const text = document.getElementById(id)?.textContent ?? "";
   return Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
