@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import engine
 from app.actions.refusals import told
-from app.state.background_run import Comparing, Onward, Preparing, Running
+from app.state.background_run import Comparing, Differentiating, Onward, Preparing, Running
 from app.state.user_session import PATIENCE, Message, Session, current
 from engine.errors import EngineError
 from engine.view import reveal
@@ -52,6 +52,8 @@ def settled(session: Session) -> bool:
         _unfold_failure(session)
         if isinstance(running, Preparing):
             _tell_prepared(session, running)
+        elif isinstance(running, Differentiating):
+            _tell_made(session, running)
         if isinstance(running.error, EngineError):
             session.message = Message(str(running.error))
         elif running.error is not None:
@@ -63,6 +65,15 @@ def _tell_prepared(session: Session, running: Preparing) -> None:
     session.model.unprepared = running.is_stopped
     if running.is_stopped:
         session.message = Message("The check was stopped: this is the picture of a model that has no run yet", "info")
+    try:
+        running.tell()
+    except EngineError as error:
+        session.message = Message(str(error))
+
+
+def _tell_made(session: Session, running: Differentiating) -> None:
+    if running.is_stopped:
+        session.message = Message("The way back was stopped: this is the model without its gradient", "info")
     try:
         running.tell()
     except EngineError as error:

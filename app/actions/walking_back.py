@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import numpy as np
+
 from app.actions import models, moves
 from app.actions.memory_budget import with_room
 from app.actions.refusals import afresh
 from app.describe.backward import Backward
-from app.state.open_model import with_gradient
+from app.state.background_run import Differentiating
+from app.state.open_model import Opened, with_gradient
 from app.state.user_session import Message, Session, current, widget
 from engine.explain import ties
 from engine.ir import labels
 from engine.view import reveal
 
+_PATIENCE = 2.0
+"""Seconds within which most gradients are made; until larger ones are, the page says so and can be stopped."""
 _MOST_OPEN, _LARGEST = 2, 60
 """Pairs that are opened, and nodes of a body."""
 
@@ -27,8 +34,18 @@ def walk_back(target_key: str, sources_key: str) -> None:
     if not wanted.with_respect_to:
         session.message = Message("choose at least one input or constant to differentiate by", "info")
         return
-    with_room(lambda: models.show_model(with_gradient(opened, wanted), name))
-    if not name and inputs:
+    moves.stop_if_running(session)
+    session.run.running = Differentiating(
+        lambda: with_gradient(opened, wanted), lambda made: _show(session, made, name, {} if name else inputs)
+    )
+    session.run.running.done(_PATIENCE)
+    moves.settled(session)
+
+
+def _show(session: Session, made: Opened, name: str, inputs: Mapping[str, np.ndarray]) -> None:
+    """The gradient as a model of its own, on inputs that have a name or are given, and its run."""
+    with_room(lambda: models.show_model(made, name))
+    if inputs:
         models.use_inputs(inputs)
     unfold_both(session)
     moves.go(lambda debugger: debugger.run())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import engine
 from app.describe.random_inputs import OPEN_LENGTHS, length_by_trials
@@ -92,6 +93,33 @@ class Preparing(Running):
     def _going(self, phase: str) -> bool:
         self.phase = phase
         return not self.is_stopped
+
+
+class Differentiating(Running):
+    """The gradient of a large model is made, while people look at its picture; ``then`` hears of it where it is still wanted."""
+
+    doing = phase = "Making the gradient"
+
+    def __init__(self, make: Callable[[], Opened], then: Callable[[Opened], None]) -> None:
+        self.is_stopped = False
+        self._then = then
+        self._made: Opened | None = None
+        super().__init__((), partial(self._make, make))
+
+    def _make(self, make: Callable[[], Opened]) -> None:
+        self._made = make()
+
+    def stop(self) -> None:
+        self.is_stopped = True
+
+    def done(self, patience: float = 0) -> bool:
+        """At once when it is stopped: what is left of the work ends by itself, in vain."""
+        return self.is_stopped or super().done(patience)
+
+    def tell(self) -> None:
+        """Hands over what was made, unless it was stopped."""
+        if self._made is not None and not self.is_stopped:
+            self._then(self._made)
 
 
 class Fitting(Running):

@@ -9,7 +9,7 @@ import streamlit as st
 from app.actions import moves, preparing
 from app.describe.wording import times
 from app.parts.widgets import markup
-from app.state.background_run import Preparing
+from app.state.background_run import Differentiating, Preparing
 from app.state.user_session import Session, current
 
 EVERY = 0.3
@@ -25,7 +25,7 @@ def show() -> None:
     seconds = time.monotonic() - session.run.running.since
     with st.container(key="progress", horizontal=True, vertical_alignment="center"):
         st.button("Stop", key="progress_stop", icon=":material/stop:", on_click=moves.stop, type="primary", shortcut="Escape")
-        if isinstance(session.run.running, Preparing):
+        if isinstance(session.run.running, Preparing | Differentiating):
             markup.show(f"<b>{markup.text(session.run.running.phase, 40)}</b> · {seconds:.0f} s")
             return
         done = session.run.running.iterations

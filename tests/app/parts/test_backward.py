@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.actions import walking_back
 from app.describe.backward import Backward, sources, targets, usual_sources
 from app.links.codec import written
 from app.links.current_link import current_link
 from app.parts.run_views.adjoint_view import chart_of
-from app.state.open_model import open_sample
+from app.state.background_run import Differentiating
+from app.state.open_model import Opened, open_sample, with_gradient
 from app.state.user_session import Session
 from engine.explain import walks_of
 from engine.view import graph_view
@@ -156,3 +159,53 @@ def test_an_adjoint_that_is_clipped_by_hand_stays_clipped_on_its_way(opened: Vis
     assert walk.adjoints[0].norms[16] == 1
     assert walk.adjoints[0].norms[15] == pytest.approx(1.5)
     assert walk.adjoints[0].norms[0] == pytest.approx(1.5**16, rel=1e-5)
+
+
+def backward_of(app: AppTest) -> Backward | None:
+    """What the model that is open is the gradient of."""
+    opened = session_of(app).model.opened
+    assert opened is not None
+    return opened.backward
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Gradients are not made before this is set."""
+    go_on = threading.Event()
+
+    def waits(opened: Opened, backward: Backward) -> Opened:
+        go_on.wait(30)
+        return with_gradient(opened, backward)
+
+    monkeypatch.setattr(walking_back, "_PATIENCE", 0.05)
+    monkeypatch.setattr(walking_back, "with_gradient", waits)
+    yield go_on
+    go_on.set()
+
+
+def test_a_gradient_that_takes_long_is_made_while_the_page_answers(opened: Visit, slow: threading.Event) -> None:
+    app = walk_back(opened(model="sample:gated_memory", set="silence_of_5"), "weight")
+    session = session_of(app)
+    running = session.run.running
+    assert isinstance(running, Differentiating)
+    assert "Making the gradient" in page_text(app)
+    assert backward_of(app) is None
+    slow.set()
+    assert running.done(30)
+    app.run()
+    assert not app.exception
+    assert backward_of(app) == Backward(("loss",), ("weight",))
+    assert session.model.input_set == "silence_of_5"
+    assert session.run.debugger is not None
+    assert walks_of(session.run.debugger)
+
+
+def test_a_gradient_that_takes_long_can_be_stopped(opened: Visit, slow: threading.Event) -> None:
+    app = walk_back(opened(model="sample:gated_memory", set="silence_of_5"), "weight")
+    app.button("progress_stop").click().run()
+    assert session_of(app).run.running is None
+    assert backward_of(app) is None
+    assert "The way back was stopped" in app.info[0].value
+    slow.set()
+    app.run()
+    assert backward_of(app) is None
