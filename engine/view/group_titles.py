@@ -19,7 +19,8 @@ BLOCK = re.compile(r"~([A-Z]+)(\d+)(?:-(\d+))?(?:\.(\d+))?~\d+\.\.\d+$")
 _TOLD = 3
 """Types of operations that a name tells."""
 _PASSING = frozenset(
-    {"Parameter", "Result", "Constant", "Const", "Identity", "Convert", "Cast", "Reshape", "Squeeze", "Unsqueeze", "Transpose"}
+    {"Parameter", "Result", "Constant", "Const", "Identity", "Convert", "Cast"}
+    | {"ConstantOfShape", "Reshape", "Squeeze", "Unsqueeze", "Transpose"}
 )
 """Operations that say little of what is computed: named only where there is nothing else."""
 _FIRST: Mapping[Family, int] = {"region": 0, "matrix": 1, "sequence": 1}
@@ -30,6 +31,8 @@ def group_title(address: str, nodes: Iterable[Node] = ()) -> tuple[str, str]:
 
     >>> group_title("main/encoder%2Flayer%2F*"), group_title("main/Concat_7~shape")
     (('Scope', 'encoder/layer'), ('Shape arithmetic', 'Concat_7'))
+    >>> group_title("main/%2Fencoder%2Flayers.0%2F*")
+    ('Scope', 'encoder/layers.0')
     >>> group_title("main/*~A3.24~120..163"), group_title("main/*~A24~34..1066"), group_title("main/*~A1-32.1000~0..3200")
     (('Block A', '3 of 24'), ('Block A', '× 24'), ('Blocks A', '1 to 32 of 1000'))
     >>> from engine.ir.model import LayerId
@@ -49,7 +52,7 @@ def group_title(address: str, nodes: Iterable[Node] = ()) -> tuple[str, str]:
     if has_span(label):
         held = list(nodes)
         return mostly(held) or "Operations", f"× {len(held)}" if len({node.type for node in held}) == 1 else ""
-    return "Scope", decode(label.partition("*")[0]).rstrip("/.")
+    return "Scope", decode(label.partition("*")[0]).strip("/.")
 
 
 def mostly(nodes: Iterable[Node]) -> str:

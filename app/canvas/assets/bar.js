@@ -148,11 +148,11 @@ export class Bar {
     const inside = playback.step < reach || track.iteration !== undefined;
     const iteration =
       track.title && now && inside
-        ? `${track.title}[${(now - 1).toLocaleString("en")}] of ${track.count.toLocaleString("en")}`
+        ? `iteration ${(now - 1).toLocaleString("en")} of ${track.count.toLocaleString("en")} · ${track.title}`
         : "";
     const of = playback.over || reach > playback.step ? `/${playback.nameOf(reach)}${playback.over ? "" : "+"}` : "";
     const words = k ? iteration : `step ${playback.nameOf(playback.step)}${of}${iteration ? ` · ${iteration}` : ""}`;
-    if (row.shown !== words) row.words.textContent = row.shown = words;
+    if (row.shown !== words) row.words.title = row.words.textContent = row.shown = words;
     this.drawTicks(row, first, reach, ticks);
   }
 

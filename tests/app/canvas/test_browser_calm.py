@@ -1,0 +1,57 @@
+"""The screen stays where it is while a run is stepped, and says in words where the run stands."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.app.browsing import CANVAS, LONG, open_sample
+
+STEPS = 30
+PARTS = ".st-key-canvas_graph, .st-key-transport, .st-key-side, .st-key-lens_bar"
+PLACES = f"""() => [...document.querySelectorAll("{PARTS}")].map(part => {{
+  const {{ x, y, width, height }} = part.getBoundingClientRect();
+  return [x, y, width, height].map(Math.round).join(" ");
+}})"""
+SCROLLED = '() => [...document.querySelectorAll("*")].some(part => part.scrollTop > 0)'
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("sample", ["collatz", "count_primes", "if_add", "growing_sequence", "records_scan"])
+def test_nothing_moves_while_one_steps(page: Page, server: str, sample: str) -> None:
+    open_sample(page, server, sample)
+    expect(page.locator(".st-key-transport")).to_be_visible(timeout=LONG)
+    expect(page.locator(".st-key-lens_bar")).to_be_visible(timeout=LONG)
+    page.wait_for_timeout(2500)
+    places = page.evaluate(PLACES)
+    assert len(places) == 4
+    for _ in range(STEPS):
+        page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(50)
+        assert page.evaluate(PLACES) == places
+    page.wait_for_timeout(1500)
+    assert page.evaluate(PLACES) == places
+
+
+@pytest.mark.browser
+def test_neither_wheel_nor_keys_scroll_the_page_behind_the_whole_window(page: Page, server: str) -> None:
+    canvas = open_sample(page, server, "collatz", set="twenty_seven", step="20")
+    expect(page.locator(".st-key-lens_bar")).to_be_visible(timeout=LONG)
+    canvas.click(position={"x": 20, "y": 200})
+    page.keyboard.press("f")
+    page.wait_for_function(f"document.querySelector('{CANVAS}').getBoundingClientRect().width === innerWidth", timeout=LONG)
+    page.mouse.wheel(0, 600)
+    for key in ("PageDown", "ArrowDown", "End", "Tab", "Tab", "Tab"):
+        page.keyboard.press(key)
+    page.wait_for_timeout(500)
+    assert not page.evaluate(SCROLLED)
+
+
+@pytest.mark.browser
+def test_the_slider_says_the_iteration_in_words(page: Page, server: str) -> None:
+    canvas = open_sample(page, server, "count_primes", set="up_to_30", step="200")
+    words = canvas.locator(".words").first
+    expect(words).to_have_text("step 200/646 · iteration 11 of 29 · for_each_candidate", timeout=LONG)
+    expect(words).to_have_attribute("title", re.compile("iteration 11 of 29"))
