@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.app.browsing import CANVAS, LONG, open_sample
+from tests.app.browsing import LONG, open_sample
 
 STEPS = 30
 PARTS = ".st-key-canvas_graph, .st-key-transport, .st-key-side, .st-key-lens_bar"
@@ -41,7 +41,8 @@ def test_neither_wheel_nor_keys_scroll_the_page_behind_the_whole_window(page: Pa
     expect(page.locator(".st-key-lens_bar")).to_be_visible(timeout=LONG)
     canvas.click(position={"x": 20, "y": 200})
     page.keyboard.press("f")
-    page.wait_for_function(f"document.querySelector('{CANVAS}').getBoundingClientRect().width === innerWidth", timeout=LONG)
+    fills = "(canvas) => canvas.getBoundingClientRect().width === innerWidth"
+    page.wait_for_function(fills, arg=canvas.element_handle(), timeout=LONG)
     page.mouse.wheel(0, 600)
     for key in ("PageDown", "ArrowDown", "End", "Tab", "Tab", "Tab"):
         page.keyboard.press(key)
