@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,13 +66,15 @@ def served() -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "app.cli", "--no-browser", "--port", str(port)]
-    server = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL)
-    try:
-        time.sleep(4)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.send_signal(signal.SIGINT)
-        server.wait(20)
+    with tempfile.TemporaryDirectory() as state:  # what its user has opened is nobody else's
+        own = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": state}
+        server = subprocess.Popen(command, cwd=ROOT, env=own, stdout=subprocess.DEVNULL)
+        try:
+            time.sleep(4)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.send_signal(signal.SIGINT)
+            server.wait(20)
 
 
 def opened(browser: Browser, url: str, address: str, scheme: str, size: tuple[int, int]) -> Page:
