@@ -17,7 +17,7 @@ collect_ignore_glob = ["*/make.py", "*_programs.py"]
 
 _RUNTIMES = frozenset({"openvino", "onnxruntime"})
 _OF_CHANCE = ("tests/engine/drawn/", "tests/test_fuzz.py")
-_WITH_RUNTIMES = ("tests/engine/peers/",)
+_WITH_RUNTIMES = ("tests/engine/peers/", "tests/engine/read/test_tensorflow.py", "tests/engine/read/test_converted.py")
 """Where the other runtime is in a process of its own, so that no test imports it."""
 
 

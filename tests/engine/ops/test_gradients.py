@@ -65,6 +65,7 @@ def test_the_derivative_is_the_same_when_lengths_are_not_known(row: Row) -> None
     assert found.ok, found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", [row for row in ROWS if row.second], ids=lambda row: row.name)
 def test_the_derivative_has_a_derivative(row: Row) -> None:
     arrays = _arrays(row)

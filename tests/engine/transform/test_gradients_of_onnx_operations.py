@@ -135,6 +135,7 @@ RECURRENT += [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "attributes", "given"), RECURRENT)
 @pytest.mark.parametrize("outputs", ["y, ", "y, last", ", y"])
 def test_a_recurrent_network(kind: str, attributes: str, given: str, outputs: str) -> None:
