@@ -8,9 +8,11 @@ from types import ModuleType
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
-# How long an example takes on a machine that does other things as well says nothing of the code.
-settings.register_profile("unhurried", deadline=None)
-settings.load_profile("unhurried")
+# How long an example takes on a machine that does other things as well says nothing of the code, and whether a change may land
+# must not depend on luck: the same examples each time. `--hypothesis-profile searching` draws others.
+settings.register_profile("searching", deadline=None)
+settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.load_profile("repeatable")
 
 collect_ignore_glob = ["*/make.py", "*_programs.py"]
 """What makes the tables of recorded facts anew needs frameworks that the tests do without."""

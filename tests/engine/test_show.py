@@ -97,6 +97,7 @@ def test_inputs_that_do_not_fit_are_told_at_once(started: type) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.measured
 def test_the_real_app_answers() -> None:
     shown = engine.show(halving(), [100], wait=False, browser=False)
     try:

@@ -25,7 +25,10 @@ from engine.build import ops
 from tests.app.serving import ROOT, serving_process
 from tests.app.visitor import Visitor
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the memory of another process is read from /proc")
+pytestmark = [
+    pytest.mark.measured,
+    pytest.mark.skipif(sys.platform != "linux", reason="the memory of another process is read from /proc"),
+]
 MEGABYTE = 2**20
 LONG = 60.0
 

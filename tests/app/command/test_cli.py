@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import re
-import socket
-import statistics
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +18,6 @@ import engine
 from app.cli import COMMANDS, main
 from app.command.report import describe
 from app.command.run import write_outputs
-from app.command.serve import free_port, settings
 from engine import build
 from engine.peers import Difference, Report
 from sample_models import FOLDER
@@ -224,23 +219,6 @@ def test_running_does_not_load_the_app() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_the_server_stays_at_home() -> None:
-    told = settings("127.0.0.1", 8600)
-    assert told["server.address"] == "127.0.0.1"
-    assert told["browser.gatherUsageStats"] is False
-    assert told["runner.postScriptGC"] is False
-    assert 8501 <= free_port("127.0.0.1") < 8601
-
-
-def test_a_port_that_is_taken_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = other.getsockname()[1]
-        assert main(["--no-browser", "--port", str(port)]) == 2
-    assert capsys.readouterr().err == f"loopscope: port {port} is taken: choose another with --port\n"
-
-
 def test_outputs_named_like_arguments_of_numpy_are_kept(tmp_path: Path) -> None:
     graph = build.Graph("names")
     x = graph.parameter("x", "f32", [2])
@@ -248,18 +226,6 @@ def test_outputs_named_like_arguments_of_numpy_are_kept(tmp_path: Path) -> None:
     write_outputs(str(tmp_path / "out.npz"), model.outputs, engine.run(model, [np.zeros(2, np.float32)]).outputs)
     with np.load(tmp_path / "out.npz", allow_pickle=False) as stored:
         assert {name: float(stored[name][0]) for name in stored.files} == {"file:0": 1, "allow_pickle:1": 2, "plain": 3}
-
-
-def test_the_server_sends_every_packet_at_once(server: str) -> None:
-    connection = http.client.HTTPConnection(server.removeprefix("http://"), timeout=30)
-    seconds = []
-    for _ in range(15):
-        begun = time.perf_counter()
-        connection.request("GET", "/favicon.png")
-        connection.getresponse().read()
-        seconds.append(time.perf_counter() - begun)
-    connection.close()
-    assert statistics.median(seconds) < 0.03  # a packet that waits for an answer to the one before takes 0.04
 
 
 def test_compare_names_the_first_value_that_differs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from app.describe.iteration_table import loop_columns, rows
 from app.describe.node_index import places
 from tests.engine.explain.runs import begun, finished
@@ -25,6 +27,7 @@ def test_branches_are_those_that_were_taken() -> None:
     assert (row.branches, row.complete) == (("",), False)
 
 
+@pytest.mark.measured
 def test_a_body_of_many_branches_has_its_table_at_once() -> None:
     debugger = chained(64, 30)
     columns = loop_columns(places(debugger.model)["main/for"])

@@ -204,6 +204,7 @@ def _nest(depth: int) -> Model:
     return Model(content)
 
 
+@pytest.mark.measured
 def test_three_hundred_nested_loops_are_gone_through_in_time() -> None:
     begin = time.process_time()
     found = propagate(_nest(300), CATALOGUE)
@@ -219,6 +220,7 @@ def test_unknown_operations_give_outputs_of_which_nothing_is_known() -> None:
     assert (known.element_type, known.shape.rank, known.value) == (None, None, None)
 
 
+@pytest.mark.measured
 def test_a_chain_of_ten_thousand_is_fast() -> None:
     count = 10_000
     port = Port(0, ElementType.F32, PartialShape.of([2, 3]))

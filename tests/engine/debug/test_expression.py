@@ -182,6 +182,7 @@ def test_what_is_outside_is_refused_before_it_runs(text: str) -> None:
         "shape(x) < (3, (4, 5))",
     ],
 )
+@pytest.mark.measured
 def test_what_has_no_value_says_so_quickly(text: str) -> None:
     started = time.process_time()
     with contextlib.suppress(EngineError):
@@ -253,6 +254,7 @@ def test_whole_numbers_are_exact(text: str, value: float | list[int]) -> None:
         ("18446744073709551616", "too large"),
     ],
 )
+@pytest.mark.measured
 def test_whole_numbers_beyond_64_bits_are_told(text: str, reason: str) -> None:
     started = time.process_time()
     with pytest.raises(ExpressionError, match=re.escape(reason)):
@@ -352,6 +354,7 @@ def test_whether_a_sequence_is_true() -> None:
     assert parse("seqs[1]").is_true(ODD.__getitem__)
 
 
+@pytest.mark.measured
 def test_no_expression_takes_long() -> None:
     names = {"w": np.ones((1200, 1200), np.int64), "wide": np.full(1 << 24, 1.5), "f": np.ones((6000, 6000), np.float32)}
     for text in ("w @ w", "wide ** 1e9", "f @ f", " + ".join(["wide"] * 40)):

@@ -67,6 +67,7 @@ def endless() -> engine.Model:
     return main.model()
 
 
+@pytest.mark.measured
 def test_a_limit_pauses_and_a_run_goes_on_for_as_much_again() -> None:
     d = engine.Debugger(endless(), [np.float32(0)], limits=engine.Limits(iterations=1000))
     for times in (1, 2, 3):
@@ -91,6 +92,7 @@ def test_a_limit_pauses_and_a_run_goes_on_for_as_much_again() -> None:
     assert time.perf_counter() - started < 2
 
 
+@pytest.mark.measured
 def test_another_thread_stops_a_run() -> None:
     d = engine.Debugger(endless(), [np.float32(0)], limits=engine.Limits(seconds=30))
     thread = threading.Thread(target=d.run)
@@ -125,6 +127,7 @@ def long_past(seconds: float) -> engine.Debugger:
     return d
 
 
+@pytest.mark.measured
 def test_a_search_through_what_has_run_has_the_limit_of_a_run() -> None:
     d = long_past(seconds=1)
     places = [0]

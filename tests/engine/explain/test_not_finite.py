@@ -87,6 +87,7 @@ def test_what_never_leaves_an_iteration_is_found(record: engine.Record) -> None:
     assert first_not_finite(looping(inverse_of_distance(-1), 1000, record=record), 60).sentence == "No NaN or infinity was made."
 
 
+@pytest.mark.measured
 def test_a_million_iterations_are_looked_at_within_a_second() -> None:
     debugger = looping(inverse_of_distance(900_000), 1_000_000)
     begin = time.process_time()

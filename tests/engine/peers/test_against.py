@@ -190,6 +190,7 @@ def test_what_cannot_be_compared_says_why(monkeypatch: pytest.MonkeyPatch) -> No
         against(debugger, feed)
 
 
+@pytest.mark.measured
 def test_nobody_has_to_wait_for_another_runtime() -> None:
     debugger = finished(nest(), [np.array([1, 2], np.float32)])
     looks: list[float] = []

@@ -134,6 +134,7 @@ print(sum(one() is not None for one in made))
 """
 
 
+@pytest.mark.measured
 def test_reading_one_model_after_another_keeps_none_that_only_circles_hold() -> None:
     """In a process of its own: what collects depends on all else that a process holds, such as what other tests left."""
     document = weights_in_constants().SerializeToString()

@@ -235,6 +235,7 @@ def two_of_one_name() -> bytes:
         two_of_one_name,
     ],
 )
+@pytest.mark.measured
 def test_bombs_and_lies_take_little_memory(made: Callable[[], bytes]) -> None:
     data = made()
     tracemalloc.start()

@@ -19,6 +19,7 @@ SAMPLES = Path("sample_models")
 
 
 @pytest.mark.parametrize("lanes", [True, False])
+@pytest.mark.measured
 def test_a_run_that_would_take_long_ends_at_a_stop(lanes: bool) -> None:
     graph = build.Graph()
     most = graph.parameter("most", "i64", [])

@@ -106,6 +106,7 @@ def chained(ifs: int, iterations: int) -> engine.Debugger:
     return debugger
 
 
+@pytest.mark.measured
 def test_branches_that_feed_branches_are_each_computed_once() -> None:
     total, had = compared(chained(5, 4))
     assert had > total / 2

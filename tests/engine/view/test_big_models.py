@@ -169,6 +169,7 @@ def test_every_node_is_in_one_box_however_it_is_folded(parts: list[Part], scoped
 
 
 @pytest.mark.slow
+@pytest.mark.measured
 def test_a_hundred_thousand_nodes_open() -> None:
     model = blocks(["Relu", "Tanh", "Exp", "Sqrt"], 16_000, 3_000)
     assert len(model.graph.nodes) > 99_000

@@ -66,6 +66,7 @@ def test_a_batch_gives_the_overlay_of_every_step() -> None:
         assert difference(full, full) == {}
 
 
+@pytest.mark.measured
 def test_a_batch_keeps_to_its_time_and_says_where_it_stops() -> None:
     debugger = debugger_of("collatz", "three")
     debugger.breakpoints.add(f"{COLLATZ}[2]/body/equal")
@@ -129,6 +130,7 @@ def test_tracks_follow_the_nest_of_loops() -> None:
     assert json.dumps([track.as_data() for track in found])
 
 
+@pytest.mark.measured
 def test_ticks_of_long_loops_are_few() -> None:
     model = engine.read_model(FOLDER / "for_loop" / "model.xml")
     debugger = engine.Debugger(model, {"balance": np.float32(1), "growth": np.float32(1.01), "years": np.int64(5000)})

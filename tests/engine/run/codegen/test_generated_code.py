@@ -142,6 +142,7 @@ def test_the_limit_of_iterations_is_exact_in_nests(model: engine.Model, allowanc
     assert begun(debugger) <= allowed
 
 
+@pytest.mark.measured
 def test_who_waits_is_told_how_far_a_run_has_come() -> None:
     """While generated code runs, its iterations count already; after it, exactly."""
     debugger = engine.Debugger(zigzag(10**9, inner_trips=50), [np.int64(0)], limits=engine.Limits(seconds=20))

@@ -62,6 +62,7 @@ LOOPS = {
 
 @pytest.mark.parametrize("stepped", [False, True])
 @pytest.mark.parametrize(("grow", "use", "message"), LOOPS.values(), ids=LOOPS.keys())
+@pytest.mark.measured
 def test_a_loop_that_grows_is_stopped(grow: Step, use: Step, message: str, stepped: bool) -> None:
     model = growing(grow, use, 60)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -115,6 +115,7 @@ def test_nesting_deep(depth: int) -> None:
     assert debugger.seek(debugger.steps // 2).step == debugger.steps // 2
 
 
+@pytest.mark.measured
 def test_a_run_can_be_stopped_from_another_thread() -> None:
     outer, body = Draft(), Draft()
     x = outer.parameter("x", F32, ())

@@ -1,0 +1,43 @@
+"""The server that the command starts: where it listens, and how soon it answers."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import statistics
+import time
+
+import pytest
+
+from app.cli import main
+from app.command.serve import free_port, settings
+
+
+def test_the_server_stays_at_home() -> None:
+    told = settings("127.0.0.1", 8600)
+    assert told["server.address"] == "127.0.0.1"
+    assert told["browser.gatherUsageStats"] is False
+    assert told["runner.postScriptGC"] is False
+    assert 8501 <= free_port("127.0.0.1") < 8601
+
+
+def test_a_port_that_is_taken_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        assert main(["--no-browser", "--port", str(port)]) == 2
+    assert capsys.readouterr().err == f"loopscope: port {port} is taken: choose another with --port\n"
+
+
+@pytest.mark.measured
+def test_the_server_sends_every_packet_at_once(server: str) -> None:
+    connection = http.client.HTTPConnection(server.removeprefix("http://"), timeout=30)
+    seconds = []
+    for _ in range(15):
+        begun = time.perf_counter()
+        connection.request("GET", "/favicon.png")
+        connection.getresponse().read()
+        seconds.append(time.perf_counter() - begun)
+    connection.close()
+    assert statistics.median(seconds) < 0.03  # a packet that waits for an answer to the one before takes 0.04
