@@ -31,7 +31,8 @@ def main(options: argparse.Namespace) -> int:
     if options.sample and sample(options.sample) is None:
         raise InputError(f"there is no sample {shorten(options.sample)!r}: there are {listed([one.name for one in samples()], 99)}")
     if options.model and not Path(options.model).exists():
-        raise InputError(f"{shorten(options.model)}: there is no such file, and no such command: `loopscope --help` lists the commands")
+        told = f"`loopscope --sample {options.model}` opens it" if sample(options.model) else "`loopscope --help` lists the commands"
+        raise InputError(f"{shorten(options.model)}: there is no such file, and no such command: {told}")
     for file in filter(None, (options.inputs, options.overlay)):
         Path(file).stat()
     LAUNCH.model = str(Path(options.model).resolve()) if options.model else ""

@@ -21,6 +21,12 @@ def test_the_server_stays_at_home() -> None:
     assert 8501 <= free_port("127.0.0.1") < 8601
 
 
+def test_who_asks_for_a_sample_as_for_a_file_is_told_how(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["collatz", "--no-browser"]) == 2
+    told = "there is no such file, and no such command: `loopscope --sample collatz` opens it"
+    assert capsys.readouterr().err == f"loopscope: collatz: {told}\n"
+
+
 def test_a_port_that_is_taken_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
