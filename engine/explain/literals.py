@@ -27,7 +27,7 @@ def array_text(name: str, value: Any) -> str:
     """
     array = np.asarray(value)
     kind = _type_text(array.dtype)
-    if array.dtype.kind in "biuf" and not array.any() and array.ndim and not np.signbit(array.astype(np.float64)).any():
+    if array.dtype.kind in "biuf" and not np.count_nonzero(array) and array.ndim and not np.signbit(array.astype(np.float64)).any():
         return f"np.zeros({array.shape!r}, {kind})"
     if not fits_in_code(value):
         return f"WEIGHTS[{name!r}]{_restored(array.dtype)}"

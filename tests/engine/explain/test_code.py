@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import engine
 from engine.errors import AddressError, EngineError
 from engine.explain.code import listing, runnable_code
+from engine.explain.literals import array_text
 from engine.explain.running import kernel
 from engine.ir.model import Port
 from engine.ir.shape import PartialShape
@@ -259,3 +260,8 @@ def test_kernels_by_title() -> None:
     for title in ("Nothing-1", "Add-99", "Add", "Loop-5"):
         with pytest.raises(EngineError, match="no kernel"):
             kernel(title)
+
+
+def test_a_signalling_nan_is_written_without_a_warning() -> None:
+    """numpy warns of one where it asks whether any number is not 0."""
+    assert array_text("w", np.array([0x7F800001, 0], np.uint32).view(np.float32)) == "np.array([nan, 0.0], np.float32)"
