@@ -148,6 +148,9 @@ class Operation:
     attributes: tuple[Attribute, ...] = ()
     types: tuple[frozenset[ElementType], ...] = (ANY_TYPE,)
     """Element types that each input may have; the last entry holds for the inputs after it."""
+    alike: tuple[str, ...] = ()
+    """Of each input, what its specification calls its element type: those of one name have one type. Empty where it may have one of its
+    own; the last entry holds for the inputs after it."""
     symbol: str = ""
     """A Python expression over ``{0}``, ``{1}``, ... that gives the kernel's very result on numpy scalars and on arrays with
     numpy broadcasting, such as ``{0} + {1}``; empty when there is none. It must hold for every type in ``types``."""

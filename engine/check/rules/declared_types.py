@@ -10,6 +10,7 @@ from engine.check.propagate import Contradiction, propagate
 from engine.check.rule import Finding, Rule
 from engine.check.subject import Region, Subject
 from engine.ir.address import ROOT
+from engine.ir.element_type import ElementType
 from engine.ir.model import Node, Port
 from engine.ir.walk import PlacedGraph
 from engine.ops.declare import Known, Operation, Role
@@ -90,7 +91,7 @@ def type_not_supported(subject: Subject) -> Iterator[Finding]:
 
     What it does:
         Compares the element type of every input, where it is known, with those that the operation's specification lists. The conditions
-        and trip counts of IR have rules of their own, such as LS512 and LS605.
+        and trip counts of IR have rules of their own, such as LS512 and LS605. Inputs that ONNX gives one type have to agree in it.
     Why it matters:
         Runtimes may refuse it, or compute something else.
     Example that fails:
@@ -103,10 +104,31 @@ def type_not_supported(subject: Subject) -> Iterator[Finding]:
         operation = subject.operation(node)
         if operation is None or (operation.role is not Role.COMPUTE and subject.is_openvino) or (place.address, node.id) in contradicted:
             continue
-        for index, known in enumerate(subject.inputs(place, node)):
-            allowed = operation.types[min(index, len(operation.types) - 1)]
-            if known.element_type is not None and known.element_type not in allowed:
-                yield _unsupported(subject, place, node, operation, index, known)
+        unsupported = [
+            _unsupported(subject, place, node, operation, index, known)
+            for index, known in enumerate(subject.inputs(place, node))
+            if known.element_type is not None and known.element_type not in operation.types[min(index, len(operation.types) - 1)]
+        ]
+        yield from unsupported or _apart(subject, place, node, operation)
+
+
+def _apart(subject: Subject, place: PlacedGraph, node: Node, operation: Operation) -> Iterator[Finding]:
+    """Two inputs of different types that have one name for theirs."""
+    first: dict[str, tuple[int, ElementType]] = {}
+    for index, known in enumerate(subject.inputs(place, node) if operation.alike else ()):
+        name = operation.alike[min(index, len(operation.alike) - 1)]
+        if not name or known.element_type is None:
+            continue
+        other, expected = first.setdefault(name, (index, known.element_type))
+        if known.element_type is not expected:
+            yield Finding(
+                subject.where(place, node, f"input {index}"),
+                f"Inputs {other} and {index} of {operation.title} are {expected} and {known.element_type}, where it takes one type.",
+                found=f"{expected} and {known.element_type}",
+                expected=f"one type of both, called {name} in its specification",
+                advice="ONNX Runtime does not open such a model; convert one of them with a Cast.",
+            )
+            return
 
 
 def _unsupported(subject: Subject, place: PlacedGraph, node: Node, operation: Operation, index: int, known: Known) -> Finding:

@@ -160,7 +160,8 @@ def _operation(schema: Schema) -> Operation | None:
     if not schema.domain and name in REGIONS:
         # What the bodies capture comes after the inputs of the schema.
         return Operation(**{**declared, "outputs": None}, inputs=(0, None), types=(*_types(schema), ANY_TYPE), role=Role.REGION)
-    declared |= {"inputs": (int(schema.min_input), most), "attributes": tuple(_attributes(schema)), "types": _types(schema)}
+    declared |= {"inputs": (int(schema.min_input), most), "attributes": tuple(_attributes(schema))}
+    declared |= {"types": _types(schema), "alike": _alike(schema)}
     if not schema.domain:
         declared["gradient"] = gradient_of(name, version)
     declared["only_tensors"] = all(kind.startswith("tensor(") for one in (*schema.inputs, *schema.outputs) for kind in one.types)
@@ -252,6 +253,12 @@ def _types(schema: Schema) -> tuple[frozenset[ElementType], ...]:
     """The element types that each input may have; of a sequence or an optional, those of the tensors in it."""
     named = [_TENSOR.findall(" ".join(one.types)) for one in schema.inputs]
     return tuple(frozenset(_ELEMENT_TYPES[name] for name in names if name in _ELEMENT_TYPES) or ANY_TYPE for names in named) or (ANY_TYPE,)
+
+
+def _alike(schema: Schema) -> tuple[str, ...]:
+    """What ``Operation.alike`` says: a type that is written out, such as ``tensor(int64)``, is no name."""
+    names = (one.type_str if one.is_homogeneous and "(" not in one.type_str else "" for one in schema.inputs)
+    return tuple(names) if len(schema.inputs) else ()
 
 
 def _decoded(default: object) -> object:
