@@ -40,8 +40,9 @@ class MatrixCell:
     """It holds a NaN or an infinity."""
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return np.shape(self.value) if is_tensor(self.value) else ()
+    def shape(self) -> tuple[int, ...] | None:
+        """None where there is none: of a sequence, or of what a run was saved without."""
+        return np.shape(self.value) if is_tensor(self.value) else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

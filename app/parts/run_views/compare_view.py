@@ -86,8 +86,12 @@ def _run() -> None:
 def _show(model: Model, compared: Compared, session: Session) -> None:
     comparison, chart = _compared(compared)
     found = [one for one in (comparison.first_value, comparison.first_control_flow) if one is not None]
-    if not found:
-        markup.show(f"{markup.chip('equal', 'good')} The runs are equal in all {comparison.compared_steps:,} steps that were compared.")
+    is_part = _tell_unfinished(compared)
+    steps = f"{comparison.compared_steps:,} step{'' if comparison.compared_steps == 1 else 's'}"
+    if is_part and not found:
+        markup.show(f"The runs are equal as far as both came: {steps}.")
+    elif not found:
+        markup.show(f"{markup.chip('equal', 'good')} The runs are equal in all {steps} that were compared.")
     chain.show([line(one) for one in found], key=KEY, on_pick=lambda number: _go(found[number]))
     cursor = session.run.debugger.cursor.step if session.run.debugger else None
     lanes.show(chart, key="compare_lanes", cursor=cursor, on_pick=lambda pick: moves.seek(int(pick.at)))
@@ -98,6 +102,15 @@ def _show(model: Model, compared: Compared, session: Session) -> None:
     with right:
         markup.show(markup.section("Outputs"))
         _table(outputs(model, compared), "compare_outputs")
+
+
+def _tell_unfinished(compared: Compared) -> bool:
+    """Why a run did not come to its end; whether one did not."""
+    unfinished = [(name, run) for name, run in (("This run", compared.one), ("The other", compared.other)) if run.state != "finished"]
+    for name, run in unfinished:
+        why = markup.sentence(run.failure or "it was stopped")
+        markup.show(f"{markup.chip('unfinished', 'bad')} {name} did not come to its end: {why}")
+    return bool(unfinished)
 
 
 def _table(rows: list[dict[str, str]], key: str) -> None:

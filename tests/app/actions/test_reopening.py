@@ -11,6 +11,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import engine
+from app.describe.matrix_chart import chart_of
+from engine.explain import iteration_matrix
+from engine.ops import NOT_KEPT
 from engine.run_file import recording_again
 from sample_models import sample
 from tests.app.components import sent
@@ -89,3 +92,23 @@ def test_a_file_without_weights_opens_at_its_moment_and_says_what_is_not_kept(
     assert sent(app, "address_bar")["moment"]["step"] == "29"
     assert "not kept" in page_text(app)
     assert not app.error
+
+
+def test_without_weights_nothing_is_called_equal_that_could_not_be_computed(opened: Visit, tmp_path: Path) -> None:
+    engine.save(dense(), tmp_path / "dense.loopscope", weights=False)
+    app = opened(model=str(tmp_path / "dense.loopscope"))
+    app.segmented_control("lens").set_value("Compare").run()
+    app.selectbox("compare_with").select("random seed 0").run()
+    app.button("compare_run").click().run()
+    text = page_text(app)
+    assert "The other did not come to its end: " in text
+    assert "not kept: it depends on weights" in text
+    assert "The runs are equal in all" not in text
+
+
+def test_what_is_not_kept_has_no_shape_in_a_matrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording_again, "SHORT_SECONDS", -1.0)
+    engine.save(dense(), tmp_path / "dense.loopscope", weights=False)
+    found = iteration_matrix(engine.load(tmp_path / "dense.loopscope"), "main/layers")
+    assert any(cell is not None and cell.value is NOT_KEPT for row in found.rows for cell in row.cells)
+    assert not [lane.name for lane in chart_of(found)[0].lanes if lane.name == "shape"], "every value keeps its shape"
