@@ -67,7 +67,7 @@ def page_of(
         if smaller is None:
             raise BytesBound(
                 f"the page has {len(made.encode()) / 2**20:.1f} MB with {len(content.moments.steps)} moments of the run, "
-                f"more than the {most_bytes / 2**20:g} MB that it may have: allow more megabytes"
+                f"more than the {most_bytes / 2**20:.3g} MB that it may have: allow more megabytes"
             )
         content = smaller
 

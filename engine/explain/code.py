@@ -60,7 +60,7 @@ def runnable_code(plan: Plan, static: str = "main", inputs: Sequence[np.ndarray]
     call = f"    for output in {name}({', '.join(map(array_text, given, inputs))}):"
     foot = ["", "", 'if __name__ == "__main__":', call, "        print(output)"] if inputs else []
     head = [*_HEADER]
-    if weights:
+    if weights or plan.lacks_weights:
         head.append('WEIGHTS = np.load("weights.npz")')
     head += ["VARIABLES = {}", *(f"{name} = kernel({title!r})" for title, name in writer.kernels.items()), "", ""]
     return Listing((*map(CodeLine, head), *body.lines, *map(CodeLine, foot)), weights, True)

@@ -15,7 +15,7 @@ import numpy as np
 from engine.debug.door import outward
 from engine.debug.overrides_by_address import told
 from engine.debug.run import Run
-from engine.errors import EngineError
+from engine.errors import EngineError, NotKept
 from engine.explain.history import summarise
 from engine.ir.element_type import ElementType
 from engine.ops.stored import plain, write
@@ -34,7 +34,7 @@ def export(run: Run, path: str | Path, *, most_values: int = 100_000, most_bytes
     the others a row for each value with its summary and, for single elements, the value itself. Whole numbers are written exactly, a
     float as the shortest text that its own type reads as the same value: 0.1, not 0.10000000149011612. In Parquet, whose columns have
     one type, ``min`` and ``max`` are f64, and ``min_exact`` and ``max_exact`` have whole numbers as texts.
-    ``EngineError`` when the ending is another or there are more values or bytes than allowed.
+    What a run was saved without is left out. ``EngineError`` when the ending is another or there are more values or bytes than allowed.
     """
     target = Path(path)
     ending = target.suffix.lower()
@@ -111,7 +111,11 @@ def _bounded(run: Run, most_values: int, most_bytes: int) -> list[_Stored]:
     values: list[_Stored] = []
     total = 0
     for address, program, row, slot in _places(run):
-        for name, value in _tensors(address, run.values.get(run.timeline, program, row, slot)):
+        try:
+            found = run.values.get(run.timeline, program, row, slot)
+        except NotKept:
+            continue
+        for name, value in _tensors(address, found):
             if len(values) >= most_values:
                 raise EngineError(f"the trace holds more than {most_values:,} values: allow more, or run fewer iterations")
             total += _size(value)

@@ -8,6 +8,7 @@ import numpy as np
 
 from engine.ir.element_type import ElementType
 from engine.ir.shape import PartialShape
+from engine.ops.values import NOT_KEPT
 
 _MOST_WRITTEN = 64
 _PLAIN = frozenset(np.dtype(name) for name in ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"))
@@ -16,7 +17,7 @@ _INLINE = frozenset(np.dtype(name) for name in ("b1", "i4", "i8", "f4", "f8"))
 
 def fits_in_code(value: Any) -> bool:
     """Whether a value is small and plain enough to be written out."""
-    return np.size(value) <= _MOST_WRITTEN and np.asarray(value).dtype in _PLAIN
+    return value is not NOT_KEPT and np.size(value) <= _MOST_WRITTEN and np.asarray(value).dtype in _PLAIN
 
 
 def array_text(name: str, value: Any) -> str:
@@ -24,7 +25,11 @@ def array_text(name: str, value: Any) -> str:
 
     >>> array_text("", np.float32([0.1, 2])), array_text("", np.zeros((0, 2), np.int64)), array_text("", np.bool_(True))
     ('np.array([0.1, 2.0], np.float32)', 'np.zeros((0, 2), np.int64)', 'np.bool_(True)')
+    >>> array_text("w", NOT_KEPT)
+    "WEIGHTS['w']  # not kept: the run was saved without weights"
     """
+    if value is NOT_KEPT:
+        return f"WEIGHTS[{name!r}]  # not kept: the run was saved without weights"
     array = np.asarray(value)
     kind = _type_text(array.dtype)
     if array.dtype.kind in "biuf" and not np.count_nonzero(array) and array.ndim and not np.signbit(array.astype(np.float64)).any():
@@ -54,6 +59,8 @@ def _restored(dtype: np.dtype) -> str:
 
 def inline_text(value: Any) -> str:
     """A number that takes its type from what it is computed with; empty for what is none."""
+    if value is NOT_KEPT:
+        return ""
     array = np.asarray(value)
     if array.ndim or array.dtype not in _INLINE or (array.dtype.kind == "f" and not np.isfinite(array)):
         return ""

@@ -12,6 +12,7 @@ from engine.explain.identifiers import Identifiers
 from engine.explain.literals import array_text, fits_in_code, inline_text, stored
 from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId
+from engine.ops.values import NOT_KEPT
 from engine.run.plan.defaults import Defaults
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT, Instruction, Plan, Program
@@ -60,7 +61,7 @@ class Operands:
         if slot not in self.names and slot in self.plan.constant:
             value = self.plan.constant[slot]
             name = self.new(slot)
-            if not fits_in_code(value):
+            if value is not NOT_KEPT and not fits_in_code(value):
                 self.weights[name] = stored(value)
             self.constants.append(CodeLine(f"{name} = {array_text(name, value)}", self.addresses.get(slot, "")))
         return self.new(slot)

@@ -64,6 +64,7 @@ def save(
     and there are no weights to compute it again with.
     """
     expect_run(debugger, "engine.save")
+    weights = weights and not debugger.plan.lacks_weights  # a run that was itself saved without
     target = Path(path)
     if target.suffix != ENDING:
         raise WriteError(f"the path is {str(target)!r}, expected one that ends with {ENDING}")
@@ -108,7 +109,7 @@ def save(
         look=look or {},
         control_flow=recorded_flow,
         outputs_kept=outputs is not None,
-        weights_kept=weights and not debugger.plan.lacks_weights,
+        weights_kept=weights,
     )
     _write(target, to_json(description), entries)
 
@@ -153,6 +154,11 @@ def _model(model: Model, document: bytes, *, weights: bool) -> dict[str, bytes]:
             file = Path(folder) / "model.xml"
             write_model(model if weights else with_zeros(model), file)
             return {"model/model.xml": file.read_bytes(), "model/model.bin": file.with_suffix(".bin").read_bytes()}
+    if not document and not model.file:
+        raise WriteError(
+            "an ONNX model that was read from bytes is saved with its file's content: give it as document=..., "
+            "of a run that was loaded engine.run_file.read_run(path).document"
+        )
     try:
         content = document or Path(model.file).read_bytes()
         if not weights:

@@ -100,7 +100,7 @@ def _changed(graph: Graph, change: Any) -> Graph:
 def _node(node: Node, change: Any) -> Node:
     constant = node.constant
     if constant is not None:
-        return replace(node, constant=change(constant)) if constant.elements > SMALL and constant.is_kept else node
+        return replace(node, constant=change(constant)) if constant.elements > SMALL else node
     if not node.bodies:
         return node
     return replace(node, bodies=tuple(replace(body, graph=_changed(body.graph, change)) for body in node.bodies))
@@ -110,4 +110,4 @@ def _zeros(constant: Constant) -> Constant:
     kind = constant.element_type
     texts = kind is ElementType.STRING
     data = encode(np.full(constant.shape, "", object)) if texts else bytes(packed_size(kind, constant.elements))
-    return replace(constant, data=data)
+    return replace(constant, data=data, is_kept=True)

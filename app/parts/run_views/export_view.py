@@ -52,7 +52,8 @@ def show(session: Session) -> None:
         return
     offered = [one for one in EXPORT_FORMATS if one != ".parquet" or find_spec("pyarrow")]
     ending = st.segmented_control("Format", offered, default=offered[0], key=KEY, label_visibility="collapsed") or offered[0]
-    markup.show(f"{_MEANING[ending]}. Everything up to step {debugger.steps:,}.", "quiet")
+    left_out = " Values that were not kept are left out." if debugger.plan.lacks_weights else ""
+    markup.show(f"{_MEANING[ending]}. Everything up to step {debugger.steps:,}.{left_out}", "quiet")
     st.download_button(
         f"Download {ending}",
         lambda: written(debugger, ending),
@@ -66,7 +67,7 @@ def show(session: Session) -> None:
 def _this_run(session: Session, opened: Opened, debugger: engine.Debugger) -> None:
     """The button for a file that opens at this moment."""
     shown = look(session)
-    bare = st.checkbox(
+    bare = debugger.plan.lacks_weights or st.checkbox(
         "Without weights",
         key="take_away_without_weights",
         help="This run then holds the model's structure and the values of its run. What weights feed and had no room says “not kept”.",

@@ -21,9 +21,11 @@ from app.page.paged_pictures import MOST_PICTURES, pictures
 from engine import build
 from engine.explain import listing
 from engine.ops.stored import write
+from engine.run_file import recording_again
 from engine.view import default_folding, overlay_at, read_node_data
 from sample_models import sample, samples
 from tests.app.page.finished_runs import run_of
+from tests.engine.run_file.test_without_weights import dense
 
 MEGABYTE = 2**20
 
@@ -192,3 +194,12 @@ def test_the_command_writes_pages_of_models_and_of_saved_runs(tmp_path: Path, ca
     assert "no graph 'main/nowhere'" in capsys.readouterr().err
     assert main(["page", str(tmp_path / "run.loopscope"), "-o", str(tmp_path / "page.txt")]) == 2
     assert "does not end in .html" in capsys.readouterr().err
+
+
+def test_a_run_without_weights_becomes_a_page_that_says_what_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording_again, "SHORT_SECONDS", -1.0)
+    engine.save(dense(), tmp_path / "dense.loopscope", weights=False)
+    assert main(["page", str(tmp_path / "dense.loopscope"), "-o", str(tmp_path / "page.html")]) == 0
+    data = data_of((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert "not kept" in json.dumps(data["matrices"])
+    assert "not kept: the run was saved without weights" in json.dumps(data["code"])

@@ -15,7 +15,7 @@ import pytest
 
 import engine
 from engine import build
-from engine.run_file import loading
+from engine.run_file import loading, read_run
 from engine.run_file.run_archive import digest
 from sample_models import sample, samples
 
@@ -83,7 +83,12 @@ def test_a_run_of_an_onnx_file_holds_the_file(tmp_path: Path) -> None:
     debugger.run()
     engine.save(debugger, tmp_path / "run.loopscope")
     (tmp_path / "m.onnx").unlink()
-    assert engine.load(tmp_path / "run.loopscope").result.named["y"].tolist() == [2, 4]
+    again = engine.load(tmp_path / "run.loopscope")
+    assert again.result.named["y"].tolist() == [2, 4]
+    with pytest.raises(engine.WriteError, match=r"read from bytes is saved with its file's content: give it as document="):
+        engine.save(again, tmp_path / "again.loopscope")
+    engine.save(again, tmp_path / "again.loopscope", document=read_run(tmp_path / "run.loopscope").document)
+    assert engine.load(tmp_path / "again.loopscope").result.named["y"].tolist() == [2, 4]
 
 
 def test_what_is_computed_otherwise_is_told(tmp_path: Path) -> None:

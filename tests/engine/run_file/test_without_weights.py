@@ -13,7 +13,7 @@ import engine
 from engine import build
 from engine.build import ops
 from engine.errors import NotKept, ValueUnavailable
-from engine.explain import verdict
+from engine.explain import export, listing, runnable_code, verdict
 from engine.ir.address import Address
 from engine.ir.walk import nodes
 from engine.run_file import loading, recording_again
@@ -174,3 +174,28 @@ def test_a_branch_has_its_values_though_weights_are_handed_into_it(tmp_path: Pat
     again = without_weights(debugger, tmp_path)
     for name in ("turned", "product", "x"):
         np.testing.assert_array_equal(again.value(f"main/choice/then/{name}"), debugger.value(f"main/choice/then/{name}"))
+
+
+def test_code_of_a_run_without_weights_says_which_constants_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording_again, "SHORT_SECONDS", -1.0)
+    again = without_weights(dense(), tmp_path)
+    written = listing(again.plan).text
+    assert written.count("]  # not kept: the run was saved without weights") == 2
+    compile(written, "listing", "exec")
+    code = runnable_code(again.plan)
+    assert 'WEIGHTS = np.load("weights.npz")' in code.text
+    assert not code.weights
+
+
+def test_a_run_without_weights_is_saved_and_exported_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording_again, "SHORT_SECONDS", -1.0)
+    once = without_weights(dense(), tmp_path)
+    engine.save(once, tmp_path / "again.loopscope")
+    again = engine.load(tmp_path / "again.loopscope")
+    assert again.plan.lacks_weights
+    assert (again.cursor, again.steps) == (once.cursor, once.steps)
+    count = export(again, tmp_path / "trace.npz")
+    with np.load(tmp_path / "trace.npz") as held:
+        assert len(held.files) == count
+        assert "main/layers[3]/body/state_out" in held.files
+        assert "main/layers[3]/body/shifted" not in held.files
