@@ -64,7 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return refuse(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
     except MemoryError:
         return refuse("there is not enough memory for this model")
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stopped:
+        refuse(str(stopped) or "stopped")
         return 130
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import engine
+from app.command import progress
 from app.command.given_inputs import add_inputs, read_inputs
 from app.command.report import SCHEMA
 from app.command.run import FINISHED, REFUSED
@@ -45,11 +46,10 @@ def run_of(options: argparse.Namespace) -> tuple[engine.Debugger, str]:
             raise InputError(f"a saved run has its limits in it: give --{next(iter(given))} with a model")
         saved, _ = saved_run(options.model, options.inputs)
         return saved, full_address(saved.model, options.address)
-    model = engine.read_model(options.model)
+    model = progress.read(options.model)
     address = full_address(model, options.address)
     debugger = engine.Debugger(model, read_inputs(options.inputs, model), limits=engine.Limits(**given))
-    debugger.run()
-    return debugger, address
+    return progress.run_whole(debugger), address
 
 
 def saved_run(path: str, inputs: str) -> tuple[engine.Debugger, int]:
@@ -63,7 +63,7 @@ def saved_run(path: str, inputs: str) -> tuple[engine.Debugger, int]:
     step = debugger.cursor.step
     debugger.breakpoints.clear()
     if not debugger.plan.lacks_weights:
-        debugger.run()
+        progress.run_whole(debugger)
     return debugger, step
 
 

@@ -6,7 +6,7 @@ import argparse
 import json
 from collections.abc import Sequence
 
-import engine
+from app.command import progress
 from engine.check import BY_CODE, Report, Rule, Runtime, check, own_runtimes, text
 from engine.errors import EngineError, shorten
 from engine.ops import CATALOGUE
@@ -21,7 +21,7 @@ def main(words: Sequence[str]) -> int:
         print(_explained(options.explain.upper()))
         return FINE
     try:
-        model = engine.read_model(options.model)
+        model = progress.read(options.model)
     except EngineError as error:
         if not options.json:
             raise

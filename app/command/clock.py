@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-import engine
+from app.command import progress
 from app.command.given_inputs import add_inputs, read_inputs
 from app.command.run import FINISHED, REFUSED
 from engine.errors import EngineError
@@ -21,8 +21,10 @@ def main(words: Sequence[str]) -> int:
     """The exit code: 0 the run was timed, 2 it was not."""
     options = _options(words)
     try:
-        model = engine.read_model(options.model)
-        found = clock(model, read_inputs(options.inputs, model), runtime=options.runtime, seconds=options.seconds)
+        model = progress.read(options.model)
+        inputs = read_inputs(options.inputs, model)
+        with progress.doing("timing a run"):
+            found = clock(model, inputs, runtime=options.runtime, seconds=options.seconds)
     except EngineError as error:
         if not options.json:
             raise

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 import engine
+from app.command import progress
 from app.command.given_inputs import add_inputs, read_inputs
 from app.command.run import FAILED, FINISHED, REFUSED
 from app.command.source_comparison import beside_source
@@ -25,7 +26,9 @@ def main(words: Sequence[str]) -> int:
         if options.source:
             source = source_of(options.source)
             return beside_source(source, _finished(options), options)
-        report = against(*_finished(options), tolerance=options.tolerance, seconds=options.seconds)
+        run, inputs = _finished(options)
+        with progress.doing("running the model in its own runtime"):
+            report = against(run, inputs, tolerance=options.tolerance, seconds=options.seconds)
     except EngineError as error:
         if not options.json:
             raise
@@ -41,10 +44,9 @@ def main(words: Sequence[str]) -> int:
 
 def _finished(options: argparse.Namespace) -> tuple[engine.Debugger, Mapping[str | int, object]]:
     """A finished run, and its inputs."""
-    model = engine.read_model(options.model)
+    model = progress.read(options.model)
     inputs = read_inputs(options.inputs, model)
-    debugger = engine.Debugger(model, inputs, limits=engine.Limits(seconds=options.seconds))
-    debugger.run()
+    debugger = progress.run_whole(engine.Debugger(model, inputs, limits=engine.Limits(seconds=options.seconds)))
     if debugger.state != "finished":
         raise run_stopped(debugger.machine, debugger.failure or "the run did not finish", "error")
     return debugger, inputs

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import engine
+from app.command import progress
 
 
 def main(words: Sequence[str]) -> int:
     """Writes the .xml and the .bin beside it, or the .pb; ``ReadError`` or ``WriteError`` when that cannot be."""
     options = _options(words)
-    model = engine.read_model(options.model)
+    model = progress.read(options.model)
     engine.write_model(model, options.output)
     output = Path(options.output)
     held = f"{output} and {output.with_suffix('.bin').name} hold" if output.suffix == ".xml" else f"{output} holds"

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import engine
+from app.command import progress
 from app.command.compare import tolerance
 from app.command.given_inputs import add_inputs, read_inputs
 from app.command.run import FAILED, FINISHED
@@ -31,16 +32,17 @@ def main(words: Sequence[str]) -> int:
     options = _options(words)
     if bool(options.other) == bool(options.round):
         raise InputError("drift takes two models, or one and --round 'PATTERN=TYPE'")
-    model = engine.read_model(options.model)
+    model = progress.read(options.model)
     inputs = read_inputs(options.inputs, model)
     one = _run(model, inputs, options, {})
     if options.other in _RUNTIMES and not Path(options.other).exists():
         return _beside_runtime(one, inputs, options)
     if options.other:
-        model = engine.read_model(options.other)
+        model = progress.read(options.other)
         inputs = read_inputs(options.inputs, model)
     other = _run(model, inputs, options, rounding_said(options.round))
-    found = engine.drift(one, other, tolerance=options.tolerance)
+    with progress.doing("comparing all values of both"):
+        found = engine.drift(one, other, tolerance=options.tolerance)
     return _told(found, one, options, found.sentence)
 
 
@@ -49,7 +51,8 @@ def _beside_runtime(one: engine.Debugger, inputs: Mapping[str | int, object], op
     if _RUNTIMES[options.other] != one.model.dialect:
         fitting = next(name for name, dialect in _RUNTIMES.items() if dialect == one.model.dialect)
         raise InputError(f"{options.other} does not run {options.model} as it is: compare it with {fitting}")
-    found = drift_from_runtime(one, inputs, tolerance=options.tolerance, seconds=options.seconds)
+    with progress.doing("running the model in its own runtime"):
+        found = drift_from_runtime(one, inputs, tolerance=options.tolerance, seconds=options.seconds)
     return _told(found.drift, one, options, found.sentence)
 
 
@@ -66,8 +69,7 @@ def _told(found: Drift, one: engine.Debugger, options: argparse.Namespace, sente
 
 def _run(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace, rounding: Mapping[str, str]) -> engine.Debugger:
     limits, record = engine.Limits(seconds=options.seconds), engine.Record(everything=True)
-    debugger = engine.Debugger(model, inputs, limits=limits, record=record, rounding=rounding)
-    debugger.run()
+    debugger = progress.run_whole(engine.Debugger(model, inputs, limits=limits, record=record, rounding=rounding))
     if debugger.state != "finished":
         raise run_stopped(debugger.machine, debugger.failure or "the run did not finish", "error")
     return debugger

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-import engine
+from app.command import progress
 from app.command.run import FINISHED, REFUSED
 from engine.errors import EngineError
 from engine.peers import Fates, fates
@@ -20,7 +20,9 @@ def main(words: Sequence[str]) -> int:
     """The exit code: 0 the runtime took the model, 2 it did not, or there is none."""
     options = _options(words)
     try:
-        found = fates(engine.read_model(options.model), device=options.device, seconds=options.seconds)
+        model = progress.read(options.model)
+        with progress.doing("asking the runtime what it makes of the model"):
+            found = fates(model, device=options.device, seconds=options.seconds)
     except EngineError as error:
         if not options.json:
             raise

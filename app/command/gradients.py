@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import engine
+from app.command import progress
 from app.command.given_inputs import read_inputs
 from app.command.gradient_data import compared, gradient_data
 from app.command.report import SCHEMA, as_text
@@ -33,8 +34,9 @@ def main(words: Sequence[str]) -> int:
 
 
 def _made(options: argparse.Namespace) -> int:
-    model = engine.read_model(options.model)
-    made = engine.gradients(model, of=options.of, with_respect_to=options.with_respect_to)
+    model = progress.read(options.model)
+    with progress.doing("building the gradient"):
+        made = engine.gradients(model, of=options.of, with_respect_to=options.with_respect_to)
     if options.output:
         engine.write_model(made, options.output)
     inputs = read_inputs(options.inputs, model)
@@ -42,7 +44,8 @@ def _made(options: argparse.Namespace) -> int:
     went = run is None or run.state == "finished"
     ok, said, check = True, "", None
     if options.check and went:
-        ok, said, check = compared(model, inputs or _drawn(model), options.of, options.with_respect_to)
+        with progress.doing("comparing the gradient with central differences"):
+            ok, said, check = compared(model, inputs or _drawn(model), options.of, options.with_respect_to)
     if options.json:
         data = gradient_data(made, len(model.outputs), run)
         written = {"written": options.output} if options.output else {}
@@ -57,8 +60,7 @@ def _made(options: argparse.Namespace) -> int:
 def _run(made: Model, inputs: Mapping[str | int, object]) -> engine.Debugger:
     run = engine.Debugger(made, inputs)
     with interruptible(run.stop):
-        run.run()
-    return run
+        return progress.run_whole(run, "running the gradient")
 
 
 def _lines(made: Model, first: int, run: engine.Debugger | None, check: str, written: str) -> Iterator[str]:

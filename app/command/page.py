@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import engine
+from app.command import progress
 from app.command.asking import saved_run
 from app.command.given_inputs import add_inputs, read_inputs
 from app.describe.unmatched_keys import unmatched_keys
@@ -66,9 +67,8 @@ def _run_file(options: argparse.Namespace) -> engine.Debugger:
 
 
 def _run(options: argparse.Namespace) -> engine.Debugger:
-    model = engine.read_model(options.model)
-    debugger = engine.Debugger(model, read_inputs(options.inputs, model))
-    debugger.run()
+    model = progress.read(options.model)
+    debugger = progress.run_whole(engine.Debugger(model, read_inputs(options.inputs, model)))
     debugger.seek(0)
     return debugger
 

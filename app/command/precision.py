@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
-import engine
+from app.command import progress
 from app.command.compare import tolerance
 from app.command.given_inputs import add_inputs, read_inputs
 from app.command.run import FINISHED
 from engine.compare import Precision, precision
+from engine.ir import Model
 from engine.ops import NARROWER
 from engine.view import neutral
 
@@ -24,9 +24,9 @@ _MOST_SHOWN = 20
 def main(words: Sequence[str]) -> int:
     """The exit code: 0 done, 2 the model or the inputs are refused, or the time is up."""
     options = _options(words)
-    model = engine.read_model(options.model)
+    model = progress.read(options.model)
     inputs = read_inputs(options.inputs, model)
-    found = precision(model, inputs, to=options.to, tolerance=options.tolerance, seconds=options.seconds, told=_progress)
+    found = _found(model, inputs, options)
     if options.json:
         print(json.dumps(_as_json(found), allow_nan=False))
         return FINISHED
@@ -35,11 +35,15 @@ def main(words: Sequence[str]) -> int:
     return FINISHED
 
 
-def _progress(done: int, total: int) -> None:
-    """On a terminal, how far it has come."""
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\rrun {done:,} of at most {total:,} " + ("\r\x1b[K" if done == total else ""))
-        sys.stderr.flush()
+def _found(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace) -> Precision:
+    done, most = 0, 0
+
+    def told(runs: int, total: int) -> None:
+        nonlocal done, most
+        done, most = runs, total
+
+    with progress.doing("rounding one after the other", lambda: f"{progress.bar(done, most)} run {done:,} of at most {most:,}"):
+        return precision(model, inputs, to=options.to, tolerance=options.tolerance, seconds=options.seconds, told=told)
 
 
 def _lines(found: Precision) -> Iterator[str]:

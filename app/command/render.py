@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-import engine
+from app.command import progress
 from engine.errors import EngineError, listed, shorten
 from engine.ir import graphs
 from engine.view import PICTURE_FORMATS, default_folding, graph_view, render
@@ -19,7 +19,7 @@ def main(words: Sequence[str]) -> int:
     found = [one for one in PICTURE_FORMATS if target.suffix.lower() == f".{one}"]
     if not found:
         raise EngineError(f"{target.name!r} does not end in .{', .'.join(PICTURE_FORMATS)}, so that it is not clear what to draw")
-    model = engine.read_model(options.model)
+    model = progress.read(options.model)
     bodies = [place.address for place in graphs(model)]
     if options.body not in bodies:
         raise EngineError(f"the model has no graph {shorten(options.body)!r} to draw: it has {listed(bodies)}")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import engine
+from app.command import progress
 from app.command.given_inputs import add_inputs, read_inputs
 from app.command.report import Outcome, as_json, as_text
 from engine.debug import Result, RunStopped
@@ -28,7 +29,7 @@ def main(words: Sequence[str]) -> int:
     """The exit code: 0 the run finished, 1 it failed or hit a limit, 2 the model or the inputs are bad, 130 Ctrl+C stopped it."""
     options = _options(words)
     try:
-        model = engine.read_model(options.model)
+        model = progress.read(options.model)
         run = _searched if options.first_nan else _saved if options.save else _run
         _refuse_unwritable(options.outputs)
         _refuse_unwritable(options.save)
@@ -72,7 +73,7 @@ def _run(model: Model, inputs: Mapping[str | int, object], options: argparse.Nam
         return _explained(model, inputs, options)
     session = engine.Session(model, optimise=_optimise(options))
     try:
-        with interruptible(session.stop):
+        with interruptible(session.stop), progress.doing("running the model"):
             result = session.run(inputs, options.fetch or None, limits=_limits(options))
     except RunStopped as stopped:
         state = {"limit": "limit", "stopped": "stopped"}.get(stopped.cause, "failed")
@@ -102,7 +103,7 @@ def _explained(model: Model, inputs: Mapping[str | int, object], options: argpar
     """A run that is recorded, so that each loop and If can be explained."""
     debugger = engine.Debugger(model, inputs, limits=_limits(options), whole=False, optimise=_optimise(options))
     with interruptible(debugger.stop):
-        debugger.run()
+        progress.run_whole(debugger)
     return outcome_of(debugger)
 
 
@@ -110,7 +111,7 @@ def _searched(model: Model, inputs: Mapping[str | int, object], options: argpars
     """A run that keeps what it takes to look for the first NaN or infinity in it."""
     debugger = engine.Debugger(model, inputs, limits=_limits(options), record=_record(options), optimise=_optimise(options))
     with interruptible(debugger.stop):
-        debugger.run()
+        progress.run_whole(debugger)
     odd = first_not_finite(debugger, _SECONDS_OF_SEARCH)
     if options.save:
         _save(debugger, options)
@@ -121,7 +122,7 @@ def _saved(model: Model, inputs: Mapping[str | int, object], options: argparse.N
     """A run that goes to a file, wherever it came to."""
     debugger = engine.Debugger(model, inputs, limits=_limits(options), record=_record(options), optimise=_optimise(options))
     with interruptible(debugger.stop):
-        debugger.run()
+        progress.run_whole(debugger)
     _save(debugger, options)
     return outcome_of(debugger)
 

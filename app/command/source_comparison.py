@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 import engine
+from app.command import progress
 from app.command.run import FAILED, FINISHED
 from engine.peers import Source, SourceReport, against_source
 from engine.view import neutral
@@ -18,7 +19,8 @@ _WIDEST = 60
 def beside_source(source: Source, finished: tuple[engine.Debugger, Mapping[str | int, object]], options: argparse.Namespace) -> int:
     """Prints what came of it; the exit code: 0 the outputs agree with the source's, 1 one differs."""
     debugger, inputs = finished
-    report = against_source(debugger, source, inputs, tolerance=options.tolerance, seconds=options.seconds)
+    with progress.doing("running the source, and the model in its own runtime"):
+        report = against_source(debugger, source, inputs, tolerance=options.tolerance, seconds=options.seconds)
     if options.json:
         told = {"agrees": report.agrees, "outputs_agree": report.outputs_agree, "sentence": report.sentence, **asdict(report)}
         print(json.dumps(told))

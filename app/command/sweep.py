@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import engine
-from app.command import sweep_comparison
+from app.command import progress, sweep_comparison
 from app.command.run import interruptible
 from app.command.sweep_comparison import plain
 from engine.sweep import Sweep
 
 FINISHED, FAILED, STOPPED = 0, 1, 130
-_TOLD_EVERY = 0.5
 _SHOWN = 10
 
 
@@ -37,7 +34,7 @@ def main(words: Sequence[str]) -> int:
 
 def _sweep(options: argparse.Namespace, model: str, rounding: Mapping[str, str]) -> Sweep:
     return engine.sweep(
-        engine.read_model(model),
+        progress.read(model),
         options.inputs,
         columns=options.column,
         batch=options.batch,
@@ -56,16 +53,14 @@ def _sweep(options: argparse.Namespace, model: str, rounding: Mapping[str, str])
 
 
 def _as_text(sweep: Sweep, options: argparse.Namespace) -> None:
-    shown = 0
-    for batch in _told(sweep):
-        if options.out:
-            continue
-        for row in batch.slice(0, max(0, _SHOWN - shown)).to_pylist():
-            said = ", ".join(f"{name} {value}" for name, value in row.items() if value is not None and name not in ("sample", "seconds"))
-            print(f"{row['sample']}: {plain(said)}")
-            shown += 1
-    if not options.out and sweep.summary.rows > shown:
-        print(f"... {sweep.summary.rows - shown:,} more; --out runs.parquet keeps all of them")
+    first: list[dict[str, Any]] = []
+    for batch in _chunks(sweep):
+        first += batch.slice(0, max(0, _SHOWN - len(first))).to_pylist()
+    for row in () if options.out else first:
+        said = ", ".join(f"{name} {value}" for name, value in row.items() if value is not None and name not in ("sample", "seconds"))
+        print(f"{row['sample']}: {plain(said)}")
+    if not options.out and sweep.summary.rows > len(first):
+        print(f"... {sweep.summary.rows - len(first):,} more; --out runs.parquet keeps all of them")
     for sentence in sweep.summary.sentences():
         print(plain(sentence))
     if not sweep.is_complete:
@@ -77,7 +72,7 @@ def _as_json(sweep: Sweep, options: argparse.Namespace) -> None:
     """One object; its rows only where they go to no file, printed as they come, in bounded memory."""
     print(f'{{"model": {json.dumps(options.model)}, "samples": {sweep.count}, "columns": {json.dumps(sweep.columns)},')
     if options.out:
-        for _ in _told(sweep):
+        for _ in _chunks(sweep):
             pass
         print(f'"out": {json.dumps(options.out)},')
     else:
@@ -88,19 +83,9 @@ def _as_json(sweep: Sweep, options: argparse.Namespace) -> None:
     print(f'"complete": {json.dumps(sweep.is_complete)}, "summary": {json.dumps(sweep.summary.plain())}}}')
 
 
-def _told(sweep: Sweep) -> Iterator[Any]:
-    """The chunks of rows; on a terminal, how far it is stands on the last line meanwhile."""
-    begun = told = time.monotonic()
-    for batch in sweep.batches():
-        now = time.monotonic()
-        if sys.stderr.isatty() and now - told > _TOLD_EVERY:
-            rate = sweep.summary.rows / (now - begun)
-            rest = (sweep.count - sweep.summary.rows) / rate
-            print(f"\r{sweep.summary.rows:,} of {sweep.count:,} runs, {rate:,.0f} a second, {rest:,.0f} s left ", end="", file=sys.stderr)
-            told = now
-        yield batch
-    if told > begun:
-        print("\r\x1b[K", end="", file=sys.stderr)
+def _chunks(sweep: Sweep) -> Iterator[Any]:
+    with progress.sweeping(sweep):
+        yield from sweep.batches()
 
 
 def _limits(options: argparse.Namespace) -> engine.Limits:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 
 import engine
+from app.command import progress
 from app.command.drift import rounding_said
 from app.command.run import interruptible
 from engine.errors import in_one_line
@@ -27,7 +28,7 @@ def main(begin: Callable[[str, Mapping[str, str]], Sweep], options: argparse.Nam
         one.stop()
         other.stop()
 
-    with interruptible(stop):
+    with interruptible(stop), progress.sweeping(one):
         found = changes(one, other)
     complete = found.samples == one.count
     print(_as_json(found, one, other, options, complete=complete) if options.json else "\n".join(_lines(found, one, complete=complete)))

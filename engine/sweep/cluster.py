@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import signal
 from collections import deque
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from multiprocessing import resource_tracker
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -75,11 +77,30 @@ def rows_on_cluster(order: Order, name: str, batches: Iterator[Batch], workers: 
             client.unregister_worker_plugin(name)
 
 
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Ctrl+C on a terminal goes to all processes of a command: those that are started here leave it to the one that started them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # it would listen again to interrupts, once it is started, in the thread that needs it first
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _client(open_until_done: ExitStack, workers: int, scheduler: str) -> Client:
     if not scheduler:
-        cluster = LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=_NO_PORT_OF_ITS_OWN, silence_logs=logging.CRITICAL
-        )
+        with _deaf_to_interrupts():
+            cluster = LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=_NO_PORT_OF_ITS_OWN,
+                silence_logs=logging.CRITICAL,
+            )
         return open_until_done.enter_context(Client(open_until_done.enter_context(cluster)))
     try:
         return open_until_done.enter_context(Client(scheduler, timeout=5))
