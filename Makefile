@@ -39,7 +39,7 @@ lint: $(VENV)/.installed-dev ## style and types, of Python and JavaScript, and t
 	$(BIN)/python -m tests.javascript test
 
 check: lint ## what to run after every change: style, types and the fast tests of the engine, in under a minute
-	$(BIN)/python -m pytest $(PARALLEL) tests/engine engine -m "not browser and not oracle and not chance and not slow"
+	$(BIN)/python -m pytest $(PARALLEL) tests/engine engine -m "not browser and not oracle and not chance and not slow and not measured"
 
 test: lint ## style, types and all tests, those in a real browser included
 	@sh tests/chromium.sh

@@ -23,6 +23,7 @@ class Fields(TypedDict, total=False):
     outputs: int | None
     attributes: tuple[Attribute, ...]
     types: tuple[frozenset[ElementType], ...]
+    alike: tuple[str, ...]
     symbol: str
     float_symbol: str
     symbol_when: Mapping[str, object]

@@ -62,6 +62,7 @@ def test_the_names_of_the_door() -> None:
     assert set(PUBLIC) - {name for found in spoken.finditer(readme) for name in found.groups()} == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", ["check", "compare", "run"])
 def test_functions_called_as_their_rooms_hide_no_module(room: str) -> None:
     """Whichever is imported first; but for modules whose room exports a function of their name."""

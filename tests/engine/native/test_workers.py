@@ -157,6 +157,7 @@ def hanging() -> ModelProto:
     return helper.make_model(graph, opset_imports=opsets, ir_version=9, functions=functions)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="processes there have no timer that ends them")
 def test_what_hangs_has_seconds_of_the_processor_that_are_bounded_by_its_size() -> None:
     before = os.times()
@@ -176,6 +177,7 @@ WORKERS.ask("onnx types", sys.stdin.buffer.read())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="whether a process is there is read from /proc")
 def test_a_process_that_hangs_ends_though_ours_was_killed() -> None:
     with subprocess.Popen([sys.executable, "-c", HANGS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as ours:
@@ -206,6 +208,7 @@ def passes(condition: Callable[[], bool]) -> bool:
     return condition()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="whether a process is there is read from /proc")
 def test_the_processes_end_with_ours() -> None:
     done = subprocess.run([sys.executable, "-c", ENDS], capture_output=True, text=True, check=True, timeout=60)

@@ -55,6 +55,7 @@ def test_the_derivative_is_that_of_central_differences(row: Row) -> None:
     assert found.compared > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", [row for row in ROWS if row.unknown_lengths], ids=lambda row: row.name)
 def test_the_derivative_is_the_same_when_lengths_are_not_known(row: Row) -> None:
     arrays = _arrays(row)

@@ -150,6 +150,7 @@ def test_bare_layers_are_bounded() -> None:
         engine.read_model(ADD.encode().ljust(3000), limits=ReadLimits(layer_bytes=2999))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize(
     "text",

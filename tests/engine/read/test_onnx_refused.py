@@ -80,6 +80,7 @@ def test_damaged_files_are_refused() -> None:
             engine.read_model(data[:cut])
 
 
+@pytest.mark.slow
 def test_millions_of_empty_nodes_are_refused() -> None:
     nodes = b"\x0a\x00" * 4_000_000
     graph = onnx.GraphProto(name="g").SerializeToString() + nodes

@@ -95,6 +95,7 @@ def test_a_run_at_its_limit_goes_on_for_as_much_again(name: str, iterations: int
         expect_same(debugger, again)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["collatz", "hybrid_stack", "speech_decoder", "mlp"])
 def test_what_has_no_room_is_computed_when_it_is_asked_for(name: str, tmp_path: Path) -> None:
     if sample(name) is None:

@@ -49,6 +49,7 @@ def test_a_lost_worker_has_its_chunks_done_again() -> None:
     assert [row["number"] for one in found for row in one.to_pylist()] == list(range(1, 161))
 
 
+@pytest.mark.slow
 def test_no_scheduler_there_is_a_sentence() -> None:
     with pytest.raises(EngineError, match=r"there is no Dask scheduler at tcp://127\.0\.0\.1:9"):
         engine.sweep(engine.read_model(COLLATZ), "number=1..3", scheduler="tcp://127.0.0.1:9").run()

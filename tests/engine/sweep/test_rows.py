@@ -51,6 +51,7 @@ def test_drawn_models_have_the_same_rows_in_lanes(draft: Drawn, numbers: list[tu
     assert_lanes_give_the_same(whole(draft), dict(enumerate(np.array(numbers, np.float32).T)))
 
 
+@pytest.mark.chance
 @pytest.mark.parametrize("seed", range(60))
 def test_drawn_nests_of_numbers_have_the_same_rows_in_lanes(seed: int) -> None:
     model, (one, other) = drawn_model(seed, numbers=True)
@@ -60,6 +61,7 @@ def test_drawn_nests_of_numbers_have_the_same_rows_in_lanes(seed: int) -> None:
     assert_lanes_give_the_same(model, inputs)
 
 
+@pytest.mark.chance
 def test_enough_drawn_nests_run_in_lanes() -> None:
     found = [drawn_model(seed, numbers=True)[0] for seed in range(60)]
     assert sum(sample_rows.lanes_of(Order(model)) > 0 for model in found) >= 3
