@@ -159,7 +159,7 @@ class AgentTools:
         assert self._pages is not None
         debugger = self._runs.run(model, inputs, values)
         step = self._runs.saved_step
-        debugger.seek(at if at and not at.isdecimal() else int(at) if at else step)
+        debugger.seek(int(at) if at.isdecimal() and len(at) < 16 else at or step)
         told = self._pages.write(debugger, Path(model).stem, note, with_values=True)
         debugger.seek(debugger.steps)
         return told

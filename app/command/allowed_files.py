@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.errors import ReadError, shorten
+from engine.read import what_is_at
 from engine.run_file import ENDING
 
 MODELS = (".xml", ".onnx", ENDING)
@@ -52,7 +53,7 @@ class AllowedFiles:
             raise ReadError("a path has no zero bytes")
         for folder in self.folders:
             path = (folder / text).resolve()
-            if self._holds(path) and path.is_file():
+            if self._holds(path) and what_is_at(path) == "file":
                 return path
         raise ReadError(f"there is no file {shorten(text)!r} in the given folders: a path in one of them is expected")
 

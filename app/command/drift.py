@@ -20,6 +20,7 @@ from engine.debug import run_stopped
 from engine.errors import InputError
 from engine.ir import Model
 from engine.peers import drift_from_runtime
+from engine.read import what_is_at
 from engine.view import neutral
 
 _MOST_SHOWN = 10
@@ -35,7 +36,7 @@ def main(words: Sequence[str]) -> int:
     model = progress.read(options.model)
     inputs = read_inputs(options.inputs, model)
     one = _run(model, inputs, options, {})
-    if options.other in _RUNTIMES and not Path(options.other).exists():
+    if options.other in _RUNTIMES and what_is_at(options.other) is None:
         return _beside_runtime(one, inputs, options)
     if options.other:
         model = progress.read(options.other)

@@ -14,8 +14,9 @@ from app.describe.random_inputs import has_open_lengths, length_by_rules, length
 from app.describe.signatures import signatures
 from engine.errors import InputError, elided, shorten
 from engine.ir import Model, Signature
-from engine.ops.stored import entry_name, unpacked
-from engine.sweep import one_sample
+from engine.ops.stored import arrays_in, entry_name, unpacked
+from engine.read import what_is_at
+from engine.sweep import one_sample, seed_said
 from engine.view import neutral
 
 _HELP = "an .npz file with an array per input, by name or position; values in words (NUMBER=27); or: random seed=3"
@@ -37,7 +38,7 @@ def read_inputs(given: str, model: Model) -> Mapping[str | int, object]:
     words = given.split()
     if not words:
         return {}
-    if not Path(given).exists():
+    if what_is_at(given) is None:
         if words[0] == "random":
             return _made_up(model, words[1:])
         if all("=" in word for word in words):
@@ -58,7 +59,7 @@ def _exactly(model: Model, words: Sequence[str]) -> dict[str | int, object]:
 
 def _made_up(model: Model, words: Sequence[str]) -> dict[str | int, object]:
     """The same values as the app makes up; of open lengths the first with which the run does not fail at once."""
-    seed = _seed([word.removeprefix(_SEED) for word in words if word.startswith(_SEED)])
+    seed = seed_said(words)
     keys = list(signatures(model))
     said = one_sample(model, [word for word in words if not word.startswith(_SEED)], seed)
     given = {keys[position]: value for position, value in said.items()}
@@ -71,14 +72,6 @@ def _made_up(model: Model, words: Sequence[str]) -> dict[str | int, object]:
     return {position: made[key] for position, key in enumerate(keys)}
 
 
-def _seed(words: Sequence[str]) -> int:
-    if not words:
-        return 0
-    if not words[-1].isdecimal():
-        raise InputError(f"the seed is {shorten(words[-1], 60)!r}, expected a whole number from 0 on")
-    return int(words[-1])
-
-
 def _described(one: Signature, value: Any) -> str:
     if not isinstance(value, np.ndarray | np.generic):
         return f"{elided(one.name)} as {type(value).__name__}"
@@ -89,11 +82,12 @@ def _described(one: Signature, value: Any) -> str:
 def _stored(path: str, model: Model) -> Mapping[str | int, object]:
     """The values of an .npz file by input name, or by position where a key such as ``0`` is not a name of the model."""
     names = {entry_name(name): name for one in model.inputs for name in (one.name, *one.names)}
+    positions = set(map(str, range(len(model.inputs))))
     try:
         values = unpacked(_entries(path))
     except ValueError as error:
         raise InputError(f"{path}: {error}") from None
-    return {int(key) if key.isdecimal() and key not in names else names.get(key, key): value for key, value in values.items()}
+    return {int(key) if key in positions and key not in names else names.get(key, key): value for key, value in values.items()}
 
 
 def _entries(path: str) -> Mapping[str, np.ndarray]:
@@ -104,7 +98,7 @@ def _entries(path: str) -> Mapping[str, np.ndarray]:
             if not isinstance(stored, np.lib.npyio.NpzFile):
                 raise InputError(f"{path} holds one array without a name: an .npz file with an array per input is expected")
             with stored:
-                return {key: stored[key] for key in stored.files}
+                return arrays_in(stored)
     except InputError:
         raise
     except OSError as error:

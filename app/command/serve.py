@@ -16,6 +16,7 @@ from urllib.parse import quote
 from app.state.launch import LAUNCH
 from app.streamlit_insides import send_at_once
 from engine.errors import InputError, listed, shorten
+from engine.read import what_is_at
 from sample_models import sample, samples
 
 FIRST_PORT, PORTS_TRIED = 8501, 100
@@ -30,7 +31,7 @@ def main(options: argparse.Namespace) -> int:
             raise InputError(f"{words} of a model, and no model is given")
     if options.sample and sample(options.sample) is None:
         raise InputError(f"there is no sample {shorten(options.sample)!r}: there are {listed([one.name for one in samples()], 99)}")
-    if options.model and not Path(options.model).exists():
+    if options.model and what_is_at(options.model) is None:
         told = f"`loopscope --sample {options.model}` opens it" if sample(options.model) else "`loopscope --help` lists the commands"
         raise InputError(f"{shorten(options.model)}: there is no such file, and no such command: {told}")
     for file in filter(None, (options.inputs, options.overlay)):

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from app.describe.signatures import signatures
-from engine.errors import InputError
+from engine.errors import InputError, listed
 from engine.ir import Model
-from engine.ops.stored import unpacked
+from engine.ops.stored import arrays_in, unpacked
 from engine.read import open_archive
 
 MOST_BYTES = 1 << 30
@@ -26,9 +26,7 @@ def named(model: Model, arrays: Mapping[str, Any]) -> dict[str, Any]:
     by_key |= {key: key for key in signatures(model)}
     unknown = [key for key in arrays if key not in by_key]
     if unknown:
-        raise InputError(
-            f"the file holds {', '.join(map(repr, unknown[:4]))}, the model's inputs are {', '.join(map(repr, signatures(model)))}"
-        )
+        raise InputError(f"the file holds {listed(unknown)}, the model's inputs are {listed(list(signatures(model)))}")
     return {by_key[key]: array for key, array in arrays.items()}
 
 
@@ -51,7 +49,7 @@ def _entries(name: str, data: bytes) -> dict[str, np.ndarray]:
         with stored:
             if sum(entry.file_size for entry in stored.zip.infolist()) > MOST_BYTES:
                 raise InputError(f"{name} unpacks to more than {MOST_BYTES >> 30} GB")
-            return {key: stored[key] for key in stored.files}
+            return arrays_in(stored)
     except InputError:
         raise
     except Exception:  # numpy and zipfile raise whatever a broken file makes them stumble over

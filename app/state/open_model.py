@@ -19,10 +19,10 @@ from app.state.kept_models import KEPT
 from app.state.uploads import MOST_UNPACKED, Files, model_among
 from engine.check import Report, check
 from engine.debug import convert_input
-from engine.errors import EngineError, ReadError, shorten
+from engine.errors import EngineError, ReadError, elided, shorten
 from engine.ir import ROOT, Model, graphs
 from engine.ops import CATALOGUE
-from engine.read import ReadLimits
+from engine.read import ReadLimits, what_is_at
 from engine.run_file import SavedRun, is_run_file, read_run
 from sample_models import Sample, sample
 
@@ -83,9 +83,11 @@ def open_sample(name: str) -> Opened:
 
 def open_path(path: str) -> Opened:
     """``ReadError`` when no model can be made of the file."""
-    file = Path(path.strip().strip("'\"")).expanduser()
-    if not file.exists():
-        raise ReadError(f"{file}: there is no such file")
+    file = Path(path.strip().strip("'\""))
+    with contextlib.suppress(RuntimeError):  # there is no user of that name, and so no file
+        file = file.expanduser()
+    if what_is_at(file) is None:
+        raise ReadError(f"{elided(str(file), 200)}: there is no such file")
     if is_run_file(file.name):
         return _of_run(read_run(file), str(file.resolve()), file.name)
     model, found = KEPT.read(file)

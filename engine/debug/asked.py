@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from engine.debug.breakpoints import Breakpoint, find
 from engine.debug.inputs import Inputs, bind, fitted, named_inputs
 from engine.debug.lookup import slot_at
-from engine.errors import AddressError, InputError, shorten
+from engine.errors import AddressError, InputError, elided, shorten
 from engine.ir.address import ANY_ITERATION, ROOT, Address
 from engine.ir.model import Model, Node, Source
 from engine.ir.outermost import layer_named, tensor_named
@@ -138,7 +138,7 @@ def _place(plan: Plan, fetch: Fetch) -> Place:
         return Place(name, plan.main, plan.main.slots[source.layer, source.output], None)
     address = Address.parse(name)
     if address.names_a_graph:
-        raise AddressError(f"{address} names a graph, not a value: add the name of a node")
+        raise AddressError(f"{elided(str(address), 200)} names a graph, not a value: add the name of a node")
     program = plan.program_by_address.get("/".join(segment.label for segment in address.segments[:-1]))
     if program is None:
         layer_named(plan.model.graph, name)

@@ -8,7 +8,7 @@ from typing import Literal
 
 from engine.debug.expression import Expression, parse
 from engine.debug.names import body_of, label_of, near, slot_of
-from engine.errors import AddressError, ExpressionError, listed, shorten
+from engine.errors import AddressError, ExpressionError, elided, listed, shorten
 from engine.ir.address import ANY_ITERATION, Address, decode, must_be_text
 from engine.ir.readable import readable
 from engine.run.plan.plan import LoopRegion, Plan, Program
@@ -164,7 +164,7 @@ def find(plan: Plan, address: Address) -> tuple[Program, int | None, tuple[int |
         name = segments[place + 1].label
         inner = body_of(region, name)
         if inner is None:
-            raise AddressError(f"{decode(segment.label)!r} in {readable(program.address)} has no body {name!r}")
+            raise AddressError(f"{decode(segment.label)!r} in {readable(program.address)} has no body {elided(name)!r}")
         if region.kind not in ("If", "Function"):
             iterations.append(wanted)
         program = inner
@@ -180,9 +180,9 @@ def _instruction(plan: Plan, program: Program, label: str) -> int:
         raise AddressError(f"{decode(label)!r} in {readable(program.address)} is not an operation that runs: {_when(program, label)}")
     elsewhere = [readable(f"{one.address}/{label}") for one in plan.programs if any(inner.label == label for inner in one.instructions)]
     if elsewhere:
-        raise AddressError(f"there is no {decode(label)!r} in {readable(program.address)}; there is {listed(elsewhere, 3)}")
+        raise AddressError(f"there is no {elided(decode(label))!r} in {readable(program.address)}; there is {listed(elsewhere, 3)}")
     there = near(label, [one.label for one in program.instructions])
-    raise AddressError(f"there is no {decode(label)!r} in {readable(program.address)}; it has {there}")
+    raise AddressError(f"there is no {elided(decode(label))!r} in {readable(program.address)}; it has {there}")
 
 
 def _when(program: Program, label: str) -> str:

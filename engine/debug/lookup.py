@@ -6,7 +6,7 @@ from engine.debug.cursor import OpenGraph, address_of
 from engine.debug.names import body_of, near, region_number
 from engine.debug.position import Position
 from engine.debug.scene import Scene
-from engine.errors import AddressError, ValueUnavailable
+from engine.errors import AddressError, ValueUnavailable, elided
 from engine.ir.address import ANY_ITERATION, ROOT, Address, Segment, decode
 from engine.ir.readable import readable
 from engine.run.plan.numbers import Slot
@@ -33,13 +33,13 @@ def region_at(position: Position, address: Address) -> tuple[Program, int, Instr
         if number is not None:
             must_have_begun(position.timeline, program, row, number)
             return program, row, program.instructions[number]
-    raise AddressError(f"{address} names no Loop, TensorIterator or If")
+    raise AddressError(f"{elided(str(address), 200)} names no Loop, TensorIterator or If")
 
 
 def graph_row(position: Position, address: Address) -> tuple[Program, int]:
     """The graph that holds the node of an address, and the row of it that is meant."""
     if address.names_a_graph:
-        raise AddressError(f"{address} names a graph, not a value: add the name of a node")
+        raise AddressError(f"{elided(str(address), 200)} names a graph, not a value: add the name of a node")
     program, row = position.plan.main, 0
     for owner, body in zip(address.segments[1:-1:2], address.segments[2::2], strict=True):
         program, row = _into(position, program, row, owner, body.label)
@@ -59,7 +59,7 @@ def slot_at(program: Program, address: Address) -> Slot:
     layer = program.layer_of_label.get(segment.label)
     if layer is None:
         there = near(segment.label, list(program.layer_of_label))
-        raise AddressError(f"there is no {decode(segment.label)!r} in {readable(program.address)}; it has {there}")
+        raise AddressError(f"there is no {elided(decode(segment.label))!r} in {readable(program.address)}; it has {there}")
     slot = program.slots.get((layer, address.output))
     if slot is None:
         raise AddressError(f"{decode(segment.label)!r} in {readable(program.address)} has no output {address.output}")

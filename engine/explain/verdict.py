@@ -10,7 +10,7 @@ import numpy as np
 from engine.debug.lookup import locate, must_have_begun
 from engine.debug.names import region_number
 from engine.debug.run import Run, expect_run
-from engine.errors import EngineError
+from engine.errors import EngineError, elided
 from engine.explain.counting import ran_out, slice_facts, trip_count_name, trip_fact
 from engine.explain.margin import Margin
 from engine.explain.pattern import LARGEST_COUNTS, Pattern, pattern
@@ -102,7 +102,7 @@ def _region(run: Run, address: str) -> tuple[Program, int, Instruction]:
     program, row = run.rows_of(parsed)
     number = region_number(program, parsed.segments[-1].label)
     if number is None:
-        raise EngineError(f"{address} has no body")
+        raise EngineError(f"{elided(address, 200)} has no body")
     must_have_begun(run.timeline, program, row, number)
     return program, row, program.instructions[number]
 

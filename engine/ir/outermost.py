@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.errors import AddressError, shorten
+from engine.errors import AddressError, elided, shorten
 from engine.ir.address import Address, labels
 from engine.ir.model import Graph, LayerId, Source
+
+_MOST_DIGITS = 9
+"""Of the number of an output."""
 
 
 def tensor_named(graph: Graph, name: str) -> Source | None:
@@ -31,7 +34,7 @@ def _of_nodes(graph: Graph, name: str) -> Iterator[Source]:
     """The tensors that a node's name means, with ``:1`` after it for another output than the first; of a Result, what it is given."""
     for node in graph.nodes:
         stem, _, number = (name, "", "0") if node.name == name else name.rpartition(":")
-        if node.name != stem or not number.isdecimal():
+        if node.name != stem or not number.isdecimal() or len(number) > _MOST_DIGITS:
             continue
         if node.type == "Result":
             yield from (source for source in graph.sources[node.id] if source is not None)
@@ -58,4 +61,5 @@ def _layer(graph: Graph, address: Address) -> LayerId:
         for layer, label in labels(graph).items():
             if label == address.segments[1].label:
                 return layer
-    raise AddressError(f"there is no tensor {str(address)!r}: give a tensor name, the name of a node of the outermost graph, or an address")
+    expected = "a tensor name, the name of a node of the outermost graph, or an address"
+    raise AddressError(f"there is no tensor {elided(str(address), 200)!r}: give {expected}")

@@ -24,6 +24,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from numpy.lib.npyio import NpzFile
 
 from engine.errors import shorten
 from engine.ir.element_type import ElementType, type_name
@@ -43,6 +44,15 @@ def packed(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
     packing = _Packing(set(names.values()))
     forms = {names[name]: form for name, value in values.items() if (form := packing.form(names[name], value)) != {"array": names[name]}}
     return {**packing.entries, **({FORMS: np.array(json.dumps(forms))} if forms else {})}
+
+
+def arrays_in(stored: NpzFile) -> dict[str, np.ndarray]:
+    """The entries of an ``.npz`` file that is open; ``ValueError`` for one that is no array, which numpy gives as its bytes."""
+    entries = {key: stored[key] for key in stored.files}
+    odd = next((key for key, value in entries.items() if not isinstance(value, np.ndarray)), None)
+    if odd is not None:
+        raise ValueError(f"its entry {shorten(repr(odd))} is no array")
+    return entries
 
 
 def unpacked(entries: Mapping[str, np.ndarray]) -> dict[str, Any]:

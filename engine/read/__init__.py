@@ -11,6 +11,7 @@ from engine.native.workers import WORKERS
 from engine.read.archive import open_archive
 from engine.read.file_limits import ReadLimits
 from engine.read.openvino import read_openvino
+from engine.read.paths import what_is_at
 from engine.read.recognise import HEAD_BYTES, Format, recognise
 from engine.read.weights import Weights, WeightsFile
 
@@ -18,6 +19,7 @@ __all__ = [
     "ReadLimits",
     "open_archive",
     "read_model",
+    "what_is_at",
 ]
 
 _READ = "OpenVINO IR (.xml with its .bin), ONNX, TensorFlow, TensorFlow Lite, PaddlePaddle and PyTorch exported programs are read"
@@ -49,7 +51,7 @@ def read_model(source: str | os.PathLike[str] | bytes, weights: Weights = None, 
     if isinstance(source, bytes):
         return _read_bytes(source, weights, "", limits)
     path = Path(source)
-    if path.is_dir():
+    if what_is_at(path) == "folder":
         from engine.read.converted import read_folder
 
         return read_folder(path, limits)

@@ -40,9 +40,10 @@ class _Careful:
     file: IO[bytes]
 
     def read(self, size: int = -1) -> bytes:
-        if size > _MOST_AT_ONCE:
+        content = self.file.read(size if 0 <= size <= _MOST_AT_ONCE else _MOST_AT_ONCE + 1)
+        if len(content) > _MOST_AT_ONCE:
             raise ValueError(f"its directory has more than {_MOST_AT_ONCE:,} bytes")
-        return self.file.read(size)
+        return content
 
     def seek(self, offset: int, whence: int = 0) -> int:
         return self.file.seek(offset, whence)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.sweep.changed_samples import Change, Changes, changes, changes_between
 from engine.sweep.row_layout import RowLayout
 from engine.sweep.row_numbers import numbers, places_where
-from engine.sweep.samples import Samples, completed, of_table, one_sample, samples_of, samples_said
+from engine.sweep.samples import Samples, completed, of_table, one_sample, samples_of, samples_said, seed_said
 from engine.sweep.separating import Separation, features_of, separation
 from engine.sweep.summary import Summary
 from engine.sweep.sweep import Sweep, sweep
@@ -28,6 +28,7 @@ __all__ = [
     "places_where",
     "samples_of",
     "samples_said",
+    "seed_said",
     "separation",
     "sweep",
 ]

@@ -34,7 +34,7 @@ def value_of(run: Run, name: str) -> Any:
         return run.value(name)
     label, _, output = name.rpartition("/")[2].partition(":")
     layer = program.layer_of_label.get(label)
-    slot = None if layer is None else program.slots.get((layer, int(output) if output.isdecimal() else 0))
+    slot = None if layer is None else program.slots.get((layer, int(output) if output.isdecimal() and len(output) < 10 else 0))
     if slot is None:
         raise ExpressionError(f"there is no {shorten(name, 80)!r} in the model")
     return _stacked([run.values.get(run.timeline, program, row, slot) for row in _rows(run, program) if run.has_run(program, row, slot)])

@@ -15,12 +15,15 @@ import numpy as np
 from engine.errors import InputError, listed, shorten
 from engine.ir.model import Model, Signature
 from engine.native.workers import WORKERS, Crashed, Refused
+from engine.ops.stored import arrays_in
 from engine.sweep.batch import Batch
-from engine.sweep.ranges import Values, draw, number, points, values_said
+from engine.sweep.ranges import Values, draw, points, values_said, whole
 
 _BLOCK_ELEMENTS = 1 << 20
 _BLOCK = 4096
 _MOST_ELEMENTS = 1 << 26
+MOST_SAMPLES = 10**18
+_SEED = "seed="
 
 
 class Samples(Protocol):
@@ -61,6 +64,12 @@ def samples_said(model: Model, text: str) -> Samples:
     raise InputError(f"{shorten(repr(text), 80)} says no inputs: write a range such as number=1..500, or random:1000")
 
 
+def seed_said(words: Sequence[str]) -> int:
+    """The seed of the last ``seed=3`` among words, 0 where there is none; ``InputError`` for one that is no whole number."""
+    seeds = ["0", *(word.removeprefix(_SEED) for word in words if word.startswith(_SEED))]
+    return whole(seeds[-1], f"the seed is {shorten(seeds[-1], 60)!r}, expected a whole number from 0 on, of at most 18 digits")
+
+
 def one_sample(model: Model, words: Sequence[str], seed: int = 0) -> dict[int, np.ndarray]:
     """The values, by position, of the inputs that words such as ``number=27`` or ``x[2,3]=normal(0,1)`` speak of.
 
@@ -73,12 +82,13 @@ def one_sample(model: Model, words: Sequence[str], seed: int = 0) -> dict[int, n
 
 def _said(model: Model, text: str, batch: Sequence[str]) -> Samples:
     path = Path(text)
-    if text.startswith("random:") or ("=" in text and not path.exists()):
-        return samples_said(model, text)
     try:
         state = path.stat()
-    except OSError as error:
-        raise InputError(f"{shorten(text, 200)}: {error.strerror}; inputs are a file, a folder, a grid n=1..500 or random:1000") from None
+    except (OSError, ValueError) as error:  # ValueError: no file can have this name
+        if text.startswith("random:") or "=" in text:
+            return samples_said(model, text)
+        reason = error.strerror if isinstance(error, OSError) else "no file has such a name"
+        raise InputError(f"{shorten(repr(text), 200)}: {reason}; inputs are a file, a folder, a grid n=1..500 or random:1000") from None
     description = f"{path.resolve()} {state.st_size} {state.st_mtime_ns}"
     if path.is_dir():
         return Folder(model, tuple(sorted(path.glob("*.npz"))), description)
@@ -124,7 +134,7 @@ def position(model: Model, key: object) -> int:
     """The number of the input that a key means; ``InputError`` when it means none or several."""
     names = [[one.name, *one.names] for one in model.inputs]
     found = [place for place, one in enumerate(names) if key in one]
-    if not found and str(key).isdecimal() and int(str(key)) < len(names):
+    if not found and str(key) in map(str, range(len(names))):
         found = [int(str(key))]
     if len(found) != 1:
         there = listed([one.name for one in model.inputs]) or "none"
@@ -177,7 +187,7 @@ def _of_sequence(model: Model, given: Sequence[object]) -> Arrays:
 def _arrays(path: Path) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as stored:
-            return {key: stored[key] for key in stored.files}
+            return arrays_in(stored)
     except Exception:  # numpy and zipfile raise whatever a broken file makes them stumble over
         raise InputError(f"{path} is not an .npz file of plain arrays, as numpy.savez writes it") from None
 
@@ -251,7 +261,10 @@ class Grid:
 
 def _grid(model: Model, text: str, words: Sequence[str]) -> Grid:
     values = [values_said(word) for word in words]
-    return Grid(model, text, tuple((position(model, one.name), points(one)) for one in values))
+    grid = Grid(model, text, tuple((position(model, one.name), points(one)) for one in values))
+    if grid.count > MOST_SAMPLES:
+        raise InputError(f"the grid has {grid.count:,} points: at most {MOST_SAMPLES:,} are expected")
+    return grid
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -282,9 +295,9 @@ class Random:
 
     def _shape(self, signature: Signature, values: Values | None) -> tuple[int, ...]:
         if values is not None and values.shape is not None:
-            if math.prod(values.shape) > _MOST_ELEMENTS:
-                elements = f"{math.prod(values.shape):,} elements"
-                raise InputError(f"{shorten(signature.name, 60)} has {elements}: at most {_MOST_ELEMENTS:,} are drawn")
+            if math.prod(max(1, length) for length in values.shape) > _MOST_ELEMENTS:
+                written = ",".join(map(str, values.shape))
+                raise InputError(f"{shorten(signature.name, 60)}[{written}] is too large: at most {_MOST_ELEMENTS:,} elements are drawn")
             return values.shape
         lengths = None if signature.shape.dimensions is None else signature.shape.lengths_or_zeros()
         if lengths is None or not signature.shape.is_static:
@@ -295,14 +308,9 @@ class Random:
 
 def _random(model: Model, text: str, words: Sequence[str]) -> Random:
     """``random:10000 seed=3 number=1..500 x=normal(0,1)``; an input that is called seed cannot be said, and gets what is usual."""
-    amount = words[0].removeprefix("random:")
-    if not amount.isdecimal():
-        raise InputError(f"{shorten(words[0], 60)!r} says no number of samples: write random:10000")
-    seeds = [word.removeprefix("seed=") for word in words[1:] if word.startswith("seed=")]
-    seed = number(seeds[-1]) if seeds and seeds[-1].isdecimal() else 0
-    if seeds and not seeds[-1].isdecimal():
-        raise InputError(f"the seed is {shorten(seeds[-1], 60)!r}, expected a whole number from 0 on")
-    values = [values_said(word) for word in words[1:] if not word.startswith("seed=")]
-    drawn = Random(model, text, int(amount), int(seed), {position(model, one.name): one for one in values})
+    amount = whole(words[0].removeprefix("random:"), f"{shorten(words[0], 60)!r} says no number of samples: write random:10000")
+    seed = seed_said(words[1:])
+    values = [values_said(word) for word in words[1:] if not word.startswith(_SEED)]
+    drawn = Random(model, text, amount, seed, {position(model, one.name): one for one in values})
     drawn.batch(0, min(1, drawn.count))  # an input that cannot be drawn is told before anything runs
     return drawn

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import engine
 from app.cli import main
 from app.command.given_inputs import read_inputs
+from app.describe.input_files import read_arrays
 from app.describe.random_inputs import random_inputs
 from engine import build
 from engine.errors import InputError
 from engine.ir import Model
+from engine.ops.stored import write
+from engine.sweep import samples_of
 from sample_models import sample
 
 
@@ -61,6 +67,7 @@ def test_what_is_not_said_is_made_up_as_the_app_does(capsys: pytest.CaptureFixtu
         ("n=1,2", "`loopscope sweep` runs them all"),
         ("n=many", "'many' is no range of n"),
         ("random seed=x", "the seed is 'x', expected a whole number from 0 on"),
+        ("random seed=" + "9" * 5000, "expected a whole number from 0 on, of at most 18 digits"),
         ("nothing.npz", "nothing.npz: No such file"),
     ],
 )
@@ -68,6 +75,29 @@ def test_words_that_say_nothing(words: str, sentence: str) -> None:
     with pytest.raises(InputError) as raised:
         read_inputs(words, model())
     assert sentence in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["n.npy", "n"])
+def test_entries_that_are_no_arrays_are_refused_wherever_a_file_is_given(name: str, tmp_path: Path) -> None:
+    """numpy gives them as their bytes."""
+    path = tmp_path / "given.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(name, b"no array")
+    readers: tuple[Callable[[], object], ...] = (
+        lambda: read_inputs(str(path), model()),
+        lambda: read_arrays(path.name, path.read_bytes()),
+        lambda: samples_of(model(), path),
+        lambda: engine.Session(model()).load(path),
+    )
+    for read in readers:
+        with pytest.raises(InputError, match=r"given\.npz is not an? .*plain arrays"):
+            read()
+
+
+def test_inputs_beyond_any_number_are_told(tmp_path: Path) -> None:
+    write(tmp_path / "given.npz", {"9" * 5000: np.array(7)})
+    with pytest.raises(InputError, match="9999"):
+        engine.run(model(), read_inputs(str(tmp_path / "given.npz"), model()))
 
 
 def test_a_file_goes_before_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,7 +169,9 @@ def test_pages_are_written_only_to_the_folder_that_is_named_for_them(folder: Pat
     assert main(["mcp", "--folder", str(folder), "--pages", str(tmp_path / "none")]) == 2
 
 
-@pytest.mark.parametrize("path", ["link.xml", "../outside.xml", "missing.xml", "bisection/inputs/coarse.npz", "bisection", "a\0.xml"])
+@pytest.mark.parametrize(
+    "path", ["link.xml", "../outside.xml", "missing.xml", "bisection/inputs/coarse.npz", "bisection", "a\0.xml", "a" * 5000]
+)
 def test_only_models_in_the_given_folder_open(folder: Path, path: str) -> None:
     async def conversation(client: Client) -> None:
         failed, text = await text_of(client, "open", model=path)

@@ -47,9 +47,10 @@ def test_a_path_opens_a_model(opened: Visit) -> None:
     assert app.query_params["model"] == str(FOLDER / "if_add" / "model.xml")
 
 
-def test_a_wrong_path_is_a_sentence(opened: Visit) -> None:
+@pytest.mark.parametrize("path", ["/nowhere/model.xml", "a" * 5000, "~no_such_user/model.xml"])
+def test_a_wrong_path_is_a_sentence(opened: Visit, path: str) -> None:
     app = opened()
-    app.text_input("opener_path").set_value("/nowhere/model.xml").run()
+    app.text_input("opener_path").set_value(path).run()
     assert not app.exception
     assert "there is no such file" in app.error[0].value
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 import numpy as np
 import pytest
 
 import engine
-from engine.errors import AddressError, ExpressionError, ValueUnavailable
+from engine.errors import AddressError, EngineError, ExpressionError, ValueUnavailable
+from engine.explain.history import history
+from engine.explain.provenance import provenance
+from engine.explain.verdict import verdict
 from tests.engine.debug.walks import TRAIL, debugger, model
 from tests.engine.drafts import F32, Draft
 
@@ -311,3 +316,18 @@ def test_every_name_has_an_address_that_leads_back_to_it(name: str) -> None:
     assert d.value(address) == -1
     assert d.seek(address).address == address
     assert engine.run(d.model, [np.float32(1)], fetches=[address]).outputs[0] == -1
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "main/" + "9" * 5000, "main/outer/" + "9" * 5000, "main/above:" + "9" * 5000])
+def test_a_name_of_any_length_is_shortened_in_what_is_said_of_it(text: str) -> None:
+    d = debugger()
+    d.run()
+    asked: tuple[Callable[[str], object], ...] = (
+        *(d.value, d.seek, d.breakpoints.add, d.watches.evaluate, partial(verdict, d), partial(history, d), partial(provenance, d)),
+        lambda name: engine.run(d.model, {}, fetches=[name]),
+        lambda name: engine.sweep(d.model, [{}], columns=[name]),
+    )
+    for ask in asked:
+        with pytest.raises(EngineError) as told:
+            ask(text)
+        assert len(str(told.value)) < 1000

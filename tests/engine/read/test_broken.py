@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import io
 from pathlib import Path
+from typing import IO, cast
 
 import pytest
 
 from engine.errors import ReadError
-from engine.read import ReadLimits, read_model
+from engine.read import ReadLimits, open_archive, read_model
 from tests.engine.read.documents import ADDITION, NESTED_WEIGHTS, WEIGHTS, nested_loops
 
 CONST = 'element_type="f32" shape="3" offset="0" size="12"'
@@ -240,3 +242,22 @@ def test_deep_bodies_with_long_names_are_refused() -> None:
     with pytest.raises(ReadError, match="more than 50000000 characters, the limit 'addresses'"):
         read_model(text, NESTED_WEIGHTS)
     assert read_model(nested_loops(300).encode(), NESTED_WEIGHTS).graph.nodes
+
+
+class _Endless(io.RawIOBase):
+    """A device that gives zero bytes for ever, such as the path ``/dev/zero``."""
+
+    def read(self, size: int = -1) -> bytes:
+        assert size >= 0, "all of it was asked for"
+        return bytes(size)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return 0
+
+    def tell(self) -> int:
+        return 0
+
+
+def test_a_device_without_end_is_no_archive() -> None:
+    with pytest.raises(ValueError, match="its directory has more than"), open_archive(cast(IO[bytes], _Endless())):
+        pass

@@ -15,6 +15,7 @@ import engine
 from engine import build
 from engine.errors import InputError
 from engine.sweep import samples_of
+from engine.sweep.ranges import values_said
 
 
 @pytest.fixture
@@ -94,6 +95,26 @@ def test_tables(tmp_path: Path, suffix: str) -> None:
         ("random:some", "'random:some' says no number of samples"),
         ("random:3 seed=x", "the seed is 'x'"),
         ("random:3 n=9..1", "the smaller whole number is expected first"),
+        ("random:" + "9" * 5000, "says no number of samples"),
+        ("random:\u0663", "says no number of samples"),
+        ("random:3 seed=" + "9" * 5000, "expected a whole number from 0 on, of at most 18 digits"),
+        ("random:3 n=normal(1,-2)", "n is normal(1,-2): a deviation from 0 on is expected"),
+        ("random:3 n=normal(1e300,1)", "n is normal(1e+300,1), which goes beyond the whole numbers of int64"),
+        ("random:3 x[2]=uniform(-1e308,1e308)", "the smaller number is expected first, not too far from the other"),
+        ("random:3 x[2]=5..1", "the smaller number is expected first, not too far from the other"),
+        ("random:3 x[" + "9" * 5000 + "]=normal(0,1)", "is no shape: at most 32 lengths are expected, of 18 digits"),
+        ("random:3 x[" + "1," * 70 + "1]=normal(0,1)", "is no shape: at most 32 lengths are expected, of 18 digits"),
+        ("random:3 x[99999999999,65536,0]=normal(0,1)", "x[99999999999,65536,0] is too large"),
+        ("n=" + "9" * 5000, "no element type holds 9999"),
+        ("n=1e999", "no element type holds 1e999"),
+        ("n=1..99999999999999999999", "no element type holds 99999999999999999999"),
+        ("n=-1..9223372036854775808", "n goes from -1 to 9223372036854775808, which is farther than numbers reach"),
+        ("n=-1e308..1e308/11", "which is farther than numbers reach"),
+        ("n=1..1000000000000 x=1..1000000000000", "the grid has 1,000,000,000,000,000,000,000,000 points"),
+        ("n=1..2/" + "9" * 5000, "has too many points"),
+        ("n=1 " + "x" * 5000 + "=2", "means no input"),
+        ("n\0", "no file has such a name"),
+        ("9" * 5000 + "=1", "means no input"),
         ({"x": np.zeros((3, 2)), "n": np.arange(4)}, "no sample axis of one length (x: 3, n: 4)"),
         ([3], "a mapping of inputs for each"),
     ],
@@ -102,6 +123,14 @@ def test_what_says_no_samples_is_refused(model: engine.Model, where: object, sen
     with pytest.raises(InputError) as refused:
         samples_of(model, where).batch(0, 1)  # type: ignore[arg-type]  # what a person may give
     assert sentence in str(refused.value)
+
+
+def test_words_of_any_length_are_read_in_one_pass() -> None:
+    """Digits that a pattern can share out between its parts in many ways would take the square or the cube of their number."""
+    digits = "9" * 200_000
+    for word in (f"n={digits}..{digits}/{digits}x", f"n=normal({digits},{digits}x)", f"n={digits},{digits}x"):
+        with pytest.raises(InputError, match="is no range of n"):
+            values_said(word)
 
 
 def test_an_input_of_unknown_lengths_needs_them_said() -> None:
