@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from engine.compare.deviation import Deviations, is_comparable
+from engine.compare.entries import named
 from engine.compare.growth import Growth, growth
 from engine.compare.largest_logit import other_choice
-from engine.compare.matching import How, MatchedGraphs, match, named, value_pairs
+from engine.compare.matching import How, MatchedGraphs, match, value_pairs
 from engine.compare.parting import AlignedRows, Parting, align
 from engine.debug.door import outward
 from engine.debug.result import Result
