@@ -12,7 +12,7 @@ from app.actions.refusals import afresh, told
 from app.describe.signatures import bindings, bindings_of_other
 from app.state import open_model as opening
 from app.state.background_run import Comparing
-from app.state.compare_choice import CHOICE, LOOP, MODEL, PATTERN, ROUNDED, RUNTIME, TYPE
+from app.state.compare_choice import CHOICE, LOOP, MODEL, PATTERN, ROUNDED, RUNTIME, TYPE, WHERE
 from app.state.launch import limits, must_be_local
 from app.state.looks import LENS
 from app.state.open_model import Opened
@@ -22,7 +22,7 @@ from app.state.user_session import PATIENCE, Message, Session, current, place, w
 from engine.compare import Spot, drift
 from engine.errors import EngineError, InputError, shorten
 from engine.ops import NARROWER
-from engine.peers import beside, differences, drift_beside, fates
+from engine.peers import against_source, beside, differences, drift_beside, fates, source_alone, source_of
 
 EVERYTHING = "*"
 _ALL = engine.Record(everything=True)
@@ -42,6 +42,26 @@ def compare_with_runtime(session: Session, opened: Opened, seconds: float) -> No
             session.run.drifted = Drifted(RUNTIME, found.runtime, found.drift, found.sentence, run, None, found.values)
 
     session.run.truth = None
+    _begin(session, [run], work)
+
+
+def compare_with_source(session: Session, opened: Opened, seconds: float) -> None:
+    """Runs the present inputs once more, in the program that the file was converted from and in the runtime of the model.
+
+    The program is a user's own code, and a module that it names is imported: only who sits at this machine may name one.
+    """
+    must_be_local()
+    where = str(widget(WHERE) or "").strip()
+    if not where:
+        raise InputError("name the source first: a .pt2 file, the folder of a SavedModel, or module:function")
+    source, inputs = source_of(where), bindings(opened.model, session.model.inputs)
+    run = engine.Debugger(opened.model, inputs, limits=replace(limits(), seconds=seconds), seed=opened.seed)
+
+    def work(stopped: Callable[[], bool]) -> None:
+        compared = against_source if run.state == "finished" else source_alone
+        session.run.source = compared(run, source, inputs, seconds=seconds, document=opened.document, stopped=stopped)
+
+    session.run.source = None
     _begin(session, [run], work)
 
 

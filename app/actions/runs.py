@@ -39,6 +39,7 @@ def _forget(session: Session) -> None:
     session.run.generation += 1
     session.run.held_against_file = False
     session.canvas.playing, session.run.compared, session.run.truth = False, None, None
+    session.run.source = None
     session.run.drifted = session.run.spot = session.run.clock = None
     session.model.refused, session.canvas.previews = {}, {}
     session.canvas.prefetch_from = session.canvas.prefetched = session.run.scout = session.canvas.pictured = session.run.standing = None

@@ -11,7 +11,7 @@ from app.actions.moves import settled
 from app.actions.refusals import afresh, told
 from app.describe.signatures import bindings
 from app.state.background_run import Comparing
-from app.state.compare_choice import BEFORE, MODEL, ROUNDED, RUNTIME, UNCHANGED
+from app.state.compare_choice import BEFORE, MODEL, ROUNDED, RUNTIME, SOURCE, UNCHANGED
 from app.state.launch import LAUNCH, limits
 from app.state.open_model import Opened
 from app.state.run_in_view import Compared
@@ -25,6 +25,7 @@ _DRIFTS: Mapping[str, Callable[[Session, Opened, float], None]] = {
     RUNTIME: other_runs.compare_with_runtime,
     MODEL: other_runs.compare_with_model,
     ROUNDED: other_runs.compare_rounded,
+    SOURCE: other_runs.compare_with_source,
 }
 
 

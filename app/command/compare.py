@@ -25,7 +25,7 @@ def main(words: Sequence[str]) -> int:
     try:
         if options.source:
             source = source_of(options.source)
-            return beside_source(source, _finished(options), options)
+            return beside_source(source, _run(options), options)
         run, inputs = _finished(options)
         with progress.doing("running the model in its own runtime"):
             report = against(run, inputs, tolerance=options.tolerance, seconds=options.seconds)
@@ -44,12 +44,17 @@ def main(words: Sequence[str]) -> int:
 
 def _finished(options: argparse.Namespace) -> tuple[engine.Debugger, Mapping[str | int, object]]:
     """A finished run, and its inputs."""
-    model = progress.read(options.model)
-    inputs = read_inputs(options.inputs, model)
-    debugger = progress.run_whole(engine.Debugger(model, inputs, limits=engine.Limits(seconds=options.seconds)))
+    debugger, inputs = _run(options)
     if debugger.state != "finished":
         raise run_stopped(debugger.machine, debugger.failure or "the run did not finish", "error")
     return debugger, inputs
+
+
+def _run(options: argparse.Namespace) -> tuple[engine.Debugger, Mapping[str | int, object]]:
+    """A run as far as it comes, and its inputs."""
+    model = progress.read(options.model)
+    inputs = read_inputs(options.inputs, model)
+    return progress.run_whole(engine.Debugger(model, inputs, limits=engine.Limits(seconds=options.seconds))), inputs
 
 
 def _lines(report: Report) -> Iterator[str]:
@@ -93,7 +98,8 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         default="",
         metavar="SOURCE",
         help="the program that the model was converted from, run by torch or TensorFlow with its loops and branches watched: a .pt2 file "
-        "of torch.export, the folder of a SavedModel, or module:function, which is imported from this folder",
+        "of torch.export, the folder of a SavedModel, or module:function, which is imported from this folder; what it did "
+        "is told too where the run here does not finish",
     )
     parser.add_argument(
         "--tolerance",

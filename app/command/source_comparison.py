@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 import engine
 from app.command import progress
-from app.command.run import FAILED, FINISHED
-from engine.peers import Source, SourceReport, against_source
+from app.command.run import FAILED, FINISHED, REFUSED
+from engine.peers import Source, SourceReport, against_source, source_alone
 from engine.view import neutral
 
 _WIDEST = 60
 
 
-def beside_source(source: Source, finished: tuple[engine.Debugger, Mapping[str | int, object]], options: argparse.Namespace) -> int:
-    """Prints what came of it; the exit code: 0 the outputs agree with the source's, 1 one differs."""
-    debugger, inputs = finished
+def beside_source(source: Source, ran: tuple[engine.Debugger, Mapping[str | int, object]], options: argparse.Namespace) -> int:
+    """Prints what came of it; the exit code: 0 the outputs agree with the source's, 1 one differs, 2 the run did not finish."""
+    debugger, inputs = ran
+    if debugger.state != "finished":
+        return _alone(source, debugger, inputs, options)
     with progress.doing("running the source, and the model in its own runtime"):
         report = against_source(debugger, source, inputs, tolerance=options.tolerance, seconds=options.seconds)
     if options.json:
@@ -30,12 +32,27 @@ def beside_source(source: Source, finished: tuple[engine.Debugger, Mapping[str |
     return FINISHED if report.outputs_agree else FAILED
 
 
-def _lines(report: SourceReport) -> Iterator[str]:
-    yield report.sentence
-    table = report.table()
+def _alone(source: Source, debugger: engine.Debugger, inputs: Mapping[str | int, object], options: argparse.Namespace) -> int:
+    """Nothing is compared; the source is told all the same."""
+    with progress.doing("running the source, and the model in its own runtime"):
+        report = source_alone(debugger, source, inputs, seconds=options.seconds)
+    if options.json:
+        print(json.dumps({"agrees": None, "sentence": report.sentence, **asdict(report)}))
+    else:
+        for line in (report.sentence, *_columns(report.table())):
+            print(neutral(line, len(line)))
+    return REFUSED
+
+
+def _columns(table: Sequence[tuple[str, str, str, str]]) -> Iterator[str]:
     widths = [min(max(len(row[column]) for row in table), _WIDEST) for column in range(3)]
     for row in table if len(table) > 1 else ():
         yield "  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]).rstrip()
+
+
+def _lines(report: SourceReport) -> Iterator[str]:
+    yield report.sentence
+    yield from _columns(report.table())
     for region in report.regions:
         for value in region.values:
             if value.first is not None:

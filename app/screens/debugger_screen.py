@@ -7,14 +7,14 @@ import streamlit as st
 from app.parts.frame import header, moment, page_address, stage
 from app.parts.inspector import inspector
 from app.parts.panels import breakpoints_panel, code_panel, inputs_panel, problems, sample_lesson
-from app.state.compare_choice import CHOICE, LOOP, PATTERN, TYPE
+from app.state.compare_choice import CHOICE, LOOP, PATTERN, TYPE, WHERE
 from app.state.looks import CLOCK_OF, LOOKS, PANEL
 from app.state.user_session import Session
 
 
 def show(session: Session) -> None:
     header.show(session)
-    moment.show(session, _moment, kept=(*(look.key for look in LOOKS), CHOICE, PATTERN, TYPE, LOOP, CLOCK_OF))
+    moment.show(session, _moment, kept=(*(look.key for look in LOOKS), CHOICE, PATTERN, TYPE, WHERE, LOOP, CLOCK_OF))
 
 
 def _moment(session: Session) -> None:

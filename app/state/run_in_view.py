@@ -11,7 +11,7 @@ import engine
 from app.state.background_run import Fitting, Onward, Running
 from engine.compare import Drift, Spot
 from engine.errors import EngineError
-from engine.peers import Clock, Report
+from engine.peers import Clock, Report, SourceAlone, SourceReport
 from engine.view import Track
 
 
@@ -89,6 +89,8 @@ class RunInView:
     """The value and iteration of which both sides are shown."""
     truth: Report | None = None
     """The same run in the runtime of its model, once it was asked for."""
+    source: SourceReport | SourceAlone | None = None
+    """The same inputs in the program that the file was converted from, once it was asked for."""
     clock: Clock | None = None
     """Where the time of the same run goes, once it was measured."""
     asked: str = ""

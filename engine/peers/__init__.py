@@ -11,6 +11,7 @@ from engine.peers.other_runtimes import runtime_of
 from engine.peers.report import Difference, Quanta, Report
 from engine.peers.source.beside_source import against_source
 from engine.peers.source.program import Source, source_of
+from engine.peers.source.source_alone import SourceAlone, source_alone
 from engine.peers.source.source_report import SourceReport
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Runtime",
     "RuntimeDrift",
     "Source",
+    "SourceAlone",
     "SourceReport",
     "against",
     "against_source",
@@ -36,6 +38,7 @@ __all__ = [
     "drift_from_runtime",
     "fates",
     "runtime_of",
+    "source_alone",
     "source_of",
     "time_words",
 ]

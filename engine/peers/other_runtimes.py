@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from engine.compare.deviation import Deviations
+from engine.debug.inputs import Inputs, bind
 from engine.debug.run import Run
 from engine.errors import EngineError, NotKept
 from engine.ir.model import Model
@@ -65,9 +66,7 @@ def ask(run: Run, inputs: Sequence[Any], probes: Sequence[Probe], patience: Pati
     ``EngineError`` when the runtime is not installed, cannot run the model, or is no longer waited for.
     """
     model = run.model
-    package = PACKAGES[model.dialect]
-    if not runtime_of(model):
-        raise EngineError(f"to compare with {CALLED[model.dialect]}, install {package}: pip install {package}")
+    _expect_installed(model)
     with tempfile.TemporaryDirectory(prefix="loopscope-") as name:
         folder = Path(name)
         transport.write(folder / "inputs.npz", inputs)
@@ -85,6 +84,23 @@ def ask(run: Run, inputs: Sequence[Any], probes: Sequence[Probe], patience: Pati
                 raise
             return Truth(runtime, named, {}, {}, str(error))
         return Truth(runtime, named, *_told_apart(given, {f"{_PREFIX}{number}": probe for number, probe in enumerate(order)}), "")
+
+
+def ask_outputs(model: Model, inputs: Inputs, patience: Patience, document: bytes) -> tuple[str, tuple[Any, ...]]:
+    """Runs a model as it is: the runtime's name and version, and the outputs in order. Errors as of ``ask``."""
+    _expect_installed(model)
+    given = bind(model, inputs)
+    with tempfile.TemporaryDirectory(prefix="loopscope-") as name:
+        folder = Path(name)
+        transport.write(folder / "inputs.npz", [given[signature.layer] for signature in model.inputs])
+        runtime, outputs = _run(model, folder, document_file(model, folder, document), patience)
+        return runtime, tuple(transport.read(outputs).values())
+
+
+def _expect_installed(model: Model) -> None:
+    if not runtime_of(model):
+        package = PACKAGES[model.dialect]
+        raise EngineError(f"to compare with {CALLED[model.dialect]}, install {package}: pip install {package}")
 
 
 def _told_apart(given: Path, asked: Mapping[str, Probe]) -> tuple[dict[Probe, np.ndarray], dict[Probe, Deviations]]:

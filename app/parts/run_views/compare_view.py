@@ -12,9 +12,10 @@ import streamlit as st
 import engine
 from app.actions import moves, refusals, selection, side_by_side
 from app.describe.wording import record_sentence
-from app.parts.run_views import drift_view, other_run, runtime_difference, whole_run
+from app.parts.run_views import drift_view, other_run, runtime_difference, source_view, whole_run
 from app.parts.widgets import chain, lanes, markup
-from app.state.compare_choice import BEFORE, CHOICE, MODEL, ROUNDED, RUNTIME, UNCHANGED
+from app.state.compare_choice import BEFORE, CHOICE, MODEL, ROUNDED, RUNTIME, SOURCE, UNCHANGED
+from app.state.launch import paths_allowed
 from app.state.open_model import Opened
 from app.state.run_in_view import Compared
 from app.state.user_session import Session, place, widget
@@ -51,6 +52,9 @@ def show(session: Session) -> None:
     if name == RUNTIME:
         runtime_difference.show(session.run.truth, session.model.fates, runtime)
         other_run.other_precision(session)
+    if name == SOURCE:
+        source_view.show(session.run.source)
+        return
     if name in (RUNTIME, MODEL, ROUNDED):
         if session.run.drifted is not None and session.run.drifted.name == name:
             drift_view.show(session, session.run.drifted)
@@ -75,6 +79,8 @@ def _texts(session: Session, opened: Opened, runtime: str) -> dict[str, str]:
     texts[ROUNDED] = "the same run with values rounded to a narrower type"
     if not session.run.changes:
         texts[MODEL] = "another model on the same inputs"
+    if not session.run.changes and paths_allowed(st.get_option("server.address")):
+        texts[SOURCE] = "the program that it was converted from (torch, TensorFlow)"
     return texts
 
 

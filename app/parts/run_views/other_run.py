@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.actions import other_runs, side_by_side
 from app.parts.widgets import markup
-from app.state.compare_choice import MODEL, PATTERN, ROUNDED, TYPE
+from app.state.compare_choice import MODEL, PATTERN, ROUNDED, SOURCE, TYPE, WHERE
 from app.state.launch import paths_allowed
 from app.state.user_session import Session, place, widget
 from engine.ops import NARROWER
@@ -32,6 +32,8 @@ def fields(session: Session, name: str) -> None:
         _model(session)
     elif name == ROUNDED:
         _rounding()
+    elif name == SOURCE:
+        _source()
 
 
 def _model(session: Session) -> None:
@@ -70,6 +72,15 @@ def _rounding() -> None:
         help="An address without iterations, in which * stands for any text: main/*/state. An operation's menu in Inspect fills this in.",
     )
     to.segmented_control("To", NARROWER, key=TYPE, format_func=type_words, required=True)
+
+
+def _source() -> None:
+    st.text_input(
+        "The program that the model was converted from",
+        key=WHERE,
+        placeholder="/path/to/model.pt2, the folder of a SavedModel, or module:function",
+        help="torch or TensorFlow runs it, in a process of its own. A module is imported from the folder that Loopscope was started in.",
+    )
 
 
 def other_precision(session: Session) -> None:

@@ -260,31 +260,34 @@ def outputs_across(source: SourceRun, run: Run, tolerance: float) -> tuple[Outpu
     """By name where every output of the program has one of the file's, else by order; those left over are told."""
     results = run.result.outputs
     ours = [(next(iter(signature.names), signature.name), {signature.name, *signature.names}) for signature in run.model.outputs]
-    order = _order(source, ours, results)
+    numbers = order(source, ours, results)
     found = [
         _output(ours[number][0], name, results[number], value, tolerance)
         if number is not None
         else OutputAcross("", name, "", "", "the file has no such output")
-        for number, (name, value) in zip(order, source.outputs, strict=True)
+        for number, (name, value) in zip(numbers, source.outputs, strict=True)
     ]
-    missing = [name for number, (name, _) in enumerate(ours) if number not in order]
+    missing = [name for number, (name, _) in enumerate(ours) if number not in numbers]
     return (*found, *(OutputAcross(name, "", "", "", "the source has no such output") for name in missing))
 
 
-def _order(source: SourceRun, ours: Sequence[tuple[str, set[str]]], results: Sequence[object]) -> list[int | None]:
-    """For each output of the program the number of the file's; None for one that the file does not have."""
+def order(source: SourceRun, ours: Sequence[tuple[str, set[str]]], results: Sequence[object]) -> list[int | None]:
+    """For each output of the program the number of the file's; None for one that the file does not have.
+
+    ``ours``: what each output of the file is called, and all of its names; ``results``: their values, where they are known.
+    """
     named = {plain(name): number for number, (_, some) in reversed(list(enumerate(ours))) for name in some}
-    order: list[int | None] = [named.get(plain(name)) for name, _ in source.outputs]
-    if None not in order and len(set(order)) == len(order):
-        return order
-    if len(order) == len(ours):
+    numbers: list[int | None] = [named.get(plain(name)) for name, _ in source.outputs]
+    if None not in numbers and len(set(numbers)) == len(numbers):
+        return numbers
+    if len(numbers) == len(ours):
         return list(range(len(ours)))
-    order = []
+    numbers = []
     for _, value in source.outputs:
-        fitting = (number for number, one in enumerate(results) if number not in order and value is not None and is_tensor(one)
+        fitting = (number for number, one in enumerate(results) if number not in numbers and value is not None and is_tensor(one)
                    and same_shape(np.shape(np.asarray(one)), value.shape))  # fmt: skip
-        order.append(next(fitting, None))
-    return order
+        numbers.append(next(fitting, None))
+    return numbers
 
 
 def _output(name: str, source: str, here: object, there: np.ndarray | None, tolerance: float) -> OutputAcross:

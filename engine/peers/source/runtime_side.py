@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from engine.debug.inputs import Inputs
 from engine.debug.run import Run
 from engine.errors import EngineError
@@ -13,10 +15,12 @@ from engine.native.alone import never
 from engine.peers.clock import clock
 from engine.peers.differ import Beside, beside, differences
 from engine.peers.fate import fates
+from engine.peers.given_rows import rows_of
 from engine.peers.other_runtimes import CALLED, runtime_of
-from engine.peers.probes import owner
+from engine.peers.probes import Probe, owner
 from engine.peers.report import Report
-from engine.run.plan.plan import LoopRegion
+from engine.run.plan.numbers import Slot
+from engine.run.plan.plan import IfRegion, LoopRegion, Program
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +36,7 @@ class RuntimeSide:
     outputs: tuple[Any, ...] = ()
     """Of the model, in its order."""
     counts: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
-    """By the address of a loop the iterations of its executions, where they are known."""
+    """By the address of a loop the iterations of its executions, of a branch 1 for then and 0 for else, where they are known."""
     instead: Mapping[str, str] = field(default_factory=dict[str, str])
     """By the address of a loop or branch what runs in its place, in words."""
 
@@ -49,7 +53,8 @@ def runtime_side(
         report = differences(both, tolerance)
         if run.model.dialect == "onnx":
             profile = clock(run.model, inputs, seconds=seconds, document=document, stopped=stopped)
-            return RuntimeSide(report.runtime, "", report, both.truth.outputs, {one.address: one.there for one in profile.loops})
+            counts = {one.address: one.there for one in profile.loops} | dict(_branches(run, both))
+            return RuntimeSide(report.runtime, "", report, both.truth.outputs, counts)
         found = fates(run.model, seconds=seconds, stopped=stopped).regions
     except EngineError as error:
         if stopped():
@@ -58,7 +63,7 @@ def runtime_side(
     instead = {
         one.address: f"runs as {one.runs_as}" if one.runs_as else one.became for one in found if one.became not in ("kept", "not told")
     }
-    counts = {address: count for address, count in _counts(run, both) if address not in instead}
+    counts = {address: count for address, count in (*_counts(run, both), *_branches(run, both)) if address not in instead}
     return RuntimeSide(report.runtime, "", report, both.truth.outputs, counts, instead)
 
 
@@ -72,3 +77,35 @@ def _counts(run: Run, both: Beside) -> Iterator[tuple[str, tuple[int, ...]]]:
             for length in outer:
                 times *= length
             yield probe.program.address.rpartition("/")[0], (count,) * times
+
+
+def _branches(run: Run, both: Beside) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Of each If what its condition was in the runtime, in every execution; of those whose condition it gave."""
+    given = {(probe.program.index, probe.slot): (probe, there) for probe, there in both.truth.values.items()}
+    for program in run.plan.programs:
+        for number in program.regions:
+            instruction = program.instructions[number]
+            match instruction.region:
+                case IfRegion(condition=condition):
+                    found = given.get((program.index, condition))
+                    taken = _of_input(run, program, condition) if found is None else _in_all_rows(*found)
+                    if taken is not None:
+                        yield f"{program.address}/{instruction.label}", tuple(map(int, taken.reshape(len(taken), -1)[:, 0].astype(bool)))
+                case _:
+                    pass
+
+
+def _in_all_rows(probe: Probe, there: np.ndarray) -> np.ndarray | None:
+    """With a row for each execution; None where the graph is in a branch and the loops around ran otherwise than here."""
+    if there.shape[: len(probe.lengths)] == probe.lengths:
+        return rows_of(probe, there)
+    if any(isinstance(owner(one), IfRegion) for one in probe.program.around()):
+        return None
+    return there.reshape(-1, *there.shape[len(probe.lengths) :])
+
+
+def _of_input(run: Run, program: Program, condition: Slot) -> np.ndarray | None:
+    """Of a condition that is an input of the model, and so the same there; None for any other."""
+    if program.parent is not None or condition not in program.parameters.values():
+        return None
+    return np.asarray(run.values.get(run.timeline, program, 0, condition))[None]

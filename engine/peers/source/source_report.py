@@ -132,7 +132,13 @@ class SourceReport:
     def _runtime(self) -> str:
         if self.runtime.why:
             return f"{self.runtime.called} is not beside them: {self.runtime.why.removesuffix('.')}."
-        return f"Beside Loopscope: {self.runtime.sentence}" if self.runtime.sentence else ""
+        unknown = sum(count is None and not instead for count, instead in zip(self.runtime.counts, self.runtime.instead, strict=True))
+        told = f"Beside Loopscope: {self.runtime.sentence}" if self.runtime.sentence else ""
+        return f"{told} {self._unknown(unknown)}" if unknown else told
+
+    def _unknown(self, count: int) -> str:
+        what = f"What {elided(self.runtime.called)} did in {counted(count, 'loop or branch', 'loops or branches')} is not known"
+        return f"{what}: it gives no values of what did not run here, and no counts of loops inside branches."
 
     def table(self) -> tuple[tuple[str, str, str, str], ...]:
         """Three columns with a row for each loop, branch and output, and a first row of what they are."""

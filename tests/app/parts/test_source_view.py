@@ -1,0 +1,94 @@
+"""Compare with the program that a model was converted from: what is asked for, three columns, and a run of ours that does not finish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import engine
+from app.state.compare_choice import SOURCE
+from engine.peers.source.program import SourceRun
+from tests.app.components import sent
+from tests.app.screens.test_debugger import page_text
+from tests.engine.peers.sources.cases import TORCH, Case
+
+Visit = Callable[..., AppTest]
+NONE, THREE = (next(one for one in TORCH if (one.program, one.name) == ("doubling", name)) for name in ("none", "three"))
+
+
+@pytest.fixture
+def beside(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> Callable[[Case, str], AppTest]:
+    """Compare of a file with a source that did what the framework once did, for the inputs of a case."""
+    monkeypatch.setattr("app.actions.other_runs.PATIENCE", 60.0)
+
+    def visit(case: Case, where: str) -> AppTest:
+        def stored(*_: object) -> SourceRun:
+            return case.did()
+
+        for module in ("beside_source", "source_alone"):
+            monkeypatch.setattr(f"engine.peers.source.{module}.run_source", stored)
+        monkeypatch.setattr("app.actions.other_runs.bindings", lambda *_: [case.inputs["n"], case.inputs["x"]])
+        app = opened(model=str(case.model), lens="compare")
+        app.selectbox("compare_with").select(SOURCE).run()
+        app.text_input("compare_source_where").set_value(where).run()
+        app.button("compare_run").click().run()
+        assert not app.exception
+        return app
+
+    return visit
+
+
+def test_three_columns_and_where_they_part(beside: Callable[[Case, str], AppTest]) -> None:
+    app = beside(NONE, "programs:Doubling")
+    assert "torch: 0 iterations; the file: 1" in page_text(app)
+    (line,) = sent(app, "beside_source")["rows"]
+    assert (line["role"], line["value"]) == ("other count", "1 here  ≠  0 iterations in the source")
+    table = sent(app, "source_table")
+    assert table["titles"][:3] == ["source = file", "torch 2.13.0", "Loopscope"]
+    assert table["cells"][0][1:] == ["0 iterations", "1 iteration", "1 iteration"]
+    assert [row[1:] for row in table["cells"][1:]] == [["0", "-1", "-1"], ["1 at [0]", "2 at [0]", "2 at [0]"]]
+    assert app.text_input("compare_source_where").value == "programs:Doubling"
+
+
+def test_a_file_that_does_what_its_source_does(beside: Callable[[Case, str], AppTest]) -> None:
+    app = beside(THREE, "programs:Doubling")
+    assert "All outputs agree with torch 2.13.0" in page_text(app)
+    assert sent(app, "source_table")["cells"][0][1:] == ["3 iterations", "3 iterations", "3 iterations"]
+
+
+def test_the_source_is_shown_where_the_run_here_does_not_finish(
+    beside: Callable[[Case, str], AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.actions.other_runs.limits", lambda: engine.Limits(iterations=1))
+    app = beside(THREE, "programs:Doubling")
+    assert "The run of the file did not finish in Loopscope" in page_text(app)
+    assert sent(app, "source_table")["cells"] == [
+        ["while_loop", "3 iterations", "", ""],
+        ["output getitem:0", "0", "did not finish", "0"],
+        ["output getitem_1:0", "[4] 8, -16, 24, 4", "did not finish", "[4] 8, -16, 24, 4"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("where", "why"), [("", "name the source first"), ("nothing.pt2", "'nothing.pt2' is no source program (there is no such file)")]
+)
+def test_what_is_no_source_is_said(where: str, why: str, beside: Callable[[Case, str], AppTest]) -> None:
+    assert why in beside(NONE, where).error[0].value
+
+
+def test_a_server_for_others_runs_no_programs_of_its_users(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither is it offered, nor does a click that names it all the same run anything."""
+    ran: list[object] = []
+    monkeypatch.setattr("app.actions.other_runs.against_source", lambda *given, **_: ran.append(given))
+    app = opened(model="sample:collatz", lens="compare")
+    assert any("converted from" in one for one in app.selectbox("compare_with").options)
+    app.selectbox("compare_with").select(SOURCE).run()
+    app.text_input("compare_source_where").set_value("programs:Doubling").run()
+    monkeypatch.setattr("app.state.launch.LAUNCH.server", True)
+    app.button("compare_run").click().run()
+    assert not app.exception
+    assert "samples and uploads only" in app.error[0].value
+    assert not ran
+    assert not any("converted from" in one for one in app.selectbox("compare_with").options)
