@@ -50,7 +50,7 @@ APP = {
     "notebook": ("page", "describe"),
     "parts": ("page", "actions", "canvas", "links", "state", "describe"),
     "screens": ("parts", "actions", "state"),
-    "command": ("page", "actions", "parts", "describe", "state"),
+    "command": ("page", "actions", "parts", "links", "describe", "state"),
 }
 """For each room of app, the rooms of app that it may import from (its own apart)."""
 

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.describe.node_index import places
-from app.describe.unrolled import unrolled
+from app.describe.unrolled import at_window, unrolled
 from app.links.codec import Unreadable, Window
 from app.state.user_session import Message, Session
-from engine.ir import IF
 from engine.view import unrolling, without_iterations
-
-LATEST = 2**40
-"""First iteration of a window that a link may ask for."""
 
 
 def unroll(session: Session, address: str) -> None:
@@ -45,17 +40,14 @@ def follow(session: Session) -> None:
 
 def restore(session: Session, wanted: Sequence[Window | Unreadable]) -> None:
     """The windows that the page's address asks for: they come after the cursor only when it moves again."""
+    if session.model.opened is None:
+        return
+    canvas, model, debugger = session.canvas, session.model.opened.model, session.run.at_rest
     for one in wanted:
-        match one:
-            case Window(address, first, count) if _is_loop(session, address) and session.canvas.folding.window(address) is None:
-                unroll(session, address)
-                session.canvas.folding = unrolling.place(session.canvas.folding, address, min(first, LATEST), count)
-            case _:
-                session.message = Message("The link's unrolled loops cannot be read: this picture is without some of them", "info")
-    if session.run.at_rest is not None:
-        session.canvas.followed = session.run.at_rest.cursor.step
-
-
-def _is_loop(session: Session, address: str) -> bool:
-    found = places(session.model.opened.model).get(address) if session.model.opened else None
-    return found is not None and bool(found.node.bodies) and found.node.type != IF
+        before = canvas.folding
+        if isinstance(one, Window):
+            canvas.folding = at_window(debugger, model, before, canvas.root, (one.address, one.first, one.count))
+        if canvas.folding is before:
+            session.message = Message("The link's unrolled loops cannot be read: this picture is without some of them", "info")
+    if debugger is not None:
+        canvas.followed = debugger.cursor.step

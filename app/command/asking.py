@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ from app.command.report import SCHEMA
 from app.command.run import FINISHED, REFUSED
 from engine.errors import EngineError, InputError, in_one_line
 from engine.ir import full_address
-from engine.run_file import is_run_file, load
+from engine.run_file import SavedRun, difference_from, is_run_file, read_run, resume
 from engine.view import neutral
 
 Answer = tuple[Mapping[str, Any], Iterator[str]]
@@ -44,27 +45,30 @@ def run_of(options: argparse.Namespace) -> tuple[engine.Debugger, str]:
     if is_run_file(options.model):
         if given:
             raise InputError(f"a saved run has its limits in it: give --{next(iter(given))} with a model")
-        saved, _ = saved_run(options.model, options.inputs)
-        return saved, full_address(saved.model, options.address)
+        debugger, _ = saved_run(options.model, options.inputs)
+        return debugger, full_address(debugger.model, options.address)
     model = progress.read(options.model)
     address = full_address(model, options.address)
     debugger = engine.Debugger(model, read_inputs(options.inputs, model), limits=engine.Limits(**given))
     return progress.run_whole(debugger), address
 
 
-def saved_run(path: str, inputs: str) -> tuple[engine.Debugger, int]:
-    """The run of a file, computed to its end where its weights are there, and the step at which it was saved.
+def saved_run(path: str, inputs: str) -> tuple[engine.Debugger, SavedRun]:
+    """The run of a file, computed to its end where its weights are there, and what the file holds.
 
-    ``InputError`` when other inputs are named for it.
+    ``InputError`` when other inputs are named for it. Where this machine computes something else than the file recorded, the first
+    difference is told.
     """
     if inputs:
         raise InputError("a saved run has its inputs in it: give --inputs with a model")
-    debugger = load(path)
-    step = debugger.cursor.step
+    saved = read_run(path)
+    debugger = resume(saved)
+    if different := difference_from(saved, debugger):
+        print(f"loopscope: {in_one_line(different)}", file=sys.stderr)
     debugger.breakpoints.clear()
     if not debugger.plan.lacks_weights:
         progress.run_whole(debugger)
-    return debugger, step
+    return debugger, saved
 
 
 def parser_of(command: str, description: str, what: str) -> argparse.ArgumentParser:

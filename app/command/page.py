@@ -12,11 +12,13 @@ from app.command import progress
 from app.command.asking import saved_run
 from app.command.given_inputs import add_inputs, read_inputs
 from app.describe.unmatched_keys import unmatched_keys
+from app.describe.unrolled import at_window
+from app.links.codec import Link, Window, read
 from app.page import page_of
 from engine.errors import EngineError, listed, shorten
 from engine.ir import graphs
 from engine.run_file import is_run_file
-from engine.view import NodeData, read_node_data
+from engine.view import Folding, NodeData, default_folding, read_node_data
 
 
 def main(words: Sequence[str]) -> int:
@@ -25,17 +27,19 @@ def main(words: Sequence[str]) -> int:
     target = Path(options.output)
     if target.suffix.lower() not in (".html", ".htm"):
         raise EngineError(f"{options.output!r} does not end in .html, and a page is an HTML file")
-    debugger = _run_file(options) if is_run_file(options.model) else _run(options)
+    debugger, look = _run_file(options) if is_run_file(options.model) else (_run(options), Link())
     if options.at:
         debugger.seek(int(options.at) if options.at.isdecimal() and len(options.at) < 16 else options.at)
     bodies = [place.address for place in graphs(debugger.model)]
-    if options.body not in bodies:
-        raise EngineError(f"the model has no graph {shorten(options.body)!r} to draw: it has {listed(bodies)}")
+    body = options.body or (look.body if look.body in bodies else "main")
+    if body not in bodies:
+        raise EngineError(f"the model has no graph {shorten(body)!r} to draw: it has {listed(bodies)}")
     page = page_of(
         debugger,
         title=options.title or debugger.model.name or Path(options.model).stem,
         note=options.note,
-        root=options.body,
+        folding=seen_folding(debugger, look, body),
+        root=body,
         with_values=not options.without_values,
         node_data=_overlay(options.overlay, debugger.model),
         most_bytes=int(options.megabytes * 2**20),
@@ -43,6 +47,15 @@ def main(words: Sequence[str]) -> int:
     target.write_text(page, encoding="utf-8")
     print(f"{options.output}: {len(page.encode()) / 2**20:.2f} MB, opens at step {debugger.cursor.step:,} of {debugger.steps:,}")
     return 0
+
+
+def seen_folding(debugger: engine.Debugger, look: Link, body: str) -> Folding:
+    """How the graph is drawn: with the loops unrolled that were when the run was saved."""
+    folding = default_folding(debugger.model, body)
+    for one in look.unrolled:
+        if isinstance(one, Window):
+            folding = at_window(debugger, debugger.model, folding, body, (one.address, one.first, one.count))
+    return folding
 
 
 def _overlay(path: str, model: engine.Model) -> NodeData | None:
@@ -59,11 +72,11 @@ def _overlay(path: str, model: engine.Model) -> NodeData | None:
     return found
 
 
-def _run_file(options: argparse.Namespace) -> engine.Debugger:
-    """At the moment at which it was saved."""
-    debugger, step = saved_run(options.model, options.inputs)
-    debugger.seek(step)
-    return debugger
+def _run_file(options: argparse.Namespace) -> tuple[engine.Debugger, Link]:
+    """At the moment at which it was saved, and how it was looked at then."""
+    debugger, saved = saved_run(options.model, options.inputs)
+    debugger.seek(saved.description.step)
+    return debugger, read(saved.description.look)
 
 
 def _run(options: argparse.Namespace) -> engine.Debugger:
@@ -85,7 +98,12 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--title", default="", metavar="TEXT", help="(default: the name of the model)")
     parser.add_argument("--note", default="", metavar="TEXT", help="what you want to say about the run, in plain text")
     parser.add_argument("--at", default="", metavar="PLACE", help="the moment that it opens at: a step, or an address (default: the first)")
-    parser.add_argument("--body", default="main", metavar="ADDRESS", help="draw this body alone, such as main/while_3/body")
+    parser.add_argument(
+        "--body",
+        default="",
+        metavar="ADDRESS",
+        help="draw this body alone, such as main/while_3/body (default: main, of a saved run what was drawn)",
+    )
     parser.add_argument("--overlay", default="", metavar="FILE.json", help="a number or a text for nodes, shown as colours")
     parser.add_argument("--without-values", action="store_true", help="leave out the values of the run")
     parser.add_argument(

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import engine
+from app.describe.node_index import places
+from engine.ir import IF
 from engine.view import COPIES, Folding, graph_view, unrolling
 
 MOST_BOXES = 420
 """Fewer copies are drawn where there would be more boxes than this."""
+LATEST = 2**40
+"""First iteration of a window that a link or a file may ask for."""
 
 
 def unrolled(model: engine.Model, before: Folding, root: str, address: str, debugger: engine.Debugger | None) -> Folding:
@@ -17,3 +21,15 @@ def unrolled(model: engine.Model, before: Folding, root: str, address: str, debu
         if len(graph_view(model, folding, root).nodes) <= MOST_BOXES:
             break
     return folding
+
+
+def at_window(debugger: engine.Debugger | None, model: engine.Model, before: Folding, root: str, window: tuple[str, int, int]) -> Folding:
+    """The folding with a loop as copies of its body: a window of its address, its first iteration and how many there are.
+
+    As it was where that is no loop, or is unrolled already.
+    """
+    address, first, count = window
+    found = places(model).get(address)
+    if found is None or not found.node.bodies or found.node.type == IF or before.window(address) is not None:
+        return before
+    return unrolling.place(unrolled(model, before, root, address, debugger), address, min(first, LATEST), count)

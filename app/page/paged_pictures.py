@@ -15,6 +15,10 @@ from engine.view import Folding, GraphView, ViewCluster, ViewEdge, ViewNode, gra
 MOST_PICTURES = 32
 MOST_PARTS = 6000
 """Boxes, frames and lines of all of them."""
+MOST_WINDOWS = MOST_PICTURES // 2
+"""Of them, how many show other iterations of unrolled loops."""
+MOST_TOLD = 200_000
+"""Boxes of copies, of all moments together: telling so many takes some seconds."""
 MOST_TRIES = 160
 """Pictures that are looked at for it."""
 _TABLES = ("nodes", "clusters", "edges")
@@ -28,7 +32,7 @@ class Pictures:
 
     views: tuple[GraphView, ...]
     complete: bool
-    """Every click on a fold has its picture among them."""
+    """Every click on a fold, and every iteration of an unrolled loop, has its picture among them."""
 
     @property
     def together(self) -> GraphView:
@@ -57,20 +61,24 @@ class Pictures:
         return {"parts": parts, "pictures": pictures}
 
 
-def pictures(model: engine.Model, folding: Folding, root: str) -> Pictures:
-    """The picture of a folding, and those that clicks lead to: first one for each fold by itself, then their combinations.
+def pictures(model: engine.Model, folding: Folding, root: str, iterations: Mapping[str, int] | None = None, moments: int = 1) -> Pictures:
+    """The picture of a folding, those with other iterations of its unrolled loops, and those that clicks lead to: first one for each
+    fold by itself, then their combinations.
 
-    Where there are more than are kept, some are left out.
+    ``iterations``: how many an unrolled loop has at most; ``moments``: for how many of them each copy will be told.
+    Where there are more pictures than are kept, some are left out.
     """
-    return _Gathering(model, folding, root).gather()
+    return _Gathering(model, folding, root, iterations or {}, MOST_TOLD // moments).gather()
 
 
 class _Gathering:
     """Pictures so far, and the folds that they show."""
 
-    def __init__(self, model: engine.Model, folding: Folding, root: str) -> None:
+    def __init__(self, model: engine.Model, folding: Folding, root: str, iterations: Mapping[str, int], most_boxes: int) -> None:
         self.model = model
         self.root = root
+        self.iterations = iterations
+        self.most_boxes = most_boxes
         self.ids: dict[object, str] = {}
         self.views: list[GraphView] = []
         self.foldings: list[Folding] = []
@@ -81,7 +89,8 @@ class _Gathering:
         self._try(folding)
 
     def gather(self) -> Pictures:
-        """Each fold by itself, as long as new ones come into sight; then all foldings that one click makes of another."""
+        """Other iterations; each fold by itself, as long as new ones come into sight; then all foldings that one click makes of another."""
+        self._gather_windows()
         for known in (self.shown, frozenset[_Fold]()):
             waiting = deque(range(len(self.views)))
             while waiting:
@@ -90,6 +99,25 @@ class _Gathering:
                     if (address, not folded) not in known and self._try(toggle(self.model, self.foldings[number], address)):
                         waiting.append(len(self.views) - 1)
         return Pictures(tuple(self.views), self.complete)
+
+    def _gather_windows(self) -> None:
+        waiting = deque([0])
+        while waiting:
+            number = waiting.popleft()
+            for beside in self._beside(self.foldings[number]):
+                boxes = sum(len(view.nodes) for view in self.views)
+                if len(self.views) > MOST_WINDOWS or boxes > self.most_boxes:
+                    self.complete = False
+                    return
+                if self._try(beside):
+                    waiting.append(len(self.views) - 1)
+
+    def _beside(self, folding: Folding) -> Iterator[Folding]:
+        """With other iterations of one unrolled loop in sight, the nearest first."""
+        for one in folding.unrolled:
+            for first in _firsts(one.first, one.count, self.iterations.get(one.address, 0)):
+                others = tuple(replace(each, first=first) if each is one else each for each in folding.unrolled)
+                yield replace(folding, unrolled=others)
 
     def _try(self, folding: Folding) -> bool:
         """Whether its picture is a new one, which is kept."""
@@ -114,6 +142,18 @@ class _Gathering:
         self.views.append(named)
         self.foldings.append(folding)
         return True
+
+
+def _firsts(shown: int, count: int, total: int) -> list[int]:
+    """Where the other windows of ``count`` iterations begin, beside one that begins at ``shown``; only so many, the nearest first.
+
+    >>> _firsts(4, 4, 11), _firsts(3, 4, 7), _firsts(0, 4, 2)
+    ([7, 0], [0], [])
+    """
+    middle = shown // count
+    windows = range(max(0, middle - MOST_WINDOWS), min(-(-total // count), middle + MOST_WINDOWS + 1))
+    found = {min(number * count, max(0, total - count)) for number in windows} - {shown}
+    return sorted(found, key=lambda first: abs(first - shown))
 
 
 def _folds(view: GraphView) -> Iterator[_Fold]:

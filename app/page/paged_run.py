@@ -5,19 +5,24 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import engine
 from app.describe.code_moment import MOST_LINES, shown_lines
 from app.page.loop_sections import PagedMatrix, loop_sections, matrices
-from app.page.moments import Moments, moments
+from app.page.moments import MOST_MOMENTS, Moments, moments
 from app.page.paged_pictures import Pictures, pictures
 from app.page.said_in_words import loops, verdicts
 from engine.explain import listing
 from engine.ir import graphs
 from engine.version import VERSION
-from engine.view import Folding, NodeData
+from engine.view import Folding, NodeData, without_iterations
+
+_MOST_RECORDS = 10_000
+"""Executions of loops that are looked at for how long they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,8 @@ class PagedRun:
         if held <= steps:
             parts.append(f"this page holds {held:,} of the {steps + 1:,} moments of the run, to stay small")
         if not self.pictures.complete:
-            parts.append(f"it is drawn in {len(self.pictures.views)} ways to fold it, others are left out")
+            ways = "fold and unroll" if self.pictures.views[0].unrolled else "fold"
+            parts.append(f"it is drawn in {len(self.pictures.views)} ways to {ways} it, others are left out")
         if not self.with_values:
             parts.append("values of the run are left out")
         return " · ".join([*parts, f"made by Loopscope {VERSION}"])
@@ -74,7 +80,9 @@ class PagedRun:
 
 def paged_run(debugger: engine.Debugger, folding: Folding, root: str, *, with_values: bool, node_data: NodeData | None) -> PagedRun:
     """Of what has run, for a page that opens at the debugger's cursor. ``node_data``: what others say of the nodes, as colours."""
-    drawn = pictures(debugger.model, folding, root)
+    drawn = pictures(
+        debugger.model, folding, root, _most_iterations(debugger) if folding.unrolled else None, min(debugger.steps + 1, MOST_MOMENTS)
+    )
     code = listing(debugger.plan, root)
     addresses = [line.address for line in code.lines[:MOST_LINES]]
     return PagedRun(
@@ -87,6 +95,15 @@ def paged_run(debugger: engine.Debugger, folding: Folding, root: str, *, with_va
         verdicts(debugger, with_values=with_values),
         matrices(debugger) if with_values else (None,) * len(loops(debugger)),
     )
+
+
+def _most_iterations(debugger: engine.Debugger) -> Mapping[str, int]:
+    """Of each loop, in the longest of its executions."""
+    found: dict[str, int] = defaultdict(int)
+    for record in islice(debugger.control_flow, _MOST_RECORDS):
+        address = without_iterations(record.address)
+        found[address] = max(found[address], record.iterations or 0)
+    return found
 
 
 def packed(data: Mapping[str, object]) -> str:

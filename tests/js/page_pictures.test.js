@@ -3,7 +3,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { columnAt } from "../../app/canvas/assets/below_picture.js";
-import { boxAt, foldsOf, onPicture, pictureAfter, structureOf } from "../../app/canvas/assets/page_pictures.js";
+import {
+  boxAt,
+  foldsInWords,
+  foldsOf,
+  onPicture,
+  pictureAfter,
+  pictureWithCursor,
+  structureOf,
+} from "../../app/canvas/assets/page_pictures.js";
 
 const folds = (/** @type {Record<string, boolean>} */ one) => new Map(Object.entries(one));
 // A loop with a branch in it, and a group; not every combination is there.
@@ -30,6 +38,24 @@ for (const [from, address, to] of [
 
 test("a place whose other picture was left out leads nowhere", () =>
   assert.equal(pictureAfter([folds({ loop: false })], 0, "loop"), -1));
+
+const WINDOWS = [
+  { loop: false, "loop[0]/body/branch": false, "loop[1]/body/branch": false },
+  { loop: true },
+  { loop: false, "loop[2]/body/branch": true },
+  { loop: false, "loop[2]/body/branch": false },
+].map((one) => foldsInWords(folds(one)));
+
+test("the cursor is followed to the picture with its iteration in which the same is folded", () => {
+  const spots = /** @type {[string, string][]} */ ([
+    ["", "n0"],
+    ["n1", "n1"],
+    ["n2", "n2"],
+    ["n3", "n3"],
+  ]);
+  assert.equal(pictureWithCursor(WINDOWS, 0, spots), 3);
+  assert.equal(pictureWithCursor(WINDOWS, 0, [...spots.slice(0, 3), ["", ""]]), -1);
+});
 
 const PARTS = {
   nodes: { n1: { kind: "operation", address: "main/x" }, n2: { kind: "folded", address: "main/loop" } },

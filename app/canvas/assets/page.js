@@ -6,7 +6,16 @@ import { Canvas } from "./graph_canvas.js";
 import { listen } from "./keys.js";
 import { startLibrary, unpack } from "./layout_worker.js";
 import { destination } from "./page_moves.js";
-import { boxAt, foldsOf, onPicture, PagedFrames, pictureAfter, structureOf } from "./page_pictures.js";
+import {
+  boxAt,
+  foldsInWords,
+  foldsOf,
+  onPicture,
+  PagedFrames,
+  pictureAfter,
+  pictureWithCursor,
+  structureOf,
+} from "./page_pictures.js";
 import { shared } from "./shared.js";
 
 /**
@@ -41,6 +50,7 @@ class PageOfRun {
     /** @type {Structure[]} */
     this.structures = run.pictures.map((one) => structureOf(run.parts, one));
     this.folds = this.structures.map(foldsOf);
+    this.words = this.folds.map(foldsInWords);
     this.picture = 0;
     this.marks = { selected: "", breakpoints: {}, origins: {}, heats: {} };
     this.acted = 0;
@@ -157,10 +167,25 @@ class PageOfRun {
       setTimeout(() => this.canvas.say(""), NOTICED);
       return;
     }
-    this.picture = found;
-    const structure = this.structures[found];
+    this.draw(found);
+  }
+
+  /** @param {number} picture */
+  async draw(picture) {
+    this.picture = picture;
+    const structure = this.structures[picture];
     if (!structure.nodes[this.marks.selected]) this.marks.selected = "";
-    this.canvas.show(structure, this.run.file);
+    await this.canvas.show(structure, this.run.file);
+  }
+
+  /** Shows other iterations of unrolled loops, when what runs next is in none of those in sight. @param {number} step */
+  async follow(step) {
+    const spots = this.run.spots[this.run.spot[step]];
+    if (spots[this.picture][0]) return;
+    const found = pictureWithCursor(this.words, this.picture, spots);
+    if (found < 0) return;
+    await this.draw(found);
+    this.answer(this.playback.step);
   }
 
   /**
@@ -194,6 +219,9 @@ class PageOfRun {
     put(document, "play", this.playback.playing ? "Pause" : "Play");
     markRows(document, step);
     this.below.show(step, this.canvas.structure?.nodes[this.marks.selected]?.address ?? "");
+    this.follow(step);
+    // What a picture that is still being laid out will show first.
+    if (this.playback.hash !== this.structures[this.picture].hash) shared.overlays.set(KEY, this.moment(step));
   }
 }
 

@@ -64,6 +64,25 @@ export function pictureAfter(folds, from, address) {
 }
 
 /**
+ * What is folded and open in a picture, as a text that is the same for all windows of its unrolled loops.
+ * @param {Map<string, boolean>} folds
+ */
+export function foldsInWords(folds) {
+  const words = [...folds].map(([address, folded]) => `${address.replace(/\[\d+\]/g, "")} ${folded}`);
+  return [...new Set(words)].sort().join("\n");
+}
+
+/**
+ * The number of the picture that shows other iterations of unrolled loops, and in them what runs next. -1 where there is none.
+ * @param {string[]} words what is folded in each picture
+ * @param {number} from
+ * @param {Spot[]} spots where the cursor is on each
+ */
+export function pictureWithCursor(words, from, spots) {
+  return spots.findIndex(([next], number) => next !== "" && words[number] === words[from]);
+}
+
+/**
  * Id of the box of a place, or of the folded one around it; empty where neither is on the picture.
  * @param {Structure} structure
  * @param {string} address

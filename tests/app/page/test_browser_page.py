@@ -16,7 +16,7 @@ from app.describe.code_moment import code_moment
 from app.page import page_of
 from app.page.paged_pictures import pictures
 from engine.explain import iteration_matrix, listing, step_of_cell
-from engine.view import default_folding, overlay_at, read_node_data
+from engine.view import default_folding, overlay_at, read_node_data, unrolling
 from tests.app import hostile
 from tests.app.accessibility import rules_of_axe, serious
 from tests.app.page.finished_runs import run_of
@@ -239,7 +239,11 @@ def test_arrow_keys_scroll_a_table_that_keys_have_led_to(offline: Page, tmp_path
     for _ in range(5):
         offline.keyboard.press("ArrowRight")
     expect(offline.locator("#place")).to_contain_text("Step 0 ")
-    offline.wait_for_function("document.querySelector('.wide').scrollLeft > 0")
+    for _ in range(100):  # the page's policy lets nobody wait for an expression
+        if table.evaluate("(one) => one.scrollLeft > 0"):
+            break
+        offline.wait_for_timeout(50)
+    assert table.evaluate("(one) => one.scrollLeft > 0")
     offline.locator("tr[data-moment]").nth(1).click()
     expect(offline.locator("#place")).to_contain_text("iteration 1")
     before = offline.locator("#place").text_content()
@@ -260,3 +264,27 @@ def test_others_data_are_colours_with_a_legend_by_iteration(offline: Page, tmp_p
     offline.locator('#canvas [data-do="fit"]').click()
     offline.locator('#canvas .head.loop [data-action="fold"]').click()
     expect(offline.locator("#canvas .box.folded")).to_have_class(re.compile(r"\btint\b"))
+
+
+def test_an_unrolled_loop_shows_the_iterations_around_the_cursor(offline: Page, tmp_path: Path) -> None:
+    debugger = run_of("collatz")
+    folding = unrolling.unroll(debugger.model, default_folding(debugger.model), "main/while_not_one", None, 2)
+    opened(offline, tmp_path, page_of(debugger, title="collatz", folding=folding))
+    rows, canvas = offline.locator("tr[data-moment]"), offline.locator("#canvas .canvas")
+
+    def seen(*iterations: int) -> None:
+        for one in iterations:
+            expect(offline.locator(f'#canvas [data-address="main/while_not_one[{one}]"]').first).to_be_attached()
+
+    seen(0, 1)
+    for row, iterations in ((3, (2, 3)), (6, (5, 6)), (4, (4, 5)), (0, (0, 1))):
+        rows.nth(row).click()
+        expect(offline.locator("#place")).to_contain_text(f"iteration {row} ")
+        seen(*iterations)
+        expect(canvas).not_to_have_attribute("data-current", "")
+    offline.keyboard.press("End")
+    seen(0, 1)  # behind the loop, what is in sight stays
+    offline.keyboard.press("Home")
+    offline.get_by_role("button", name="Play").click()
+    expect(offline.locator("#place")).to_contain_text("iteration 2 ", timeout=60_000)
+    seen(2, 3)

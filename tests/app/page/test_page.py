@@ -15,14 +15,14 @@ import pytest
 import engine
 from app.cli import main
 from app.describe.loop_endings import loop_endings
-from app.page import BytesBound, page_of
+from app.page import BytesBound, page_of, paged_pictures
 from app.page.moments import moments
 from app.page.paged_pictures import MOST_PICTURES, pictures
 from engine import build
 from engine.explain import listing
 from engine.ops.stored import write
 from engine.run_file import recording_again
-from engine.view import default_folding, overlay_at, read_node_data
+from engine.view import cursor_boxes, default_folding, overlay_at, read_node_data, unrolling
 from sample_models import sample, samples
 from tests.app.page.finished_runs import run_of
 from tests.engine.run_file.test_without_weights import dense
@@ -106,11 +106,25 @@ def test_what_does_not_fit_is_thinned_and_the_page_says_so() -> None:
         page_of(debugger, title="c", most_bytes=100_000)
 
 
-@pytest.mark.parametrize("name", ["collatz", "branch_not_taken", "language_decoder", "hybrid_stack", "count_primes"])
-def test_each_picture_shows_the_moments_as_the_app_does(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "unrolled"),
+    [
+        ("collatz", {}),
+        ("branch_not_taken", {}),
+        ("language_decoder", {}),
+        ("hybrid_stack", {}),
+        ("count_primes", {}),
+        ("collatz", {"main/while_not_one": 7}),
+        ("count_primes", {"main/for_each_candidate": 9, "main/for_each_candidate/body/try_each_divisor": 2}),
+    ],
+)
+def test_each_picture_shows_the_moments_as_the_app_does(name: str, unrolled: dict[str, int]) -> None:
     """What is told of all parts together is, on each picture, what the overlay of that picture alone would be."""
     debugger = run_of(name)
-    drawn = pictures(debugger.model, default_folding(debugger.model), "main")
+    folding = default_folding(debugger.model)
+    for address in unrolled:
+        folding = unrolling.unroll(debugger.model, folding, address, None, 3)
+    drawn = pictures(debugger.model, folding, "main", unrolled)
     debugger.seek(debugger.steps * 2 // 3)
     for step in (0, debugger.steps // 3, debugger.steps // 2, debugger.cursor.step, debugger.steps):
         kept = moments(debugger, drawn, listing(debugger.plan), step, with_values=True, most=1)
@@ -152,6 +166,49 @@ def test_the_command_colours_a_page_by_iteration(tmp_path: Path, capsys: pytest.
             assert {id: table[id] for id in table if id in view.by_id} == wanted, step
     assert main([*words, str(tmp_path / "none.json")]) == 2
     assert "none.json cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("first", [0, 3, 4])
+def test_every_iteration_of_an_unrolled_loop_has_its_picture(first: int) -> None:
+    debugger = run_of("collatz")
+    folding = unrolling.unroll(debugger.model, default_folding(debugger.model), "main/while_not_one", None, 3)
+    folding = unrolling.place(folding, "main/while_not_one", first, 3)
+    drawn = pictures(debugger.model, folding, "main", {"main/while_not_one": 7})
+    assert drawn.complete
+    assert {f"main/while_not_one[{k}]" for k in range(7)} <= drawn.together.frame_of.keys()
+    windows = [view for view in drawn.views if not any(node.kind == "folded" for node in view.nodes)]
+    for step in range(debugger.steps):
+        debugger.seek(step)
+        assert any(cursor_boxes(debugger, view)[0] for view in windows), step
+
+
+def test_a_long_loop_that_is_unrolled_has_the_nearest_iterations_and_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paged_pictures, "MOST_WINDOWS", 2)
+    found = sample("collatz")
+    assert found is not None
+    debugger = engine.Debugger(engine.read_model(found.model), [7])
+    debugger.run()
+    debugger.seek(101)
+    folding = unrolling.unroll(debugger.model, default_folding(debugger.model), "main/while_not_one", debugger, 2)
+    page = page_of(debugger, title="c", folding=folding)
+    data = data_of(page)
+    assert "ways to fold and unroll it, others are left out" in page
+    assert data["spots"][data["spot"][data["at"]]][0][0], "the page opens with the cursor in sight"
+    drawn = {one["address"] for one in data["parts"]["clusters"].values()}
+    assert [k for k in range(16) if f"main/while_not_one[{k}]" in drawn] == [6, 7, 8, 9, 10, 11]
+
+
+def test_the_command_draws_a_saved_run_as_it_was_looked_at(tmp_path: Path) -> None:
+    debugger = run_of("count_primes")
+    debugger.seek(70)
+    inner = "main/for_each_candidate/body/try_each_divisor"
+    look = {"body": "main/for_each_candidate/body", "unroll": json.dumps([[inner, 0, 1], ["x", 1], ["main/y", 0, 2]])}
+    engine.save(debugger, tmp_path / "run.loopscope", look=look)
+    assert main(["page", str(tmp_path / "run.loopscope"), "-o", str(tmp_path / "page.html")]) == 0
+    data = data_of((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert data["pictures"][0]["root"] == "main/for_each_candidate/body"
+    assert f"{inner}[0]" in {one["address"] for one in data["parts"]["clusters"].values()}
+    assert data["steps"][data["at"]] == 70
 
 
 def test_every_fold_that_is_seen_has_its_picture() -> None:
