@@ -8,9 +8,9 @@ from functools import partial
 import engine
 from app.actions import refusals
 from app.describe import breakpoint_dots, typed
-from app.links.codec import MOST, Pause, Unreadable
+from app.links.codec import MOST, Unreadable
 from app.state.user_session import Message, Session, current, widget
-from engine.debug import BreakpointKind
+from engine.debug import BreakpointKind, Pause
 from engine.errors import EngineError, InputError
 from engine.view import GraphView
 
@@ -93,7 +93,7 @@ def _set_breakpoint(debugger: engine.Debugger, one: Pause | Unreadable, most: in
         raise InputError(one.expected)
     if len(debugger.breakpoints) == most:
         raise InputError(f"a link keeps at most {most} breakpoints")
-    debugger.breakpoints.add(one.pattern, one.condition, one.kind, on=one.on)
+    debugger.breakpoints.restore(one)
 
 
 def _set_watch(debugger: engine.Debugger, one: str | Unreadable, most: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import engine
 from app import canvas
@@ -99,16 +100,15 @@ def _seek(session: Session, step: int) -> None:
 
 def _sent(session: Session, debugger: engine.Debugger, view: GraphView, wanted: int) -> dict[str, object] | None:
     """Steps that have run come from the debugger; later ones from a scout, a second debugger that runs ahead."""
+    batch = partial(
+        playback_batch,
+        seconds=SECONDS,
+        previews=session.canvas.previews,
+        fates=session.model.badges,
+        node_data=session.model.node_data,
+    )
     if wanted <= debugger.steps:
-        return playback_batch(
-            debugger,
-            view,
-            wanted,
-            seconds=SECONDS,
-            previews=session.canvas.previews,
-            fates=session.model.badges,
-            node_data=session.model.node_data,
-        )
+        return batch(debugger, view, wanted)
     if debugger.state != "paused" or session.model.opened is None or debugger.plan.lacks_weights:
         return None
     scout, here = debugger, debugger.cursor.step
@@ -120,17 +120,7 @@ def _sent(session: Session, debugger: engine.Debugger, view: GraphView, wanted: 
             )
         scout = session.run.scout
         scout.seek(debugger.steps)
-    made = playback_batch(
-        scout,
-        view,
-        wanted,
-        seconds=SECONDS,
-        previews=session.canvas.previews,
-        fates=session.model.badges,
-        node_data=session.model.node_data,
-        further=True,
-        breakpoints=debugger.breakpoints.on,
-    )
+    made = batch(scout, view, wanted, further=True, breakpoints=debugger.breakpoints.on)
     if scout is debugger:
         debugger.seek(here)
     return made | ({"end": scout.steps} if scout.state != "paused" else {})

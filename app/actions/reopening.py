@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from app.actions import changing, moves, pausing, runs, selection, unrolled_loops
-from app.links.codec import MOST, Link, Pause, Unreadable, read
+from app.links.codec import MOST, Link, Unreadable, read
 from app.state import looks
 from app.state.launch import limits
 from app.state.open_model import AS_SAVED
@@ -90,7 +90,7 @@ def link_of(saved: SavedRun) -> Link:
         read(said.look),
         changes=saved.changes,
         step=str(said.step) if said.step else "",
-        breakpoints=tuple(Pause(one.pattern, one.condition, one.kind, one.on) for one in said.breakpoints),
+        breakpoints=said.breakpoints,
         watches=said.watches,
     )
 

@@ -49,7 +49,7 @@ def _hand_over(before: engine.Debugger, debugger: engine.Debugger) -> None:
     """Breakpoints and watches stay from one run to the next."""
     debugger.breakpoints.clear()
     for one in before.breakpoints.items():
-        debugger.breakpoints.add(one.pattern, one.condition.text if one.condition else "", one.kind, on=one.on)
+        debugger.breakpoints.restore(one.as_set)
     for number, _ in debugger.watches.items():
         debugger.watches.remove(number)
     for _, expression in before.watches.items():

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from app.describe.backward import Backward
-from engine.debug import BreakpointKind
+from engine.debug import Pause
 from engine.ir import ROOT
 
 SAMPLE = "sample:"
@@ -25,16 +25,6 @@ LONGEST_RUNS = 400
 """Characters that say what many runs are on."""
 MOST = 20
 """Breakpoints, and watches, that an address holds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """A breakpoint."""
-
-    pattern: str
-    condition: str
-    kind: BreakpointKind
-    on: bool
 
 
 @dataclass(frozen=True, slots=True)

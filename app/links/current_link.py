@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import engine
-from app.links.codec import Link, Pause, Window, has_room_for, written
+from app.links.codec import Link, Window, has_room_for, written
 from app.state import looks
 from app.state.user_session import Session
+from engine.debug import Pause
 
 
 def current_link(session: Session) -> Link | None:
@@ -48,7 +49,7 @@ def _link(session: Session, model: str) -> Link:
 
 def pauses(debugger: engine.Debugger) -> tuple[Pause, ...]:
     """The breakpoints of a run."""
-    return tuple(Pause(one.pattern, one.condition.text if one.condition else "", one.kind, one.on) for one in debugger.breakpoints.items())
+    return tuple(one.as_set for one in debugger.breakpoints.items())
 
 
 def watches(debugger: engine.Debugger) -> tuple[str, ...]:

@@ -160,12 +160,10 @@ def drift(one: Run, other: Run, *, tolerance: float = TOLERANCE, stopped: Callab
         tuple(f"{graph.one.address}/{entry.label}" for graph in graphs for entry in graph.only_one),
         tuple(f"{graph.other.address}/{entry.label}" for graph in graphs for entry in graph.only_other),
     )
-    over = [pair for pair in pairs if pair.first is not None]
-    first = min(over, key=lambda pair: pair.first.step if pair.first else 0, default=None)
     return Drift(
         tolerance,
         tuple(pairs),
-        first,
+        first_over(pairs),
         tuple(partings),
         unmatched,
         dict(comparing.left_out),
@@ -276,6 +274,12 @@ def made(run: Run, rows: AlignedRows, asked: Asked, found: Deviations, tolerance
     return Pair(
         place.one, program, asked.position, rows, found, asked.other, asked.how, beside, place.moment(run, worst), first, grown
     )  # fmt: skip
+
+
+def first_over(pairs: Iterable[Pair]) -> Pair | None:
+    """The pair that is first over the tolerance, in the order of the first run."""
+    over = [(pair.first.step, pair) for pair in pairs if pair.first is not None]
+    return min(over, key=lambda one: one[0])[1] if over else None
 
 
 def outputs_apart(model: Model, result: Result, other_model: Model, other_result: Result) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.debug.breakpoints import Breakpoint, BreakpointKind
+from engine.debug.breakpoints import Breakpoint, BreakpointKind, Pause
 from engine.debug.cursor import Cursor, OpenGraph
 from engine.debug.expression import names_in
 from engine.debug.held import model_bytes
@@ -18,6 +18,7 @@ __all__ = [
     "Cursor",
     "Line",
     "OpenGraph",
+    "Pause",
     "Result",
     "RunStopped",
     "convert_input",

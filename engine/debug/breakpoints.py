@@ -18,6 +18,16 @@ ITERATION = "iteration"
 BreakpointKind = Literal["address", "nan", "shape"]
 
 
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A breakpoint as it was set, which a link and a saved run keep."""
+
+    pattern: str
+    condition: str
+    kind: BreakpointKind
+    on: bool
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Breakpoint:
     """One breakpoint; it stops a run before the place runs (address), or after an operation whose value is unusual (nan, shape).
@@ -44,6 +54,10 @@ class Breakpoint:
     def __repr__(self) -> str:
         return f"<breakpoint {self.id}: {self.describe()}{'' if self.on else ' (off)'}>"
 
+    @property
+    def as_set(self) -> Pause:
+        return Pause(self.pattern, self.condition.text if self.condition else "", self.kind, self.on)
+
     def describe(self) -> str:
         what = {"address": "after" if self.after else "before", "nan": "first NaN or infinity at", "shape": "change of shape at"}[self.kind]
         condition = f" when {self.condition.text}" if self.condition else ""
@@ -67,6 +81,10 @@ class Breakpoints:
         self._items[made.id] = made
         self._next += 1
         return made
+
+    def restore(self, pause: Pause) -> Breakpoint:
+        """Adds one as it was set; errors as of ``add``."""
+        return self.add(pause.pattern, pause.condition, pause.kind, on=pause.on)
 
     def remove(self, id: int) -> None:
         """Takes a breakpoint away; nothing happens when it is gone already."""

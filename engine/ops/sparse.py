@@ -172,50 +172,28 @@ def _infer_fill(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tu
 
 
 _REDUCTION = Attribute("reduction", "str", "sum", ("sum", "mean"))
-_BAG_OFFSETS = (NUMERIC, INDEX_TYPES, INDEX_TYPES, INDEX_TYPES, NUMERIC)
-_BAG_PACKED = (NUMERIC, INDEX_TYPES, NUMERIC)
 
 row = family("sparse")
+offsets_row = family(
+    "sparse",
+    infer=_infer_bag_offsets,
+    inputs=(3, 5),
+    types=(NUMERIC, INDEX_TYPES, INDEX_TYPES, INDEX_TYPES, NUMERIC),
+    gradient=gradients.embedding_bag_offsets,
+)
+packed_row = family(
+    "sparse",
+    infer=_infer_bag_packed,
+    inputs=(2, 3),
+    types=(NUMERIC, INDEX_TYPES, NUMERIC),
+    gradient=gradients.embedding_bag_packed,
+)
 
 OPERATIONS: tuple[Operation, ...] = (
-    row(
-        "EmbeddingBagOffsetsSum",
-        embedding_bag_offsets,
-        version=3,
-        infer=_infer_bag_offsets,
-        inputs=(3, 5),
-        types=_BAG_OFFSETS,
-        gradient=gradients.embedding_bag_offsets,
-    ),
-    row(
-        "EmbeddingBagOffsets",
-        embedding_bag_offsets,
-        version=15,
-        infer=_infer_bag_offsets,
-        inputs=(3, 5),
-        types=_BAG_OFFSETS,
-        attributes=(_REDUCTION,),
-        gradient=gradients.embedding_bag_offsets,
-    ),
-    row(
-        "EmbeddingBagPackedSum",
-        embedding_bag_packed,
-        version=3,
-        infer=_infer_bag_packed,
-        inputs=(2, 3),
-        types=_BAG_PACKED,
-        gradient=gradients.embedding_bag_packed,
-    ),
-    row(
-        "EmbeddingBagPacked",
-        embedding_bag_packed,
-        version=15,
-        infer=_infer_bag_packed,
-        inputs=(2, 3),
-        types=_BAG_PACKED,
-        attributes=(_REDUCTION,),
-        gradient=gradients.embedding_bag_packed,
-    ),
+    offsets_row("EmbeddingBagOffsetsSum", embedding_bag_offsets, version=3),
+    offsets_row("EmbeddingBagOffsets", embedding_bag_offsets, version=15, attributes=(_REDUCTION,)),
+    packed_row("EmbeddingBagPackedSum", embedding_bag_packed, version=3),
+    packed_row("EmbeddingBagPacked", embedding_bag_packed, version=15, attributes=(_REDUCTION,)),
     row(
         "EmbeddingSegmentsSum",
         embedding_segments_sum,

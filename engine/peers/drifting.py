@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.compare.deviation import Deviations
-from engine.compare.drift import TOLERANCE, Asked, Drift, Pair, made, values_apart
+from engine.compare.drift import TOLERANCE, Asked, Drift, Pair, first_over, made, values_apart
 from engine.compare.largest_logit import other_choice
 from engine.compare.matching import match
 from engine.compare.parting import AlignedRows, Parting, align
@@ -98,10 +98,8 @@ def _drift(both: Beside, tolerance: float) -> tuple[Drift, Mapping[str, np.ndarr
     error = values_apart((here, there) for here, there in outputs if not not_compared(here, there))
     ends = zip(run.model.outputs, run.result.outputs, truth.outputs, strict=True)
     choice = other_choice((signature.name, here, there) for signature, here, there in ends)
-    over = [pair for pair in pairs if pair.first is not None]
-    first = min(over, key=lambda pair: pair.first.step if pair.first else 0, default=None)
     partings.sort(key=lambda parting: parting.step)
-    return Drift(tolerance, tuple(pairs), first, tuple(partings[:1]), ((), ()), left_out, error, choice), values
+    return Drift(tolerance, tuple(pairs), first_over(pairs), tuple(partings[:1]), ((), ()), left_out, error, choice), values
 
 
 def _pair(run: Run, probe: Probe, given: np.ndarray, rows: Mapping[ProgramIndex, AlignedRows], tolerance: float) -> Pair:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from engine.run_file.loading import as_recorded, load, read_run, resume
 from engine.run_file.run_archive import ENDING, is_run_file
-from engine.run_file.saved_run import MOST_PAUSES, Pause, SavedRun
+from engine.run_file.saved_run import MOST_PAUSES, SavedRun
 from engine.run_file.saving import recorded, save
 from engine.run_file.verifying import difference_from
 
 __all__ = [
     "ENDING",
     "MOST_PAUSES",
-    "Pause",
     "SavedRun",
     "as_recorded",
     "difference_from",

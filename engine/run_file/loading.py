@@ -72,7 +72,7 @@ def resume(saved: SavedRun, *, limits: Limits | None = None) -> Debugger:
         debugger.seek(description.steps)
     debugger.seek(description.step)
     for one in description.breakpoints:
-        debugger.breakpoints.add(one.pattern, one.condition, one.kind, on=one.on)
+        debugger.breakpoints.restore(one)
     for expression in description.watches:
         debugger.watches.add(expression)
     return debugger

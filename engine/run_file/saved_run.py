@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
-from engine.debug.breakpoints import BreakpointKind
+from engine.debug.breakpoints import Pause
 from engine.debug.cursor import DebuggerState
 from engine.errors import shorten
 from engine.ir.model import Model
@@ -23,16 +23,6 @@ _LONGEST = 100_000
 _LARGEST = 2**128
 Made = TypeVar("Made")
 _STATES: tuple[DebuggerState, ...] = ("paused", "finished", "failed", "limit")
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """A breakpoint as it was set."""
-
-    pattern: str
-    condition: str
-    kind: BreakpointKind
-    on: bool
 
 
 @dataclass(frozen=True, slots=True)

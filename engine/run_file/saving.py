@@ -31,7 +31,7 @@ from engine.run_file.run_archive import (
     digest,
     write_archive,
 )
-from engine.run_file.saved_run import MOST_PAUSES, Description, Pause, to_json
+from engine.run_file.saved_run import MOST_PAUSES, Description, to_json
 from engine.run_file.verifying import flow_records, output_entries
 from engine.run_file.weightless import onnx_with_zeros, with_zeros, without_data
 from engine.version import VERSION
@@ -102,9 +102,7 @@ def save(
         step=debugger.cursor.step,
         steps=debugger.steps,
         changes=tuple(changes),
-        breakpoints=tuple(
-            Pause(one.pattern, one.condition.text if one.condition else "", one.kind, one.on) for one in debugger.breakpoints.items()
-        ),
+        breakpoints=tuple(one.as_set for one in debugger.breakpoints.items()),
         watches=tuple(expression for _, expression in debugger.watches.items()),
         look=look or {},
         control_flow=recorded_flow,

@@ -9,7 +9,7 @@ from engine.check.diagnostic import Severity
 from engine.check.rule import OPENVINO, Finding, Rule
 from engine.check.subject import Region, Subject
 from engine.errors import Where, shorten
-from engine.ir.model import LOOP, BackEdge, InputMap
+from engine.ir.model import LOOP, BackEdge, InputMap, LayerId
 
 
 def _where(subject: Subject, region: Region, edge: BackEdge) -> Where:
@@ -22,6 +22,14 @@ def _spelled(edge: BackEdge) -> str:
 
 def _entry(region: Region, edge: BackEdge) -> InputMap | None:
     return next((entry for entry in region.body.inputs if entry.internal == edge.to_layer), None)
+
+
+def _instead_of(region: Region, layer: LayerId, type: str) -> str:
+    """What a layer of the body is when it is not of a type, as the end of a sentence; empty when it is."""
+    node = region.body.graph.by_id.get(layer)
+    if node is None:
+        return "which the body does not have"
+    return "" if node.type == type else f"which is of type {shorten(node.type, 40)}"
 
 
 def back_edge_from_no_result(subject: Subject) -> Iterator[Finding]:
@@ -38,9 +46,7 @@ def back_edge_from_no_result(subject: Subject) -> Iterator[Finding]:
     """
     for region in subject.regions:
         for edge in region.body.back_edges:
-            node = region.body.graph.by_id.get(edge.from_layer)
-            if node is None or node.type != "Result":
-                what = "which the body does not have" if node is None else f"which is of type {shorten(node.type, 40)}"
+            if what := _instead_of(region, edge.from_layer, "Result"):
                 yield Finding(
                     _where(subject, region, edge),
                     f"A back edge starts at layer {edge.from_layer}, {what}.",
@@ -64,9 +70,7 @@ def back_edge_to_no_parameter(subject: Subject) -> Iterator[Finding]:
     """
     for region in subject.regions:
         for edge in region.body.back_edges:
-            node = region.body.graph.by_id.get(edge.to_layer)
-            if node is None or node.type != "Parameter":
-                what = "which the body does not have" if node is None else f"which is of type {shorten(node.type, 40)}"
+            if what := _instead_of(region, edge.to_layer, "Parameter"):
                 yield Finding(
                     _where(subject, region, edge),
                     f"A back edge ends at layer {edge.to_layer}, {what}.",

@@ -35,6 +35,14 @@ def _sliced(subject: Subject, region: Region) -> Iterator[tuple[InputMap, Partia
             yield entry, outer[entry.external].shape
 
 
+def _sliced_lengths(subject: Subject, region: Region) -> Iterator[tuple[InputMap, int]]:
+    """The sliced inputs whose length along the axis is known, with that length."""
+    for entry, shape in _sliced(subject, region):
+        length = trips.axis_length(shape, entry.axis or 0)
+        if length.is_static:
+            yield entry, length.length
+
+
 def axis_out_of_range(subject: Subject) -> Iterator[Finding]:
     """A tensor is sliced along an axis that it does not have.
 
@@ -175,17 +183,13 @@ def slice_outside(subject: Subject) -> Iterator[Finding]:
         start="0" end="-1"
     """
     for region in subject.tensor_iterators:
-        for entry, shape in _sliced(subject, region):
-            length = trips.axis_length(shape, entry.axis or 0)
-            if not length.is_static or length.length == 0:
-                continue
-            outside = [place for place in (entry.start, entry.end) if not -length.length <= place < length.length]
-            if outside:
+        for entry, length in _sliced_lengths(subject, region):
+            if length and any(not -length <= place < length for place in (entry.start, entry.end)):
                 yield Finding(
                     _where(subject, region, entry),
                     f"The slice from {entry.start} to {entry.end} leaves a length of {length}.",
                     found=f"start {entry.start}, end {entry.end}",
-                    expected=f"{-length.length} to {length.length - 1}",
+                    expected=f"{-length} to {length - 1}",
                     advice="Both ends are included: use -1 for the last place.",
                 )
 
@@ -203,12 +207,9 @@ def slice_against_stride(subject: Subject) -> Iterator[Finding]:
         start="-1" end="0" stride="-1"
     """
     for region in subject.tensor_iterators:
-        for entry, shape in _sliced(subject, region):
-            length = trips.axis_length(shape, entry.axis or 0)
-            if not length.is_static or length.length == 0 or entry.stride == 0:
-                continue
-            start, end = (place + length.length if place < 0 else place for place in (entry.start, entry.end))
-            if start != end and (end < start) != (entry.stride < 0):
+        for entry, length in _sliced_lengths(subject, region):
+            start, end = (place + length if place < 0 else place for place in (entry.start, entry.end))
+            if length and entry.stride and start != end and (end < start) != (entry.stride < 0):
                 yield Finding(
                     _where(subject, region, entry),
                     f"The slice goes from {entry.start} to {entry.end} of {length}, against its stride {entry.stride}.",
@@ -279,13 +280,12 @@ def rest_left_over(subject: Subject) -> Iterator[Finding]:
         part_size="2" on a length of 4
     """
     for region in subject.iterating:
-        for entry, shape in _sliced(subject, region):
-            length = trips.axis_length(shape, entry.axis or 0)
-            if length.is_static and entry.part_size > 1 and length.length % entry.part_size:
+        for entry, length in _sliced_lengths(subject, region):
+            if entry.part_size > 1 and length % entry.part_size:
                 yield Finding(
                     _where(subject, region, entry),
                     f"A length of {length} cannot be cut into parts of {entry.part_size}.",
-                    found=f"a rest of {length.length % entry.part_size}",
+                    found=f"a rest of {length % entry.part_size}",
                     expected=f"a multiple of {entry.part_size}",
                     advice="The rest is never visited.",
                 )

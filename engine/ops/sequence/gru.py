@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine.ops.declare import Array
-from engine.ops.precision import computable, rounded
+from engine.ops.precision import computable
 from engine.ops.sequence.recurrent import (
     Step,
     check_weights,
@@ -16,6 +16,7 @@ from engine.ops.sequence.recurrent import (
     of_a_direction,
     over_time,
     projected_inputs,
+    single_step,
     turned,
 )
 
@@ -44,11 +45,8 @@ def gru_cell(
     """
     check_weights(data, weights, recurrence, 3, hidden_size)
     inner, outer = _biases(bias, hidden_size, linear_before_reset)
-    state = computable(hidden)
-    projected = projected_inputs(computable(data)[:, None], computable(weights), inner)
-    output = np.empty_like(state)
-    _step(computable(recurrence), outer, activations, clip, linear_before_reset)(projected[0], state, None, output)
-    return rounded(output, data.dtype)
+    step = _step(computable(recurrence), outer, activations, clip, linear_before_reset)
+    return single_step(step, data, hidden, weights, inner)
 
 
 def gru_sequence(

@@ -148,6 +148,14 @@ def projected_inputs(data: Array, weights: Array, bias: Array | None) -> Array:
     return product.reshape(steps, batch, weights.shape[0])
 
 
+def single_step(step: Step, data: Array, hidden: Array, weights: Array, bias: Array | None) -> Array:
+    """``[B, I], [B, H], [K, I] (+ [K]) -> [B, H]``: the hidden state after one step of a cell that has no cell state."""
+    state = computable(hidden)
+    output = np.empty_like(state)
+    step(projected_inputs(computable(data)[:, None], computable(weights), bias)[0], state, None, output)
+    return rounded(output, data.dtype)
+
+
 def turned(matrix: Array) -> Array:
     """A contiguous transpose on cache lines, for a product at every step; made in blocks that stay in a processor's cache."""
     rows, columns = matrix.shape

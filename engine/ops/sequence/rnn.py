@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine.ops.declare import Array
-from engine.ops.precision import computable, rounded
+from engine.ops.precision import computable
 from engine.ops.sequence.recurrent import (
     Step,
     check_weights,
@@ -16,6 +16,7 @@ from engine.ops.sequence.recurrent import (
     of_a_direction,
     over_time,
     projected_inputs,
+    single_step,
     turned,
 )
 
@@ -41,11 +42,8 @@ def rnn_cell(
     ``[B, I], [B, H], [H, I], [H, H], [H] -> [B, H]``. Spec: sequence/rnn-cell-3.
     """
     check_weights(data, weights, recurrence, 1, hidden_size)
-    state = computable(hidden)
-    projected = projected_inputs(computable(data)[:, None], computable(weights), None if bias is None else computable(bias))
-    output = np.empty_like(state)
-    _step(computable(recurrence).T, activations, clip)(projected[0], state, None, output)
-    return rounded(output, data.dtype)
+    step = _step(computable(recurrence).T, activations, clip)
+    return single_step(step, data, hidden, weights, None if bias is None else computable(bias))
 
 
 def rnn_sequence(

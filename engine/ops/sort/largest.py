@@ -277,41 +277,18 @@ _MODE = Attribute("mode", "str", allowed=("max", "min"))
 _SORT = Attribute("sort", "str", allowed=("value", "index", "none"))
 _INDEX_TYPE = Attribute("index_element_type", "type", ElementType.I32, INDEX_CHOICES)
 
-row = family("sort")
+row = family(
+    "sort",
+    infer=_infer_top_k,
+    inputs=(2, 2),
+    outputs=2,
+    types=(NUMERIC, INTEGERS),
+    attributes=(_AXIS, _MODE, _SORT, _INDEX_TYPE),
+    gradient=gradients.top_k,
+)
 
 OPERATIONS: tuple[Operation, ...] = (
-    row(
-        "TopK",
-        top_k,
-        opsets=(1, 2),
-        infer=_infer_top_k,
-        inputs=(2, 2),
-        outputs=2,
-        types=(NUMERIC, INTEGERS),
-        attributes=(_AXIS, _MODE, _SORT, _INDEX_TYPE),
-        gradient=gradients.top_k,
-    ),
-    row(
-        "TopK",
-        top_k,
-        version=3,
-        opsets=(3, 10),
-        infer=_infer_top_k,
-        inputs=(2, 2),
-        outputs=2,
-        types=(NUMERIC, INTEGERS),
-        attributes=(_AXIS, _MODE, _SORT, _INDEX_TYPE),
-        gradient=gradients.top_k,
-    ),
-    row(
-        "TopK",
-        top_k,
-        version=11,
-        infer=_infer_top_k,
-        inputs=(2, 2),
-        outputs=2,
-        types=(NUMERIC, INTEGERS),
-        attributes=(_AXIS, _MODE, _SORT, Attribute("stable", "bool", False), _INDEX_TYPE),
-        gradient=gradients.top_k,
-    ),
+    row("TopK", top_k, opsets=(1, 2)),
+    row("TopK", top_k, version=3, opsets=(3, 10)),
+    row("TopK", top_k, version=11, attributes=(_AXIS, _MODE, _SORT, Attribute("stable", "bool", False), _INDEX_TYPE)),
 )

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.describe.backward import Backward
-from app.links.codec import MOST, Link, Pause, Unreadable, Window, has_room, read, written
+from app.links.codec import MOST, Link, Unreadable, Window, has_room, read, written
+from engine.debug import Pause
 
 FULL = Link(
     model="sample:collatz",

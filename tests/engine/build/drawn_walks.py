@@ -5,11 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
-import itertools
-import sys
-import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +16,7 @@ from engine import build
 from engine.build import ops
 from engine.build.tensor import Tensor
 from tests.engine.build.both import run_both
+from tests.engine.drawn.for_a_while import check_drawn, parser
 
 _DEEPEST = 2
 _SHAPE = (2, 3)
@@ -165,24 +161,10 @@ def _as_in_openvino(made: engine.Model, walk: Walk) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--openvino", action="store_true", help="OpenVINO too, where it can")
-    asked = parser.parse_args()
-    end = time.monotonic() + asked.seconds
-    drawn = wrong = 0
-    for seed in itertools.count(asked.seed):
-        if time.monotonic() > end:
-            break
-        drawn += 1
-        try:
-            must_agree(drawn_walk(seed), with_openvino=asked.openvino)
-        except Exception:
-            wrong += 1
-            sys.stdout.write(f"seed {seed}:\n{traceback.format_exc(limit=-3)}\n")
-            sys.stdout.flush()
-    sys.stdout.write(f"{drawn} models, {wrong} of them wrong\n")
+    options = parser(__doc__)
+    options.add_argument("--openvino", action="store_true", help="OpenVINO too, where it can")
+    asked = options.parse_args()
+    check_drawn(lambda seed: must_agree(drawn_walk(seed), with_openvino=asked.openvino), asked.seconds, asked.seed)
 
 
 if __name__ == "__main__":
