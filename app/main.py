@@ -1,29 +1,8 @@
-"""The page: which screen is shown, and what all screens share."""
+"""The page: the script that Streamlit runs for each visit and each click."""
 
 from __future__ import annotations
 
-import streamlit as st
+if __name__ == "__main__":  # the worker processes of many runs import this file too, and draw nothing
+    from app import visit
 
-from app import canvas
-from app.actions import arrival
-from app.parts.frame import page_address, style
-from app.screens import debugger_screen, gallery_screen, learn_screen, many_runs_screen
-from app.state.user_session import current
-
-st.set_page_config(page_title="Loopscope", page_icon=style.ICON, layout="wide", initial_sidebar_state="collapsed")
-style.apply()
-canvas.prepare()
-session = current()
-if not session.arrived:
-    arrival.arrive(session)
-elif page_address.moved():
-    page_address.forget()
-    arrival.follow(session)
-if session.model.opened is None:
-    gallery_screen.show(session)
-elif session.many.shown:
-    many_runs_screen.show(session)
-elif session.learning.lesson:
-    learn_screen.show(session)
-else:
-    debugger_screen.show(session)
+    visit.show()

@@ -115,7 +115,9 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--out", default="", metavar="RUNS.parquet", help="where the rows go")
     parser.add_argument("--limit", type=_natural, metavar="N", help="only the first N samples")
-    parser.add_argument("--workers", type=_positive, metavar="N", help="processes (default: one for each core)")
+    parser.add_argument(
+        "--workers", type=_positive, metavar="N", help="processes (default: one for each core, once the runs turn out to take long)"
+    )
     parser.add_argument("--scheduler", default="", metavar="ADDRESS", help="a Dask scheduler, such as tcp://10.0.0.1:8786")
     parser.add_argument(
         "--column", action="append", default=[], metavar="EXPR", help="one more column, such as 'max(abs(main/loop/body/Add))'"

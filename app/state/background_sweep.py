@@ -25,9 +25,11 @@ class Bounds:
     """Seconds."""
     most_bytes: int
     """Of rows."""
+    workers: int | None = 1
+    """Processes; None: one for each core, once the runs have turned out to take long."""
 
 
-_HERE = Bounds(rows=100_000, seconds=600.0, of_one_run=30.0, most_bytes=512 * 2**20)
+_HERE = Bounds(rows=100_000, seconds=600.0, of_one_run=30.0, most_bytes=512 * 2**20, workers=None)
 _PER_SESSION = Bounds(rows=20_000, seconds=60.0, of_one_run=10.0, most_bytes=32 * 2**20)
 
 
@@ -43,7 +45,12 @@ class Sweeping:
         """``rounding``: types by patterns of addresses. ``EngineError`` for samples that do not fit the model."""
         self.model, self.samples, self.within = model, samples, within
         self.sweep: Sweep = engine.sweep(
-            model, samples, limit=within.rows, workers=1, limits=replace(limits(), seconds=within.of_one_run), rounding=rounding
+            model,
+            samples,
+            limit=within.rows,
+            workers=within.workers,
+            limits=replace(limits(), seconds=within.of_one_run),
+            rounding=rounding,
         )
         self.cut = ""
         """Why it ended before its inputs did; empty where it did not."""

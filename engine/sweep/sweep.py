@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,9 @@ _CHUNK, _CHUNK_HERE = 64, 16
 _READ, _READ_BYTES = 1 << 14, 1 << 26
 """Samples that are read together, as far as they are no more bytes than that."""
 _WORTH_PROCESSES, _LANES_WORTH_PROCESSES = 512, 1 << 22
-"""Samples for which starting processes pays, which takes some seconds."""
+"""Samples for which starting as many processes as were asked for pays, which takes some seconds."""
+_FIRST_SECONDS, _LONG = 2.0, 12.0
+"""Where nobody said how many: seconds for which the runs are tried here first, and what must be left then for processes to pay."""
 
 
 def sweep(
@@ -57,9 +60,10 @@ def sweep(
     random operations. ``first_nan=False`` does not look for the first NaN or infinity, which takes longer than a run without, nor
     ``margins=False`` for how narrowly loops ended. ``seconds=False`` leaves their column out, so that two sweeps give the same bytes.
 
-    Large sweeps run in ``workers`` processes (one for each core), or on the Dask cluster at ``scheduler``; a script that starts processes
-    needs the usual ``if __name__ == "__main__":``. Rows depend on neither, nor on ``lanes``: whether inputs run side by side where that
-    is possible. ``out``: a Parquet file that all rows go to; with ``resume`` those of a sweep that was stopped are kept.
+    Large sweeps run in ``workers`` processes (not said: one for each core, once two seconds have shown that it takes long), or on the
+    Dask cluster at ``scheduler``; a script that starts processes needs the usual ``if __name__ == "__main__":``. Rows depend on neither,
+    nor on ``lanes``: whether inputs run side by side where that is possible. ``out``: a Parquet file that all rows go to; with
+    ``resume`` those of a sweep that was stopped are kept.
 
     ``rounding``: types by patterns of addresses (``{"*": "bf16"}``), as ``engine.Debugger`` takes them: values that are kept in
     a narrower type in all runs. ``engine.sweep.changes`` says which inputs another model, or a rounding, treats otherwise.
@@ -116,7 +120,7 @@ class Sweep:
         return self.summary
 
     def stop(self) -> None:
-        """No more rows but those under way on a cluster; what is done is kept. May be called from another thread, and by a signal."""
+        """No more rows; the runs under way end, what is done is kept. May be called from another thread, and by a signal."""
         self._stop.ask()
 
     @property
@@ -149,15 +153,23 @@ class Sweep:
         from engine.sweep.sample_rows import lanes_of, rows_of
 
         lanes = lanes_of(self._order)
-        workers = self._workers or len(os.sched_getaffinity(0))
-        is_large = self.count - first >= (_LANES_WORTH_PROCESSES if lanes else _WORTH_PROCESSES)
-        if not self._scheduler and (workers == 1 or not is_large):
-            yield from (rows_of(self._order, batch, self._stop) for batch in self._batches(first, lanes or _CHUNK_HERE))
-            return
+        workers = self._workers or _cores()
+        left, used = self.count - first, 0.0
+        if not self._scheduler and (
+            self._workers is None or workers == 1 or left < (_LANES_WORTH_PROCESSES if lanes else _WORTH_PROCESSES)
+        ):
+            for batch in self._batches(first, lanes or _CHUNK_HERE):
+                begun = time.perf_counter()
+                yield rows_of(self._order, batch, self._stop)
+                first, used = first + len(batch), used + time.perf_counter() - begun
+                done = left - (self.count - first)
+                if self._workers is None and workers > 1 and used > _FIRST_SECONDS and used / done * (self.count - first) > _LONG:
+                    break
+            else:
+                return
         from engine.sweep.cluster import rows_on_cluster
 
-        batches = self._batches(first, lanes or _CHUNK)
-        yield from rows_on_cluster(self._order, f"loopscope-{self._digest}", batches, workers, self._scheduler)
+        yield from rows_on_cluster(self._order, self._digest, self._batches(first, lanes or _CHUNK), workers, self._scheduler, self._stop)
 
     def _batches(self, first: int, size: int) -> Iterator[Batch]:
         """What is left, in chunks; read in larger parts, which begin at fixed numbers."""
@@ -190,3 +202,8 @@ class Sweep:
             if node.constant is not None:
                 made.update(repr(node.constant.array().tobytes() if node.constant.array().dtype != object else node.constant).encode())
         return made.hexdigest()
+
+
+def _cores() -> int:
+    """That this process may use, where the system says so."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 import engine
 from app.actions.memory_budget import held_bytes
 from app.actions.running_many import inputs_of
-from app.state.background_sweep import Bounds, Sweeping
+from app.state.background_sweep import Bounds, Sweeping, bounds
 from app.state.user_session import Session
 from engine.sweep import samples_of
 
@@ -21,6 +23,19 @@ ROOMY = Bounds(rows=1000, seconds=60, of_one_run=10, most_bytes=1 << 30)
 def begun(within: Bounds, words: str = "number=1..500") -> Sweeping:
     model = engine.read_model(COLLATZ)
     return Sweeping(model, samples_of(model, words), within)
+
+
+@pytest.mark.parametrize(("server", "workers"), [(False, None), (True, 1)])
+def test_a_server_for_others_gives_a_sweep_one_process(server: bool, workers: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.state.launch.LAUNCH.server", server)
+    assert bounds().workers == workers
+
+
+def test_a_worker_process_that_imports_the_page_draws_nothing() -> None:
+    """Python lets every process that it starts import the main file; Streamlit says that the page is it."""
+    script = "import runpy, sys; runpy.run_path('app/main.py', run_name='__mp_main__'); print('streamlit' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert (ended.stdout, ended.stderr) == ("False\n", "")
 
 
 def test_all_rows_are_there_when_it_is_done() -> None:

@@ -15,6 +15,7 @@ import engine
 from engine.errors import EngineError, InputError
 from engine.sweep.batch import Batch
 from engine.sweep.cluster import rows_on_cluster
+from engine.sweep.stopping import Stop
 from engine.sweep.work_order import Order
 
 COLLATZ = Path("sample_models/collatz/model.xml")
@@ -42,7 +43,7 @@ def test_a_lost_worker_has_its_chunks_done_again() -> None:
     batches = [Batch(np.arange(20 * one, 20 * one + 20), {0: np.arange(20 * one, 20 * one + 20) + 1}, {}) for one in range(8)]
     found = []
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        rows = rows_on_cluster(order, "lost", iter(batches), 2, cluster.scheduler_address)
+        rows = rows_on_cluster(order, "lost", iter(batches), 2, cluster.scheduler_address, Stop())
         found.append(next(rows))
         os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
         found += rows

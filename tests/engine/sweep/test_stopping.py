@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,10 @@ import engine
 from engine import build
 from engine.errors import EngineError
 from engine.sweep import completed, numbers, of_table, places_where, samples_of, samples_said
+from engine.sweep.batch import Batch
+from engine.sweep.sample_rows import rows_of
+from engine.sweep.stopping import Stop
+from engine.sweep.work_order import Order
 
 SAMPLES = Path("sample_models")
 
@@ -34,6 +40,45 @@ def test_a_run_that_would_take_long_ends_at_a_stop(lanes: bool) -> None:
     assert len(rows) < 64
     assert all("stopped" not in str(row["error"]) for row in rows)
     assert not sweep.is_complete
+
+
+@pytest.mark.slow
+def test_a_stop_reaches_worker_processes() -> None:
+    """Each of them is in a run that would take days, with more of the kind waiting."""
+    graph = build.Graph()
+    most = graph.parameter("most", "i64", [])
+    model = graph.model({"last": build.while_loop(lambda i: i < most, lambda i: i + 1, [np.int64(0)])[0]})
+    bounds = engine.Limits(iterations=None, seconds=None)
+    sweep = engine.sweep(model, {"most": np.full(600, 10**15)}, workers=2, lanes=False, limits=bounds)
+    alarm = threading.Timer(8, sweep.stop)
+    alarm.start()
+    assert not list(sweep)
+    assert not sweep.is_complete
+
+
+@pytest.mark.parametrize(
+    ("workers", "cores", "long", "here"), [(None, 2, 0.0, 16), (None, 2, 1e9, 600), (None, 1, 0.0, 600), (1, 2, 0.0, 600), (2, 2, 1e9, 0)]
+)
+def test_processes_are_used_once_runs_turn_out_to_take_long(
+    workers: int | None, cores: int, long: float, here: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nobody said how many; the rows are the same."""
+    handed: list[int] = []
+
+    def elsewhere(order: Order, _: str, batches: Iterator[Batch], *given: object) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            handed.append(int(batch.samples[0]))
+            yield rows_of(order, batch, Stop())
+
+    door = importlib.import_module("engine.sweep.sweep")  # the name of the room is that of the function too
+    monkeypatch.setattr(importlib.import_module("engine.sweep.cluster"), "rows_on_cluster", elsewhere)
+    monkeypatch.setattr(door, "_cores", lambda: cores)
+    monkeypatch.setattr(door, "_FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(door, "_LONG", long)
+    model = engine.read_model(SAMPLES / "collatz" / "model.xml")
+    rows = list(engine.sweep(model, "number=1..600", workers=workers, lanes=False))
+    assert [row["number"] for row in rows] == list(range(1, 601))
+    assert handed == list(range(here, 600, 64))
 
 
 def test_inputs_that_samples_leave_out_are_given_beside_them() -> None:
