@@ -6,6 +6,8 @@ import mmap
 import os
 from pathlib import Path
 
+from engine.read.paths import what_is_at
+
 Weights = bytes | bytearray | memoryview | str | os.PathLike[str] | None
 
 
@@ -34,8 +36,11 @@ class WeightsFile:
             raise ValueError(f"its data lies in a weights file, but there is none: {self._missing}")
         if isinstance(self._source, bytes | bytearray | memoryview):
             return memoryview(self._source).toreadonly().cast("B")
+        path = Path(self._source)
+        if what_is_at(path) == "device":  # opening a pipe waits until somebody writes into it
+            raise ValueError(f"its data lies in a pipe or a device, not in a file: {self._missing}")
         try:
-            return _mapped(Path(self._source))
+            return _mapped(path)
         except OSError as error:
             raise ValueError(f"its data lies in a weights file that cannot be opened ({error.strerror}): {self._missing}") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,17 @@ def test_external_data_outside_the_folder_is_refused(tmp_path: Path, location: s
     path.write_bytes(_external(location).SerializeToString())
     with pytest.raises(ReadError, match="initializer 'w'"):
         engine.read_model(path)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    writer = os.open(tmp_path / "pipe", os.O_RDWR)  # so that opening the pipe would not wait here
+    try:
+        (tmp_path / "model.onnx").write_bytes(_external("pipe").SerializeToString())
+        with pytest.raises(ReadError, match="lies in a pipe or a device, not in a file"):
+            engine.read_model(tmp_path / "model.onnx")
+    finally:
+        os.close(writer)
 
 
 @pytest.mark.parametrize(("dims", "data"), [([10**12], b"\0" * 4), ([-1], b""), ([2, 2], b"\0" * 12), ([2**62, 2**62], b"")])
