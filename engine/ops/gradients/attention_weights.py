@@ -15,19 +15,19 @@ def scaled_dot_product_attention(at: Reverse, /) -> Adjoints:
     """Of query, key, value, a mask of floats, the scale and the sink."""
     query, key, value, *rest = at.inputs
     mask, scale, sink = [*rest, None, None, None][:3]
-    products = _product(at, query, key, False, True)
-    factor = _factor(at, query, scale)
+    products = product(at, query, key, False, True)
+    factor = scale_of(at, query, scale)
     scores = _masked(at, products * factor, mask)
     weights, of_sink = _weights(at, scores, sink)
-    of_weights = at.sum_to(_product(at, at.adjoint, value, False, True), weights)
+    of_weights = at.sum_to(product(at, at.adjoint, value, False, True), weights)
     pulled = at.ops.reduce_sum(of_weights * weights, _LAST, keep_dims=True)
     of_scores = weights * (of_weights - pulled)
     of_products = at.sum_to(of_scores, products)
     scaled = of_products * factor
     found: list[Value | None] = [
-        at.sum_to(_product(at, scaled, key, False, False), query),
-        at.sum_to(_product(at, scaled, query, True, False), key),
-        at.sum_to(_product(at, weights, at.adjoint, True, False), value),
+        at.sum_to(product(at, scaled, key, False, False), query),
+        at.sum_to(product(at, scaled, query, True, False), key),
+        at.sum_to(product(at, weights, at.adjoint, True, False), value),
     ]
     if mask is not None:
         added = not at.attributes["causal"] and mask.rank != 0 and mask.element_type is not None and mask.element_type.is_float
@@ -41,11 +41,12 @@ def scaled_dot_product_attention(at: Reverse, /) -> Adjoints:
     return found
 
 
-def _product(at: Reverse, left: Value, right: Value, transpose_left: bool, transpose_right: bool) -> Value:
+def product(at: Reverse, left: Value, right: Value, transpose_left: bool, transpose_right: bool) -> Value:
     return at.ops.matmul(left, right, transpose_a=transpose_left, transpose_b=transpose_right)
 
 
-def _factor(at: Reverse, query: Value, scale: Value | None) -> Value | float:
+def scale_of(at: Reverse, query: Value, scale: Value | None) -> Value | float:
+    """One over the root of a head's size where none is given."""
     if scale is not None:
         return at.ops.reshape(scale, np.zeros(0, np.int64), special_zero=False)
     width = query.shape.at(-1)

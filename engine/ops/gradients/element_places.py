@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.ops.derivative import Adjoints, Reverse, Value
+from engine.ops.gradients.scattered_folds import FOLDS, Places, folded
 
 _FLAT = np.array([-1])
 _FIRST = np.array(0)
@@ -94,41 +95,56 @@ def scatter_update(at: Reverse, /) -> Adjoints:
 
 
 def scatter_elements(at: Reverse, /) -> Adjoints:
-    """Of ``none`` what was overwritten counts no longer, of ``sum`` everything that was added does."""
+    """Of ``none`` what was overwritten counts no longer, of ``sum`` everything that was added does, of a fold what went into it."""
     data, indices, updates, along = at.inputs
-    reduction = at.attributes.get("reduction", "none")
-    if reduction not in ("none", "sum"):
-        raise ValueError(f"reduction is {reduction!r}: only 'none' and 'sum' have a derivative here")
-    axis = whole_number(along, "axis")
-    of_updates = at.ops.gather_elements(_within(at, at.adjoint, indices, axis), indices, axis=axis)
+    reduction, axis = at.attributes.get("reduction", "none"), whole_number(along, "axis")
+
+    def take(value: Value) -> Value:
+        return at.ops.gather_elements(_within(at, value, indices, axis), indices, axis=axis)
+
+    def put(into: Value, written: Value, reduction: str) -> Value:
+        return at.ops.scatter_elements_update(into, indices, written, along, reduction=reduction, use_init_val=True)
+
+    if reduction in FOLDS:
+        if not at.attributes["use_init_val"]:
+            raise ValueError(f"reduction is {reduction!r} without the initial values")
+        of_data, of_updates = folded(at, Places(take, put), updates, reduction)
+        return of_data, None, of_updates, None
+    of_updates = take(at.adjoint)
     if reduction == "sum" and at.attributes["use_init_val"]:
         return at.adjoint, None, of_updates, None
-    kept = at.ops.scatter_elements_update(at.adjoint, indices, at.zeros_like(updates), along, reduction="none", use_init_val=True)
+    kept = put(at.adjoint, at.zeros_like(updates), "none")
     if reduction == "none" and not _different(indices):
         numbers = numbered(at, updates)
         blank = at.ops.broadcast(np.int64(0), at.shape_of(data), mode="numpy")
-        written = at.ops.scatter_elements_update(blank, indices, numbers, along, reduction="none", use_init_val=True)
-        last = at.ops.equal(at.ops.gather_elements(_within(at, written, indices, axis), indices, axis=axis), numbers)
+        last = at.ops.equal(take(put(blank, numbers, "none")), numbers)
         of_updates = at.where(last, of_updates)
     return kept, None, of_updates, None
 
 
 def scatter_nd(at: Reverse, /) -> Adjoints:
-    """Of ``none`` what was overwritten counts no longer, of ``sum`` and ``sub`` everything that was added does."""
+    """Of ``none`` what was overwritten counts no longer, of ``sum`` and ``sub`` everything that was added does, of a fold what went in."""
     data, indices, updates = at.inputs
     reduction = at.attributes.get("reduction", "none")
-    if reduction not in ("none", "sum", "sub"):
-        raise ValueError(f"reduction is {reduction!r}: only 'none', 'sum' and 'sub' have a derivative here")
-    of_updates = at.reshaped(at.ops.gather_nd(at.adjoint, indices, batch_dims=0), updates)
+
+    def take(value: Value) -> Value:
+        return at.reshaped(at.ops.gather_nd(value, indices, batch_dims=0), updates)
+
+    def put(into: Value, written: Value, reduction: str) -> Value:
+        return at.ops.scatter_nd_update(into, indices, written, reduction=reduction)
+
+    if reduction in FOLDS:
+        of_data, of_updates = folded(at, Places(take, put), updates, reduction)
+        return of_data, None, of_updates
+    of_updates = take(at.adjoint)
     if reduction != "none":
         return at.adjoint, None, -of_updates if reduction == "sub" else of_updates
     if not _at_most_one(indices, -1):
         numbers = numbered(at, updates)
         blank = at.ops.broadcast(np.int64(0), at.shape_of(data), mode="numpy")
-        written = at.ops.scatter_nd_update(blank, indices, numbers, reduction="none")
-        last = at.ops.equal(at.reshaped(at.ops.gather_nd(written, indices, batch_dims=0), updates), numbers)
+        last = at.ops.equal(take(put(blank, numbers, "none")), numbers)
         of_updates = at.where(last, of_updates)
-    return at.ops.scatter_nd_update(at.adjoint, indices, at.zeros_like(updates), reduction="none"), None, of_updates
+    return put(at.adjoint, at.zeros_like(updates), "none"), None, of_updates
 
 
 @dataclass(frozen=True, slots=True)

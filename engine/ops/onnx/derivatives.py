@@ -9,10 +9,12 @@ from functools import partial
 import numpy as np
 
 from engine.ops.derivative import Adjoints, Gradient, Reverse, WithGaps
+from engine.ops.onnx import derivatives_of_attention as attention
 from engine.ops.onnx import derivatives_of_formulas as formulas
 from engine.ops.onnx import derivatives_of_movement as movement
 from engine.ops.onnx import derivatives_of_norms as norms
 from engine.ops.onnx import derivatives_of_recurrence as recurrence
+from engine.ops.onnx import derivatives_of_resizing as resizing
 from engine.ops.onnx import derivatives_of_windows as windows
 from engine.ops.onnx.openvino_rules import by
 
@@ -49,9 +51,10 @@ class _Rule:
 
 def gradient_of(name: str, version: int) -> Gradient | None:
     """The rule of an operation of the standard domain; None where it has none here."""
+    last, older = _BEFORE.get(name, (0, None))
+    if version <= last:
+        return older
     rule = _RULES.get(name)
-    if name == "Clip" and version < _CLIP_BY_INPUTS:
-        return formulas.clip_by_attributes
     return rule.gradient if rule is not None and version >= rule.first else None
 
 
@@ -181,6 +184,7 @@ def _reduction(openvino: str) -> Gradient:
 _RULES: Mapping[str, _Rule] = {
     **{name: _Rule(_same(openvino), _SINCE.get(name, 1)) for name, openvino in _SAME.items()},
     **{name: _Rule(_reduction(name)) for name in _REDUCTIONS},
+    "Attention": _Rule(WithGaps(attention.attention)),
     "AveragePool": _Rule(windows.average_pool, 7),
     "BatchNormalization": _Rule(norms.batch_normalization, 9),
     "Cast": _Rule(_cast, 6),
@@ -204,18 +208,22 @@ _RULES: Mapping[str, _Rule] = {
     "Gemm": _Rule(_gemm, 7),
     "GlobalAveragePool": _Rule(partial(windows.over_all_places, "ReduceMean")),
     "GlobalMaxPool": _Rule(partial(windows.over_all_places, "ReduceMax")),
+    "GlobalLpPool": _Rule(windows.global_lp_pool),
     "GroupNormalization": _Rule(norms.group_normalization, 21),
     "HardSigmoid": _Rule(formulas.hard_sigmoid, 6),
     "Identity": _Rule(_identity),
     "InstanceNormalization": _Rule(norms.instance_normalization, 6),
     "LSTM": _Rule(WithGaps(recurrence.lstm), 7),
+    "LRN": _Rule(norms.local_response_normalization),
     "LayerNormalization": _Rule(norms.layer_normalization),
     "LeakyRelu": _Rule(_leaky_relu, 6),
     "LogSoftmax": _Rule(_along_an_axis("LogSoftmax"), _FROM_13),
     "LpNormalization": _Rule(norms.lp_normalization),
+    "LpPool": _Rule(windows.lp_pool),
     "MatMul": _Rule(_matmul),
     "MaxPool": _Rule(windows.max_pool),
     "Mean": _Rule(_mean, 8),
+    "MeanVarianceNormalization": _Rule(norms.mean_variance_normalization, 9),
     "PRelu": _Rule(formulas.prelu, 7),
     "Pad": _Rule(WithGaps(movement.pad), 11),
     "Pow": _Rule(_power, 7),
@@ -225,10 +233,15 @@ _RULES: Mapping[str, _Rule] = {
     "ReduceLogSum": _Rule(formulas.logarithm_of_sum(_reduction("ReduceSum"))),
     "ReduceLogSumExp": _Rule(formulas.logarithm_of_exponentials(_reduction("ReduceSum"))),
     "ReduceSumSquare": _Rule(formulas.sum_of_squares(_reduction("ReduceSum"))),
+    "Resize": _Rule(WithGaps(resizing.resize), 11),
+    "ReverseSequence": _Rule(movement.reverse_sequence),
+    "RotaryEmbedding": _Rule(WithGaps(attention.rotary_embedding)),
     "Reshape": _Rule(_same_elements, 5),
+    "Scatter": _Rule(movement.scatter_elements),
     "ScatterElements": _Rule(movement.scatter_elements),
     "ScatterND": _Rule(movement.scatter_nd),
     "Selu": _Rule(formulas.selu, 6),
+    "Shrink": _Rule(formulas.shrink),
     "Slice": _Rule(_slice, 10),
     "Softmax": _Rule(_along_an_axis("Softmax"), _FROM_13),
     "SpaceToDepth": _Rule(movement.space_to_depth),
@@ -244,3 +257,11 @@ _RULES: Mapping[str, _Rule] = {
     "Unsqueeze": _Rule(_same_elements),
     "Where": _Rule(_where),
 }
+_BEFORE: Mapping[str, tuple[int, Gradient]] = {
+    "Clip": (_CLIP_BY_INPUTS - 1, formulas.clip_by_attributes),
+    "LogSoftmax": (_FROM_13 - 1, partial(formulas.along_the_rest, True)),
+    "Resize": (10, resizing.upsample),
+    "Softmax": (_FROM_13 - 1, partial(formulas.along_the_rest, False)),
+    "Upsample": (10, resizing.upsample),
+}
+"""Up to a version an operation was another function."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from engine.ops.derivative import Adjoints, Gradient, Reverse, Value
 from engine.ops.onnx.openvino_rules import by
 
@@ -72,6 +74,27 @@ def hard_sigmoid(at: Reverse, /) -> Adjoints:
 
 def thresholded_relu(at: Reverse, /) -> Adjoints:
     return (at.where(at.inputs[0] > float(at.attributes["alpha"]), at.adjoint),)
+
+
+def shrink(at: Reverse, /) -> Adjoints:
+    """What lies beyond the threshold is moved and keeps its adjoint; the rest becomes 0."""
+    data, threshold = at.inputs[0], float(at.attributes["lambd"])
+    beyond = at.ops.logical_or(data > threshold, data < -threshold)
+    return (at.where(beyond, at.adjoint),)
+
+
+def along_the_rest(logarithm: bool, at: Reverse) -> Adjoints:
+    """Softmax and LogSoftmax before opset 13, which go along all axes from one on."""
+    data, result = at.inputs[0], at.outputs[0]
+    if data.rank is None:
+        raise ValueError("the rank of the data is not known: give the model's inputs their ranks")
+    first = 1 if at.attributes["axis"] is None else int(at.attributes["axis"])
+    axes = np.arange(first % data.rank if first < 0 else first, data.rank)
+    if not axes.size:
+        return (at.zeros_like(data),)
+    if logarithm:
+        return (at.adjoint - at.ops.exp(result) * at.ops.reduce_sum(at.adjoint, axes, keep_dims=True),)
+    return (result * (at.adjoint - at.ops.reduce_sum(at.adjoint * result, axes, keep_dims=True)),)
 
 
 def einsum(at: Reverse, /) -> Adjoints:

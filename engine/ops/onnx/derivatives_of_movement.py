@@ -45,14 +45,11 @@ def gather_nd(at: Reverse, /) -> Adjoints:
     return by("GatherND", at, at.inputs, {"batch_dims": at.attributes["batch_dims"]})
 
 
-_REDUCTIONS = {"none": "none", "add": "sum"}
+_REDUCTIONS = {"none": "none", "add": "sum", "mul": "prod", "min": "min", "max": "max"}
 
 
 def _reduction(at: Reverse) -> str:
-    name = str(at.attributes.get("reduction") or "none")
-    if name not in _REDUCTIONS:
-        raise ValueError(f"its reduction is {name}")
-    return _REDUCTIONS[name]
+    return _REDUCTIONS[str(at.attributes.get("reduction") or "none")]
 
 
 def scatter_elements(at: Reverse, /) -> Adjoints:
@@ -63,6 +60,11 @@ def scatter_elements(at: Reverse, /) -> Adjoints:
 
 def scatter_nd(at: Reverse, /) -> Adjoints:
     return by("ScatterNDUpdate", at, at.inputs, {"reduction": _reduction(at)})
+
+
+def reverse_sequence(at: Reverse, /) -> Adjoints:
+    attributes = {"batch_axis": at.attributes["batch_axis"], "seq_axis": at.attributes["time_axis"]}
+    return by("ReverseSequence", at, at.inputs, attributes)
 
 
 def cumulative_sum(at: Reverse, /) -> Adjoints:

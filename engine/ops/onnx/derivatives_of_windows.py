@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -81,3 +82,32 @@ def over_all_places(openvino: str, at: Reverse) -> Adjoints:
     """Of GlobalAveragePool and GlobalMaxPool."""
     axes = at.constant(np.arange(2, _rank(at.inputs[0])))
     return by(openvino, at, (at.inputs[0], axes), {"keep_dims": True})
+
+
+def lp_pool(at: Reverse, /) -> Adjoints:
+    """The root of a sum of powers over each window: the sum is an average that counts its padding, times the elements of a window."""
+    if at.attributes.get("ceil_mode"):
+        raise ValueError("with ceil_mode its last windows reach beyond the padding")
+    kernel, window = tuple(at.attributes["kernel_shape"]), window_of(at.attributes, _rank(at.inputs[0]) - 2)
+    inner = replace(at, adjoints=(_root(at) * float(math.prod(kernel)),))
+    attributes = {**window, "kernel": kernel, "rounding_type": "floor", "exclude_pad": False}
+    of_powers = through("AvgPool", inner, at.inputs, attributes)[0]
+    return (None if of_powers is None else of_powers * _power(at),)
+
+
+def global_lp_pool(at: Reverse, /) -> Adjoints:
+    return (_root(at) * _power(at),)
+
+
+def _root(at: Reverse) -> Value:
+    """The adjoint of the sum of powers, but for a factor p; where the sum is 0 there is no slope, and 0 stands for it."""
+    result, power = at.outputs[0], float(at.attributes.get("p", 2))
+    positive = result > 0.0
+    safe = at.ops.select(positive, result, at.filled(1, result))
+    return at.where(positive, at.adjoint * safe ** (1 - power))
+
+
+def _power(at: Reverse) -> Value:
+    """The derivative of each element's power, but for the factor p."""
+    data, power = at.inputs[0], float(at.attributes.get("p", 2))
+    return at.ops.sign(data) * at.ops.abs(data) ** (power - 1)

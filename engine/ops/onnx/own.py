@@ -62,6 +62,16 @@ def _lrn(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[An
     return ((values / (bias + alpha / size * sums) ** beta).astype(data.dtype),)
 
 
+def _mean_variance(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    """Less the mean over the axes, over the deviation and 1e-9; the onnx package computes no f64, f16 and bf16."""
+    (data,) = arguments
+    values, axes = computable(data), tuple(attributes.get("axes") or (0, 2, 3))
+    mean = values.mean(axis=axes, keepdims=True)
+    variance = (values * values).mean(axis=axes, keepdims=True) - mean * mean
+    deviation = np.sqrt(np.maximum(variance, 0)) + values.dtype.type(1e-9)
+    return (((values - mean) / deviation).astype(data.dtype),)
+
+
 def _lp_normalization(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
     """Divided by the norm along an axis; 0 where that is 0."""
     (data,) = arguments
@@ -216,6 +226,7 @@ OWN: Mapping[str, tuple[int, Older]] = {
     "LRN": (1, _lrn),
     "LpNormalization": (1, _lp_normalization),
     "Mean": (6, _mean),
+    "MeanVarianceNormalization": (9, _mean_variance),
     "NonMaxSuppression": (10, _non_max_suppression),
     "OneHot": (9, _one_hot),
     "Pad": (11, _pad),

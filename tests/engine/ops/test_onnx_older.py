@@ -85,6 +85,8 @@ AS_THE_RUNTIME: dict[str, tuple[str, int, list[np.ndarray], dict[str, Any]]] = {
     "normalization of 7": ("MeanVarianceNormalization", 7, [IMAGE], {}),
     "normalization across channels": ("MeanVarianceNormalization", 7, [IMAGE], {"across_channels": 1}),
     "normalization of the mean": ("MeanVarianceNormalization", 7, [IMAGE], {"normalize_variance": 0}),
+    "normalization of 9": ("MeanVarianceNormalization", 9, [IMAGE], {}),
+    "normalization of axes": ("MeanVarianceNormalization", 13, [IMAGE], {"axes": [1, -1]}),
     "constants": ("Constant", 9, [], {"value": helper.make_tensor("c", TensorProto.FLOAT, [2], [1, 2])}),
 }
 

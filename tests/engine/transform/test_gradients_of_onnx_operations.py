@@ -45,6 +45,23 @@ FLAT = {
     "ScatterND that adds": ('ScatterND<reduction = "add">(x, places, w0)', 22),
     "ScatterElements": ("ScatterElements<axis = 1>(x, columns, w)", 22),
     "ScatterElements that adds": ('ScatterElements<axis = 1, reduction = "add">(x, columns, w)', 22),
+    "ScatterElements that multiplies": ('ScatterElements<axis = 1, reduction = "mul">(x, columns, w)', 22),
+    "ScatterElements of the least": ('ScatterElements<reduction = "min">(x, columns, w)', 22),
+    "ScatterElements of the greatest": ('ScatterElements<axis = -1, reduction = "max">(x, columns, w)', 22),
+    "ScatterElements that multiplies by zeros": ('ScatterElements<axis = 1, reduction = "mul">(x, columns, sparse)', 22),
+    "Scatter": ("Scatter<axis = 1>(x, columns, w)", 9),
+    "ScatterND that multiplies": ('ScatterND<reduction = "mul">(x, places, w0)', 22),
+    "ScatterND of the least": ('ScatterND<reduction = "min">(x, places, w0)', 22),
+    "ScatterND of the greatest": ('ScatterND<reduction = "max">(x, places, w0)', 22),
+    "Shrink": ("Shrink<lambd = 0.2, bias = 0.1>(n)", 22),
+    "Shrink by default": ("Shrink(m)", 22),
+    "Softmax of all that follows": ("Softmax(x)", 11),
+    "Softmax from the first axis": ("Softmax<axis = 0>(x)", 11),
+    "LogSoftmax from the last axis": ("LogSoftmax<axis = -1>(x)", 11),
+    "LogSoftmax from the first axis": ("LogSoftmax<axis = 0>(x)", 11),
+    "ReverseSequence": ("ReverseSequence(x, lengths)", 22),
+    "ReverseSequence with the batch first": ("ReverseSequence<batch_axis = 0, time_axis = 1>(x, lengths)", 22),
+    "Resize of a matrix": ('Resize<mode = "linear">(x, , scales)', 22),
     "Pad": ("Pad(x, around)", 22),
     "Pad with a value": ("Pad(x, around, high)", 22),
     "Pad by reflection": ('Pad<mode = "reflect">(x, beside)', 22),
@@ -59,7 +76,9 @@ CONSTANTS = """
   slope = Constant <value = float[3] {0.1, 0.2, 0.3}> () places = Constant <value = int64[3,2] {1, 0, 0, 2, 1, 1}> ()
   columns = Constant <value = int64[3,3] {0, 1, 2, 2, 0, 1, 1, 2, 0}> ()
   around = Constant <value = int64[4] {1, 0, 0, 2}> () beside = Constant <value = int64[4] {0, 1, 0, 2}> ()
-  n = Sub(x, half) w0 = Gather<axis = 0>(w, zero) w1 = Gather<axis = 0>(w, first)"""
+  lengths = Constant <value = int64[3] {1, 3, 2}> () scales = Constant <value = float[2] {2.0, 0.7}> ()
+  n = Sub(x, half) four = Constant <value = float {4.0}> () m = Mul(n, four) sparse = Relu(n)
+  w0 = Gather<axis = 0>(w, zero) w1 = Gather<axis = 0>(w, first)"""
 
 
 def graph(opset: int, inputs: str, body: str) -> engine.Model:
@@ -95,6 +114,15 @@ WINDOWS = {
     "BatchNormalization": ("[2,3,4]", "[3]", "BatchNormalization(x, w, b, b, w)"),
     "InstanceNormalization": ("[2,3,4]", "[3]", "InstanceNormalization(x, w, b)"),
     "GroupNormalization": ("[2,4,3]", "[4]", "GroupNormalization<num_groups = 2, stash_type = 11>(x, w, w)"),
+    "LpPool": ("[1,2,5,5]", "[1]", "LpPool<kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 1], p = 3>(x)"),
+    "LpPool of sizes with gaps": ("[1,2,7]", "[1]", "LpPool<kernel_shape = [3], dilations = [2], p = 1>(x)"),
+    "LpPool with padding as needed": ("[1,2,5]", "[1]", 'LpPool<kernel_shape = [2], auto_pad = "SAME_LOWER">(x)'),
+    "GlobalLpPool": ("[2,3,4,2]", "[1]", "GlobalLpPool<p = 3>(x)"),
+    "LRN": ("[2,5,3]", "[1]", "LRN<size = 3, alpha = 0.9, beta = 0.6, bias = 1.5>(x)"),
+    "LRN of an even number of channels": ("[1,5,2,2]", "[1]", "LRN<size = 4, alpha = 2.0>(x)"),
+    "LRN of a matrix and more neighbours than channels": ("[2,3]", "[1]", "LRN<size = 9, alpha = 2.0>(x)"),
+    "MeanVarianceNormalization": ("[2,3,2,2]", "[1]", "MeanVarianceNormalization(x)"),
+    "MeanVarianceNormalization of axes": ("[2,3,4]", "[1]", "MeanVarianceNormalization<axes = [-1]>(x)"),
     "DepthToSpace": ("[1,8,2,3]", "[1]", "DepthToSpace<blocksize = 2>(x)"),
     "DepthToSpace by columns": ("[1,8,2,3]", "[1]", 'DepthToSpace<blocksize = 2, mode = "CRD">(x)'),
     "SpaceToDepth": ("[1,2,4,6]", "[1]", "SpaceToDepth<blocksize = 2>(x)"),
@@ -110,6 +138,38 @@ def test_an_operation_on_channels(name: str) -> None:
     shapes = [tuple(map(int, one.strip("[]").split(","))) for one in (of_x, of_w)]
     values = [RANDOM.permutation(np.prod(shape)).reshape(shape).astype(np.float32) / np.float32(np.prod(shape)) + 0.1 for shape in shapes]
     found = engine.check_gradient(model, values, "s", ["x", "w"] if "(x, w" in call else ["x"])
+    assert found.ok, found
+
+
+RESIZED = {
+    "the nearest": ("Resize(x, , scales)", 22),
+    "the nearest, rounded up": ('Resize<nearest_mode = "ceil", coordinate_transformation_mode = "asymmetric">(x, , scales)', 22),
+    "the nearest, rounded down": ('Resize<nearest_mode = "floor", coordinate_transformation_mode = "align_corners">(x, , , sizes)', 22),
+    "the nearest, the upper of two": ('Resize<nearest_mode = "round_prefer_ceil">(x, , , sizes)', 22),
+    "the nearest as TensorFlow 1": ('Resize<coordinate_transformation_mode = "tf_half_pixel_for_nn">(x, none, scales)', 11),
+    "lines": ('Resize<mode = "linear">(x, , scales)', 22),
+    "lines to sizes": ('Resize<mode = "linear">(x, none, none, sizes)', 11),
+    "lines between corners": ('Resize<mode = "linear", coordinate_transformation_mode = "align_corners">(x, , , sizes)', 22),
+    "lines as PyTorch": ('Resize<mode = "linear", coordinate_transformation_mode = "pytorch_half_pixel">(x, , , sizes)', 22),
+    "lines along axes": ('Resize<mode = "linear", axes = [2, 3]>(x, , two)', 22),
+    "cubes": ('Resize<mode = "cubic", cubic_coeff_a = -0.5>(x, , scales)', 22),
+    "Resize of opset 10": ("Resize(x, scales)", 10),
+    "Upsample": ("Upsample(x, scales)", 9),
+    "Upsample by lines": ('Upsample<mode = "linear">(x, larger)', 9),
+    "Upsample by an attribute": ("Upsample<scales = [1.0, 1.0, 2.0, 1.5]>(x)", 7),
+}
+
+
+@pytest.mark.parametrize("name", RESIZED)
+@pytest.mark.parametrize("shape", ["1,2,4,5", "1,2,h,w"])
+def test_an_image_that_is_resized(name: str, shape: str) -> None:
+    call, opset = RESIZED[name]
+    constants = """scales = Constant <value = float[4] {1.0, 1.0, 2.0, 0.6}> () larger = Constant <value = float[4] {1.0, 1.0, 2.5, 1.5}> ()
+      two = Constant <value = float[2] {1.7, 0.5}> () sizes = Constant <value = int64[4] {1, 2, 3, 8}> ()
+      zero = Constant <value = int64[1] {0}> ()"""
+    constants += "none = ConstantOfShape(zero)" if "none" in call else ""
+    model = graph(opset, f"float[{shape}] x", f"{constants} y = {call} v = Mul(y, y)")
+    found = engine.check_gradient(model, [RANDOM.uniform(0.1, 0.9, (1, 2, 4, 5)).astype(np.float32)], "s", ["x"])
     assert found.ok, found
 
 
@@ -160,7 +220,18 @@ REFUSED = {
     "a pool that is rounded up": ("AveragePool<kernel_shape = [2], ceil_mode = 1>(x)", "with ceil_mode its last windows reach beyond"),
     "a transposed convolution by its output": ("ConvTranspose<output_shape = [9]>(x, w)", "its padding follows from output_shape"),
     "padding that goes round": ('Pad<mode = "wrap">(x, around)', "its mode is wrap"),
-    "a scatter that multiplies": ('ScatterND<reduction = "mul">(x, places, updates)', "its reduction is mul"),
+    "a resize that cuts out": (
+        'Resize<coordinate_transformation_mode = "tf_crop_and_resize">(x, roi, scales)',
+        "its mode is nearest and its coordinates are tf_crop_and_resize",
+    ),
+    "a resize without aliases": ('Resize<mode = "linear", antialias = 1>(x, , scales)', "its antialias is 1"),
+    "a resize that keeps proportions": (
+        'Resize<keep_aspect_ratio_policy = "not_larger">(x, , , sizes)',
+        "its keep_aspect_ratio_policy is not_larger",
+    ),
+    "a pool of roots that is rounded up": ("LpPool<kernel_shape = [2], ceil_mode = 1>(x)", "with ceil_mode its last windows reach"),
+    "products of beginnings": ("CumProd(x, axis)", "'CumProd_12' cannot be walked back: its operation has no derivative here"),
+    "determinants": ("Det(square)", "cannot be walked back: its operation has no derivative here"),
     "an activation with a corner of its own": (
         'RNN<hidden_size = 3, activations = ["Affine"]>(x, w, r)',
         "its activations are affine: of relu, sigmoid, tanh without alpha and beta",
@@ -173,8 +244,12 @@ def test_what_has_no_derivative_here_is_named(name: str) -> None:
     call, sentence = REFUSED[name]
     constants = """a = Constant <value = float[3] {0.5, 0.7, 0.9}> () around = Constant <value = int64[6] {0, 0, 1, 0, 0, 1}> ()
       places = Constant <value = int64[1,3] {0, 1, 2}> () updates = Constant <value = float[1] {2.0}> ()
+      roi = Constant <value = float[6] {0.0, 0.0, 0.0, 1.0, 1.0, 1.0}> () scales = Constant <value = float[3] {1.0, 2.0, 2.0}> ()
+      sizes = Constant <value = int64[3] {2, 5, 5}> () axis = Constant <value = int64 {1}> ()
+      turned = Transpose<perm = [0, 2, 1]>(x) square = MatMul(turned, x)
       w = RandomNormal<shape = [3, 3, 4]>() r = RandomNormal<shape = [3, 3, 3]>()"""
     outputs = "y, m, n" if "BatchNormalization" in call else "y"
-    model = graph(22, "float[2,3,4] x", f"{constants} {outputs} = {call} v = Mul(y, y)")
+    opset = 26 if call.startswith("CumProd") else 22
+    model = graph(opset, "float[2,3,4] x", f"{constants} {outputs} = {call} v = Mul(y, y)")
     with pytest.raises(engine.BuildError, match=sentence):
         engine.gradients(model, "s", "x")

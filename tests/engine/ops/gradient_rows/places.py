@@ -52,10 +52,15 @@ ROWS = (
         )
         for use in (False, True)
     ),
+    *(
+        Row("ScatterElementsUpdate", ((3, 4), np.array([[0, 1, 1], [-1, 2, 3]]), (2, 3), np.array(-1)), {"reduction": reduction})
+        for reduction in ("prod", "min", "max", "mean")
+    ),
+    Row("ScatterElementsUpdate", ((3,), _i(1, 1, 2), np.array([0.0, 0.5, 0.0]), np.array(0)), {"reduction": "prod"}),
     Row("ScatterNDUpdate", ((3, 4), np.array([[0], [2]]), (2, 4)), version=4),
     *(
         Row("ScatterNDUpdate", ((3, 4), np.array([[0, 1], [2, 3], [0, 1]]), (3,)), {"reduction": reduction})
-        for reduction in ("none", "sum", "sub")
+        for reduction in ("none", "sum", "sub", "prod", "min", "max")
     ),
     Row("ScatterNDUpdate", ((3, 4), np.array([[1]]), (1, 4))),
 )
