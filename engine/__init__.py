@@ -28,6 +28,7 @@ from engine.explain.compare import compare
 from engine.explain.verdict import verdict
 from engine.finite_differences import check_gradient
 from engine.ir.model import Model
+from engine.notebook import widget
 from engine.ops.declare import Operation
 from engine.read import read_model
 from engine.run.machine.limits import Limits
@@ -84,5 +85,7 @@ __all__ = [
     "show",
     "sweep",
     "verdict",
+    # a notebook's cell
+    "widget",
     "write_model",
 ]

@@ -9,14 +9,19 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.debug.inputs import Inputs, bind
 from engine.errors import EngineError
 from engine.ir.model import Model, expect_model
 from engine.ops.stored import packed, write
 from engine.write import write_model
+
+if TYPE_CHECKING:
+    from engine.view.node_data import Given
 
 _MODULE = "app.cli"
 _PATIENCE = 5.0
@@ -59,19 +64,20 @@ class Shown:
         return f'<a href="{self.url}" target="_blank">Loopscope is at {self.url}</a>'
 
 
-def show(model: Model, inputs: Inputs = None, *, wait: bool | None = None, browser: bool = True) -> Shown:
+def show(model: Model, inputs: Inputs = None, *, overlay: Given | None = None, wait: bool | None = None, browser: bool = True) -> Shown:
     """Starts the app on a model, with these inputs chosen, and opens it in the browser.
 
-    ``inputs`` as in ``engine.run``; without any the app makes some up. ``wait``: until the app is closed (default: in a script, not at a
+    ``inputs`` as in ``engine.run``; without any the app makes some up. ``overlay``: a number or a text by address or name of a node, or a
+    JSON file of them, shown as colours. ``wait``: until the app is closed (default: in a script, not at a
     prompt or in a notebook; what it gives back closes it). ``InputError`` when the inputs do not fit, ``WriteError`` for an ONNX model
-    that was not read from a file, ``EngineError`` when the app is not installed.
+    that was not read from a file, ``ReadError`` for an overlay of nothing in the model, ``EngineError`` when the app is not installed.
     """
     expect_model(model, "engine.show")
     if importlib.util.find_spec("app") is None or importlib.util.find_spec(_MODULE) is None:
         raise EngineError("the app is not there: install loopscope as a whole")
     folder = tempfile.TemporaryDirectory(prefix="loopscope-")
     try:
-        words = _words(model, inputs, Path(folder.name))
+        words = [*_words(model, inputs, Path(folder.name)), *_overlay_words(model, overlay, Path(folder.name))]
         port = _free_port()
         options = ["--port", str(port), *([] if browser else ["--no-browser"])]
         process = subprocess.Popen([sys.executable, "-P", "-m", _MODULE, *words, *options], env=_environment())
@@ -98,6 +104,19 @@ def _words(model: Model, inputs: Inputs, folder: Path) -> list[str]:
         write(folder / "inputs.npz", packed({str(position): arrays[one.layer] for position, one in enumerate(model.inputs)}))
         words += ["--inputs", str(folder / "inputs.npz")]
     return words
+
+
+def _overlay_words(model: Model, overlay: Given | None, folder: Path) -> list[str]:
+    """The option for what others say of the nodes, which is read before the app is started."""
+    if overlay is None:
+        return []
+    from engine.view.node_data import as_json, given_node_data  # who shows no overlay need not wait for what draws
+
+    given_node_data(overlay, model)
+    if not isinstance(overlay, Mapping):
+        return ["--overlay", str(Path(overlay).resolve())]
+    (folder / "overlay.json").write_bytes(as_json(overlay))
+    return ["--overlay", str(folder / "overlay.json")]
 
 
 def _environment() -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.actions.refusals import afresh, told
-from app.describe.unmatched_keys import unmatched_keys
 from app.state.launch import LAUNCH
 from app.state.user_session import Message, Session, current, widget
 from engine.errors import ReadError
@@ -41,6 +40,6 @@ def _colour(session: Session, content: bytes, name: str) -> None:
     if session.model.opened is None:
         return
     found = session.model.node_data = read_node_data(content, session.model.opened.model, Path(name).stem)
-    words = unmatched_keys(found, name)
+    words = found.unmatched_words(name)
     if words:
         session.message = Message(words, "info")

@@ -11,14 +11,13 @@ import engine
 from app.command import progress
 from app.command.asking import saved_run
 from app.command.given_inputs import add_inputs, read_inputs
-from app.describe.unmatched_keys import unmatched_keys
 from app.describe.unrolled import at_window
 from app.links.codec import Link, Window, read
 from app.page import page_of
 from engine.errors import EngineError, listed, shorten
 from engine.ir import graphs
 from engine.run_file import is_run_file
-from engine.view import Folding, NodeData, default_folding, read_node_data
+from engine.view import Folding, NodeData, default_folding, given_node_data
 
 
 def main(words: Sequence[str]) -> int:
@@ -61,12 +60,8 @@ def seen_folding(debugger: engine.Debugger, look: Link, body: str) -> Folding:
 def _overlay(path: str, model: engine.Model) -> NodeData | None:
     if not path:
         return None
-    try:
-        content = Path(path).read_bytes()
-    except OSError as problem:
-        raise EngineError(f"the overlay {path} cannot be read: {problem.strerror}") from None
-    found = read_node_data(content, model, Path(path).stem)
-    words = unmatched_keys(found, Path(path).name)
+    found = given_node_data(path, model)
+    words = found.unmatched_words(Path(path).name)
     if words:
         print(f"loopscope: {words}", file=sys.stderr)
     return found

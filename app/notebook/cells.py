@@ -10,24 +10,27 @@ import engine
 from app.notebook.graph_widget import GraphWidget
 from app.notebook.run_widget import RunWidget
 from app.notebook.still import still_of_model, still_of_run
+from engine.view import NodeData
 
 _shown: WeakKeyDictionary[object, GraphWidget] = WeakKeyDictionary()
-"""The widget of each model and run that was shown. A notebook keeps its widgets until it ends, and they keep what they show."""
+"""The widget of each model, run and overlay that was shown. A notebook keeps its widgets until it ends, and they keep what they show."""
 
 
-def cell_of_model(model: engine.Model, summary: str) -> Mapping[str, Any]:
-    """The graph, which folds, unrolls and opens."""
-    widget = _shown.get(model)
+def cell_of_model(model: engine.Model, summary: str, node_data: NodeData | None = None) -> Mapping[str, Any]:
+    """The graph, which folds, unrolls and opens; ``node_data``: what others say of the nodes, as colours."""
+    key = node_data or model
+    widget = _shown.get(key)
     if widget is None:
-        widget = _shown[model] = GraphWidget(model)
+        widget = _shown[key] = GraphWidget(model, node_data)
     return _bundle(widget, summary, still_of_model(model, summary))
 
 
-def cell_of_run(debugger: engine.Debugger) -> Mapping[str, Any]:
+def cell_of_run(debugger: engine.Debugger, node_data: NodeData | None = None) -> Mapping[str, Any]:
     """The graph at the moment of the run, with transport, verdicts and tables; it follows the debugger and moves it."""
-    widget = _shown.get(debugger)
+    key = node_data or debugger
+    widget = _shown.get(key)
     if widget is None:
-        widget = _shown[debugger] = RunWidget(debugger)
+        widget = _shown[key] = RunWidget(debugger, node_data)
     return _bundle(widget, repr(debugger), still_of_run(debugger))
 
 

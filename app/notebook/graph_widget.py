@@ -13,7 +13,7 @@ from app.notebook.dress import GRAPH_MARKUP, script, sheet
 from app.notebook.picture import Picture
 from app.vendor import LIBRARY
 from engine.errors import EngineError
-from engine.view import GraphView, Overlay, overlay_at, structure
+from engine.view import GraphView, NodeData, Overlay, overlay_at, structure
 
 
 class GraphWidget(anywidget.AnyWidget):
@@ -33,7 +33,9 @@ class GraphWidget(anywidget.AnyWidget):
     place = traitlets.Unicode("").tag(sync=True)
     """Where the run is, in words."""
 
-    def __init__(self, model: engine.Model) -> None:
+    def __init__(self, model: engine.Model, node_data: NodeData | None = None) -> None:
+        """``node_data``: what others say of the nodes, as colours."""
+        self.node_data = node_data
         self.picture = Picture(model)
         self._acted = 0
         self._drawn: GraphView | None = None
@@ -75,7 +77,7 @@ class GraphWidget(anywidget.AnyWidget):
         return None
 
     def _overlay(self, view: GraphView) -> Overlay:
-        return overlay_at(None, view, selected=self.picture.selected)
+        return overlay_at(None, view, selected=self.picture.selected, node_data=self.node_data)
 
     def _of_run(self) -> Mapping[str, object]:
         """What a moment says of the run as a whole."""

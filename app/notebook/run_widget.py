@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import copy
+from functools import partial
 
 import engine
 from app.canvas_event import Move, read_ask, read_moves, read_report
@@ -16,7 +17,7 @@ from app.page.moments import place_words
 from app.page.said_in_words import MOST_ROWS, MOST_TABLES, tables, verdicts
 from engine.errors import EngineError
 from engine.ir import Address
-from engine.view import GraphView, Overlay, overlay_at, playback_batch, tracks
+from engine.view import GraphView, NodeData, Overlay, overlay_at, playback_batch, tracks
 
 FURTHER = 64
 """Steps that are not computed yet, and that a word of the canvas may ask for."""
@@ -27,14 +28,14 @@ SECONDS = 0.05
 class RunWidget(GraphWidget):
     """The graph at a moment of a run, with transport, verdicts and tables."""
 
-    def __init__(self, debugger: engine.Debugger) -> None:
+    def __init__(self, debugger: engine.Debugger, node_data: NodeData | None = None) -> None:
         self.debugger = debugger
         self._scout: engine.Debugger | None = None
         self._previews: dict[str, str] = {}
         self._reported = self._moved = 0
         self._told: tuple[object, ...] = ()
         self._moving = False
-        super().__init__(debugger.model)
+        super().__init__(debugger.model, node_data)
         self.markup = run_markup()
         debugger.listeners.add(self._follow)
 
@@ -62,6 +63,7 @@ class RunWidget(GraphWidget):
             switched_off=[one.pattern for one in breakpoints if not one.on],
             verdicts=loop_endings(self.debugger, view),
             previews=self._previews,
+            node_data=self.node_data,
         )
 
     def _of_run(self) -> Mapping[str, object]:
@@ -124,17 +126,16 @@ class RunWidget(GraphWidget):
 
     def _ahead(self, wanted: int) -> Mapping[str, object]:
         """Steps that have run come from the debugger; later ones from a scout, a second run that goes ahead."""
+        batch = partial(playback_batch, seconds=SECONDS, previews=self._previews, node_data=self.node_data)
         if wanted <= self.debugger.steps or self.debugger.state != "paused":
-            return playback_batch(self.debugger, self.picture.view, wanted, seconds=SECONDS, previews=self._previews)
+            return batch(self.debugger, self.picture.view, wanted)
         if self._scout is None or self._scout.steps > wanted:
             self._scout = copy(self.debugger)
             self._scout.restart()
-        made = playback_batch(
+        made = batch(
             self._scout,
             self.picture.view,
             min(wanted, max(self.debugger.steps, self._scout.steps) + FURTHER),
-            seconds=SECONDS,
-            previews=self._previews,
             further=True,
             breakpoints=self.debugger.breakpoints.on,
         )

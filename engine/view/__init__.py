@@ -23,7 +23,7 @@ from engine.view.folding import COPIES, VISIBLE_NODES, Folding, default_folding,
 from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
 from engine.view.marked_boxes import breakpoint_boxes
 from engine.view.mirrored import walked_back_now
-from engine.view.node_data import NodeData, read_node_data, tints, write_node_data
+from engine.view.node_data import NodeData, given_node_data, read_node_data, tints, write_node_data
 from engine.view.operation_families import family_of
 from engine.view.overlay import NOT_KEPT_TEXT, Overlay, overlay_at
 from engine.view.payload import structure
@@ -56,6 +56,7 @@ __all__ = [
     "default_folding",
     "difference",
     "family_of",
+    "given_node_data",
     "graph_view",
     "has_nan",
     "input_roles",

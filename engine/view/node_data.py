@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from engine.debug.run import Run
-from engine.errors import ReadError, shorten
+from engine.errors import ReadError, listed, shorten
 from engine.ir.address import labels
 from engine.ir.model import Model
 from engine.ir.walk import graphs
@@ -30,11 +32,13 @@ MOST_ENTRIES = 200_000
 LONGEST_TEXT = 80
 LEVELS = 8
 OTHERS = "others"
+_NAMED = 3
+"""Keys that name nothing, and that are told."""
 Datum = float | str
 _places: WeakKeyDictionary[GraphView, tuple[NodeData, Mapping[str, list[str]]]] = WeakKeyDictionary()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class NodeData:
     """A number for each of some places, or a text for each."""
 
@@ -50,6 +54,14 @@ class NodeData:
     unmatched: tuple[str, ...]
     """Keys that name nothing in the model."""
 
+    def unmatched_words(self, of: str) -> str:
+        """Which keys of a file name nothing, in a sentence; empty where all of them name something."""
+        if not self.unmatched:
+            return ""
+        named = listed([shorten(one) for one in self.unmatched[:_NAMED]], _NAMED)
+        keys = "1 key of {} names" if len(self.unmatched) == 1 else f"{len(self.unmatched):,} keys of {{}} name"
+        return f"{keys.format(shorten(of))} nothing in this model, such as {named}"
+
     @property
     def scale(self) -> list[str]:
         """The legend: title, ``number`` with the ends of the scale, or ``text`` with the texts in the order of their colours."""
@@ -63,6 +75,35 @@ class NodeData:
             return 1 + (self.kinds.index(value) if value in self.kinds else len(self.kinds) - 1)
         span = self.high - self.low
         return LEVELS if not span > 0 else 1 + round((LEVELS - 1) * (value - self.low) / span)
+
+
+Given = str | os.PathLike[str] | Mapping[str, Any]
+"""What others say of nodes: a JSON file, or by address or name a number or a text."""
+
+
+def given_node_data(given: Given, model: Model) -> NodeData:
+    """From a file, or from what Python holds; ``ReadError`` as ``read_node_data``, and where a file cannot be read."""
+    if isinstance(given, Mapping):
+        return read_node_data(as_json(given), model, "overlay")
+    path = Path(given)
+    try:
+        content = path.read_bytes()
+    except OSError as problem:
+        raise ReadError(f"the overlay {shorten(str(path))} cannot be read: {problem.strerror or problem}") from None
+    return read_node_data(content, model, path.stem)
+
+
+def as_json(given: Mapping[str, Any]) -> bytes:
+    """Numbers and texts by key as a file has them; numbers may be numpy's. ``ReadError`` for any other value."""
+    plain = {str(key): value if isinstance(value, str) else _number(key, value) for key, value in given.items()}
+    return json.dumps(plain).encode()
+
+
+def _number(key: object, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ReadError(f"an overlay says a number or a text of each node, and of {shorten(str(key))} a {type(value).__name__}") from None
 
 
 def read_node_data(content: bytes, model: Model, title: str) -> NodeData:

@@ -50,6 +50,7 @@ PUBLIC = [
     "show",
     "sweep",
     "verdict",
+    "widget",
     "write_model",
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import urllib.request
 from pathlib import Path
@@ -65,6 +66,20 @@ def test_the_app_gets_the_model_and_its_inputs(started: type) -> None:
     shown.stop()
     assert repr(shown) == f"<Loopscope at {shown.url}, closed>"
     assert not path.exists()
+
+
+def test_the_app_gets_what_is_said_of_nodes(started: type, tmp_path: Path) -> None:
+    shown = engine.show(halving(), overlay={"Divide": np.float64(0.5)}, wait=False, browser=False)
+    words = stand_in(shown).words
+    path = Path(words[words.index("--overlay") + 1])
+    assert json.loads(path.read_text()) == {"Divide": 0.5}
+    shown.stop()
+    assert not path.exists()
+    (tmp_path / "cost.json").write_text('{"Divide": "slow"}')
+    shown = engine.show(halving(), overlay=tmp_path / "cost.json", wait=False, browser=False)
+    assert stand_in(shown).words[stand_in(shown).words.index("--overlay") + 1] == str(tmp_path / "cost.json")
+    with pytest.raises(engine.ReadError, match="no key of the node data"):
+        engine.show(halving(), overlay={"nobody": 1}, wait=False, browser=False)
 
 
 def test_inputs_of_every_type_arrive(started: type) -> None:

@@ -170,6 +170,22 @@ def test_a_model_folds_and_tells_a_value_in_light_and_dark(page: Page, debugger:
 
 
 @pytest.mark.browser
+def test_what_others_say_of_nodes_colours_the_cell_by_iteration(
+    page: Page, debugger: engine.Debugger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = "main/while_not_one[{}]/body/floor_mod"
+    data = engine.widget(debugger, overlay={place.format(0): 0, place.format(1): 70, "start_at_all": 35}).node_data
+    debugger.go("main/while_not_one[0]")
+    cell = Cell(page, RunWidget(debugger, data), monkeypatch)
+    expect(page.locator("#canvas .scale")).to_contain_text("overlay")
+    box = cell.box("main/while_not_one/body/floor_mod")
+    expect(box).to_have_class(re.compile(r"\bnumber-1\b"))
+    debugger.go("main/while_not_one[1]")
+    cell.tell()
+    expect(box).to_have_class(re.compile(r"\bnumber-8\b"))
+
+
+@pytest.mark.browser
 def test_a_cell_that_is_taken_away_listens_no_more(page: Page, debugger: engine.Debugger, monkeypatch: pytest.MonkeyPatch) -> None:
     cell = Cell(page, GraphWidget(debugger.model), monkeypatch)
     expect(page.locator("#canvas .box").first).to_be_visible()

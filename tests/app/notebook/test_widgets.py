@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from weakref import ref
 
+import numpy as np
 import pytest
 
 import engine
@@ -181,3 +182,45 @@ def test_without_anywidget_a_model_is_a_picture_or_words(monkeypatch: pytest.Mon
     monkeypatch.setattr("engine.notebook._shows_widgets", lambda: False)
     assert WIDGET not in shown.debugger.model._repr_mimebundle_()
     assert shown.debugger._repr_mimebundle_() == {"text/plain": repr(shown.debugger)}
+
+
+NODE = f"{LOOP}/body/floor_mod"
+
+
+def test_others_data_are_colours_of_the_widget_by_iteration(tmp_path: Path) -> None:
+    debugger = engine.Debugger(collatz(), [3])
+    debugger.run()
+    by_iteration = {f"{LOOP}[{k}]/body/floor_mod": np.float32(k) for k in range(7)}
+    cell = engine.widget(debugger, overlay={**by_iteration, "start_at_all": 3})
+    shown = cell._repr_mimebundle_()
+    assert set(shown) >= {WIDGET, "text/plain", "text/html"}
+    assert cell._repr_mimebundle_()[WIDGET] == shown[WIDGET], "one widget, wherever it is shown"
+    assert engine.widget(debugger)._repr_mimebundle_()[WIDGET] != shown[WIDGET], "and not that of the bare run"
+    widget = RunWidget(debugger, cell.node_data)
+    assert widget.moment["scale"] == ["overlay", "number", "0.0", "6.0"]
+    colour = box(widget, NODE)
+    for iteration in (0, 6, 3):
+        debugger.go(f"{LOOP}[{iteration}]/body/equal")
+        assert widget.moment["tints"][colour] == ["number", 1 + round(7 * iteration / 6), f"{iteration}.0"]
+    ahead = widget._ahead(0)["frames"]
+    assert isinstance(ahead, list)
+    assert ahead[0]["scale"] == widget.moment["scale"]
+    (tmp_path / "load.json").write_text('{"results": {"floor_mod": {"value": "slow"}}}')
+    bare = engine.widget(debugger.model, overlay=tmp_path / "load.json")
+    assert bare._repr_mimebundle_()[WIDGET]
+    assert GraphWidget(debugger.model, bare.node_data).moment["scale"] == ["load", "text", "slow"]
+
+
+def test_an_overlay_that_does_not_fit_is_told() -> None:
+    model = collatz()
+    with pytest.warns(UserWarning, match="1 key of the overlay names nothing in this model, such as 'nobody'"):
+        engine.widget(model, overlay={"nobody": 1, "floor_mod": 2})
+    for given, words in (
+        ({"nobody": 1}, "no key of the node data is an address or a name"),
+        ({"floor_mod": [1, 2]}, "of floor_mod a list"),
+        ("nowhere.json", "the overlay nowhere.json cannot be read"),
+    ):
+        with pytest.raises(engine.ReadError, match=words):
+            engine.widget(model, overlay=given)
+    with pytest.raises(engine.InputError, match="shows a model or a Debugger, and this is a str"):
+        engine.widget("model.xml")  # type: ignore[arg-type]  # what a beginner may write
