@@ -6,14 +6,18 @@ import { element } from "./element.js";
 
 const page = /** @type {any} */ (globalThis);
 const NAME = Symbol.for("loopscope.find");
-page[NAME] ??= { made: new WeakMap(), open: null };
-/** Of the page: one key opens the finder that is on it. @type {{ made: WeakMap<Element, Finder>, open: (() => void) | null, listening?: boolean }} */
+page[NAME] ??= { made: new WeakMap(), open: null, shown: null };
+/**
+ * Of the page: one key opens the finder that is on it, and while it is open all keys are its own.
+ * @type {{ made: WeakMap<Element, Finder>, open: (() => void) | null, shown: Finder | null, listening?: boolean }}
+ */
 const finders = page[NAME];
 if (!finders.listening) {
   finders.listening = true;
-  document.addEventListener(
+  window.addEventListener(
     "keydown",
     (event) => {
+      if (finders.shown) return finders.shown.first(event);
       if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || !finders.open) return;
       const at = event.composedPath()[0];
       if (at instanceof HTMLElement && (at.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName))) return;
@@ -27,11 +31,25 @@ if (!finders.listening) {
 const AGAIN = 1000; // milliseconds after which what nobody has answered is told again: while a page opens, a word may be lost
 const TIMES = 5;
 
+/** What a screen reader is told of an element. @type {(of: Element, attributes: Record<string, string>) => void} */
+const say = (of, attributes) => {
+  for (const [name, text] of Object.entries(attributes)) of.setAttribute(name, text);
+};
+
+/** What has the focus, in shadow trees too; null where nothing has. @returns {HTMLElement | null} */
+const focused = () => {
+  let at = document.activeElement;
+  while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
+  return at instanceof HTMLElement && at !== document.body ? at : null;
+};
+
 class Finder {
   /** Tells Python what is typed. @type {(text: string) => void} */
   ask = () => {};
   /** Tells Python that nobody searches any more. */
   hush = () => {};
+  /** What had the focus before. @type {HTMLElement | null} */
+  before = null;
   /** Tells Python what was chosen. @type {(pick: { address: string, number: number }) => void} */
   send = () => {};
   /** @type {Hit[]} */
@@ -48,11 +66,14 @@ class Finder {
     this.box = element("div", "box");
     this.field = element("input", "field");
     this.field.placeholder = "Name, operation, shape, element type or value";
-    this.field.setAttribute("aria-label", "Find");
     this.field.spellcheck = false;
     this.list = element("div", "hits");
-    this.list.setAttribute("role", "listbox");
+    this.list.id = "hits";
     this.foot = element("div", "foot");
+    say(this.box, { role: "dialog", "aria-modal": "true", "aria-label": "Find a node" });
+    say(this.field, { role: "combobox", "aria-label": "Find", "aria-expanded": "true", "aria-controls": this.list.id });
+    say(this.list, { role: "listbox", "aria-label": "Nodes that were found" });
+    say(this.foot, { role: "status" });
     this.box.append(this.field, this.list, this.foot);
     this.veil.append(this.box);
     host.append(this.pill, this.veil);
@@ -69,6 +90,8 @@ class Finder {
   }
 
   open() {
+    if (finders.shown !== this) this.before = focused();
+    finders.shown = this;
     this.veil.classList.add("open");
     this.field.select();
     this.field.focus();
@@ -98,17 +121,30 @@ class Finder {
 
   close() {
     this.veil.classList.remove("open");
+    finders.shown = null;
     this.field.blur();
+    this.before?.focus({ preventScroll: true });
     clearTimeout(this.again);
     this.hush();
+  }
+
+  /**
+   * Before anything else on the page hears of it: something below, such as a menu that is open, would take Escape and the focus.
+   * @param {KeyboardEvent} event
+   */
+  first(event) {
+    if (event.composedPath()[0] !== this.field) this.field.focus();
+    if (event.key !== "Escape" && event.key !== "Tab") return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    if (event.key === "Escape") this.close();
   }
 
   /** @param {KeyboardEvent} event */
   key(event) {
     event.stopPropagation();
     const many = this.hits.length;
-    if (event.key === "Escape") this.close();
-    else if (event.key === "Enter") this.enter();
+    if (event.key === "Enter") this.enter();
     else if (event.key === "ArrowDown" && many) this.mark((this.at + 1) % many);
     else if (event.key === "ArrowUp" && many) this.mark((this.at + many - 1) % many);
     else return;
@@ -120,7 +156,9 @@ class Finder {
     this.at = at;
     for (const [number, row] of [...this.list.children].entries())
       row.setAttribute("aria-selected", String(number === at));
-    this.list.children[at]?.scrollIntoView({ block: "nearest" });
+    const row = this.list.children[at];
+    row?.scrollIntoView({ block: "nearest" });
+    say(this.field, { "aria-activedescendant": row?.id ?? "" });
   }
 
   // The hits of what is typed may still be on their way.
@@ -144,9 +182,9 @@ class Finder {
   receive(data) {
     this.hits = data.hits;
     this.list.replaceChildren(
-      ...data.hits.map((hit) => {
+      ...data.hits.map((hit, number) => {
         const row = element("div", `hit ${hit.family}`);
-        row.setAttribute("role", "option");
+        say(row, { role: "option", id: `hit${number}` });
         const head = element("div", "head");
         head.append(element("b", "", hit.type), element("span", "name", hit.name));
         if (hit.value) head.append(element("span", "value", hit.value));

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
@@ -31,6 +31,71 @@ def themed(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
 def settled(page: Page) -> None:
     expect(page.locator("[data-test-script-state=notRunning]")).to_be_attached(timeout=LONG)
     page.wait_for_timeout(400)
+
+
+Step = Callable[[Page], None]
+
+
+def key(name: str) -> Step:
+    return lambda page: page.keyboard.press(name)
+
+
+def chosen(group: str, name: str) -> Step:
+    return lambda page: page.locator(group).get_by_role("radio", name=name).first.click()
+
+
+def pressed(words: str) -> Step:
+    return lambda page: page.get_by_role("button", name=words).first.click()
+
+
+def finished(page: Page) -> None:
+    page.keyboard.press("End")
+    expect(place(page)).to_contain_text("finished", timeout=LONG)
+
+
+def sought(page: Page) -> None:
+    page.keyboard.press("/")
+    page.keyboard.type("add")
+    expect(page.locator(".st-key-find .hit").first).to_be_visible()
+
+
+LENS, SIDE, CONTENT = ".st-key-lens_bar", ".st-key-side", ".st-key-lens_content"
+COLLATZ = {
+    "the keys": (key("?"),),
+    "what a node came from": (key("Escape"), finished, chosen(SIDE, "Origin")),
+    "ports": (chosen(SIDE, "Ports"),),
+    "attributes": (chosen(SIDE, "Attributes"),),
+    "what if": (chosen(SIDE, "Value"), lambda page: page.locator(SIDE).get_by_text("What if").first.click()),
+    "the finder": (sought,),
+    "the whole window": (key("Escape"), key("f")),
+    "schedule": (key("Escape"), chosen(LENS, "Timeline"), chosen(CONTENT, "Schedule")),
+    "clock": (chosen(CONTENT, "Clock"), pressed("Measure")),
+}
+VISITS: dict[str, dict[str, tuple[Step, ...]]] = {
+    "?model=sample:collatz": COLLATZ,
+    "?model=sample:none": {"a model that is none": ()},
+    "?model=sample:swap": {
+        "a problem": (chosen(SIDE, "Problems"),),
+        "beside its runtime": (finished, chosen(LENS, "Compare"), pressed("Compare")),
+    },
+    '?model=sample:vanishing_gradient&backward=[["loss"],["recurrent"]]': {"backward": (finished,)},
+    "?model=sample:hybrid_stack": {"groups and loops": (finished, chosen(LENS, "Matrix"))},
+}
+"""Pages, and screens of each, one after the other."""
+
+
+@pytest.mark.parametrize("address", VISITS, ids=[next(iter(screens)) for screens in VISITS.values()])
+def test_nothing_serious_on_special_screens(themed: Page, server: str, rules: str, address: str) -> None:
+    themed.goto(f"{server}/{address}")
+    expect(themed.locator(f"{CANVAS} .box, [class*=st-key-card_]").first).to_be_visible(timeout=LONG)
+    settled(themed)
+    found = {}
+    for name, steps in VISITS[address].items():
+        for step in steps:
+            step(themed)
+            settled(themed)
+        found[name] = serious(themed, rules)
+    assert not any(found.values()), {name: said for name, said in found.items() if said}
 
 
 def test_nothing_serious_on_any_screen(themed: Page, server: str, rules: str) -> None:
@@ -66,6 +131,24 @@ def test_nothing_serious_on_many_runs(themed: Page, server: str, rules: str) -> 
     page.get_by_role("radio", name="File").click()
     settled(page)
     assert serious(page, rules) == [], "File"
+
+
+def test_the_finder_has_all_keys_while_it_is_open(page: Page, server: str) -> None:
+    """A menu that was open would take Escape; the focus goes back to where it was."""
+    open_sample(page, server, "collatz")
+    finished(page)
+    menu = page.locator(SIDE).get_by_role("button", name="What if")
+    menu.click()
+    field = page.get_by_label("Find", exact=True)
+    page.keyboard.press("/")
+    page.keyboard.type("add")
+    expect(field).to_be_focused()
+    expect(field).to_have_attribute("aria-activedescendant", "hit0")
+    page.keyboard.press("Tab")
+    expect(field).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(field).to_be_hidden()
+    expect(page.get_by_role("button", name="Run from here with it")).to_be_visible()
 
 
 def spoken(page: Page) -> Locator:
