@@ -20,7 +20,8 @@ from engine.build.gradient.step import Inside, Step, must_be_repeatable
 from engine.build.gradient.unused import Kept, drop_unused
 from engine.build.tensor import Tensor
 from engine.check import region
-from engine.ir.model import LOOP, SCAN, BackEdge, Body, InputMap, LayerId, Node, OutputMap
+from engine.ir.element_type import ElementType
+from engine.ir.model import LOOP, SCAN, BackEdge, Body, InputMap, LayerId, Node, OutputMap, Source
 from engine.ir.shape import Dimension, PartialShape, static
 from engine.ir.walks_back import walks_back
 from engine.ops.declare import Known
@@ -126,7 +127,7 @@ class _Backward:
         graph = self.body.graph
         bound = {parameter.id: self.values.of(parameter) for parameter in graph.parameters}
         became = adopt(self.frame, graph, self.inside.known, bound)
-        incoming = self._incoming()
+        incoming = self._incoming(became)
         seeds = [
             (became[source], adjoint)
             for layer, parts in incoming.items()
@@ -139,7 +140,7 @@ class _Backward:
             for layer, adjoint in zip(layers, found, strict=True):
                 self._leave(layer, bound[layer], adjoint)
 
-    def _incoming(self) -> dict[LayerId, list[Tensor]]:
+    def _incoming(self, became: Mapping[Source, Tensor]) -> dict[LayerId, list[Tensor]]:
         """The adjoint of each Result in this iteration, in parts."""
         parts: dict[LayerId, list[Tensor]] = {layer: [] for layer in self.flow.results}
         last = {entry.internal: adjoint for entry, adjoint in self.adjoints.items() if entry.axis is None}
@@ -156,7 +157,9 @@ class _Backward:
                 parts[layer].append(self._only_in_the_last(layer, adjoint))
         for entry, adjoint in self.adjoints.items():
             if entry.axis is not None and entry.internal in parts:
-                parts[entry.internal].append(self._part_of(entry, adjoint))
+                source = self.inside.source(entry.internal)
+                assert source is not None
+                parts[entry.internal].append(self._part_of(entry, adjoint, became[source]))
         return parts
 
     def _is_given_anew(self, layer: LayerId) -> bool:
@@ -169,8 +172,8 @@ class _Backward:
         self.carried.append(Carried(parameter, lambda _: adjoint, filled(self.graph, 0, parameter)))
         return parameter
 
-    def _part_of(self, entry: OutputMap, adjoint: Tensor) -> Tensor:
-        """What a joined output's adjoint says of this iteration's part."""
+    def _part_of(self, entry: OutputMap, adjoint: Tensor, joined: Tensor) -> Tensor:
+        """What a joined output's adjoint says of this iteration's part; ``joined`` is that part."""
         known = self.inside.known(entry.internal)
         result = self.body.graph.by_id[entry.internal]
         rank = known.shape.rank
@@ -182,13 +185,25 @@ class _Backward:
         if adds:
             dimensions = (*dimensions[:axis], static(1), *dimensions[axis:])
         elif not dimensions[axis].is_static:
-            raise ValueError(
-                f"the parts that it joins from {result.name!r} may differ in length along axis {axis}, and only equal ones go back"
-            )
+            return self._part_of_any_length(entry, adjoint, joined, axis)
         size = dimensions[axis].length
         part = self.frame.parameter(f"adjoint_of_{result.name}_part", Known(adjoint.element_type, PartialShape(dimensions)))
         self.fed.append(Fed(part, lambda _: adjoint, axis, -size if entry.stride > 0 else size))
         return self.graph.apply("Squeeze", (part, np.array([axis])), {})[0] if adds else part
+
+    def _part_of_any_length(self, entry: OutputMap, adjoint: Tensor, joined: Tensor, axis: int) -> Tensor:
+        """The parts lie one behind the other: it is carried how far the way back has come, and each part says how long it is."""
+        name = f"adjoint_of_{self.body.graph.by_id[entry.internal].name}"
+        whole = self.frame.parameter(f"{name}_all", adjoint.known)
+        self.fed.append(Fed(whole, lambda _: adjoint))
+        place = self.frame.parameter(f"{name}_place", Known(ElementType.I64, PartialShape.of([1])))
+        length = self._length(joined, axis)
+        # The last iteration, which is walked back first, has the last part, or the first one where parts are joined backwards.
+        moved = place - length if entry.stride > 0 else place + length
+        begin, end = (moved, place) if entry.stride > 0 else (place, moved)
+        first = (lambda _: self._length(adjoint, axis)) if entry.stride > 0 else (lambda _: self.graph.constant(np.array([0])))
+        self.carried.append(Carried(place, first, moved))
+        return self.graph.apply("Slice", (whole, begin, end, np.array([1]), np.array([axis])), {})[0]
 
     def _leave(self, layer: LayerId, value: Tensor, found: Tensor | None) -> None:
         """What an iteration leaves of a Parameter's adjoint: to the iteration before it, to a sum, or to be joined."""
@@ -256,13 +271,16 @@ class _Backward:
             wanted.append(Record("count", None, Known()))
         made = dict(zip(wanted, record(self.graph.frame, self.step.node.id, wanted, known), strict=True)) if wanted else {}
         count: Number = (
-            known.length if known.is_static else self._length(next(made[one] for one in wanted if one.form in ("whole", "shape", "count")))
+            known.length
+            if known.is_static
+            else self._length(next(made[one] for one in wanted if one.form in ("whole", "shape", "count")), 0)
         )
         return Outside(count, made)
 
-    def _length(self, recorded: Tensor) -> Tensor:
-        lengths = self.graph.apply("ShapeOf", (recorded,), {})[0]
-        return self.graph.apply("Gather", (lengths, np.array([0]), np.array(0)), {})[0]
+    def _length(self, tensor: Tensor, axis: int) -> Tensor:
+        """Of an axis, [1]."""
+        lengths = self.graph.apply("ShapeOf", (tensor,), {})[0]
+        return self.graph.apply("Gather", (lengths, np.array([axis]), np.array(0)), {})[0]
 
     def _node(self, kept: Kept, fed: Sequence[Fed], carried: Sequence[Carried], outside: Outside) -> Mapping[object, Tensor]:
         """Makes the Loop; gives the output of each carried port and of each joined one."""

@@ -212,6 +212,17 @@ def a_state_that_grows_and_is_summed(x: Tensor, w: Tensor) -> Any:
     return sums.tensor
 
 
+def a_growing_state_that_is_joined(x: Tensor, w: Tensor) -> Any:
+    states = build.Collected("states")
+
+    def body(i: Tensor, h: Tensor) -> Any:
+        states.extend(h * w)
+        return ops.concat(h, ops.tanh(h[-1:] * w), axis=0)
+
+    build.for_loop(3, body, [x], shape_invariants=[[None, 3]])
+    return states.tensor * states.tensor
+
+
 def a_fold_from_its_first(xs: Tensor, w: Tensor) -> Any:
     return build.foldl(lambda a, x: ops.tanh(a * w + x), xs)
 
@@ -347,6 +358,7 @@ CASES: tuple[Case, ...] = (
     Case(a_product_of_all, ((4,),)),
     Case(a_state_that_grows, ((1, 3), (3,))),
     Case(a_state_that_grows_and_is_summed, ((1, 3), (3,))),
+    Case(a_growing_state_that_is_joined, ((1, 3), (3,))),
     Case(a_fold_from_its_first, ((5, 3), (3,))),
     Case(a_scan_from_its_end, ((5, 3), (3,), (3,))),
     Case(a_fold_from_its_end, ((4, 3), (3,))),
@@ -366,7 +378,7 @@ CASES: tuple[Case, ...] = (
     Case(a_sequence_of_an_rnn_from_its_end, ((2, 3, 3), (2, 1, 2), (1, 2, 3), (1, 2, 2), (1, 2))),
 )
 
-GROWING = frozenset({"a_state_that_grows", "a_state_that_grows_and_is_summed"})
+GROWING = frozenset({"a_state_that_grows", "a_state_that_grows_and_is_summed", "a_growing_state_that_is_joined"})
 """Their values of all iterations are recorded in a row, in parts of different lengths."""
 
 

@@ -63,11 +63,14 @@ class Collected:
         self.parts: list[Any] = []
 
     def append(self, part: Any) -> None:
+        self.parts.append(part[None])
+
+    def extend(self, part: Any) -> None:
         self.parts.append(part)
 
     @property
     def tensor(self) -> Any:
-        return torch.stack(self.parts)
+        return torch.cat(self.parts)
 
 
 def _several(given: Any) -> list[Any]:
