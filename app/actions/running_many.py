@@ -72,17 +72,22 @@ def run_data_set() -> None:
 
 @afresh
 def run_file(key: str) -> None:
-    """Runs the rows of an uploaded .npz, .parquet or .csv."""
-    session, file = current(), widget(key)
-    if session.model.opened is None or file is None:
+    """Runs the rows of an uploaded .npz, .parquet or .csv, of several the last; or several .npz, of which each is one run."""
+    session, files = current(), widget(key) or []
+    if session.model.opened is None or not files:
         return
-    model = session.model.opened.model
-    if file.name.lower().endswith(".npz"):
+    model, file, called = session.model.opened.model, files[-1], files[-1].name
+    arrays = [one for one in files if one.name.lower().endswith(".npz")]
+    if len(arrays) == len(files) > 1:
+        in_order = sorted(arrays, key=lambda one: str(one.name))
+        samples = samples_of(model, [read_arrays(one.name, one.getvalue()) for one in in_order])
+        called = f"{len(files):,} files, from {in_order[0].name} to {in_order[-1].name}"
+    elif file in arrays:
         samples = samples_of(model, read_arrays(file.name, file.getvalue()))
     else:
         samples = of_table(model, file.name.lower(), file.getvalue(), file.name)
     session.many.words = ""
-    _begin(session, session.model.opened, samples, file.name)
+    _begin(session, session.model.opened, samples, called)
 
 
 def _begin(session: Session, opened: Opened, samples: Samples, file: str = "") -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from app.describe.signatures import signatures
 from engine.ir import Model, Signature
 
-RANDOM = "random:1000 seed=0"
+_RANDOM = "random:1000 seed=0"
 _LEAST_LAST = 200
 _POINTS = 101
 
@@ -29,6 +29,17 @@ def suggested_grid(model: Model, inputs: Mapping[str, np.ndarray]) -> str:
         return ""
     name, array = next((pair for pair in numbers if pair[1].dtype.kind in "iu"), numbers[0])
     return f"{name}={_range(array)}"
+
+
+def suggested_random(model: Model, inputs: Mapping[str, np.ndarray]) -> str:
+    """Random inputs; those of open lengths get the lengths that they have in the present run, which nobody else knows."""
+    said = [
+        f"{_said(one, position)}[{','.join(map(str, array.shape))}]={'normal(0,1)' if array.dtype.kind == 'f' else '0..9'}"
+        for position, (key, one) in enumerate(signatures(model).items())
+        if isinstance(array := inputs.get(key), np.ndarray) and array.ndim and one.form == "tensor" and array.dtype.kind in "fiu"
+        and not one.shape.is_static
+    ]  # fmt: skip
+    return " ".join([_RANDOM, *said])
 
 
 def _said(one: Signature, position: int) -> str:

@@ -11,6 +11,9 @@ from app.describe.wording import times
 from engine.ir import readable
 from engine.sweep import Summary
 
+_MOST_LISTED = 3
+"""Branches that are told one by one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -36,14 +39,23 @@ def findings(summary: Summary) -> Iterator[Finding]:
         else:
             given = _given(loop.most_inputs)
             yield Finding(f"{name}: the longest", f"{times(loop.most)}{given}; {usual}, the least {loop.least:,}", loop.most_sample)
-    for name in summary.never_taken if summary.rows > summary.failed else ():
-        yield Finding("never taken", said(name))
+    if summary.rows > summary.failed:
+        yield from _never(summary)
     if summary.first_nan is not None:
         sample, address = summary.first_nan
         yield Finding("the first NaN or infinity", f"{readable(address)}; {_runs(summary.with_nan)} with one", sample, bad=True)
     if summary.first_failed is not None:
         sample, error = summary.first_failed
         yield Finding("the first that failed", f"{_at_its_place(error)}; {_runs(summary.failed)} failed", sample, bad=True)
+
+
+def _never(summary: Summary) -> Iterator[Finding]:
+    """Branches that none took, and Ifs that none came to; many of them in one sentence."""
+    for title, names in (("never taken", summary.other_never_taken), ("never reached", summary.never_ran)):
+        words = [said(name) if title == "never taken" else readable(name) for name in names]
+        yield from (Finding(title, one) for one in words[:_MOST_LISTED])
+        if len(words) > _MOST_LISTED:
+            yield Finding(title, f"{len(words) - _MOST_LISTED:,} more {'branches' if title == 'never taken' else 'Ifs'}")
 
 
 def _at_its_place(error: str) -> str:

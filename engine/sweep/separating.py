@@ -47,7 +47,7 @@ class Separation:
     more: int
     """Runs that have more than ``bound``."""
     rules: tuple[Rule, ...]
-    """One of them holds for most runs that have more; none where no input tells."""
+    """Where most runs have more; none where no input tells."""
 
     @property
     def sentence(self) -> str:
@@ -61,8 +61,9 @@ class Separation:
             return f"{self.more:,} of {self.runs:,} runs have more than {what}; no input, by itself or with others, tells which."
         said = " or ".join(" and ".join(rule.conditions) for rule in self.rules)
         met, right = sum(rule.runs for rule in self.rules), sum(rule.more for rule in self.rules)
+        most = "Most of them are" if 2 * right > self.more else "No rule tells most of them; some are"
         return (
-            f"{self.more:,} of {self.runs:,} runs have more than {what}. Most of them are where {said}: "
+            f"{self.more:,} of {self.runs:,} runs have more than {what}. {most} where {said}: "
             f"that holds for {met:,} runs, and {'all' if right == met else f'{right:,}'} of these have more."
         )
 

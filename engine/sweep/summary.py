@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from engine.sweep.row_layout import RowLayout
 
 
+_MOST_LISTED = 8
+"""Branches of one sentence."""
+
+
 @dataclass(slots=True)
 class LoopSummary:
     """Iterations of one loop over all runs; of one that a run executes many times, of single executions."""
@@ -60,15 +64,30 @@ class Summary:
         found += [(f"else {address}", one.otherwise) for address, one in self.branches.items()]
         return tuple(name for name, count in found if not count)
 
+    @property
+    def other_never_taken(self) -> tuple[str, ...]:
+        """Those of Ifs that did run: of the others neither branch was."""
+        never_ran = set(self.never_ran)
+        return tuple(name for name in self.never_taken if name.partition(" ")[2] not in never_ran)
+
+    @property
+    def never_ran(self) -> tuple[str, ...]:
+        """Ifs that no run came to, since they are in branches or loops that it did not run."""
+        return tuple(address for address, one in self.branches.items() if not one.then and not one.otherwise)
+
     def sentences(self) -> Iterator[str]:
         """The same in words, a line each."""
         yield f"{self.rows:,} run{'s' * (self.rows != 1)}" + (f", {self.failed:,} of which failed" if self.failed else "")
         for address, loop in self.loops.items():
             yield f"{address}: {_of_loop(loop)}"
+        never_ran = set(self.never_ran)
         for address, branch in self.branches.items():
-            yield f"{address}: then {branch.then:,}, else {branch.otherwise:,}"
-        if self.never_taken and self.rows:
-            yield f"never taken: {', '.join(self.never_taken)}"
+            if address not in never_ran:
+                yield f"{address}: then {branch.then:,}, else {branch.otherwise:,}"
+        if self.other_never_taken and self.rows:
+            yield f"never taken: {_some(self.other_never_taken)}"
+        if never_ran and self.rows:
+            yield f"never reached: {_some(self.never_ran)}"
         if self.first_nan is not None:
             sample, address = self.first_nan
             yield f"{self.with_nan:,} with a NaN or infinity; the first is sample {sample}, at {address}"
@@ -160,6 +179,14 @@ def _of_loop(loop: LoopSummary) -> str:
 def _said(endings: Mapping[str, int]) -> str:
     pairs: Iterable[Sequence[Any]] = sorted(endings.items(), key=lambda pair: (-pair[1], pair[0]))
     return ", ".join(f"{name} ({count:,})" for name, count in pairs)
+
+
+def _some(names: Sequence[str]) -> str:
+    """
+    >>> _some(["a"] * 3), _some(["a"] * 12)
+    ('a, a, a', 'a, a, a, a, a, a, a, a and 4 more')
+    """
+    return ", ".join(names[:_MOST_LISTED]) + (f" and {len(names) - _MOST_LISTED:,} more" if len(names) > _MOST_LISTED else "")
 
 
 def _pair(found: tuple[int, str] | None, name: str) -> dict[str, Any] | None:

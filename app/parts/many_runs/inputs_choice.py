@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from app.actions import running_many
-from app.describe.suggested_inputs import RANDOM, suggested_grid
+from app.describe.suggested_inputs import suggested_grid, suggested_random
 from app.links.codec import LONGEST_RUNS
 from app.parts.widgets import markup
 from app.state.many_runs import DATA, FILE, GRID, KINDS, RANDOM_NUMBERS, THE_DATA
@@ -21,8 +21,8 @@ _HINTS = {
     "<code>0,0.5,1</code>; inputs that are not named stay as they are.",
     RANDOM_NUMBERS: "How many runs, a seed, and ranges or distributions: <code>random:1000 seed=3 x=normal(0,1) n=1..9</code>. "
     "Inputs that are not named are drawn as usual for their type.",
-    FILE: "An <code>.npz</code> of arrays whose first axis counts the runs, or a <code>.parquet</code> or <code>.csv</code> "
-    "with a column for each input of one number.",
+    FILE: "An <code>.npz</code> of arrays whose first axis counts the runs, or several, each of one run; or a <code>.parquet</code> "
+    "or <code>.csv</code> with a column for each input of one number.",
 }
 
 
@@ -39,7 +39,7 @@ def show(session: Session, opened: Opened) -> None:
         elif kind == DATA:
             st.button("Run all", key="many_run", type="primary", icon=":material/play_arrow:", on_click=running_many.run_data_set)
         else:
-            _words(session, str(kind), grid if kind == GRID else RANDOM)
+            _words(session, str(kind), grid if kind == GRID else suggested_random(opened.model, session.model.inputs))
     if session.many.sweeping is None:
         markup.show(_HINTS[str(kind)], "quiet")
 
@@ -59,7 +59,7 @@ def _words(session: Session, kind: str, usual: str) -> None:
     with st.container(key="many_inputs", horizontal=True, vertical_alignment="center"):
         st.text_input(
             "Inputs",
-            said or usual,
+            (said or usual)[:LONGEST_RUNS],
             key=key,
             max_chars=LONGEST_RUNS,
             label_visibility="collapsed",
@@ -73,6 +73,7 @@ def _file(session: Session) -> None:
     st.file_uploader(
         "Inputs from a file",
         type=["npz", "parquet", "csv"],
+        accept_multiple_files=True,
         key=key,
         on_change=running_many.run_file,
         args=(key,),

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+import engine
+from engine import build
 from tests.app.browsing import LONG, open_sample, place
 
 pytestmark = pytest.mark.browser
@@ -70,6 +72,31 @@ def test_a_file_that_is_uploaded_is_run(page: Page, server: str, tmp_path: Path)
         {"name": "numbers.csv", "mimeType": "text/csv", "buffer": b"wrong\n3\n"}
     )
     expect(page.get_by_text("means no input")).to_be_visible(timeout=LONG)
+
+
+def test_files_of_one_run_each_are_run(page: Page, server: str, tmp_path: Path) -> None:
+    """A folder of them, as the command takes it."""
+    for name, number in (("b", 97), ("a", 27), ("c", 6)):
+        np.savez(tmp_path / f"{name}.npz", number=np.array(number))
+    page.goto(f"{server}/?model=sample:collatz&screen=runs")
+    page.get_by_role("radio", name="File").click(timeout=LONG)
+    page.locator("[class*='st-key-many_file'] input[type=file]").first.set_input_files(sorted(tmp_path.glob("*.npz")))
+    expect(page.get_by_text("3 runs in")).to_be_visible(timeout=LONG)
+    expect(page.get_by_text("These runs are on 3 files, from a.npz to c.npz.")).to_be_visible()
+    expect(page.get_by_text("118 iterations, number = 97")).to_be_visible()
+
+
+def test_random_inputs_of_open_lengths_have_those_of_the_run(page: Page, server: str, tmp_path: Path) -> None:
+    graph = build.Graph()
+    x = graph.parameter("x", "f32", [-1])
+    total = build.ops.ReduceSum(x, [0], keep_dims=False)
+    last = build.while_loop(lambda i: i < total, lambda i: i + 1.0, [np.float32(0)])[0]
+    engine.write_model(graph.model({"last": last}), tmp_path / "open.xml")
+    page.goto(f"{server}/?model={tmp_path / 'open.xml'}&screen=runs")
+    page.get_by_role("radio", name="Random").click(timeout=LONG)
+    expect(words(page)).to_have_value(re.compile(r"random:1000 seed=0 x\[\d+\]=normal\(0,1\)"), timeout=LONG)
+    button(page, "many_run").click()
+    expect(page.get_by_text("1,000 runs in")).to_be_visible(timeout=LONG)
 
 
 def test_a_narrower_type_changes_the_branch_of_some(page: Page, server: str) -> None:

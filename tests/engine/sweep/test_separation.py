@@ -11,6 +11,7 @@ import pytest
 import engine
 from engine import build
 from engine.sweep import Samples, features_of, samples_of, separation
+from engine.sweep.separating import Rule, Separation
 
 
 def counting() -> engine.Model:
@@ -54,6 +55,13 @@ def test_all_and_none_need_no_rule(bound: float, sentence: str) -> None:
     samples = samples_of(model, "random:50 n=0..30")
     rows = rows_of(model, samples)
     assert separation(rows, "iterations main/counts", bound, features_of(model, samples, rows)).sentence == sentence
+
+
+def test_a_rule_that_tells_few_of_them_is_not_said_to_tell_most() -> None:
+    few = Separation("iterations main/a", 139, 3000, 280, (Rule(("number > 4,995",), 8, 7),))
+    assert few.sentence.endswith(
+        "No rule tells most of them; some are where number > 4,995: that holds for 8 runs, and 7 of these have more."
+    )
 
 
 def test_where_no_input_tells_the_sentence_says_so() -> None:
