@@ -45,7 +45,8 @@ export class CodeListing {
     this.copy.title = "Copy as a file that runs";
     this.copy.onclick = async () => {
       try {
-        await navigator.clipboard.writeText(this.data.head + this.data.lines.map((line) => `${line[0]}\n`).join(""));
+        const { head = "", lines = [] } = this.data ?? {};
+        await navigator.clipboard.writeText(head + lines.map((line) => `${line[0]}\n`).join(""));
         this.copy.textContent = "Copied";
       } catch {
         this.copy.textContent = "The browser forbids it";
@@ -88,7 +89,7 @@ export class CodeListing {
       row.classList.toggle("dim", dim.has(number));
       row.classList.toggle("chosen", chosen.has(number));
       const hint = moment.hints[number] ?? "";
-      if (row.lastChild.textContent !== hint) row.lastChild.textContent = hint;
+      if (row.lastChild && row.lastChild.textContent !== hint) row.lastChild.textContent = hint;
     });
     const follow = moment.current[0] ?? moment.chosen[0];
     if (follow === undefined || this.last === `${follow}`) return;

@@ -81,10 +81,12 @@ class Finder {
     this.picks = 0;
     this.pill.onclick = () => this.open();
     this.veil.onmousedown = (event) => event.target === this.veil && this.close();
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let later;
     this.field.oninput = () => {
       this.wanted = false;
-      clearTimeout(this.later);
-      this.later = setTimeout(() => this.asking(), 70);
+      clearTimeout(later);
+      later = setTimeout(() => this.asking(), 70);
     };
     this.veil.onkeydown = (event) => this.key(event);
   }

@@ -1,6 +1,6 @@
 // Lanes of blocks over one axis (steps of a run, iterations of a loop), drawn on a canvas; a click says where.
 
-import { element } from "./element.js";
+import { element, penOf } from "./element.js";
 
 /**
  * @import { Block, Chart, Cursor, Lane, Mark } from "./component.js"
@@ -11,6 +11,8 @@ import { element } from "./element.js";
 const AXIS_HEIGHT = 22;
 const GAP = 3;
 const ROOM = 8;
+/** Before the first word of Python. @type {Chart} */
+const NO_CHART = { key: "", label: "", lanes: [], marks: [], extent: 1, first: 0, unit: "", ticks: null };
 
 /** @param {HTMLElement} root */
 function palette(root) {
@@ -18,7 +20,7 @@ function palette(root) {
   const text = style.getPropertyValue("--st-text-color").trim() || style.color;
   const named = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
   const paper = style.getPropertyValue("--st-background-color").trim() || "white";
-  const probe = element("canvas").getContext("2d");
+  const probe = penOf(element("canvas"));
   probe.fillStyle = paper;
   probe.fillRect(0, 0, 1, 1);
   const [red, green, blue] = probe.getImageData(0, 0, 1, 1).data;
@@ -66,10 +68,14 @@ export class LaneChart {
   send = () => {};
   /** Where the run is. @type {Pick<Cursor, "at" | "wide"> | undefined} */
   cursor = undefined;
-  /** @type {Chart | undefined} */
-  data = undefined;
+  /** @type {Chart} */
+  data = NO_CHART;
   /** Upper ends of the lanes, in pixels. @type {number[]} */
   tops = [];
+  /** Lower end of the lanes, and where they begin and how wide they are, in pixels. */
+  bottom = 0;
+  left = 0;
+  room = 20;
 
   /** @param {HTMLElement} host */
   constructor(host) {
@@ -128,17 +134,15 @@ export class LaneChart {
   draw() {
     const { data } = this;
     const width = this.root.clientWidth;
-    if (!data || !width) return;
+    if (data === NO_CHART || !width) return;
     const ratio = Math.max(1, devicePixelRatio || 1);
     const height = this.bottom + AXIS_HEIGHT;
     this.canvas.width = Math.round(width * ratio);
     this.canvas.height = Math.round(height * ratio);
     this.canvas.style.height = `${height}px`;
-    const pen = this.canvas.getContext("2d");
-    this.pen = pen;
+    const pen = penOf(this.canvas);
     pen.scale(ratio, ratio);
     const look = palette(this.root);
-    this.look = look;
     pen.font = `12px ${look.font}`;
     const widest = Math.max(...data.lanes.map((lane) => pen.measureText(lane.name).width), 30);
     this.left = Math.ceil(Math.min(widest + ROOM * 1.5, width * 0.24, 190));
@@ -166,7 +170,7 @@ export class LaneChart {
     pen.font = `11px ${look.font}`;
     for (const block of lane.blocks) this.block(pen, look, lane, block, top);
     const wordless = lane.blocks.every((block) => !block[4]);
-    if (lane.line && (wordless || this.room / this.data.extent < 34)) this.line(pen, look, lane, top);
+    if (lane.line && (wordless || this.room / this.data.extent < 34)) this.line(pen, look, lane.line, top, lane.height);
   }
 
   /**
@@ -227,17 +231,19 @@ export class LaneChart {
   /**
    * @param {Pen} pen
    * @param {Look} look
-   * @param {Lane} lane
+   * @param {(number | null)[]} levels
    * @param {number} top
+   * @param {number} height
    */
-  line(pen, look, lane, top) {
+  line(pen, look, levels, top, height) {
     pen.beginPath();
     let begun = false;
-    for (const [number, level] of lane.line.entries()) {
-      const left = this.x(number + 0.5);
-      const y = top + lane.height - 3 - level * (lane.height - 6);
-      if (level !== null && begun) pen.lineTo(left, y);
-      else if (level !== null) pen.moveTo(left, y);
+    for (const [number, level] of levels.entries()) {
+      if (level !== null) {
+        const [left, y] = [this.x(number + 0.5), top + height - 3 - level * (height - 6)];
+        if (begun) pen.lineTo(left, y);
+        else pen.moveTo(left, y);
+      }
       begun = level !== null;
     }
     pen.strokeStyle = look.curve;
@@ -350,7 +356,7 @@ export class LaneChart {
 
   /** @param {MouseEvent} event */
   hover(event) {
-    if (!this.data) return;
+    if (this.data === NO_CHART) return;
     const { x, lane, at, down, name } = this.place(event);
     const found = lane < 0 ? null : this.data.lanes[lane];
     const block = found?.blocks.find(
@@ -376,6 +382,7 @@ export class LaneChart {
 
   /** @param {MouseEvent} event */
   click(event) {
+    if (this.data === NO_CHART) return;
     const { lane, at, down, name } = this.place(event);
     this.send({ lane, at, down, name, turn: Date.now() });
   }

@@ -44,7 +44,7 @@ class Table {
       line.append(...titles.map((title) => Object.assign(element("th", "", title), { title })));
       this.head.replaceChildren(line);
     }
-    while (this.body.rows.length > cells.length) this.body.lastChild.remove();
+    while (this.body.rows.length > cells.length) this.body.deleteRow(-1);
     cells.forEach((row, number) => {
       const text = JSON.stringify(row);
       if (this.shown[number] === text && this.body.rows[number]) return;

@@ -21,9 +21,11 @@ class Search {
     this.field.placeholder = "Search the samples";
     this.field.setAttribute("aria-label", "Search the samples");
     this.field.spellcheck = false;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let later;
     this.field.oninput = () => {
-      clearTimeout(this.later);
-      this.later = setTimeout(() => this.ask(this.field.value), PAUSE);
+      clearTimeout(later);
+      later = setTimeout(() => this.ask(this.field.value), PAUSE);
     };
     host.append(this.field);
   }

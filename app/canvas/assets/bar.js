@@ -1,5 +1,7 @@
 // The bar under the picture: speed, and a track to slide along for the run and for each loop inside a loop.
 
+import { inside, penOf } from "../../assets/element.js";
+
 const SPEEDS = [0.5, 1, 2, 4, 8];
 const BAR = { row: 1.5, padding: 0.875 }; // rem
 
@@ -40,10 +42,10 @@ export class Bar {
       <select class="speed" title="Speed of playing" aria-label="Speed">${options.join("")}</select>
       <div class="tracks"></div>`;
     root.append(this.element);
-    const find = (/** @type {string} */ name) => this.element.querySelector(name);
-    this.tracks = find(".tracks");
+    this.tracks = inside(this.element, ".tracks");
     new ResizeObserver(() => this.resized()).observe(this.tracks);
-    const speed = /** @type {HTMLSelectElement} */ (find(".speed"));
+    /** @type {HTMLSelectElement} */
+    const speed = inside(this.element, ".speed");
     speed.addEventListener("change", () => {
       playback.setSpeed(Number(speed.value));
       speed.blur();
@@ -67,7 +69,7 @@ export class Bar {
     this.root.classList.toggle("moving", playback.playing || playback.dragging);
     this.root.dataset.step = String(playback.step);
     while (this.rows.length < playback.tracks.length) this.addRow();
-    while (this.rows.length > playback.tracks.length) this.rows.pop().line.remove();
+    for (const row of this.rows.splice(playback.tracks.length)) row.line.remove();
     for (const [k, track] of playback.tracks.entries()) this.drawRow(this.rows[k], track, k);
     const height = `${playback.tracks.length * BAR.row + BAR.padding}rem`;
     if (this.height !== height) this.root.style.setProperty("--bar", height);
@@ -87,12 +89,12 @@ export class Bar {
         <canvas></canvas><div class="past"></div><div class="thumb"></div>
       </div><span class="words"></span>`;
     this.tracks.append(line);
-    const find = (/** @type {string} */ name) => /** @type {HTMLElement} */ (line.querySelector(name));
+    const find = (/** @type {string} */ name) => inside(line, name);
     /** @type {TrackRow} */
     const row = {
       line,
       rail: find(".rail"),
-      canvas: /** @type {HTMLCanvasElement} */ (line.querySelector("canvas")),
+      canvas: inside(line, "canvas"),
       past: find(".past"),
       thumb: find(".thumb"),
       words: find(".words"),
@@ -116,6 +118,7 @@ export class Bar {
    * @param {PointerEvent} event
    */
   point(row, event) {
+    if (!row.track || !row.area) return;
     const { first, last } = row.track;
     const part = Math.min(1, Math.max(0, (event.clientX - row.area.left) / row.area.width));
     this.playback.slide(Math.round(first + part * (last - first)));
@@ -172,7 +175,7 @@ export class Bar {
     const ratio = devicePixelRatio || 1;
     row.canvas.width = width * ratio;
     row.canvas.height = height * ratio;
-    const pen = row.canvas.getContext("2d");
+    const pen = penOf(row.canvas);
     pen.fillStyle = getComputedStyle(this.root).getPropertyValue("--line-region").trim();
     pen.globalAlpha = ticks.length > width / 6 ? 0.3 : 0.65;
     for (const tick of ticks)

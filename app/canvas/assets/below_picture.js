@@ -1,6 +1,7 @@
 // What a page shows of a run below its picture: the graph as code, the matrices and the tapes of its loops, all in step.
 
 import { CodeListing } from "../../assets/code_listing.js";
+import { inside } from "../../assets/element.js";
 import { LaneChart } from "../../assets/lane_chart.js";
 import { momentOf } from "./beside.js";
 import { Prefetched } from "./prefetched.js";
@@ -33,7 +34,7 @@ export class BelowPicture {
     this.moments.store({ key: "", hash: "", run: "", first: 0, frames: lines });
     this.step = 0;
     this.selected = "";
-    this.listing = this.listingIn(document.querySelector("#code"), select);
+    this.listing = this.listingIn(inside(document, "#code"), select);
     for (const one of document.querySelectorAll(".matrix"))
       this.drawMatrix(/** @type {HTMLDetailsElement} */ (one), go, select);
     for (const one of document.querySelectorAll(".loop")) pickIn(one, go);
@@ -62,6 +63,7 @@ export class BelowPicture {
    */
   drawMatrix(details, go, select) {
     const matrix = this.matrices[Number(details.dataset.matrix)];
+    if (!matrix) return;
     const chart = new LaneChart(bodyOf(details));
     chart.receive(matrix.chart);
     chart.send = ({ lane, at, name }) => {

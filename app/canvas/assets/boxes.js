@@ -70,6 +70,7 @@ export function drawBox(id, node, middle, layers, parts) {
     layers.chips.append(made.group);
   }
   parts.set(id, {
+    kind: "box",
     group,
     base: `box ${node.kind} ${node.family}`,
     chips,
@@ -90,10 +91,10 @@ export function drawBox(id, node, middle, layers, parts) {
 function writePill(group, node) {
   const middle = node.height / 2 + 4;
   if (node.kind === "cut_end") {
-    group.append(svgText(node.title, { class: "cut-number", x: node.width / 2, y: middle }));
+    group.append(svgText(node.title ?? "", { class: "cut-number", x: node.width / 2, y: middle }));
     return null;
   }
-  const line = svgText(node.title, { class: "pill-title", x: node.width / 2, y: middle });
+  const line = svgText(node.title ?? "", { class: "pill-title", x: node.width / 2, y: middle });
   const rest = [node.detail, ...(node.constants ?? [])].filter(Boolean).join("  ");
   if (rest) {
     const more = svgElement("tspan", { class: "pill-detail", dx: 6 });
@@ -110,10 +111,11 @@ function writePill(group, node) {
  */
 function writeBox(group, node) {
   const folded = node.kind === "folded";
-  const title = svgText(node.title, { class: "title", x: 14, y: 20 });
+  const words = node.title ?? "";
+  const title = svgText(words, { class: "title", x: 14, y: 20 });
   title.style.setProperty(
     "--far",
-    `${Math.min(19, (node.width - (folded ? 40 : 22)) / (node.title.length * 0.56)).toFixed(1)}px`,
+    `${Math.min(19, (node.width - (folded ? 40 : 22)) / (words.length * 0.56)).toFixed(1)}px`,
   );
   if (node.name) {
     const name = svgElement("tspan", { class: "name", dx: 6 });

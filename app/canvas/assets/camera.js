@@ -5,7 +5,7 @@ import { Overview } from "./overview.js";
 import { StickyHeaders } from "./sticky_headers.js";
 
 /**
- * @import { Area, Part, Point, Size } from "./picture.js"
+ * @import { Area, FramePart, Point, Size } from "./picture.js"
  */
 
 export const ZOOM = { least: 0.08, most: 3, readable: 0.75, words: 0.34 };
@@ -59,10 +59,10 @@ export class Camera {
 
   /** Sizes are read once, not at every frame: each reading has the browser lay out what has changed before. */
   measure() {
-    /** @type {HTMLElement} */
-    const tools = this.stage.parentElement.querySelector(".tools");
+    /** @type {HTMLElement | null | undefined} */
+    const tools = this.stage.parentElement?.querySelector(".tools");
     this.view = { width: this.stage.clientWidth, height: this.stage.clientHeight };
-    this.tools = { width: tools.offsetWidth, height: tools.offsetHeight };
+    this.tools = { width: tools?.offsetWidth ?? 0, height: tools?.offsetHeight ?? 0 };
   }
 
   /**
@@ -255,7 +255,7 @@ export class Camera {
 
   /**
    * To the head of a frame.
-   * @param {Part} frame
+   * @param {FramePart} frame
    */
   bringHead({ box }) {
     this.glide(24 - (box.x + MARGIN) * this.k, this.tools.height + 24 - (box.y + MARGIN) * this.k);
@@ -313,7 +313,8 @@ export class Camera {
    * @param {Point} before
    */
   pinch(event, before) {
-    const other = [...this.pointers].find(([id]) => id !== event.pointerId)[1];
+    const [, other] = [...this.pointers].find(([id]) => id !== event.pointerId) ?? [];
+    if (!other) return;
     const distance = (/** @type {Point} */ a, /** @type {Point} */ b) => Math.hypot(a.x - b.x, a.y - b.y);
     const now = { x: event.clientX, y: event.clientY };
     const area = this.stage.getBoundingClientRect();

@@ -49,7 +49,7 @@ export function draw(structure, geometry) {
     for (const [id, edge] of lines) {
       const line = geometry.edges[id];
       if (Boolean(line.copyEnd) === free)
-        drawLine(id, edge, line, layers, parts, geometry.clusters[structure.nodes[edge.source]?.cluster], room);
+        drawLine(id, edge, line, layers, parts, geometry.clusters[structure.nodes[edge.source]?.cluster ?? ""], room);
     }
   }
   for (const [id, node] of Object.entries(structure.nodes)) {

@@ -1,5 +1,6 @@
 // Export: the picture as it looks now, with every style written into it, so that any program can show and print it.
 
+import { inside, penOf } from "../../assets/element.js";
 import { SVG, svgElement } from "./svg.js";
 
 const KEPT = [
@@ -23,11 +24,11 @@ const KEPT_OF_TEXT = ["font-family", "font-size", "font-weight", "text-anchor"];
  * @param {(paper: string) => string} make
  */
 export function onPaper(root, printed, make) {
-  const stage = root.querySelector(".stage");
+  const stage = inside(root, ".stage");
   const was = {
     far: stage.classList.contains("far"),
     moving: root.classList.contains("moving"),
-    theme: root.dataset.theme,
+    theme: root.dataset.theme ?? "",
   };
   stage.classList.remove("far");
   root.classList.add("moving");
@@ -66,7 +67,7 @@ export function standalone(svg, paper) {
   }
   for (const made of dropped) made.remove();
   copy.setAttribute("xmlns", SVG);
-  const [x, y, width, height] = copy.getAttribute("viewBox").split(" ");
+  const { x, y, width, height } = copy.viewBox.baseVal;
   copy.prepend(svgElement("rect", { x, y, width, height, fill: paper }));
   return new XMLSerializer().serializeToString(copy);
 }
@@ -108,9 +109,9 @@ export function savePicture(svg, name, asPixels) {
     const canvas = document.createElement("canvas");
     const scale = Math.min(2, 8192 / Math.max(picture.width, picture.height));
     [canvas.width, canvas.height] = [picture.width * scale, picture.height * scale];
-    canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+    penOf(canvas).drawImage(picture, 0, 0, canvas.width, canvas.height);
     URL.revokeObjectURL(picture.src);
-    canvas.toBlob((pixels) => download(pixels, `${name}.png`), "image/png");
+    canvas.toBlob((pixels) => pixels && download(pixels, `${name}.png`), "image/png");
   };
   picture.src = URL.createObjectURL(blob);
 }
@@ -126,7 +127,8 @@ export function printPicture(svg, name) {
   sheet.dataset.print = "";
   sheet.style.cssText = "position: fixed; width: 0; height: 0; border: 0; visibility: hidden;";
   document.body.append(sheet);
-  const page = sheet.contentDocument;
+  const { contentDocument: page, contentWindow: view } = sheet;
+  if (!page || !view) return;
   const picture = page.importNode(new DOMParser().parseFromString(svg, "image/svg+xml").documentElement, true);
   const style = page.createElement("style");
   const [width, height] = ["width", "height"].map((side) => Math.ceil(Number(picture.getAttribute(side))));
@@ -134,5 +136,5 @@ export function printPicture(svg, name) {
   page.title = name;
   page.head.append(style);
   page.body.append(picture);
-  sheet.contentWindow.print();
+  view.print();
 }

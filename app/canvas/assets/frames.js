@@ -57,6 +57,7 @@ export function drawFrame(id, cluster, box, layers, parts) {
   layers.heads.append(head);
   const titleWidth = 20 + buttons.length * 21 + cluster.title.length * 8.2 + cluster.name.length * 7;
   parts.set(id, {
+    kind: "frame",
     group,
     head,
     title,
@@ -66,6 +67,7 @@ export function drawFrame(id, cluster, box, layers, parts) {
     box,
     titleWidth,
     stateEnd,
+    stateWidth: 0,
     told: "",
     at: { x: box.x + box.width / 2, y: box.y + 20 },
     width: 60,

@@ -27,7 +27,7 @@ export function readGeometry(json) {
   /** @type {Geometry} */
   const geometry = { width, height, nodes: {}, clusters: {}, edges: {} };
   for (const object of json.objects ?? []) {
-    if (object.name?.startsWith("cluster_")) {
+    if (object.name?.startsWith("cluster_") && object.bb) {
       const [x0, y0, x1, y1] = object.bb.split(",").map(Number);
       geometry.clusters[object.id] = { x: x0, y: height - y1, width: x1 - x0, height: y1 - y0 };
     } else if (object.pos) {

@@ -1,5 +1,6 @@
 // The canvas of a graph: one per place on the page; keeps its picture while overlays come and go.
 
+import { inside } from "../../assets/element.js";
 import { AwaitedPicture } from "./awaited_picture.js";
 import { Camera, ZOOM } from "./camera.js";
 import { CurrentHighlight } from "./current_highlight.js";
@@ -11,6 +12,7 @@ import { loopAround } from "./loop_around.js";
 import { emptyCanvas } from "./markup.js";
 import { numberAfter, Outbox } from "./outbox.js";
 import { Painting } from "./paint.js";
+import { boxOf, described, frameOf, sightOf } from "./parts.js";
 import { Playback } from "./playback.js";
 import { Pointing } from "./pointing.js";
 import { Scale } from "./scale.js";
@@ -21,10 +23,8 @@ import { legendOf, Tooltip } from "./tooltips.js";
 import { lookAtOrigins, Trace } from "./trace.js";
 import { Walk } from "./walk.js";
 
-/** @import { Part } from "./picture.js" */
-
 /**
- * @import { Geometry, Parts } from "./picture.js"
+ * @import { BoxPart, FramePart, Geometry, Parts, Point } from "./picture.js"
  * @import { Act, Moment, Overlay, Structure } from "./protocol.js"
  * @typedef {Overlay & { hash: string, focus?: string }} Painted
  * @typedef {Omit<Act, "root" | "count"> & { root?: string }} Done what a person did; `root`: of another picture than the one that is shown
@@ -76,7 +76,7 @@ export class Canvas {
     this.key = key;
     this.root = emptyCanvas();
     parent.append(this.root);
-    const find = (/** @type {string} */ name) => /** @type {HTMLElement} */ (this.root.querySelector(name));
+    const find = (/** @type {string} */ name) => inside(this.root, name);
     this.stage = find(".stage");
     this.wrapper = find(".wrapper");
     this.notice = find(".notice");
@@ -102,13 +102,13 @@ export class Canvas {
   }
 
   get place() {
-    return `${this.key} ${this.subject} ${this.structure.root}`;
+    return `${this.key} ${this.subject} ${this.structure?.root ?? ""}`;
   }
 
   listen() {
     for (const bar of this.root.querySelectorAll(".tools"))
       bar.addEventListener("click", ({ target }) => {
-        this.tool(/** @type {Element} */ (target).closest("button")?.dataset.do);
+        this.tool(/** @type {Element} */ (target).closest("button")?.dataset.do ?? "");
       });
     this.stage.addEventListener("click", (event) => this.clicked(event));
     this.stage.addEventListener("dblclick", (event) => this.doubleClicked(event));
@@ -120,22 +120,21 @@ export class Canvas {
     if (name === "in") this.camera.zoom(1.25);
     if (name === "out") this.camera.zoom(0.8);
     if (name === "fit") this.camera.fit();
-    this.root
-      .querySelector(".formats")
-      .classList.toggle("on", name === "save" && !this.root.querySelector(".formats.on"));
+    const formats = inside(this.root, ".formats").classList;
+    formats.toggle("on", name === "save" && !formats.contains("on"));
     if (["svg", "png", "pdf"].includes(name) && this.structure) this.save(name);
     if (name === "unroll") this.unroll();
     if (name === "legend") this.legend.classList.toggle("on");
     if (name === "follow") {
       this.following = !this.following;
-      this.root.querySelector("[data-do=follow]").classList.toggle("on", this.following);
+      inside(this.root, "[data-do=follow]").classList.toggle("on", this.following);
       if (this.following) this.follow();
     }
   }
 
   /** @param {string} format */
   save(format) {
-    const svg = onPaper(this.root, format === "pdf", (paper) => standalone(this.wrapper.querySelector("svg"), paper));
+    const svg = onPaper(this.root, format === "pdf", (paper) => standalone(inside(this.wrapper, "svg"), paper));
     if (format === "pdf") printPicture(svg, this.file);
     else savePicture(svg, this.file, format === "png");
   }
@@ -158,7 +157,7 @@ export class Canvas {
    * @param {Done} event
    */
   send(event) {
-    const { address } = this.structure?.nodes[event.id] ?? this.structure?.clusters[event.id] ?? {};
+    const { address } = described(this.structure, event.id ?? "") ?? {};
     this.count = numberAfter(this.count);
     this.acts.add({ root: this.structure?.root ?? "", address, ...event, count: this.count });
   }
@@ -177,7 +176,10 @@ export class Canvas {
     this.root.focus({ preventScroll: true });
     const target = /** @type {Element} */ (event.target);
     const stuck = /** @type {HTMLElement | null} */ (target.closest?.(".sticky-header"));
-    if (stuck) return this.camera.bringHead(this.parts.get(stuck.dataset.frame));
+    const head = frameOf(this.parts, stuck?.dataset.frame ?? "");
+    if (head) return this.camera.bringHead(head);
+    const { structure } = this;
+    if (stuck || !structure) return;
     const { action, id, group } = this.pointing.target(event);
     if (target.closest?.(".stop")) return this.send({ kind: "breakpoint", id });
     if (action) {
@@ -186,12 +188,12 @@ export class Canvas {
       return;
     }
     if (group?.classList.contains("more")) {
-      const { badge } = this.structure.nodes[id];
-      this.anchor = this.anchorOf(this.structure.nodes[id].cluster);
+      const { badge, cluster } = structure.nodes[id];
+      this.anchor = this.anchorOf(cluster ?? "");
       return this.send({ kind: /** @type {Act["kind"]} */ (badge), id });
     }
     const line = group?.classList.contains("line");
-    const chosen = line ? this.structure.edges[id].source : group?.classList.contains("frame") ? "" : id;
+    const chosen = line ? structure.edges[id].source : group?.classList.contains("frame") ? "" : id;
     if (chosen === this.selected && !chosen) return;
     this.select(chosen);
     this.send(chosen ? { kind: "select", id: chosen } : { kind: "clear" });
@@ -213,17 +215,17 @@ export class Canvas {
     const { action, id, group } = this.pointing.target(event);
     const isStop = /** @type {Element} */ (event.target).closest?.(".stop");
     if (action || !group || group.classList.contains("line") || isStop) return;
-    const part = this.structure.nodes[id] ?? this.structure.clusters[id];
-    const closed = part.kind === "folded";
-    if (!closed && !part.body) return;
+    const part = described(this.structure, id);
+    const closed = part?.kind === "folded";
+    if (!part || (!closed && !part.body)) return;
     this.anchor = this.anchorOf(id);
     this.send({ kind: closed && !part.body ? "fold" : "open", id });
   }
 
   /** After folding, what was clicked stays where it was. @param {string} id */
   anchorOf(id) {
-    const part = this.parts?.get(id);
-    const address = (this.structure.nodes[id] ?? this.structure.clusters[id])?.address;
+    const part = boxOf(this.parts, id) ?? frameOf(this.parts, id);
+    const address = described(this.structure, id)?.address;
     return part && address
       ? {
           address,
@@ -260,15 +262,13 @@ export class Canvas {
     Object.assign(this, { structure, subject, parts, geometry, painting: new Painting(structure, parts) });
     this.selected = "";
     this.pointing.show(structure, parts);
-    this.painting.apply(this.overlay?.hash === structure.hash ? this.overlay : NO_OVERLAY);
+    this.painting?.apply(this.overlay?.hash === structure.hash ? this.overlay : NO_OVERLAY);
     this.wrapper.replaceChildren(svg, this.highlight.element);
     this.root.dataset.hash = structure.hash;
-    this.root.dataset.milliseconds = String(Math.round(geometry.milliseconds));
+    this.root.dataset.milliseconds = String(Math.round(geometry.milliseconds ?? 0));
     this.camera.show(
       svg,
-      Object.keys(structure.nodes)
-        .filter((id) => parts.has(id))
-        .map((id) => this.sight(parts.get(id))),
+      Object.keys(structure.nodes).flatMap((id) => this.areaOfBox(id) ?? []),
     );
     this.camera.stickyHeaders.show(structure, parts);
     this.prepareOverview();
@@ -280,13 +280,13 @@ export class Canvas {
   /** @param {boolean} moved */
   look(moved) {
     const kept = shared.viewports.get(this.place);
-    const anchored =
-      this.anchor &&
-      [...Object.entries(this.structure.nodes), ...Object.entries(this.structure.clusters)].find(
-        ([, one]) => one.address === this.anchor.address && one.kind !== "output",
-      );
-    const part = anchored && this.parts.get(anchored[0]);
-    if (part) this.stay(part);
+    const { anchor } = this;
+    const { nodes = {}, clusters = {} } = this.structure ?? {};
+    const anchored = [...Object.entries(nodes), ...Object.entries(clusters)].find(
+      ([, one]) => one.address === anchor?.address && one.kind !== "output",
+    );
+    const part = anchored && (boxOf(this.parts, anchored[0]) ?? frameOf(this.parts, anchored[0]));
+    if (anchor && part) this.stay(anchor, part);
     else if (kept) this.camera.set(kept.x, kept.y, kept.k);
     else if (moved || !this.anchor) this.begin();
     // A picture that has become small enough to be read as a whole is shown as a whole.
@@ -301,13 +301,15 @@ export class Canvas {
     if (this.begun) this.camera.begin();
   }
 
-  /** What was clicked stays where it was, but not under the tools. @param {Part} part */
-  stay(part) {
-    this.camera.set(
-      this.anchor.x - (part.at.x + MARGIN) * this.camera.k,
-      this.anchor.y - (part.at.y + MARGIN) * this.camera.k,
-    );
-    if (part.chips) this.camera.follow(this.sight(part));
+  /**
+   * What was clicked stays where it was, but not under the tools.
+   * @param {Point} anchor
+   * @param {BoxPart | FramePart} part
+   */
+  stay(anchor, part) {
+    const { k } = this.camera;
+    this.camera.set(anchor.x - (part.at.x + MARGIN) * k, anchor.y - (part.at.y + MARGIN) * k);
+    if (part.kind === "box") this.camera.follow(sightOf(part));
   }
 
   resized() {
@@ -330,32 +332,22 @@ export class Canvas {
 
   /** The place of a box in the picture; undefined for other parts and what is not drawn. @param {string} id */
   areaOfBox(id) {
-    const part = id in this.structure.nodes ? this.parts.get(id) : undefined;
-    return part && this.sight(part);
-  }
-
-  /** The place of a part in the picture, with the value below it. @param {Part} part */
-  sight(part) {
-    return {
-      left: part.at.x - part.width / 2 + MARGIN,
-      top: part.at.y - part.height / 2 + MARGIN,
-      width: part.width ?? 0,
-      height: (part.height ?? 0) + 24,
-    };
+    const part = boxOf(this.parts, id);
+    return part && sightOf(part);
   }
 
   /** @param {Painted} overlay */
   paint(overlay) {
     this.overlay = overlay;
-    this.painting.apply(overlay);
+    this.painting?.apply(overlay);
     this.scale.say(overlay.scale);
     this.selected = overlay.selected;
     this.pointing.reveal();
     if (overlay.current !== this.current || overlay.focus !== this.focused) this.follow(overlay);
     this.current = overlay.current;
     const next = boxOfNext(overlay);
-    const part = this.parts.get(next);
-    this.highlight.show(part, part && this.sight(part), overlay.breakpoints[next] ? "" : overlay.nodes[next]);
+    const part = boxOf(this.parts, next);
+    this.highlight.show(part, part && sightOf(part), overlay.breakpoints[next] ? "" : overlay.nodes[next]);
     this.root.dataset.current = overlay.current;
     this.camera.stickyHeaders.place(this.camera);
     this.pointing.soon();
@@ -366,9 +358,9 @@ export class Canvas {
   follow(overlay = this.overlay) {
     const asked = overlay?.focus && overlay.focus !== this.focused;
     this.focused = overlay?.focus;
-    const part = this.parts?.get(asked ? overlay.focus : this.following ? overlay?.current : "");
-    if (!part) return;
-    this.camera.follow(this.sight(part));
+    const id = (asked ? overlay.focus : this.following ? overlay?.current : "") ?? "";
+    const part = boxOf(this.parts, id) ?? frameOf(this.parts, id);
+    if (part) this.camera.follow(sightOf(part));
   }
 
   /** @param {string} text */
@@ -384,10 +376,11 @@ export class Canvas {
     const theme = isLight(probe) ? "light" : "dark";
     if (this.root.dataset.theme === theme) return;
     this.root.dataset.theme = theme;
-    if (this.structure) this.prepareOverview();
+    this.prepareOverview();
   }
 
   prepareOverview() {
+    if (!this.structure || !this.geometry) return;
     const style = getComputedStyle(this.root);
     this.camera.overview.prepare(this.structure, this.geometry, (name) => style.getPropertyValue(name).trim());
   }

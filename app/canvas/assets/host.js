@@ -1,5 +1,7 @@
 // The page that a canvas is on: what the canvas asks of it. The entry that makes canvases puts in what else than a plain page it is.
 
+import { penOf } from "../../assets/element.js";
+
 /**
  * @typedef {object} Host
  * @property {() => boolean} isDrawing whether the page is being drawn anew
@@ -25,7 +27,7 @@ let pen;
  * @param {string} colour as CSS has it
  */
 function painted(colour) {
-  pen ??= document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  pen ??= penOf(document.createElement("canvas"), { willReadFrequently: true });
   pen.clearRect(0, 0, 1, 1);
   pen.fillStyle = colour;
   pen.fillRect(0, 0, 1, 1);

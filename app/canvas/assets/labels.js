@@ -53,7 +53,7 @@ export function crowdOf(structure, geometry) {
  */
 export function placeOfLabel(edge, line, frame, { taken, crowd }) {
   const width = roomFor(longestLabel(edge, line));
-  const place = line.copyEnd ? alongside(line, width, [...taken, ...crowd]) : { ...line.label };
+  const place = line.copyEnd ? alongside(line, width, [...taken, ...crowd]) : line.label && { ...line.label };
   if (!place) return null;
   // Inside the frame that the line is in: the layout keeps room for labels outside it too.
   if (!line.copyEnd && frame && edge.inside)

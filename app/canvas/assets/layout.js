@@ -70,7 +70,10 @@ async function climb(structure, ladder) {
   const geometry = await layOutRows(structure, (dot) => climbOnce(dot, ladder));
   geometry.milliseconds = performance.now() - began;
   shared.layouts.set(structure.hash, geometry);
-  if (shared.layouts.size > KEPT_LAYOUTS) shared.layouts.delete(shared.layouts.keys().next().value);
+  for (const oldest of shared.layouts.keys()) {
+    if (shared.layouts.size <= KEPT_LAYOUTS) break;
+    shared.layouts.delete(oldest);
+  }
   return geometry;
 }
 
@@ -102,8 +105,7 @@ async function climbOnce(dot, ladder) {
  * @param {Rung} rung
  */
 async function attempt(dot, [attributes, milliseconds]) {
-  if (!shared.newWorker) await new Promise((resolve) => shared.waitingForLibrary.push(resolve));
-  shared.worker ??= await shared.newWorker();
+  shared.worker ??= await startedWorker();
   let answer = null;
   try {
     answer = await shared.worker.run(dot, attributes, milliseconds);
@@ -114,4 +116,10 @@ async function attempt(dot, [attributes, milliseconds]) {
     }
   }
   return answer;
+}
+
+/** A worker, as soon as the component that carries the library has come. */
+async function startedWorker() {
+  while (!shared.newWorker) await new Promise((resolve) => shared.waitingForLibrary.push(resolve));
+  return shared.newWorker();
 }

@@ -114,6 +114,7 @@ class LayoutWorker {
 export function startLibrary(bytes) {
   if (shared.newWorker) return;
   const script = workerScript(bytes);
+  /** @type {Promise<LayoutWorker> | null} */
   let first = script.then(startWorker);
   first.catch(() => {}); // as above
   shared.newWorker = async () => {

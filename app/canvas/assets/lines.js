@@ -6,7 +6,7 @@ import { placeOfLabel } from "./labels.js";
 import { at, svgElement, svgText } from "./svg.js";
 
 /**
- * @import { Bounds, Frame, Layers, Line, Part, Parts, Point, Room } from "./picture.js"
+ * @import { Bounds, Frame, Layers, Line, LinePart, Parts, Point, Room } from "./picture.js"
  * @import { ViewEdge } from "./protocol.js"
  */
 
@@ -38,20 +38,22 @@ export function drawLine(id, edge, line, layers, parts, frame, room) {
   );
   if (tip) group.append(arrow(near, tip, edge.kind));
   layers.lines.append(group);
-  /** @type {Part} */
-  const part = { group, base, source: edge.source, target: edge.target };
+  /** @type {LinePart} */
+  const part = { kind: "line", group, base, source: edge.source, target: edge.target, chips: null, label: null };
   if (edge.kind === "back") {
     const { x, y, side } = beside(points, line.label, frame, room.taken);
-    part.now = chip("back-chip now", x, y - 18, BACK_CHIP, side);
-    part.before = chip("back-chip before", x, y + 2, BACK_CHIP, side);
-    for (const made of [part.now, part.before]) made.group.dataset.edge = id;
-    layers.labels.append(part.now.group, part.before.group);
+    const now = chip("back-chip now", x, y - 18, BACK_CHIP, side);
+    const before = chip("back-chip before", x, y + 2, BACK_CHIP, side);
+    part.chips = { now, before };
+    for (const made of [now, before]) made.group.dataset.edge = id;
+    layers.labels.append(now.group, before.group);
   } else if (edge.label && (line.label || line.copyEnd)) {
     const place = placeOfLabel(edge, line, frame, room);
     if (place) {
-      part.label = line.copyEnd && edge.sliced ? "" : edge.label;
-      part.text = svgText(part.label, { class: `line-label ${edge.kind}`, x: place.x, y: place.y + 4 });
-      layers.labels.append(part.text);
+      const words = line.copyEnd && edge.sliced ? "" : edge.label;
+      const text = svgText(words, { class: `line-label ${edge.kind}`, x: place.x, y: place.y + 4 });
+      part.label = { text, words };
+      layers.labels.append(text);
     }
   }
   parts.set(id, part);

@@ -13,7 +13,7 @@ export function loopAround(structure, chosen) {
   if (!structure) return undefined;
   const { nodes, clusters } = structure;
   const isLoop = (/** @type {string} */ id) => clusters[id]?.loop && clusters[id].body;
-  let frame = nodes[chosen]?.cluster ?? chosen;
+  let frame = (chosen && nodes[chosen]?.cluster) ?? chosen;
   while (frame && !isLoop(frame)) frame = clusters[frame]?.parent;
   return frame || Object.keys(clusters).find(isLoop);
 }

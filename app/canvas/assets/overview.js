@@ -1,5 +1,6 @@
 // Overview: the whole picture in small, with a frame round what is in sight.
 
+import { inside, penOf } from "../../assets/element.js";
 import { MARGIN } from "./geometry.js";
 
 /**
@@ -20,9 +21,9 @@ export class Overview {
   constructor(element, camera) {
     this.element = element;
     this.camera = camera;
-    this.canvas = element.querySelector("canvas");
-    /** @type {HTMLElement} */
-    this.glass = element.querySelector(".glass");
+    /** @type {HTMLCanvasElement} */
+    this.canvas = inside(element, "canvas");
+    this.glass = inside(element, ".glass");
     element.addEventListener("pointerdown", (event) => this.jump(event));
     element.addEventListener("pointermove", (event) => event.buttons && this.jump(event));
   }
@@ -45,7 +46,7 @@ export class Overview {
     this.canvas.height = height * this.scale * ratio;
     this.canvas.style.width = `${width * this.scale}px`;
     this.canvas.style.height = `${height * this.scale}px`;
-    const pen = this.canvas.getContext("2d");
+    const pen = penOf(this.canvas);
     const scale = this.scale * ratio;
     for (const [id, box] of Object.entries(geometry.clusters)) {
       pen.fillStyle = `${style(`--line-${structure.clusters[id].kind === "if" ? "math" : "region"}`)}22`;

@@ -215,7 +215,8 @@ class PageOfRun {
       "place",
       `Step ${steps[step].toLocaleString("en")} of ${steps[this.last].toLocaleString("en")} · ${places[step]}`,
     );
-    put(document, "chosen", chosenWords(this.canvas.structure, this.marks.selected, this.playback.frames.get(step)));
+    const { structure } = this.canvas;
+    if (structure) put(document, "chosen", chosenWords(structure, this.marks.selected, this.playback.frames.get(step)));
     put(document, "play", this.playback.playing ? "Pause" : "Play");
     markRows(document, step);
     this.below.show(step, this.canvas.structure?.nodes[this.marks.selected]?.address ?? "");

@@ -1,12 +1,13 @@
 // Painting: an overlay restyles the picture, touching only what changed since the last one.
 
 import { setChip } from "./chips.js";
+import { boxOf, frameOf, lineOf } from "./parts.js";
 import { setSpark } from "./sparks.js";
 import { classesOfBox, classesOfFrame, classesOfLine } from "./status.js";
 import { shortened } from "./svg.js";
 
 /**
- * @import { Part, Parts } from "./picture.js"
+ * @import { FramePart, Part, Parts } from "./picture.js"
  * @import { Overlay, Structure } from "./protocol.js"
  */
 
@@ -26,7 +27,7 @@ export class Painting {
   apply(overlay) {
     const { values, backs, headers, sparks, progress, slices } = overlay;
     for (const id of Object.keys(this.structure.nodes)) {
-      const part = this.parts.get(id);
+      const part = boxOf(this.parts, id);
       if (!part) continue;
       this.restyle(id, part, classesOfBox(overlay, id));
       if (part.spark) setSpark(part.spark, sparks[id]);
@@ -36,22 +37,22 @@ export class Painting {
         this.relabel(
           id,
           part.badge,
-          shortened(headers[id] ?? this.structure.nodes[id].badge, Math.floor((part.width - 28) / 5.6)),
+          shortened(headers[id] ?? this.structure.nodes[id].badge ?? "", Math.floor((part.width - 28) / 5.6)),
         );
     }
     for (const [id, edge] of Object.entries(this.structure.edges)) {
-      const part = this.parts.get(id);
+      const part = lineOf(this.parts, id);
       if (!part) continue;
       this.restyle(id, part, classesOfLine(overlay, id, edge));
-      if (part.now) {
+      if (part.chips) {
         const [now, before] = backs[id] ?? ["", ""];
-        setChip(part.now, now ? `↻ ${now}` : "");
-        setChip(part.before, before ? `was ${before.replace(/^\[[\d,]*\] (?=.)/, "")}` : "");
+        setChip(part.chips.now, now ? `↻ ${now}` : "");
+        setChip(part.chips.before, before ? `was ${before.replace(/^\[[\d,]*\] (?=.)/, "")}` : "");
       }
-      if (part.text) this.relabel(id, part.text, [part.label, slices[id]].filter(Boolean).join(" · "));
+      if (part.label) this.relabel(id, part.label.text, [part.label.words, slices[id]].filter(Boolean).join(" · "));
     }
     for (const id of Object.keys(this.structure.clusters)) {
-      const part = this.parts.get(id);
+      const part = frameOf(this.parts, id);
       if (!part) continue;
       this.restyle(id, part, classesOfFrame(overlay, id));
       setHeader(part, headers[id] ?? "", progress[id]);
@@ -67,7 +68,7 @@ export class Painting {
     if (this.painted.get(id) === classes) return;
     this.painted.set(id, classes);
     part.group.setAttribute("class", classes ? `${part.base} ${classes}` : part.base);
-    part.head?.setAttribute("class", `head ${part.base} ${classes}`.replace("frame ", ""));
+    if (part.kind === "frame") part.head.setAttribute("class", `head ${part.base} ${classes}`.replace("frame ", ""));
   }
 
   /**
@@ -83,7 +84,7 @@ export class Painting {
 }
 
 /**
- * @param {Part} part
+ * @param {FramePart} part
  * @param {string} text
  * @param {number | undefined} progress
  */

@@ -51,69 +51,85 @@ export type Sparkline = {
 
 export type Chip = { group: SVGGElement; box: SVGRectElement; text: SVGTextElement; most: number; side: number; shown: string };
 
-/** The elements of one box, frame or line that overlays restyle. */
-export type Part = {
+/** What overlays restyle. */
+type Restyled = {
   group: SVGGElement;
   /** Classes that it has at any moment. */
   base: string;
-  // Of boxes and frames: the middle of what is brought into sight, and its size.
-  at?: Point;
-  width?: number;
-  height?: number;
-  // Of boxes.
-  rounding?: number;
-  chips?: Chip[];
-  badge?: SVGTextElement | null;
-  spark?: Sparkline | null;
-  // Of frames.
-  head?: SVGGElement;
-  title?: SVGTextElement;
-  header?: SVGGElement;
-  box?: Frame;
-  state?: { pill: SVGRectElement; bar: SVGRectElement; text: SVGTextElement };
-  titleWidth?: number;
-  stateEnd?: number;
-  stateWidth?: number;
-  /** The words of its header. */
-  told?: string;
-  headerShown?: string;
-  // Of lines.
-  source?: string;
-  target?: string;
-  now?: Chip;
-  before?: Chip;
-  label?: string;
-  text?: SVGTextElement;
 };
+
+/** What is brought into sight: its middle and its size. */
+type Placed = Size & { at: Point };
+
+export type BoxPart = Restyled &
+  Placed & {
+    kind: "box";
+    rounding: number;
+    chips: Chip[];
+    badge: SVGTextElement | null;
+    spark: Sparkline | null;
+  };
+
+export type FramePart = Restyled &
+  Placed & {
+    kind: "frame";
+    head: SVGGElement;
+    title: SVGTextElement;
+    header: SVGGElement;
+    box: Frame;
+    state: { pill: SVGRectElement; bar: SVGRectElement; text: SVGTextElement };
+    titleWidth: number;
+    stateEnd: number;
+    stateWidth: number;
+    /** The words of its header. */
+    told: string;
+    headerShown?: string;
+  };
+
+export type LinePart = Restyled & {
+  kind: "line";
+  source: string;
+  target: string;
+  /** Of a back edge: the value on its way, and the one before. */
+  chips: { now: Chip; before: Chip } | null;
+  /** Its text, and the words that it has at any moment. */
+  label: { text: SVGTextElement; words: string } | null;
+};
+
+/** The elements of one box, frame or line that overlays restyle. */
+export type Part = BoxPart | FramePart | LinePart;
 
 export type Parts = Map<string, Part>;
 
-/** A frame as sticky headers know it: where it lies in the view. */
+/** A frame as sticky headers know it. */
 export type StickyFrame = {
   id: string;
   cluster: ViewCluster;
-  part: Part;
+  part: FramePart;
   depth: number;
   /** The frame round it. */
   outer?: StickyFrame;
-  left?: number;
-  right?: number;
-  bottom?: number;
-  /** Top and bottom of its own header. */
-  upper?: number;
-  lower?: number;
-  /** Where its title begins and its name ends. */
-  titled?: number;
-  named?: number;
-  /** Whether enough of the frame is in sight; whether its title and its state are out of it. */
-  seen?: boolean;
-  away?: boolean;
-  stateAway?: boolean;
   /** How many frames inside it stick, one below the other. */
-  below?: number;
+  below: number;
   /** Where the next one inside it may stick. */
-  stack?: number;
-  stuck?: boolean;
+  stack: number;
   /** Whether its own state and title are hidden, because they stick. */
-  covers?: boolean[];
+  covers?: [state: boolean, title: boolean];
+};
+
+/** Where a frame lies in the view. */
+export type FrameInView = {
+  left: number;
+  right: number;
+  bottom: number;
+  /** Top and bottom of its own header. */
+  upper: number;
+  lower: number;
+  /** Where its title begins and its name ends. */
+  titled: number;
+  named: number;
+  /** Whether enough of the frame is in sight; whether its title and its state are out of it. */
+  seen: boolean;
+  away: boolean;
+  stateAway: boolean;
 };

@@ -127,8 +127,8 @@ export class Playback {
     });
     if (this.walking) this.step = Math.min(this.step, this.last);
     this.heard = overlay.reported;
-    this.confirm(overlay.moved);
-    if (this.awaited !== undefined && overlay.reported >= this.awaited) this.settle();
+    this.confirm(overlay.moved ?? Infinity);
+    if (this.awaited !== undefined && (overlay.reported ?? 0) >= this.awaited) this.settle();
     this.rest();
     const behind =
       this.ahead && overlay.step !== this.step && (this.playing || this.frames.has(this.step) || !this.held);
@@ -232,7 +232,8 @@ export class Playback {
     clearTimeout(this.late);
     const since = performance.now() - this.reported;
     // The next word goes out when the last one has been heard: frames of the picture come before those of the panels.
-    const heard = last || !(this.heard < this.count) || since > 5 * REPORT;
+    const { heard: known = Infinity, count = 0 } = this;
+    const heard = last || known >= count || since > 5 * REPORT;
     const waited = last || !(this.frames.has(step) || this.steps <= SHORT_RUN); // by a person, for what only Python knows
     const wait = heard
       ? (waited ? REPORT : this.throttle.wait(this.playing ? this.speed : BY_HAND)) - since
@@ -243,14 +244,16 @@ export class Playback {
     }
     this.reported = performance.now();
     this.throttle.reported();
-    this.send(step);
-    if (last) this.await(this.count);
+    const sent = this.send(step);
+    if (last) this.await(sent);
     if (last) this.late = setTimeout(() => this.repeat(), AGAIN);
   }
 
-  /** @param {number} step */
+  /** The number of the report. @param {number} step */
   send(step) {
-    this.canvas.setState?.("step", { step, run: this.run, count: this.number(), playing: this.playing });
+    const count = this.number();
+    this.canvas.setState?.("step", { step, run: this.run, count, playing: this.playing });
+    return count;
   }
 
   /** Reports a manual move again until Python confirms it; under a new number, since Python ignores a number that it knows. */
@@ -281,7 +284,7 @@ export class Playback {
   paint() {
     const frame = this.frames.get(this.step);
     this.steps = Math.max(this.steps, this.step);
-    if (frame) this.canvas.paint({ ...frame, ...this.marks, hash: this.hash, focus: this.canvas.focused });
+    if (frame) this.canvas.paint({ ...frame, ...this.marks, hash: this.hash ?? "", focus: this.canvas.focused });
     this.bar.draw();
     return Boolean(frame);
   }
@@ -295,7 +298,7 @@ export class Playback {
   obey(plays) {
     const before = this.plays;
     this.plays = plays;
-    if (before !== undefined && plays > before) this.toggle();
+    if (before !== undefined && plays !== undefined && plays > before) this.toggle();
   }
 
   play() {

@@ -1,10 +1,11 @@
 // Pointing: what of the picture is under the pointer, its tooltip, and the lines that are only seen for a box that is pointed at.
 
+import { lineOf } from "./parts.js";
 import { tooltipOf, tooltipOfStop } from "./tooltips.js";
 
 /**
  * @import { Canvas } from "./graph_canvas.js"
- * @import { Part, Parts } from "./picture.js"
+ * @import { LinePart, Parts } from "./picture.js"
  * @import { Structure } from "./protocol.js"
  * @import { Tooltip } from "./tooltips.js"
  * @typedef {{ clientX: number, clientY: number, target: any }} Spot
@@ -17,7 +18,7 @@ export class Pointing {
   pointed = "";
   /** The selected box whose lines are shown. */
   revealed = "";
-  /** Lines that are only seen while one of their ends is pointed at or selected. @type {Part[]} */
+  /** Lines that are only seen while one of their ends is pointed at or selected. @type {LinePart[]} */
   latent = [];
   /** Where the pointer rests. @type {{ clientX: number, clientY: number } | null} */
   pointer = null;
@@ -42,9 +43,9 @@ export class Pointing {
    */
   show(structure, parts) {
     Object.assign(this, { pointed: "", revealed: "" });
-    this.latent = Object.keys(structure.edges)
-      .filter((id) => structure.edges[id].latent && parts.has(id))
-      .map((id) => parts.get(id));
+    this.latent = Object.keys(structure.edges).flatMap((id) =>
+      structure.edges[id].latent ? (lineOf(parts, id) ?? []) : [],
+    );
   }
 
   /**
@@ -56,7 +57,7 @@ export class Pointing {
     const head = event.target.closest?.(".head");
     // What lies apart from what it belongs to.
     const of = head?.dataset.frame ?? event.target.closest?.(".back-chip")?.dataset.edge;
-    const group = of ? this.canvas.parts.get(of)?.group : event.target.closest?.(".box, .frame, .line");
+    const group = of ? this.canvas.parts?.get(of)?.group : event.target.closest?.(".box, .frame, .line");
     return { action: button?.dataset.action, id: group?.id ?? "", group };
   }
 
@@ -66,7 +67,7 @@ export class Pointing {
     const { root, stage, structure, overlay } = this.canvas;
     const { id, group } = this.target(event);
     this.reveal(structure?.nodes[id] ? id : "");
-    if (!group || stage.classList.contains("dragging")) return this.tooltip.hide();
+    if (!group || !structure || stage.classList.contains("dragging")) return this.tooltip.hide();
     const onStop = event.target.closest?.(".stop");
     const text = onStop ? tooltipOfStop(group) : tooltipOf(id, structure, overlay);
     this.tooltip.show(text, event, root.getBoundingClientRect());

@@ -25,15 +25,13 @@ export class Prefetched {
   }
 
   /** @param {Stretch} stretch */
-  store({ first, frames, stop, end }) {
+  store({ first = 0, frames = [], stop, end }) {
     if (end !== undefined) this.end = end;
     this.light = frames.length >= LIGHT || end !== undefined;
-    let step = first;
     let full = /** @type {Overlay} */ ({});
-    for (const change of frames) {
+    for (const [number, change] of frames.entries()) {
       full = patched(full, change);
-      this.frames.set(step, full);
-      step += 1;
+      this.frames.set(first + number, full);
     }
     if (stop !== undefined) this.stops.add(stop);
     for (const old of this.frames.keys()) {

@@ -21,7 +21,7 @@ export async function layOutRows(structure, run) {
   const made = new Map();
   const geometryOf = async (/** @type {string} */ dot) => {
     const text = dot.replace(/@(r\d+)([wh])@/g, (_, id, side) =>
-      (made.get(id)[side === "w" ? "width" : "height"] / 72).toFixed(3),
+      ((made.get(id)?.[side === "w" ? "width" : "height"] ?? 0) / 72).toFixed(3),
     );
     const geometry = readGeometry(JSON.parse(await run(text)));
     for (const [id, row] of made) if (geometry.nodes[id]) place(geometry, id, row);
@@ -44,7 +44,7 @@ export async function layOutRows(structure, run) {
 function keepInside(structure, geometry) {
   for (const [id, edge] of Object.entries(structure.edges)) {
     const line = geometry.edges[id];
-    const frame = geometry.clusters[structure.nodes[edge.source].cluster];
+    const frame = geometry.clusters[structure.nodes[edge.source].cluster ?? ""];
     if (
       (edge.kind !== "back" && edge.kind !== "again") ||
       !line ||
@@ -52,13 +52,15 @@ function keepInside(structure, geometry) {
       structure.nodes[edge.target].cluster !== structure.nodes[edge.source].cluster
     )
       continue;
-    const inside = (/** @type {Point} */ point) =>
-      point && { x: Math.min(Math.max(point.x, frame.x + 10), frame.x + frame.width - 10), y: point.y };
+    const inside = (/** @type {Point} */ { x, y }) => ({
+      x: Math.min(Math.max(x, frame.x + 10), frame.x + frame.width - 10),
+      y,
+    });
     geometry.edges[id] = {
       points: line.points.map(inside),
-      begin: inside(line.begin),
-      end: inside(line.end),
-      label: inside(line.label),
+      begin: line.begin && inside(line.begin),
+      end: line.end && inside(line.end),
+      label: line.label && inside(line.label),
     };
   }
 }
@@ -74,6 +76,7 @@ function orderBranches(structure, geometry) {
     const right = Object.keys(structure.clusters).find(
       (id) => structure.clusters[id].kind === "else" && structure.clusters[id].parent === then.parent,
     );
+    if (right === undefined) continue;
     const [one, other] = [geometry.clusters[left], geometry.clusters[right]];
     if (!other || one.x < other.x) continue;
     const begin = other.x;
@@ -94,7 +97,7 @@ function shiftFrame(structure, geometry, frame, dx) {
   const inside = new Set([frame]);
   for (const [id, cluster] of Object.entries(structure.clusters)) if (inside.has(cluster.parent)) inside.add(id);
   for (const id of inside) geometry.clusters[id] = geometry.clusters[id] && moved(geometry.clusters[id], dx, 0);
-  const within = (/** @type {string} */ id) => inside.has(structure.nodes[id]?.cluster);
+  const within = (/** @type {string} */ id) => inside.has(structure.nodes[id]?.cluster ?? "");
   for (const id of Object.keys(geometry.nodes)) if (within(id)) geometry.nodes[id] = moved(geometry.nodes[id], dx, 0);
   for (const [id, edge] of Object.entries(structure.edges)) {
     const ends = [within(edge.source), within(edge.target)];
@@ -265,10 +268,10 @@ function falling(from, to, copyEnd, copy) {
   let bent = near;
   const straight = (/** @type {Point} */ end) => points.push(points[points.length - 1], end, end);
   if (copy && copyEnd === "source") {
-    const y = copy.y + copy.height + copy.margin + LANE.clear;
+    const y = copy.y + copy.height + (copy.margin ?? 0) + LANE.clear;
     if (y > from.bottom && y < near.y - LANE.clear) straight({ x: from.x, y });
   } else if (copy) {
-    const y = copy.y - copy.margin - LANE.clear;
+    const y = copy.y - (copy.margin ?? 0) - LANE.clear;
     if (y < near.y && y > from.bottom + LANE.clear) bent = { x: to.x, y };
   }
   const begin = points[points.length - 1];

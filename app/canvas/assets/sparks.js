@@ -55,7 +55,7 @@ export function setSpark(made, data) {
   made.line.setAttribute("d", path.join(""));
   const height = now === null ? null : points[Math.round(now * (points.length - 1))];
   made.now.setAttribute("visibility", height === null ? "hidden" : "visible");
-  if (height !== null) {
+  if (now !== null && height !== null) {
     made.now.setAttribute("cx", x(now));
     made.now.setAttribute("cy", y(height));
   }

@@ -2,13 +2,15 @@
 
 import { MARGIN, overlap } from "./geometry.js";
 import { host } from "./host.js";
+import { frameOf } from "./parts.js";
 
 /**
  * @import { Camera } from "./camera.js"
- * @import { Bounds, Parts, StickyFrame } from "./picture.js"
+ * @import { Bounds, FrameInView, Parts, StickyFrame } from "./picture.js"
  * @import { Structure } from "./protocol.js"
  * @typedef {{ element: HTMLElement, classes?: string, words?: string, room?: string, place?: string }} Head
- * @typedef {{ left?: number, right?: number, top: number, width: number, title: boolean }} Stuck `right`: without a title it ends there
+ * @typedef {{ top: number, width: number } & ({ title: true, left: number } | { title: false, right: number })} Stuck with a title it says where
+ *   it begins, else where it ends
  */
 
 const HEAD = {
@@ -57,8 +59,10 @@ export class StickyHeaders {
     /** @type {(id: string | undefined) => number} */
     const depthOf = (id) => (id ? 1 + depthOf(structure.clusters[id]?.parent) : 0);
     this.frames = Object.entries(structure.clusters)
-      .filter(([id]) => parts.has(id))
-      .map(([id, cluster]) => ({ id, cluster, part: parts.get(id), depth: depthOf(id) }))
+      .flatMap(([id, cluster]) => {
+        const part = frameOf(parts, id);
+        return part ? { id, cluster, part, depth: depthOf(id), below: 0, stack: HEAD.edge } : [];
+      })
       .sort((a, b) => a.depth - b.depth);
     const byId = new Map(this.frames.map((frame) => [frame.id, frame]));
     for (const frame of this.frames) frame.outer = byId.get(frame.cluster.parent);
@@ -87,19 +91,20 @@ export class StickyHeaders {
   place(camera) {
     this.camera = camera;
     this.watchCorner();
-    for (const frame of this.frames) this.look(frame, camera);
-    for (const frame of [...this.frames].reverse()) {
-      const below = frame.below + (frame.away ? 1 : 0);
+    const frames = this.frames.map((frame) => ({ frame, lies: this.look(frame, camera) }));
+    for (const { frame } of frames) frame.below = 0;
+    for (const { frame, lies } of [...frames].reverse()) {
+      const below = frame.below + (lies.away ? 1 : 0);
       if (frame.outer) frame.outer.below = Math.max(frame.outer.below, below);
     }
     let used = 0;
     this.lying = [];
-    for (const frame of this.frames) {
-      const stuck = this.stick(frame, camera);
+    for (const { frame, lies } of frames) {
+      const stuck = this.stick(frame, lies, camera);
       if (stuck) this.put(used++, stuck, frame);
       this.cover(frame, stuck);
     }
-    while (this.pool.length > used) this.pool.pop().element.remove();
+    for (const { element } of this.pool.splice(used)) element.remove();
   }
 
   /**
@@ -109,6 +114,7 @@ export class StickyHeaders {
    */
   cover(frame, stuck) {
     const { header, title } = frame.part;
+    /** @type {[boolean, boolean]} */
     const covers = [Boolean(stuck), Boolean(stuck?.title)];
     [header, title].forEach((words, k) => {
       if (frame.covers?.[k] !== covers[k]) words.classList.toggle("covered", covers[k]);
@@ -120,6 +126,7 @@ export class StickyHeaders {
    * Where a frame lies in the view, and whether its title and its state are out of sight.
    * @param {StickyFrame} frame
    * @param {Camera} camera
+   * @returns {FrameInView}
    */
   look(frame, camera) {
     const { x, y, k, view } = camera;
@@ -133,9 +140,9 @@ export class StickyHeaders {
     const wide = (30 + frame.cluster.title.length * HEAD.letter) * k;
     const end = x + (stateEnd + MARGIN) * k;
     const named = Math.min(right, left + wide + frame.cluster.name.length * HEAD.name * k);
-    Object.assign(frame, { left, right, bottom, upper, lower, titled: left + HEAD.indent * k, named, seen, below: 0 });
-    frame.away = seen && this.isAway(camera, left + 14 * k, Math.min(right, left + wide), upper, lower);
-    frame.stateAway = seen && Boolean(told) && this.isAway(camera, end - stateWidth * k, end, upper, lower);
+    const away = seen && this.isAway(camera, left + 14 * k, Math.min(right, left + wide), upper, lower);
+    const stateAway = seen && Boolean(told) && this.isAway(camera, end - stateWidth * k, end, upper, lower);
+    return { left, right, bottom, upper, lower, titled: left + HEAD.indent * k, named, seen, away, stateAway };
   }
 
   /**
@@ -157,37 +164,38 @@ export class StickyHeaders {
   /**
    * What has to be shown of a frame's head, and where; null when its own head is in sight.
    * @param {StickyFrame} frame
+   * @param {FrameInView} lies
    * @param {Camera} camera
    * @returns {Stuck | null}
    */
-  stick(frame, { view, tools }) {
-    const { outer, seen, upper } = frame;
-    frame.stack = outer?.stack ?? HEAD.edge;
-    frame.stuck = seen && (frame.away || this.isCovered(frame)) && frame.below < HEAD.most;
+  stick(frame, lies, { view, tools }) {
+    const { seen, away, upper } = lies;
+    frame.stack = frame.outer?.stack ?? HEAD.edge;
+    const sticks = seen && (away || this.isCovered(lies)) && frame.below < HEAD.most;
     const beside = view.width - tools.width - 2 * HEAD.apart;
     const under = tools.height + 2 * HEAD.apart;
-    if (!frame.stuck) {
-      if (!frame.stateAway || frame.away || upper > view.height - HEAD.row) return null;
+    if (!sticks) {
+      if (!lies.stateAway || away || upper > view.height - HEAD.row) return null;
       return {
-        right: Math.min(frame.right - HEAD.edge, upper < under ? beside : view.width - HEAD.edge),
+        right: Math.min(lies.right - HEAD.edge, upper < under ? beside : view.width - HEAD.edge),
         top: upper,
         width: STATE,
         title: false,
       };
     }
-    const left = Math.max(frame.left, 0) + HEAD.edge;
+    const left = Math.max(lies.left, 0) + HEAD.edge;
     let top = Math.max(upper, frame.stack, left < this.corner.width ? this.corner.height + HEAD.edge : 0);
     if (beside - left < HEAD.least) top = Math.max(top, under);
-    if (top > Math.min(frame.bottom, view.height) - HEAD.row) return null;
+    if (top > Math.min(lies.bottom, view.height) - HEAD.row) return null;
     frame.stack = top + HEAD.row;
-    const width = Math.min(frame.right - HEAD.edge, top < under ? beside : view.width - HEAD.edge) - left;
+    const width = Math.min(lies.right - HEAD.edge, top < under ? beside : view.width - HEAD.edge) - left;
     this.lying.push({ left, right: left + Math.min(width, widthOf(frame)), top, bottom: frame.stack - HEAD.edge / 2 });
     return { left, top, width, title: true };
   }
 
   /**
    * Whether a head that sticks lies on the title of a frame.
-   * @param {StickyFrame} frame
+   * @param {FrameInView} lies
    */
   isCovered({ titled, named, upper, lower }) {
     const title = { left: titled, right: named, top: upper, bottom: lower };
@@ -199,10 +207,11 @@ export class StickyHeaders {
    * @param {Stuck} stuck
    * @param {StickyFrame} frame
    */
-  put(at, { left, right, top, width, title }, { id, cluster, part }) {
+  put(at, stuck, { id, cluster, part }) {
+    const { top, width, title } = stuck;
     this.pool[at] ??= this.make();
     const made = this.pool[at];
-    const classes = part.group.getAttribute("class").replace("frame", "sticky-header");
+    const classes = (part.group.getAttribute("class") ?? "").replace("frame", "sticky-header");
     const words = [title ? cluster.title : "", title ? cluster.name : "", part.told];
     if (made.classes !== classes) made.element.className = made.classes = classes;
     if (made.words !== words.join("\n")) {
@@ -213,9 +222,9 @@ export class StickyHeaders {
     // In steps: a new width has the words laid out anew.
     const room = `${Math.max(HEAD.least, Math.floor(width / 8) * 8)}px`;
     if (made.room !== room) made.element.style.maxWidth = made.room = room;
-    const place = title
-      ? `translate(${Math.round(left)}px, ${Math.round(top)}px)`
-      : `translate(${Math.round(right)}px, ${Math.round(top)}px) translateX(-100%)`;
+    const place = stuck.title
+      ? `translate(${Math.round(stuck.left)}px, ${Math.round(top)}px)`
+      : `translate(${Math.round(stuck.right)}px, ${Math.round(top)}px) translateX(-100%)`;
     if (made.place !== place) made.element.style.transform = made.place = place;
   }
 

@@ -1,5 +1,7 @@
 // Trace: while the way that a value came is lit up, says whose it is, and brings that way into sight.
 
+import { inside } from "../../assets/element.js";
+
 /**
  * @import { Camera } from "./camera.js"
  * @import { Area } from "./picture.js"
@@ -13,8 +15,8 @@ export class Trace {
    */
   constructor(root, onClear) {
     this.root = root;
-    this.bar = root.querySelector(".trace");
-    this.bar.querySelector("button").addEventListener("click", onClear);
+    this.bar = inside(root, ".trace");
+    inside(this.bar, "button").addEventListener("click", onClear);
   }
 
   /**
@@ -24,7 +26,7 @@ export class Trace {
   say(name) {
     const before = this.root.classList.contains("tracing");
     this.root.classList.toggle("tracing", Boolean(name));
-    this.bar.querySelector("span").textContent = `where ${name} came from: the brighter, the nearer`;
+    inside(this.bar, "span").textContent = `where ${name} came from: the brighter, the nearer`;
     return Boolean(name) && !before;
   }
 }
@@ -36,13 +38,13 @@ export class Trace {
  * @param {(id: string) => Area | undefined} areaOfBox of the boxes of the picture
  */
 export function lookAtOrigins({ origins }, camera, areaOfBox) {
-  const found = Object.keys(origins).filter((id) => areaOfBox(id));
-  const boxes = found.map(areaOfBox);
+  const boxes = Object.keys(origins).flatMap((id) => areaOfBox(id) ?? []);
   if (!boxes.length) return;
   const [left, top] = [Math.min(...boxes.map((box) => box.left)), Math.min(...boxes.map((box) => box.top))];
   const right = Math.max(...boxes.map((box) => box.left + box.width));
   const bottom = Math.max(...boxes.map((box) => box.top + box.height));
   if (camera.frameOf({ left, top, width: right - left, height: bottom - top })) return;
-  const end = found.find((id) => origins[id] === 0);
-  if (end) camera.follow(areaOfBox(end));
+  const end = Object.keys(origins).find((id) => origins[id] === 0 && areaOfBox(id));
+  const area = end && areaOfBox(end);
+  if (area) camera.follow(area);
 }

@@ -2,10 +2,7 @@
 
 import { tooltipOf } from "./tooltips.js";
 
-/**
- * @import { Canvas } from "./graph_canvas.js"
- * @import { Area } from "./picture.js"
- */
+/** @import { Canvas } from "./graph_canvas.js" */
 
 const HELP =
   "Picture of the graph. Down and up follow a wire, left and right go to a neighbour, Enter shows a box or opens what is in it, Escape lets the arrow keys step again.";
@@ -36,7 +33,7 @@ export class Walk {
     this.canvas.root.dataset.walking = "";
     const boxes = this.boxes();
     const { current, selected } = this.canvas;
-    const first = [selected, current].find((id) => boxes.includes(id)) ?? boxes[0] ?? "";
+    const first = [selected, current ?? ""].find((id) => boxes.includes(id)) ?? boxes[0] ?? "";
     this.stand(first, `${HELP} `);
   }
 
@@ -60,7 +57,7 @@ export class Walk {
 
   /** @param {string} way */
   go(way) {
-    if (!this.canvas.parts.has(this.at)) return this.begin();
+    if (!this.canvas.parts?.has(this.at)) return this.begin();
     const along = way === "ArrowDown" || way === "ArrowUp";
     const next = along ? this.alongWire(way === "ArrowDown") : this.beside(way === "ArrowRight");
     if (next) this.stand(next);
@@ -70,7 +67,7 @@ export class Walk {
   /** A box is selected first; selected already, what is in it is opened or folded. */
   enter() {
     const { canvas } = this;
-    const node = canvas.structure.nodes[this.at];
+    const node = canvas.structure?.nodes[this.at];
     if (!node) return;
     if (canvas.selected !== this.at) {
       canvas.select(this.at);
@@ -100,7 +97,7 @@ export class Walk {
   /** @param {string} id */
   words(id) {
     const { structure, overlay } = this.canvas;
-    if (!structure.nodes[id]) return "";
+    if (!structure?.nodes[id]) return "";
     const count = (/** @type {"source" | "target"} */ end) =>
       Object.values(structure.edges).filter((edge) => edge[end] === id).length;
     const state = overlay?.next === id ? "runs next" : "";
@@ -115,44 +112,47 @@ export class Walk {
 
   /** The other end of the wire that leads most straight on; of a frame, its first box. @param {boolean} down */
   alongWire(down) {
-    const ends = Object.values(this.canvas.structure.edges)
+    const ends = Object.values(this.canvas.structure?.edges ?? {})
       .filter((edge) => (down ? edge.source : edge.target) === this.at)
       .map((edge) => (down ? edge.target : edge.source));
-    return this.nearest(ends.filter((id) => id !== this.at && this.canvas.areaOfBox(id)));
+    return this.nearest(ends.filter((id) => id !== this.at));
   }
 
   /** @param {boolean} right */
   beside(right) {
-    const here = middle(this.canvas.areaOfBox(this.at));
+    const here = this.middleOf(this.at);
     const there = this.boxes().filter((id) => {
-      const { x, y } = middle(this.canvas.areaOfBox(id));
+      const { x, y } = this.middleOf(id) ?? {};
+      if (!here || x === undefined || y === undefined) return false;
       const aside = right ? x - here.x : here.x - x;
       return aside > 4 && Math.abs(y - here.y) <= aside;
     });
     return this.nearest(there);
   }
 
-  /** @param {string[]} ids */
+  /** Of the boxes that are drawn; empty where none is. @param {string[]} ids */
   nearest(ids) {
-    const here = middle(this.canvas.areaOfBox(this.at));
-    const far = (/** @type {string} */ id) => {
-      const { x, y } = middle(this.canvas.areaOfBox(id));
-      return Math.hypot(x - here.x, y - here.y);
-    };
-    return ids.reduce((best, id) => (!best || far(id) < far(best) ? id : best), "");
+    const here = this.middleOf(this.at);
+    let [best, least] = ["", Infinity];
+    for (const id of ids) {
+      const there = this.middleOf(id);
+      const far = here && there ? Math.hypot(there.x - here.x, there.y - here.y) : Infinity;
+      if (far < least) [best, least] = [id, far];
+    }
+    return best;
+  }
+
+  /** Undefined for what is no box of the picture. @param {string} id */
+  middleOf(id) {
+    const area = this.canvas.areaOfBox(id);
+    return area && { x: area.left + area.width / 2, y: area.top + area.height / 2 };
   }
 
   /** What can be stood on, from above. */
   boxes() {
-    const { structure } = this.canvas;
     const top = (/** @type {string} */ id) => this.canvas.areaOfBox(id)?.top ?? 0;
-    return Object.keys(structure.nodes)
+    return Object.keys(this.canvas.structure?.nodes ?? {})
       .filter((id) => this.canvas.areaOfBox(id))
       .sort((one, other) => top(one) - top(other));
   }
-}
-
-/** @param {Area} area */
-function middle({ left, top, width, height }) {
-  return { x: left + width / 2, y: top + height / 2 };
 }
