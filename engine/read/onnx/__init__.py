@@ -30,7 +30,7 @@ def read_onnx(document: bytes, weights: Weights, file: str, limits: ReadLimits) 
     """
     proto = _parsed(document, file)
     notes = _notes(proto)
-    with no_garbage_collection(), _types(proto, file, limits) as types:
+    with no_garbage_collection(), _types(proto, document, file, limits) as types:
         graph = _graph(proto, types, weights, file, limits)
     try:
         check_addresses(graph, limits)
@@ -56,11 +56,11 @@ def _graph(proto: ModelProto, types: Inferred, weights: Weights, file: str, limi
     return built[id(scopes[0])].graph
 
 
-def _types(proto: ModelProto, file: str, limits: ReadLimits) -> AbstractContextManager[Inferred]:
+def _types(proto: ModelProto, document: bytes, file: str, limits: ReadLimits) -> AbstractContextManager[Inferred]:
     """The types of functions are found by writing them out, which knows no bounds: these are looked at before."""
     none = Inferred(0, nothing)
     deep = proto.functions and max(scope.depth for scope in Survey(proto, file, limits, none).read()) > _MOST_INFERRED_DEPTH
-    return nullcontext(none) if deep or len(proto.graph.node) > limits.nodes else inference(proto)
+    return nullcontext(none) if deep or len(proto.graph.node) > limits.nodes else inference(proto, document)
 
 
 def _parsed(document: bytes, file: str) -> ModelProto:

@@ -18,6 +18,8 @@ _MOST_INFERRED_BYTES = 32 * 2**20
 """Beyond this the types and shapes of a file are taken as it says them."""
 _LARGE = 1024
 """Elements of a tensor that is no shape, axes or the like: of its data no shape is computed."""
+_SMALL_FILE, _SMALL_GRAPH = 2**16, 2**12
+"""Bytes of what is taken as it is: looking for large tensors in it would take longer."""
 _TENSOR, _GRAPH = int(AttributeProto.TENSOR), int(AttributeProto.GRAPH)
 
 
@@ -44,11 +46,11 @@ class Inferred:
 
 
 @contextmanager
-def inference(model: ModelProto) -> Iterator[Inferred]:
-    """Asks for the types, which another process finds meanwhile."""
+def inference(model: ModelProto, document: bytes) -> Iterator[Inferred]:
+    """Asks for the types, which another process finds meanwhile. ``document``: what the model was read from."""
     nodes = len(model.graph.node)
     try:
-        outline: bytes = _outline(model).SerializeToString()
+        outline = document if len(document) <= _SMALL_FILE else bytes(_outline(model).SerializeToString())
     except Exception:  # as above
         outline = b""
     if not outline or len(outline) > _MOST_INFERRED_BYTES:
@@ -93,7 +95,9 @@ _HOLDERS = frozenset({"Constant", "If", "Loop"})
 
 
 def _holds_much(attribute: AttributeProto) -> bool:
-    return attribute.type == _GRAPH or (attribute.type == _TENSOR and prod(attribute.t.dims[:]) > _LARGE)
+    if attribute.type == _GRAPH:
+        return bool(attribute.g.ByteSize() > _SMALL_GRAPH)
+    return attribute.type == _TENSOR and prod(attribute.t.dims[:]) > _LARGE
 
 
 def _fill_node(outline: NodeProto, node: NodeProto) -> None:

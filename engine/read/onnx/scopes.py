@@ -102,7 +102,7 @@ class Scope:
         """What the file says of a name here or in the scopes around."""
         scope: Scope | None = self
         while scope is not None:
-            found = scope.types.get(name)
+            found = (scope.types if scope._types is None else scope._types).get(name)
             if found is not None:
                 return found
             scope = scope.parent
