@@ -6,13 +6,12 @@ from functools import partial
 
 import streamlit as st
 
-from app.actions import colouring, models, preparing, reopening, running_many, teaching
+from app.actions import colouring, models, preparing, reopening, running_many, teaching, walking_back
 from app.actions.memory_budget import with_room
-from app.describe.backward import Backward
 from app.links.codec import SAMPLE, Link, Unreadable, read
 from app.state import recent
 from app.state.launch import LAUNCH, must_be_local
-from app.state.open_model import Opened, open_path, open_sample, with_gradient, with_inputs
+from app.state.open_model import Opened, open_path, open_sample, with_inputs
 from app.state.user_session import Message, Session
 from engine.errors import EngineError, InputError, shorten
 
@@ -26,9 +25,24 @@ def arrive(session: Session) -> None:
         teaching.open_lesson(wanted.lesson, wanted.input_set)
     elif model := wanted.model or LAUNCH.model:
         try:
-            with_room(lambda: models.show_model(_wanted(model, wanted.backward), wanted.input_set))
+            if isinstance(wanted.backward, Unreadable):
+                raise InputError(wanted.backward.expected)
+            came = with_room(partial(_opened, model))
+            with_room(partial(models.show_model, came, wanted.input_set))
+            if wanted.backward is not None:
+                return walking_back.begin(session, came, wanted.backward, partial(_walked_back, session, wanted))
         except EngineError as error:
             session.message = Message(str(error))
+    _put_back_when_prepared(session, wanted)
+
+
+def _walked_back(session: Session, wanted: Link, made: Opened) -> None:
+    """The gradient that a link asks for, in place of its model, whose picture was shown meanwhile."""
+    with_room(lambda: models.show_model(made, wanted.input_set))
+    _put_back_when_prepared(session, wanted)
+
+
+def _put_back_when_prepared(session: Session, wanted: Link) -> None:
     if session.model.opened is not None and session.model.opened.pending:
         session.model.once_prepared = partial(_put_back, session, wanted)
     else:
@@ -48,14 +62,6 @@ def _put_back(session: Session, wanted: Link) -> None:
             reopening.restore(session, wanted)
         _many(session, wanted)
         _say_other_set(session, wanted.input_set)
-
-
-def _wanted(link: str, backward: Backward | Unreadable | None) -> Opened:
-    """The model of a link, or its gradient that the link asks for."""
-    if isinstance(backward, Unreadable):
-        raise InputError(backward.expected)
-    opened = _opened(link)
-    return opened if backward is None else with_gradient(opened, backward)
 
 
 def _opened(link: str) -> Opened:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -35,9 +35,12 @@ def walk_back(target_key: str, sources_key: str) -> None:
         session.message = Message("choose at least one input or constant to differentiate by", "info")
         return
     moves.stop_if_running(session)
-    session.run.running = Differentiating(
-        lambda: with_gradient(opened, wanted), lambda made: _show(session, made, name, {} if name else inputs)
-    )
+    begin(session, opened, wanted, lambda made: _show(session, made, name, {} if name else inputs))
+
+
+def begin(session: Session, opened: Opened, wanted: Backward, then: Callable[[Opened], None]) -> None:
+    """Makes a gradient in the background, and waits a moment for it; ``then`` hears of it where it is still wanted."""
+    session.run.running = Differentiating(lambda going: with_gradient(opened, wanted, going), then)
     session.run.running.done(_PATIENCE)
     moves.settled(session)
 

@@ -100,26 +100,31 @@ class Differentiating(Running):
 
     doing = phase = "Making the gradient"
 
-    def __init__(self, make: Callable[[], Opened], then: Callable[[Opened], None]) -> None:
+    def __init__(self, make: Callable[[Callable[[], bool]], Opened], then: Callable[[Opened], None]) -> None:
+        """``make`` is given a function that says whether it is still to go on, and ends with an ``EngineError`` soon after it is not."""
         self.is_stopped = False
         self._then = then
-        self._made: Opened | None = None
+        self.made: Opened | None = None
         super().__init__((), partial(self._make, make))
 
-    def _make(self, make: Callable[[], Opened]) -> None:
-        self._made = make()
+    def _make(self, make: Callable[[Callable[[], bool]], Opened]) -> None:
+        try:
+            self.made = make(lambda: not self.is_stopped)
+        except EngineError:
+            if not self.is_stopped:
+                raise
 
     def stop(self) -> None:
         self.is_stopped = True
 
     def done(self, patience: float = 0) -> bool:
-        """At once when it is stopped: what is left of the work ends by itself, in vain."""
+        """At once when it is stopped: the work ends at its next operation, and nobody waits for that."""
         return self.is_stopped or super().done(patience)
 
     def tell(self) -> None:
         """Hands over what was made, unless it was stopped."""
-        if self._made is not None and not self.is_stopped:
-            self._then(self._made)
+        if self.made is not None and not self.is_stopped:
+            self._then(self.made)
 
 
 class Fitting(Running):

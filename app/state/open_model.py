@@ -146,9 +146,12 @@ def _of_run(saved: SavedRun, link: str, name: str, uploaded_bytes: int = 0) -> O
     return Opened(link, name, model, report, sets, document=saved.document, uploaded_bytes=uploaded_bytes, saved=saved)
 
 
-def with_gradient(opened: Opened, backward: Backward) -> Opened:
-    """The model with a gradient as further outputs, on the same inputs; an ``EngineError`` says why there is none."""
-    model = engine.gradients(opened.model, backward.of, backward.with_respect_to)
+def with_gradient(opened: Opened, backward: Backward, going: Callable[[], bool] = lambda: True) -> Opened:
+    """The model with a gradient as further outputs, on the same inputs; an ``EngineError`` says why there is none.
+
+    ``going``: as of ``engine.gradients``.
+    """
+    model = engine.gradients(opened.model, backward.of, backward.with_respect_to, going=going)
     report = check(model, CATALOGUE)
     return Opened(opened.link, f"Backward of {opened.title}", model, report, opened.sets, backward=backward)
 

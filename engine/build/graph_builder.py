@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -30,6 +30,7 @@ from engine.ir.shape import DYNAMIC, PartialShape
 from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.ops.declare import Known, Operation
 
+STOPPED = "the graph that is being built was no longer wanted"
 _OPEN: ContextVar[tuple[Graph, ...]] = ContextVar("graphs under construction", default=())
 _LATEST: ContextVar[weakref.ref[Graph] | None] = ContextVar("the graph that was made last", default=None)
 
@@ -56,6 +57,8 @@ class Graph:
         """Of the bodies that are finished, what their frames' ``calls`` hold."""
         self.variables = Names()
         """Of all graphs and bodies: variables are shared by name."""
+        self.going: Callable[[], bool] = lambda: True
+        """Asked before each operation; ``BuildError`` as soon as it says False: another thread no longer wants the graph."""
         _LATEST.set(weakref.ref(self))
 
     def __repr__(self) -> str:
@@ -171,6 +174,8 @@ class Graph:
 
         ``BuildError`` when the operation is not made for them; says which input or attribute, what was found, what is expected.
         """
+        if not self.going():
+            raise BuildError(STOPPED)
         operation = newest(self.catalogue, type) if isinstance(type, str) else type
         called = snake_case(operation.name)
         texts = attribute_texts(operation, attributes, called)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+from functools import lru_cache
 
 _ONE_WORD = re.compile(r"MatMul|SoftMax|SoftPlus|SoftSign|P?ReLU|HSwish|HSigmoid|TopK(?!R)|PSROI|NaN$|RGB|BGR|ErfInv$")
 """What the spec spells with inner capitals but everybody reads as one word, as OpenVINO's Python factories do."""
@@ -27,6 +28,7 @@ def snake_case(name: str) -> str:
     return f"{spelled}_" if keyword.iskeyword(spelled) or spelled in _TAKEN else spelled
 
 
+@lru_cache(4096)
 def letters(name: str) -> str:
     """What two spellings of one operation share: letters and digits, in lower case.
 

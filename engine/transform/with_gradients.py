@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from engine.build.gradient.adopt import adopt
 from engine.build.gradient.gradients import gradients as built
-from engine.build.graph_builder import Graph
+from engine.build.graph_builder import STOPPED, Graph
 from engine.build.tensor import Tensor
 from engine.check.check import check
 from engine.check.diagnostic import InvalidModel
@@ -23,13 +23,21 @@ from engine.ops.dialect import to_build_beside
 Names = str | Sequence[str]
 
 
-def gradients(model: Model, of: Names, with_respect_to: Names, *, catalogue: Catalogue = CATALOGUE) -> Model:
+def gradients(
+    model: Model,
+    of: Names,
+    with_respect_to: Names,
+    *,
+    catalogue: Catalogue = CATALOGUE,
+    going: Callable[[], bool] = lambda: True,
+) -> Model:
     """The model with one more output for each of ``with_respect_to``: how the sum of all elements of ``of`` changes with it.
 
     Both are tensor names, node names (``Split:1``) or addresses (``main/Add_3``) of tensors outside of bodies: inputs, constants,
     variables, or anything that is computed; of several ``of`` the sums are added. The outputs are the old ones, then
     ``gradient of <of> with respect to <x>`` for each ``x`` in order, of its type and shape; zeros where nothing depends on it.
     A gradient is a graph like any other: it runs, is explored, written as IR, and has gradients of its own.
+    ``going`` is asked again and again: once it says False the work ends with a ``BuildError``, for who has stopped waiting for it.
 
     ``AddressError`` for a name that means no such tensor, ``BuildError`` for a tensor of whole numbers and for an operation
     without a derivative on a path between them, ``InvalidModel`` for a model that cannot run.
@@ -40,11 +48,16 @@ def gradients(model: Model, of: Names, with_respect_to: Names, *, catalogue: Cat
     report = check(model, catalogue)
     if not report.ok:
         raise InvalidModel(report)
+    if not going():
+        raise BuildError(STOPPED)
     graph, became = _under_construction(model, known_here)
+    graph.going = going
     found = built(
         [became[outside(model, name)] for name in targets],
         [became[outside(model, name)] for name in sources],
     )
+    if not going():
+        raise BuildError(STOPPED)
     named = [f"gradient of {' + '.join(targets)} with respect to {name}" for name in sources]
     return _with_outputs(model, graph, became, list(zip(named, found, strict=True)))
 

@@ -29,6 +29,8 @@ def show(session: Session) -> None:
     """
     link = current_link(session)
     if link is None:
+        if session.run.running is not None and session.model.opened is not None and session.model.opened.link:
+            place(_LINKED, _asked())  # what the address asks for is on its way
         return
     moment = written(link)
     opened = {name: moment[name] for name in _STEPS_OF_HISTORY if name in moment}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -29,8 +30,19 @@ def reverse_of(
     def several(type: str, /, *given: Any, **attributes: Any) -> tuple[Tensor, ...]:
         return graph.apply(type, given, attributes)
 
-    ops = Operations(graph.catalogue)
+    ops = _operations(graph)
     return Reverse(tuple(inputs), tuple(outputs), tuple(adjoints), attributes, ops, several, graph.constant, scan, tuple(places))
+
+
+_OPERATIONS: WeakKeyDictionary[Graph, Operations] = WeakKeyDictionary()
+"""Of each graph: its functions are made once, not once for each node that is walked back."""
+
+
+def _operations(graph: Graph) -> Operations:
+    made = _OPERATIONS.get(graph)
+    if made is None:
+        made = _OPERATIONS[graph] = Operations(graph.catalogue)
+    return made
 
 
 def filled(graph: Graph, number: float, like: Tensor) -> Tensor:

@@ -15,9 +15,10 @@ from app.describe.backward import Backward, sources, targets, usual_sources
 from app.links.codec import written
 from app.links.current_link import current_link
 from app.parts.run_views.adjoint_view import chart_of
-from app.state.background_run import Differentiating
+from app.state.background_run import Differentiating, Running
 from app.state.open_model import Opened, open_sample, with_gradient
 from app.state.user_session import Session
+from engine.errors import EngineError
 from engine.explain import walks_of
 from engine.view import graph_view
 from tests.app.screens.test_debugger import page_text, press
@@ -173,9 +174,9 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Gradients are not made before this is set."""
     go_on = threading.Event()
 
-    def waits(opened: Opened, backward: Backward) -> Opened:
+    def waits(opened: Opened, backward: Backward, going: Callable[[], bool]) -> Opened:
         go_on.wait(30)
-        return with_gradient(opened, backward)
+        return with_gradient(opened, backward, going)
 
     monkeypatch.setattr(walking_back, "_PATIENCE", 0.05)
     monkeypatch.setattr(walking_back, "with_gradient", waits)
@@ -209,3 +210,49 @@ def test_a_gradient_that_takes_long_can_be_stopped(opened: Visit, slow: threadin
     slow.set()
     app.run()
     assert backward_of(app) is None
+
+
+def test_an_address_shows_the_picture_while_its_gradient_is_made(opened: Visit, slow: threading.Event) -> None:
+    app = opened(model="sample:gated_memory", backward=GATED, set="gate_open", step="100")
+    session = session_of(app)
+    running = session.run.running
+    assert isinstance(running, Differentiating)
+    assert "Making the gradient" in page_text(app)
+    assert session.model.opened is not None
+    assert session.model.opened.title == "A gate lets the gradient through"
+    app.run()
+    assert session_of(app).run.running is running  # the address is not followed once more
+    slow.set()
+    assert running.done(30)
+    app.run()
+    assert not app.exception
+    assert backward_of(app) == Backward(("loss",), ("gate_bias",))
+    assert session.model.input_set == "gate_open"
+    assert session.run.debugger is not None
+    assert session.run.debugger.cursor.step == 100
+
+
+def test_the_gradient_of_an_address_can_be_stopped(opened: Visit, slow: threading.Event) -> None:
+    app = opened(model="sample:gated_memory", backward=GATED, set="gate_open")
+    running = session_of(app).run.running
+    assert isinstance(running, Differentiating)
+    app.button("progress_stop").click().run()
+    assert "The way back was stopped" in app.info[0].value
+    assert backward_of(app) is None
+    slow.set()
+    Running.done(running, 30)
+    assert running.error is None
+    assert running.made is None
+
+
+def test_a_gradient_that_nobody_waits_for_ends_at_its_next_operation() -> None:
+    sample = open_sample("gated_memory")
+    asked: list[int] = []
+
+    def going() -> bool:
+        asked.append(0)
+        return len(asked) < 10
+
+    with pytest.raises(EngineError, match="the graph that is being built was no longer wanted"):
+        with_gradient(sample, Backward(("loss",), ("gate_bias",)), going)
+    assert len(asked) == 10
