@@ -14,7 +14,8 @@ MOST_SUMMARY = 4000
 
 def still_of_model(model: engine.Model, summary: str) -> str:
     """The picture, and name, inputs and outputs."""
-    return f"{_picture(model)}<pre>{text(summary, MOST_SUMMARY)}</pre>"
+    lines = "\n".join(text(line) for line in summary[:MOST_SUMMARY].splitlines())
+    return f"{_picture(model)}<pre>{lines}</pre>"
 
 
 def still_of_run(debugger: engine.Debugger) -> str:
