@@ -9,7 +9,7 @@ from typing import Any
 
 import engine
 from app.command.allowed_files import AllowedFiles
-from app.command.given_inputs import read_inputs
+from app.command.given_inputs import are_words, inputs_in_words, read_inputs
 from engine.debug import run_stopped
 from engine.errors import InputError
 from engine.ir import Model
@@ -35,13 +35,16 @@ class Named:
 
 
 class AgentRuns:
-    """Models and runs by path. ``inputs`` is the path of an .npz file or empty, ``values`` gives inputs by name and goes before it."""
+    """Models and runs by path. ``inputs`` is the path of an .npz file, or values in words, or empty; ``values`` gives inputs by name and
+    goes before it."""
 
     def __init__(self, files: AllowedFiles, limits: engine.Limits) -> None:
         self.limits = limits
         self._files = files
         self._latest: tuple[tuple[object, ...], engine.Debugger, Named] | None = None
         """The last run with what it was made of: several questions are asked about one."""
+        self.made_up = ""
+        """Which inputs of the last run nobody gave, in words."""
 
     @property
     def seconds(self) -> float:
@@ -58,8 +61,8 @@ class AgentRuns:
 
     def run(self, path: str, inputs: str = "", values: Mapping[str, Any] | None = None) -> engine.Debugger:
         """The run of a model as far as it comes; a saved one as it was recorded, at its newest step."""
-        files = [self._files.model(path), *([self._files.inputs(inputs)] if inputs else [])]
-        made_of = (*map(_version, files), repr(values))
+        files = [self._files.model(path), *([self._files.inputs(inputs)] if inputs and not are_words(inputs) else [])]
+        made_of = (*map(_version, files), inputs, repr(values))
         if self._latest is None or self._latest[0] != made_of:
             self.forget()  # before the next one takes its memory
             named = self.named(path)
@@ -91,9 +94,18 @@ class AgentRuns:
             if inputs or values:
                 raise InputError("a saved run has its inputs in it: give `inputs` and `values` with a model")
             return dict(enumerate(named.saved.inputs))
-        given: dict[str | int, Any] = dict(read_inputs(str(self._files.inputs(inputs)), named.model) if inputs else {})
-        given.update(values or {})
-        return given
+        positions = {name: position for position, one in enumerate(named.model.inputs) for name in (one.name, *one.names)}
+        by_name = {positions[name] for name in values or {} if name in positions}
+        given: Mapping[str | int, Any] = {}
+        self.made_up = ""
+        if are_words(inputs):
+            given, made_up = inputs_in_words(inputs, named.model)
+            self.made_up = made_up.in_words(by_name) if made_up else ""
+        elif inputs:
+            given = read_inputs(str(self._files.inputs(inputs)), named.model)
+        made: dict[str | int, Any] = {key: value for key, value in given.items() if key not in by_name}
+        made.update(values or {})
+        return made
 
     @property
     def saved_step(self) -> int:

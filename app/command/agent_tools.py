@@ -37,8 +37,8 @@ _REGIONS = 40
 
 class AgentTools:
     """The questions. A path is absolute or relative to a given folder, of a model or of a saved run (.loopscope); ``inputs`` is the path
-    of an .npz file, or empty for a model that needs none and for a saved run; ``values`` gives inputs by name as numbers or lists, and
-    goes before the file."""
+    of an .npz file, or values in words, or empty for a model that needs none and for a saved run; ``values`` gives inputs by name as
+    numbers or lists, and goes before those."""
 
     def __init__(self, files: AllowedFiles, limits: engine.Limits, pages: AgentPages | None = None) -> None:
         self._runs = AgentRuns(files, limits)
@@ -91,6 +91,8 @@ class AgentTools:
         operation decided with which operands."""
         debugger = self._runs.run(model, inputs, values)
         told = {"state": debugger.state, "message": debugger.failure or "", "address": debugger.failed_address or ""}
+        if self._runs.made_up:
+            told["inputs"] = self._runs.made_up
         result = debugger.result
         outputs = zip(result.signatures, result.outputs, strict=True) if debugger.state == "finished" else ()
         regions = explained(debugger, _REGIONS)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
-from engine.errors import ReadError, shorten
+from engine.errors import ReadError, listed, shorten
 from engine.read import what_is_at
 from engine.run_file import ENDING
 
 MODELS = (".xml", ".onnx", ENDING)
-_INPUT_BYTES = 2**29
+_INPUTS, _INPUT_BYTES = ".npz", 2**29
+_LISTED, _DEPTH = 40, 4
+"""Files that are listed where one is not found, and how deep they are looked for."""
 
 
 class AllowedFiles:
@@ -26,7 +29,7 @@ class AllowedFiles:
 
     def model(self, text: str) -> Path:
         """The file of a model; ``ReadError`` when it, or the weights beside it, lie elsewhere."""
-        path = self._inside(text)
+        path = self._inside(text, MODELS)
         if path.suffix.lower() not in MODELS:
             raise ReadError(
                 f"{shorten(text)!r} is no model that opens here: a file that ends with {', '.join(MODELS[:-1])} or {MODELS[-1]} is expected"
@@ -38,7 +41,7 @@ class AllowedFiles:
 
     def inputs(self, text: str) -> Path:
         """An .npz file of bounded size once it is unpacked; ``ReadError`` when it lies elsewhere or is too large."""
-        path = self._inside(text)
+        path = self._inside(text, (_INPUTS,))
         try:
             with zipfile.ZipFile(path) as archive:
                 size = sum(entry.file_size for entry in archive.infolist())
@@ -48,14 +51,24 @@ class AllowedFiles:
             raise ReadError(f"{shorten(text)!r} holds {size:,} bytes: at most {_INPUT_BYTES:,} are read here")
         return path
 
-    def _inside(self, text: str) -> Path:
+    def _inside(self, text: str, endings: Sequence[str]) -> Path:
         if "\0" in text:
             raise ReadError("a path has no zero bytes")
         for folder in self.folders:
             path = (folder / text).resolve()
             if self._holds(path) and what_is_at(path) == "file":
                 return path
-        raise ReadError(f"there is no file {shorten(text)!r} in the given folders: a path in one of them is expected")
+        there = listed([shorten(str(path)) for path in islice(self._files(endings), _LISTED)], _LISTED)
+        words = f"; there are {there}" if there else f"; none in them ends with {' or '.join(endings)}"
+        raise ReadError(f"there is no file {shorten(text)!r} in the given folders: a path in one of them is expected{words}")
+
+    def _files(self, endings: Sequence[str]) -> Iterator[Path]:
+        """Files below the given folders, relative to them, the outermost first; what lies very deep is not looked for."""
+        for folder in self.folders:
+            for depth in range(_DEPTH):
+                for path in sorted(folder.glob("*/" * depth + "*")):
+                    if path.suffix.lower() in endings and self._holds(path.resolve()):
+                        yield path.relative_to(folder)
 
     def _holds(self, path: Path) -> bool:
         return any(path.is_relative_to(folder) for folder in self.folders)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,20 @@ _HELP = "an .npz file with an array per input, by name or position; values in wo
 _SEED = "seed="
 
 
+@dataclass(frozen=True, slots=True)
+class MadeUp:
+    """Inputs that nobody gave."""
+
+    seed: int
+    told: Mapping[int, str]
+    """What each is, by position."""
+
+    def in_words(self, given: Collection[int] = ()) -> str:
+        """All but those that were given after all."""
+        told = [words for position, words in self.told.items() if position not in given]
+        return f"made up with seed {self.seed}: {'; '.join(told) or 'no inputs, for the model has none'}"
+
+
 def add_inputs(parser: argparse.ArgumentParser, of: str = "") -> None:
     """The option ``--inputs``, as all commands have it that run a model once."""
     parser.add_argument("--inputs", default="", metavar="INPUTS", help=_HELP + of)
@@ -35,15 +50,27 @@ def read_inputs(given: str, model: Model) -> Mapping[str | int, object]:
     ``number=27 x[2,3]=0``; or ``random``, followed by a seed and by words for inputs of which one wants to say more. What is made up
     is said on standard error. Empty: nothing is given.
     """
-    words = given.split()
-    if not words:
+    if not given.split():
         return {}
-    if what_is_at(given) is None:
-        if words[0] == "random":
-            return _made_up(model, words[1:])
-        if all("=" in word for word in words):
-            return _exactly(model, words)
+    if what_is_at(given) is None and are_words(given):
+        values, made_up = inputs_in_words(given, model)
+        if made_up is not None:
+            told = made_up.in_words()
+            print(neutral(told, len(told)), file=sys.stderr)
+        return values
     return _stored(given, model)
+
+
+def are_words(given: str) -> bool:
+    """Whether inputs are said in words, where there is no file of that name."""
+    words = given.split()
+    return bool(words) and (words[0] == "random" or all("=" in word for word in words))
+
+
+def inputs_in_words(given: str, model: Model) -> tuple[Mapping[str | int, object], MadeUp | None]:
+    """The same of words, which name no file; and what was made up."""
+    words = given.split()
+    return _made_up(model, words[1:]) if words[0] == "random" else (_exactly(model, words), None)
 
 
 def _exactly(model: Model, words: Sequence[str]) -> dict[str | int, object]:
@@ -57,8 +84,8 @@ def _exactly(model: Model, words: Sequence[str]) -> dict[str | int, object]:
     return dict(one_sample(model, words).items())
 
 
-def _made_up(model: Model, words: Sequence[str]) -> dict[str | int, object]:
-    """The same values as the app makes up; of open lengths the first with which the run does not fail at once."""
+def _made_up(model: Model, words: Sequence[str]) -> tuple[dict[str | int, object], MadeUp]:
+    """The same values as the app makes up, and what they are; of open lengths the first with which the run does not fail at once."""
     seed = seed_said(words)
     keys = list(signatures(model))
     said = one_sample(model, [word for word in words if not word.startswith(_SEED)], seed)
@@ -67,9 +94,8 @@ def _made_up(model: Model, words: Sequence[str]) -> dict[str | int, object]:
     if has_open_lengths(model):
         length = length_by_trials(model, seed, given=given)
     made = {**random_inputs(model, seed, length), **given}
-    told = "; ".join(_described(one, made[key]) for key, one in signatures(model).items()) or "no inputs, for the model has none"
-    print(neutral(f"made up with seed {seed}: {told}", len(told) + 40), file=sys.stderr)
-    return {position: made[key] for position, key in enumerate(keys)}
+    told = {position: _described(one, made[key]) for position, (key, one) in enumerate(signatures(model).items())}
+    return {position: made[key] for position, key in enumerate(keys)}, MadeUp(seed, told)
 
 
 def _described(one: Signature, value: Any) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import functools
+import inspect
 import json
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated, Any, get_type_hints
 
 import engine
 from app.command.agent_pages import AgentPages
@@ -24,8 +25,24 @@ _LONGEST = 400_000
 """Characters of an answer."""
 _INSTRUCTIONS = (
     "Loopscope runs neural-network models with loops and branches (OpenVINO IR, ONNX) and explains them: why each loop ended, which branch "
-    "was taken, every value of every iteration. Begin with `open`. Places are addresses such as main/loop[2]/body/Add. " + UNTRUSTED
+    "was taken, every value of every iteration. Begin with `open`; to run a model that you have no inputs for, give `random` as `inputs`. "
+    "Places are addresses such as main/loop[2]/body/Add. " + UNTRUSTED
 )
+_PARAMETERS = {
+    "model": "Path of a model (.xml, .onnx) or of a saved run (.loopscope), absolute or below a given folder. Where there is none, the "
+    "error lists the models that are there.",
+    "inputs": "Path of an .npz file with an array for each input, by name or position; or words: `random` makes all inputs up, "
+    "`random seed=3 n=4` all but n, `number=27` says numbers. Empty for a saved run, which has its inputs in it.",
+    "values": "Inputs by name as numbers or nested lists; they go before those of `inputs`.",
+    "address": "A place of the run, as `open` and other answers give it: main/outer[2]/body/inner, of an output main/loop[2]/body/Add:0. "
+    "An end that no other address has will do. Iterations count from 0; where one is left out, the last is meant.",
+    "body": "Address of a graph, as `open` lists them under `graphs`: main, main/loop/body, main/if/then.",
+    "first": "Number of the first operation that is listed.",
+    "other": "Path of the model that is compared with; empty where `rounding` is given.",
+    "rounding": 'Types by patterns of addresses, such as {"main/*/state": "bf16"} or {"*": "f16"}: values that are rounded everywhere.',
+    "note": "What you want to say about the run, in plain text.",
+    "at": "The moment that the page opens at: a step, or an address as main/loop[2]/body/Add. Empty: the first, of a saved run its own.",
+}
 
 
 def main(words: Sequence[str]) -> int:
@@ -63,6 +80,7 @@ def serve(tools: AgentTools, offered: Sequence[str]) -> None:
 def _told(ask: Callable[..., dict[str, Any]], one_at_a_time: threading.Lock) -> Callable[..., str]:
     """The same question with its answer as JSON in ASCII, so that no character of a name is hidden; errors are one sentence."""
     from mcp.server.mcpserver.exceptions import ToolError
+    from pydantic import Field
 
     @functools.wraps(ask)
     def told(*given: Any, **named: Any) -> str:
@@ -78,7 +96,12 @@ def _told(ask: Callable[..., dict[str, Any]], one_at_a_time: threading.Lock) -> 
             raise ToolError(f"the answer has {len(text):,} characters, and at most {_LONGEST:,} are told: ask about one address")
         return text
 
-    told.__annotations__ = {**ask.__annotations__, "return": "str"}
+    types = get_type_hints(ask)
+    asked = inspect.signature(ask)
+    described = [
+        one.replace(annotation=Annotated[types[name], Field(description=_PARAMETERS[name])]) for name, one in asked.parameters.items()
+    ]
+    vars(told)["__signature__"] = asked.replace(parameters=described, return_annotation=str)
     return told
 
 

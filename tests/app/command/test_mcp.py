@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 import sys
 from collections.abc import Awaitable, Callable
@@ -16,6 +17,8 @@ from mcp import Client, StdioServerParameters
 
 import engine
 from app.cli import main
+from app.command.agent_runs import AgentRuns
+from app.command.allowed_files import AllowedFiles
 from app.command.mcp import TOOLS, UNTRUSTED
 from engine import build
 from sample_models import FOLDER, sample
@@ -225,3 +228,56 @@ def test_without_the_sdk_one_sentence_says_what_to_install(monkeypatch: pytest.M
     assert "pip install 'loopscope[agents]'" in capsys.readouterr().err
     assert main(["mcp", "--folder", "nowhere"]) == 2
     assert "is no folder" in capsys.readouterr().err
+
+
+def test_an_agent_without_files_of_inputs_has_them_made_up(folder: Path) -> None:
+    model = build.Graph("two inputs")
+    x, n = model.parameter("x", "f32", [2]), model.parameter("n", "i64", [])
+    engine.write_model(model.model({"y": x, "count": n}), folder / "two.xml")
+
+    async def conversation(client: Client) -> None:
+        made = await answer(client, "run", model="two.xml", inputs="random seed=3 n=4")
+        assert made["inputs"] == "made up with seed 3: x [2]; n = 4"
+        assert made["outputs"][1]["value"] == 4
+        mixed = await answer(client, "run", model="two.xml", inputs="random", values={"n": 9})
+        assert (mixed["inputs"], mixed["outputs"][1]["value"]) == ("made up with seed 0: x [2]", 9)
+        said = await answer(client, "value", model="two.xml", address="n", inputs="n=7 x=1")
+        assert said["value"] == 7
+        assert "inputs" not in await answer(client, "run", model="two.xml", values={"n": 9, "x": [1, 2]})
+
+    talk(folder, conversation)
+
+
+def test_words_for_inputs_open_no_file(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is called like words, where the server was started, is none of those that may be read."""
+    runs = AgentRuns(AllowedFiles([str(folder)]), engine.Limits())
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "random").write_text("no inputs")
+    (tmp_path / "low=1").write_text("no inputs")
+    named = runs.named("bisection/model.xml")
+    assert runs.given(named, "random", None)
+    with pytest.raises(engine.EngineError, match="'low' means no input"):
+        runs.given(named, "low=1", None)
+
+
+def test_a_path_of_no_model_is_answered_with_those_that_are_there(folder: Path) -> None:
+    async def conversation(client: Client) -> None:
+        failed, words = await text_of(client, "open", model="nothing.xml")
+        assert failed
+        assert "there is no file 'nothing.xml' in the given folders: a path in one of them is expected; there are" in words
+        assert re.findall(r"[\w/]*\.xml", words.partition("there are")[2]) == ["hostile.xml", "bisection/model.xml", "endless/model.xml"]
+        failed, words = await text_of(client, "run", model="bisection/model.xml", inputs="none.npz")
+        assert failed
+        assert "bisection/inputs/coarse.npz" in words
+        assert ".xml" not in words.partition("there are")[2]
+
+    talk(folder, conversation)
+
+
+def test_every_parameter_says_what_it_is(folder: Path) -> None:
+    async def conversation(client: Client) -> None:
+        for tool in (await client.list_tools()).tools:
+            for name, one in tool.input_schema["properties"].items():
+                assert len(one["description"]) > 30, (tool.name, name)
+
+    talk(folder, conversation, "--pages", str(folder))

@@ -229,4 +229,9 @@ def test_an_overlay_that_does_not_fit_is_told() -> None:
 def test_the_still_of_a_model_has_a_line_for_each_input_and_output() -> None:
     data = collatz()._repr_mimebundle_()
     lines = data["text/html"].partition("<pre>")[2].partition("</pre>")[0].splitlines()
-    assert lines == ["Model &#x27;collatz&#x27; with 8 nodes", "  input  number: i64[]", "  output steps: i64...", "  output highest: i64..."]
+    assert lines == [
+        "Model &#x27;collatz&#x27; with 8 nodes",
+        "  input  number: i64[]",
+        "  output steps: i64...",
+        "  output highest: i64...",
+    ]
