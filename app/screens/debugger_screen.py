@@ -13,7 +13,8 @@ from app.state.user_session import Session
 
 
 def show(session: Session) -> None:
-    header.show(session)
+    with st.container(key="header"):
+        header.show(session)
     moment.show(session, _moment, kept=(*(look.key for look in LOOKS), CHOICE, PATTERN, TYPE, WHERE, LOOP, CLOCK_OF))
 
 

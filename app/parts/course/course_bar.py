@@ -72,8 +72,8 @@ def _list(session: Session, lesson: Lesson) -> None:
 def _beside(lesson: Lesson, distance: int, name: str, word: str, icon: str) -> None:
     other = lessons.beside(lesson.name, distance)
     st.button(
-        word or "\u200b",
-        key=f"course_{name}",
+        word or name.capitalize(),
+        key=f"course_{name}" if word else f"course_{name}_large",
         icon=f":material/{icon}:",
         icon_position="left" if distance < 0 else "right",
         help=other.title if other else "There is none",

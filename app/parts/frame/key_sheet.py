@@ -23,7 +23,7 @@ _OTHER = (
 
 
 def show() -> None:
-    with st.popover("\u200b", icon=":material/keyboard:", help="Keys", type="tertiary"):
+    with st.popover("Keys", key="keys_menu", icon=":material/keyboard:", help="Keys", type="tertiary"):
         rows = [(_keys(one.shortcut), markup.text(one.meaning)) for one in CONTROLS]
         rows += [(markup.text(key), markup.text(meaning)) for key, meaning in _OTHER]
         markup.show(markup.facts(rows))

@@ -19,7 +19,7 @@ def show(session: Session) -> None:
     with st.container(key="transport", horizontal=True, vertical_alignment="center"):
         for control in CONTROLS:
             st.button(
-                control.label or "​",
+                control.label or control.meaning,
                 key=f"transport_{control.name}",
                 icon=f":material/{control.icon}:",
                 help=control.meaning,

@@ -97,7 +97,7 @@ def _heading(session: Session, place: Place, concrete: str | None) -> None:
             f'<b style="font-size:1.08rem">{markup.text(node.name, 80)}</b><br>{markup.chip(title, "live")}{markup.chip(described)}'
         )
         address_line.show(shown, key="inspector_address")
-    with button.popover("​", icon=":material/more_horiz:", width="stretch"):
+    with button.popover("More", key="node_menu", icon=":material/more_horiz:", width="stretch"):
         _item("Pause here", "pause_circle", "pause", pausing.add_breakpoint, place.address)
         _item("Run to here", "keyboard_tab", "run_to", moves.run_to, place.address)
         if session.canvas.selected:

@@ -19,7 +19,13 @@ def show(session: Session, opened: Opened) -> None:
     if not wanted or not by:
         return
     target, chosen = f"backward_of_{session.run.generation}", f"backward_by_{session.run.generation}"
-    with st.popover("\u200b", icon=":material/undo:", help="Backward: the gradient, walked back through every loop", type="tertiary"):
+    with st.popover(
+        "Backward",
+        key="backward_menu",
+        icon=":material/undo:",
+        help="Backward: the gradient, walked back through every loop",
+        type="tertiary",
+    ):
         st.selectbox("How does it change", list(wanted), key=target, format_func=lambda name: neutral(wanted[name], 60))
         st.multiselect(
             "with respect to",

@@ -96,8 +96,8 @@ def _row(words: str, detail: str, key: str, remove: Callable[[int], None], numbe
     with text:
         markup.show(f'<span class="mono">{markup.text(words)}</span> <span class="quiet">{detail}</span>')
     if change is not None:
-        pen.button("​", key=f"{key}_change", icon=":material/edit:", type="tertiary", on_click=change, args=(number,), help="Change")
-    cross.button("​", key=key, icon=":material/close:", type="tertiary", on_click=remove, args=(number,), help="Remove")
+        pen.button("Change", key=f"{key}_change", icon=":material/edit:", type="tertiary", on_click=change, args=(number,), help="Change")
+    cross.button("Remove", key=key, icon=":material/close:", type="tertiary", on_click=remove, args=(number,), help="Remove")
 
 
 def _change(number: int) -> None:

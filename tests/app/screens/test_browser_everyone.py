@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -149,6 +150,35 @@ def test_the_finder_has_all_keys_while_it_is_open(page: Page, server: str) -> No
     page.keyboard.press("Escape")
     expect(field).to_be_hidden()
     expect(page.get_by_role("button", name="Run from here with it")).to_be_visible()
+
+
+def test_every_button_has_a_name(page: Page, server: str) -> None:
+    open_sample(page, server, "early_exit")
+    page.locator(SIDE).get_by_role("radio", name="Breakpoints").click()
+    page.get_by_label("Watch", exact=True).fill("1 + 1")
+    page.get_by_role("button", name="Add").last.click()
+    expect(page.get_by_role("button", name="Remove")).to_be_visible()
+    assert re.findall(r"- button(?: \[\w+\])?:?\n.*", page.locator("main").aria_snapshot()) == []
+    for name in ("Backward", "Keys", "To the first moment", "One operation back"):
+        expect(page.get_by_role("button", name=name)).to_be_attached()
+
+
+def test_twice_the_size_has_the_picture_in_view(browser: Browser, server: str) -> None:
+    """A window of 1280 x 800 at 200 %."""
+    context = browser.new_context(viewport={"width": 640, "height": 400}, device_scale_factor=2)
+    page = context.new_page()
+    canvas = open_sample(page, server, "collatz")
+    finished(page)
+    lies = canvas.bounding_box()
+    assert lies is not None
+    assert lies["y"] < 160
+    assert lies["width"] > 580
+    wide = page.evaluate(
+        "() => { const main = document.querySelector('[data-testid=stMain]'); return main.scrollWidth - main.clientWidth; }"
+    )
+    assert wide <= 0
+    expect(page.get_by_role("button", name="Step")).to_be_in_viewport()
+    context.close()
 
 
 def spoken(page: Page) -> Locator:
