@@ -179,6 +179,7 @@ def test_a_file_opens_that_is_dropped_anywhere(page: Page, server: str) -> None:
     page.goto(server)
     expect(page.get_by_role("button", name="Open Why 7, and not 12?")).to_be_visible(timeout=LONG)
     layer = (PAGES / "if_8.xml").read_text()
-    assert page.evaluate(DROP.replace("dropped.onnx", "dropped.xml"), [layer, ".ls h1"])
+    # The page listens a little after its first words are there: the drop is done again until it is seen.
+    page.wait_for_function(DROP.replace("dropped.onnx", "dropped.xml"), arg=[layer, ".ls h1"], polling=500, timeout=LONG)
     expect(page.locator(".st-key-canvas_graph .box").first).to_be_visible(timeout=LONG)
     expect(page.get_by_text("dropped.xml").first).to_be_visible()
