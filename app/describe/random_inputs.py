@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -21,16 +21,57 @@ OPEN_LENGTHS = (3, 1, 8, 64, 256)
 """Lengths to try where a model leaves them open; convolutions and windows ask for great ones."""
 UNKNOWN_RANK = 2
 NOTHING: Mapping[str, np.ndarray] = MappingProxyType({})
-TRIAL_SECONDS = 0.3
-"""Of a run that is to show whether inputs fit."""
+MOST_BYTES = 1 << 28
+"""Bytes that all inputs of a model together may take to be made up."""
+TRIAL = engine.Limits(seconds=0.3, memory_bytes=1 << 28)
+"""Of a run that is to show whether inputs fit: the models that people open have not been looked into, and a first look takes little."""
+_TEXT_BYTES = 80
+"""About what Python takes for one made-up text."""
 
 
 def random_inputs(model: Model, seed: int, length: int = OPEN_LENGTHS[0]) -> dict[str, np.ndarray]:
-    """An array for every input, the same for the same seed; ``InputError`` when one is too large to be made up.
+    """An array for every input, the same for the same seed; ``InputError`` when one, or all together, are too large to be made up.
 
     ``length``: for where the model leaves the choice; ``length_by_rules`` and ``length_by_trials`` say which lets it run.
     """
-    return {key: _made_up(one, seed + position, length) for position, (key, one) in enumerate(signatures(model).items())}
+    asked = signatures(model)
+    check_together((one, default_shape(one.shape, length)) for one in asked.values())
+    return {key: _made_up(one, seed + position, length) for position, (key, one) in enumerate(asked.items())}
+
+
+def check_together(asked: Iterable[tuple[Signature, Sequence[int]]]) -> None:
+    """``InputError`` at the first input that is too large to be made up in its shape, or with which all are that together."""
+    taken = 0
+    for one, shape in asked:
+        _check_alone(one, shape)
+        taken += _tensors(one) * math.prod(shape) * _element_bytes(one)
+        if taken > MOST_BYTES:
+            raise InputError(
+                f"input '{one.name}' of shape {_written(shape)} would bring the made-up inputs to {taken:,} bytes, more than the "
+                f"{MOST_BYTES:,} that they may take together: upload them as an .npz file"
+            )
+
+
+def _check_alone(one: Signature, shape: Sequence[int]) -> None:
+    if not is_of_an_array(shape):
+        raise InputError(f"input '{one.name}' has the shape {_written(shape)}, which no array can have")
+    elements = math.prod(shape)
+    if elements > MOST_ELEMENTS:
+        raise InputError(f"input '{one.name}' of shape {_written(shape)} has {elements:,} elements: upload it as an .npy file")
+
+
+def _written(shape: Sequence[int]) -> str:
+    return shorten(str(list(shape)))
+
+
+def _tensors(one: Signature) -> int:
+    """Two tensors for a sequence (ONNX), else one."""
+    return 2 if "sequence" in one.form else 1
+
+
+def _element_bytes(one: Signature) -> int:
+    element_type = one.element_type or ElementType.F32
+    return _TEXT_BYTES if element_type is ElementType.STRING else element_type.dtype.itemsize
 
 
 def has_open_lengths(model: Model) -> bool:
@@ -73,16 +114,16 @@ def length_by_trials(
 
 def _runs(model: Model, inputs: Mapping[str, np.ndarray]) -> bool:
     """Whether a run does not fail within its first moments."""
-    debugger = engine.Debugger(model, bindings(model, inputs), limits=engine.Limits(seconds=TRIAL_SECONDS))
+    debugger = engine.Debugger(model, bindings(model, inputs), limits=TRIAL)
     debugger.run()
     return debugger.state != "failed"
 
 
 def _made_up(one: Signature, seed: int, length: int) -> Any:
-    """Two tensors for a sequence (ONNX), else one."""
+    """A tensor, or a tuple of them for a sequence (ONNX)."""
     shape = default_shape(one.shape, length)
     if "sequence" in one.form:
-        return tuple(random_input(one, shape, seed + number) for number in range(2))
+        return tuple(random_input(one, shape, seed + number) for number in range(_tensors(one)))
     return random_input(one, shape, seed)
 
 
@@ -102,15 +143,11 @@ def default_shape(shape: PartialShape, length: int = OPEN_LENGTHS[0]) -> tuple[i
 
 def random_input(one: Signature, shape: Sequence[int], seed: int, least: float = -1.0, most: float = 1.0) -> np.ndarray:
     """Random numbers of an input's type; integers come from 0 to 9 unless the bounds say otherwise."""
-    elements = math.prod(shape)
-    if not is_of_an_array(shape):
-        raise InputError(f"input '{one.name}' has the shape {shorten(str(list(shape)))}, which no array can have")
-    if elements > MOST_ELEMENTS:
-        raise InputError(f"input '{one.name}' has {elements:,} elements: upload it as an .npy file")
+    _check_alone(one, shape)
     element_type = one.element_type or ElementType.F32
     random = np.random.default_rng(seed)
     if element_type is ElementType.STRING:
-        return np.array([f"text {number}" for number in range(elements)], dtype=object).reshape(shape)
+        return np.array([f"text {number}" for number in range(math.prod(shape))], dtype=object).reshape(shape)
     if element_type is ElementType.BOOLEAN:
         return np.asarray(random.random(tuple(shape)) < 0.5)
     if element_type.is_float and not element_type.dtype.names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,22 @@ def array_text(name: str, value: Any) -> str:
         return f"{kind}({items[0]})"
     text = f"np.array([{', '.join(items)}], {kind})"
     return text if array.ndim == 1 else f"{text}.reshape{array.shape!r}"
+
+
+def zeros_text(element_type: ElementType, lengths: Sequence[int]) -> str:
+    """An expression that gives zeros, or empty texts, of a type and a shape; a number for no dimensions, as runs have it.
+
+    >>> zeros_text(ElementType.F32, (2, 3)), zeros_text(ElementType.I64, ()), zeros_text(ElementType.STRING, (2,))
+    ('np.zeros((2, 3), np.float32)', 'np.int64(0)', "np.full((2,), '', object)")
+    >>> zeros_text(ElementType.BF16, ())
+    "np.zeros((), ElementType('bf16').dtype)[()]"
+    """
+    shape, dtype = tuple(lengths), element_type.dtype
+    if element_type is ElementType.STRING:
+        return f"np.full({shape!r}, '', object)"
+    if dtype not in _PLAIN:
+        return f"np.zeros({shape!r}, ElementType({element_type.value!r}).dtype){'' if shape else '[()]'}"
+    return f"np.zeros({shape!r}, {_type_text(dtype)})" if shape else array_text("", dtype.type())
 
 
 def stored(value: Any) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.explain.code_lines import CodeLine
 from engine.explain.identifiers import Identifiers
-from engine.explain.literals import array_text, fits_in_code, inline_text, stored
+from engine.explain.literals import array_text, fits_in_code, inline_text, stored, zeros_text
 from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId
 from engine.ops.values import NOT_KEPT
@@ -76,4 +76,6 @@ class Operands:
         return texts
 
     def zero(self, program: Program, layer: LayerId) -> str:
-        return array_text("", self.defaults.result(program.address, layer))
+        """How code writes what was never computed; the array itself, which may have any shape that a file claims, is not made."""
+        element_type, shape = self.defaults.known_result(program.address, layer)
+        return zeros_text(element_type or ElementType.F32, shape.lengths_or_zeros())

@@ -11,6 +11,7 @@ from app.describe.random_inputs import OPEN_LENGTHS, length_by_rules, length_by_
 from app.describe.signatures import bindings
 from engine import build
 from engine.build import ops
+from engine.errors import InputError
 
 MODELS = {
     "any length": ("float[n]", "y = Relu (x)", 3, True),
@@ -56,3 +57,45 @@ def test_a_search_ends_when_it_is_told_to() -> None:
     assert length_by_trials(model, 0, going) == OPEN_LENGTHS[0]
     assert tried == [3, 1, 8]
     assert length_by_trials(model, 0) == 256
+
+
+TOO_LARGE = {
+    "one of too many elements": (["n,4194304"], "^input 'x0' of shape .3, 4194304. has 12,582,912 elements: upload it as an .npy file$"),
+    "many together": (
+        ["4194304"] * 20,
+        (
+            "^input 'x16' of shape .4194304. would bring the made-up inputs to 285,212,672 bytes, "
+            "more than the 268,435,456 that they may take together: upload them as an .npz file$"
+        ),
+    ),
+    "no array": ([str(2**62) + ",0," + str(2**62)], "^input 'x0' has the shape .*, which no array can have$"),
+}
+"""Shapes of the inputs, and what is said of them."""
+
+
+@pytest.mark.parametrize(("shapes", "said"), TOO_LARGE.values(), ids=TOO_LARGE.keys())
+def test_inputs_that_are_too_large_are_named_with_their_shapes(shapes: list[str], said: str) -> None:
+    """A file claims any shapes: nothing is made up for them but a sentence."""
+    given = ", ".join(f"float[{shape}] x{number}" for number, shape in enumerate(shapes))
+    text = f'<ir_version: 8, opset_import: ["" : 17]> main ({given}) => (int64[m] y) {{ y = Shape (x0) }}'
+    with pytest.raises(InputError, match=said):
+        random_inputs(engine.read_model(parse_model(text).SerializeToString()), 0)
+
+
+def test_texts_count_as_the_objects_that_they_are() -> None:
+    text = '<ir_version: 8, opset_import: ["" : 17]> main (string[4000000] x) => (string[4000000] y) { y = Identity (x) }'
+    with pytest.raises(InputError, match="to 320,000,000 bytes"):
+        random_inputs(engine.read_model(parse_model(text).SerializeToString()), 0)
+
+
+def test_a_trial_takes_little_memory() -> None:
+    """A trial runs whatever somebody opens: under the limits of a run that was asked for, one made a value of 4 GB."""
+    text = """main (int8[n] x) => (int8[m] y) {
+        each = Constant <value_ints = [33554432]> ()
+        length = Shape (x)
+        most = Mul (length, each)
+        zero = Constant <value = int8[1] {0}> ()
+        y = Expand (zero, most)
+    }"""
+    model = engine.read_model(parse_model('<ir_version: 8, opset_import: ["" : 17]>' + text).SerializeToString())
+    assert length_by_trials(model, 0) == 1

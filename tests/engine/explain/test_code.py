@@ -21,6 +21,7 @@ from engine.errors import AddressError, EngineError
 from engine.explain.code import listing, runnable_code
 from engine.explain.literals import array_text
 from engine.explain.running import kernel
+from engine.ir.element_type import ElementType
 from engine.ir.model import Port
 from engine.ir.shape import PartialShape
 from engine.run.plan.planner import plan_of
@@ -253,6 +254,30 @@ def test_what_lies_too_deep_is_left_out_of_sight() -> None:
         runnable_code(plan_of(deep(300)))
     flat = [np.bool_(True), np.float32(2)]
     agree(executed(deep(10), flat), engine.run(deep(10), flat).outputs)
+
+
+def fed_by_nothing(element_type: ElementType, shape: Sequence[int]) -> engine.Model:
+    """An If of which one branch gives a Parameter that nothing feeds, and the other a Parameter that the If's input feeds."""
+    draft, inside, other = Draft(), Draft(), Draft()
+    condition, x = draft.parameter("c", BOOL, ()), draft.parameter("x", element_type, shape)
+    unfed, fed = inside.parameter("p", element_type, shape), other.parameter("p", element_type, shape)
+    arms = (branch("then", inside, [], [inside.result(unfed)]), branch("else", other, [(1, fed)], [other.result(fed)]))
+    draft.result(draft.region("If", [condition, x], arms, 1, name="if", opset=8))
+    return draft.model()
+
+
+@pytest.mark.parametrize("shape", [(), (2, 3), (0, 2), (-1, 2)])
+@pytest.mark.parametrize("element_type", [ElementType.F32, ElementType.F16, ElementType.BF16, ElementType.I64, BOOL, ElementType.U4])
+def test_what_nothing_feeds_is_written_as_zeros(element_type: ElementType, shape: tuple[int, ...]) -> None:
+    model = fed_by_nothing(element_type, shape)
+    given = [np.bool_(True), np.zeros([max(length, 0) for length in shape], element_type.dtype)]
+    agree(executed(model, given), engine.run(model, given).outputs)
+
+
+def test_what_nothing_feeds_is_written_without_an_array_of_its_shape() -> None:
+    """A file may claim any shape: its code shows it, and only who runs the code needs the array."""
+    code = listing(plan_of(fed_by_nothing(F32, (3, 2**31 - 1))))
+    assert "p = np.zeros((3, 2147483647), np.float32)" in code.text
 
 
 def test_kernels_by_title() -> None:
