@@ -30,7 +30,7 @@ def show() -> None:
 def _line(one: recent.Recent) -> chain.Line:
     path = Path(one.path)
     name = f"{path.parent.name}/{path.name}" if path.stem in ("model", "openvino_model") else path.name
-    return chain.Line(name, "run" if one.is_run else "model", str(path.parent), ago(time.time() - one.when), hint=one.path)
+    return chain.Line(name, "run" if one.is_run else "model", str(path.parent), ago(time.time() - one.when), kind="file", hint=one.path)
 
 
 def ago(seconds: float) -> str:

@@ -25,7 +25,7 @@ class Line:
     detail: str = ""
     value: str = ""
     depth: int = 0
-    kind: Literal["", "back", "branch", "bad", "now"] = ""
+    kind: Literal["", "back", "branch", "bad", "now", "file"] = ""
     hint: str = ""
     live: bool = True
     """There is somewhere to go."""

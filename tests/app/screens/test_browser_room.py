@@ -116,3 +116,16 @@ def test_nothing_moves_while_stepping(page: Page, server: str) -> None:
         page.keyboard.press("ArrowRight")
         expect(place(page)).to_contain_text(f"step {step}")
     assert box(page.locator(CANVAS)) == canvas
+
+
+@pytest.mark.parametrize(("width", "height"), [(900, 800), (1280, 800), (1440, 900)])
+def test_nothing_moves_when_the_verdict_comes(page: Page, server: str, width: int, height: int) -> None:
+    """Of the samples this one has the longest verdict: three lines at 1280 pixels."""
+    page.set_viewport_size({"width": width, "height": height})
+    open_sample(page, server, "decoder")
+    first = [round(box(page.locator(part))["y"]) for part in (CANVAS, ".st-key-lens_bar", ".st-key-lens_content")]
+    page.keyboard.press("End")
+    expect(place(page)).to_contain_text("finished")
+    expect(page.locator(".verdict")).to_contain_text("sentence_probability")
+    assert [round(box(page.locator(part))["y"]) for part in (CANVAS, ".st-key-lens_bar", ".st-key-lens_content")] == first
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight") <= height
