@@ -34,11 +34,10 @@ def show(session: Session, loop: LoopInFocus) -> None:
     if found is None or debugger is None:
         return
     walk, chart = found
+    # The strip comes first: on a small screen what is below is looked at last.
+    if chart.lanes and walk.walked:
+        lanes.show(chart, key=KEY, cursor=_here(walk, loop), wide=1, on_pick=lambda pick: _go(walk, int(pick.at)))
     markup.show("<br>".join(map(markup.prose, _sentences(walk))), "walked_back")
-    if not chart.lanes or not walk.walked:
-        return
-    here = _here(walk, loop)
-    lanes.show(chart, key=KEY, cursor=here, wide=1, on_pick=lambda pick: _go(walk, int(pick.at)))
 
 
 def _found(debugger: engine.Debugger, address: str) -> tuple[WalkedBack, lanes.Chart] | None:

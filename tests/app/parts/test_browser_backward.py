@@ -58,3 +58,15 @@ def test_a_click_on_the_strip_goes_to_where_that_iteration_is_walked_back(page: 
     strip.click(position={"x": left + (box_of["width"] - left) * 1.5 / 7, "y": 20})
     expect(place(page)).to_contain_text("iteration 4 of 6", timeout=LONG)
     expect(page.locator(f"{CANVAS} text").filter(has_text="walks back iteration 1").first).to_be_attached(timeout=LONG)
+
+
+def test_the_strip_is_on_a_small_screen_without_scrolling(page: Page, server: str) -> None:
+    page.set_viewport_size({"width": 1280, "height": 800})
+    open_sample(page, server, "vanishing_gradient", set="silence_of_30", step="9999")
+    strip = page.locator(".st-key-adjoints canvas")
+    expect(strip).to_be_visible(timeout=LONG)
+    expect(page.locator(".walked_back")).to_contain_text("vanishes")
+    expect(page.locator(".st-key-verdict")).to_contain_text("Result", timeout=LONG)
+    box_of = strip.bounding_box()
+    assert box_of is not None
+    assert box_of["y"] + box_of["height"] <= 800
