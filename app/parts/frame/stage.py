@@ -21,11 +21,11 @@ HEAD_START = 0.02
 
 def show(session: Session, beside: Callable[[Session], None] | None = None) -> None:
     """``beside``: draws the column at the right of the canvas, if there is one."""
-    controls, told = st.container(key="controls"), st.container(key="told")
+    controls = st.container(key="controls")
     picture, side = st.columns([1.75, 1], gap="small") if beside else (st.container(), None)
     with picture, st.container(key="canvas"):
         graph_canvas.show(session)
-        corner = st.container(key="corner")
+        corner, told = st.container(key="corner"), st.container(key="told")
     preparing.begin(session)
     if session.run.running is not None:
         with controls:
