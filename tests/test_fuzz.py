@@ -24,7 +24,9 @@ from tests.engine.drafts import BOOL, F32, I64, Draft, loop
 from tests.engine.ops.test_onnx_older import model
 from tests.engine.read.onnx_models import CASES
 from tests.fuzz.cases import originals
+from tests.fuzz.data_files import DATA, DataKind
 from tests.fuzz.stages import go_through
+from tests.fuzz.subjects import Data
 from tests.fuzz.watched import Plan, fuzz
 
 LOOP_OF_X = """<ir_version: 8, opset_import: ["" : 17]>
@@ -238,6 +240,19 @@ def test_what_was_typed_once(text: str) -> None:
     # It is not an address of anything, and every refusal is one sentence.
     assert len(told) >= 2
     assert not [sentence for sentence in told if "\n" in sentence]
+
+
+@pytest.mark.parametrize("kind", DATA.values(), ids=DATA.keys())
+def test_files_of_data_are_read_when_nobody_has_damaged_them(kind: DataKind) -> None:
+    assert all(kind.use(whole, random.Random(0)) for whole in kind.sound())
+
+
+@pytest.mark.parametrize("kind", DATA.values(), ids=DATA.keys())
+def test_damaged_files_of_data_bring_about_nothing_but_the_engines_errors(kind: DataKind) -> None:
+    """Of many more ``python -m tests.fuzz --data`` takes care."""
+    damaged = Data(kind, kind.sound())
+    for number in range(60):
+        damaged.go(damaged.case(2026, number), lambda stage: None, 1.0)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import numpy as np
 from app.actions import models, refusals
 from app.describe.input_files import named, read_arrays
 from app.describe.input_text import parse_scalar, parse_shape
-from app.describe.random_inputs import check_together, default_shape, random_input
+from app.describe.random_inputs import made_up_again, random_input
 from app.describe.signatures import signatures
 from app.state.user_session import current, widget
 from engine.debug import convert_input
@@ -43,11 +43,7 @@ def make_up(seed_key: str) -> None:
         return
     session.model.refused.clear()
     seed = int(widget(seed_key) or 0)
-    asked = signatures(session.model.opened.model)
-    shapes = {key: session.model.draft[key].shape if key in session.model.draft else default_shape(one.shape) for key, one in asked.items()}
-    check_together((one, shapes[key]) for key, one in asked.items())
-    for position, (key, one) in enumerate(asked.items()):
-        session.model.draft[key] = random_input(one, shapes[key], seed + position)
+    session.model.draft |= made_up_again(session.model.opened.model, session.model.draft, seed)
     session.run.generation += 1
 
 

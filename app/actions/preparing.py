@@ -11,7 +11,7 @@ import numpy as np
 from app.actions import models
 from app.actions.refusals import told
 from app.actions.runs import start
-from app.describe.random_inputs import has_open_lengths, random_inputs
+from app.describe.random_inputs import has_open_lengths, random_inputs, shapes
 from app.state.background_run import Fitting, Preparing
 from app.state.open_model import MADE_UP, Opened, is_large
 from app.state.user_session import Message, Session, current
@@ -64,7 +64,7 @@ def look_at_fit(session: Session) -> bool:
         return True
     first, length = opened.sets[MADE_UP], fitting.length
     found: Mapping[str, np.ndarray] = random_inputs(opened.model, 0, length)
-    if all(found[name].shape == np.shape(first[name]) for name in first):
+    if all(shapes(found[name]) == shapes(first[name]) for name in first):
         return True
     in_use = session.model.inputs is first
     session.model.opened = replace(opened, sets={**opened.sets, MADE_UP: found})

@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from app.describe.random_inputs import has_open_lengths, length_by_rules, length
 from app.describe.signatures import signatures
 from engine.errors import InputError, elided, shorten
 from engine.ir import Model, Signature
-from engine.ops.stored import arrays_in, entry_name, unpacked
+from engine.ops.stored import entry_name, stored_arrays, unpacked
 from engine.read import what_is_at
 from engine.sweep import one_sample, seed_said
 from engine.view import neutral
@@ -110,26 +109,7 @@ def _stored(path: str, model: Model) -> Mapping[str | int, object]:
     names = {entry_name(name): name for one in model.inputs for name in (one.name, *one.names)}
     positions = set(map(str, range(len(model.inputs))))
     try:
-        values = unpacked(_entries(path))
+        values = unpacked(stored_arrays(path))
     except ValueError as error:
         raise InputError(f"{path}: {error}") from None
     return {int(key) if key in positions and key not in names else names.get(key, key): value for key, value in values.items()}
-
-
-def _entries(path: str) -> Mapping[str, np.ndarray]:
-    try:
-        # Opened here: numpy leaves a file open that it finds to be damaged.
-        with Path(path).open("rb") as file:
-            stored = np.load(file, allow_pickle=False)
-            if not isinstance(stored, np.lib.npyio.NpzFile):
-                raise InputError(f"{path} holds one array without a name: an .npz file with an array per input is expected")
-            with stored:
-                return arrays_in(stored)
-    except InputError:
-        raise
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
-    except Exception:  # numpy and zipfile raise whatever a broken file makes them stumble over
-        raise InputError(
-            f"{path} is not an .npz file of plain arrays: one that numpy.savez wrote is expected, without Python objects"
-        ) from None

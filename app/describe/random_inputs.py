@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -20,6 +20,8 @@ MOST_ELEMENTS = 1 << 22
 OPEN_LENGTHS = (3, 1, 8, 64, 256)
 """Lengths to try where a model leaves them open; convolutions and windows ask for great ones."""
 UNKNOWN_RANK = 2
+Shapes = tuple[tuple[int, ...], ...]
+"""Of each tensor in a value: one, or those of a sequence."""
 NOTHING: Mapping[str, np.ndarray] = MappingProxyType({})
 MOST_BYTES = 1 << 28
 """Bytes that all inputs of a model together may take to be made up."""
@@ -34,22 +36,45 @@ def random_inputs(model: Model, seed: int, length: int = OPEN_LENGTHS[0]) -> dic
 
     ``length``: for where the model leaves the choice; ``length_by_rules`` and ``length_by_trials`` say which lets it run.
     """
+    return made_up({key: (one, _default_shapes(one, length)) for key, one in signatures(model).items()}, seed)
+
+
+def made_up_again(model: Model, given: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Other random values, in the shapes of the given ones, and of usual shapes where none is given; errors as those of the first."""
     asked = signatures(model)
-    check_together((one, default_shape(one.shape, length)) for one in asked.values())
-    return {key: _made_up(one, seed + position, length) for position, (key, one) in enumerate(asked.items())}
+    return made_up(
+        {key: (one, shapes(given[key]) if given.get(key) is not None else _default_shapes(one)) for key, one in asked.items()}, seed
+    )
 
 
-def check_together(asked: Iterable[tuple[Signature, Sequence[int]]]) -> None:
-    """``InputError`` at the first input that is too large to be made up in its shape, or with which all are that together."""
+def shapes(value: Any) -> Shapes:
+    """The shape of a tensor, or those of a sequence's."""
+    return tuple(np.shape(one) for one in value) if isinstance(value, tuple) else (np.shape(value),)
+
+
+def made_up(asked: Mapping[str, tuple[Signature, Shapes]], seed: int) -> dict[str, Any]:
+    """Random values in these shapes; ``InputError`` at the first input that is too large, or with which all are that together."""
     taken = 0
-    for one, shape in asked:
-        _check_alone(one, shape)
-        taken += _tensors(one) * math.prod(shape) * _element_bytes(one)
-        if taken > MOST_BYTES:
-            raise InputError(
-                f"input '{one.name}' of shape {_written(shape)} would bring the made-up inputs to {taken:,} bytes, more than the "
-                f"{MOST_BYTES:,} that they may take together: upload them as an .npz file"
-            )
+    for one, of_all in asked.values():
+        for shape in of_all:
+            _check_alone(one, shape)
+            taken += math.prod(shape) * _element_bytes(one)
+            if taken > MOST_BYTES:
+                raise InputError(
+                    f"input '{one.name}' of shape {_written(shape)} would bring the made-up inputs to {taken:,} bytes, more than the "
+                    f"{MOST_BYTES:,} that they may take together: upload them as an .npz file"
+                )
+    return {key: _value(one, of_all, seed + position) for position, (key, (one, of_all)) in enumerate(asked.items())}
+
+
+def _default_shapes(one: Signature, length: int = OPEN_LENGTHS[0]) -> Shapes:
+    """Of two tensors for a sequence (ONNX), else of one."""
+    return (default_shape(one.shape, length),) * (2 if "sequence" in one.form else 1)
+
+
+def _value(one: Signature, of_all: Shapes, seed: int) -> Any:
+    drawn = tuple(random_input(one, shape, seed + number) for number, shape in enumerate(of_all))
+    return drawn if "sequence" in one.form else drawn[0]
 
 
 def _check_alone(one: Signature, shape: Sequence[int]) -> None:
@@ -62,11 +87,6 @@ def _check_alone(one: Signature, shape: Sequence[int]) -> None:
 
 def _written(shape: Sequence[int]) -> str:
     return shorten(str(list(shape)))
-
-
-def _tensors(one: Signature) -> int:
-    """Two tensors for a sequence (ONNX), else one."""
-    return 2 if "sequence" in one.form else 1
 
 
 def _element_bytes(one: Signature) -> int:
@@ -117,14 +137,6 @@ def _runs(model: Model, inputs: Mapping[str, np.ndarray]) -> bool:
     debugger = engine.Debugger(model, bindings(model, inputs), limits=TRIAL)
     debugger.run()
     return debugger.state != "failed"
-
-
-def _made_up(one: Signature, seed: int, length: int) -> Any:
-    """A tensor, or a tuple of them for a sequence (ONNX)."""
-    shape = default_shape(one.shape, length)
-    if "sequence" in one.form:
-        return tuple(random_input(one, shape, seed + number) for number in range(_tensors(one)))
-    return random_input(one, shape, seed)
 
 
 def default_shape(shape: PartialShape, length: int = OPEN_LENGTHS[0]) -> tuple[int, ...]:

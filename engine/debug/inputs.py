@@ -205,7 +205,8 @@ def _same_values(one: np.ndarray, other: np.ndarray) -> bool:
         return (
             bool(np.all(one.astype(object) == other.astype(object))) if one.dtype.kind != other.dtype.kind else bool(np.all(one == other))
         )
-    wide_one, wide_other = one.astype(np.float64), other.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN, which a file may hold, is a NaN like others
+        wide_one, wide_other = one.astype(np.float64), other.astype(np.float64)
     return bool(np.all((wide_one == wide_other) | (np.isnan(wide_one) & np.isnan(wide_other))))
 
 

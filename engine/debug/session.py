@@ -24,7 +24,7 @@ from engine.ir.model import Model, expect_model
 from engine.ir.shape import DYNAMIC, PartialShape
 from engine.ir.walk import nodes
 from engine.ops.catalogue import CATALOGUE, Catalogue
-from engine.ops.stored import arrays_in, packed, unpacked, write
+from engine.ops.stored import packed, stored_arrays, unpacked, write
 from engine.run import drive
 from engine.run.machine.limits import Limits, Paused
 from engine.run.machine.machine import Failure, Machine
@@ -78,12 +78,9 @@ class Session:
     def load(self, path: str | Path) -> None:
         """Takes variables from a file that ``save`` has written; those that it does not hold stay. Errors as those of ``put``."""
         try:
-            with np.load(path, allow_pickle=False) as stored:
-                values = unpacked(arrays_in(stored))
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}") from None
-        except Exception:  # numpy and zipfile raise whatever a broken file makes them stumble over
-            raise InputError(f"{path} is not an .npz file of plain arrays, as Session.save() writes it") from None
+            values = unpacked(stored_arrays(path))
+        except ValueError as error:
+            raise InputError(f"{path}: {error}") from None
         self.put(values)
 
     def run(

@@ -26,7 +26,7 @@ import ml_dtypes
 import numpy as np
 from numpy.lib.npyio import NpzFile
 
-from engine.errors import shorten
+from engine.errors import InputError, shorten
 from engine.ir.element_type import ElementType, type_name
 from engine.ops.values import NO_VALUE
 
@@ -44,6 +44,24 @@ def packed(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
     packing = _Packing(set(names.values()))
     forms = {names[name]: form for name, value in values.items() if (form := packing.form(names[name], value)) != {"array": names[name]}}
     return {**packing.entries, **({FORMS: np.array(json.dumps(forms))} if forms else {})}
+
+
+def stored_arrays(path: str | Path) -> dict[str, np.ndarray]:
+    """The entries of an ``.npz`` file; ``InputError`` where it cannot be opened, or holds anything but plain arrays with names."""
+    try:
+        # Opened here: numpy leaves a file open that it finds to be damaged.
+        with Path(path).open("rb") as file:
+            stored = np.load(file, allow_pickle=False)
+            if isinstance(stored, NpzFile):
+                with stored:
+                    return arrays_in(stored)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    except Exception:  # numpy and zipfile raise whatever a broken file makes them stumble over
+        raise InputError(
+            f"{path} is not an .npz file of plain arrays: one that numpy.savez wrote is expected, without Python objects"
+        ) from None
+    raise InputError(f"{path} holds one array without a name: an .npz file with an array for each name is expected")
 
 
 def arrays_in(stored: NpzFile) -> dict[str, np.ndarray]:

@@ -15,7 +15,7 @@ import numpy as np
 from engine.errors import InputError, listed, shorten
 from engine.ir.model import Model, Signature
 from engine.native.workers import WORKERS, Crashed, Refused
-from engine.ops.stored import arrays_in
+from engine.ops.stored import stored_arrays
 from engine.sweep.batch import Batch
 from engine.sweep.ranges import Values, draw, points, values_said, whole
 
@@ -93,7 +93,7 @@ def _said(model: Model, text: str, batch: Sequence[str]) -> Samples:
     if path.is_dir():
         return Folder(model, tuple(sorted(path.glob("*.npz"))), description)
     if path.suffix == ".npz":
-        return of_arrays(model, _arrays(path), batch, description)
+        return of_arrays(model, stored_arrays(path), batch, description)
     if path.suffix in (".parquet", ".csv"):
         return of_table(model, path.name, path.read_bytes(), description)
     raise InputError(f"{path.name} is none of what inputs are read from: .npz, .parquet, .csv, a folder of .npz")
@@ -184,14 +184,6 @@ def _of_sequence(model: Model, given: Sequence[object]) -> Arrays:
     return Arrays(len(rows), "a sequence", {key: [row.get(key) for row in rows] for key in sorted(keys)}, {})
 
 
-def _arrays(path: Path) -> dict[str, np.ndarray]:
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            return arrays_in(stored)
-    except Exception:  # numpy and zipfile raise whatever a broken file makes them stumble over
-        raise InputError(f"{path} is not an .npz file of plain arrays, as numpy.savez writes it") from None
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Folder:
     """A folder of .npz files, one for each sample, in the order of their names."""
@@ -205,7 +197,7 @@ class Folder:
         return len(self.files)
 
     def batch(self, first: int, end: int) -> Batch:
-        rows = [{position(self.model, key): value for key, value in _arrays(file).items()} for file in self.files[first:end]]
+        rows = [{position(self.model, key): value for key, value in stored_arrays(file).items()} for file in self.files[first:end]]
         keys = sorted({key for row in rows for key in row})
         return Batch(np.arange(first, end), {key: [row.get(key) for row in rows] for key in keys}, {})
 

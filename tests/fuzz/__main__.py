@@ -1,4 +1,4 @@
-"""The command: damages models at random, and prints what that brings about."""
+"""The command: damages models, or files of data, at random, and prints what that brings about."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.fuzz.cases import Case, case_of, originals
-from tests.fuzz.stages import STAGES, go_through
+from tests.fuzz.cases import Case
+from tests.fuzz.data_files import DATA
+from tests.fuzz.subjects import subject
 from tests.fuzz.watched import Finding, Plan, fuzz
 
 
@@ -20,15 +21,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _one(options)
     began = time.time()
     seconds = options.seconds if options.seconds is not None else 60 if options.count is None else float("inf")
-    plan = Plan(options.seed, options.files, options.first, options.count, began + seconds, options.jobs, options.share)
-    sound = originals(options.files)
+    plan = Plan(options.seed, options.files, options.first, options.count, began + seconds, options.jobs, options.share, options.data)
     seen: Counter[str] = Counter()
     for one in fuzz(plan):
         if isinstance(one, Finding):
             seen[one.signature] += 1
             if seen[one.signature] == 1:
                 print(one, flush=True)
-                _keep(options.keep, one.case, case_of(sound, one.seed, one.case))
+                _keep(options.keep, one.case, plan.subject.case(one.seed, one.case))
         else:
             print(f"seed {plan.seed} from {plan.first}: {one:,} cases in {time.time() - began:.0f} s, {len(seen)} kinds of findings")
     for signature, count in seen.most_common():
@@ -37,8 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Damage models at random; print what that brings about.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.fuzz", description="Damage models, or files of data, at random; print what that brings about."
+    )
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="models to damage (default: samples, and what is made up)")
+    parser.add_argument("--data", default="", choices=sorted(DATA), help="files of data of this kind instead of models")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--count", type=int, help="so many cases")
@@ -51,10 +54,11 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _one(options: argparse.Namespace) -> int:
-    case = case_of(originals(options.files), options.seed, options.case)
+    whole = subject(options.data, options.files)
+    case = whole.case(options.seed, options.case)
     _keep(options.keep, options.case, case)
     print(case.name)
-    go_through(case.document, case.weights, case.inputs, case.dice, lambda number: print(STAGES[number].name), share=options.share)
+    whole.go(case, lambda number: print(whole.stages[number]), options.share)
     return 0
 
 

@@ -85,7 +85,7 @@ def mutated(dice: random.Random, document: bytes, weights: bytes) -> tuple[bytes
         if weights and dice.random() < 0.2:
             weights = _weights(dice, weights)
         elif dice.random() < 0.2:
-            document = _bytes(dice, document)
+            document = bytes_changed(dice, document)
         elif document.startswith(b"\x08"):
             document = _onnx(dice, document)
         elif document.startswith(b"PK"):
@@ -95,7 +95,7 @@ def mutated(dice: random.Random, document: bytes, weights: bytes) -> tuple[bytes
     return document, weights
 
 
-def _bytes(dice: random.Random, data: bytes) -> bytes:
+def bytes_changed(dice: random.Random, data: bytes) -> bytes:
     if not data:
         return dice.choice(BYTES)
     begin = dice.randrange(len(data))
@@ -119,11 +119,11 @@ def _bytes(dice: random.Random, data: bytes) -> bytes:
 
 def _weights(dice: random.Random, data: bytes) -> bytes:
     if dice.random() < 0.2:
-        return _bytes(dice, data)
+        return bytes_changed(dice, data)
     kind = dice.choice(["<q", "<i", "<f", "<d", "<b"])
     size = struct.calcsize(kind)
     if len(data) < size:
-        return _bytes(dice, data)
+        return bytes_changed(dice, data)
     begin = dice.randrange(0, len(data) - size + 1, size if dice.random() < 0.5 else 1)
     if kind in ("<f", "<d"):
         value: float = dice.choice((0.0, -1.0, 1e30, float("nan"), float("inf"), -0.0, 0.5, 1e-40))
@@ -140,7 +140,7 @@ def _xml(dice: random.Random, document: bytes) -> bytes:
     try:
         root = etree.fromstring(document, etree.XMLParser(resolve_entities=False, huge_tree=True))
     except etree.XMLSyntaxError:
-        return _bytes(dice, document)
+        return bytes_changed(dice, document)
     elements = [element for element in root.iter() if isinstance(element.tag, str)]
     # Elements of all kinds alike: otherwise hardly anything but <dim> and <port> would be changed.
     tag = dice.choice(sorted({element.tag for element in elements}))
@@ -280,7 +280,7 @@ def _archive(dice: random.Random, document: bytes) -> bytes:
         with zipfile.ZipFile(io.BytesIO(document)) as files:
             entries = [(info.filename, files.read(info), info.external_attr) for info in files.infolist()]
     except Exception:  # zipfile's own, of any kind, for what was damaged before
-        return _bytes(dice, document)
+        return bytes_changed(dice, document)
     number = dice.randrange(len(entries)) if entries else 0
     match dice.randrange(6) if entries else 0:
         case 0:
@@ -288,7 +288,7 @@ def _archive(dice: random.Random, document: bytes) -> bytes:
         case 1:
             entries[number] = (dice.choice(ENTRIES), *entries[number][1:])
         case 2:
-            entries[number] = (entries[number][0], _bytes(dice, entries[number][1]), entries[number][2])
+            entries[number] = (entries[number][0], bytes_changed(dice, entries[number][1]), entries[number][2])
         case 3:
             del entries[number]
         case 4:
@@ -319,16 +319,16 @@ def _onnx(dice: random.Random, document: bytes) -> bytes:
     try:
         proto.ParseFromString(document)
     except DecodeError:
-        return _bytes(dice, document)
+        return bytes_changed(dice, document)
     if dice.random() < 0.75:
         try:
             changed(dice, proto)
             return bytes(proto.SerializeToString())
         except (IndexError, ValueError, TypeError):  # there is nothing of the kind in it
-            return _bytes(dice, document)
+            return bytes_changed(dice, document)
     messages = [message for message in _messages(proto) if message.ListFields()]
     if not messages:
-        return _bytes(dice, document)
+        return bytes_changed(dice, document)
     kind = dice.choice(sorted({message.DESCRIPTOR.name for message in messages}))
     alike = [message for message in messages if message.DESCRIPTOR.name == kind]
     message = dice.choice(alike)
@@ -336,7 +336,7 @@ def _onnx(dice: random.Random, document: bytes) -> bytes:
     try:
         _change_field(dice, message, field, value, alike)
     except (TypeError, ValueError, OverflowError):
-        return _bytes(dice, document)
+        return bytes_changed(dice, document)
     return bytes(proto.SerializeToString())
 
 

@@ -17,8 +17,7 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz.cases import case_of, originals
-from tests.fuzz.stages import STAGES, go_through
+from tests.fuzz.subjects import Subject, subject
 
 MOST_SECONDS = 30
 """What a case may take: native code of others, in a process of its own, is given 20 of them."""
@@ -60,6 +59,12 @@ class Plan:
     until: float = float("inf")
     jobs: int = 1
     share: float = 1.0
+    data: str = ""
+    """The kind of the files of data that are damaged; empty for models."""
+
+    @property
+    def subject(self) -> Subject:
+        return subject(self.data, self.files)
 
     def has_ended(self, number: int) -> bool:
         return time.time() > self.until or (self.count is not None and number >= self.first + self.count)
@@ -89,7 +94,7 @@ class _Worker:
 def fuzz(plan: Plan) -> Iterator[Finding | int]:
     """Findings as they come, and in the end the number of cases gone through."""
     workers = [_Worker(plan, plan.first + number) for number in range(plan.jobs)]
-    sound, done = originals(plan.files), 0
+    whole, done = plan.subject, 0
     reached = {one.start(): one for one in workers}
     try:
         while reached:
@@ -98,11 +103,11 @@ def fuzz(plan: Plan) -> Iterator[Finding | int]:
                 worker = reached[receiver]
                 try:
                     case, stage, what = receiver.recv()
-                    yield Finding(plan.seed, case, stage, case_of(sound, plan.seed, case).name, what)
+                    yield Finding(plan.seed, case, stage, whole.case(plan.seed, case).name, what)
                 except EOFError:
                     del reached[receiver]
                     done += worker.now[2]
-                    yield from _ended(worker, sound)
+                    yield from _ended(worker, whole)
                     if worker.begins >= 0:
                         reached[worker.start()] = worker
     finally:
@@ -113,7 +118,7 @@ def fuzz(plan: Plan) -> Iterator[Finding | int]:
     yield done
 
 
-def _ended(worker: _Worker, sound: Any) -> Iterator[Finding]:
+def _ended(worker: _Worker, whole: Subject) -> Iterator[Finding]:
     """Sets where a worker goes on, below zero for nowhere, and tells of the case at which it died twice."""
     assert worker.process is not None
     worker.process.join()
@@ -126,7 +131,7 @@ def _ended(worker: _Worker, sound: Any) -> Iterator[Finding]:
     # What took too long goes once more: on a busy machine the first time may have been nobody's fault.
     if at == worker.died_at or (code is not None and code < 0):
         what = f"crash, or more than {MOST_SECONDS} s (exit {worker.process.exitcode})"
-        yield Finding(plan.seed, at, STAGES[worker.now[1]].name, case_of(sound, plan.seed, at).name, what)
+        yield Finding(plan.seed, at, whole.stages[worker.now[1]], whole.case(plan.seed, at).name, what)
         at += plan.jobs
     worker.died_at, worker.begins = at, at
     if plan.has_ended(at) and time.time() > plan.until + 2 * MOST_SECONDS:
@@ -137,7 +142,7 @@ def _work(report: Connection, plan: Plan, begins: int, again: int, now: Any) -> 
     """Goes through cases, every ``jobs``-th number; ends well with the number that comes next."""
     # Not the bound itself, which is measured: only to keep a runaway case from taking the whole machine.
     resource.setrlimit(resource.RLIMIT_AS, (6 * 2**30, 6 * 2**30))
-    sound = originals(plan.files)
+    whole = plan.subject
     at_first = bytes_held()
 
     def tell(stage: int) -> None:
@@ -146,11 +151,11 @@ def _work(report: Connection, plan: Plan, begins: int, again: int, now: Any) -> 
     number, watcher = begins, os.getppid()
     while os.getppid() == watcher and now[2] < _MOST_IN_ONE and (number == again or not plan.has_ended(number)):
         now[0] = number
-        case = case_of(sound, plan.seed, number)
+        case = whole.case(plan.seed, number)
         before = bytes_held()
         faulthandler.dump_traceback_later(MOST_SECONDS, exit=True)
         try:
-            go_through(case.document, case.weights, case.inputs, case.dice, tell, share=plan.share)
+            whole.go(case, tell, plan.share)
             found = ""
         except Exception:
             found = traceback.format_exc(limit=-8)
@@ -161,7 +166,7 @@ def _work(report: Connection, plan: Plan, begins: int, again: int, now: Any) -> 
         elif kept > MOST_BYTES:
             found = f"{kept / 2**20:.0f} MB were kept of the {now[2]} cases before\n{found}"
         if found:
-            report.send((number, STAGES[now[1]].name, found))
+            report.send((number, whole.stages[now[1]], found))
         now[2] += 1
         number += plan.jobs
         if max(used, kept) > MOST_BYTES:

@@ -145,7 +145,7 @@ def test_bad_models_and_inputs_are_json_too(capsys: pytest.CaptureFixture[str]) 
 def test_one_array_without_a_name_is_no_set_of_inputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.save(tmp_path / "three.npy", np.int64(3))
     assert main(["run", str(COLLATZ / "model.xml"), "--inputs", str(tmp_path / "three.npy")]) == 2
-    assert "holds one array without a name: an .npz file with an array per input is expected" in capsys.readouterr().err
+    assert "holds one array without a name: an .npz file with an array for each name is expected" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("damage", ["nothing", "text", "cut", "pickle"])

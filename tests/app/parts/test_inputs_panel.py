@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from onnx import parser
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import TextInput
 
@@ -71,3 +72,28 @@ def test_values_that_the_run_does_not_have_are_told(opened: Visit) -> None:
     assert NOT_RUN in page_text(app)
     app.button("inputs_run").click().run()
     assert NOT_RUN not in page_text(app)
+
+
+SEQUENCE = """<ir_version: 9, opset_import: ["" : 18]>
+main (seq(float[n]) rows, float[2] x) => (int64 count, float[2] y) {
+    count = SequenceLength (rows)
+    y = Neg (x)
+}"""
+
+
+def test_a_sequence_is_made_up_again_as_a_sequence(opened: Visit) -> None:
+    """Its made-up tensors were asked for one shape, when the model was opened and when others were asked for."""
+    app = opened()
+    document = parser.parse_model(SEQUENCE).SerializeToString()
+    app.file_uploader("opener_upload").set_value([("model.onnx", document, "application/octet-stream")]).run()
+    assert not app.exception
+    app.button("header_made_up").click().run()
+    before = dict(app.session_state["loopscope"].model.draft)
+    next(one for one in app.number_input if str(one.key).startswith("inputs_seed")).set_value(7).run()
+    app.button("inputs_random").click().run()
+    after = app.session_state["loopscope"].model.draft
+    assert [one.shape for one in after["rows"]] == [one.shape for one in before["rows"]] == [(3,), (3,)]
+    assert not np.array_equal(after["rows"][0], before["rows"][0])
+    app.button("inputs_run").click().run()
+    assert not app.exception
+    assert not app.error
