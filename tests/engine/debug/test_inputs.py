@@ -82,6 +82,7 @@ LISTED = r"the model's inputs are 0: 'a' f32\[2\], 1: 'b' i64\[\]"
         ({"a": A, "b": 3.5}, "input 'b' takes i64: .*would lose values"),
         ({"a": A, "b": np.float64(2**53 * 2.0**20)}, "input 'b' takes i64: .*would lose values"),
         ({"a": np.array([0.1, 2], np.float64), "b": B}, "input 'a' takes f32: the cast from float64 would lose values"),
+        ({"a": A, "b": np.uint32(0x7F800001).view(np.float32)}, "input 'b' takes i64: .*would lose values"),  # a signalling NaN
         ({"a": np.array([2**24 + 1, 0]), "b": B}, "input 'a' takes f32: .*would lose values"),
         ({"a": ["1", "2"], "b": B}, "input 'a' takes f32: text is not a number"),
         ({"a": A, "b": None}, "input 'b' takes i64: NoneType is not a number"),
