@@ -9,6 +9,7 @@ import numpy as np
 
 import engine
 from app.actions import moves, refusals
+from app.actions.both_ways import by_hand, with_copies
 from app.actions.runs import put
 from app.actions.side_by_side import compare_with
 from app.describe.input_text import parse_element
@@ -21,7 +22,6 @@ from app.state.launch import limits
 from app.state.looks import LENS
 from app.state.user_session import Message, Session, current, place, widget
 from engine.errors import EngineError, InputError
-from engine.explain import computed_again
 from engine.ir import ElementType
 from engine.ops import is_tensor
 
@@ -67,8 +67,7 @@ def set_value(address: str, key: str) -> None:
     if value.tobytes() == was.tobytes():
         session.message = Message(f"This is the value that {name_of(address)} has: change it, then run from here", "info")
         return
-    again = computed_again(debugger, address)
-    _run_with(session, {**session.run.changes, address: value, **({again: value} if again else {})})
+    _run_with(session, with_copies(session, {**by_hand(debugger.plan, session.run.changes), address: value}))
     step = moment_of(debugger, address)
     moves.go(lambda changed: changed.seek(step))
     show_outcome(session)
@@ -99,7 +98,7 @@ def undo(address: str) -> None:
     session = current()
     if session.run.debugger is None or not moves.settled(session):
         return
-    left = {one: value for one, value in session.run.changes.items() if one != address}
+    left = {one: value for one, value in by_hand(session.run.debugger.plan, session.run.changes).items() if one != address}
     step = session.run.debugger.cursor.step
     if not left:
         assert session.run.original is not None
@@ -108,7 +107,7 @@ def undo(address: str) -> None:
         if not session.run.debugger.steps:  # a link has brought the changes
             moves.go(lambda original: original.seek(step))
         return
-    _run_with(session, left)
+    _run_with(session, with_copies(session, left))
     moves.go(lambda changed: changed.seek(step))
     show_outcome(session)
 
@@ -117,7 +116,7 @@ def _run_with(session: Session, changes: Mapping[str, Any], most: int = MOST_CHA
     """The session's run with other changes, at its first moment; the original one is kept."""
     if session.model.opened is None or session.run.debugger is None:
         return
-    if len(changes) > most:
+    if len(by_hand(session.run.debugger.plan, changes)) > most:
         raise InputError(f"{most} values are set by hand already: take one of them back first")
     model, seed = session.model.opened.model, session.model.opened.seed
     changed = engine.Debugger(model, bindings(model, session.model.inputs), limits=limits(), changes=changes, seed=seed)

@@ -58,6 +58,7 @@ export type Block = [number, number, string, number, string, string?, number?, n
 export type Lane = {
   name: string;
   note: string;
+  verdict: string;
   height: number;
   strong: boolean;
   pick: boolean;

@@ -11,6 +11,9 @@ import { element, penOf } from "./element.js";
 const AXIS_HEIGHT = 22;
 const GAP = 3;
 const ROOM = 8;
+/** The height of a lane that has room for a verdict under its name. */
+const TWO_LINES = 36;
+const HALF_A_LINE = 9;
 /** Before the first word of Python. @type {Chart} */
 const NO_CHART = { key: "", label: "", lanes: [], marks: [], extent: 1, first: 0, unit: "", ticks: null };
 
@@ -164,7 +167,13 @@ export class LaneChart {
     pen.textAlign = "left";
     pen.font = `${lane.strong ? "600 " : ""}12px ${look.font}`;
     pen.fillStyle = lane.strong ? look.text : look.quiet;
-    pen.fillText(this.cut(pen, lane.name, this.left - ROOM), 0, top + lane.height / 2);
+    const below = lane.verdict && lane.height >= TWO_LINES;
+    pen.fillText(this.cut(pen, lane.name, this.left - ROOM), 0, top + lane.height / 2 - (below ? HALF_A_LINE : 0));
+    if (below) {
+      pen.font = `600 12px ${look.font}`;
+      pen.fillStyle = look.text;
+      pen.fillText(this.cut(pen, lane.verdict, this.left - ROOM), 0, top + lane.height / 2 + HALF_A_LINE);
+    }
     pen.fillStyle = look.faint;
     pen.fillRect(this.left, top, this.room, lane.height);
     pen.font = `11px ${look.font}`;

@@ -30,6 +30,8 @@ class Lane:
     """Words beside the pointer on its name."""
     pick: bool = False
     """A click on its name does something."""
+    verdict: str = ""
+    """A word or two under its name, where the lane is high enough for two lines."""
 
 
 @dataclass(frozen=True, slots=True)

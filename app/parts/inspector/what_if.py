@@ -10,6 +10,7 @@ import streamlit as st
 
 import engine
 from app.actions import changing
+from app.actions.both_ways import by_hand, copies, is_on_the_way_back
 from app.describe.tensor_summary import values_for_editing
 from app.describe.wording import name_of
 from app.links.codec import has_room
@@ -18,7 +19,7 @@ from app.state.compare_choice import UNCHANGED
 from app.state.run_in_view import Compared
 from app.state.user_session import Session, current
 from engine.errors import shorten
-from engine.explain import first_control_flow
+from engine.explain import first_control_flow, short_number, walks_of
 from engine.ir import ElementType, readable_steps
 from engine.trace import ControlFlowRecord
 from engine.view import value_preview
@@ -77,13 +78,17 @@ def _field(key: str, name: str, array: np.ndarray) -> None:
 
 def show(session: Session) -> None:
     """What is set by hand, each with a way back, and what came of it; nothing where nothing is set."""
-    if not session.run.changes:
+    debugger = session.run.debugger
+    if debugger is None or not session.run.changes:
         return
-    reached = _reached(session)
+    reached, again = _reached(session), copies(debugger.plan, session.run.changes)
     with st.container(key="what_if", horizontal=True, vertical_alignment="center"):
         markup.show("<b>What if</b>")
-        for number, (address, value) in enumerate(session.run.changes.items()):
-            words = f"{_place(address)} = {value_preview(value)}" + ("" if address in reached else " (never comes there)")
+        for number, (address, value) in enumerate(by_hand(debugger.plan, session.run.changes).items()):
+            back = is_on_the_way_back(debugger.plan, address)
+            place = _place(address) + (" of the way back" if back else "")
+            words = f"{place} = {value_preview(value)}" + (", on the way back too" if address in again else "")
+            words += "" if address in reached else " (never comes there)"
             st.button(
                 markup.plain(words, 90),
                 key=f"what_if_undo_{number}",
@@ -143,5 +148,16 @@ def _count(record: ControlFlowRecord) -> str:
 def _parted(compared: Compared) -> str:
     found = first_control_flow(compared.one, compared.other)
     if found is None:
-        return "the same operations run, with other values"
+        return _adjoint(compared) or "the same operations run, with other values"
     return f"{_place(found.address)}: {found.one} instead of {found.other}"
+
+
+def _adjoint(compared: Compared) -> str:
+    """What becomes of the first adjoint that comes back otherwise; empty where nothing is walked back, or all adjoints are the same."""
+    walks = zip(walks_of(compared.one), walks_of(compared.other), strict=False)
+    for mine, was in ((mine, was) for one, other in walks for mine, was in zip(one.adjoints, other.adjoints, strict=True)):
+        if mine.fate.kind != was.fate.kind:
+            return f"the adjoint of {mine.name} {mine.fate.kind}; without this it {was.fate.kind}"
+        if mine.fate.last != was.fate.last:
+            return f"the adjoint of {mine.name} comes back as {short_number(mine.fate.last)} instead of {short_number(was.fate.last)}"
+    return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -77,7 +78,11 @@ def _sentences(walk: WalkedBack) -> list[str]:
 def chart_of(walk: WalkedBack) -> lanes.Chart:
     """The norms over the forward loop's iterations; the last place is the end."""
     drawn = [
-        _lane(f"adjoint of {one.name}", one.places, one.norms, _ADJOINT, lambda at: _at(at, walk.count), walk.count + 1)
+        replace(
+            _lane(f"adjoint of {one.name}", one.places, one.norms, _ADJOINT, lambda at: _at(at, walk.count), walk.count + 1),
+            verdict=one.fate.kind,
+            note=one.sentence,
+        )
         for one in walk.adjoints
     ]
     drawn += [
