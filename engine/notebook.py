@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from engine.view.node_data import Given, NodeData
 
 _ROOM = "app.notebook"
+_STILL = "app.notebook.still"
 _WIDGETS = "anywidget"
 
 
@@ -74,16 +75,25 @@ def bundle(model: Model, node_data: NodeData | None = None) -> Mapping[str, Any]
 
 
 def run_bundle(debugger: Debugger, node_data: NodeData | None = None) -> Mapping[str, Any]:
-    """By media type: always text; a widget, which follows the debugger and moves it, where the extra ``notebook`` is installed."""
+    """By media type: always text; a widget, which follows the debugger and moves it, where the extra ``notebook`` is installed.
+
+    Without it a page that stands still: what the run's loops and branches did, and the graph.
+    """
     if _shows_widgets():
         shown: Mapping[str, Any] = importlib.import_module(_ROOM).cell_of_run(debugger, node_data)
         return shown
-    return {"text/plain": repr(debugger)}
+    words = {"text/plain": repr(debugger)}
+    return {**words, "text/html": importlib.import_module(_STILL).still_of_run(debugger)} if _has_app() else words
 
 
 def _shows_widgets() -> bool:
     """Whether a kernel runs here for which there are widgets."""
-    return all(importlib.util.find_spec(one) is not None for one in (_WIDGETS, "app")) and importlib.util.find_spec(_ROOM) is not None
+    return importlib.util.find_spec(_WIDGETS) is not None and _has_app()
+
+
+def _has_app() -> bool:
+    """Whether the app stands beside the engine."""
+    return importlib.util.find_spec("app") is not None and importlib.util.find_spec(_ROOM) is not None
 
 
 def summary(model: Model) -> str:

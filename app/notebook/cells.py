@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import engine
-from app.notebook.graph_widget import GraphWidget
-from app.notebook.run_widget import RunWidget
 from app.notebook.still import still_of_model, still_of_run
 from engine.view import NodeData
+
+if TYPE_CHECKING:
+    from app.notebook.graph_widget import GraphWidget
 
 _shown: WeakKeyDictionary[object, GraphWidget] = WeakKeyDictionary()
 """The widget of each model, run and overlay that was shown. A notebook keeps its widgets until it ends, and they keep what they show."""
@@ -18,6 +19,8 @@ _shown: WeakKeyDictionary[object, GraphWidget] = WeakKeyDictionary()
 
 def cell_of_model(model: engine.Model, summary: str, node_data: NodeData | None = None) -> Mapping[str, Any]:
     """The graph, which folds, unrolls and opens; ``node_data``: what others say of the nodes, as colours."""
+    from app.notebook.graph_widget import GraphWidget  # only here: the still of a run needs no anywidget
+
     key = node_data or model
     widget = _shown.get(key)
     if widget is None:
@@ -27,6 +30,8 @@ def cell_of_model(model: engine.Model, summary: str, node_data: NodeData | None 
 
 def cell_of_run(debugger: engine.Debugger, node_data: NodeData | None = None) -> Mapping[str, Any]:
     """The graph at the moment of the run, with transport, verdicts and tables; it follows the debugger and moves it."""
+    from app.notebook.run_widget import RunWidget
+
     key = node_data or debugger
     widget = _shown.get(key)
     if widget is None:

@@ -22,6 +22,7 @@ import { boxOfNext, NO_OVERLAY } from "./status.js";
 import { legendOf, Tooltip } from "./tooltips.js";
 import { lookAtOrigins, Trace } from "./trace.js";
 import { Walk } from "./walk.js";
+import { wordSize } from "./word_size.js";
 
 /**
  * @import { BoxPart, FramePart, Geometry, Parts, Point } from "./picture.js"
@@ -99,6 +100,7 @@ export class Canvas {
     this.listen();
     // Streamlit shows the component at its final size only after a moment.
     new ResizeObserver(() => this.resized()).observe(this.stage);
+    document.fonts.ready.then(() => this.dress());
   }
 
   get place() {
@@ -316,8 +318,10 @@ export class Canvas {
     const { view } = this.camera;
     this.camera.measure();
     if (!this.structure) return;
-    if (this.begun === false) this.look(true);
-    else this.camera.resized(view);
+    if (this.begun === false) {
+      this.look(true);
+      this.follow();
+    } else this.camera.resized(view);
     this.camera.overview.draw();
   }
 
@@ -370,8 +374,9 @@ export class Canvas {
     if (text) this.speech.say(text);
   }
 
-  /** Light or dark, from the theme's own background. */
+  /** Light or dark, from the theme's own background; words as large as the page's font lets them be. */
   dress() {
+    this.root.style.setProperty("--word-size", wordSize(getComputedStyle(this.root).fontFamily).toFixed(3));
     const probe = host.background(this.root);
     const theme = isLight(probe) ? "light" : "dark";
     if (this.root.dataset.theme === theme) return;

@@ -40,6 +40,12 @@ START = """async ({ esm, state }) => {
 VS_CODE = """<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob:;
 style-src 'unsafe-inline'; img-src data: blob:; child-src https: data:">"""
 """What its notebooks allow, as far as it concerns a widget: no worker from a blob."""
+NEXT = "main/while_not_one/body/keep_going"
+BEYOND = """(boxes) => boxes.flatMap((box) => {
+  const { right } = box.querySelector(".body").getBoundingClientRect();
+  return [...box.querySelectorAll(".title")].map((one) => [one.textContent, one.getBoundingClientRect().right - right]);
+})"""
+"""The words of each box, and the pixels by which they go beyond its right edge."""
 STATE = ("sheet", "markup", "file", "structure", "moment", "said", "place")
 
 
@@ -120,6 +126,33 @@ def test_a_cell_and_the_debugger_move_each_other(page: Page, debugger: engine.De
     assert debugger.cursor.address == "main/while_not_one[5]/body/floor_mod"
     expect(page.locator("#said tr.now td").first).to_have_text("5")
     expect(page.locator("#said li").first).to_contain_text("Stopped after 7 iterations")
+
+
+@pytest.mark.browser
+def test_a_cell_that_is_shown_later_begins_where_the_run_is(page: Page, debugger: engine.Debugger, monkeypatch: pytest.MonkeyPatch) -> None:
+    debugger.go("main/while_not_one[2]/body/keep_going")
+    cell = Cell(page, RunWidget(debugger), monkeypatch, head="<style>#output { display: none }</style>")
+    expect(cell.box(NEXT)).to_be_attached()
+    page.evaluate("document.getElementById('output').style.display = 'block'")
+    expect(cell.box(NEXT)).to_be_in_viewport(ratio=1)
+    page.wait_for_timeout(400)  # the picture has come to rest
+    stage, box = (one.bounding_box() for one in (page.locator("#canvas .stage"), cell.box(NEXT)))
+    assert stage
+    assert box
+    assert stage["y"] <= box["y"] <= box["y"] + box["height"] <= stage["y"] + stage["height"]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("family", ["DejaVu Sans", "monospace", "sans-serif"])
+def test_words_stay_in_their_boxes_in_whatever_font_there_is(
+    page: Page, debugger: engine.Debugger, monkeypatch: pytest.MonkeyPatch, family: str
+) -> None:
+    widget = RunWidget(debugger)
+    widget.sheet += f".canvas {{ font-family: '{family}', sans-serif }}"
+    cell = Cell(page, widget, monkeypatch)
+    expect(cell.box(NEXT)).to_be_attached()
+    beyond = page.locator("#canvas .box:not(.output)").evaluate_all(BEYOND)
+    assert not [words for words, pixels in beyond if pixels > 0]
 
 
 @pytest.mark.browser

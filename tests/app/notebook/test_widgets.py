@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Callable
 from copy import copy
 from functools import partial
@@ -178,9 +179,13 @@ def test_names_from_a_file_are_text(tmp_path: Path) -> None:
     assert "<script" not in RunWidget(debugger).said
 
 
-def test_without_anywidget_a_model_is_a_picture_or_words(monkeypatch: pytest.MonkeyPatch, shown: RunWidget) -> None:
+def test_without_anywidget_a_model_is_a_picture_or_words_and_a_run_a_page(monkeypatch: pytest.MonkeyPatch, shown: RunWidget) -> None:
     monkeypatch.setattr("engine.notebook._shows_widgets", lambda: False)
     assert WIDGET not in shown.debugger.model._repr_mimebundle_()
+    run = shown.debugger._repr_mimebundle_()
+    assert set(run) == {"text/plain", "text/html"}
+    assert "Stopped after 7 iterations" in run["text/html"]
+    monkeypatch.setattr("engine.notebook._has_app", lambda: False)
     assert shown.debugger._repr_mimebundle_() == {"text/plain": repr(shown.debugger)}
 
 
@@ -235,3 +240,23 @@ def test_the_still_of_a_model_has_a_line_for_each_input_and_output() -> None:
         "  output steps: i64...",
         "  output highest: i64...",
     ]
+
+
+def test_a_still_without_a_picture_has_the_graph_as_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    debugger = engine.Debugger(collatz(), [3])
+    debugger.run()
+    for given in (debugger, debugger.model):
+        page = given._repr_mimebundle_()["text/html"]
+        code = page.partition("The graph as code")[2]
+        assert "<img" not in page
+        assert "        keep_going = if_even != 1\n" in code
+
+
+def test_the_code_of_a_long_graph_ends_with_how_much_more_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setattr("app.notebook.still.MOST_LINES", 10)
+    page = collatz()._repr_mimebundle_()["text/html"]
+    assert re.search(r"number_2 = number\n\d+ more lines</pre>", page)
+    monkeypatch.setattr("app.notebook.still.MOST_NODES", 10)
+    assert "as code" not in collatz()._repr_mimebundle_()["text/html"]
