@@ -57,6 +57,22 @@ def get(name: str) -> Lesson:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_questions_hold_for_every_trial(name: str) -> None:
+    """What is asked names no number that a trial changes, and no length: the questions stay when the inputs are others."""
+    one = get(name)
+    for trial in one.trials:
+        inputs = inputs_of(one, one.inputs)
+        values = [inputs[key] for key in trial.changes]
+        told = {f"{value.item():g}" for value in values if value.size == 1} | {str(value.size) for value in values if value.ndim}
+        asked = {
+            number
+            for question in one.questions
+            for number in re.findall(r"-?\d+(?:\.\d+)?", re.sub(r"`[^`]*`|[Ii]teration \d+", "", question.text))
+        }
+        assert not told & asked, f"{name}, {trial.label}: a question tells {sorted(told & asked)}"
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_run_answers_every_question(name: str) -> None:
     one = get(name)
     found = [right.value if right else None for right in answers(one, inputs_of(one, one.inputs))]
