@@ -14,6 +14,7 @@ from engine.read.collecting import no_garbage_collection
 from engine.read.file_limits import ReadLimits
 from engine.read.onnx.graphs import Builder, Built
 from engine.read.onnx.inference import Inferred, inference, nothing
+from engine.read.onnx.parted import Held, parted
 from engine.read.onnx.scopes import Survey
 from engine.read.onnx.survey import survey
 from engine.read.onnx.tensors import ExternalData
@@ -28,10 +29,11 @@ def read_onnx(document: bytes, weights: Weights, file: str, limits: ReadLimits) 
 
     ``ReadError`` when no Model can be made of it. Unknown operations and names that nothing makes are left to the checks.
     """
-    proto = _parsed(document, file)
+    parts = parted(document)
+    proto = _parsed(parts.outline, file)
     notes = _notes(proto)
-    with no_garbage_collection(), _types(proto, document, file, limits) as types:
-        graph = _graph(proto, types, weights, file, limits)
+    with no_garbage_collection(), _types(proto, parts.outline, file, limits) as types:
+        graph = _graph(proto, parts.held, types, weights, file, limits)
     try:
         check_addresses(graph, limits)
     except ValueError as error:
@@ -47,8 +49,8 @@ def read_onnx(document: bytes, weights: Weights, file: str, limits: ReadLimits) 
     )
 
 
-def _graph(proto: ModelProto, types: Inferred, weights: Weights, file: str, limits: ReadLimits) -> Graph:
-    scopes = Survey(proto, file, limits, types).read()
+def _graph(proto: ModelProto, held: Held, types: Inferred, weights: Weights, file: str, limits: ReadLimits) -> Graph:
+    scopes = Survey(proto, file, limits, types, held).read()
     external = ExternalData(Path(file).parent if file else None, weights)
     built: dict[int, Built] = {}
     for scope in reversed(scopes):
@@ -56,11 +58,11 @@ def _graph(proto: ModelProto, types: Inferred, weights: Weights, file: str, limi
     return built[id(scopes[0])].graph
 
 
-def _types(proto: ModelProto, document: bytes, file: str, limits: ReadLimits) -> AbstractContextManager[Inferred]:
+def _types(proto: ModelProto, outline: bytes, file: str, limits: ReadLimits) -> AbstractContextManager[Inferred]:
     """The types of functions are found by writing them out, which knows no bounds: these are looked at before."""
     none = Inferred(0, nothing)
     deep = proto.functions and max(scope.depth for scope in Survey(proto, file, limits, none).read()) > _MOST_INFERRED_DEPTH
-    return nullcontext(none) if deep or len(proto.graph.node) > limits.nodes else inference(proto, document)
+    return nullcontext(none) if deep or len(proto.graph.node) > limits.nodes else inference(proto, outline)
 
 
 def _parsed(document: bytes, file: str) -> ModelProto:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TypeVar
 
 import numpy as np
@@ -73,8 +73,8 @@ class Builder:
         graph = self.scope.proto
         if not isinstance(graph, GraphProto):
             return
-        for tensor in graph.initializer:
-            self._initializer(tensor.name, tensor, constant)
+        for number, tensor in enumerate(graph.initializer[:]):
+            self._initializer(tensor.name, tensor, partial(constant, data=self.scope.held.initializers.get(number)))
         for sparse in graph.sparse_initializer:
             self._initializer(sparse.values.name, sparse, dense)
 
@@ -99,7 +99,7 @@ class Builder:
         layer = LayerId(len(self.nodes))
         name = call.name or f"{call.type}_{number}"
         try:
-            values, data = self._attributes(call)
+            values, data = self._attributes(call, number)
             bodies = tuple(self._body(call, body, inner) for body, inner in call.inner) if call.inner else ()
         except ValueError as error:
             raise ReadError(f"node {shorten(name, 60)!r}: {error}", Where(self.file)) from error
@@ -140,13 +140,13 @@ class Builder:
                     self.later.setdefault(one, (LayerId(number), index))
         return self.later.get(name)
 
-    def _attributes(self, call: Call) -> tuple[Mapping[str, object], Constant | None]:
+    def _attributes(self, call: Call, number: int) -> tuple[Mapping[str, object], Constant | None]:
         """The attributes of a node; of a Constant its data."""
         if call.type != "Constant" or not call.opset.startswith("ai.onnx ") or len(call.given) != 1:
             return attributes(call.given, self.external), None
         held = call.given.get("value")
         if held is not None and held.type == _TENSOR:
-            data = constant(held.t, self.external)
+            data = constant(held.t, self.external, self.scope.held.constants.get(number))
             return ({}, data) if isinstance(data, Constant) else ({"value": data}, None)
         return _written_out(attributes(call.given, self.external))
 

@@ -15,6 +15,7 @@ from engine.read.file_limits import ReadLimits
 from engine.read.onnx.attributes import Given, given
 from engine.read.onnx.batched import functions, is_batched, with_loop_over_batch
 from engine.read.onnx.inference import Inferred
+from engine.read.onnx.parted import NOTHING, Held
 from engine.read.onnx.searches import GRAPHS, greedy_search
 from engine.read.onnx.types import UNKNOWN_TYPE, ValueType, value_type_of
 from engine.read.onnx.written_out import written_out
@@ -71,6 +72,8 @@ class Scope:
     """As ``typed``, once that of the graph around is known. Of the outermost it waits for another process."""
     chain: tuple[FunctionKey, ...] = ()
     """The functions that are being called, outermost first."""
+    held: Held = NOTHING
+    """The data of its large tensors, which was not parsed."""
     calls: list[Call] = field(default_factory=list[Call])
     captures: dict[str, None] = field(default_factory=dict[str, None])
     _types: dict[str, ValueType] | None = None
@@ -117,6 +120,8 @@ class Survey:
     file: str
     limits: ReadLimits
     inferred: Inferred
+    held: Held = NOTHING
+    """Of large tensors the data, which was not parsed."""
     scopes: list[Scope] = field(default_factory=list[Scope])
     nodes: int = 0
     functions: dict[FunctionKey, FunctionProto] = field(default_factory=dict[FunctionKey, FunctionProto])
@@ -126,7 +131,9 @@ class Survey:
         for function in self.model.functions:
             self._check_texts((function.name, function.domain, function.overload, *function.attribute))
         self.functions = {(_domain(one.domain), one.name, one.overload): one for one in (*self.model.functions, *functions())}
-        self.scopes.append(_graph_scope(self.model.graph, None, _opsets(self.model.opset_import), {}, lambda: self.inferred.graph))
+        outermost = _graph_scope(self.model.graph, None, _opsets(self.model.opset_import), {}, lambda: self.inferred.graph)
+        outermost.held = self.held
+        self.scopes.append(outermost)
         done = 0
         while done < len(self.scopes):
             self._open(self.scopes[done])
@@ -196,7 +203,10 @@ class Survey:
             found = call.given.get(attribute)
             if found is not None and found.HasField("g"):
                 find = _none if number is None else partial(_typed_body, scope, number, attribute)
-                self._enter(call, body, _graph_scope(found.g, scope, scope.opsets, scope.attributes, find))
+                inner = _graph_scope(found.g, scope, scope.opsets, scope.attributes, find)
+                if number is not None:
+                    inner.held = scope.held.bodies.get((number, attribute), NOTHING)
+                self._enter(call, body, inner)
         least = 2 if call.type == "Loop" else 1
         call.inputs += [""] * (least - len(call.inputs))
 

@@ -31,16 +31,16 @@ def survey(document: bytes, most: int = MOST_MESSAGES) -> None:
         kind, at, end = waiting.pop()
         inside = _INSIDE[kind]
         while at < end:
-            tag, at = _varint(document, at, end)
+            tag, at = varint(document, at, end)
             match tag & 7:
                 case 0:
-                    _, at = _varint(document, at, end)
+                    _, at = varint(document, at, end)
                 case 1:
                     at += 8
                 case 5:
                     at += 4
                 case 2:
-                    length, at = _varint(document, at, end)
+                    length, at = varint(document, at, end)
                     inner = inside.get(tag >> 3)
                     if inner is not None:
                         found += 1
@@ -57,7 +57,7 @@ def survey(document: bytes, most: int = MOST_MESSAGES) -> None:
                     return
 
 
-def _varint(document: bytes, at: int, end: int) -> tuple[int, int]:
+def varint(document: bytes, at: int, end: int) -> tuple[int, int]:
     value = shift = 0
     while at < end:
         byte = document[at]

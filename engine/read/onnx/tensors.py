@@ -67,20 +67,23 @@ def _number(text: str, what: str) -> int | None:
     return int(text)
 
 
-def constant(tensor: TensorProto, external: ExternalData) -> Constant | np.ndarray:
-    """The data of a tensor; an array where no ElementType fits. ``ValueError`` says what contradicts what."""
+def constant(tensor: TensorProto, external: ExternalData, data: memoryview | None = None) -> Constant | np.ndarray:
+    """The data of a tensor; an array where no ElementType fits. ``ValueError`` says what contradicts what.
+
+    ``data``: its ``raw_data``, where that was not parsed.
+    """
     shape = tuple(tensor.dims[:])
     if shape and min(shape) < 0:
         raise ValueError(f"it has the shape {list(shape)[:8]}: a length is negative")
     if not is_of_an_array(shape):
         raise ValueError(f"it has the shape {list(shape)[:8]}, larger than any array")
     element_type = ELEMENT_TYPES.get(tensor.data_type)
-    is_external = tensor.data_location == _EXTERNAL
-    if element_type is not None and element_type.bits >= 8 and (is_external or tensor.HasField("raw_data")):
-        data = external.view(tensor) if is_external else tensor.raw_data
-        return _raw(shape, element_type, data)
-    if is_external:
-        tensor = _with_data(tensor, bytes(external.view(tensor)))
+    if tensor.data_location == _EXTERNAL:
+        data = external.view(tensor)
+    if element_type is not None and element_type.bits >= 8 and (data is not None or tensor.HasField("raw_data")):
+        return _raw(shape, element_type, tensor.raw_data if data is None else data)
+    if data is not None:
+        tensor = _with_data(tensor, bytes(data))
     try:
         array = np.asarray(numpy_helper.to_array(tensor))
     except Exception as error:
