@@ -36,6 +36,8 @@ _DEEPEST = 16
 """Sequences and maps within each other: ONNX's own go three deep."""
 _MOST_OF_TEXTS = 1 << 26
 """Bytes that an array of numpy's texts may take, all of which take as much as the longest."""
+MOST_TEXTS = 1 << 22
+"""Texts of an array in a file."""
 
 
 def packed(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -200,7 +202,12 @@ def _of_texts(texts: list[Any], shape: list[Any]) -> np.ndarray:
 
 
 def _as_texts(array: np.ndarray) -> np.ndarray:
-    return array.astype(object) if array.dtype.kind == "U" else array
+    """An array of numpy's texts as objects, each of which takes some 60 bytes though it may have taken none in the file."""
+    if array.dtype.kind != "U":
+        return array
+    if array.size > MOST_TEXTS:
+        raise ValueError(f"it holds an array of {array.size:,} texts: at most {MOST_TEXTS:,} are read")
+    return array.astype(object)
 
 
 _WIDER = (np.uint8, np.int8, np.float32)

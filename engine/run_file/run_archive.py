@@ -14,6 +14,7 @@ from typing import IO, Any
 import numpy as np
 
 from engine.errors import shorten
+from engine.ops.stored import MOST_TEXTS
 from engine.read import open_archive
 
 ENDING = ".loopscope"
@@ -95,7 +96,7 @@ def array_of(data: bytes) -> np.ndarray:
     for length in shape:
         count *= length
     there = len(data) - buffer.tell()
-    if len(shape) > 32 or count * dtype.itemsize != there:
+    if len(shape) > 32 or count * dtype.itemsize != there or (not dtype.itemsize and count > MOST_TEXTS):
         raise ValueError(f"an array in it has {there:,} bytes, which its shape {shorten(str(shape))} and type {dtype} do not take")
     flat = np.frombuffer(data, dtype, count, buffer.tell()) if there else np.zeros(count, dtype)
     return flat.reshape(shape, order=order)

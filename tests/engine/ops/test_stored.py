@@ -132,6 +132,12 @@ def test_a_description_that_is_none_is_refused_in_a_sentence(forms: Any) -> None
         unpacked({"x": np.zeros(2, np.int64), FORMS: np.array(text)})
 
 
+def test_texts_that_take_no_room_in_a_file_are_bounded() -> None:
+    """A header of 128 bytes claims any number of them, and each becomes an object."""
+    with pytest.raises(ValueError, match="an array of 2,147,483,648 texts: at most 4,194,304 are read"):
+        unpacked({"x": np.broadcast_to(np.array(""), 2**31)})
+
+
 def test_a_description_of_any_depth_is_refused_too() -> None:
     deep = '{"sequence": [' * 100_000 + "]}" * 100_000
     for text in ('{"y": ' + deep + "}", '{"y": ' + '{"sequence": [' * 20 + "]}" * 20 + "}"):

@@ -191,9 +191,11 @@ def many_iterations() -> bytes:
     )
 
 
-def lying_header() -> bytes:
-    text = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }".ljust(117) + b"\n"
-    return packed({**WHOLE, "inputs/0.npy": b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(8)})
+def lying_header(descr: str, length: int) -> bytes:
+    text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({length},), }}".encode().ljust(117) + b"\n"
+    return packed(
+        {**WHOLE, "inputs/0.npy": b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(8 if descr == "<f8" else 0)}
+    )
 
 
 def wide_shapes() -> bytes:
@@ -230,7 +232,8 @@ def two_of_one_name() -> bytes:
         lambda: packed({**WHOLE, "recording/../../x.npy": b"x"}),
         lambda: packed({**WHOLE, "model/model.xml": b"<net>" * 200_000}),
         many_iterations,
-        lying_header,
+        partial(lying_header, "<f8", 10**12),
+        partial(lying_header, "<U0", 2**27),
         wide_shapes,
         two_of_one_name,
     ],
