@@ -19,18 +19,14 @@ from engine.explain.loop_code import LoopCode
 from engine.explain.operands import Operands
 from engine.ir.element_type import ElementType
 from engine.ir.model import SEQUENCE_MAP
+from engine.ops.declare import REQUIRED, typed
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Plan, Program
 
 _DEEPEST = 12
 """Bodies further in than this are left out: CPython refuses more than 20 nested loops, and the code would be unreadable."""
-_HEADER = (
-    "import numpy as np",
-    "from numpy import inf, nan",
-    "",
-    "from engine.explain.running import ElementType, converted, iterations, join, kernel, part, parts",
-    "",
-)
+_HEADER = ("import numpy as np", "from numpy import inf, nan", "")
+_CALLED = "from engine.explain.running import ElementType, converted, iterations, join, {kernel}, part, parts"
 
 
 _Part: TypeAlias = "CodeLine | Iterator[_Part]"
@@ -59,10 +55,10 @@ def runnable_code(plan: Plan, static: str = "main", inputs: Sequence[np.ndarray]
     name = next(line.text for line in body.lines if line.text.startswith("def "))[4:].partition("(")[0]
     call = f"    for output in {name}({', '.join(map(array_text, given, inputs))}):"
     foot = ["", "", 'if __name__ == "__main__":', call, "        print(output)"] if inputs else []
-    head = [*_HEADER]
+    head = [*_HEADER, _CALLED.format(kernel="onnx_kernel" if writer.is_onnx else "kernel"), ""]
     if weights or plan.lacks_weights:
         head.append('WEIGHTS = np.load("weights.npz")')
-    head += ["VARIABLES = {}", *(f"{name} = kernel({title!r})" for title, name in writer.kernels.items()), "", ""]
+    head += ["VARIABLES = {}", *(f"{name} = {made}" for made, name in writer.kernels.items()), "", ""]
     return Listing((*map(CodeLine, head), *body.lines, *map(CodeLine, foot)), weights, True)
 
 
@@ -73,7 +69,8 @@ class _Writer:
         self.plan = plan
         self.operands = Operands(plan)
         self.kernels: dict[str, str] = {}
-        """Identifiers by title."""
+        """Identifiers by the expressions that give the kernels."""
+        self.is_onnx = plan.model.dialect == "onnx"
         self.complete = True
 
     def listing(self, static: str) -> Listing:
@@ -137,16 +134,34 @@ class _Writer:
         if symbol:
             return f"{targets[0]} = {symbol.format(*self.operands.of(instruction))}"
         arguments = [self.operands.read(slot) for slot in instruction.inputs]
-        arguments += [f"{name}={attribute_text(value)}" for name, value in _keywords(instruction).items()]
+        keywords = self._onnx_keywords(instruction) if self.is_onnx else _keywords(instruction)
+        arguments += [f"{name}={self.operands.attribute(value)}" for name, value in keywords.items()]
         made = ", ".join(targets) + ("," if instruction.several and len(targets) == 1 else "")
         if instruction.state is not None:
             state = self.operands.names[instruction.state]
             arguments.append(f"state={state}")
             made = f"({made}), {state}" if instruction.several else f"{made}, {state}"
-        name = self.kernels.get(instruction.title)
-        if name is None:
-            name = self.kernels[instruction.title] = self.operands.identifiers.give(instruction.title)
+        name = self._kernel(instruction)
         return f"{made} = {name}({', '.join(arguments)})" if targets else f"{name}({', '.join(arguments)})"
+
+    def _kernel(self, instruction: Instruction) -> str:
+        """The identifier of the instruction's kernel."""
+        node, title = instruction.node, instruction.title
+        made = f"onnx_kernel({node.type!r}, {node.opset!r})" if self.is_onnx else f"kernel({title!r})"
+        if made not in self.kernels:
+            self.kernels[made] = self.operands.identifiers.give(title)
+        return self.kernels[made]
+
+    def _onnx_keywords(self, instruction: Instruction) -> dict[str, Any]:
+        """The attributes of a node that are not what its operation takes anyway, and how many outputs it has where the kernel asks."""
+        node = instruction.node
+        operation = self.plan.catalogue.find(node.type, node.opset)
+        if operation is None:
+            return {}
+        given = typed(operation, node.attributes)
+        usual = {one.keyword: attribute_text(one.default) for one in operation.attributes if one.default is not REQUIRED}
+        keywords = {name: value for name, value in given.items() if usual.get(name) != attribute_text(value)}
+        return {**keywords, "outputs": len(instruction.outputs)} if instruction.several else keywords
 
     def _variable(self, instruction: Instruction, targets: list[str]) -> str:
         name = repr(str(instruction.node.attributes.get("variable_id", "")))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from engine.explain.code_lines import CodeLine
 from engine.explain.identifiers import Identifiers
-from engine.explain.literals import array_text, fits_in_code, inline_text, stored, zeros_text
+from engine.explain.literals import array_text, attribute_text, fits_in_code, inline_text, stored, zeros_text
 from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId
 from engine.ops.values import NOT_KEPT
@@ -18,7 +19,7 @@ from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT, Instruction, Plan, Program
 
 _RESERVED = frozenset(
-    {"np", "inf", "nan", "kernel", "iterations", "join", "part", "parts", "converted", "ElementType", "WEIGHTS", "VARIABLES"}
+    {"np", "inf", "nan", "kernel", "onnx_kernel", "iterations", "join", "part", "parts", "converted", "ElementType", "WEIGHTS", "VARIABLES"}
 )
 
 
@@ -74,6 +75,14 @@ class Operands:
             literal = inline_text(self.plan.constant[slot]) if slot in self.plan.constant and self.types.get(slot) in fixing else ""
             texts.append(literal or self.read(slot))
         return texts
+
+    def attribute(self, value: Any) -> str:
+        """How code writes an attribute; a large tensor is a weight."""
+        if not isinstance(value, np.ndarray) or fits_in_code(value):
+            return attribute_text(value)
+        name = self.identifiers.give("value")
+        self.weights[name] = stored(value)
+        return array_text(name, value)
 
     def zero(self, program: Program, layer: LayerId) -> str:
         """How code writes what was never computed; the array itself, which may have any shape that a file claims, is not made."""

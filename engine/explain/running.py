@@ -13,11 +13,13 @@ from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId
 from engine.ops.casting import cast
 from engine.ops.catalogue import CATALOGUE
+from engine.ops.declare import REQUIRED
+from engine.ops.dialect import catalogue_for
 from engine.run.machine import regions
 from engine.run.plan.body_ports import Concatenated
 from engine.run.plan.plan import ABSENT, settle
 
-__all__ = ["ElementType", "converted", "iterations", "join", "kernel", "part", "parts"]
+__all__ = ["ElementType", "converted", "iterations", "join", "kernel", "onnx_kernel", "part", "parts"]
 
 
 def kernel(title: str) -> Callable[..., Any]:
@@ -29,10 +31,32 @@ def kernel(title: str) -> Callable[..., Any]:
     found = operation.kernel
 
     def call(*arrays: Any, **attributes: Any) -> Any:
-        made = found(*arrays, **attributes)
-        if not isinstance(made, tuple):
-            return settle(made)
-        return tuple(tuple(settle(each) for each in one) if isinstance(one, tuple) else settle(one) for one in made)
+        return _settled(found(*arrays, **attributes))
+
+    return call
+
+
+def _settled(made: Any) -> Any:
+    if not isinstance(made, tuple):
+        return settle(made)
+    return tuple(tuple(settle(each) for each in one) if isinstance(one, tuple) else settle(one) for one in made)
+
+
+def onnx_kernel(type: str, opset: str) -> Callable[..., Any]:
+    """The kernel of an ONNX operation as an opset has it, such as ``("Gemm", "ai.onnx 18")``; what it is called with are arrays, its
+    attributes, and ``outputs``, how many of them the node has, where it does not always have one. ``EngineError`` when there is none."""
+    operation = catalogue_for("onnx").find(type, opset)
+    if operation is None or (operation.kernel is None and operation.prepare is None):
+        raise EngineError(f"there is no kernel of {type!r} in {opset!r}")
+    usual = {one.keyword: one.default for one in operation.attributes if one.default is not REQUIRED}
+
+    def call(*arrays: Any, outputs: int = 1, **attributes: Any) -> Any:
+        keywords = {**usual, **attributes}
+        if operation.prepare is not None:
+            return operation.prepare(keywords, outputs)(*arrays)
+        assert operation.kernel is not None
+        made = operation.kernel(*arrays, **keywords, **({"outputs": outputs} if operation.counts_outputs else {}))
+        return _settled(made if operation.outputs == 1 else made[:outputs])
 
     return call
 

@@ -15,12 +15,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from onnx.parser import parse_model
 
 import engine
 from engine.errors import AddressError, EngineError
 from engine.explain.code import listing, runnable_code
 from engine.explain.literals import array_text
-from engine.explain.running import kernel
+from engine.explain.running import kernel, onnx_kernel
 from engine.ir.element_type import ElementType
 from engine.ir.model import Port
 from engine.ir.shape import PartialShape
@@ -29,6 +30,7 @@ from sample_models import InputSet, Sample, samples
 from tests.engine.debug.test_two_speeds import Drawn, bodies, whole
 from tests.engine.debug.walks import model as walk
 from tests.engine.drafts import BOOL, F32, I64, Draft, branch
+from tests.engine.read.onnx_models import CASES, Case
 from tests.engine.run.machine.test_where_runtimes_differ import ROWS, Row
 from tests.engine.run.record.test_memory_of_runs import accumulating, random_walk
 
@@ -68,6 +70,32 @@ def test_corners_of_control_flow(row: Row) -> None:
     if row.name == "converted initial value":
         given[1] = np.asarray(row.inputs[1])
     agree(executed(model, given), engine.run(model, row.inputs).outputs)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.name != "sequences"], ids=lambda case: case.name)
+def test_control_flow_of_onnx(case: Case) -> None:
+    model = engine.read_model(case.model().SerializeToString())
+    agree(executed(model, [case.inputs[one.name] for one in model.inputs]), engine.run(model, case.inputs).outputs)
+
+
+OF_ONNX = {
+    "a name that OpenVINO has too": "main (float[1,1,4,4] x) => (float[1,1,2,2] y) { y = MaxPool <kernel_shape = [3, 3]> (x) }",
+    "fewer outputs than the operation has": """main (float[2,3] x) => (float[2,3] y) {
+        s = Constant <value = float[3] {1, 2, 3}> ()
+        y = LayerNormalization (x, s)
+    }""",
+    "several outputs": "main (float[2,4] x) => (uint8[2,4] a, float b, uint8 c) { a, b, c = DynamicQuantizeLinear (x) }",
+    "as many outputs as the node says": "main (float[4,2] x) => (float[2,2] a, float[2,2] b) { a, b = Split <num_outputs = 2> (x) }",
+    "another opset": "main (float[2,3] x) => (float[2,3] y) { y = Softmax <axis = 0> (x) }",
+}
+
+
+@pytest.mark.parametrize("text", OF_ONNX.values(), ids=OF_ONNX.keys())
+def test_operations_of_onnx(text: str) -> None:
+    """They were looked for among OpenVINO's: most are none of those, and some have the name and version of another one."""
+    model = engine.read_model(parse_model('<ir_version: 9, opset_import: ["" : 18]>' + text).SerializeToString())
+    given = [np.random.default_rng(0).normal(size=one.shape.lengths_or_zeros()).astype(np.float32) for one in model.inputs]
+    agree(executed(model, given), engine.run(model, given).outputs)
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -285,6 +313,10 @@ def test_kernels_by_title() -> None:
     for title in ("Nothing-1", "Add-99", "Add", "Loop-5"):
         with pytest.raises(EngineError, match="no kernel"):
             kernel(title)
+    assert onnx_kernel("Softmax", "ai.onnx 18")(np.zeros(2, np.float32)).tolist() == [0.5, 0.5]
+    for type, opset in (("Nothing", "ai.onnx 18"), ("Loop", "ai.onnx 18"), ("Softmax", "")):
+        with pytest.raises(EngineError, match="no kernel"):
+            onnx_kernel(type, opset)
 
 
 def test_a_signalling_nan_is_written_without_a_warning() -> None:
