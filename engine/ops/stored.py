@@ -72,6 +72,9 @@ def arrays_in(stored: NpzFile) -> dict[str, np.ndarray]:
     odd = next((key for key, value in entries.items() if not isinstance(value, np.ndarray)), None)
     if odd is not None:
         raise ValueError(f"its entry {shorten(repr(odd))} is no array")
+    empty = next((key for key, value in entries.items() if not value.itemsize and value.size > MOST_TEXTS), None)
+    if empty is not None:
+        raise ValueError(f"its entry {shorten(repr(empty))} claims {entries[empty].size:,} elements that take no room in it")
     return entries
 
 

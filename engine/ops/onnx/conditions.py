@@ -72,8 +72,13 @@ def _to_elements(arguments: Arguments, attributes: Attributes) -> None:
 
 
 def _one_axis(arguments: Arguments, attributes: Attributes) -> None:
-    if arguments[0].ndim < 1 or arguments[1].size != 1:
-        shapes = f"data of shape {list(arguments[0].shape)} and an axis of shape {list(arguments[1].shape)}"
+    one_axis(arguments[0], arguments[1])
+
+
+def one_axis(data: np.ndarray, axis: np.ndarray) -> None:
+    """``ValueError`` unless there is an axis, and one number that names it."""
+    if data.ndim < 1 or axis.size != 1:
+        shapes = f"data of shape {list(data.shape)} and an axis of shape {list(axis.shape)}"
         raise ValueError(f"{shapes}, expected at least one dimension and one number")
 
 
@@ -221,7 +226,6 @@ _CONDITIONS: Mapping[str, Callable[[Arguments, Attributes], None]] = {
     "Col2Im": _columns,
     "CumProd": _one_axis,
     "TfIdfVectorizer": _grams,
-    "CumSum": _one_axis,
     "DepthToSpace": _blocks,
     "Det": _squares,
     "EyeLike": _matrix,

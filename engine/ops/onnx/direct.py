@@ -9,9 +9,11 @@ import numpy as np
 import re2
 
 from engine.errors import MOST_OF_A_SENTENCE, elided, shorten
+from engine.ops.arithmetic.cumulative import cumulative_sum
 from engine.ops.onnx.along_axes import FOLDING
 from engine.ops.onnx.attention import ATTENTION
 from engine.ops.onnx.col2im import COLUMNS
+from engine.ops.onnx.conditions import one_axis
 from engine.ops.onnx.element_movement import PLACES
 from engine.ops.onnx.elementwise import NUMBERS
 from engine.ops.onnx.integers import INTEGERS
@@ -82,6 +84,13 @@ def multinomial(logits: np.ndarray, /, *, state: int, sample_size: int = 1, dtyp
     return np.minimum(classes, logits.shape[-1] - 1).astype(np.int64 if dtype == 7 else np.int32), int(random.randint(2**31))
 
 
+def cumulative(data: np.ndarray, axis: np.ndarray, /, *, exclusive: int = 0, reverse: int = 0) -> np.ndarray:
+    """Sums along an axis, which may also have the shape [1], as ONNX Runtime takes it; the onnx package computes with a scalar only."""
+    data, axis = np.asarray(data), np.asarray(axis)
+    one_axis(data, axis)
+    return cumulative_sum(data, axis, exclusive=bool(exclusive), reverse=bool(reverse))
+
+
 DIRECT: Mapping[str, Direct] = {
     **ATTENTION,
     **NUMBERS,
@@ -96,6 +105,7 @@ DIRECT: Mapping[str, Direct] = {
     "Optional": Direct(kernel=optional, first=15, always_tensor=False),
     "OptionalHasElement": Direct(kernel=optional_has_element, first=15),
     "OptionalGetElement": Direct(kernel=optional_get_element, first=15, always_tensor=False),
+    "CumSum": Direct(kernel=cumulative, first=11),
     "GlobalLpPool": Direct(kernel=global_lp_pool, first=1),
     "RegexFullMatch": Direct(kernel=regex_full_match, first=20),
 }

@@ -39,6 +39,20 @@ def test_whole_numbers_are_divided_towards_zero(dtype: type[np.integer], opset: 
         np.testing.assert_array_equal(mine, theirs)
 
 
+@pytest.mark.parametrize("reverse", [0, 1])
+@pytest.mark.parametrize("exclusive", [0, 1])
+@pytest.mark.parametrize("axis", [np.array(0), np.array([1]), np.array([-1], np.int32)], ids=["a scalar", "of shape [1]", "from the end"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64], ids=lambda dtype: dtype.__name__)
+def test_sums_so_far_are_those_of_onnx_runtime(dtype: type[np.number], axis: np.ndarray, exclusive: int, reverse: int) -> None:
+    """The onnx package takes only a scalar for the axis; exporters of old wrote one of shape [1]."""
+    given = [np.random.default_rng(0).normal(0, 9, (3, 4)).astype(dtype), axis]
+    data = model("CumSum", 14, given, exclusive=exclusive, reverse=reverse)
+    (mine,) = ran(data, given)
+    (theirs,) = onnxruntime.InferenceSession(data).run(None, {"x0": given[0], "x1": given[1]})
+    assert mine.dtype == theirs.dtype
+    np.testing.assert_array_equal(mine, theirs)
+
+
 @pytest.mark.parametrize("dtype", SIGNED[1:], ids=lambda dtype: dtype.__name__)
 def test_what_openvino_makes_of_the_division_of_whole_numbers(dtype: type[np.integer]) -> None:
     """It writes m_pythondiv true, which asks for the floor, whatever ONNX says.
