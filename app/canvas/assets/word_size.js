@@ -2,10 +2,10 @@
 
 import { penOf } from "../../assets/element.js";
 
-/** Weight and size as in canvas.css, and the room that engine/view/measure.py keeps for such words. */
+/** Weight and size as in canvas.css, and the room that engine/view keeps for such words, with half of what it keeps beside them. */
 const SAMPLES = [
-  { font: "650 13.5px", words: "Parameter FloorMod", room: 132 },
-  { font: "400 12.5px", words: "next_steps_result iteration", room: 161 },
+  { font: "650 13.5px", words: "Parameter FloorMod", room: 140 },
+  { font: "400 12.5px", words: "next_steps_result iteration", room: 172 },
 ];
 
 /** @type {CanvasRenderingContext2D | undefined} */
