@@ -10,13 +10,14 @@ import numpy as np
 from engine.debug.lookup import locate, must_have_begun
 from engine.debug.names import region_number
 from engine.debug.run import Run, expect_run
-from engine.errors import EngineError, elided
+from engine.errors import EngineError, elided, listed
 from engine.explain.counting import ran_out, slice_facts, trip_count_name, trip_fact
 from engine.explain.margin import Margin
 from engine.explain.pattern import LARGEST_COUNTS, Pattern, pattern
 from engine.explain.proof import Fact, because, is_constant, name_of, prove
 from engine.ir.address import Address, decode
 from engine.ir.iteration import iteration_words
+from engine.ir.readable import readable
 from engine.run.plan.body_ports import LastValue
 from engine.run.plan.plan import IfRegion, Instruction, LoopRegion, Program
 from engine.trace.control_flow import ControlFlowRecord
@@ -102,9 +103,17 @@ def _region(run: Run, address: str) -> tuple[Program, int, Instruction]:
     program, row = run.rows_of(parsed)
     number = region_number(program, parsed.segments[-1].label)
     if number is None:
-        raise EngineError(f"{elided(address, 200)} has no body")
+        raise _no_region(run, program, parsed.segments[-1].label)
     must_have_begun(run.timeline, program, row, number)
     return program, row, program.instructions[number]
+
+
+def _no_region(run: Run, program: Program, label: str) -> EngineError:
+    """What is wrong with a place that is asked about as a loop or an If, and which ones there are."""
+    place, name = readable(program.address), elided(decode(label))
+    what = f"{name!r} in {place} has no body" if label in program.layer_of_label else f"there is no {name!r} in {place}"
+    known = [f"{one.address}/{own.label}" for one, own in run.plan.regions if isinstance(own.region, LoopRegion | IfRegion)]
+    return EngineError(f"{what}; the loops and Ifs are {listed(known)}" if known else f"{what}; this model has no loop and no If")
 
 
 def _of_loop(run: Run, program: Program, row: int, region: LoopRegion, place: str) -> Verdict:

@@ -58,7 +58,7 @@ def read_run(source: str | os.PathLike[str] | bytes, *, limits: ReadLimits = _BO
     except OSError as error:
         raise ReadError(f"the file cannot be opened: {error.strerror or error}", place) from None
     except (ValueError, InputError) as error:
-        raise ReadError(f"this is no run that Loopscope saved: {elided(str(error), MOST_OF_A_SENTENCE)}", place) from None
+        raise ReadError(f"it cannot be opened as a saved run: {elided(str(error), MOST_OF_A_SENTENCE)}", place) from None
 
 
 def resume(saved: SavedRun, *, limits: Limits | None = None) -> Debugger:

@@ -27,6 +27,8 @@ _NAMES = re.compile(r"recording\.json|model/model\.(xml|bin|onnx)|(inputs|change
 _CHUNK = 1 << 20
 _LONGEST_HEADER = 10_000
 _LARGE, _SAMPLES, _SAMPLED, _WORTH = 1 << 20, 16, 1 << 14, 0.7
+_FREELY, _TIMES = 256 * 2**20, 200
+"""Bytes that any file may unpack to, and how many times its own size beyond them."""
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 """The same run gives the same bytes."""
 
@@ -37,10 +39,11 @@ def is_run_file(name: str) -> bool:
 
 
 def write_archive(target: Path, description: bytes, entries: Mapping[str, bytes]) -> None:
+    least = 2 / _TIMES if sum(map(len, entries.values())) > _FREELY else 0.0
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in {DESCRIPTION: description, **entries}.items():
             entry = zipfile.ZipInfo(name, _LONG_AGO)
-            entry.compress_type = zipfile.ZIP_DEFLATED if _is_worth_packing(data) else zipfile.ZIP_STORED
+            entry.compress_type = zipfile.ZIP_DEFLATED if _is_worth_packing(data, least) else zipfile.ZIP_STORED
             archive.writestr(entry, data)
 
 
@@ -58,7 +61,7 @@ def read_archive(file: IO[bytes], most_bytes: int) -> tuple[bytes, dict[str, byt
             raise ValueError(f"a file in it is called {shorten(repr(odd))}, which is no part of a run")
         if len(set(names)) < len(names):
             raise ValueError("two files in it have the same name")
-        left = most_bytes
+        left = min(most_bytes, max(_FREELY, _TIMES * file.seek(0, io.SEEK_END)))
         found: dict[str, bytes] = {}
         for info in infos:
             most = min(left, MOST_OF_A_DESCRIPTION) if info.filename in (DESCRIPTION, RECORDING) else left
@@ -67,12 +70,12 @@ def read_archive(file: IO[bytes], most_bytes: int) -> tuple[bytes, dict[str, byt
         return found.pop(DESCRIPTION), found
 
 
-def _is_worth_packing(data: bytes) -> bool:
-    """Not weights: a sample of a large entry says whether packing makes it smaller."""
+def _is_worth_packing(data: bytes, least: float) -> bool:
+    """Not weights: a sample of a large entry says whether packing makes it smaller, but to no less than a part that would be taken for a bomb."""
     if len(data) < _LARGE:
         return True
     sample = b"".join(data[begin : begin + _SAMPLED] for begin in range(0, len(data), -(-len(data) // _SAMPLES)))
-    return len(zlib.compress(sample, 1)) < _WORTH * len(sample)
+    return least <= len(zlib.compress(sample, 1)) / len(sample) < _WORTH
 
 
 def digest(data: bytes) -> str:
@@ -116,10 +119,10 @@ def _header(buffer: io.BytesIO) -> tuple[tuple[int, ...], Any, np.dtype]:
 
 def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo, most: int) -> bytes:
     """Unpacked; an archive may lie about its sizes, so what comes out is counted."""
-    content = bytearray()
+    content = io.BytesIO()  # gives its bytes without a copy
     with archive.open(info) as packed:
         while chunk := packed.read(_CHUNK):
-            if len(content) + len(chunk) > most:
+            if max(info.file_size, content.tell() + len(chunk)) > most:
                 raise ValueError(f"it unpacks to more than is allowed: {shorten(info.filename)} goes beyond {most:,} bytes")
-            content += chunk
-    return bytes(content)
+            content.write(chunk)
+    return content.getvalue()

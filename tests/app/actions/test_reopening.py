@@ -76,7 +76,7 @@ def test_a_difference_is_told(opened: Visit, tmp_path: Path) -> None:
 def test_a_file_that_is_none_is_refused_in_a_sentence(opened: Visit, tmp_path: Path) -> None:
     (tmp_path / "x.loopscope").write_bytes(b"PK\x03\x04 nothing")
     app = opened(model=str(tmp_path / "x.loopscope"))
-    assert "this is no run that Loopscope saved" in " ".join(one.value for one in app.error)
+    assert "it cannot be opened as a saved run" in " ".join(one.value for one in app.error)
 
 
 def test_a_file_without_weights_opens_at_its_moment_and_says_what_is_not_kept(

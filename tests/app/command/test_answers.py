@@ -147,11 +147,15 @@ def test_the_matrix_has_every_value_of_every_iteration(capsys: pytest.CaptureFix
     assert "width (value)             1.5   0.75  0.375\n" in capsys.readouterr().out
 
 
+REGIONS = "the loops and Ifs are 'main/halve_the_interval', 'main/halve_the_interval/body/which_half'"
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["why", BISECTION[0], "nothing", *BISECTION[1:]], "nothing"),
-        (["why", BISECTION[0], "width", *BISECTION[1:]], "has no body"),
+        (["why", BISECTION[0], "nothing", *BISECTION[1:]], f"there is no 'nothing' in main; {REGIONS}"),
+        (["why", BISECTION[0], "width", *BISECTION[1:]], f"'width' in halve_the_interval has no body; {REGIONS}"),
+        (["matrix", BISECTION[0], "nothing", *BISECTION[1:]], f"there is no 'nothing' in main; {REGIONS}"),
         (["value", BISECTION[0], "halve_the_interval[7]/body/width", *BISECTION[1:]], "iteration 7"),
         (["matrix", BISECTION[0], "which_half", *BISECTION[1:]], "is not a loop"),
         (["value", "missing.xml", "x"], "missing.xml"),

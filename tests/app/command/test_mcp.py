@@ -141,7 +141,7 @@ def test_a_saved_run_is_asked_as_it_was_recorded(folder: Path) -> None:
         (folder / "broken.loopscope").write_bytes(b"PK\x03\x04")
         failed, text = await text_of(client, "run", model="broken.loopscope")
         assert failed
-        assert "this is no run that Loopscope saved" in text
+        assert "it cannot be opened as a saved run" in text
 
     talk(folder, conversation)
 

@@ -174,6 +174,33 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
         engine.load(file)
 
 
+def flat(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A saved run whose 8 MB of weights are zeros, where files may unpack to 4 MB freely."""
+    monkeypatch.setattr("engine.run_file.run_archive._FREELY", 4 * 2**20)
+    graph = build.Graph("flat")
+    product = build.ops.matmul(graph.parameter("x", "f32", [1, 2]), np.zeros((2, 2**20), np.float32))
+    debugger = engine.Debugger(graph.model({"sum": build.ops.reduce_sum(product, [0, 1])}), [[[1, 2]]])
+    debugger.run()
+    engine.save(debugger, file)
+
+
+def test_weights_that_are_all_the_same_are_no_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flat(tmp_path / "flat.loopscope", monkeypatch)
+    assert engine.load(tmp_path / "flat.loopscope").value("main/sum") == 0
+
+
+def test_a_small_file_is_not_unpacked_to_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flat(tmp_path / "flat.loopscope", monkeypatch)
+    with (
+        zipfile.ZipFile(tmp_path / "flat.loopscope") as whole,
+        zipfile.ZipFile(tmp_path / "bomb.loopscope", "w", zipfile.ZIP_DEFLATED) as bomb,
+    ):
+        for name in whole.namelist():
+            bomb.writestr(name, whole.read(name))
+    with pytest.raises(engine.ReadError, match=r"unpacks to more than is allowed: model/model\.bin goes beyond 4,1\d\d,\d{3} bytes"):
+        engine.load(tmp_path / "bomb.loopscope")
+
+
 @pytest.mark.parametrize(
     "header",
     [
