@@ -71,7 +71,7 @@ def read_archive(file: IO[bytes], most_bytes: int) -> tuple[bytes, dict[str, byt
 
 
 def _is_worth_packing(data: bytes, least: float) -> bool:
-    """Not weights: a sample of a large entry says whether packing makes it smaller, but to no less than a part that would be taken for a bomb."""
+    """Not weights: a sample of a large entry says how small packing makes it; less than ``least`` of it is taken for a bomb when read."""
     if len(data) < _LARGE:
         return True
     sample = b"".join(data[begin : begin + _SAMPLED] for begin in range(0, len(data), -(-len(data) // _SAMPLES)))
