@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -72,10 +73,20 @@ def arrays_in(stored: NpzFile) -> dict[str, np.ndarray]:
     odd = next((key for key, value in entries.items() if not isinstance(value, np.ndarray)), None)
     if odd is not None:
         raise ValueError(f"its entry {shorten(repr(odd))} is no array")
-    empty = next((key for key, value in entries.items() if not value.itemsize and value.size > MOST_TEXTS), None)
-    if empty is not None:
-        raise ValueError(f"its entry {shorten(repr(empty))} claims {entries[empty].size:,} elements that take no room in it")
+    for key, value in entries.items():
+        check_stored(value, f"its entry {shorten(repr(key))}")
     return entries
+
+
+def check_stored(array: np.ndarray, what: str) -> None:
+    """``ValueError`` for an array that numpy reads, and nobody can work with: billions of elements without a size, or texts of what is no
+    character, at which Python itself fails."""
+    if not array.itemsize and array.size > MOST_TEXTS:
+        raise ValueError(f"{what} claims {array.size:,} elements that take no room in it")
+    if array.dtype.kind == "U" and array.itemsize and array.size:
+        codes = np.ascontiguousarray(array).reshape(-1).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+        if codes.max() > sys.maxunicode:
+            raise ValueError(f"{what} holds texts with the character {codes.max():,}: the last one is {sys.maxunicode:,}")
 
 
 def unpacked(entries: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -154,6 +165,7 @@ def _forms(entries: Mapping[str, np.ndarray]) -> Mapping[str, Any]:
     if FORMS not in entries:
         return {}
     text = entries[FORMS]
+    check_stored(text, f"its entry {FORMS!r}")
     try:
         forms = json.loads(str(text)) if text.ndim == 0 and text.dtype.kind == "U" else None
     except (ValueError, RecursionError):
@@ -208,6 +220,7 @@ def _as_texts(array: np.ndarray) -> np.ndarray:
     """An array of numpy's texts as objects, each of which takes some 60 bytes though it may have taken none in the file."""
     if array.dtype.kind != "U":
         return array
+    check_stored(array, "an array in it")
     if array.size > MOST_TEXTS:
         raise ValueError(f"it holds an array of {array.size:,} texts: at most {MOST_TEXTS:,} are read")
     return array.astype(object)

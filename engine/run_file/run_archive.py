@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 
 from engine.errors import shorten
-from engine.ops.stored import MOST_TEXTS
+from engine.ops.stored import MOST_TEXTS, check_stored
 from engine.read import open_archive
 
 ENDING = ".loopscope"
@@ -102,6 +102,7 @@ def array_of(data: bytes) -> np.ndarray:
     if len(shape) > 32 or count * dtype.itemsize != there or (not dtype.itemsize and count > MOST_TEXTS):
         raise ValueError(f"an array in it has {there:,} bytes, which its shape {shorten(str(shape))} and type {dtype} do not take")
     flat = np.frombuffer(data, dtype, count, buffer.tell()) if there else np.zeros(count, dtype)
+    check_stored(flat, "an array in it")
     return flat.reshape(shape, order=order)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.ops.stored import check_stored
 from engine.run_file.run_archive import array_bytes, digest
 from tests.fuzz.damage import NUMBERS, WORDS, bytes_changed
 
@@ -97,6 +98,7 @@ def _array(dice: random.Random, data: bytes) -> bytes:
     """An ``.npy`` file with another header, other numbers, or one of another type and shape."""
     try:
         array = np.load(io.BytesIO(data), allow_pickle=False)
+        check_stored(array, "it")
     except Exception:  # it is damaged already
         return bytes_changed(dice, data)
     if array.size > 1 << 16:  # of texts that take no room there may be any number

@@ -138,6 +138,15 @@ def test_texts_that_take_no_room_in_a_file_are_bounded() -> None:
         unpacked({"x": np.broadcast_to(np.array(""), 2**31)})
 
 
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("name", ["x", FORMS])
+def test_texts_of_what_is_no_character_are_refused(name: str, order: str) -> None:
+    """Python ends in a SystemError where it makes a text of them."""
+    data = np.array(0x110000, f"{order}u4").tobytes()
+    with pytest.raises(ValueError, match="texts with the character 1,114,112: the last one is 1,114,111"):
+        unpacked({name: np.frombuffer(data, f"{order}U1").reshape(())})
+
+
 def test_a_description_of_any_depth_is_refused_too() -> None:
     deep = '{"sequence": [' * 100_000 + "]}" * 100_000
     for text in ('{"y": ' + deep + "}", '{"y": ' + '{"sequence": [' * 20 + "]}" * 20 + "}"):
