@@ -156,6 +156,10 @@ class Operation:
     numpy broadcasting, such as ``{0} + {1}``; empty when there is none. It must hold for every type in ``types``."""
     float_symbol: str = ""
     """As ``symbol``, but it holds for f32 and f64 only; functions of numpy may be called as ``np.tanh({0})``. Elementwise, as that is."""
+    integer_symbol: str = ""
+    """As ``symbol``, for numbers (rank 0) of one integer type of numpy only; one that divides holds for divisors other than 0."""
+    integer_symbol_when: Mapping[str, object] = field(default_factory=dict[str, object])
+    """Attribute values under which ``integer_symbol`` holds, beside those of ``symbol_when``."""
     identity: bool = False
     """Whether its output is its input, always."""
     symbol_when: Mapping[str, object] = field(default_factory=dict[str, object])

@@ -26,6 +26,8 @@ class Fields(TypedDict, total=False):
     alike: tuple[str, ...]
     symbol: str
     float_symbol: str
+    integer_symbol: str
+    integer_symbol_when: Mapping[str, object]
     symbol_when: Mapping[str, object]
     identity: bool
     stateful: bool

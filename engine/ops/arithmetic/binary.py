@@ -119,16 +119,33 @@ def refuse_zeros(divisor: Array) -> None:
 
 
 _PYTHON_DIVISION = Attribute("m_pythondiv", "bool", True)
+GREATER, LESSER = "{0} if {0} >= {1} else {1}", "{0} if {0} <= {1} else {1}"
+"""Of two whole numbers."""
 _NUMPY = {"auto_broadcast": "numpy"}
 
 row = family("arithmetic", infer=elementwise, inputs=(2, 2), attributes=(AUTO_BROADCAST,), types=(COMPUTED,), symbol_when=_NUMPY)
 
 OPERATIONS: tuple[Operation, ...] = (
     row("Add", add, symbol="{0} + {1}", gradient=gradients.add),
-    row("Divide", divide, attributes=(_PYTHON_DIVISION, AUTO_BROADCAST), float_symbol="{0} / {1}", gradient=gradients.divide),
-    row("FloorMod", floor_mod, page="arithmetic/floormod-1", float_symbol="{0} % {1}", gradient=gradients.floor_mod),
-    row("Maximum", maximum, float_symbol="np.maximum({0}, {1})", gradient=gradients.maximum),
-    row("Minimum", minimum, float_symbol="np.minimum({0}, {1})", gradient=gradients.minimum),
+    row(
+        "Divide",
+        divide,
+        attributes=(_PYTHON_DIVISION, AUTO_BROADCAST),
+        float_symbol="{0} / {1}",
+        integer_symbol="{0} // {1}",
+        integer_symbol_when={"m_pythondiv": True},
+        gradient=gradients.divide,
+    ),
+    row(
+        "FloorMod",
+        floor_mod,
+        page="arithmetic/floormod-1",
+        float_symbol="{0} % {1}",
+        integer_symbol="{0} % {1}",
+        gradient=gradients.floor_mod,
+    ),
+    row("Maximum", maximum, float_symbol="np.maximum({0}, {1})", integer_symbol=GREATER, gradient=gradients.maximum),
+    row("Minimum", minimum, float_symbol="np.minimum({0}, {1})", integer_symbol=LESSER, gradient=gradients.minimum),
     row("Mod", mod, float_symbol="np.fmod({0}, {1})", gradient=gradients.mod),
     row("Multiply", multiply, symbol="{0} * {1}", gradient=gradients.multiply),
     row("Power", power, gradient=gradients.power),

@@ -11,7 +11,7 @@ from scipy import special
 from engine.ir.element_type import ElementType
 from engine.ops.activation.formulas import sigmoid, softplus
 from engine.ops.activation.rectifiers import relu
-from engine.ops.arithmetic.binary import refuse_zeros
+from engine.ops.arithmetic.binary import GREATER, LESSER, refuse_zeros
 from engine.ops.declare import Array, Kernel
 from engine.ops.elements import WIDE_DTYPES, through_float
 from engine.ops.onnx.row import Direct
@@ -129,8 +129,10 @@ NUMBERS: Mapping[str, Direct] = {
     "Div": Direct(kernel=divide, first=7, float_symbol="{0} / {1}"),
     "Mod": Direct(kernel=remainder, first=10, last=13, symbol="{0} % {1}", symbol_when={"fmod": 0}),
     "Pow": Direct(kernel=power, first=7),
-    "Max": Direct(kernel=_folded(np.maximum, "The greatest of tensors."), first=8, float_symbol="np.maximum({0}, {1})"),
-    "Min": Direct(kernel=_folded(np.minimum, "The least of tensors."), first=8, float_symbol="np.minimum({0}, {1})"),
+    "Max": Direct(
+        kernel=_folded(np.maximum, "The greatest of tensors."), first=8, float_symbol="np.maximum({0}, {1})", integer_symbol=GREATER
+    ),
+    "Min": Direct(kernel=_folded(np.minimum, "The least of tensors."), first=8, float_symbol="np.minimum({0}, {1})", integer_symbol=LESSER),
     "Sum": Direct(kernel=_folded(np.add, "The sum of tensors."), first=8, float_symbol="{0} + {1}"),
     "Less": Direct(kernel=np.less, first=7, symbol="{0} < {1}"),
     "LessOrEqual": Direct(kernel=np.less_equal, first=12, symbol="{0} <= {1}"),

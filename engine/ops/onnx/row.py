@@ -23,6 +23,7 @@ class Direct:
     """The first and last version that it computes, as ONNX counts them: the opset in which the operation came or changed."""
     symbol: str = ""
     float_symbol: str = ""
+    integer_symbol: str = ""
     identity: bool = False
     symbol_when: Mapping[str, object] = field(default_factory=dict[str, object])
     by_constant: Callable[..., KeepingKernel | None] | None = None
@@ -33,5 +34,5 @@ class Direct:
     @property
     def fields(self) -> dict[str, Any]:
         """What an ``Operation`` has of it, apart from its kernel."""
-        names = ("symbol", "float_symbol", "identity", "symbol_when", "by_constant", "counts_outputs")
+        names = ("symbol", "float_symbol", "integer_symbol", "identity", "symbol_when", "by_constant", "counts_outputs")
         return {name: getattr(self, name) for name in names}

@@ -99,7 +99,7 @@ def loop(
         if len(loops) > _MOST_GENERATED:
             loops.clear()
         proved = scalars(overrides, region, values)
-        computing = Computing(overrides, values, defaults, use.grows)
+        computing = Computing(overrides, values, proved, defaults, use.grows)
         made = loops[use] = Writer(region, recording, computing, proved).loop(safepoint)
         made.scalars = tuple((index, slot, proved[slot]) for index, slots in recorded for slot in slots if slot in proved)
     return made

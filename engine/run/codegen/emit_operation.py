@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from engine.run.codegen.generated_names import MADE
 from engine.run.codegen.shape_proofs import bounded, guarded
 from engine.run.machine.execute import SMALL
 from engine.run.plan.defaults import Defaults
-from engine.run.plan.expressions import expression
+from engine.run.plan.expressions import expression, of_integers
 from engine.run.plan.numbers import Slot
 from engine.run.plan.overrides import Overrides
 from engine.run.plan.plan import Instruction, Program
@@ -30,6 +31,8 @@ class Computing:
 
     overrides: Overrides
     values: list[Any]
+    numbers: Mapping[Slot, np.dtype]
+    """Slots that hold numpy numbers in every row: that is proved."""
     defaults: Defaults
     grows: bool
     """Whether results of elementwise operations may become large."""
@@ -48,8 +51,19 @@ class Computing:
         symbol = expression(instruction, self.values)
         if symbol:
             self._expression(lines, instruction, program, symbol, arguments)
+        elif not instruction.checked and all(slot in self.numbers for slot in (*instruction.inputs, *instruction.outputs)):
+            self._number(lines, instruction, program, arguments)
         else:
             self._call(lines, instruction, arguments)
+
+    def _number(self, lines: Lines, instruction: Instruction, program: Program, arguments: list[str]) -> None:
+        """Numbers give a number: neither sizes nor ranks are looked at."""
+        text = of_integers(instruction, self.numbers, lambda slot: self.overrides.constant_of(program, slot))
+        if text:
+            lines.put(instruction.outputs[0], text.format(*arguments))
+        else:
+            kernel = lines.constant(generated_names.kernel_of(instruction.outputs[0]), instruction.call)
+            lines.put(instruction.outputs[0], f"{kernel}({', '.join(arguments)})[()]")
 
     def _is_named_again(self, lines: Lines, instruction: Instruction) -> bool:
         """Another instruction has computed the same: its values get another name, unless they are overwritten in this iteration."""

@@ -7,10 +7,14 @@ all that depends on it, is taken back.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from engine.ir.element_type import ElementType
+from engine.ir.shape import PartialShape
+from engine.ops.declare import Known
 from engine.run.machine.execute import computing
 from engine.run.plan.body_ports import LastValue
 from engine.run.plan.expressions import expression
@@ -90,12 +94,12 @@ class _Proof:
 
     def _compute(self, instruction: Instruction) -> None:
         types = [self.types.get(slot) for slot in instruction.inputs]
-        if instruction.kernel is None or None in types or not expression(instruction, self.values):
+        if instruction.kernel is None or None in types or not (expression(instruction, self.values) or _gives_a_number(instruction, types)):
             return
         try:
             with computing():
                 made = np.asarray(instruction.kernel(*[dtype.type(1) for dtype in types if dtype is not None]))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, IndexError):
             return
         if made.ndim == 0:
             self.types[instruction.outputs[0]] = made.dtype
@@ -113,3 +117,14 @@ class _Proof:
         self.used[source].append(slot)
         if self.types.get(slot) != self.types.get(source):
             self.wrong.append(slot)
+
+
+def _gives_a_number(instruction: Instruction, types: Sequence[np.dtype | None]) -> bool:
+    """Whether the shape function gives rank 0 for numbers of these types, and the kernel what it gives and nothing else."""
+    if instruction.infer is None or instruction.checked or instruction.several or instruction.state is not None:
+        return False
+    try:
+        (made,) = instruction.infer([Known(ElementType.of_dtype(dtype), PartialShape.of(())) for dtype in types if dtype is not None])
+    except (ValueError, KeyError):
+        return False
+    return made.shape.is_static and not made.shape.lengths

@@ -14,7 +14,7 @@ from engine.ir import aligned
 from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId, Model, Node
 from engine.ops.catalogue import Catalogue
-from engine.ops.declare import Operation
+from engine.ops.declare import Known, Operation
 from engine.ops.values import NOT_KEPT
 from engine.run.plan.body_ports import Binding, Carried, Concatenated, Counter, Invariant, LastValue, Sliced, Unfed
 from engine.run.plan.numbers import ProgramIndex, Slot, TableIndex
@@ -145,6 +145,8 @@ class Instruction:
     """It is an Assign."""
     float_symbol: str = ""
     """As ``symbol``, for f32 and f64 only; may call functions of ``np``."""
+    integer_symbol: str = ""
+    """As ``symbol``, for numbers of one integer type of numpy, and divisors other than 0."""
     region: Region | None = None
     settled: bool = False
     """What the call gives needs no settling, and may be no tensor."""
@@ -160,6 +162,8 @@ class Instruction:
     """The line that an execution shows, of its inputs."""
     shows_first: int = -1
     """So many executions show one; all, where it is negative."""
+    infer: Callable[[Sequence[Known]], tuple[Known, ...]] | None = None
+    """Its shape function with its attributes bound, where there is one and nobody has a say in what the kernel returns."""
     same_as: tuple[Slot, ...] = ()
     """The outputs of an earlier instruction of its graph that computes the very same, one for one; empty where there is none."""
 

@@ -172,11 +172,13 @@ class _Planner:
                 return Instruction(node, label, title, inputs, outputs, initial, variable=variable, assigns=assigns)
         attributes = typed(operation, node.attributes)
         keywords = dict(attributes)
-        holds = all(keywords.get(name) == value for name, value in operation.symbol_when.items()) and _takes(operation, len(inputs))
+        holds = _holds(operation.symbol_when, keywords) and _takes(operation, len(inputs))
         own = operation in self.catalogue.categories.get("custom", ())
         checked = own or self._holds_sequences
         tensors = operation.only_tensors
         symbol, of_floats = (operation.symbol, operation.float_symbol) if holds and not (own or (checked and tensors)) else ("", "")
+        whole = symbol or of_floats  # there is none where these do not hold
+        of_integers = operation.integer_symbol if whole and _holds(operation.integer_symbol_when, keywords) else ""
         if operation.counts_outputs:
             keywords["outputs"] = len(outputs)
         state = self._state() if operation.stateful else None
@@ -195,8 +197,20 @@ class _Planner:
         shows = None if operation.shows is None else partial(operation.shows, **keywords)
         shown = keywords.get("first_n", -1) if shows else -1
         passes = operation.identity and bool(symbol)
+        shape = operation.infer
+        infer = None if shape is None or own else lambda inputs: shape(inputs, attributes)
         return made(
-            call, several, symbol, broadcasts, float_symbol=of_floats, kernel=kernel, is_identity=passes, shows=shows, shows_first=shown
+            call,
+            several,
+            symbol,
+            broadcasts,
+            float_symbol=of_floats,
+            integer_symbol=of_integers,
+            kernel=kernel,
+            is_identity=passes,
+            shows=shows,
+            shows_first=shown,
+            infer=infer,
         )
 
     @cached_property
@@ -302,6 +316,10 @@ def _takes(operation: Operation, inputs: int) -> bool:
     """Whether the operation's expression is one of so many inputs: variadic operations have it for two."""
     text = operation.symbol or operation.float_symbol
     return f"{{{inputs - 1}}}" in text and f"{{{inputs}}}" not in text
+
+
+def _holds(when: Mapping[str, object], keywords: Mapping[str, object]) -> bool:
+    return all(keywords.get(name) == value for name, value in when.items())
 
 
 def _broadcasts(operation: Operation) -> bool:

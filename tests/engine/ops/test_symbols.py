@@ -16,6 +16,7 @@ from engine.ops.onnx.direct import DIRECT
 
 OF_ONNX = [operation for name in DIRECT if (operation := ONNX.find(name, "ai.onnx 18")) is not None]
 ROWS = [(operation, text) for operation in (*CATALOGUE, *OF_ONNX) for text in (operation.symbol, operation.float_symbol) if text]
+OF_INTEGERS = [operation for operation in (*CATALOGUE, *OF_ONNX) if operation.integer_symbol]
 _LOGICAL = ("And", "Or", "Xor", "Not")
 _SPECIAL = [0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-40, 1e38, 1, -1, 0.5, 2, 3]
 
@@ -33,10 +34,15 @@ def bits(array: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(array), np.nan, array).view(f"u{array.itemsize}") if array.dtype.kind == "f" else array
 
 
-@pytest.mark.parametrize(("operation", "text"), ROWS, ids=[f"{operation.page}: {text}" for operation, text in ROWS])
-def test_symbol(operation: Operation, text: str) -> None:
+def look_at(text: str) -> None:
+    """It names nothing but its operands, and what cannot do harm."""
     for node in ast.walk(ast.parse(text.format(*"xyz"))):
         assert not isinstance(node, ast.Name) or node.id in ("x", "y", "z", "np", "abs")
+
+
+@pytest.mark.parametrize(("operation", "text"), ROWS, ids=[f"{operation.page}: {text}" for operation, text in ROWS])
+def test_symbol(operation: Operation, text: str) -> None:
+    look_at(text)
     dtypes = (np.bool_,) if operation.page.startswith("logical") or operation.name in _LOGICAL else (np.float32, np.float64)
     code = compile(text.format(*"xyz"), operation.name, "eval")
     for dtype in dtypes:
@@ -53,3 +59,27 @@ def test_symbol(operation: Operation, text: str) -> None:
         assert expected.dtype == column.dtype == scalars.dtype
         np.testing.assert_array_equal(bits(column), bits(expected))
         np.testing.assert_array_equal(bits(scalars), bits(expected))
+
+
+@pytest.mark.parametrize("operation", OF_INTEGERS, ids=[f"{operation.page}: {operation.integer_symbol}" for operation in OF_INTEGERS])
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64])
+def test_symbol_of_integers(operation: Operation, dtype: type[np.integer[Any]]) -> None:
+    """Of all pairs of numbers at the edges, divisors of 0 apart: of rank 0, as generated code has them."""
+    text = operation.integer_symbol
+    look_at(text)
+    edges = np.iinfo(dtype)
+    numbers = sorted({dtype(one) for one in (edges.min, edges.min + 1, 0, 1, 2, 3, 7, 8, 100, edges.max - 1, edges.max)})
+    if edges.min < 0:
+        numbers += [dtype(one) for one in (-1, -2, -3, -7, -8, -100)]
+    count = 2 if "{1}" in text else 1
+    keywords = {**typed(operation, {}), **operation.symbol_when, **operation.integer_symbol_when}
+    assert operation.kernel is not None
+    code = compile(text.format(*"xyz"), operation.name, "eval")
+    for given in product(numbers, repeat=count):
+        if given[-1] == 0 and ("/" in text or "%" in text):
+            continue
+        with np.errstate(all="ignore"):
+            expected = np.asarray(operation.kernel(*given, **keywords))
+            made = eval(code, {}, dict(zip("xyz", given, strict=False)))
+        assert (type(made), made.item()) == (dtype, expected.item()), given
+        assert expected.dtype == dtype
