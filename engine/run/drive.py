@@ -49,7 +49,7 @@ def advance(machine: Machine, *, generated: bool) -> None:
         generated
         and frame.region is not None
         and not machine.plan.lacks_weights  # each operation says so where it meets one
-        and tiering.is_worth_generating(frame)
+        and tiering.is_worth_generating(machine, frame)
         and machine.next_stop(frame.iteration) != frame.iteration
     ):
         tiering.run(machine, frame, frame.region)

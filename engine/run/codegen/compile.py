@@ -105,6 +105,11 @@ def loop(
     return made
 
 
+def was_generated(overrides: Overrides, region: LoopRegion) -> bool:
+    """Whether a loop has a function, for whatever enters its body."""
+    return any(use.entry.table == region.table for use in _code_of(overrides).loops)
+
+
 def generated_loops(plan: Plan) -> Iterator[tuple[str, Loop]]:
     """What was generated for the loops of a plan so far, with their addresses, in the order in which it was needed."""
     for use, made in _code_of(Overrides(plan)).loops.items():

@@ -28,12 +28,12 @@ class HandedOver(Exception):
     """Generated code gives a loop back to stepping, between two iterations."""
 
 
-def is_worth_generating(frame: Frame) -> bool:
-    """Whether a frame is at the beginning of an iteration of a loop that has run long enough."""
+def is_worth_generating(machine: Machine, frame: Frame) -> bool:
+    """Whether a frame is at the beginning of an iteration of a loop that has run long enough; once, where there is code already."""
     region = frame.region
     if region is None or frame.position or not frame.iteration:
         return False
-    shown = frame.iteration >= _INTERPRETED_FIRST or holds_loops(region.program)
+    shown = frame.iteration >= _INTERPRETED_FIRST or holds_loops(region.program) or source.was_generated(machine.overrides, region)
     return shown and source.can_generate(region)
 
 
