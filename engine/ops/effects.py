@@ -6,6 +6,7 @@ import numpy as np
 
 from engine.errors import shorten
 from engine.ops.declare import Array, Attribute, Operation
+from engine.ops.gradients.movement import unchanged
 from engine.ops.infer import same
 
 OPSET = "loopscope"
@@ -56,6 +57,9 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("summarize", "int", default=3),
         ),
         shows=print_line,
+        gradient=unchanged,
     ),
-    Operation(name="After", version=1, opsets=(1, 17), opset=OPSET, page="", kernel=after, infer=same, inputs=(1, None)),
+    Operation(
+        name="After", version=1, opsets=(1, 17), opset=OPSET, page="", kernel=after, infer=same, inputs=(1, None), gradient=unchanged
+    ),
 )

@@ -236,7 +236,15 @@ OPERATIONS: tuple[Operation, ...] = (
         types=(COMPUTED,),
         gradient=gradients.einsum,
     ),
-    row("Inverse", inverse, version=14, infer=infer_inverse, attributes=(Attribute("adjoint", "bool", False),), types=(REAL_FLOATS,)),
+    row(
+        "Inverse",
+        inverse,
+        version=14,
+        infer=infer_inverse,
+        attributes=(Attribute("adjoint", "bool", False),),
+        types=(REAL_FLOATS,),
+        gradient=gradients.inverse,
+    ),
     row(
         "GroupedMatMul",
         grouped_matmul,

@@ -12,7 +12,9 @@ from engine.ir.element_type import INDEX_TYPES, REAL_FLOATS
 from engine.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.derivative import Gradient
 from engine.ops.family import family
+from engine.ops.gradients import fourier as gradients
 from engine.ops.index import axis_within
 from engine.ops.precision import computable, rounded
 from engine.ops.window import windows
@@ -282,7 +284,9 @@ def infer_istft(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tu
 _TRANSFORM_TYPES = (REAL_FLOATS, INDEX_TYPES)
 
 
-def _transform(name: str, version: int, kernel: Callable[..., Array], infer: Callable[..., tuple[Known, ...]]) -> Operation:
+def _transform(
+    name: str, version: int, kernel: Callable[..., Array], infer: Callable[..., tuple[Known, ...]], gradient: Gradient
+) -> Operation:
     return Operation(
         name=name,
         version=version,
@@ -292,16 +296,17 @@ def _transform(name: str, version: int, kernel: Callable[..., Array], infer: Cal
         infer=infer,
         inputs=(2, 3),
         types=_TRANSFORM_TYPES,
+        gradient=gradient,
     )
 
 
 row = family("signals")
 
 OPERATIONS: tuple[Operation, ...] = (
-    _transform("DFT", 7, dft, infer_dft),
-    _transform("IDFT", 7, idft, infer_dft),
-    _transform("RDFT", 9, rdft, infer_rdft),
-    _transform("IRDFT", 9, irdft, infer_irdft),
+    _transform("DFT", 7, dft, infer_dft, gradients.dft),
+    _transform("IDFT", 7, idft, infer_dft, gradients.idft),
+    _transform("RDFT", 9, rdft, infer_rdft, gradients.rdft),
+    _transform("IRDFT", 9, irdft, infer_irdft, gradients.irdft),
     row(
         "STFT",
         stft,
@@ -310,6 +315,7 @@ OPERATIONS: tuple[Operation, ...] = (
         inputs=(4, 4),
         attributes=(Attribute("transpose_frames", "bool"),),
         types=(REAL_FLOATS, REAL_FLOATS, INDEX_TYPES),
+        gradient=gradients.stft,
     ),
     row(
         "ISTFT",

@@ -92,5 +92,6 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("u64_integer_promotion_target", "type", ElementType.F32),
         ),
         types=(_NUMBERS,),
+        gradient=gradients.convert_both,
     ),
 )

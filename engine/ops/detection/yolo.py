@@ -13,6 +13,7 @@ from engine.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.elements import narrowed, widened
 from engine.ops.family import family
+from engine.ops.gradients.patches import rearranged
 from engine.ops.index import axis_within
 from engine.ops.ranks import check_rank, of_rank
 
@@ -138,5 +139,6 @@ OPERATIONS: tuple[Operation, ...] = (
         page="detection/reorg-yolo-1",
         infer=_infer_reorg,
         attributes=(Attribute("stride", "ints", least=1),),
+        gradient=rearranged("reorg_yolo"),
     ),
 )

@@ -16,6 +16,7 @@ from engine.ops.casting import cast
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.elements import COMPUTED
 from engine.ops.family import family
+from engine.ops.gradients import generated as gradients
 from engine.ops.infer import common_type
 
 Number = int | float
@@ -101,6 +102,15 @@ _OUTPUT_TYPE = Attribute("output_type", "type", allowed=tuple(one for one in Ele
 row = family("generation")
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("Range", sequence_of_own_type, opsets=(1, 3), infer=_own_type_rule, inputs=(3, 3), types=(COMPUTED,)),
-    row("Range", sequence, version=4, infer=_rule, inputs=(3, 3), attributes=(_OUTPUT_TYPE,), types=(COMPUTED,)),
+    row("Range", sequence_of_own_type, opsets=(1, 3), infer=_own_type_rule, inputs=(3, 3), types=(COMPUTED,), gradient=gradients.sequence),
+    row(
+        "Range",
+        sequence,
+        version=4,
+        infer=_rule,
+        inputs=(3, 3),
+        attributes=(_OUTPUT_TYPE,),
+        types=(COMPUTED,),
+        gradient=gradients.sequence,
+    ),
 )

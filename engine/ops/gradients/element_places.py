@@ -163,11 +163,11 @@ def numbered(at: Reverse, data: Value) -> Value:
     return at.ops.reshape(at.ops.range(np.int64(1), count + 1, np.int64(1), output_type="i64"), shape, special_zero=False)
 
 
-def sent_back(at: Reverse, came_from: Value, data: Value) -> SentBack:
-    """The adjoint of output 0, whose elements came from those with the numbers ``came_from``."""
+def sent_back(at: Reverse, came_from: Value, data: Value, given: Value | None = None) -> SentBack:
+    """The adjoint of output 0, or what is given in its stead, whose elements came from those with the numbers ``came_from``."""
     count = at.ops.reduce_prod(at.shape_of(data), np.array([0]), keep_dims=True)
     blank = at.ops.broadcast(np.zeros((), data.element_type.dtype if data.element_type else np.float32), count + 1, mode="numpy")
-    places, adjoint = (at.ops.reshape(one, _FLAT, special_zero=False) for one in (came_from, at.adjoint))
+    places, adjoint = (at.ops.reshape(one, _FLAT, special_zero=False) for one in (came_from, at.adjoint if given is None else given))
     sums = at.ops.scatter_elements_update(blank, places, adjoint, _FIRST, reduction="sum", use_init_val=True)
     of_nothing, rest = at.several("VariadicSplit", sums, _FIRST, np.array([1, -1]))
     return SentBack(at.ops.reshape(rest, at.shape_of(data), special_zero=False), of_nothing)
@@ -178,6 +178,13 @@ def whole_number(value: Value, name: str) -> int:
     if value.known.value is None:
         raise ValueError(f"{name} is not known before the model runs: make it a constant")
     return int(np.asarray(value.known.value).reshape(()))
+
+
+def whole_numbers(value: Value, name: str) -> tuple[int, ...]:
+    """The numbers that are known of an input such as sizes."""
+    if value.known.value is None:
+        raise ValueError(f"{name} is not known before the model runs: make it a constant")
+    return tuple(int(one) for one in np.asarray(value.known.value).reshape(-1))
 
 
 def _summed_at(at: Reverse, data: Value, places: Value, adjoint: Value, axis: int) -> Value:

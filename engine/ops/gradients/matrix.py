@@ -35,6 +35,16 @@ def _product(at: Reverse, left: Value, right: Value, transposes: tuple[bool, boo
     return at.ops.matmul(left, right, transpose_a=transposes[0], transpose_b=transposes[1])
 
 
+def inverse(at: Reverse, /) -> Adjoints:
+    """The adjoint between the transposed inverse on both sides, less than 0."""
+    turned, given = at.outputs[0], at.adjoint
+    if at.attributes["adjoint"]:
+        inner = at.ops.matmul(turned, given, transpose_a=False, transpose_b=True)
+        return (-at.ops.matmul(inner, turned, transpose_a=False, transpose_b=False),)
+    inner = at.ops.matmul(turned, given, transpose_a=True, transpose_b=False)
+    return (-at.ops.matmul(inner, turned, transpose_a=False, transpose_b=True),)
+
+
 def einsum(at: Reverse, /) -> Adjoints:
     """Each operand's adjoint is the sum of products of the output's adjoint and the other operands, over the labels that it has not."""
     ranks = [one.rank for one in at.inputs]

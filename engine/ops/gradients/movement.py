@@ -8,6 +8,11 @@ from engine.ops.derivative import Adjoints, Reverse, Value
 from engine.ops.gradients.element_places import numbered, sent_back, whole_number
 
 
+def unchanged(at: Reverse, /) -> Adjoints:
+    """Of what gives its first input as it is."""
+    return (at.adjoint, *[None] * (len(at.inputs) - 1))
+
+
 def broadcast(at: Reverse, /) -> Adjoints:
     """The sum over all copies of an element."""
     data, rest = at.inputs[0], [None] * (len(at.inputs) - 1)

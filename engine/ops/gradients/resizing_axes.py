@@ -34,7 +34,7 @@ def _resized_back(at: Reverse, image: Value, given: Value, axes: Value | None) -
     adjoint = at.adjoint
     for number, axis in enumerate(chosen):
         if not _stays(at, image, given, number, axis):
-            adjoint = _along(at, adjoint, _matrix(at, image, given, number, axis), axis, rank)
+            adjoint = along_axis(at, adjoint, _matrix(at, image, given, number, axis), axis, rank)
     begin, end = ([*at.attributes[name], *[0] * rank][:rank] for name in ("pads_begin", "pads_end"))
     rest = [0 if axis in chosen else 1 for axis in range(rank)]
     if any((low + high) * kept for low, high, kept in zip(begin, end, rest, strict=True)):
@@ -69,7 +69,8 @@ def _matrix(at: Reverse, image: Value, given: Value, number: int, axis: int) -> 
     return at.ops.interpolate(identity, one, np.array([1]), **attributes)
 
 
-def _along(at: Reverse, adjoint: Value, matrix: Value, axis: int, rank: int) -> Value:
+def along_axis(at: Reverse, adjoint: Value, matrix: Value, axis: int, rank: int) -> Value:
+    """An adjoint times the transpose of a matrix ``[length, resized]``, along one of its axes."""
     if axis == rank - 1:
         return at.ops.matmul(adjoint, matrix, transpose_a=False, transpose_b=True)
     swap = np.array([*range(axis), rank - 1, *range(axis + 1, rank - 1), axis])

@@ -13,6 +13,7 @@ from engine.ir.shape import PartialShape
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.elements import COMPUTED, INTEGER_DTYPES, narrowed, saturated, widened
+from engine.ops.gradients import sampling as gradients
 from engine.ops.image.sampling import cubic_weights
 from engine.ops.ranks import of_rank
 
@@ -134,5 +135,6 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("mode", "str", "bilinear", allowed=("bilinear", "bicubic", "nearest")),
             Attribute("padding_mode", "str", "zeros", allowed=("zeros", "border", "reflection")),
         ),
+        gradient=gradients.grid_sample,
     ),
 )

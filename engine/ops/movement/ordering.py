@@ -12,6 +12,7 @@ from engine.ir.shape import DYNAMIC, PartialShape
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.family import family
 from engine.ops.gradients import movement as gradients
+from engine.ops.gradients import patches
 from engine.ops.index import axes_within, axis_within, positions, whole_numbers
 from engine.ops.infer import same
 
@@ -114,6 +115,12 @@ OPERATIONS: tuple[Operation, ...] = (
         gradient=gradients.reverse_sequence,
     ),
     row("Roll", roll, version=7, infer=same, inputs=(3, 3), types=(ANY_TYPE, INTEGERS), gradient=gradients.roll),
-    row("ShuffleChannels", shuffle_channels, infer=same, attributes=(Attribute("axis", "int", 1), Attribute("group", "int", 1, least=1))),
+    row(
+        "ShuffleChannels",
+        shuffle_channels,
+        infer=same,
+        attributes=(Attribute("axis", "int", 1), Attribute("group", "int", 1, least=1)),
+        gradient=patches.rearranged("shuffle_channels"),
+    ),
     row("Transpose", transpose, infer=_infer_transpose, inputs=(2, 2), types=(ANY_TYPE, INTEGERS), gradient=gradients.transpose),
 )

@@ -13,6 +13,7 @@ from engine.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.family import family
+from engine.ops.gradients import patches as gradients
 from engine.ops.index import whole_numbers
 from engine.ops.precision import accumulator
 
@@ -156,6 +157,7 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("pads_begin", "ints", (0, 0), least=0),
             Attribute("pads_end", "ints", (0, 0), least=0),
         ),
+        gradient=gradients.col2im,
     ),
     row(
         "ExtractImagePatches",
@@ -168,5 +170,6 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("rates", "ints", least=1),
             Attribute("auto_pad", "str", allowed=("valid", "same_upper", "same_lower")),
         ),
+        gradient=gradients.rearranged("extract_image_patches"),
     ),
 )

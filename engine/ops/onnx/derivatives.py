@@ -8,13 +8,14 @@ from functools import partial
 
 import numpy as np
 
-from engine.ops.derivative import Adjoints, Gradient, Reverse, WithGaps
+from engine.ops.derivative import Adjoints, Gradient, Reverse, WithGaps, flat
 from engine.ops.onnx import derivatives_of_attention as attention
 from engine.ops.onnx import derivatives_of_formulas as formulas
 from engine.ops.onnx import derivatives_of_movement as movement
 from engine.ops.onnx import derivatives_of_norms as norms
 from engine.ops.onnx import derivatives_of_recurrence as recurrence
 from engine.ops.onnx import derivatives_of_resizing as resizing
+from engine.ops.onnx import derivatives_of_spectra as spectra
 from engine.ops.onnx import derivatives_of_windows as windows
 from engine.ops.onnx.openvino_rules import by
 
@@ -181,7 +182,10 @@ def _reduction(openvino: str) -> Gradient:
     return gradient
 
 
+_FLAT = ("Bernoulli", "DynamicQuantizeLinear", "EyeLike", "Hardmax", "MelWeightMatrix", "RandomNormalLike", "RandomUniformLike", "Round")
+"""What they give does not change with what they are given, or only in steps."""
 _RULES: Mapping[str, _Rule] = {
+    **{name: _Rule(flat) for name in _FLAT},
     **{name: _Rule(_same(openvino), _SINCE.get(name, 1)) for name, openvino in _SAME.items()},
     **{name: _Rule(_reduction(name)) for name in _REDUCTIONS},
     "Attention": _Rule(WithGaps(attention.attention)),
@@ -194,8 +198,13 @@ _RULES: Mapping[str, _Rule] = {
     "Concat": _Rule(_concat, 4),
     "Conv": _Rule(windows.conv),
     "ConvTranspose": _Rule(windows.conv_transpose),
+    "Compress": _Rule(formulas.compress, 9),
+    "Col2Im": _Rule(movement.blocks_laid),
+    "CumProd": _Rule(formulas.cumulative_product),
     "CumSum": _Rule(movement.cumulative_sum),
+    "DFT": _Rule(WithGaps(spectra.dft)),
     "DepthToSpace": _Rule(movement.depth_to_space, 11),
+    "Det": _Rule(formulas.determinant),
     "Dropout": _Rule(WithGaps(movement.dropout), 7),
     "Einsum": _Rule(formulas.einsum),
     "Expand": _Rule(_expand),
@@ -203,6 +212,7 @@ _RULES: Mapping[str, _Rule] = {
     "Gather": _Rule(_gather),
     "GRU": _Rule(WithGaps(recurrence.gru), 7),
     "GatherElements": _Rule(_gather_elements),
+    "GridSample": _Rule(movement.grid_sample),
     "GatherND": _Rule(movement.gather_nd, 12),
     "Gelu": _Rule(formulas.gelu),
     "Gemm": _Rule(_gemm, 7),
@@ -225,10 +235,13 @@ _RULES: Mapping[str, _Rule] = {
     "Mean": _Rule(_mean, 8),
     "MeanVarianceNormalization": _Rule(norms.mean_variance_normalization, 9),
     "PRelu": _Rule(formulas.prelu, 7),
+    "Mod": _Rule(formulas.modulo),
+    "OneHot": _Rule(formulas.one_hot, 11),
     "Pad": _Rule(WithGaps(movement.pad), 11),
     "Pow": _Rule(_power, 7),
     "RMSNormalization": _Rule(norms.rms_normalization),
     "RNN": _Rule(WithGaps(recurrence.rnn), 7),
+    "Range": _Rule(movement.numbers_between),
     "Reciprocal": _Rule(_reciprocal, 6),
     "ReduceLogSum": _Rule(formulas.logarithm_of_sum(_reduction("ReduceSum"))),
     "ReduceLogSumExp": _Rule(formulas.logarithm_of_exponentials(_reduction("ReduceSum"))),
@@ -240,6 +253,7 @@ _RULES: Mapping[str, _Rule] = {
     "Scatter": _Rule(movement.scatter_elements),
     "ScatterElements": _Rule(movement.scatter_elements),
     "ScatterND": _Rule(movement.scatter_nd),
+    "STFT": _Rule(WithGaps(spectra.stft)),
     "Selu": _Rule(formulas.selu, 6),
     "Shrink": _Rule(formulas.shrink),
     "Slice": _Rule(_slice, 10),

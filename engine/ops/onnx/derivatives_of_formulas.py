@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from engine.ops.derivative import Adjoints, Gradient, Reverse, Value
-from engine.ops.onnx.openvino_rules import by
+from engine.ops.gradients.element_places import whole_number
+from engine.ops.onnx.openvino_rules import by, through
 
 
 def clip(at: Reverse, /) -> Mapping[int, Value | None]:
@@ -130,3 +131,58 @@ def logarithm_of_exponentials(spread: Gradient) -> Gradient:
         return [part, *rest]
 
     return gradient
+
+
+def cumulative_product(at: Reverse, /) -> Adjoints:
+    """Each element counts in the products behind it, by what all others give: two folds, so that zeros are no special case."""
+    data, along = at.inputs
+    axis, rank = whole_number(along, "axis"), data.rank
+    if rank is None:
+        raise ValueError("the rank of the data is not known: give the model's inputs their ranks")
+    order = [axis % rank, *(one for one in range(rank) if one != axis % rank)]
+    elements, adjoint = (at.ops.transpose(one, np.array(order)) for one in (data, at.adjoint))
+    turned, exclusive = bool(at.attributes["reverse"]), bool(at.attributes["exclusive"])
+    first = at.ops.gather(elements, np.array(0), np.array(0), batch_dims=0)
+    one, nothing = at.filled(1, first), at.zeros_like(first)
+
+    def gathered(state: tuple[Value, Value], here: tuple[Value, Value]) -> tuple[Value, Value]:
+        behind, (element, given) = state[1], here
+        return (behind, given + element * behind) if exclusive else (given + behind, element * (given + behind))
+
+    before = at.scan(lambda products, element: (products[1], products[1] * element), elements, (one, one), turned)[0]
+    behind = at.scan(gathered, (elements, adjoint), (nothing, nothing), not turned)[0]
+    return at.ops.transpose(before * behind, np.argsort(order)), None
+
+
+def determinant(at: Reverse, /) -> Adjoints:
+    """Each element's cofactor: the determinant times the transposed inverse, so of a singular matrix it is no number."""
+    ends = np.array([-2, -1])
+    cofactors = at.ops.unsqueeze(at.outputs[0], ends) * at.ops.inverse(at.inputs[0], adjoint=True)
+    return (at.ops.unsqueeze(at.adjoint, ends) * cofactors,)
+
+
+def modulo(at: Reverse, /) -> Adjoints:
+    """Of floats the remainder with the sign of the dividend, or, where it may be of the divisor, of that."""
+    return by("Mod" if at.attributes["fmod"] else "FloorMod", at, at.inputs, {})
+
+
+def one_hot(at: Reverse, /) -> Adjoints:
+    """The values, first the one elsewhere, get the sums of their places."""
+    places, depth, values = at.inputs
+    hot = at.ops.one_hot(places, at.ops.convert(at.reshaped_to(depth, ()), destination_type="i64"), True, False, axis=at.attributes["axis"])
+    flat = np.array([-1])
+    sums = [
+        at.ops.reduce_sum(at.ops.reshape(at.where(chosen, at.adjoint), flat, special_zero=False), np.array([0]), keep_dims=True)
+        for chosen in (at.ops.logical_not(hot), hot)
+    ]
+    return None, None, at.reshaped(at.ops.concat(*sums, axis=0), values)
+
+
+def compress(at: Reverse, /) -> Adjoints:
+    """What was kept keeps its adjoint, the rest gets 0."""
+    data, chosen = at.inputs
+    places = at.ops.squeeze(at.ops.non_zero(chosen), np.array([0]))
+    axis = at.attributes["axis"]
+    line = data if axis is not None else at.ops.reshape(data, np.array([-1]), special_zero=False)
+    found = through("Gather", at, (line, places, at.constant(np.array(axis or 0, np.int64))), {"batch_dims": 0})[0]
+    return None if found is None else at.reshaped(found, data), None

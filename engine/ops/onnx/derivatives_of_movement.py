@@ -103,3 +103,30 @@ def dropout(at: Reverse, /) -> Mapping[int, Value | None]:
     if at.input_at(2) is not None:
         raise ValueError("it has a training mode, which drops at random")
     return {0: at.adjoint}
+
+
+_SAMPLED = {"linear": "bilinear", "cubic": "bicubic"}
+"""What the modes were called before opset 20, and are by OpenVINO."""
+
+
+def grid_sample(at: Reverse, /) -> Adjoints:
+    """Of images."""
+    if at.inputs[0].rank != 4:
+        raise ValueError(f"the data has shape {at.inputs[0].shape}: only images [N, C, H, W] have a derivative here")
+    mode = str(at.attributes["mode"])
+    attributes = {"mode": _SAMPLED.get(mode, mode), "padding_mode": at.attributes["padding_mode"]}
+    return by("GridSample", at, at.inputs, attributes | {"align_corners": bool(at.attributes["align_corners"])})
+
+
+def blocks_laid(at: Reverse, /) -> Adjoints:
+    """Col2Im of images of two axes."""
+    block = at.inputs[2]
+    if not (block.shape.is_static and block.shape.lengths == (2,)):
+        raise ValueError(f"its block_shape has shape {block.shape}: only blocks of two axes have a derivative here")
+    pads = tuple(at.attributes["pads"] or (0, 0, 0, 0))
+    steps = {name: tuple(at.attributes[name] or (1, 1)) for name in ("strides", "dilations")}
+    return by("Col2Im", at, at.inputs, steps | {"pads_begin": pads[:2], "pads_end": pads[2:]})
+
+
+def numbers_between(at: Reverse, /) -> Adjoints:
+    return by("Range", at, at.inputs, {})

@@ -6,6 +6,7 @@ from engine.ir.element_type import INDEX_TYPES, ElementType
 from engine.ops.declare import Attribute, Operation
 from engine.ops.elements import COMPUTED
 from engine.ops.family import family
+from engine.ops.gradients import patches
 from engine.ops.gradients import sliding_windows as gradients
 from engine.ops.pooling.adaptive import (
     adaptive_average_pool,
@@ -50,6 +51,20 @@ OPERATIONS: tuple[Operation, ...] = (
         gradient=gradients.max_pool,
     ),
     with_indices("MaxPool", max_pool_with_indices, version=14, attributes=(*_WINDOW, _ROUNDING, *_INDICES), gradient=gradients.max_pool),
-    adaptive("AdaptiveAvgPool", adaptive_average_pool, version=8, infer=infer_adaptive_average_pool),
-    adaptive("AdaptiveMaxPool", adaptive_max_pool, version=8, infer=infer_adaptive_max_pool, outputs=2, attributes=(_INDEX_TYPE,)),
+    adaptive(
+        "AdaptiveAvgPool",
+        adaptive_average_pool,
+        version=8,
+        infer=infer_adaptive_average_pool,
+        gradient=patches.adaptive_average_pool,
+    ),
+    adaptive(
+        "AdaptiveMaxPool",
+        adaptive_max_pool,
+        version=8,
+        infer=infer_adaptive_max_pool,
+        outputs=2,
+        attributes=(_INDEX_TYPE,),
+        gradient=patches.adaptive_max_pool,
+    ),
 )

@@ -6,7 +6,7 @@ from engine.ir.element_type import ANY_TYPE, INDEX_TYPES, REAL_FLOATS, ElementTy
 from engine.ops.declare import Attribute, Operation
 from engine.ops.elements import COMPUTED_INTEGERS
 from engine.ops.family import family
-from engine.ops.gradients import attention_weights
+from engine.ops.gradients import attention_weights, generated
 from engine.ops.gradients import recurrent_cells as cells
 from engine.ops.gradients.recurrent_sequences import through_cells
 from engine.ops.sequence.attention import infer_attention, scaled_dot_product_attention
@@ -162,6 +162,7 @@ OPERATIONS: tuple[Operation, ...] = (
         inputs=(4, 4),
         attributes=(Attribute("axis", "int"),),
         types=(INDEX_TYPES, INDEX_TYPES, ANY_TYPE),
+        gradient=generated.one_hot,
     ),
     row(
         "OneHot",
@@ -175,6 +176,7 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("negative_indices_mode", "str", "ignore_negative", allowed=("ignore_negative", "ignore-negative", "normalize")),
         ),
         types=(INDEX_TYPES, INDEX_TYPES, ANY_TYPE),
+        gradient=generated.one_hot,
     ),
     row(
         "ScaledDotProductAttention",

@@ -38,6 +38,19 @@ FLAT = {
     "Tile": ("Tile(x, twice)", 22),
     "CumSum": ("CumSum(x, k)", 22),
     "CumSum from behind": ("CumSum<exclusive = 1, reverse = 1>(x, k)", 22),
+    "CumProd": ("CumProd(n, k)", 26),
+    "CumProd from behind": ("CumProd<reverse = 1>(n, zero)", 26),
+    "CumProd of what stands before": ("CumProd<exclusive = 1>(n, k)", 26),
+    "CumProd of what stands behind": ("CumProd<exclusive = 1, reverse = 1>(n, k)", 26),
+    "CumProd of zeros": ("CumProd(sparse, k)", 26),
+    "Det": ("Det(w)", 22),
+    "Mod of floats": ("Mod<fmod = 1>(m, w)", 22),
+    "OneHot": ("OneHot(columns, three, pair)", 22),
+    "OneHot along the first axis": ("OneHot<axis = 0>(k, three, pair)", 22),
+    "Compress": ("Compress(x, chosen)", 22),
+    "Compress of rows": ("Compress<axis = 0>(x, chosen)", 22),
+    "Round": ("Round(n)", 22),
+    "Hardmax": ("Hardmax(n)", 22),
     "Trilu": ("Trilu(x)", 22),
     "Trilu below": ("Trilu<upper = 0>(x, k)", 22),
     "GatherND": ("GatherND(x, places)", 22),
@@ -78,7 +91,9 @@ CONSTANTS = """
   around = Constant <value = int64[4] {1, 0, 0, 2}> () beside = Constant <value = int64[4] {0, 1, 0, 2}> ()
   lengths = Constant <value = int64[3] {1, 3, 2}> () scales = Constant <value = float[2] {2.0, 0.7}> ()
   n = Sub(x, half) four = Constant <value = float {4.0}> () m = Mul(n, four) sparse = Relu(n)
-  w0 = Gather<axis = 0>(w, zero) w1 = Gather<axis = 0>(w, first)"""
+  three = Constant <value = int64 {3}> () ends = Constant <value = int64[2] {0, 2}> ()
+  chosen = Constant <value = bool[3] {1, 0, 1}> ()
+  w0 = Gather<axis = 0>(w, zero) w1 = Gather<axis = 0>(w, first) pair = Gather(w0, ends)"""
 
 
 def graph(opset: int, inputs: str, body: str) -> engine.Model:
@@ -123,6 +138,11 @@ WINDOWS = {
     "LRN of a matrix and more neighbours than channels": ("[2,3]", "[1]", "LRN<size = 9, alpha = 2.0>(x)"),
     "MeanVarianceNormalization": ("[2,3,2,2]", "[1]", "MeanVarianceNormalization(x)"),
     "MeanVarianceNormalization of axes": ("[2,3,4]", "[1]", "MeanVarianceNormalization<axes = [-1]>(x)"),
+    "GridSample": ("[1,2,4,5]", "[1,2,3,2]", "GridSample(x, w)"),
+    "GridSample by cubes": ("[1,2,4,5]", "[1,2,3,2]", 'GridSample<mode = "cubic", align_corners = 1, padding_mode = "border">(x, w)'),
+    "Col2Im": ("[1,8,9]", "[1]", "Col2Im(x, four, two)"),
+    "Col2Im with pads": ("[1,12,6]", "[1]", "Col2Im<strides = [1, 2], pads = [0, 1, 0, 1]>(x, four, block)"),
+    "Range": ("[1]", "[1]", "Range(start, b1, step)"),
     "DepthToSpace": ("[1,8,2,3]", "[1]", "DepthToSpace<blocksize = 2>(x)"),
     "DepthToSpace by columns": ("[1,8,2,3]", "[1]", 'DepthToSpace<blocksize = 2, mode = "CRD">(x)'),
     "SpaceToDepth": ("[1,2,4,6]", "[1]", "SpaceToDepth<blocksize = 2>(x)"),
@@ -133,12 +153,43 @@ WINDOWS = {
 def test_an_operation_on_channels(name: str) -> None:
     of_x, of_w, call = WINDOWS[name]
     constants = """b = Constant <value = float[3] {0.5, 0.7, 0.9}> () b2 = Constant <value = float[2] {0.5, 0.7}> ()
+      four = Constant <value = int64[2] {4, 4}> () two = Constant <value = int64[2] {2, 2}> () block = Constant <value = int64[2] {2, 3}> ()
+      start = Squeeze(x) step = Squeeze(w) b1 = Constant <value = float {3.93}> ()
       b6 = Constant <value = float[6] {0.1, 0.2, 0.3, 0.4, 0.5, 0.6}> ()"""
     model = graph(22, f"float{of_x} x, float{of_w} w", f"{constants} y = {call} v = Mul(y, y)")
     shapes = [tuple(map(int, one.strip("[]").split(","))) for one in (of_x, of_w)]
     values = [RANDOM.permutation(np.prod(shape)).reshape(shape).astype(np.float32) / np.float32(np.prod(shape)) + 0.1 for shape in shapes]
     found = engine.check_gradient(model, values, "s", ["x", "w"] if "(x, w" in call else ["x"])
     assert found.ok, found
+
+
+SPECTRA = {
+    "DFT of real numbers": ("[2,5,1]", "DFT(x)", 20),
+    "DFT of complex numbers": ("[2,5,2]", "DFT(x, , zero)", 20),
+    "DFT back": ("[2,5,2]", "DFT<inverse = 1>(x)", 20),
+    "DFT back of real numbers": ("[2,5,1]", "DFT<inverse = 1>(x)", 20),
+    "DFT of one side": ("[2,6,1]", "DFT<onesided = 1>(x)", 20),
+    "DFT of one side, cut": ("[2,6,1]", "DFT<onesided = 1>(x, four)", 20),
+    "DFT of one side, filled up": ("[3,5,1]", "DFT<onesided = 1>(x, four, zero)", 20),
+    "DFT of one side, back": ("[2,4,2]", "DFT<inverse = 1, onesided = 1>(x)", 20),
+    "DFT along an attribute": ("[2,5,1]", "DFT<axis = 0>(x)", 17),
+    "DFT along axis 1, which is not said": ("[3,2,5,2]", "DFT(x)", 17),
+    "STFT": ("[1,9,1]", "STFT<onesided = 1>(x, two, w)", 17),
+    "STFT of both sides": ("[2,8]", "STFT<onesided = 0>(x, two, w)", 17),
+    "STFT without a window": ("[2,9,1]", "STFT<onesided = 1>(x, two, , four)", 17),
+}
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+def test_a_spectrum(name: str) -> None:
+    of_x, call, opset = SPECTRA[name]
+    constants = """zero = Constant <value = int64 {0}> () two = Constant <value = int64 {2}> () four = Constant <value = int64 {4}> ()"""
+    model = graph(opset, f"float{of_x} x, float[4] w", f"{constants} y = {call} v = Mul(y, y)")
+    shapes = [tuple(map(int, one.strip("[]").split(","))) for one in (of_x, "[4]")]
+    values = [RANDOM.uniform(0.2, 0.9, shape).astype(np.float32) for shape in shapes]
+    found = engine.check_gradient(model, values, "s", ["x", "w"] if ", w" in call else ["x"])
+    assert found.ok, found
+    assert found.compared == sum(value.size for value in values[: 2 if ", w" in call else 1])
 
 
 RESIZED = {
@@ -230,8 +281,10 @@ REFUSED = {
         "its keep_aspect_ratio_policy is not_larger",
     ),
     "a pool of roots that is rounded up": ("LpPool<kernel_shape = [2], ceil_mode = 1>(x)", "with ceil_mode its last windows reach"),
-    "products of beginnings": ("CumProd(x, axis)", "'CumProd_12' cannot be walked back: its operation has no derivative here"),
-    "determinants": ("Det(square)", "cannot be walked back: its operation has no derivative here"),
+    "distinct elements": ("Unique(x)", "Unique-11 'Unique_20' cannot be walked back: its operation has no derivative here"),
+    "a spectrum along an axis that is computed": ("DFT(x, , computed)", "axis is not known before the model runs: make it a constant"),
+    "a spectrum whose shape ONNX infers wrongly": ("STFT(single, one, , three)", "for 2 frequencies: write its attribute onesided"),
+    "a spectrum of complex signals": ("STFT<onesided = 0>(pairs, one, , four)", "only real signals"),
     "an activation with a corner of its own": (
         'RNN<hidden_size = 3, activations = ["Affine"]>(x, w, r)',
         "its activations are affine: of relu, sigmoid, tanh without alpha and beta",
@@ -246,10 +299,11 @@ def test_what_has_no_derivative_here_is_named(name: str) -> None:
       places = Constant <value = int64[1,3] {0, 1, 2}> () updates = Constant <value = float[1] {2.0}> ()
       roi = Constant <value = float[6] {0.0, 0.0, 0.0, 1.0, 1.0, 1.0}> () scales = Constant <value = float[3] {1.0, 2.0, 2.0}> ()
       sizes = Constant <value = int64[3] {2, 5, 5}> () axis = Constant <value = int64 {1}> ()
-      turned = Transpose<perm = [0, 2, 1]>(x) square = MatMul(turned, x)
+      count = Size(x) none = Constant <value = int64 {0}> () computed = Mul(count, none) one = Constant <value = int64 {1}> ()
+      four = Constant <value = int64 {4}> () beside = Constant <value = int64[6] {0, 0, 0, 0, 3, -2}> () pairs = Pad(x, beside)
+      three = Constant <value = int64 {3}> () last = Constant <value = int64[1] {2}> () single = ReduceSum(x, last)
       w = RandomNormal<shape = [3, 3, 4]>() r = RandomNormal<shape = [3, 3, 3]>()"""
     outputs = "y, m, n" if "BatchNormalization" in call else "y"
-    opset = 26 if call.startswith("CumProd") else 22
-    model = graph(opset, "float[2,3,4] x", f"{constants} {outputs} = {call} v = Mul(y, y)")
+    model = graph(22, "float[2,3,4] x", f"{constants} {outputs} = {call} v = Mul(y, y)")
     with pytest.raises(engine.BuildError, match=sentence):
         engine.gradients(model, "s", "x")
