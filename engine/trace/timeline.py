@@ -111,6 +111,10 @@ class Timeline:
             return False
         return frame.position == number and row == self.executions.rows[program.index] - 1
 
+    def _is_ahead(self, program: Program, row: int, position: int) -> bool:
+        frame = self.executions.open.get(program.index)
+        return frame is not None and position > frame.position and row == self.executions.rows[program.index] - 1
+
     def _inner(self, program: Program, number: int, row: int, within: int) -> tuple[Program, int, int | None, int]:
         match program.instructions[number].region:
             case LoopRegion() as region:
@@ -126,7 +130,10 @@ class Timeline:
                 return region.programs[0], row, None, within
 
     def step_at(self, program: Program, row: int, position: int) -> int:
-        """The step number at which a row reaches an instruction, when all regions before it are done."""
+        """The step number at which a row reaches an instruction, when all regions before it are done; the newest one where the row, under way
+        when the run stopped, has not come so far."""
+        if self._is_ahead(program, row, position):
+            return self.length
         step = 0
         while True:
             step += position + sum(self.steps.inside(program, number, row) for number in program.regions if number < position)

@@ -223,6 +223,15 @@ def test_every_fold_that_is_seen_has_its_picture() -> None:
             assert any(one.address == address for other in drawn.views for one in other.clusters), address
 
 
+@pytest.mark.parametrize("stop", range(24, 36))
+def test_a_page_of_a_run_that_stopped_inside_an_iteration_ends_where_the_run_does(stop: int) -> None:
+    debugger = engine.Debugger(run_of("bisection").model, [2, 0.3])
+    while debugger.steps < stop:
+        debugger.step()
+    assert debugger.state == "paused"
+    assert data_of(page_of(debugger, title="bisection", note=""))["steps"][-1] == stop
+
+
 def test_a_page_that_leaves_pictures_out_says_so() -> None:
     debugger = run_of("hybrid_stack")
     page = page_of(debugger, title="h")

@@ -115,3 +115,21 @@ def test_what_only_some_iterations_tell_is_told_as_such() -> None:
     assert (divided.is_whole, divided.first_not_finite) == (False, 0)
     assert (row(found, "next").is_whole, row(found, "next").first_change) == (True, 1)
     assert divided.first_change is divided.fixed_from is None
+
+
+@pytest.mark.parametrize(("name", "loop"), [("collatz", "while_not_one"), ("bisection", "halve_the_interval")])
+def test_cells_that_an_iteration_did_not_come_to_are_at_the_newest_step(name: str, loop: str) -> None:
+    debugger = begun(name)
+    seen = 0
+    while debugger.state == "paused" and debugger.steps < 40:  # a run that stops after each of its first steps
+        debugger.step()
+        if not any(one.address == f"main/{loop}" for one in debugger.control_flow):
+            continue
+        found = iteration_matrix(debugger, f"main/{loop}")
+        for one in found.rows:
+            for iteration, cell in zip(found.iterations, one.cells, strict=True):
+                step = step_of_cell(debugger, found, one, iteration)
+                assert step <= debugger.steps
+                assert cell is not None or step == debugger.steps
+                seen += cell is None
+    assert seen
