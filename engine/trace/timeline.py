@@ -130,8 +130,10 @@ class Timeline:
                 return region.programs[0], row, None, within
 
     def step_at(self, program: Program, row: int, position: int) -> int:
-        """The step number at which a row reaches an instruction, when all regions before it are done; the newest one where the row, under way
-        when the run stopped, has not come so far."""
+        """The step number at which a row reaches an instruction, when all regions before it are done.
+
+        The newest one where the row was under way when the run stopped, and has not come so far.
+        """
         if self._is_ahead(program, row, position):
             return self.length
         step = 0
