@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +55,7 @@ class KeptRows:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Some more rows, at once on disk."""
-        self._stream.write_batch(batch)
+        self._stream.write_batch(batch, custom_metadata={_KEY: _digest_of(batch)})
         self._file.flush()
         self.first += len(batch)
 
@@ -77,18 +78,27 @@ class KeptRows:
             self.part.unlink()
 
     def _rows(self, path: Path) -> Iterator[pa.RecordBatch]:
-        """The whole batches of a stream, which may break off anywhere; ``InputError`` for one of another sweep."""
+        """The whole batches of a stream up to where it breaks off, or where it is not what was written; ``InputError`` for one of
+        another sweep."""
         with path.open("rb") as file:
             try:
                 reader = ipc.open_stream(file)
                 told = (reader.schema.metadata or {}).get(_KEY)
-            except (pa.ArrowException, OSError):
+            except (pa.ArrowException, OSError, MemoryError):
                 return
             if told != self.digest.encode() or not reader.schema.equals(self.schema):
                 raise InputError(f"{path} holds rows of another sweep: other inputs, columns or model; without --resume it begins anew")
             while True:
                 try:
-                    batch = reader.read_next_batch()
-                except (StopIteration, pa.ArrowException, OSError):
+                    batch, written = reader.read_next_batch_with_custom_metadata()
+                    batch.validate(full=True)  # Arrow trusts a stream, and reads anywhere in memory where it lies
+                except (StopIteration, pa.ArrowException, OSError, MemoryError):  # a length in it may be any
+                    return
+                if (written or {}).get(_KEY) != _digest_of(batch):
                     return
                 yield batch.replace_schema_metadata(None)
+
+
+def _digest_of(batch: pa.RecordBatch) -> bytes:
+    """What tells a batch from one that was damaged on the disk."""
+    return hashlib.blake2b(batch.serialize(), digest_size=16).hexdigest().encode()

@@ -30,7 +30,7 @@ from engine.explain.ask import ask
 from engine.ir import ElementType
 from engine.ops.stored import packed
 from engine.run_file import read_run, resume
-from engine.sweep import Samples, completed, of_table, samples_of, samples_said, sweep
+from engine.sweep import Samples, Sweep, completed, of_table, samples_of, samples_said, sweep
 from engine.view import Folding
 from engine.view.build import graph_view
 from engine.view.node_data import read_node_data, tints
@@ -184,6 +184,30 @@ def _swept(name: str, given: Callable[[engine.Model], Samples]) -> int:
     return 0
 
 
+@cache
+def _stopped() -> tuple[bytes, ...]:
+    """What a sweep leaves beside its file when it is stopped."""
+    with tempfile.TemporaryDirectory() as folder:
+        going = _onwards(Path(folder), resume=False)
+        for _ in going.batches():
+            going.stop()
+        return ((Path(folder) / "rows.parquet.part").read_bytes(),)
+
+
+def _read_rows(data: bytes, dice: random.Random) -> bool:
+    """Goes on with a sweep whose stream was damaged on the disk."""
+    with tempfile.TemporaryDirectory() as folder, suppress(EngineError):
+        (Path(folder) / "rows.parquet.part").write_bytes(data)
+        rows = list(_onwards(Path(folder), resume=True))
+        return [row["number"] for row in rows] == list(range(1, 21))
+    return False
+
+
+def _onwards(folder: Path, *, resume: bool) -> Sweep:
+    out = folder / "rows.parquet"
+    return sweep(_model("collatz"), "number=1..20", out=out, resume=resume, workers=1, limits=LIMITS, seconds=False, lanes=False)
+
+
 # -- numbers and texts of nodes, runs, addresses of the page --------------------------------------------------------------
 
 
@@ -323,6 +347,7 @@ DATA: Mapping[str, DataKind] = {
     for one in (
         DataKind("inputs", _input_files, _read_inputs),
         DataKind("samples", _data_sets, _read_data_set),
+        DataKind("rows", _stopped, _read_rows),
         DataKind("tables", _tables, _read_table),
         DataKind("overlays", _overlays, _read_overlay),
         DataKind("runs", _runs, _read_run),

@@ -72,6 +72,25 @@ def test_a_stop_keeps_rows_and_resume_goes_on(tmp_path: Path) -> None:
     assert path.read_bytes() == kept(tmp_path / "whole.parquet")
 
 
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.7, 0.9])
+def test_rows_that_the_disk_has_damaged_are_computed_again(share: float, tmp_path: Path) -> None:
+    """Arrow reads wherever a damaged stream sends it, and a number that has changed is a number like others."""
+    path, model = tmp_path / "runs.parquet", engine.read_model(COLLATZ)
+    sweep = engine.sweep(model, "number=1..600", seconds=False, lanes=False, workers=1, out=path)
+    for number, _ in enumerate(sweep.batches()):
+        if number == 2:
+            sweep.stop()
+    part = path.with_name("runs.parquet.part")
+    data = bytearray(part.read_bytes())
+    at = int(share * len(data))
+    data[at : at + 64] = bytes(byte ^ 0xFF for byte in data[at : at + 64])
+    part.write_bytes(data)
+    onwards = engine.sweep(model, "number=1..600", seconds=False, lanes=False, workers=1, out=path, resume=True)
+    onwards.run()
+    assert onwards.is_complete
+    assert path.read_bytes() == kept(tmp_path / "whole.parquet")
+
+
 def test_rows_of_another_sweep_are_not_taken_for_its_own(tmp_path: Path) -> None:
     path, model = tmp_path / "runs.parquet", engine.read_model(COLLATZ)
     sweep = engine.sweep(model, "number=1..200", seconds=False, lanes=False, out=path)
