@@ -235,8 +235,8 @@ class _Comparing:
         return found
 
     def _row_by_row(self, graph: MatchedGraphs, rows: AlignedRows, asked: Sequence[Asked]) -> dict[Asked, Deviations]:
-        """The others; all of a row before the next, because a row is computed again as a whole."""
-        parts: dict[Asked, list[Deviations]] = {one: [] for one in asked}
+        """The others; all of a row before the next, the last value first: what it takes to compute that one are most of the others."""
+        parts: dict[Asked, list[Deviations]] = {one: [] for one in sorted(asked, key=lambda one: -one.position)}
         programs = graph.one, graph.other
         for numbers in zip(rows.one.tolist(), rows.other.tolist(), strict=True):
             self._go_on()

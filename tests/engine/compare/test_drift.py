@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,9 @@ from engine.compare import Drift, write_table
 from engine.compare.correlation import correlated, tells
 from engine.errors import EngineError
 from engine.ir.model import Graph, Model
+from engine.run.plan.plan import Program
+from engine.trace.run_values import Values
+from engine.trace.vectorised import Columns
 from sample_models import FOLDER
 from sample_models.recipes import linear_attention
 
@@ -27,6 +31,23 @@ def finished(model: Model, inputs: Any, rounding: Mapping[str, str] | None = Non
     debugger.run()
     assert debugger.state == "finished", debugger.failure
     return debugger
+
+
+def test_a_row_is_computed_again_for_its_last_values_and_not_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an iteration computes to have its last value are most of the others."""
+    inputs = linear_attention.inputs(16, seed=5)
+    one, other = finished(ATTENTION, inputs), finished(ATTENTION, inputs, {"main/*/S": "bf16"})
+    again: Counter[tuple[int, str]] = Counter()
+    before = Values.run_one
+
+    def counted(self: Values, program: Program, number: int, *given: Any, **named: Any) -> None:
+        again[id(self), f"{program.address}/{program.instructions[number].label}"] += 1
+        before(self, program, number, *given, **named)
+
+    monkeypatch.setattr(Values, "run_one", counted)
+    monkeypatch.setattr(Columns, "column", lambda *_: None)
+    engine.drift(one, other)
+    assert max(again.values()) == 2 * 16, "once for each end of the body: S and out"
 
 
 def of(found: Drift, name: str) -> Any:
