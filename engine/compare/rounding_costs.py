@@ -69,7 +69,9 @@ class Precision:
         """What came of it."""
         total = len(self.costs)
         if not self.stay:
-            return f"All {total:,} can be rounded to {self.to}: the outputs are at most {self.error:.2g} apart."
+            every = f"All {total:,}" if total > 1 else "The only candidate"
+            apart = f"at most {self.error:.2g} apart" if self.error else "the same"
+            return f"{every} can be rounded to {self.to}: the outputs are {apart}."
         return (
             f"{len(self.stay):,} of {total:,} have to stay: with all rounded to {self.to} the outputs are {self.everything:.2g} apart, "
             f"with the others alone {self.error:.2g}."

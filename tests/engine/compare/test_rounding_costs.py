@@ -9,8 +9,8 @@ import pytest
 
 import engine
 from engine import build
-from engine.compare import Candidate, precision
-from engine.compare.rounding_costs import candidates
+from engine.compare import Candidate, Precision, precision
+from engine.compare.rounding_costs import Cost, candidates
 from engine.errors import EngineError
 from engine.ir.model import Model
 from engine.transform.rounding import rounded
@@ -88,3 +88,15 @@ def test_a_model_without_candidates() -> None:
 def test_the_time_is_up() -> None:
     with pytest.raises(EngineError):
         precision(layers(), INPUTS, to="int8", tolerance=0.0, seconds=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("count", "error", "sentence"),
+    [
+        (2, 0.0058, "All 2 can be rounded to int8: the outputs are at most 0.0058 apart."),
+        (1, 0.0, "The only candidate can be rounded to int8: the outputs are the same."),
+    ],
+)
+def test_what_is_said_where_nothing_has_to_stay(count: int, error: float, sentence: str) -> None:
+    costs = tuple(Cost(Candidate(f"main/{number}", "weight", ()), error) for number in range(count))
+    assert Precision("int8", 0.01, costs, error, (), error).sentence == sentence
