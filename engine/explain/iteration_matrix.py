@@ -11,7 +11,7 @@ import numpy as np
 
 from engine.debug.names import region_number, value_names
 from engine.debug.run import Run
-from engine.errors import EngineError, NotKept
+from engine.errors import AddressError, EngineError, NotKept
 from engine.explain.history import History, evenly, is_finite, of_values
 from engine.explain.verdict import execution
 from engine.ir.address import decode
@@ -104,7 +104,10 @@ def iteration_matrix(run: Run, address: str, most_columns: int = MOST_COLUMNS, m
 
 
 def step_of_cell(run: Run, found: Matrix, row: MatrixRow, iteration: int) -> int:
-    """The step before which the value of a row in an iteration has just been computed."""
+    """The step before which the value of a row in an iteration has just been computed; ``AddressError`` for an iteration that has not
+    begun."""
+    if not 0 <= iteration < found.total:
+        raise AddressError(f"{found.address} has {found.total:,} iterations, and {iteration} is none of them")
     if row.role == "branch":
         at = region_number(found.program, row.label) or 0
     else:

@@ -121,7 +121,7 @@ def _array(dice: random.Random, data: bytes) -> bytes:
             axes = list(array.shape)
             if axes:
                 axes[dice.randrange(len(axes))] = dice.choice((0, 1, 2, 5, 300))
-            made = np.resize(array, axes) if array.size else np.zeros(axes, array.dtype)
+            made = np.resize(array, axes) if array.size else array
             return array_bytes(np.asarray(made[..., None] if dice.random() < 0.3 else made))
         case _:
             return bytes_changed(dice, data)

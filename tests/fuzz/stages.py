@@ -199,7 +199,8 @@ def _matrix(walk: Walk) -> None:
     for address in walk.loops:
         found = iteration_matrix(walk.debugger, address, 12, 12)
         for row in found.rows[:2]:
-            step_of_cell(walk.debugger, found, row, 0)
+            with suppress(EngineError):
+                step_of_cell(walk.debugger, found, row, walk.dice.choice((0, 0, found.total - 1, found.total)))
 
 
 def _origin(walk: Walk) -> None:

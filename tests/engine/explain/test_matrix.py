@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import engine
+from engine.errors import AddressError
 from engine.explain.iteration_matrix import Matrix, MatrixRow, iteration_matrix, step_of_cell
 from tests.engine.drafts import BOOL, F32, I64, Draft, loop
 from tests.engine.explain.runs import begun, finished
@@ -24,6 +25,14 @@ def test_every_cell_is_the_value_of_its_iteration() -> None:
         for iteration, cell in zip(found.iterations, one.cells, strict=True):
             assert cell is not None
             np.testing.assert_array_equal(cell.value, debugger.value(f"main/while_below_limit[{iteration}]/body/{one.label}"))
+
+
+@pytest.mark.parametrize("iteration", [-1, 8, 2**40])
+def test_there_is_no_cell_of_an_iteration_that_has_not_begun(iteration: int) -> None:
+    debugger = finished("growing_sequence")
+    found = iteration_matrix(debugger, "main/while_below_limit")
+    with pytest.raises(AddressError, match=f"while_below_limit has 8 iterations, and {iteration} is none of them"):
+        step_of_cell(debugger, found, found.rows[0], iteration)
 
 
 def test_carried_values_come_first_and_roles_are_named() -> None:
