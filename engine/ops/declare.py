@@ -173,8 +173,9 @@ class Operation:
     counts_outputs: bool = False
     """Variadic operations: the kernel also takes ``outputs=``, the number of outputs that the node has."""
     by_constant: Callable[..., KeepingKernel | None] | None = None
-    """Makes the kernel of one node whose second input is the same in all runs, from what is ``Known`` of that and the attributes; None
-    where it has no better one. It gives the same bits however often it has run."""
+    """Makes the kernel of one node whose input ``kept_input`` is the same in all runs, from what is ``Known`` of that and the attributes;
+    None where it has no better one. It gives the same bits however often it has run."""
+    kept_input: int = 1
     only_tensors: bool = True
     """Whether all its inputs and outputs are tensors; some of ONNX's are sequences, maps or optionals."""
     gradient: Gradient | None = None

@@ -33,6 +33,7 @@ class Fields(TypedDict, total=False):
     stateful: bool
     counts_outputs: bool
     by_constant: Callable[..., KeepingKernel | None] | None
+    kept_input: int
     only_tensors: bool
     gradient: Gradient | None
     role: Role

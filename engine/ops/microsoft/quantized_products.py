@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from engine.ops.matrix import matmul
 from engine.ops.microsoft.products import infer_fused_gemm, infer_fused_matmul
 from engine.ops.microsoft.quantized import BYTES, SCALES, one_number
 from engine.ops.microsoft.row import row
-from engine.ops.onnx.integers import matmul_integer
+from engine.ops.onnx.integers import keeping_one_matrix, matmul_integer
 from engine.ops.onnx.quantizing import dynamic_quantize_linear, quanta
 from engine.ops.precision import computable
 
@@ -32,7 +32,20 @@ def matmul_integer_to_float(
 
     ``[..., M, K] x [..., K, N] -> [..., M, N]``; the first has one scale, or one for each row, the second one, or one for each column.
     """
-    sums = matmul_integer(first, second, first_zero, second_zero)
+    return _floats(matmul_integer, first, second, first_scale, second_scale, first_zero, second_zero, bias)
+
+
+def _floats(
+    product: Callable[..., Array],
+    first: Array,
+    second: Array,
+    first_scale: Array,
+    second_scale: Array,
+    first_zero: Array | None = None,
+    second_zero: Array | None = None,
+    bias: Array | None = None,
+) -> Array:
+    sums = product(first, second, first_zero, second_zero)
     factors = computable(_scale_of_rows(first_scale, first)) * computable(_scale_of_columns(second_scale, second))
     made = sums.astype(np.float32) * factors
     if bias is not None:
@@ -46,8 +59,19 @@ def dynamic_quantize_matmul(
     first: Array, second: Array, second_scale: Array, second_zero: Array | None = None, bias: Array | None = None, /
 ) -> Array:
     """The product of floats and a quantized matrix, for which all of the floats are quantized to u8 between their extremes."""
+    return _of_floats(matmul_integer, first, second, second_scale, second_zero, bias)
+
+
+def _of_floats(
+    product: Callable[..., Array],
+    first: Array,
+    second: Array,
+    second_scale: Array,
+    second_zero: Array | None = None,
+    bias: Array | None = None,
+) -> Array:
     quantized, scale, zero = dynamic_quantize_linear(first)
-    return matmul_integer_to_float(quantized, second, scale, second_scale, np.asarray(zero), second_zero, bias)
+    return _floats(product, quantized, second, scale, second_scale, np.asarray(zero), second_zero, bias)
 
 
 def _scale_of_rows(scale: Array, matrix: Array) -> Array:
@@ -138,6 +162,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "MatMulIntegerToFloat",
         matmul_integer_to_float,
         infer=infer_product,
+        by_constant=keeping_one_matrix(_floats),
         inputs=(4, 7),
         types=(BYTES, BYTES, _HALVES, _HALVES, BYTES, BYTES, _HALVES),
     ),
@@ -145,6 +170,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "DynamicQuantizeMatMul",
         dynamic_quantize_matmul,
         infer=infer_product,
+        by_constant=keeping_one_matrix(_of_floats),
         inputs=(3, 5),
         types=(SCALES, BYTES, SCALES, BYTES, SCALES),
     ),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -30,10 +31,31 @@ def matmul_integer(rows: Array, columns: Array, rows_zero: Array | None = None, 
     return _product(left, right, _EXACT // max(1, most * most_of_rows))
 
 
-def matmul_integer_by_constant(columns: Known, /) -> KeepingKernel | None:
+def matmul_integer_by_constant(columns: Known, /) -> _OneMatrix | None:
     """The kernel of one node whose second matrix is a constant: always the same array, which it keeps in f32."""
     shape = columns.shape
     return _OneMatrix(4 * prod(shape.lengths)) if shape.is_static and len(shape.lengths) > 1 else None
+
+
+def keeping_one_matrix(kernel: Callable[..., Any]) -> Callable[[Known], KeepingKernel | None]:
+    """What makes the kernel of one node whose matrix is a constant, from a kernel that is given a ``matmul_integer`` before its arrays."""
+
+    def made(columns: Known, /) -> KeepingKernel | None:
+        product = matmul_integer_by_constant(columns)
+        return None if product is None else _Keeping(partial(kernel, product), product.most_bytes)
+
+    return made
+
+
+class _Keeping:
+    """A kernel around a product that keeps its matrix."""
+
+    def __init__(self, kernel: Callable[..., Any], most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        self._kernel = kernel
+
+    def __call__(self, *arrays: Any) -> Any:
+        return self._kernel(*arrays)
 
 
 class CentredMatrix:
@@ -63,18 +85,17 @@ class _OneMatrix:
 
     def __init__(self, most_bytes: int) -> None:
         self.most_bytes = most_bytes
-        self._matrix: weakref.ref[Array] | None = None
-        self._zero = b""
-        self._centred: CentredMatrix | None = None
+        self._kept: tuple[weakref.ref[Array], bytes, CentredMatrix] | None = None
+        """The matrix, its zero points, and what was made of both; set as one, for the threads that share a plan."""
 
     def __call__(self, rows: Array, columns: Array, rows_zero: Array | None = None, columns_zero: Array | None = None, /) -> Array:
         _check_shapes(rows, columns)
         left, most = _centred(rows, _by_row(rows_zero))
         zero = b"" if columns_zero is None else columns_zero.tobytes()
-        if self._centred is None or self._matrix is None or self._matrix() is not columns or self._zero != zero:
-            self._matrix, self._zero = weakref.ref(columns), zero
-            self._centred = CentredMatrix(columns, columns_zero)
-        return self._centred.product(left, most)
+        kept = self._kept
+        if kept is None or kept[0]() is not columns or kept[1] != zero:
+            kept = self._kept = weakref.ref(columns), zero, CentredMatrix(columns, columns_zero)
+        return kept[2].product(left, most)
 
 
 def _greatest_sum(magnitudes: Array, step: int) -> int:
@@ -140,7 +161,21 @@ def qlinear_matmul(
     /,
 ) -> Array:
     """The product of two quantized matrices, quantized; scales and zero points as ``matmul_integer`` takes zero points."""
-    sums = matmul_integer(rows, columns, rows_zero, columns_zero)
+    return _qlinear_product(matmul_integer, rows, rows_scale, rows_zero, columns, columns_scale, columns_zero, scale, zero)
+
+
+def _qlinear_product(
+    product: Callable[..., Array],
+    rows: Array,
+    rows_scale: Array,
+    rows_zero: Array,
+    columns: Array,
+    columns_scale: Array,
+    columns_zero: Array,
+    scale: Array,
+    zero: Array,
+) -> Array:
+    sums = product(rows, columns, rows_zero, columns_zero)
     factors = _by_row(_one_or_more(rows_scale)) * _one_or_more(columns_scale) / _by_row(_one_or_more(scale))
     return _quantized(sums, np.asarray(factors), _by_row(_one_or_more(zero)))
 
@@ -215,5 +250,5 @@ INTEGERS: Mapping[str, Direct] = {
     "ConvInteger": Direct(kernel=conv_integer, first=10),
     "MatMulInteger": Direct(kernel=matmul_integer, first=10, by_constant=matmul_integer_by_constant),
     "QLinearConv": Direct(kernel=qlinear_conv, first=10),
-    "QLinearMatMul": Direct(kernel=qlinear_matmul, first=10),
+    "QLinearMatMul": Direct(kernel=qlinear_matmul, first=10, by_constant=keeping_one_matrix(_qlinear_product), kept_input=3),
 }

@@ -27,6 +27,7 @@ class Direct:
     identity: bool = False
     symbol_when: Mapping[str, object] = field(default_factory=dict[str, object])
     by_constant: Callable[..., KeepingKernel | None] | None = None
+    kept_input: int = 1
     counts_outputs: bool = False
     always_tensor: bool = True
     """Whether what it gives is never a sequence, nor an optional without a value."""
@@ -34,5 +35,5 @@ class Direct:
     @property
     def fields(self) -> dict[str, Any]:
         """What an ``Operation`` has of it, apart from its kernel."""
-        names = ("symbol", "float_symbol", "integer_symbol", "identity", "symbol_when", "by_constant", "counts_outputs")
+        names = ("symbol", "float_symbol", "integer_symbol", "identity", "symbol_when", "by_constant", "kept_input", "counts_outputs")
         return {name: getattr(self, name) for name in names}

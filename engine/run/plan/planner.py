@@ -226,14 +226,15 @@ class _Planner:
     ) -> Callable[..., Any] | None:
         """For inputs that are constants, a kernel that keeps what it makes of them, within a bound for all; None for others."""
         sources = graph.sources[node.id]
+        kept = sources[operation.kept_input] if len(sources) > operation.kept_input else None
         foldable = self.optimise.fold and operation.pure and not operation.stateful
         if operation.kernel is not None and foldable and sources and all(self._is_steady(program, source) for source in sources):
             size = _bytes([Known(port.element_type, port.shape) for port in node.outputs])
             if self._keeps(size):
                 self.steady.update(program.slots[node.id, index] for index in range(len(node.outputs)))
                 return FoldedKernel(kernel, size)
-        elif operation.by_constant is not None and len(sources) > 1 and self._is_steady(program, sources[1]):
-            made = operation.by_constant(self._constant(graph, sources[1]), **keywords)
+        elif operation.by_constant is not None and self._is_steady(program, kept):
+            made = operation.by_constant(self._constant(graph, kept), **keywords)
             if made is not None and self._keeps(made.most_bytes):
                 return made
         return None
