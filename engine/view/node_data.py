@@ -22,7 +22,7 @@ from engine.debug.run import Run
 from engine.errors import ReadError, listed, shorten
 from engine.ir.address import labels
 from engine.ir.model import Model
-from engine.ir.walk import graphs
+from engine.ir.walk import ROOT, graphs
 from engine.view.escape import neutral
 from engine.view.graph import GraphView, ViewNode, without_iterations
 from engine.view.preview import number_text
@@ -32,6 +32,11 @@ MOST_ENTRIES = 200_000
 LONGEST_TEXT = 80
 LEVELS = 8
 OTHERS = "others"
+_GRADIENT = [{"stop": 0, "bgColor": "white"}, {"stop": 1, "bgColor": "orange"}]
+_ADDRESSES = "addresses in Loopscope"
+"""What no graph is called: Model Explorer does not look there, and here nothing else of such a file is read."""
+_ATTRIBUTES = {"then": "then_branch", "else": "else_branch"}
+"""Of ONNX, by our names of bodies."""
 _NAMED = 3
 """Keys that name nothing, and that are told."""
 Datum = float | str
@@ -120,7 +125,9 @@ def read_node_data(content: bytes, model: Model, title: str) -> NodeData:
     if any(isinstance(value, str) for value in found.values()):
         found = {key: value if isinstance(value, str) else number_text(value) for key, value in found.items()}
     addresses, names = _index(model)
-    placed = {address: value for key, value in found.items() for address in _meant(key, addresses, names)}
+    by_address = {address: value for key, value in found.items() if (address := _address(key, addresses))}
+    by_name = {address: value for key, value in found.items() if not _address(key, addresses) for address in names.get(key, ())}
+    placed = {**by_name, **by_address}  # a name may be that of several nodes
     if not placed:
         first = next(iter(found), "")
         raise ReadError(f"no key of the node data is an address or a name of a node of this model; the first is {shorten(repr(first))}")
@@ -132,17 +139,48 @@ def read_node_data(content: bytes, model: Model, title: str) -> NodeData:
         _kinds(value for value in placed.values() if isinstance(value, str)),
         min(numbers, default=0.0),
         max(numbers, default=0.0),
-        tuple(key for key in found if not _meant(key, addresses, names)),
+        tuple(key for key in found if not _address(key, addresses) and key not in names),
     )
 
 
-def write_node_data(values: Mapping[str, Datum]) -> str:
-    """A file for Model Explorer, of a graph ``main``, by address; with a scale from light to dark."""
-    gradient = [{"stop": 0, "bgColor": "white"}, {"stop": 1, "bgColor": "orange"}]
-    data: dict[str, Any] = {"results": {key: {"value": value} for key, value in values.items()}}
-    if not any(isinstance(value, str) for value in values.values()):
-        data["gradient"] = gradient
-    return json.dumps({"main": data}, indent=1, ensure_ascii=False, allow_nan=False)
+def write_node_data(values: Mapping[str, Datum], model: Model) -> str:
+    """A file that Model Explorer shows on the same model, with a scale from light to dark; ``values`` are by static address.
+
+    Its keys are names of nodes and of outputs, by graph as Model Explorer calls it; beside them addresses, which are read here.
+    """
+    results = {_ADDRESSES: dict(values), **_named_results(values, model)}
+    scale = {} if any(isinstance(value, str) for value in values.values()) else {"gradient": _GRADIENT}
+    data = {name: {"results": {key: {"value": value} for key, value in graph.items()}, **scale} for name, graph in results.items() if graph}
+    return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _named_results(values: Mapping[str, Datum], model: Model) -> Mapping[str, Mapping[str, Datum]]:
+    """By graph and name, as Model Explorer calls them.
+
+    It draws an ONNX model with its bodies as one graph, in which their nodes have the names of those around them in front. Bodies of other
+    models are graphs of their own, and nodes are found by their outputs too.
+    """
+    if model.dialect == "onnx":
+        return {model.name: {name: values[address] for name, address in _names_through(model) if address in values}}
+    results: dict[str, dict[str, Datum]] = {}
+    for place in graphs(model):
+        for node in place.graph.nodes:
+            value = values.get(f"{place.address}/{place.labels[node.id]}")
+            if value is not None:
+                names = (node.name, *(name for port in node.outputs for name in port.names))
+                results.setdefault(place.address, {}).update(dict.fromkeys(names, value))
+    return results
+
+
+def _names_through(model: Model) -> Iterator[tuple[str, str]]:
+    """Of each node of an ONNX model its name with those of the nodes around it in front, and its address."""
+    before = {ROOT: ""}
+    for place in graphs(model):
+        for node in place.graph.nodes:
+            address, name = f"{place.address}/{place.labels[node.id]}", f"{before[place.address]}{node.name}"
+            yield name, address
+            for body in node.bodies:
+                before[f"{address}/{body.name}"] = f"{name}/{_ATTRIBUTES.get(body.name, body.name)}/"
 
 
 def tints(view: GraphView, run: Run | None, data: NodeData) -> dict[str, list[object]]:
@@ -204,6 +242,8 @@ def _entries(data: object) -> Iterator[tuple[str, Datum]]:
     if not isinstance(data, dict):
         raise ReadError("the node data is not a JSON object of keys and values")
     results = data.get("results")
+    if isinstance(data.get(_ADDRESSES), dict):
+        data = {_ADDRESSES: data[_ADDRESSES]}
     graphs_of = [one for one in data.values() if isinstance(one, dict) and isinstance(one.get("results"), dict)]
     if isinstance(results, dict):
         graphs_of = [data]
@@ -224,7 +264,7 @@ def _datum(key: str, value: object) -> Datum:
 
 
 def _index(model: Model) -> tuple[frozenset[str], Mapping[str, list[str]]]:
-    """All static addresses, and those that a name may mean: of a node, or of an output."""
+    """All static addresses, and those that a name may mean: of a node, of an output, or Model Explorer's."""
     addresses: set[str] = set()
     names: dict[str, list[str]] = {}
     for place in graphs(model):
@@ -234,15 +274,15 @@ def _index(model: Model) -> tuple[frozenset[str], Mapping[str, list[str]]]:
             addresses.add(address)
             for name in dict.fromkeys((node.name, *(name for port in node.outputs for name in port.names))):
                 names.setdefault(name, []).append(address)
+    if model.dialect == "onnx":
+        for name, address in _names_through(model):
+            names.setdefault(name, [address])
     return frozenset(addresses), names
 
 
-def _meant(key: str, addresses: frozenset[str], names: Mapping[str, list[str]]) -> list[str]:
-    """An address, also without ``main/`` at its beginning, else all nodes of a name."""
-    for address in (key, f"main/{key}"):
-        if without_iterations(address) in addresses:
-            return [address]
-    return names.get(key, [])
+def _address(key: str, addresses: frozenset[str]) -> str:
+    """The address that a key is, also without ``main/`` at its beginning; empty for a name."""
+    return next((address for address in (key, f"main/{key}") if without_iterations(address) in addresses), "")
 
 
 def _kinds(texts: Iterator[str]) -> tuple[str, ...]:

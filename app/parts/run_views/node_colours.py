@@ -28,7 +28,7 @@ def show(session: Session, opened: Opened, debugger: engine.Debugger) -> None:
             st.button("Take the colours off", icon=":material/format_color_reset:", key="node_colours_off", on_click=colouring.take_off)
         st.download_button(
             "How often each operation ran",
-            lambda: write_node_data(how_often(debugger)).encode(),
+            lambda: write_node_data(how_often(debugger), debugger.model).encode(),
             file_name=f"{opened.file_name()} executions.json",
             icon=":material/download:",
             key="node_colours_executions",
@@ -39,7 +39,7 @@ def show(session: Session, opened: Opened, debugger: engine.Debugger) -> None:
             shares = session.run.clock.shares
             st.download_button(
                 "Which part of the time it took",
-                lambda: write_node_data(shares).encode(),
+                lambda: write_node_data(shares, debugger.model).encode(),
                 file_name=f"{opened.file_name()} time.json",
                 icon=":material/download:",
                 key="node_colours_time",

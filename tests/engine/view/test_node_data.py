@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import onnx
 import pytest
 
 import engine
@@ -88,9 +89,42 @@ def test_what_is_written_is_read_again(debugger: engine.Debugger) -> None:
     debugger.run()
     counts = how_often(debugger)
     assert (counts["main/start_at_all"], counts[MOD], counts[f"{LOOP}/body/if_even/else/multiply"]) == (1, 7, 2)
-    written = write_node_data(counts)
-    assert set(json.loads(written)["main"]) == {"results", "gradient"}
+    written = write_node_data(counts, debugger.model)
+    by_graph = json.loads(written)
+    assert set(by_graph["main"]) == {"results", "gradient"}
+    assert by_graph["main"]["results"]["start_at_all"] == {"value": 1}
+    assert by_graph[f"{LOOP}/body"]["results"]["floor_mod"] == {"value": 7}
     assert read_node_data(written.encode(), debugger.model, "runs").everywhere == counts
+
+
+def test_an_onnx_model_is_written_with_the_names_that_model_explorer_has() -> None:
+    model = engine.read_model(onnx_with_an_if().SerializeToString())
+    debugger = engine.Debugger(model, {"x": 2.0, "go": True})
+    debugger.run()
+    written = write_node_data(how_often(debugger), model)
+    by_graph = {name: {key: one["value"] for key, one in graph["results"].items()} for name, graph in json.loads(written).items()}
+    assert by_graph["outer"] == {"choose": 1, "choose/then_branch/twice": 1, "choose/else_branch/half": 0}
+    assert read_node_data(written.encode(), model, "runs").everywhere == how_often(debugger)
+    alone = json.dumps({"outer": json.loads(written)["outer"]}).encode()  # as a tool for Model Explorer would write it
+    assert read_node_data(alone, model, "runs").everywhere == how_often(debugger)
+
+
+def onnx_with_an_if() -> onnx.ModelProto:
+    """Its branches call their results by one name."""
+    helper, f32 = onnx.helper, onnx.TensorProto.FLOAT
+    branches = {
+        f"{branch}_branch": helper.make_graph(
+            [helper.make_node(operation, ["x", "x"], ["same"], name)], branch, [], [helper.make_tensor_value_info("same", f32, [])]
+        )
+        for branch, operation, name in (("then", "Add", "twice"), ("else", "Sub", "half"))
+    }
+    graph = helper.make_graph(
+        [helper.make_node("If", ["go"], ["y"], "choose", **branches)],
+        "outer",
+        [helper.make_tensor_value_info("x", f32, []), helper.make_tensor_value_info("go", onnx.TensorProto.BOOL, [])],
+        [helper.make_tensor_value_info("y", f32, [])],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
 
 
 @pytest.mark.parametrize(
