@@ -125,7 +125,7 @@ class _Weights:
         whole = np.rint(rows / scale)
         # What is no number becomes the least, as of a cast to u8: the two functions pass it over.
         np.fmin(np.fmax(whole, -middle, out=whole), np.float32(_MOST) - middle, out=whole)
-        sums = self._centred.product(whole, _MOST).astype(np.float32)
+        sums = self._centred.floats(whole, _MOST)
         sums *= scale * self._scale
         return sums
 
@@ -157,10 +157,9 @@ def _over_time(
     for time, projected in enumerate(gates):
         sums = projected + recurrent.times(hidden)
         hidden, cell = (one.astype(np.float32, copy=False) for one in lstm_of_gates(sums, cell, peepholes, functions, settings))
-        runs = time < counts
-        if time >= shortest:
-            hidden[~runs] = 0
         if time >= shortest - 1:
+            runs = time < counts
+            hidden[~runs] = 0
             for state, now in zip(last, (hidden, cell), strict=True):
                 state[index, runs] = now[runs]
         shown[time] = hidden

@@ -67,12 +67,20 @@ class CentredMatrix:
 
     def product(self, rows: Array, most: int) -> Array:
         """In i32, with whole numbers in f32 of magnitudes up to ``most``."""
-        if most not in self._most_sums:
-            self._most_sums[most] = self._step(most)
-        return _product(rows, self._centred, self._most_sums[most])
+        return _product(rows, self._centred, self._step(most))
+
+    def floats(self, rows: Array, most: int) -> Array:
+        """As ``product``, in f32, into which sums of i32 are rounded. Rows ``[B, K]``."""
+        whole = self._centred.ndim == 2 and self._step(most) >= len(self._centred)
+        return np.matmul(rows, self._centred) if whole else self.product(rows, most).astype(np.float32)
 
     def _step(self, most: int) -> int:
         """Into how long blocks the inner axis is cut so that no sum is inexact."""
+        if most not in self._most_sums:
+            self._most_sums[most] = self._longest(most)
+        return self._most_sums[most]
+
+    def _longest(self, most: int) -> int:
         magnitudes = np.abs(self._centred)
         step = max(1, magnitudes.shape[-2])
         while step > 1 and _greatest_sum(magnitudes, step) * most > _EXACT:

@@ -11,6 +11,7 @@ import pytest
 import engine
 from engine.ops.declare import Known
 from engine.ops.onnx.catalogue import ONNX
+from engine.ops.onnx.integers import CentredMatrix
 from engine.run.plan.planner import plan_of
 from tests.engine.ops.microsoft_nodes import Case
 from tests.engine.ops.quantized_nodes import Dice
@@ -93,6 +94,20 @@ def test_what_is_kept_of_one_matrix_is_not_used_for_another(name: str) -> None:
     for one in (matrix, other, matrix, matrix):
         arrays = [*case.inputs[:place], one, *case.inputs[place + 1 :]]
         np.testing.assert_array_equal(kernel(*arrays), operation.kernel(*arrays))
+
+
+@pytest.mark.parametrize("length", [0, 1, 513, 514, 515, 1537])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_products_as_floats_are_the_whole_sums_rounded_once(length: int, sign: int) -> None:
+    """Of 514 terms the sums come to just less than 2^24, of 515 to more, where f32 holds even numbers alone; the first makes them odd."""
+    data = np.full((2, length), 255, np.float32) * sign
+    data[:, :1] -= sign
+    matrix = np.full((length, 3), -128, np.int8)
+    matrix[:1] = -127
+    expected = (data.astype(np.int64) @ matrix.astype(np.int64)).astype(np.float32)
+    found = CentredMatrix(matrix, None).floats(data, 255)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, expected)
 
 
 def _array(inputs: Sequence[np.ndarray | None], place: int) -> np.ndarray:
