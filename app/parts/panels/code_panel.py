@@ -100,8 +100,8 @@ def packed_file(plan: Plan, root: str, inputs: Sequence[np.ndarray] = (), name: 
         return whole.text.encode()
     weights, file = io.BytesIO(), io.BytesIO()
     with zipfile.ZipFile(weights, "w") as inner:
-        for name, array in whole.weights.items():
-            with inner.open(f"{name}.npy", "w", force_zip64=True) as member:
+        for weight, array in whole.weights.items():
+            with inner.open(f"{weight}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(f"{name}.py", whole.text)

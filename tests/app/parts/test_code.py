@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import runpy
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from onnx.parser import parse_model
 from streamlit.testing.v1 import AppTest
 
+import engine
 from app.describe.code_moment import branch_lines, code_moment, current_lines
 from app.describe.signatures import bindings
 from app.parts.panels import code_panel
 from engine.explain.code import listing
 from engine.explain.code_lines import Listing
+from engine.run.plan.planner import plan_of
 from sample_models import sample
 from tests.app.components import sent
 from tests.engine.explain.runs import begun, finished
@@ -86,3 +92,24 @@ def test_the_downloaded_file_prints_what_the_run_gave(name: str, tmp_path: Path,
     (tmp_path / "main.py").write_bytes(code_panel.packed_file(debugger.plan, "main", bindings(debugger.model, one.sets[0].arrays())))
     runpy.run_path(str(tmp_path / "main.py"), run_name="__main__")
     assert capsys.readouterr().out == "".join(f"{output!s}\n" for output in debugger.result.outputs)
+
+
+def test_a_file_with_weights_lies_beside_them_in_an_archive(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had the name of the last weight. The model is one of ONNX, whose operations are looked for among ONNX's."""
+    numbers = ", ".join(map(str, range(100)))
+    text = f"""<ir_version: 9, opset_import: ["" : 18]> main (float[10] x) => (float[10] y, float[10] z) {{
+        w = Constant <value = float[10,10] {{{numbers}}}> ()
+        y = MatMul (w, x)
+        z = Softmax (y)
+    }}"""
+    model = engine.read_model(parse_model(text).SerializeToString())
+    given = np.linspace(0, 0.01, 10, dtype=np.float32)
+    packed = code_panel.packed_file(plan_of(model), "main", [given], "weighed")
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        assert archive.namelist() == ["weighed.py", "weights.npz"]
+        archive.extractall(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path("weighed.py", run_name="__main__")
+    assert capsys.readouterr().out == "".join(f"{output!s}\n" for output in engine.run(model, [given]).outputs)
