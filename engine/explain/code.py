@@ -57,7 +57,7 @@ def runnable_code(plan: Plan, static: str = "main", inputs: Sequence[np.ndarray]
     foot = ["", "", 'if __name__ == "__main__":', call, "        print(output)"] if inputs else []
     head = [*_HEADER, _CALLED.format(kernel="onnx_kernel" if writer.is_onnx else "kernel"), ""]
     if weights or plan.lacks_weights:
-        head.append('WEIGHTS = np.load("weights.npz")')
+        head.append('WEIGHTS = dict(np.load("weights.npz"))')
     head += ["VARIABLES = {}", *(f"{name} = {made}" for made, name in writer.kernels.items()), "", ""]
     return Listing((*map(CodeLine, head), *body.lines, *map(CodeLine, foot)), weights, True)
 

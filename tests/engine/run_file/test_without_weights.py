@@ -183,7 +183,7 @@ def test_code_of_a_run_without_weights_says_which_constants_are_not_kept(tmp_pat
     assert written.count("]  # not kept: the run was saved without weights") == 2
     compile(written, "listing", "exec")
     code = runnable_code(again.plan)
-    assert 'WEIGHTS = np.load("weights.npz")' in code.text
+    assert 'WEIGHTS = dict(np.load("weights.npz"))' in code.text
     assert not code.weights
 
 
