@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from engine.errors import EngineError
 from engine.ir import readable, readable_steps
@@ -20,10 +21,11 @@ def counts(layout: RowLayout) -> list[str]:
 
 
 def drawable(layout: RowLayout, rows: pa.Table) -> list[str]:
-    """The columns with numbers that may stand along an axis: inputs first, where there are any."""
+    """The columns with numbers that may stand along an axis: inputs first, those apart that are the same in all runs."""
     inputs = [one.name for one in layout.inputs if one.kind != "string"]
     others = [name for name in rows.column_names if name not in inputs and not pa.types.is_string(rows.schema.field(name).type)]
-    return [*inputs, *others]
+    varying = [name for name in inputs if len(set(pc.min_max(rows.column(name)).as_py().values())) > 1]
+    return [*varying, *others, *(name for name in inputs if name not in varying)]
 
 
 def said(name: str) -> str:

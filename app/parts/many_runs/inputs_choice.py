@@ -31,9 +31,8 @@ def show(session: Session, opened: Opened) -> None:
     offered = [kind for kind in KINDS if kind != DATA or (opened.sample is not None and opened.sample.data is not None)]
     if widget(KIND) not in offered:
         place(KIND, _kind(session, grid, offered))
-    choice, rest = st.columns([3.8, 7], vertical_alignment="center", gap="small")
-    kind = choice.segmented_control("Inputs", offered, key=KIND, required=True, label_visibility="collapsed")
-    with rest:
+    with st.container(key="many_choice", horizontal=True, vertical_alignment="center"):
+        kind = st.segmented_control("Inputs", offered, key=KIND, required=True, label_visibility="collapsed", width="content")
         if kind == FILE:
             _file(session)
         elif kind == DATA:
