@@ -61,8 +61,8 @@ def made_up(asked: Mapping[str, tuple[Signature, Shapes]], seed: int) -> dict[st
             taken += math.prod(shape) * _element_bytes(one)
             if taken > MOST_BYTES:
                 raise InputError(
-                    f"input '{one.name}' of shape {_written(shape)} would bring the made-up inputs to {taken:,} bytes, more than the "
-                    f"{MOST_BYTES:,} that they may take together: upload them as an .npz file"
+                    f"input '{shorten(one.name)}' of shape {_written(shape)} would bring the made-up inputs to {taken:,} bytes, "
+                    f"more than the {MOST_BYTES:,} that they may take together: upload them as an .npz file"
                 )
     return {key: _value(one, of_all, seed + position) for position, (key, (one, of_all)) in enumerate(asked.items())}
 
@@ -79,10 +79,10 @@ def _value(one: Signature, of_all: Shapes, seed: int) -> Any:
 
 def _check_alone(one: Signature, shape: Sequence[int]) -> None:
     if not is_of_an_array(shape):
-        raise InputError(f"input '{one.name}' has the shape {_written(shape)}, which no array can have")
+        raise InputError(f"input '{shorten(one.name)}' has the shape {_written(shape)}, which no array can have")
     elements = math.prod(shape)
     if elements > MOST_ELEMENTS:
-        raise InputError(f"input '{one.name}' of shape {_written(shape)} has {elements:,} elements: upload it as an .npy file")
+        raise InputError(f"input '{shorten(one.name)}' of shape {_written(shape)} has {elements:,} elements: upload it as an .npy file")
 
 
 def _written(shape: Sequence[int]) -> str:

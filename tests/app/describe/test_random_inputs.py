@@ -82,6 +82,14 @@ def test_inputs_that_are_too_large_are_named_with_their_shapes(shapes: list[str]
         random_inputs(engine.read_model(parse_model(text).SerializeToString()), 0)
 
 
+def test_a_long_name_is_cut_in_the_sentence() -> None:
+    name = "x" * 5000
+    text = f'<ir_version: 8, opset_import: ["" : 17]> main (float[5000000] {name}) => (int64[m] y) {{ y = Shape ({name}) }}'
+    with pytest.raises(InputError, match=r"of shape \[5000000\] has 5,000,000 elements") as told:
+        random_inputs(engine.read_model(parse_model(text).SerializeToString()), 0)
+    assert len(str(told.value)) < 300
+
+
 def test_texts_count_as_the_objects_that_they_are() -> None:
     text = '<ir_version: 8, opset_import: ["" : 17]> main (string[4000000] x) => (string[4000000] y) { y = Identity (x) }'
     with pytest.raises(InputError, match="to 320,000,000 bytes"):
