@@ -35,7 +35,7 @@ _PARAMETERS = {
     "`random seed=3 n=4` all but n, `number=27` says numbers. Empty for a saved run, which has its inputs in it.",
     "values": "Inputs by name as numbers or nested lists; they go before those of `inputs`.",
     "address": "A place of the run, as `open` and other answers give it: main/outer[2]/body/inner, of an output main/loop[2]/body/Add:0. "
-    "An end that no other address has will do. Iterations count from 0; where one is left out, the last is meant.",
+    "An end that no other address has will do, or a tensor's name. Iterations count from 0; where one is left out, the last is meant.",
     "body": "Address of a graph, as `open` lists them under `graphs`: main, main/loop/body, main/if/then.",
     "first": "Number of the first operation that is listed.",
     "other": "Path of the model that is compared with; empty where `rounding` is given.",

@@ -24,7 +24,8 @@ def full_address(model: Model, text: str) -> str:
 
     Names in it may stand as the file has them (``layers.0/attn/Gather_0``), as addresses write them
     (``layers.0%2Fattn%2FGather_0``) or as screens show them (``layers.0/attn › Gather_0``), with iterations and an output number.
-    What is the end of no address comes back as it is. ``AddressError`` when several nodes have that end.
+    A tensor name means the output that has it. What is none of these comes back as it is. ``AddressError`` when several nodes have
+    that end.
     """
     must_be_text(text)
     written = as_written(text.strip())
@@ -35,11 +36,24 @@ def full_address(model: Model, text: str) -> str:
         return written
     ends = ending(known, bare, static_words(text.strip()))
     if not ends:
-        return text
+        return _of_tensor(model, text.strip()) or text
     if len(ends) > 1:
         raise AddressError(ambiguous(text, ends))
     ((address, names),) = ends.items()
     return _with_iterations(address, names, path) + output
+
+
+def _of_tensor(model: Model, name: str) -> str:
+    """The address of the one output of this tensor name, of the outermost graph at first; empty where there is none, or several."""
+    found = [
+        (address, f":{number}" if number else "")
+        for address, node in nodes(model)
+        for number, port in enumerate(node.outputs)
+        if name in port.names
+    ]
+    outermost = [one for one in found if one[0].count("/") == 1]
+    chosen = outermost or found
+    return "".join(chosen[0]) if len(chosen) == 1 else ""
 
 
 def addresses_ending(model: Model, text: str) -> tuple[str, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 
+import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,3 +83,17 @@ def test_every_node_is_meant_by_both_its_forms(model: engine.Model, form: str) -
 def test_what_is_typed_never_raises_but_as_an_address(model: engine.Model, text: str) -> None:
     with contextlib.suppress(AddressError):
         full_address(model, text)
+
+
+def test_a_tensor_name_means_the_output_that_has_it(tmp_path: Path) -> None:
+    helper, tensor = onnx.helper, onnx.TensorProto
+    split = helper.make_node("Split", ["x"], ["getitem:0", "getitem:1"], "halves", num_outputs=2)
+    outputs = [helper.make_tensor_value_info(name, tensor.FLOAT, [2]) for name in split.output]
+    graph = helper.make_graph([split], "named", [helper.make_tensor_value_info("x", tensor.FLOAT, [4])], outputs)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), tmp_path / "named.onnx")
+    model = engine.read_model(tmp_path / "named.onnx")
+    debugger = engine.Debugger(model, [[1, 2, 3, 4]])
+    debugger.run()
+    for name, value in (("getitem:0", [1, 2]), ("getitem:1", [3, 4])):
+        assert debugger.value(full_address(model, name)).tolist() == value
+    assert full_address(model, "getitem:2") == "getitem:2"
