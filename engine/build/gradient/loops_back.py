@@ -296,7 +296,8 @@ class _Backward:
         joined = self._joined()
         with self.graph.inside(self.frame):
             condition = self._result(self.graph.constant(True, name="always"), "condition")
-            nexts = [self._result(kept.moved(port.after), f"{port.parameter.name}_next") for port in carried]
+            sliced = bool(fed or joined)
+            nexts = [self._result(self._carried_on(kept, port, sliced=sliced), f"{port.parameter.name}_next") for port in carried]
             parts = [self._result(kept.moved(port.part), f"gradient_part_{number}") for number, port in enumerate(joined)]
         captured = list(self.frame.captures.values())
         outer += [tensor for tensor, _ in captured]
@@ -318,6 +319,16 @@ class _Backward:
         told = walks_back(self.step.node, owners)
         made = self.graph.frame.add(LOOP, "opset5", {}, outer, known, name="Loop", bodies=(finished,), rt_info=told)
         return dict(zip([*carried, *joined], made, strict=True))
+
+    def _carried_on(self, kept: Kept, port: Carried, *, sliced: bool) -> Tensor:
+        """What goes to the next iteration; an adjoint that stays as it is goes through an operation.
+
+        OpenVINO 2026.4 makes a loop anew that carries on what it was given, and then refuses slices that go backwards.
+        """
+        parameter, after = kept.moved(port.parameter), kept.moved(port.after)
+        if not sliced or after.source != parameter.source or not _is_float(after):
+            return after
+        return self.graph.apply("Maximum", (after, after), {}, name="as_it_was")[0]
 
     def _result(self, tensor: Tensor, name: str) -> tuple[LayerId, Tensor]:
         return self.frame.result(tensor, name), tensor
@@ -353,6 +364,10 @@ class _Backward:
             return joined
         lengths = self.graph.apply("ShapeOf", (span.cut(self.graph, outer),), {})[0]
         return self.graph.apply("Reshape", (joined, lengths), {"special_zero": False})[0]
+
+
+def _is_float(tensor: Tensor) -> bool:
+    return tensor.element_type is None or tensor.element_type.is_float
 
 
 def _input(external: int, internal: LayerId, port: Fed) -> InputMap:

@@ -46,6 +46,23 @@ def test_openvino_computes_the_same_gradient(case: Case) -> None:
     assert all(same_bits(mine, other) for mine, other in zip(outputs, _stepped(model, feeds), strict=True))
 
 
+@pytest.mark.parametrize("second", [False, True], ids=["first", "second"])
+def test_openvino_walks_back_what_hands_its_adjoint_on_as_it_is(second: bool) -> None:
+    """It makes a loop anew that carries what it was given, and refused the slices of this one, which go backwards."""
+    graph = build.Graph("sum")
+    xs, start = graph.parameter("xs", "f32", [4, 3]), graph.parameter("start", "f32", [3])
+    last = build.foldl(lambda total, x: total + x * x, xs, start)
+    found = build.gradients([last * last * last], [xs, start])
+    if second:
+        found = build.gradients([one * one for one in found], [xs, start])
+    feeds = [np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3), np.array([0.1, 0.2, 0.3], np.float32)]
+    outputs = run_both(graph.model(found), feeds, tolerance=1e-4).outputs
+    total = feeds[1] + (feeds[0] ** 2).sum(0)
+    if not second:
+        np.testing.assert_allclose(outputs[0], 6 * total**2 * feeds[0], rtol=1e-5)
+    assert engine.check_gradient(graph.model({"loss": ops.reduce_sum(last * last, [0])}), feeds).ok
+
+
 @pytest.mark.parametrize("seed", [8, 13, 40, 67, 72, 86, 105, 112])
 def test_gradients_of_drawn_models_are_the_same_by_stepping_and_by_generated_code(seed: int) -> None:
     model, (feeds, _) = drawn_model(seed)
