@@ -38,3 +38,6 @@ def test_the_notebook_says_what_stands_in_it(tmp_path: Path) -> None:
     shown = [one["data"] for one in outputs(executed) if WIDGET in one.get("data", {})]
     assert len(shown) == 3
     assert all("<script" not in data["text/html"] for data in shown)
+    kept = ["".join(one["data"]["text/html"]) for one in outputs(written) if "text/html" in one.get("data", {})]
+    for page in (*kept, *("".join(data["text/html"]) for data in shown)):
+        assert "The graph as code" in page or 'alt="The graph"' in page, "what GitHub shows has the graph, with dot and without"
