@@ -11,7 +11,7 @@ from engine.check.order import dependencies
 from engine.check.rule import OPENVINO, Finding, Rule
 from engine.check.rules.suspicious import execution_condition, trip_count
 from engine.check.subject import Region, Subject
-from engine.ir.model import Graph, LayerId, Node
+from engine.ir.model import Graph, LayerId, Node, Source
 
 _LENGTHS = frozenset({"Convert", "Gather", "Reshape", "Slice", "Squeeze", "StridedSlice", "Unsqueeze"})
 """Operations that pick a length out of a shape."""
@@ -83,7 +83,7 @@ def _skipped(graph: Graph, layer: LayerId) -> Node:
     """The node that computes a value, whatever its type was converted to."""
     node = graph.by_id[layer]
     seen = {layer}
-    while node.type == "Convert" and (source := graph.sources[node.id][0]) is not None and source.layer not in seen:
+    while node.type == "Convert" and (source := _first(graph, node)) is not None and source.layer not in seen:
         seen.add(source.layer)
         node = graph.by_id[source.layer]
     return node
@@ -92,14 +92,19 @@ def _skipped(graph: Graph, layer: LayerId) -> Node:
 def _is_a_length(graph: Graph, loop: Node) -> bool:
     """Whether a Loop's trip count is picked out of a shape."""
     seen: set[LayerId] = set()
-    source = graph.sources[loop.id][0]
+    source = _first(graph, loop)
     while source is not None and source.layer not in seen:
         seen.add(source.layer)
         node = graph.by_id[source.layer]
         if node.type == "ShapeOf":
             return True
-        source = graph.sources[node.id][0] if node.type in _LENGTHS else None
+        source = _first(graph, node) if node.type in _LENGTHS else None
     return False
+
+
+def _first(graph: Graph, node: Node) -> Source | None:
+    """What feeds a node's first input; None also where a damaged file has left it no inputs."""
+    return next(iter(graph.sources[node.id]), None)
 
 
 def while_as_do_while(subject: Subject) -> Iterator[Finding]:

@@ -31,3 +31,11 @@ def test_a_loop_whose_condition_is_nowhere_is_checked() -> None:
     nodes = tuple(replace(one, inputs=one.inputs[:1]) if one.type == "Loop" else one for one in model.graph.nodes)
     cut = replace(model, graph=replace(model.graph, nodes=nodes))
     assert not engine.check(cut).ok
+
+
+def test_a_recurrence_of_which_a_node_has_lost_its_inputs_is_checked() -> None:
+    """The trip count is followed back to a shape, through nodes of a file that may be damaged."""
+    model = engine.read_model("sample_models/linear_attention/model.xml")
+    for lost in model.graph.nodes:
+        nodes = tuple(replace(one, inputs=()) if one is lost else one for one in model.graph.nodes)
+        assert engine.check(replace(model, graph=replace(model.graph, nodes=nodes))).ok is not bool(lost.inputs)
