@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,6 +18,9 @@ from engine.ir.element_type import REAL_FLOATS
 from engine.ir.model import IF, LOOP, SCAN, TENSOR_ITERATOR, LayerId, Node, Source
 from engine.ir.way_back import has_way_back
 from engine.ops.declare import Operation
+
+_SCOPE = re.compile(r"backward(_\d+)?")
+"""What names of nodes of a gradient begin with; behind it stands the name of the node that is walked back."""
 
 
 class NoWayBack(BuildError):
@@ -167,7 +171,20 @@ class _Walk:
     def _no_rule(self, node: Node, why: str) -> NoWayBack:
         operation: Operation | None = self.graph.catalogue.find(node.type, node.opset)
         title = operation.title if operation else node.type
-        return NoWayBack(f"{title} {shorten(node.name)!r} cannot be walked back: {why}", [], self._path(node.id))
+        walked = self._walked_back_by(node)
+        told = f", which walks {shorten(walked)!r} back," if walked else ""
+        return NoWayBack(f"{title} {shorten(node.name)!r}{told} cannot be walked back: {why}", [], self._path(node.id))
+
+    def _walked_back_by(self, node: Node) -> str:
+        """The node that one of a first gradient belongs to, as its name tells; empty for any other.
+
+        In a body that node may be gone: a copy of what the way back does not need is not kept.
+        """
+        names = {one.name for one in self.frame.nodes[: node.id]}
+        parts = node.name.split("/")
+        begin = max((place + 1 for place, part in enumerate(parts) if _SCOPE.fullmatch(part)), default=len(parts))
+        inner = ["/".join(parts[begin:end]) for end in range(len(parts) - 1, begin, -1)]
+        return next((one for one in inner if one in names), next(iter(inner), ""))
 
     def _path(self, layer: LayerId) -> str:
         """From a source to a target through a node, by names."""

@@ -15,6 +15,10 @@ from engine.build import ops
 from engine.build.structure import leaves
 from engine.build.tensor import Tensor
 from engine.ir.element_type import ElementType
+from engine.ops.catalogue import CATALOGUE
+from engine.ops.declare import Operation
+from engine.ops.derivative import Reverse
+from engine.ops.infer import same
 from tests.engine.build.walked_back import CASES, Case, arguments
 
 
@@ -96,6 +100,29 @@ def test_a_refused_gradient_leaves_no_trace() -> None:
     with pytest.raises(engine.BuildError, match="LRN-1 'LRN' cannot be walked back"):
         build.gradients(looped, x)
     assert graph.frame.nodes == before
+
+
+@pytest.mark.parametrize("looped", [False, True], ids=["outermost", "in a loop"])
+def test_a_second_derivative_that_is_refused_names_the_node_that_it_is_of(looped: bool) -> None:
+    """The names of the first gradient are made up; a person knows only those that the graph was built with."""
+
+    def kernel(data: np.ndarray, /) -> np.ndarray:
+        return data
+
+    def gradient(at: Reverse, /) -> Any:
+        return (at.ops.lrn(at.adjoint * at.inputs[0], np.array([1]), alpha=1.0, beta=0.5, bias=1.0, size=3),)
+
+    own = Operation(name="Own", version=1, opsets=(1, 17), page="", kernel=kernel, infer=same, gradient=gradient)
+    graph = build.Graph("second", catalogue=CATALOGUE.with_operations([own]))
+    x = graph.parameter("x", "f32", [3, 2])
+
+    def mine(value: Tensor) -> Tensor:
+        return graph.apply("Own", (value,), {}, name="mine")[0]
+
+    last = build.for_loop(3, lambda i, h: (mine(h),), [x], name="thrice")[0] if looped else mine(x)
+    (first,) = build.gradients([last * last], [x])
+    with pytest.raises(engine.BuildError, match="LRN-1 'backward/mine/LRN', which walks 'mine' back, cannot be walked back"):
+        build.gradients([first * first], [x])
 
 
 def test_the_backward_loop_names_its_forward_loop() -> None:
