@@ -115,9 +115,14 @@ def in_one_line(message: str) -> str:
 
 
 def shorten(text: str, most: int = 120) -> str:
-    """Text that may come from a file, cut to a length that a message can bear.
+    """Text that may come from a file, cut to a length that a message can bear; what is quoted stays quoted.
 
     >>> shorten("abcdef", 5)
     'ab...'
+    >>> shorten(repr("abcdef"), 7)
+    "'ab...'"
     """
-    return text if len(text) <= most else text[: most - 3] + "..."
+    if len(text) <= most:
+        return text
+    end = "..." + (text[-1] if text[0] == text[-1] and text[0] in "'\"" else "")
+    return text[: most - len(end)] + end
