@@ -19,6 +19,7 @@ from engine.debug.door import outward
 from engine.debug.result import Result
 from engine.debug.run import Run, expect_run
 from engine.errors import EngineError
+from engine.ir.address import decode
 from engine.ir.model import Model
 from engine.native.alone import never
 from engine.ops.values import is_tensor
@@ -307,8 +308,8 @@ def values_apart(sides: Iterable[tuple[object, object]]) -> float:
 
 def _place(pair: Pair, moment: Moment) -> str:
     """Where a value is, in words: its loop, the iteration, its name."""
-    name = pair.one.rpartition("/")[2]
+    name = decode(pair.one.rpartition("/")[2])
     if moment.iteration is None:
         return f"`{name}`"
-    loop = next(segment.partition("[")[0] for segment in reversed(moment.address.split("/")) if "[" in segment)
+    loop = decode(next(segment.partition("[")[0] for segment in reversed(moment.address.split("/")) if "[" in segment))
     return f"`{loop}` at iteration {moment.iteration:,} in `{name}`"

@@ -127,6 +127,15 @@ def test_what_one_model_lacks_is_listed() -> None:
     assert found.sentence.startswith("Begins in `end`, with 0.12.")
 
 
+def test_the_sentence_has_names_as_the_model_writes_them() -> None:
+    def scoped(by: float) -> Model:
+        graph = build.Graph("scoped")
+        return graph.model(build.ops.multiply(graph.parameter("x", "f32", [3]), by, name="layers.0/attn/out"))
+
+    found = engine.drift(*(finished(scoped(by), [np.ones(3, np.float32)]) for by in (1.0, 2.0)))
+    assert found.sentence.startswith("Begins in `layers.0/attn/out`, with 0.5.")
+
+
 def heads(order: Sequence[int], *, named: bool) -> Model:
     """Three products of one input with other weights, in an order, each squashed; nothing but values tells them apart."""
     graph = build.Graph("heads")
