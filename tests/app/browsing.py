@@ -34,6 +34,13 @@ def place(page: Page) -> Locator:
     return page.locator(".st-key-place")
 
 
+def settled(page: Page) -> None:
+    """Waits until the script has run for what was done last: a download that is asked for meanwhile is of the run before, and gone."""
+    page.wait_for_timeout(400)
+    expect(page.locator("[data-test-script-state=notRunning]")).to_be_attached(timeout=LONG)
+    page.wait_for_timeout(400)
+
+
 def nest(folder: Path, depth: int) -> Path:
     """A model file whose loops are so deep in each other; the outermost and the innermost one have three iterations each."""
     graph = build.Graph(f"nest of {depth}")

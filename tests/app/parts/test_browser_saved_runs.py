@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import engine
-from tests.app.browsing import LONG, open_address, open_sample, place
+from tests.app.browsing import LONG, open_address, open_sample, place, settled
 
 pytestmark = pytest.mark.browser
 
@@ -40,7 +40,7 @@ def test_a_run_is_taken_away_and_opens_again(page: Page, server: str, tmp_path: 
 def test_a_run_is_taken_away_without_weights(page: Page, server: str, tmp_path: Path) -> None:
     open_sample(page, server, "speech_decoder", step="200", lens="export")
     page.locator(".st-key-take_away_without_weights label").first.click()
-    page.wait_for_timeout(1500)
+    settled(page)
     with page.expect_download(timeout=LONG) as found:
         page.get_by_role("button", name="This run").click()
     file = tmp_path / found.value.suggested_filename
@@ -59,6 +59,7 @@ def test_a_page_is_taken_away_and_opens_without_the_server(page: Page, server: s
     note = page.get_by_placeholder("A note on the page")
     note.fill("Look <here>")
     note.press("Enter")
+    settled(page)
     with page.expect_download(timeout=LONG) as found:
         page.get_by_role("button", name="One page").click()
     file = tmp_path / found.value.suggested_filename

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.app.accessibility import rules_of_axe, serious
-from tests.app.browsing import CANVAS, LONG, open_sample, place
+from tests.app.browsing import CANVAS, LONG, open_sample, place, settled
 
 pytestmark = pytest.mark.browser
 LENSES = ("Why", "Timeline", "Matrix", "Ask", "Compare", "Take away")
@@ -27,11 +27,6 @@ def themed(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
     context.set_default_timeout(20_000)
     yield context.new_page()
     context.close()
-
-
-def settled(page: Page) -> None:
-    expect(page.locator("[data-test-script-state=notRunning]")).to_be_attached(timeout=LONG)
-    page.wait_for_timeout(400)
 
 
 Step = Callable[[Page], None]
