@@ -13,7 +13,7 @@ import pytest
 from lxml import etree
 from playwright.sync_api import Page, expect
 
-from tests.app.browsing import LONG, open_sample, place
+from tests.app.browsing import LONG, open_sample, place, settled
 
 pytestmark = pytest.mark.browser
 READ: dict[str, Callable[[Path], str]] = {
@@ -36,6 +36,7 @@ NO_DIALOG = """() => new MutationObserver((_, one) => {
 
 
 def saved(page: Page, act: Callable[[], None], folder: Path) -> Path:
+    settled(page)
     with page.expect_download(timeout=LONG) as found:
         act()
     file = folder / found.value.suggested_filename

@@ -17,6 +17,7 @@ def test_a_run_is_taken_away_and_opens_again(page: Page, server: str, tmp_path: 
     opens = "breakpoints=[[%22main/while_not_one[*]/body/highest_so_far%22,%22%22,%22address%22,true]]&watches=[%22iteration%22]"
     page.goto(f"{server}/?model=sample:collatz&step=31&lens=export&node=main/while_not_one&panel=breakpoints&{opens}")
     expect(place(page)).to_contain_text("step 31", ignore_case=True, timeout=LONG)
+    settled(page)
     with page.expect_download(timeout=LONG) as found:
         page.get_by_role("button", name="This run").click()
     file = tmp_path / found.value.suggested_filename
