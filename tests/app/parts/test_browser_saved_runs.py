@@ -34,6 +34,7 @@ def test_a_run_is_taken_away_and_opens_again(page: Page, server: str, tmp_path: 
         expect(page.locator(".st-key-header_set, .st-key-titles, body").first).to_contain_text("collatz.loopscope")
         page.get_by_role("radio", name="Breakpoints").click()
         expect(page.locator(".st-key-side")).to_contain_text("iteration")
+        settled(page)  # until then the arrow keys are the tabs' own
         page.keyboard.press("ArrowLeft")
         expect(place(page)).to_contain_text("step 30", ignore_case=True)
 
