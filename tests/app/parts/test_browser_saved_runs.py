@@ -52,6 +52,7 @@ def test_a_run_is_taken_away_without_weights(page: Page, server: str, tmp_path: 
     expect(place(page)).to_contain_text("step 200", ignore_case=True, timeout=LONG)
     page.keyboard.press("ArrowLeft")
     expect(place(page)).to_contain_text("step 199", ignore_case=True)
+    settled(page)  # then the address says the step
     page.reload()
     expect(place(page)).to_contain_text("step 199", ignore_case=True, timeout=LONG)
 
