@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
 from hypothesis import is_hypothesis_test, settings
+
+from engine.run.codegen import tiering
 
 # How long an example takes on a machine that does other things as well says nothing of the code, and whether a change may land
 # must not depend on luck: the same examples each time. `--hypothesis-profile searching` draws others.
@@ -21,6 +24,14 @@ _RUNTIMES = frozenset({"openvino", "onnxruntime"})
 _OF_CHANCE = ("tests/engine/drawn/", "tests/test_fuzz.py")
 _WITH_RUNTIMES = ("tests/engine/peers/", "tests/engine/read/test_tensorflow.py", "tests/engine/read/test_converted.py")
 """Where the other runtime is in a process of its own, so that no test imports it."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _code_after_two_iterations() -> Iterator[None]:
+    """Loops of tests are short: code is made for them after two iterations, so that it is held by every test that runs one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tiering, "STEPPED_FIRST", 2)
+        yield
 
 
 @pytest.hookimpl(tryfirst=True)  # before the options that select by mark are read

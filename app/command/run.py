@@ -53,7 +53,7 @@ def main(words: Sequence[str]) -> int:
 def _tell_generated(plan: Plan) -> None:
     """The Python functions that the run has generated for loops; addresses are escaped, because names in a model are anybody's."""
     found = list(generated_loops(plan))
-    print("" if found else "\nno code was generated: no loop ran for more than two iterations")
+    print("" if found else "\nno code was generated: no loop ran for long enough to repay it")
     for address, loop in found:
         print(f"generated for {in_one_line(address)}:\n")
         print("\n".join(map(neutral, loop.annotated.splitlines())))

@@ -5,6 +5,7 @@ Which loops may have one, and which function fits what a recording records and w
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,7 @@ from engine.run.codegen.emit_operation import Computing
 from engine.run.codegen.shape_proofs import grows
 from engine.run.codegen.source_map import Loop
 from engine.run.codegen.type_proofs import scalar_types
+from engine.run.machine.regions import loops_in
 from engine.run.plan.defaults import Defaults
 from engine.run.plan.numbers import ProgramIndex, Slot, TableIndex
 from engine.run.plan.overrides import Overrides
@@ -70,10 +72,12 @@ class _Use:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Code:
-    """What was generated for the loops of one plan, or of one that a person has set values in."""
+    """What was generated for the loops of one plan, or of one that a person has set values in, and what led to it."""
 
     loops: dict[_Use, Loop] = field(default_factory=dict[_Use, Loop])
     scalars: dict[_Entry, Mapping[Slot, np.dtype]] = field(default_factory=dict[_Entry, Mapping[Slot, np.dtype]])
+    stepped: Counter[TableIndex] = field(default_factory=Counter[TableIndex])
+    """Of each loop how many iterations after the first of an execution were stepped through."""
 
 
 _CODE: WeakKeyDictionary[Plan | Overrides, _Code] = WeakKeyDictionary()
@@ -105,9 +109,11 @@ def loop(
     return made
 
 
-def was_generated(overrides: Overrides, region: LoopRegion) -> bool:
-    """Whether a loop has a function, for whatever enters its body."""
-    return any(use.entry.table == region.table for use in _code_of(overrides).loops)
+def stepped_again(overrides: Overrides, region: LoopRegion) -> int:
+    """Counts one more iteration of a loop that was stepped through, and says how many of its nest were, in all runs of its plan."""
+    stepped = _code_of(overrides).stepped
+    stepped[region.table] += 1
+    return stepped[region.table] + sum(stepped[inner.table] for inner in loops_in(region.program))
 
 
 def generated_loops(plan: Plan) -> Iterator[tuple[str, Loop]]:

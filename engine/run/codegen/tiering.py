@@ -12,14 +12,14 @@ from engine.run.machine.execute import cause_of, describe
 from engine.run.machine.limits import Endless, Paused
 from engine.run.machine.machine import Machine
 from engine.run.machine.overriding import undo_constants
-from engine.run.machine.regions import holds_loops
 from engine.run.machine.state import Frame
 from engine.run.plan.numbers import ProgramIndex
 from engine.run.plan.plan import IfRegion, LoopRegion, Program
 from engine.run.record.recording import can_prove_endless
 
-_INTERPRETED_FIRST = 2
-"""Iterations of a loop that are stepped through first, because code for a short loop never pays; one where it holds loops."""
+STEPPED_FIRST = 16
+"""Iterations of a loop, over all its executions in all runs of a plan, that are stepped through before it gets code: making code for an
+operation takes as long as stepping it about that often. What loops inside it were stepped counts too: then they need none of their own."""
 _WATCH_AFTER = 1 << 16
 """Iterations of a loop without a limit after which its state is watched for a cycle."""
 
@@ -29,12 +29,11 @@ class HandedOver(Exception):
 
 
 def is_worth_generating(machine: Machine, frame: Frame) -> bool:
-    """Whether a frame is at the beginning of an iteration of a loop that has run long enough; once, where there is code already."""
+    """Whether a frame is at the beginning of an iteration, but not the first, of a loop that has been stepped through often enough."""
     region = frame.region
     if region is None or frame.position or not frame.iteration:
         return False
-    shown = frame.iteration >= _INTERPRETED_FIRST or holds_loops(region.program) or source.was_generated(machine.overrides, region)
-    return shown and source.can_generate(region)
+    return source.stepped_again(machine.overrides, region) >= STEPPED_FIRST and source.can_generate(region)
 
 
 def run(machine: Machine, frame: Frame, region: LoopRegion) -> None:

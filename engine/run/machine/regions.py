@@ -6,7 +6,7 @@ Generated code says the same a second time (``emit_loop.py``), and drawn models 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -113,17 +113,21 @@ def _output_of_none(region: LoopRegion, output: LastValue | Concatenated, values
     return defaults.parameter(address, carried.layer) if isinstance(carried, Carried) else defaults.result(address, output.layer)
 
 
-def holds_loops(program: Program) -> bool:
-    """Whether there are loops in a graph, or in what it runs."""
+def loops_in(program: Program) -> Iterator[LoopRegion]:
+    """The loops in a graph, and in what it runs."""
     waiting = [program]
     while waiting:
         inside = waiting.pop()
         for number in inside.regions:
             region = inside.instructions[number].region
             if isinstance(region, LoopRegion):
-                return True
+                yield region
             waiting += region.programs if region else ()
-    return False
+
+
+def holds_loops(program: Program) -> bool:
+    """Whether there are loops in a graph, or in what it runs."""
+    return any(True for _ in loops_in(program))
 
 
 def trip_count(value: Any, *, negative_is_no_limit: bool = True) -> int:
