@@ -20,6 +20,7 @@ from engine.ops.microsoft.catalogue import IN_ONNX, MICROSOFT
 from engine.ops.onnx.casts import cast, cast_like
 from engine.ops.onnx.derivatives import gradient_of
 from engine.ops.onnx.direct import DIRECT, DRAWN
+from engine.ops.onnx.losses import mean_of_what_counts
 from engine.ops.onnx.machine_learning import DOMAIN as ML_DOMAIN
 from engine.ops.onnx.machine_learning import MACHINE_LEARNING, TREE_MODELS
 from engine.ops.onnx.machine_values import given, taken
@@ -216,6 +217,7 @@ def _prepare_older(computed: Older, attributes: Mapping[str, Any], outputs: int)
 _CASTS: Mapping[str, Callable[..., Kernel]] = {"Cast": cast, "CastLike": cast_like}
 _IN_PART: Mapping[str, Any] = {
     "GridSample": images_sampled,
+    "NegativeLogLikelihoodLoss": mean_of_what_counts,
     "Resize": resized,
 }
 """Operations of which a part is computed here; each is given what prepares the package's kernel for the rest."""

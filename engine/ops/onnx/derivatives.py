@@ -11,6 +11,7 @@ import numpy as np
 from engine.ops.derivative import Adjoints, Gradient, Reverse, WithGaps, flat
 from engine.ops.onnx import derivatives_of_attention as attention
 from engine.ops.onnx import derivatives_of_formulas as formulas
+from engine.ops.onnx import derivatives_of_losses as losses
 from engine.ops.onnx import derivatives_of_movement as movement
 from engine.ops.onnx import derivatives_of_norms as norms
 from engine.ops.onnx import derivatives_of_recurrence as recurrence
@@ -236,6 +237,7 @@ _RULES: Mapping[str, _Rule] = {
     "MeanVarianceNormalization": _Rule(norms.mean_variance_normalization, 9),
     "PRelu": _Rule(formulas.prelu, 7),
     "Mod": _Rule(formulas.modulo),
+    "NegativeLogLikelihoodLoss": _Rule(WithGaps(losses.negative_log_likelihood_loss)),
     "OneHot": _Rule(formulas.one_hot, 11),
     "Pad": _Rule(WithGaps(movement.pad), 11),
     "Pow": _Rule(_power, 7),
@@ -258,6 +260,7 @@ _RULES: Mapping[str, _Rule] = {
     "Shrink": _Rule(formulas.shrink),
     "Slice": _Rule(_slice, 10),
     "Softmax": _Rule(_along_an_axis("Softmax"), _FROM_13),
+    "SoftmaxCrossEntropyLoss": _Rule(WithGaps(losses.softmax_cross_entropy_loss)),
     "SpaceToDepth": _Rule(movement.space_to_depth),
     "Split": _Rule(_split, 2),
     "Squeeze": _Rule(_same_elements),
