@@ -14,6 +14,7 @@ from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.elements import COMPUTED_INTEGERS
 from engine.ops.family import family
 from engine.ops.gradients import normalizing as gradients
+from engine.ops.gradients.neighbourhoods import lrn as gradient_of_lrn
 from engine.ops.index import axis_within
 from engine.ops.infer import axes_of, common_type, same
 from engine.ops.precision import computable, rounded
@@ -244,6 +245,7 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("size", "int", least=1),
         ),
         types=(REAL_FLOATS, COMPUTED_INTEGERS),
+        gradient=gradient_of_lrn,
     ),
     row(
         "MVN",

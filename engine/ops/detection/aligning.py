@@ -15,6 +15,7 @@ from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, Attribute, Known, Operation
 from engine.ops.elements import narrowed, widened
 from engine.ops.family import family
+from engine.ops.gradients.region_samples import roi_align as gradient_of_roi_align
 from engine.ops.index import positions_within
 from engine.ops.ranks import check_rank, of_rank
 
@@ -150,10 +151,11 @@ def _sampled(image: np.ndarray, region: _Region, bins: tuple[int, int], ratio: i
 
 
 def _places(start: float, size: float, bins: int, samples: int) -> np.ndarray:
-    """Coordinates [bins, samples] along one side."""
-    one = np.float32(size)
-    offsets = (np.arange(samples, dtype=np.float32) + np.float32(0.5)) * (one / np.float32(max(samples, 1)))
-    return np.asarray(np.float32(start) + np.arange(bins, dtype=np.float32)[:, None] * one + offsets)
+    """Coordinates [bins, samples] along one side, in f32 as runtimes compute them unless the corners are f64."""
+    real: type[np.floating] = np.float64 if isinstance(start, np.float64) else np.float32
+    one = real(size)
+    offsets = (np.arange(samples, dtype=real) + real(0.5)) * (one / real(max(samples, 1)))
+    return np.asarray(real(start) + np.arange(bins, dtype=real)[:, None] * one + offsets)
 
 
 def _bilinear(image: np.ndarray, ys: np.ndarray, xs: np.ndarray) -> np.ndarray:
@@ -201,12 +203,13 @@ _ALIGNED_MODES = ("asymmetric", "half_pixel_for_nn", "half_pixel")
 row = family("detection", infer=_infer_align, inputs=(3, 3), types=_TYPES)
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("ROIAlign", roi_align, version=3, opsets=(3, 8), attributes=(*_ALIGN, _MODE)),
+    row("ROIAlign", roi_align, version=3, opsets=(3, 8), attributes=(*_ALIGN, _MODE), gradient=gradient_of_roi_align),
     row(
         "ROIAlign",
         roi_align,
         version=9,
         attributes=(*_ALIGN, _MODE, Attribute("aligned_mode", "str", "asymmetric", allowed=_ALIGNED_MODES)),
+        gradient=gradient_of_roi_align,
     ),
     row("ROIAlignRotated", roi_align_rotated, version=15, attributes=(*_ALIGN, Attribute("clockwise_mode", "bool", False))),
     row(

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from engine.ops.derivative import Adjoints, Reverse, Value
+from engine.ops.interpolate_1 import as_version_11
 
 _MODES = ("nearest", "linear", "linear_onnx", "cubic")
+
+
+def interpolate_1(at: Reverse, /) -> Adjoints:
+    """As version 11 with the same meaning: axes are an attribute, and coordinates follow from the others."""
+    image, sizes = at.inputs
+    if image.rank is None:
+        raise ValueError(f"the rank of the image is not known ({image.shape}): give the model's inputs their ranks")
+    same = replace(at, attributes=as_version_11(image.rank, **at.attributes))
+    return _resized_back(same, image, sizes, at.constant(np.array(at.attributes["axes"], np.int64))), None
 
 
 def interpolate_4(at: Reverse, /) -> Adjoints:

@@ -18,6 +18,7 @@ from engine.ops.family import family
 from engine.ops.gradients import resizing_axes as gradients
 from engine.ops.image.sampling import PILLOW, Axis, Choices, Taps, cubic, linear, linear_onnx, nearest, pillow
 from engine.ops.index import axes_within, whole_numbers
+from engine.ops.interpolate_1 import as_version_11
 
 COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
 NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
@@ -53,8 +54,9 @@ def interpolate_11(
     """
     padded = _padded(np.asarray(image), pads_begin, pads_end)
     chosen = list(range(image.ndim)) if axes is None else axes_within(whole_numbers(axes), image.ndim)
-    resized = _axes_to_resize(padded.shape, chosen, np.asarray(scales_or_sizes), shape_calculation_mode)
-    choices = Choices(coordinate_transformation_mode, nearest_mode, cube_coeff)
+    real: type[np.floating] = np.float64 if padded.dtype == np.float64 and mode != "nearest" else np.float32
+    resized = _axes_to_resize(padded.shape, chosen, np.asarray(scales_or_sizes), shape_calculation_mode, real)
+    choices = Choices(coordinate_transformation_mode, nearest_mode, cube_coeff, real)
     if mode in PILLOW and len(chosen) != 2:
         raise ValueError(f"mode {mode} resizes two axes, got axes {chosen}")
     shrinks = any(axis.scale < 1 for axis in resized.values())
@@ -74,27 +76,11 @@ def interpolate_1(
     pads_begin: tuple[int, ...] = (),
     pads_end: tuple[int, ...] = (),
 ) -> Array:
-    """Resizes the axes to the target sizes.
-
-    The page leaves coordinates open; these are the runtimes': linear interpolation without pads looks at pixel centres, unless it
-    resizes axes 2 and 3 of four; everything else scales coordinates from the corner.
-    """
-    coordinates = "align_corners" if align_corners else "asymmetric"
-    centred = mode in ("linear", "linear_onnx") and not any((*pads_begin, *pads_end)) and not (image.ndim == 4 and set(axes) == {2, 3})
-    if centred and not align_corners:
-        coordinates = "half_pixel"
-    return interpolate_11(
-        image,
-        target,
-        np.array(axes, np.int64),
-        mode="linear_onnx" if mode == "linear" and image.ndim < 5 else mode,
-        shape_calculation_mode="sizes",
-        coordinate_transformation_mode=coordinates,
-        nearest_mode="simple",
-        antialias=antialias,
-        pads_begin=pads_begin,
-        pads_end=pads_end,
+    """Resizes the axes to the target sizes."""
+    attributes = as_version_11(
+        image.ndim, axes=axes, mode=mode, align_corners=align_corners, antialias=antialias, pads_begin=pads_begin, pads_end=pads_end
     )
+    return interpolate_11(image, target, np.array(axes, np.int64), **attributes)
 
 
 def _padded(image: np.ndarray, begin: Sequence[int], end: Sequence[int]) -> np.ndarray:
@@ -111,7 +97,9 @@ def _at(pads: Sequence[int], axis: int) -> int:
     return pads[axis] if axis < len(pads) else 0
 
 
-def _axes_to_resize(shape: Sequence[int], axes: Sequence[int], given: np.ndarray, shapes_by: str) -> dict[int, Axis]:
+def _axes_to_resize(
+    shape: Sequence[int], axes: Sequence[int], given: np.ndarray, shapes_by: str, real: type[np.floating]
+) -> dict[int, Axis]:
     numbers = _numbers(given, shapes_by)
     if len(numbers) != len(axes):
         raise ValueError(f"{len(numbers)} {shapes_by} for {len(axes)} axes")
@@ -121,7 +109,7 @@ def _axes_to_resize(shape: Sequence[int], axes: Sequence[int], given: np.ndarray
         resized = resized_length(length, value) if shapes_by == "scales" else int(value)
         if resized < 0 or (length == 0 and resized > 0):
             raise ValueError(f"axis {axis} of length {length} cannot be resized to {resized}")
-        scale = float(value) if shapes_by == "scales" else float(np.float32(resized) / np.float32(max(length, 1)))
+        scale = float(value) if shapes_by == "scales" else float(real(resized) / real(max(length, 1)))
         found[axis] = Axis(length, resized, scale)
     check_elements(math.prod(found[axis].resized if axis in found else length for axis, length in enumerate(shape)), "the resized image")
     return found
@@ -262,6 +250,7 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("antialias", "bool", False),
             *_PADS,
         ),
+        gradient=gradients.interpolate_1,
     ),
     row(
         "Interpolate",

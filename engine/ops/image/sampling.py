@@ -34,12 +34,14 @@ class Choices:
     coordinates: str = "half_pixel"
     nearest: str = "round_prefer_floor"
     cube: float = -0.75
+    real: type[np.floating] = np.float32
+    """What coordinates and weights are computed in, except those of the nearest, of which ties depend on f32."""
 
 
-def original_coordinates(axis: Axis, mode: str) -> np.ndarray:
-    """The coordinate in the original axis of each resized position, in f32 as runtimes compute it (ties depend on it)."""
-    resized = np.arange(axis.resized, dtype=_F32)
-    scale, half = _F32(axis.scale), _F32(0.5)
+def original_coordinates(axis: Axis, mode: str, real: type[np.floating] = np.float32) -> np.ndarray:
+    """The coordinate in the original axis of each resized position, in f32 as runtimes compute it, unless f64 is asked for."""
+    resized = np.arange(axis.resized, dtype=real)
+    scale, half = real(axis.scale), real(0.5)
     if axis.scale == 1 or axis.length == axis.resized:
         return resized
     match mode:
@@ -50,7 +52,7 @@ def original_coordinates(axis: Axis, mode: str) -> np.ndarray:
         case "tf_half_pixel_for_nn":
             return (resized + half) / scale
         case "align_corners":
-            return np.zeros_like(resized) if axis.resized <= 1 else resized * _F32(axis.length - 1) / _F32(axis.resized - 1)
+            return np.zeros_like(resized) if axis.resized <= 1 else resized * real(axis.length - 1) / real(axis.resized - 1)
         case _:
             return (resized + half) / scale - half
 
@@ -82,7 +84,7 @@ def nearest(axis: Axis, choices: Choices) -> Taps:
 
 def linear_onnx(axis: Axis, choices: Choices) -> Taps:
     """The two neighbours of the coordinate, which is first moved inside the axis."""
-    coordinates = np.clip(original_coordinates(axis, choices.coordinates), _F32(0), _F32(axis.length - 1))
+    coordinates = np.clip(original_coordinates(axis, choices.coordinates, choices.real), 0, axis.length - 1)
     left = np.floor(coordinates)
     share = coordinates - left
     return Taps(np.stack([_within(left, axis), _within(left + 1, axis)]), np.stack([1 - share, share]))
@@ -93,20 +95,20 @@ def linear(axis: Axis, choices: Choices, *, stretch: float) -> Taps:
 
     ``stretch`` is the slope of the triangle: the scale when antialiasing, else 1.
     """
-    coordinates = original_coordinates(axis, choices.coordinates)
+    coordinates = original_coordinates(axis, choices.coordinates, choices.real)
     reach = 2 if axis.scale > 1 else int(min(np.ceil(2 / max(stretch, 1e-30)), axis.length + 1))
-    positions = _half_away(coordinates) + np.arange(-reach, reach + 1, dtype=_F32)[:, None]
-    weights = np.maximum(_F32(0), 1 - np.abs(_F32(stretch) * (coordinates - positions)))
+    positions = _half_away(coordinates) + np.arange(-reach, reach + 1, dtype=choices.real)[:, None]
+    weights = np.maximum(0, 1 - np.abs(choices.real(stretch) * (coordinates - positions)))
     weights[(positions < 0) | (positions >= axis.length)] = 0
     return Taps(_within(positions, axis), _normalized(weights))
 
 
 def cubic(axis: Axis, choices: Choices) -> Taps:
     """Four neighbours, weighted by the cubic kernel with parameter ``cube``; positions outside repeat the border."""
-    coordinates = original_coordinates(axis, choices.coordinates)
+    coordinates = original_coordinates(axis, choices.coordinates, choices.real)
     left = np.floor(coordinates)
-    positions = left + np.arange(-1, 3, dtype=_F32)[:, None]
-    return Taps(_within(positions, axis), cubic_weights(coordinates - left, _F32(choices.cube)))
+    positions = left + np.arange(-1, 3, dtype=choices.real)[:, None]
+    return Taps(_within(positions, axis), cubic_weights(coordinates - left, choices.real(choices.cube)))
 
 
 def cubic_weights(share: np.ndarray, cube: np.floating | float) -> np.ndarray:

@@ -250,6 +250,7 @@ _RULES: Mapping[str, _Rule] = {
     "ReduceSumSquare": _Rule(formulas.sum_of_squares(_reduction("ReduceSum"))),
     "Resize": _Rule(WithGaps(resizing.resize), 11),
     "ReverseSequence": _Rule(movement.reverse_sequence),
+    "RoiAlign": _Rule(windows.roi_align, 10),
     "RotaryEmbedding": _Rule(WithGaps(attention.rotary_embedding)),
     "Reshape": _Rule(_same_elements, 5),
     "Scatter": _Rule(movement.scatter_elements),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine.ops.derivative import Adjoints, Reverse, Value
+from engine.ops.gradients.neighbourhoods import Neighbourhood, of_normalized
 from engine.ops.onnx.openvino_rules import by
 
 
@@ -74,23 +75,10 @@ _ADDED = np.float32(1e-9)
 
 
 def local_response_normalization(at: Reverse, /) -> Adjoints:
-    """An element is in its own divisor and in those of its neighbours among the channels."""
-    data = at.inputs[0]
-    size, alpha, beta = int(at.attributes["size"]), float(at.attributes["alpha"]), float(at.attributes["beta"])
-    before, after = (size - 1) // 2, size // 2
-    sums = _among_channels(at, data * data, before, after) * (alpha / size) + float(at.attributes["bias"])
-    pulled = _among_channels(at, at.adjoint * data * sums ** (-beta - 1), after, before)
-    return (at.adjoint * sums**-beta - data * pulled * (2 * alpha * beta / size),)
-
-
-def _among_channels(at: Reverse, value: Value, before: int, after: int) -> Value:
-    """The sum of each element and so many neighbours before and after it along axis 1."""
-    rest = [0] * (_rank(value) - 2)
-    around = at.ops.pad(value, np.array([0, before, *rest]), np.array([0, after, *rest]), pad_mode="constant")
-    columns = at.ops.reshape(at.ops.unsqueeze(around, np.array([1])), np.array([0, 0, 0, -1]), special_zero=True)
-    window = at.filled_to(1, value, (1, 1, before + 1 + after, 1))
-    sums = at.ops.convolution(columns, window, strides=(1, 1), pads_begin=(0, 0), pads_end=(0, 0), dilations=(1, 1))
-    return at.reshaped(sums, value)
+    """Among the channels; of an even size one neighbour more counts behind than before."""
+    size, alpha = int(at.attributes["size"]), float(at.attributes["alpha"])
+    near = Neighbourhood((1,), (size - 1) // 2, size // 2, alpha / size, float(at.attributes["beta"]), float(at.attributes["bias"]))
+    return (of_normalized(at, at.inputs[0], near),)
 
 
 def _standardized(at: Reverse, data: Value, axes: Sequence[int], given: Value) -> tuple[Value, Value]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from engine.ops.derivative import Adjoints, Reverse, Value
+from engine.ops.gradients.region_samples import Corners, of_means
 from engine.ops.onnx.openvino_rules import by, through
 from engine.ops.onnx.windows import window_of
 from engine.ops.window import per_axis
@@ -111,3 +112,17 @@ def _power(at: Reverse) -> Value:
     """The derivative of each element's power, but for the factor p."""
     data, power = at.inputs[0], float(at.attributes.get("p", 2))
     return at.ops.sign(data) * at.ops.abs(data) ** (power - 1)
+
+
+def roi_align(at: Reverse, /) -> Adjoints:
+    """Of the images and the regions."""
+    mode, coordinates = (str(at.attributes.get(name) or usual).lower() for name, usual in _ALIGNED)
+    if mode != "avg":
+        raise ValueError(f"its mode is {mode}: only that of avg is walked back here")
+    half = coordinates == "half_pixel"
+    corners = Corners(0.0, float(at.attributes["spatial_scale"]), -0.5 if half else 0.0, None if half else 1.0)
+    bins = int(at.attributes["output_height"]), int(at.attributes["output_width"])
+    return of_means(at, bins, int(at.attributes["sampling_ratio"]), corners)
+
+
+_ALIGNED = (("mode", "avg"), ("coordinate_transformation_mode", "output_half_pixel"))

@@ -172,7 +172,9 @@ def _upsample(arguments: Arguments, attributes: Attributes, outputs: int) -> tup
 
 
 def _resized(data: np.ndarray, axis: int, length: int, scale: float, mode: str) -> np.ndarray:
-    places = np.arange(length, dtype=np.float32) / np.float32(scale)
+    # In f32 as runtimes have it, on which the nearest depends; between the pixels of f64 no digit is lost.
+    real: type[np.floating] = np.float64 if data.dtype == np.float64 and mode != "nearest" else np.float32
+    places = np.arange(length, dtype=real) / real(scale)
     last = data.shape[axis] - 1
     if mode == "nearest":
         whole = np.ceil(places) if scale < 1 else np.floor(places)

@@ -67,7 +67,7 @@ def test_the_gradient_of_a_loss_is_that_of_torch(reduction: str, weights: str, i
     model = engine.gradients(engine.read_model(parser.parse_model(text).SerializeToString()), "s", "x")
     found = engine.run(model, {"x": SCORES, "w": CLASS_WEIGHTS}).outputs[-1]
     # f32: a few roundings of numbers of about 1.
-    np.testing.assert_allclose(found, [*OF_TORCH[reduction, weights], [0, 0, 0]], atol=1e-6)
+    np.testing.assert_allclose(found, np.array([*OF_TORCH[reduction, weights], [0, 0, 0]]), atol=1e-6)
 
 
 def test_the_mean_of_a_loss_leaves_out_labels_of_minus_one() -> None:

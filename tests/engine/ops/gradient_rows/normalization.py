@@ -29,5 +29,11 @@ ROWS = (
     Row("BatchNormInference", ((2, 3), *_CHANNELS), {"epsilon": 0.1}),
     Row("BatchNormInference", ((2, 3, 2), *_CHANNELS), {"epsilon": 0.1}, version=1),
     Row("BatchNormInference", ((3,), (3,), (2, 3, 2), (3,), (3,)), {"epsilon": 0.1}, version=1),
+    *(
+        Row("LRN", ((2, 5, 3), np.array(axes)), {"size": size, "alpha": 0.9, "beta": 0.6, "bias": 1.5})
+        for axes in ([1], [1, -1], [2, 0])
+        for size in (1, 3, 4, 9)
+    ),
+    Row("LRN", ((3, 4), np.array([0])), {"size": 3, "alpha": 0.9, "beta": 0.75, "bias": 1.0}),
     Row("GroupNormalization", ((2, 4, 3), (4,), (4,)), {"num_groups": 2, "epsilon": 0.1}, within=_NEAR),
 )

@@ -21,6 +21,7 @@ _RESIZED: tuple[dict[str, Any], ...] = (
     {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"},
     {"mode": "nearest", "coordinate_transformation_mode": "tf_half_pixel_for_nn"},
     {"mode": "cubic", "coordinate_transformation_mode": "pytorch_half_pixel"},
+    {"mode": "cubic", "cube_coeff": -0.5},
 )
 _SIZES = {"shape_calculation_mode": "sizes"}
 _SCALES = {"shape_calculation_mode": "scales"}
@@ -42,6 +43,9 @@ ROWS = (
     Row("Interpolate", ((1, 3, 4), _i(1, 2, 3)), _SCALES | {"mode": "linear"}),
     Row("Interpolate", ((2, 3), _i(5), _i(1)), _SIZES | {"mode": "linear", "pads_begin": (1, 1), "pads_end": (0, 2)}),
     Row("Interpolate", ((2, 3), _i(4, 5), np.array([2.0, 2.0], np.float32), _i(0, 1)), _SIZES | {"mode": "nearest"}, version=4),
+    *(Row("Interpolate", ((1, 2, 3, 4), _i(5, 3)), {"axes": (2, 3), "mode": mode}, version=1) for mode in ("nearest", "linear", "cubic")),
+    *(Row("Interpolate", ((2, 3, 4), _i(7)), {"axes": (2,), "mode": "linear", "align_corners": one}, version=1) for one in (True, False)),
+    Row("Interpolate", ((2, 4), _i(5)), {"axes": (1,), "mode": "linear", "pads_begin": (1, 1), "pads_end": (0, 2)}, version=1),
     # The step has no second derivative here, and the level that the output limits are weighed by is rounded.
     Row("FakeQuantize", (_APART[:, :3], *_MARGINS), _FINE, second=False),
     Row("EmbeddingBagOffsetsSum", _BAGS),

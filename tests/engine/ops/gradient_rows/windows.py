@@ -23,6 +23,10 @@ _SPREADS: tuple[dict[str, Any], ...] = (
     {"strides": (2,), "dilations": (2,), "output_padding": (1,)},
     {"strides": (2,), "auto_pad": "same_upper"},
 )
+# Regions inside, over the border, with a side that is too short, and one of another image; none of their samples is at a pixel.
+_REGIONS = np.array([[0.37, 0.71, 4.13, 3.59], [-1.43, -0.77, 2.91, 6.38], [2.27, 1.63, 2.83, 1.97], [1.19, 0.53, 7.61, 2.41]])
+_IMAGES = np.array([0, 1, 0, 1])
+_ALIGNED = {"pooled_h": 2, "pooled_w": 3, "spatial_scale": 0.75, "mode": "avg"}
 _POOLS: tuple[dict[str, Any], ...] = (
     {"kernel": (2, 2), "strides": (2, 2)},
     {"kernel": (3, 2), "strides": (2, 1), "pads_begin": (1, 0), "pads_end": (1, 1)},
@@ -52,4 +56,10 @@ ROWS = (
     Row("MaxPool", (_DIFFERENT,), {"kernel": (2, 2), "dilations": (2, 1), "axis": 2}),
     Row("MaxPool", (_DIFFERENT,), {"kernel": (2, 2), "strides": (2, 2)}, version=1),
     Row("MaxPool", (_DIFFERENT,), {"kernel": (2, 3)}, version=8),
+    *(
+        Row("ROIAlign", ((2, 2, 5, 6), _REGIONS, _IMAGES), {**_ALIGNED, "sampling_ratio": ratio, "aligned_mode": mode})
+        for mode in ("asymmetric", "half_pixel_for_nn", "half_pixel")
+        for ratio in (0, 1, 2)
+    ),
+    Row("ROIAlign", ((2, 1, 4, 4), _REGIONS, _IMAGES), {**_ALIGNED, "sampling_ratio": 2}, version=3),
 )
