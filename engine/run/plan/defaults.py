@@ -27,9 +27,11 @@ class Defaults:
         """Type and shape of a Result of the graph at a static address."""
         known = self.plan.propagated.output(address, layer)
         said = self._said.get((address, layer))
-        if said is not None and known.element_type is None:
+        if said is None:
+            return known.element_type, known.shape
+        if known.element_type is None:
             return said.element_type, said.shape
-        return known.element_type, known.shape
+        return known.element_type, known.shape.intersect(said.shape) or known.shape
 
     @cached_property
     def _said(self) -> dict[tuple[str, LayerId], Port]:

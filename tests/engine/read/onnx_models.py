@@ -165,6 +165,21 @@ main (float[3] x) => (float[M, 3] joined) {
 }
 """
 
+SAID_SHAPE = """
+main (float[3] x, int64 trips, int64[2] lengths) => (float[K, M, N] all) {
+  all = Loop (trips, "") <
+    body = step (int64 i, bool go) => (bool again, float[2, 3] out) {
+      out = If (go) <
+        then_branch = then () => (float[A, B] t) { t = Expand (x, lengths) },
+        else_branch = otherwise () => (float[C, D] e) { e = Expand (x, lengths) }
+      >
+      again = Identity (go)
+    }
+  >
+}
+"""
+"""What the body gives has a shape that only the file says."""
+
 CASES = (
     *(
         Case(f"nested ifs {a} {b}", NESTED_IFS, {**X, "a": np.array(a), "b": np.array(b)})
@@ -173,6 +188,10 @@ CASES = (
     *(
         Case(f"loop {trips} {start}", LOOP, {**X, "trips": np.array(trips, I64), "start": np.array(start)})
         for trips, start in ((5, True), (100, True), (0, True), (-1, True), (5, False), (1, True))
+    ),
+    *(
+        Case(f"a shape that is only said, {n} trips", SAID_SHAPE, {**X, "trips": np.array(n, I64), "lengths": np.array([2, 3], I64)})
+        for n in (0, 2)
     ),
     Case("no limit, no condition", NO_LIMIT, X),
     Case("captured two levels up", CAPTURE_TWO_UP, {**X, "trips": np.array(4, I64)}),
