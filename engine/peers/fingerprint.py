@@ -13,7 +13,7 @@ _BUCKET, _SHORTEST = 256, 16
 """Elements that share two numbers: at most, and at least where the size of the tensor allows it."""
 _SEED = 20261122
 LEADING = 2
-"""Numbers before the products: the largest magnitude, and the sum of the squares."""
+"""Numbers before the products: the largest magnitude, and the length of the tensor as a vector."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +51,7 @@ class Fingerprint:
         with np.errstate(all="ignore"):
             made = np.empty(self.length, np.float32)
             made[0] = np.maximum(flat.max(), -flat.min())
-            made[1] = np.einsum("ij,ij->i", buckets, buckets).sum()
+            made[1] = np.sqrt(np.einsum("ij,ij->i", buckets, buckets).sum())
             for number, signs in enumerate(self.signs.T):  # by one thread: a product of few columns is no work for several
                 made[LEADING + number :: _PRODUCTS] = np.einsum("ij,j->i", buckets, np.ascontiguousarray(signs))
         return made
@@ -70,8 +70,8 @@ class Fingerprint:
             absolute = np.where(odd, np.inf, np.sqrt(np.nan_to_num(squares, nan=0.0, posinf=0.0).max(axis=1, initial=0)))
             scale = np.maximum(one[:, 0], other[:, 0])
             relative = np.where(absolute == 0, 0.0, absolute / scale)
-            lengths = one[:, 1] + other[:, 1] - squares.sum(axis=1)
-            cosine = np.where(absolute == 0, 1.0, lengths / (2 * np.sqrt(one[:, 1] * other[:, 1])))
+            twice = one[:, 1] ** 2 + other[:, 1] ** 2 - squares.sum(axis=1)
+            cosine = np.where(absolute == 0, 1.0, twice / (2 * one[:, 1] * other[:, 1]))
         return Deviations(absolute, np.where(np.isnan(relative), np.inf, relative), cosine)
 
 

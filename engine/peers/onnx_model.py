@@ -104,12 +104,11 @@ def _fingerprint(graph: onnx.GraphProto, value: str, name: str, of: Fingerprint)
     def shaped(one: str, *shape: int) -> str:
         return made("Reshape", [one, constant(np.array(shape, np.int64))])
 
-    real = made("Cast", [value], to=onnx.TensorProto.FLOAT)
-    buckets = shaped(real, *of.shape)
+    buckets = shaped(made("Cast", [value], to=onnx.TensorProto.FLOAT), *of.shape)
     largest = made("ReduceMax", [made("Abs", [buckets])], keepdims=0)
-    squares = made("MatMul", [shaped(real, 1, of.size), shaped(real, of.size, 1)])
+    length = made("Sqrt", [made("ReduceSumSquare", [buckets], keepdims=0)])
     products = made("MatMul", [buckets, constant(of.signs)])
-    return made("Concat", [shaped(one, -1) for one in (largest, squares, products)], axis=0)
+    return made("Concat", [shaped(one, -1) for one in (largest, length, products)], axis=0)
 
 
 def _take_out(node: onnx.NodeProto, name: str) -> None:

@@ -72,12 +72,22 @@ class _Graph:
 
     def __post_init__(self) -> None:
         self.nodes, self.edges = dict(self.original.by_id), list(self.original.edges)
+        self._next = max(self.nodes, default=-1) + 1
+        self._constants: dict[tuple[str, tuple[int, ...], bytes], Source] = {}
 
     def graph(self) -> Graph:
-        return replace(self.original, nodes=tuple(self.nodes.values()), edges=tuple(self.edges))
+        """The new Results come first: the runtime goes through the graph as its Results are listed, and keeps a value until all that read
+        it have run, so that each fingerprint is made right after its value."""
+        first = [self.nodes[result] for result in self.results]
+        rest = [node for layer, node in self.nodes.items() if layer not in set(self.results)]
+        return replace(self.original, nodes=(*first, *rest), edges=tuple(self.edges))
 
     def constant(self, array: np.ndarray) -> Source:
-        return Source(self.add("Const", (), 1, constant=Constant.of(array)), 0)
+        """A Const of the graph; arrays that are alike are one, because each node costs the runtime time and memory."""
+        key = str(array.dtype), array.shape, array.tobytes()
+        if key not in self._constants:
+            self._constants[key] = Source(self.add("Const", (), 1, constant=Constant.of(array)), 0)
+        return self._constants[key]
 
     def source(self, probe: Probe) -> Source:
         """What is asked for of one value: itself, or its fingerprint."""
@@ -85,14 +95,13 @@ class _Graph:
         return value if probe.fingerprint is None else self._fingerprint(value, probe.fingerprint)
 
     def _fingerprint(self, value: Source, of: Fingerprint) -> Source:
-        """As ``Fingerprint.of`` computes it."""
-        real = self._made("Convert", (value,), destination_type="f32")
-        buckets = self._shaped(real, *of.shape)
-        axes = self.constant(np.arange(2, dtype=np.int64))
+        """As ``Fingerprint.of`` computes it, in few operations."""
+        buckets = self._shaped(self._made("Convert", (value,), destination_type="f32"), 1, *of.shape)
+        axes = self.constant(np.arange(1, 3, dtype=np.int64))
         largest = self._made("ReduceMax", (self._made("Abs", (buckets,)), axes), keep_dims="false")
-        squares = self._made("MatMul", (self._shaped(real, 1, of.size), self._shaped(real, of.size, 1)))
+        length = Source(self.add("ReduceL2", (buckets, axes), 1, attributes={"keep_dims": "false"}, version="opset4"), 0)
         products = self._made("MatMul", (buckets, self.constant(of.signs)))
-        return self._made("Concat", tuple(self._shaped(one, -1) for one in (largest, squares, products)), axis="0")
+        return self._made("Concat", (largest, length, self._shaped(products, -1)), axis="0")
 
     def _shaped(self, value: Source, *shape: int) -> Source:
         return self._made("Reshape", (value, self.constant(np.array(shape, np.int64))), special_zero="false")
@@ -128,9 +137,11 @@ class _Graph:
         name: str = "",
         constant: Constant | None = None,
         attributes: Mapping[str, str] | None = None,
+        version: str = "opset1",
     ) -> LayerId:
         """A node after the others, by the defaults of its type."""
-        layer = LayerId(max(self.nodes, default=-1) + 1)
+        layer = LayerId(self._next)
+        self._next += 1
         inputs = tuple(Port(number) for number in range(len(sources)))
         given = tuple(Port(len(sources) + number) for number in range(outputs))
         told: dict[str, object] = dict(attributes or {})
@@ -138,7 +149,7 @@ class _Graph:
             shape = ",".join(map(str, constant.shape))
             told = {"element_type": constant.element_type.value, "shape": shape, "offset": "0", "size": str(len(constant.data))}
             given = (Port(0, constant.element_type, PartialShape.of(constant.shape)),)
-        self.nodes[layer] = Node(layer, name or f"probe_{type}_{layer}", type, "opset1", told, inputs, given, constant=constant)
+        self.nodes[layer] = Node(layer, name or f"probe_{type}_{layer}", type, version, told, inputs, given, constant=constant)
         for number, source in enumerate(sources):
             self.edges.append(Edge(source.layer, self.nodes[source.layer].outputs[source.output].id, layer, number))
         return layer

@@ -6,12 +6,15 @@ python -m tests.benchmarks.drift openvino   # one: openvino, or rounded
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -40,16 +43,18 @@ def measure(name: str, file: str) -> None:
     with np.load(f"{file}.npz") as arrays:
         inputs = dict(arrays)
     model = engine.read_model(file)
-    began = time.perf_counter()
-    one = _run(model, inputs, {})
-    ran = time.perf_counter() - began
-    if name == "openvino":
-        found = drift_from_runtime(one, inputs, seconds=600)
-        drift, sentence = found.drift, found.sentence
-    else:
-        drift = engine.drift(one, _run(model, inputs, {"main/*/S": "bf16"}))
-        sentence = drift.sentence
-    _tell(name, drift, sentence, ran, time.perf_counter() - began)
+    with _watched() as shares:
+        began = time.perf_counter()
+        one = _run(model, inputs, {})
+        ran = time.perf_counter() - began
+        if name == "openvino":
+            found = drift_from_runtime(one, inputs, seconds=600)
+            drift, sentence = found.drift, found.sentence
+        else:
+            drift = engine.drift(one, _run(model, inputs, {"main/*/S": "bf16"}))
+            sentence = drift.sentence
+        took = time.perf_counter() - began
+    _tell(name, drift, sentence, ran, took, shares)
 
 
 def _write(file: str) -> None:
@@ -69,10 +74,48 @@ def _run(model: engine.Model, inputs: Mapping[str, object], rounding: Mapping[st
     return made
 
 
-def _tell(name: str, drift: Drift, sentence: str, ran: float, took: float) -> None:
+@contextmanager
+def _watched() -> Iterator[list[float]]:
+    """What this process and those that it starts take of memory together, in megabytes, five times a second; Linux only."""
+    shares, ended = [0.0], threading.Event()
+
+    def look() -> None:
+        while not ended.wait(0.2):
+            shares.append(sum(map(_share, _family(os.getpid()))))
+
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    try:
+        yield shares
+    finally:
+        ended.set()
+        looking.join()
+
+
+def _family(process: int) -> list[int]:
+    """A process and all that it has started and those have."""
+    found = [process]
+    for thread in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):  # it has just ended
+            for child in thread.read_text().split():
+                found += _family(int(child))
+    return found
+
+
+def _share(process: int) -> float:
+    """Megabytes of a process; what several have in common counts for each by its part (PSS)."""
+    try:
+        told = Path(f"/proc/{process}/smaps_rollup").read_text()
+    except OSError:  # it has just ended
+        return 0.0
+    return next((int(line.split()[1]) / 1024 for line in told.splitlines() if line.startswith("Pss:")), 0.0)
+
+
+def _tell(name: str, drift: Drift, sentence: str, ran: float, took: float, shares: list[float]) -> None:
     here, there = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     cpu = f"CPU {here.ru_utime + here.ru_stime:.1f} s here, {there.ru_utime + there.ru_stime:.1f} s in the runtime's processes"
-    print(f"{name}: {took:.1f} s, of which our run {ran:.1f} s; {cpu}; at most {here.ru_maxrss / 1024:,.0f} MB here")
+    memory = f"at most {max(shares):,.0f} MB in all processes together (PSS), {here.ru_maxrss / 1024:,.0f} MB here"
+    print(f"{name}: {took:.1f} s, of which our run {ran:.1f} s; {cpu}; {memory}")
     rows = sum(len(pair.rows.one) for pair in drift.pairs)
     print(f"  {len(drift.pairs):,} places, {rows:,} values; left out: {drift.left_out or 'none'}")
     print(f"  {sentence}", flush=True)
