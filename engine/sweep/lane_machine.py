@@ -58,7 +58,8 @@ class Lanes:
                 self.branches[instruction.region.table] = BranchTally.of(count)
         self.left = np.zeros(count, bool)
         """Lanes whose samples must run alone: they have a NaN, or they run very long."""
-        self._iterations = np.zeros(count, np.int64)
+        self._begun = 0
+        """Iterations of all loops together: no lane has had more."""
         self._most_iterations = most_iterations
         self._finds_nan = finds_nan
         self._stop = stop
@@ -92,9 +93,11 @@ class Lanes:
             for slot, same in zip(instruction.outputs, instruction.same_as, strict=True):
                 self.values[slot] = self.values[same]
             return
-        if any(slot not in self.values for slot in instruction.inputs):
-            raise NotInLanes("an input that is left out")
-        made = computed(instruction, [self.values[slot] for slot in instruction.inputs], len(lanes))
+        try:
+            operands = [self.values[slot] for slot in instruction.inputs]
+        except KeyError:
+            raise NotInLanes("an input that is left out") from None
+        made = computed(instruction, operands, len(lanes))
         self.values[instruction.outputs[0]] = made
         if self._finds_nan and not np.all(finite := are_finite(made.values)):
             odd = ~np.asarray(finite).reshape(len(lanes), -1).all(axis=1) if made.varies else slice(None)
@@ -111,14 +114,16 @@ class Lanes:
 
     def _if(self, region: IfRegion, lanes: np.ndarray, depth: int) -> None:
         taken = truths(self.values[region.condition], len(lanes), first_decides=region.first_decides)
-        self.branches[region.table].add(lanes, taken)
-        ways = [(branch, np.flatnonzero(taken == way)) for branch, way in ((region.then, True), (region.otherwise, False))]
+        tally = self.branches[region.table]
         made: list[tuple[np.ndarray, list[Column]]] = []
-        for branch, places in ways:
+        for branch, wanted, times in ((region.then, taken, tally.then), (region.otherwise, ~taken, tally.otherwise)):
+            places = np.flatnonzero(wanted)
             if len(places):
                 whole = len(places) == len(lanes)
+                inside = lanes if whole else lanes[places]
+                times[inside] += 1
                 self._enter(branch, None if whole else places)
-                self._graph(branch.program, lanes if whole else lanes[places], depth + 1)
+                self._graph(branch.program, inside, depth + 1)
                 made.append((places, [self.values[slot] for slot in branch.results]))
         for number, slot in enumerate(region.outputs):
             self.values[slot] = merged(len(lanes), [(places, columns[number]) for places, columns in made])
@@ -134,28 +139,31 @@ class Lanes:
             ended.append((np.flatnonzero(bound == 0), self._of_none(region, np.flatnonzero(bound == 0))))
         carried = [self._initial(region, one.parameter, one.initial, one.layer).at(going) for one in region.carried]
         fixed = self._fixed(region, going)
-        iteration = 0
+        inside, least, iteration = lanes[going], bound.min(initial=_NO_BOUND, where=bound != 0), 0
         while len(going):
             self._stop.check()
             self.values.update(fixed)
             self.values.update(zip((one.parameter for one in region.carried), carried, strict=True))
             self._begin(region, iteration, going)
-            self._graph(region.program, lanes[going], depth + 1)
+            self._graph(region.program, inside, depth + 1)
             iteration += 1
             stays = np.ones(len(going), bool)
             if region.condition_result is not None:
                 stays = truths(self.values[region.condition_result], len(going))
-                endings[going[~stays]] = ENDINGS.index("condition")
-                self._narrow(region, lanes[going], np.flatnonzero(~stays))
-            stays &= bound[going] > iteration
-            stays &= ~self._given_up(lanes[going], iteration)
+                over = np.flatnonzero(~stays)
+                endings[going[over]] = ENDINGS.index("condition")
+                self._narrow(region, inside, over)
+            if iteration >= least:
+                stays &= bound[going] > iteration
+            stays &= ~self._given_up(inside, iteration)
             carried = [self.values[one.result] for one in region.carried]
-            if not stays.all():
-                over, on = np.flatnonzero(~stays), np.flatnonzero(stays)
+            over = np.flatnonzero(~stays)
+            if len(over):
+                on = np.flatnonzero(stays)
                 count[going[over]] = iteration
                 ended.append((going[over], [self.values[output.result].at(over) for output in region.outputs]))
                 carried, going = [one.at(on) for one in carried], going[on]
-                fixed = {slot: one.at(on) for slot, one in fixed.items()}
+                inside, fixed = lanes[going], {slot: one.at(on) for slot, one in fixed.items()}
         self.loops[region.table].add(lanes, count, endings)
         for number, output in enumerate(region.outputs):
             self.values[output.slot] = merged(len(lanes), [(places, columns[number]) for places, columns in ended])
@@ -236,12 +244,10 @@ class Lanes:
 
     def _given_up(self, lanes: np.ndarray, iteration: int) -> np.ndarray:
         """Lanes that need not go on here: what they give is not looked at."""
-        self._iterations[lanes] += 1
-        late = self._iterations[lanes] > self._most_iterations
-        if len(lanes) <= _FEW and iteration >= _PATIENT:
-            late[:] = True
-        self.left[lanes[late]] = True
-        given_up: np.ndarray = self.left[lanes]
+        self._begun += 1
+        if self._begun > self._most_iterations or (len(lanes) <= _FEW and iteration >= _PATIENT):
+            self.left[lanes] = True
+        given_up: np.ndarray = self.left[lanes] if self.left.any() else np.zeros(len(lanes), bool)
         return given_up
 
 

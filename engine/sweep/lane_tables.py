@@ -63,8 +63,3 @@ class BranchTally:
     def of(lanes: int) -> BranchTally:
         """Nothing has run."""
         return BranchTally(np.zeros(lanes, np.int64), np.zeros(lanes, np.int64))
-
-    def add(self, lanes: np.ndarray, taken: np.ndarray) -> None:
-        """An execution in each of some lanes."""
-        self.then[lanes] += taken
-        self.otherwise[lanes] += ~taken

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -47,11 +48,11 @@ def computed(instruction: Instruction, operands: list[Column], lanes: int) -> Co
     elementwise = instruction.float_symbol or is_of_each_element(instruction, [one.values for one in operands])
     if not plain or not elementwise or instruction.kernel is None or len(instruction.outputs) != 1:
         raise NotInLanes(instruction.title)
-    rank = max(np.ndim(one.values) - one.varies for one in operands)
-    shape = np.broadcast_shapes(*(np.shape(one.values)[one.varies :] for one in operands))
-    if int(np.prod(shape, initial=1)) * lanes > MOST_ELEMENTS:
+    shapes = {np.shape(one.values)[one.varies :] for one in operands}
+    shape = np.broadcast_shapes(*shapes) if len(shapes) > 1 else shapes.pop()
+    if math.prod(shape) * lanes > MOST_ELEMENTS:
         raise NotInLanes(f"{instruction.title} is too large")
-    made = instruction.kernel(*(lifted(one, rank) for one in operands))
+    made = instruction.kernel(*[lifted(one, len(shape)) for one in operands])
     if np.shape(made) != (lanes, *shape):
         raise NotInLanes(instruction.title)
     return Column(made, True)

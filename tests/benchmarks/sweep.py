@@ -79,9 +79,19 @@ def main() -> None:
     reference = seconds["onnxruntime, plain loop"]
     for name in ("sweep in lanes", "sweep one by one, 2 processes"):
         print(f"{name} / onnxruntime: {seconds[name] / reference:.2f} (at most 3)")
-    print(f"one by one / in lanes: {seconds['sweep one by one'] / seconds['sweep in lanes']:.0f} (at least 50)")
+    _a_million(model)
     _two_machines(model, count)
     print(f"most memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+
+
+def _a_million(model: engine.Model, count: int = 1_000_000) -> None:
+    """All of 1 to 1,000,000 in lanes, and some of them one by one, which take as many iterations on average."""
+    few = count // 200
+    lanes = _timed(lambda n: engine.sweep(model, f"number=1..{n}", workers=1).run(), count) / count
+    alone = _timed(lambda n: engine.sweep(model, f"random:{n} seed=3 number=1..{count}", workers=1, lanes=False).run(), few) / few
+    print(
+        f"of 1 to {count:,}: in lanes {lanes * 1e6:.1f} us an input, one by one {alone * 1e6:.1f}: {alone / lanes:.0f} times (at least 50)"
+    )
 
 
 def _with_joblib(model: bytes, count: int) -> None:
