@@ -8,7 +8,6 @@ from engine.explain.adjoints import (
     BranchWalkedBack,
     WalkedBack,
     branches_of,
-    computed_again,
     counterpart,
     walked_back,
     walks_of,
@@ -19,6 +18,7 @@ from engine.explain.code import listing, runnable_code
 from engine.explain.code_lines import CodeLine, Listing
 from engine.explain.compare import Comparison, Difference, compare, first_control_flow
 from engine.explain.contributions import Contribution
+from engine.explain.copies import computed_again, copies_of
 from engine.explain.dependences import Dependences, dependences
 from engine.explain.executions import Executions, executions, how_often
 from engine.explain.export import EXPORT_FORMATS, export
@@ -73,6 +73,7 @@ __all__ = [
     "breakpoint_steps",
     "compare",
     "computed_again",
+    "copies_of",
     "counterpart",
     "deciding",
     "dependences",

@@ -131,28 +131,6 @@ def counterpart(run: Run, body: str) -> str:
     return f"{passes.addresses(run)[is_forward]}[{other}]/body" if 0 <= other < begun else ""
 
 
-def computed_again(run: Run, address: str) -> str:
-    """Where a loop that walks back computes again what an operation gave in one iteration of the forward loop; empty where none does.
-
-    Whoever sets that value by hand sets it there too: the way back begins every iteration with what was carried into it.
-    """
-    body, _, last = address.rpartition("/")
-    label, _, output = last.partition(":")
-    static = Address.parse(body).static
-    tie = next((one for one in ties(run.plan) if one.loops is not None and f"{one.forward_address}/body" == static), None)
-    other = counterpart(run, body) if tie is not None and _computes_both(tie, label) else ""
-    return f"{other}/{label}{f':{output}' if output else ''}" if other else ""
-
-
-def _computes_both(tie: Tie, label: str) -> bool:
-    """Whether both bodies have an operation of this name."""
-    assert tie.loops is not None
-    bodies = [loop.program for loop in tie.loops]
-    layers = [body.layer_of_label.get(label) for body in bodies]
-    slots = [body.slots.get((layer, 0)) for body, layer in zip(bodies, layers, strict=True) if layer is not None]
-    return len(slots) == 2 and all(slot in body.producer for slot, body in zip(slots, bodies, strict=True))
-
-
 def _walked(run: Run, passes: Passes) -> WalkedBack:
     histories = tuple(_history(run, passes, name, port) for name, port in adjoint_parameters(passes.tie))
     counts = len(passes.forward), len(passes.backward)

@@ -97,3 +97,25 @@ def test_a_pair_counts_as_one_of_the_values_that_can_be_set(opened: Visit) -> No
     app = opened(model="sample:gated_memory", set="gate_half_open", whatif=json.dumps(pairs), step="9999")
     assert len(chips(app)) == len(changes)
     assert not app.error
+
+
+def test_a_value_of_a_branch_is_set_where_the_branch_is_walked_back(opened: Visit) -> None:
+    hidden, gradient = "main/early_exit/else/hidden", json.dumps([["scores"], ["features"]])
+    app = opened(model="sample:early_exit", set="borderline_case", backward=gradient, step="9999", node=hidden)
+    app = edited(app, hidden)
+    assert list(session_of(app).run.changes) == [hidden, "main/backward%2Fearly_exit%2FIf/else/hidden"]
+    assert [one.endswith(", on the way back too") for one in chips(app)] == [True]
+    app.button("what_if_undo_0").click().run()
+    assert not app.exception
+    assert not session_of(app).run.changes
+
+
+def edited(app: AppTest, address: str) -> AppTest:
+    """The page after the first element of a row was set to 5."""
+    generation = session_of(app).run.generation
+    app.session_state[f"what_if_{address}_{generation}"] = {"edited_rows": {0: {"0": 5}}, "added_rows": [], "deleted_rows": []}
+    app.session_state[f"what_if_at_{generation}"] = True
+    app.run()
+    app.button("what_if_run").click().run()
+    assert not app.exception
+    return app
