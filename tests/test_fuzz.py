@@ -58,6 +58,11 @@ FOUND = {
             '<data shape="" element_type="f32"/><output><port id="0"/></output></layer></layers><edges/></body>'
         ),
     ),
+    "a constant that is fed": (
+        "lstm_melody",
+        'name="hidden_next" type="Result" version="opset1">',
+        'name="hidden_next" type="Const" version="opset1"><data element_type="f32" shape="1, 4" offset="0" size="16"/>',
+    ),
 }
 """What was found once: a sample, and what was changed in it."""
 

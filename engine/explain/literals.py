@@ -71,7 +71,12 @@ def stored(value: Any) -> np.ndarray:
 def _restored(dtype: np.dtype) -> str:
     if dtype.kind == "O":
         return ".astype(object)"
-    return "" if dtype in _PLAIN else f".view(ElementType({ElementType.of_dtype(dtype).value!r}).dtype)"
+    if dtype in _PLAIN:
+        return ""
+    try:
+        return f".view(ElementType({ElementType.of_dtype(dtype).value!r}).dtype)"
+    except KeyError:  # a type that only ONNX has
+        return f".view(np.dtype({dtype.name!r}))"
 
 
 def inline_text(value: Any) -> str:

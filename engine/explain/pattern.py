@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -68,12 +69,16 @@ def pattern(run: Run, static: str) -> Pattern:
     count = None if trips is None else trip_count(trips, negative_is_no_limit=region.negative_is_no_limit)
     if region.trip_count is None or count in LARGEST_COUNTS:
         count = -1
-    first = None if initial is None else truth(initial)
-    again = None if condition is None else truth(condition)
+    first, again = _truth(initial), _truth(condition)
     limit = "unlimited" if count == -1 and not region.sliced else "limited"
     key = (limit, "true" if first else "computed", "true" if again else "computed")
     name = "loop that never starts" if count == 0 and always is not None else _name(key, first, again)
     return Pattern(name, count, again, len(region.sliced), certain=count is not None)
+
+
+def _truth(condition: Any) -> bool | None:
+    """A condition that is known; None when it is not, or is no condition, which the run says where it asks it."""
+    return truth(condition) if np.size(condition) == 1 and condition is not None else None
 
 
 def _of_parts(region: LoopRegion) -> Pattern:

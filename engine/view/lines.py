@@ -53,7 +53,7 @@ class Lines:
                     continue
                 if node.id in place.region:
                     self._enter(place, place.region[node.id], node, index, source)
-                else:
+                elif node.id in place.box:  # a constant that a broken model feeds has none
                     self._connect(
                         place, source, ViewEdge("", "data", "", place.box[node.id], input=index), _MEANING.get((node.type, index), "data")
                     )
