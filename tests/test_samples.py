@@ -118,7 +118,7 @@ def test_only_a_limit_stops_what_never_ends() -> None:
 
 def test_nan_is_born_where_the_lesson_says() -> None:
     sample = SAMPLES["diverging_training"]
-    careful, too_fast = (engine.run(engine.read_model(sample.model), chosen.arrays()).named["losses"] for chosen in sample.sets)
+    too_fast, careful = (engine.run(engine.read_model(sample.model), chosen.arrays()).named["losses"] for chosen in sample.sets)
     assert np.isfinite(careful).all()
     assert np.isinf(too_fast).nonzero()[0].tolist() == [4, 5]
     assert np.isnan(too_fast).nonzero()[0].tolist() == [6, 7]

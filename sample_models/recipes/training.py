@@ -148,7 +148,7 @@ def _diverging_recipe() -> Recipe:
         shape_invariants=([], [], [None]),
         name="while_training",
     )
-    sets = {"careful": (0.1, 6), "too_fast": (0.75, 8)}
+    sets = {"too_fast": (0.75, 8), "careful": (0.1, 6)}
     return Recipe(
         "diverging_training",
         graph.model({"trained_weight": trained, "losses": losses}),
