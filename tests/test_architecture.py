@@ -75,6 +75,7 @@ DOORS = (
     "engine.errors",
     "engine.explain",
     "engine.ir",
+    "engine.native",
     "engine.ops",
     "engine.ops.custom",
     "engine.ops.microsoft",

@@ -13,6 +13,7 @@ from app.command import progress
 from app.command.given_inputs import add_inputs, read_inputs
 from app.command.run import FAILED, FINISHED, REFUSED
 from app.command.source_comparison import beside_source
+from engine.compare import COMPARED
 from engine.debug import run_stopped
 from engine.errors import EngineError
 from engine.peers import TOLERANCE, Report, against, source_of
@@ -54,7 +55,8 @@ def _run(options: argparse.Namespace) -> tuple[engine.Debugger, Mapping[str | in
     """A run as far as it comes, and its inputs."""
     model = progress.read(options.model)
     inputs = read_inputs(options.inputs, model)
-    return progress.run_whole(engine.Debugger(model, inputs, limits=engine.Limits(seconds=options.seconds))), inputs
+    limits = engine.Limits(seconds=options.seconds)
+    return progress.run_whole(engine.Debugger(model, inputs, limits=limits, record=COMPARED)), inputs
 
 
 def _lines(report: Report) -> Iterator[str]:

@@ -15,7 +15,7 @@ from app.command import progress
 from app.command.compare import tolerance
 from app.command.given_inputs import add_inputs, read_inputs
 from app.command.run import FAILED, FINISHED
-from engine.compare import TOLERANCE, Drift, write_table
+from engine.compare import COMPARED, TOLERANCE, Drift, write_table
 from engine.debug import run_stopped
 from engine.errors import InputError
 from engine.ir import Model
@@ -69,8 +69,8 @@ def _told(found: Drift, one: engine.Debugger, options: argparse.Namespace, sente
 
 
 def _run(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace, rounding: Mapping[str, str]) -> engine.Debugger:
-    limits, record = engine.Limits(seconds=options.seconds), engine.Record(everything=True)
-    debugger = progress.run_whole(engine.Debugger(model, inputs, limits=limits, record=record, rounding=rounding))
+    limits = engine.Limits(seconds=options.seconds)
+    debugger = progress.run_whole(engine.Debugger(model, inputs, limits=limits, record=COMPARED, rounding=rounding))
     if debugger.state != "finished":
         raise run_stopped(debugger.machine, debugger.failure or "the run did not finish", "error")
     return debugger

@@ -7,6 +7,8 @@ import gc
 import sys
 from functools import cache
 
+from engine.native import give_back
+
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """What glibc's ``mallopt`` calls them."""
 _MOST_KEPT = 256 * 2**20
@@ -32,5 +34,4 @@ def leave_out_of_collections() -> None:
 def give_back_freed_memory() -> None:
     """The process gives back what it keeps and does not use; called after a session has ended."""
     gc.collect()
-    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
-        trim(0)
+    give_back()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.compare.deviation import Deviations
-from engine.compare.drift import TOLERANCE, Drift, Moment, Pair, drift
+from engine.compare.drift import COMPARED, TOLERANCE, Drift, Moment, Pair, drift
 from engine.compare.growth import Growth
 from engine.compare.heat import OUTSIDE, Cell, Heat, HeatRow, Spot, heat_of_loops, heat_of_values, loops, operands, spot_of
 from engine.compare.matching import Matched
@@ -12,6 +12,7 @@ from engine.compare.rounding_costs import Candidate, Cost, Precision, precision
 from engine.compare.table import write_table
 
 __all__ = [
+    "COMPARED",
     "OUTSIDE",
     "TOLERANCE",
     "Candidate",

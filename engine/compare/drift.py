@@ -22,13 +22,18 @@ from engine.errors import EngineError
 from engine.ir.address import decode
 from engine.ir.model import Model
 from engine.native.alone import never
+from engine.native.freed import give_back
 from engine.ops.values import is_tensor
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import Program
+from engine.run.record.recording import Record
 from engine.trace.vectorised import Columns, Recorded
 
 TOLERANCE = 1e-3
 """Of the largest magnitude in a tensor, as ``loopscope compare`` has it."""
+
+COMPARED = Record(budget_bytes=32 * 2**20)
+"""What a run records that is made only to be compared, row after row: the runs share the memory with each other, or with a runtime."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +158,7 @@ def drift(one: Run, other: Run, *, tolerance: float = TOLERANCE, stopped: Callab
         expect_run(run, "engine.drift")
         if run.state != "finished":
             raise EngineError(f"only runs that have finished can be compared, and one is {run.state}: {run.failure or 'run() runs it'}")
+    give_back()
     graphs = match(one, other)
     rows, partings = align(one, other, graphs)
     comparing = _Comparing((one, other), tolerance, stopped)

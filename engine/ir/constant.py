@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -15,9 +16,11 @@ from engine.ir.element_type import ElementType
 
 _LARGE = 1 << 14
 """Bytes from which a matrix product gains more from alignment than a copy costs."""
+_IN_USE: weakref.WeakKeyDictionary[Constant, weakref.ref[np.ndarray]] = weakref.WeakKeyDictionary()
+"""Large arrays that somebody holds: several runs of a model, and of the same with values rounded, share its weights."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Constant:
     """Element type, shape, and raw bytes as the IR stores them (sub-byte types packed), decoded when asked for."""
 
@@ -33,11 +36,17 @@ class Constant:
         return math.prod(self.shape)
 
     def array(self) -> np.ndarray:
-        """A read-only array; ``ValueError`` when the bytes are not a tensor of that type and shape, ``NotKept`` where there are none."""
+        """A read-only array, a large one the same while somebody holds it; ``ValueError`` when the bytes are not a tensor of that type
+        and shape, ``NotKept`` where there are none."""
         if not self.is_kept:
             raise NotKept("its value is not kept: the run was saved without weights")
-        array = decode(self.data, self.element_type, self.elements).reshape(self.shape)
-        array.flags.writeable = False
+        known = _IN_USE.get(self)
+        array = known() if known is not None else None
+        if array is None:
+            array = decode(self.data, self.element_type, self.elements).reshape(self.shape)
+            array.flags.writeable = False
+            if array.nbytes >= _LARGE:
+                _IN_USE[self] = weakref.ref(array)
         return array
 
     @staticmethod

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import MOST_OF_A_SENTENCE, elided, without_places
+from engine.native.freed import give_back
 
 _LOOK_AGAIN = 0.1
 """Seconds between two checks whether the caller still waits."""
@@ -41,6 +42,7 @@ def never() -> bool:
 
 def run_alone(file: Path, *arguments: str, seconds: float, stopped: Callable[[], bool] = never) -> Ended:
     """The end of a Python file's process; ``TimeoutError`` and ``Stopped`` when it was ended before."""
+    give_back()
     # -P: the folder of the file may hold modules that are called like the packages it needs.
     command = [sys.executable, "-P", str(file), *arguments]
     until, given = time.monotonic() + seconds, subprocess.PIPE

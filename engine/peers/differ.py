@@ -23,7 +23,8 @@ from engine.peers.comparing import apart, close, elements_told, first_apart, is_
 from engine.peers.fate import fates
 from engine.peers.given_rows import rows_of
 from engine.peers.other_runtimes import Patience, Truth, ask
-from engine.peers.probes import Probe, Probes, as_it_is, probes, whole_bytes
+from engine.peers.portions import portions
+from engine.peers.probes import Choice, Probe, as_it_is, whole_bytes
 from engine.peers.quanta import OneStep, Rounding
 from engine.peers.replaced import sentences
 from engine.peers.report import Difference, Quanta, Report
@@ -43,7 +44,8 @@ class Beside:
 
     run: Run
     given: list[Any]
-    found: Probes
+    left_out: dict[str, int]
+    """How many values were not asked for, by the reason in words."""
     truth: Truth
     """With the values that were asked for as they are."""
     estimated: Mapping[Probe, Deviations]
@@ -53,7 +55,7 @@ class Beside:
 
     def ask(self, some: Sequence[Probe]) -> Truth:
         """What the runtime gives when it is asked for fewer values."""
-        return ask(self.run, self.given, some, self.patience, self.document)
+        return ask(self.run, self.given, [some], self.patience, self.document)
 
 
 def beside(
@@ -73,16 +75,16 @@ def beside(
     ``seconds``, or ``stopped`` says yes before it has.
     """
     given = fed(run, inputs)
-    found, patience = probes(run), Patience(seconds, stopped)
-    truth = ask(run, given, found.asked, patience, document)
+    choice, patience = Choice(run), Patience(seconds, stopped)
+    truth = ask(run, given, map(choice.probes, portions(choice.candidates)), patience, document)
     estimated, values = truth.estimated, dict(truth.values)
     while more := _to_fetch(run, estimated, tolerance):
-        fetched = ask(run, given, [as_it_is(run, probe) for probe in more], patience, document).values
+        fetched = ask(run, given, [[as_it_is(run, probe) for probe in more]], patience, document).values
         values |= fetched
         estimated = {probe: guessed for probe, guessed in estimated.items() if probe not in more}
         if not fetched or any(_is_apart(probe, there, tolerance) for probe, there in fetched.items()):
             break
-    return Beside(run, given, found, replace(truth, values=values), estimated, patience, document)
+    return Beside(run, given, choice.left_out, replace(truth, values=values), estimated, patience, document)
 
 
 def _to_fetch(run: Run, estimated: Mapping[Probe, Deviations], tolerance: float) -> list[Probe]:
@@ -143,7 +145,7 @@ def differences(both: Beside, tolerance: float = TOLERANCE) -> Report:
     if judged.outputs and judged.first is None and not truth.refused:
         replaced = instead(run, [one.address for one in judged.outputs], both.patience, both.document)
     return Report(
-        truth.runtime, judged.outputs, judged.first, values, len(compared), both.found.left_out, truth.refused, reasons,
+        truth.runtime, judged.outputs, judged.first, values, len(compared), both.left_out, truth.refused, reasons,
         judged.quanta(run), judged.following, replaced,
     )  # fmt: skip
 

@@ -76,7 +76,7 @@ def drift_beside(both: Beside, tolerance: float = TOLERANCE) -> RuntimeDrift:
 def _drift(both: Beside, tolerance: float) -> tuple[Drift, Mapping[str, np.ndarray]]:
     run, truth = both.run, both.truth
     rows, _ = align(run, run, match(run, run))
-    left_out = dict(both.found.left_out)
+    left_out = dict(both.left_out)
     pairs: list[Pair] = []
     partings: list[Parting] = []
     values: dict[str, np.ndarray] = {}

@@ -17,7 +17,7 @@ from engine.run.plan.plan import IfRegion, LoopRegion, Program
 
 
 def probed(run: Run, probes: Sequence[Probe], prefix: str) -> tuple[Model, list[Probe]]:
-    """The model of a run with a Result more for each probe, named ``prefix`` and its number; and the probes in that order.
+    """The model of a run with a Result for each probe, named ``prefix`` and its number, and what these take; and the probes in that order.
 
     A probe under n loops gives an array with n axes more, one for the iterations of each, outermost first.
     """
@@ -36,7 +36,24 @@ def probed(run: Run, probes: Sequence[Probe], prefix: str) -> tuple[Model, list[
         if asked or program.parent is None:
             made.hand_out(asked, prefix if program.parent is None else "", iterated=isinstance(owner(program), LoopRegion))
             graphs[program.index] = made
-    return replace(run.model, graph=graphs[0].graph()), [one.probe for one in graphs[0].asked]
+    main = graphs[0]
+    return replace(run.model, graph=_needed(main.graph(), main.results)), [one.probe for one in main.asked]
+
+
+def _needed(graph: Graph, results: Sequence[LayerId]) -> Graph:
+    """What these Results take, with all Parameters, which inputs are given by number, and what keeps variables."""
+    sources: dict[LayerId, list[LayerId]] = {}
+    for edge in graph.edges:
+        sources.setdefault(edge.to_layer, []).append(edge.from_layer)
+    waiting = [*results, *(node.id for node in graph.nodes if not node.outputs and node.type != "Result")]
+    found = {node.id for node in graph.nodes if node.type == "Parameter"}
+    while waiting:
+        layer = waiting.pop()
+        if layer not in found:
+            found.add(layer)
+            waiting += sources.get(layer, ())
+    edges = tuple(edge for edge in graph.edges if edge.to_layer in found)
+    return replace(graph, nodes=tuple(node for node in graph.nodes if node.id in found), edges=edges)
 
 
 def _graph_of(model: Model, program: Program) -> Graph:

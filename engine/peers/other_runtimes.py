@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from engine.native.alone import Stopped, never, run_alone
 from engine.peers import onnx_model, openvino_model, transport
 from engine.peers.given_rows import estimate
 from engine.peers.probes import Probe
+from engine.run.plan.numbers import ProgramIndex
 from engine.write import write_model
 
 _PREFIX = "loopscope probe "
@@ -60,8 +61,8 @@ def runtime_of(model: Model) -> str:
     return CALLED[model.dialect] if importlib.util.find_spec(PACKAGES[model.dialect]) is not None else ""
 
 
-def ask(run: Run, inputs: Sequence[Any], probes: Sequence[Probe], patience: Patience, document: bytes) -> Truth:
-    """Runs the model of a run as it is, then with its insides as outputs.
+def ask(run: Run, inputs: Sequence[Any], parts: Iterable[Sequence[Probe]], patience: Patience, document: bytes) -> Truth:
+    """Runs the model of a run as it is, then with its insides as outputs, once for each part of them.
 
     ``EngineError`` when the runtime is not installed, cannot run the model, or is no longer waited for.
     """
@@ -73,17 +74,54 @@ def ask(run: Run, inputs: Sequence[Any], probes: Sequence[Probe], patience: Pati
         plain = document_file(model, folder, document)
         runtime, given = _run(model, folder, plain, patience)
         named = tuple(transport.read(given).values())
-        if not probes:
-            return Truth(runtime, named, {}, {}, "")
-        insides = folder / f"insides{plain.suffix}"
-        order = _probed(run, probes, plain, insides)
+        asking = _Asking(run, folder, plain, patience)
         try:
-            _, given = _run(model, folder, insides, patience)
+            for part in parts:
+                asking.ask(part)
+                del part  # the next one is made with this one gone
         except EngineError as error:
             if patience.stopped():
                 raise
             return Truth(runtime, named, {}, {}, str(error))
-        return Truth(runtime, named, *_told_apart(given, {f"{_PREFIX}{number}": probe for number, probe in enumerate(order)}), "")
+        return Truth(runtime, named, asking.values, asking.estimated, "")
+
+
+@dataclass(slots=True, eq=False)
+class _Asking:
+    """A model while it is asked for its insides, part by part."""
+
+    run: Run
+    folder: Path
+    plain: Path
+    patience: Patience
+    values: dict[Probe, np.ndarray] = field(default_factory=dict[Probe, np.ndarray])
+    estimated: dict[Probe, Deviations] = field(default_factory=dict[Probe, Deviations])
+    _smallest: dict[ProgramIndex, Probe] = field(default_factory=dict[ProgramIndex, Probe])
+    """One value of each loop and branch of earlier parts. It is asked for in each part: a runtime that is asked for a value inside does
+    not replace the loop by another operation, and what follows has to follow from the loop as it is."""
+
+    def ask(self, part: Sequence[Probe]) -> None:
+        """Adds what the runtime gives; one value after the other, so that all fingerprints are never there at once."""
+        insides = self.folder / f"insides{self.plain.suffix}"
+        earlier = [probe for index, probe in self._smallest.items() if index not in {one.program.index for one in part}]
+        order = _probed(self.run, [*part, *earlier], self.plain, insides)
+        named = {f"{_PREFIX}{number}": probe for number, probe in enumerate(order)}
+        _, given = _run(self.run.model, self.folder, insides, self.patience)
+        for name, there in transport.arrays(given):
+            probe = named.get(name)
+            if probe is None or probe in earlier:
+                continue
+            if probe.fingerprint is not None:
+                self.estimated[probe.compared()] = estimate(probe, there)
+            else:
+                self.values[probe] = there
+        self._remember(part)
+
+    def _remember(self, part: Sequence[Probe]) -> None:
+        for probe in part:
+            known = self._smallest.get(probe.program.index)
+            if probe.program.parent is not None and (known is None or probe.expected.nbytes < known.expected.nbytes):
+                self._smallest[probe.program.index] = probe
 
 
 def ask_outputs(model: Model, inputs: Inputs, patience: Patience, document: bytes) -> tuple[str, tuple[Any, ...]]:
@@ -101,19 +139,6 @@ def _expect_installed(model: Model) -> None:
     if not runtime_of(model):
         package = PACKAGES[model.dialect]
         raise EngineError(f"to compare with {CALLED[model.dialect]}, install {package}: pip install {package}")
-
-
-def _told_apart(given: Path, asked: Mapping[str, Probe]) -> tuple[dict[Probe, np.ndarray], dict[Probe, Deviations]]:
-    """Values as they are, and what fingerprints tell; one after the other, so that all fingerprints are never there at once."""
-    values: dict[Probe, np.ndarray] = {}
-    estimated: dict[Probe, Deviations] = {}
-    for name, there in transport.arrays(given):
-        probe = asked.get(name)
-        if probe is not None and probe.fingerprint is not None:
-            estimated[probe] = estimate(probe, there)
-        elif probe is not None:
-            values[probe] = there
-    return values, estimated
 
 
 def document_file(model: Model, folder: Path, document: bytes) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,9 @@ from engine.run.record.recording import LoopTable
 from engine.trace.vectorised import Columns, Recorded
 
 _LOOPS = (LOOP, TENSOR_ITERATOR, SCAN)
-_MOST_BYTES = 64 * 2**20
+_MOST_BYTES = 32 * 2**20
 """Of all values together that another runtime is asked for as they are; of the largest it gives fingerprints instead."""
-_MOST_OF_ONE = 32 * 2**20
+_MOST_OF_ONE = 16 * 2**20
 _WORTH_IT = 256
 """Elements from which a fingerprint is shorter."""
 _MORE = 16
@@ -47,18 +48,9 @@ class Probe:
     fingerprint: Fingerprint | None = None
     """What is asked for in place of a value that is too large to be handed out in every iteration."""
 
-
-@dataclass(frozen=True, slots=True)
-class Probes:
-    """What is asked for, and how many values are not, by the reason in words."""
-
-    asked: tuple[Probe, ...]
-    left_out: dict[str, int]
-
-
-def probes(run: Run) -> Probes:
-    """The values of a finished run that can be compared, in the order of their graphs."""
-    return _Choosing(run).probes()
+    def compared(self) -> Probe:
+        """The same after it was compared by its fingerprint, with as many rows, which hold no number."""
+        return replace(self, expected=np.broadcast_to(np.zeros((), self.expected.dtype), self.expected.shape))
 
 
 def as_it_is(run: Run, probe: Probe) -> Probe:
@@ -105,7 +97,7 @@ def _counts(run: Run, loop: LoopRegion) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Candidate:
+class Candidate:
     """A value that can be asked for."""
 
     program: Program
@@ -116,32 +108,50 @@ class _Candidate:
     like: np.ndarray
     """Of shape and element type that all rows have to have; the value itself where there is one row."""
     rows: int
+    fingerprint: Fingerprint | None = None
 
     @property
     def nbytes(self) -> int:
         return self.like.nbytes * self.rows
 
+    @property
+    def given_bytes(self) -> int:
+        """What the other runtime is to give."""
+        return self.nbytes if self.fingerprint is None else self.fingerprint.length * np.float32().nbytes * self.rows
 
-class _Choosing:
+
+class Choice:
+    """The values of a finished run that can be compared, and how many cannot, by the reason in words."""
+
     def __init__(self, run: Run) -> None:
         self.run = run
         self.recorded = Recorded(run.timeline)
         self.left_out: dict[str, int] = {}
+        """Complete when all candidates have been made probes: that some cannot be is found only then."""
+        self.candidates = self._chosen()
+        """In the order of their graphs; those of one graph, which is a loop's or an If's, have to be made probes together."""
 
-    def probes(self) -> Probes:
-        candidates: list[list[_Candidate]] = []
+    def probes(self, candidates: Sequence[Candidate]) -> tuple[Probe, ...]:
+        """With what is expected, which takes memory; so not all of a large run are made at once."""
+        found: list[Probe] = []
+        for _, of_graph in groupby(candidates, key=lambda one: one.program.index):
+            found += self._of(tuple(of_graph))
+        self.run.values.forget_computed()
+        return tuple(found)
+
+    def _chosen(self) -> tuple[Candidate, ...]:
+        candidates: list[Candidate] = []
         for program in self.run.plan.programs:
             reason = self._reason(program)
             if reason:
                 self._leave_out(reason, sum(1 for _ in _values_of(program)))
             else:
-                candidates.append(list(self._candidates(program)))
-        large = self._large([one for of_graph in candidates for one in of_graph])
-        asked = tuple(probe for of_graph in candidates if of_graph for probe in self._of(of_graph, large))
+                candidates += self._candidates(program)
+        large = self._large(candidates)
         self.run.values.forget_computed()
-        return Probes(asked, self.left_out)
+        return tuple(replace(one, fingerprint=Fingerprint.of_size(one.like.size)) if one in large else one for one in candidates)
 
-    def _candidates(self, program: Program) -> Iterator[_Candidate]:
+    def _candidates(self, program: Program) -> Iterator[Candidate]:
         rows = self.run.timeline.executions.rows[program.index]
         values = [one for one in _values_of(program) if not self._is_nameless(program, one[3], one[1])]
         firsts = {one[2]: self._value(program, 0, one[2]) for one in reversed(values)}  # what comes last computes all before it
@@ -154,12 +164,12 @@ class _Choosing:
             else:
                 array = np.asarray(first)
                 like = array if rows == 1 else np.broadcast_to(np.zeros((), array.dtype), array.shape)  # holds no value
-                yield _Candidate(program, layer, output, slot, position, like, rows)
+                yield Candidate(program, layer, output, slot, position, like, rows)
 
-    def _large(self, candidates: Sequence[_Candidate]) -> frozenset[_Candidate]:
+    def _large(self, candidates: Sequence[Candidate]) -> frozenset[Candidate]:
         """Those of which fingerprints are asked for: the largest, until the others together are few enough bytes."""
         left = sum(one.nbytes for one in candidates)
-        large: list[_Candidate] = []
+        large: list[Candidate] = []
         for one in sorted(candidates, key=lambda one: -one.nbytes):
             if one.like.size >= _WORTH_IT and (left > _MOST_BYTES or one.nbytes > _MOST_OF_ONE):
                 large.append(one)
@@ -192,31 +202,28 @@ class _Choosing:
         taken = self.run.timeline.executions.taken(region).astype(bool)
         return np.asarray(around[taken if program is region.then.program else ~taken])
 
-    def _of(self, candidates: Sequence[_Candidate], large: frozenset[_Candidate]) -> Iterator[Probe]:
+    def _of(self, candidates: Sequence[Candidate]) -> Iterator[Probe]:
         """Of one graph, what can be had as columns and what has to be computed row by row."""
         program, rows = candidates[0].program, candidates[0].rows
         columns = Columns(self.recorded, program, np.arange(rows))
         loops = [loop for one in program.around() if isinstance(loop := owner(one), LoopRegion)]
         lengths, places = tuple(times(self.run, loop) for loop in reversed(loops)), self._places(program)
-        whole = [one for one in candidates if one not in large and program.parent is not None]
+        whole = [one for one in candidates if one.fingerprint is None and program.parent is not None]
         found = {one: np.asarray(column.of(rows)) for one in whole if (column := columns.column(one.slot)) is not None}
         waiting = [one for one in candidates if one not in found]
         if rows > _MOST_COMPUTED:
             self._leave_out(f"in loops of more than {_MOST_COMPUTED:,} iterations", len(waiting))
         else:
-            found |= self._row_by_row(waiting, large)
+            found |= self._row_by_row(waiting)
         for one in candidates:
             if one in found:
-                printed = Fingerprint.of_size(one.like.size) if one in large else None
-                yield Probe(program, one.layer, one.output, one.slot, one.position, found[one], lengths, places, printed)
+                yield Probe(program, one.layer, one.output, one.slot, one.position, found[one], lengths, places, one.fingerprint)
 
-    def _row_by_row(self, candidates: Sequence[_Candidate], large: frozenset[_Candidate]) -> dict[_Candidate, np.ndarray]:
+    def _row_by_row(self, candidates: Sequence[Candidate]) -> dict[Candidate, np.ndarray]:
         """All values of a row before the next, because a row is computed again as a whole; the last one first, which takes all others."""
-        prints = {one: Fingerprint.of_size(one.like.size) for one in candidates if one in large}
         if len(candidates) and candidates[0].rows == 1:  # most of all values of the outermost graph: they are not held twice
-            return {one: one.like[None] if one not in prints else prints[one].of(one.like)[None] for one in candidates}
-        found = {one: np.empty((one.rows, *one.like.shape), one.like.dtype) for one in candidates if one not in prints}
-        found |= {one: np.empty((one.rows, fingerprint.length), np.float32) for one, fingerprint in prints.items()}
+            return {one: (one.like if one.fingerprint is None else one.fingerprint.of(one.like))[None] for one in candidates}
+        found = {one: _room(one) for one in candidates}
         order = list(reversed(candidates))
         for row in range(candidates[0].rows if candidates else 0):
             for one in order:
@@ -224,7 +231,7 @@ class _Choosing:
                 if value.shape != one.like.shape or value.dtype != one.like.dtype:
                     found.pop(one, None)
                 elif one in found:
-                    found[one][row] = prints[one].of(value) if one in prints else value
+                    found[one][row] = value if one.fingerprint is None else one.fingerprint.of(value)
         self._leave_out("of a shape that changes", len(candidates) - len(found))
         return found
 
@@ -236,6 +243,13 @@ class _Choosing:
 
     def _value(self, program: Program, row: int, slot: Slot) -> Any:
         return self.run.values.get(self.run.timeline, program, row, slot)
+
+
+def _room(one: Candidate) -> np.ndarray:
+    """For a value in all rows, as it is or as its fingerprint."""
+    if one.fingerprint is None:
+        return np.empty((one.rows, *one.like.shape), one.like.dtype)
+    return np.empty((one.rows, one.fingerprint.length), np.float32)
 
 
 def _values_of(program: Program) -> Iterator[tuple[LayerId, int, Slot, int]]:

@@ -205,6 +205,7 @@ class Values:
         first_row = row
         entry = [one.parameter for one in carried] + list(program.hidden)
         if iteration and entry:
+            self._carry_on(program, row, rows)
             while first_row > row - iteration and not self._entry_kept(program, first_row, entry, rows):
                 first_row -= 1
         wanted = set(slots)
@@ -219,6 +220,15 @@ class Values:
         if replayed or before is not None:
             need.from_outside = not self._entry_kept(program, first_row, program.hidden, rows)
         return need
+
+    def _carry_on(self, program: Program, row: int, rows: Rows | None) -> None:
+        """What the iteration before has just been found to hand on need not be computed again: who goes from row to row runs each once."""
+        carried, cache = program.loop.carried if program.loop is not None else (), self._cache
+        before = cache.get((program.index, row - 1), {})
+        if program.hidden or self.machine.overrides.items or not all(one.result in before for one in carried):
+            return
+        if not self._entry_kept(program, row, [one.parameter for one in carried], rows):
+            self._keep((program.index, row), {one.parameter: before[one.result] for one in carried})
 
     def _entry_kept(self, program: Program, row: int, entry: Sequence[Slot], rows: Rows | None) -> bool:
         cached = self._cache.get((program.index, row), {})

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 import engine
-from engine.compare import Drift
+from engine.compare import COMPARED, Drift
 from engine.peers import drift_from_runtime
 
 LAYERS, TOKENS = 18, 64
@@ -69,7 +69,7 @@ def _write(file: str) -> None:
 
 
 def _run(model: engine.Model, inputs: Mapping[str, object], rounding: Mapping[str, str]) -> engine.Debugger:
-    made = engine.Debugger(model, inputs, rounding=rounding)
+    made = engine.Debugger(model, inputs, record=COMPARED, rounding=rounding)
     made.run()
     return made
 

@@ -42,6 +42,24 @@ def test_every_type_of_numbers(dtype: type) -> None:
     assert found.absolute.tolist() == [1, 0]
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_large_rows_are_as_the_whole_is(dtype: type) -> None:
+    """Computed piece by piece; the last piece is a short one, and holds the largest distance."""
+    random = np.random.default_rng(5)
+    one: np.ndarray = random.standard_normal((2, 50_001)).astype(dtype)
+    other: np.ndarray = (one + 0.01 * random.standard_normal(one.shape)).astype(dtype)
+    other[1, -1] += 7
+    here, there = one.astype(np.float64), other.astype(np.float64)
+    found = Deviations.of(one, other)
+    distance = np.abs(here - there).max(axis=1)
+    np.testing.assert_array_equal(found.absolute, distance)
+    np.testing.assert_array_equal(found.relative, distance / np.maximum(np.abs(here), np.abs(there)).max(axis=1))
+    lengths = np.linalg.norm(here, axis=1) * np.linalg.norm(there, axis=1)
+    np.testing.assert_allclose(found.cosine, (here * there).sum(axis=1) / lengths, rtol=1e-12)
+    one[0, 3] = np.nan
+    assert Deviations.of(one, other).absolute.tolist() == [np.inf, distance[1]]
+
+
 def test_other_shapes_are_refused() -> None:
     with pytest.raises(ValueError, match="expected the same"):
         Deviations.of(np.zeros((2, 3)), np.zeros((3, 2)))

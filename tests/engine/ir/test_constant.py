@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from contextlib import suppress
 from pathlib import Path
 
@@ -43,6 +44,17 @@ def test_whole_bytes_come_back_from_any_address(element_type: ElementType, raw: 
     assert array.dtype == element_type.dtype
     assert not array.flags.writeable
     assert encode(array) == raw
+
+
+def test_a_large_array_is_shared_while_somebody_holds_it() -> None:
+    """So that several runs hold the weights once; who lets go of it lets go of the memory."""
+    constant = Constant.of(np.arange(10_000, dtype=np.float32))
+    array = constant.array()
+    assert constant.array() is array
+    gone = weakref.ref(array)
+    del array
+    assert gone() is None
+    np.testing.assert_array_equal(constant.array(), np.arange(10_000))
 
 
 @given(st.lists(st.text(), max_size=8))

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import openvino as ov
 import pytest
 from onnx import parser
+from openvino import opset13
 
 import engine
 from app import cli
 from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.peers import RuntimeDrift, drift_from_runtime
+from engine.peers import portions as parting
+from engine.peers.probes import Choice
 from engine.read import read_model
 from sample_models import FOLDER
 from sample_models.recipes import linear_attention
@@ -49,6 +53,56 @@ def test_where_and_when_ours_is_wrong() -> None:
     assert (found.drift.first.first.iteration, found.drift.first.one.rpartition("/")[2][:3]) == (0, "Exp")
     assert found.drift.outputs > 1e-3
     assert found.replaced == ()
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each place of the outermost graph is asked for alone."""
+    monkeypatch.setattr(parting, "_MOST_AT_ONCE", 1)
+
+
+def followed(trips: int, path: Path) -> engine.Model:
+    """The loop, and what computes with its outputs."""
+    model = linear_attention.model(trips)
+    for number, result in enumerate(model.get_results()):
+        given = result.input_value(0)
+        result.input(0).replace_source_output(opset13.tanh(given, name=f"after_{number}").output(0))
+    ov.save_model(model, path, compress_to_fp16=False)
+    return engine.read_model(path)
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_values_asked_for_in_parts_are_those_of_one_run(tmp_path: Path) -> None:
+    """What follows a loop follows from the loop as it is in later parts too, where OpenVINO would replace it."""
+    found = drifted(followed(5, tmp_path / "model.xml"))
+    assert not found.refused
+    assert any("after_" in pair.one for pair in found.drift.pairs)
+    assert found.drift.first is None, "the outputs differ, and no value inside"
+    assert found.drift.outputs > 1e-3
+    assert "GatedDeltaNet" in found.sentence
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_parts_leave_nothing_out() -> None:
+    model = engine.read_model(FOLDER / "hybrid_stack" / "model.xml")
+    inputs = {"input_ids": np.arange(12)[None] % 32}
+    debugger = engine.Debugger(model, inputs)
+    debugger.run()
+    candidates = Choice(debugger).candidates
+    some = list(parting.portions(candidates))
+    assert len(some) > 100
+    assert sorted(map(id, chain(*some))) == sorted(map(id, candidates))
+    of_loops = [{one.program.index for one in part if one.program.parent is not None} for part in some]
+    assert sum(map(len, of_loops)) == len(set().union(*of_loops)), "no loop is divided"
+
+
+def test_a_part_takes_few_of_many_megabytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    debugger = engine.Debugger(ATTENTION, INPUTS)
+    debugger.run()
+    candidates = Choice(debugger).candidates
+    assert len(list(parting.portions(candidates))) == 1
+    monkeypatch.setattr(parting, "_MOST_AT_ONCE", 2**20)
+    assert 1 < len(list(parting.portions(candidates))) < 10
 
 
 def test_a_loop_that_is_replaced(tmp_path: Path) -> None:

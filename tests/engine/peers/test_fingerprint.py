@@ -16,7 +16,7 @@ from engine.peers import against, beside, drift_from_runtime
 from engine.peers import probes as choosing
 from engine.peers.fingerprint import Fingerprint
 from engine.peers.given_rows import rows_of
-from engine.peers.probes import probes
+from engine.peers.probes import Choice
 from sample_models import FOLDER, sample
 from sample_models.recipes import linear_attention
 
@@ -114,12 +114,14 @@ def test_values_are_not_held_twice() -> None:
     """Those of the outermost graph are the run's own; of a loop's first iteration only the shape is remembered while the others run."""
     model = engine.read_model(FOLDER / "linear_attention" / "model.xml")
     run = finished(model, linear_attention.inputs(6, seed=1))
-    outer = [probe for probe in probes(run).asked if probe.program.parent is None]
+    choice = Choice(run)
+    probes = choice.probes(choice.candidates)
+    outer = [probe for probe in probes if probe.program.parent is None]
     assert outer
     for probe in outer:
         assert np.shares_memory(probe.expected, np.asarray(run.machine.values[probe.slot])) or probe.expected.ndim == 1
     assert run.values.cached_bytes == 0
-    inner = next(probe for probe in probes(run).asked if probe.program.parent is not None)
+    inner = next(probe for probe in probes if probe.program.parent is not None)
     given = np.zeros((6, *inner.expected.shape[1:]), inner.expected.dtype)
     rows = rows_of(inner, given)
     assert rows is not None
