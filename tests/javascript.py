@@ -1,4 +1,4 @@
-"""Checks the scripts of the screens: ``python -m tests.javascript check`` runs biome and tsc over them, ``... test`` their own tests.
+"""Checks the scripts of the screens: ``python -m tests.javascript check`` runs biome and tsc over them and their tests, ``test`` the tests.
 
 The tools are npm packages, pinned by the lock file in ``app/frontend``, and lie in the virtual environment: installed once for each lock
 file. Node runs the tests itself.
@@ -39,7 +39,8 @@ def _commands(node: Node, what: str) -> list[list[str]]:
     match what:
         case "check":
             biome = [*node.node, str(packages / "@biomejs" / "biome" / "bin" / "biome"), "check", "--error-on-warnings"]
-            return [biome, [*node.node, str(packages / "typescript" / "bin" / "tsc"), "--project", "jsconfig.json"]]
+            tsc = [*node.node, str(packages / "typescript" / "bin" / "tsc"), "--project"]
+            return [biome, [*tsc, "jsconfig.json"], [*tsc, "tests/js/jsconfig.json"]]
         case "test":
             return [[*node.node, "--test", *map(str, sorted((ROOT / "tests" / "js").glob("*.test.js")))]]
         case _:

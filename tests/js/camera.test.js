@@ -4,6 +4,7 @@ import { afterEach, beforeEach, test } from "node:test";
 import { Camera, ZOOM } from "../../app/canvas/assets/camera.js";
 import { closePage, element, openPage } from "./page.js";
 
+/** @type {Camera} */
 let camera;
 beforeEach(() => {
   openPage();
@@ -17,7 +18,7 @@ beforeEach(() => {
 });
 afterEach(closePage);
 
-const rounded = ({ x, y, k }) => [x, y, k].map((one) => Math.round(one * 1e6) / 1e6);
+const rounded = (/** @type {Camera} */ { x, y, k }) => [x, y, k].map((one) => Math.round(one * 1e6) / 1e6);
 
 test("zooming keeps what is under the pointer where it is", () => {
   camera.set(100, 50, 1);
@@ -79,8 +80,9 @@ test("a part that could not be read is not framed", () => {
 
 /** Movements take time, in frames that the test gives. */
 function moving() {
+  /** @type {FrameRequestCallback[]} */
   const frames = [];
-  globalThis.matchMedia = () => ({ matches: false });
+  globalThis.matchMedia = () => element({ matches: false });
   globalThis.requestAnimationFrame = (turn) => frames.push(turn);
   return frames;
 }

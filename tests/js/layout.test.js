@@ -9,9 +9,18 @@ import { shared } from "../../app/canvas/assets/shared.js";
 import { read } from "./fixtures.js";
 
 const LIBRARY = new URL("../../app/assets/vendor/viz.js.gz", import.meta.url);
+/**
+ * @import { Geometry } from "../../app/canvas/assets/picture.js"
+ * @import { Structure } from "../../app/canvas/assets/protocol.js"
+ * @typedef {(dot: string, attributes: object) => any} Render
+ */
+
+/** @type {{ dot: string, attributes: object, milliseconds: number }[]} */
 const asked = [];
+/** @type {{ run: any, end: () => void }} */
 const worker = { run: null, end() {} };
 shared.newWorker = async () => worker;
+/** @type {Render} */
 let render;
 
 before(async () => {
@@ -21,22 +30,32 @@ before(async () => {
   render = (dot, attributes) => viz.render(dot, { format: "json0", graphAttributes: attributes }).output;
 });
 
-/** The layout's worker answers at once from now on; `answer` says what. */
+/**
+ * The layout's worker answers at once from now on; `answer` says what.
+ * @param {Render} answer
+ */
 function workWith(answer) {
   asked.length = 0;
-  worker.run = async (dot, attributes, milliseconds) => {
+  worker.run = async (
+    /** @type {string} */ dot,
+    /** @type {object} */ attributes,
+    /** @type {number} */ milliseconds,
+  ) => {
     asked.push({ dot, attributes, milliseconds });
     return answer(dot, attributes);
   };
 }
 
 /** Boxes of a picture, each with its area. */
-const areas = (structure, geometry) =>
-  Object.entries(structure.nodes).map(([id, { width, height }]) => [id, areaOf(geometry.nodes[id], width, height)]);
+const areas = (/** @type {Structure} */ structure, /** @type {Geometry} */ geometry) =>
+  new Map(
+    Object.entries(structure.nodes).map(([id, { width, height }]) => [id, areaOf(geometry.nodes[id], width, height)]),
+  );
 
 for (const name of ["structure", "unrolled"]) {
   test(`everything in ${name}.json has a place of its own`, async () => {
     workWith((dot, attributes) => render(dot, attributes));
+    /** @type {Structure} */
     const structure = read(name);
     const geometry = await layOut(structure);
     assert.deepEqual(Object.keys(geometry.nodes).sort(), Object.keys(structure.nodes).sort());
@@ -49,7 +68,7 @@ for (const name of ["structure", "unrolled"]) {
     const boxes = areas(structure, geometry);
     for (const [one, area] of boxes) {
       for (const [other, another] of boxes) assert.ok(one === other || !overlap(area, another), `${one} and ${other}`);
-      const frame = geometry.clusters[structure.nodes[one].cluster];
+      const frame = geometry.clusters[structure.nodes[one].cluster ?? ""];
       // Graphviz rounds the borders of frames to whole points.
       if (frame) assert.ok(area.left > frame.x - 1 && area.right < frame.x + frame.width + 1, `${one} is in its frame`);
     }
@@ -57,16 +76,17 @@ for (const name of ["structure", "unrolled"]) {
 
   test(`then stands left of else in ${name}.json, and back edges stay in their frames`, async () => {
     workWith((dot, attributes) => render(dot, attributes));
+    /** @type {Structure} */
     const structure = read(name);
     const geometry = await layOut(structure);
     const clusters = Object.entries(structure.clusters);
     for (const [id, { kind, parent }] of clusters.filter(([, one]) => one.kind === "then")) {
-      const [other] = clusters.find(([, one]) => one.kind === "else" && one.parent === parent);
+      const [other] = clusters.find(([, one]) => one.kind === "else" && one.parent === parent) ?? assert.fail(id);
       assert.ok(geometry.clusters[id].x < geometry.clusters[other].x, kind);
     }
     for (const [id, { kind, source }] of Object.entries(structure.edges)) {
       if (kind !== "back") continue;
-      const frame = geometry.clusters[structure.nodes[source].cluster];
+      const frame = geometry.clusters[structure.nodes[source].cluster ?? ""];
       for (const { x } of geometry.edges[id].points) assert.ok(x >= frame.x && x <= frame.x + frame.width, id);
     }
   });
@@ -74,6 +94,7 @@ for (const name of ["structure", "unrolled"]) {
 
 test("copies of an unrolled body look the same, side by side", async () => {
   workWith((dot, attributes) => render(dot, attributes));
+  /** @type {Structure} */
   const structure = read("unrolled");
   const geometry = await layOut(structure);
   const [{ copies }] = structure.rows;
@@ -91,15 +112,18 @@ test("copies of an unrolled body look the same, side by side", async () => {
 });
 
 /** A structure of its own, so that no earlier layout is known. */
-const alone = (name) => ({
-  root: "main",
-  nodes: {},
-  edges: {},
-  clusters: {},
-  rows: [],
-  hash: name,
-  dot: `digraph { ${name} }`,
-});
+const alone = (/** @type {string} */ name) =>
+  /** @type {Structure} */ ({
+    root: "main",
+    nodes: {},
+    edges: {},
+    clusters: {},
+    rows: [],
+    families: {},
+    hidden: 0,
+    hash: name,
+    dot: `digraph { ${name} }`,
+  });
 
 test("what was laid out is known", async () => {
   workWith((_dot, attributes) => render("digraph { a [id=a] }", attributes));

@@ -10,7 +10,9 @@ import { shared } from "../../app/canvas/assets/shared.js";
 import { read } from "./fixtures.js";
 import { closePage, element, openPage, wait } from "./page.js";
 
+/** @type {import("./page.js").Page} */
 let page;
+/** @type {Record<string, any>} */
 let told;
 
 beforeEach(() => {
@@ -20,16 +22,19 @@ beforeEach(() => {
 afterEach(closePage);
 
 /** What Python gets: what has no value is not sent. */
-const tell = (name, value) => {
+const tell = (/** @type {string} */ name, /** @type {unknown} */ value) => {
   told[name] = JSON.parse(JSON.stringify(value));
 };
 
 /** Everything that a message says, its numbers apart: those are times. */
-const words = (message) =>
+const words = (/** @type {unknown} */ message) =>
   JSON.parse(JSON.stringify(message), (name, value) => (name === "count" ? "a number" : value));
 
+/** @param {number} step */
 function playback(step) {
-  const made = new Playback({ key: "canvas", root: element(), setState: tell, paint() {}, send() {}, receive() {} });
+  const made = new Playback(
+    /** @type {any} */ ({ key: "canvas", root: element(), setState: tell, paint() {}, send() {}, receive() {} }),
+  );
   made.take({ ...read("moment"), step });
   shared.askers.set("canvas", tell);
   return made;
@@ -38,14 +43,15 @@ function playback(step) {
 test("acts name what they were done on by id and by address", () => {
   const structure = read("structure");
   const canvas = { structure, count: undefined, acts: new Outbox((acts) => tell("acts", acts)) };
-  const idOf = (parts, address) => Object.keys(parts).find((id) => parts[id].address === address);
-  const send = (act) => Canvas.prototype.send.call(canvas, act);
+  const idOf = (/** @type {Record<string, { address: string }>} */ parts, /** @type {string} */ address) =>
+    Object.keys(parts).find((id) => parts[id].address === address);
+  const send = (/** @type {any} */ act) => Canvas.prototype.send.call(canvas, act);
   send({ kind: "select", id: idOf(structure.nodes, "main/number") });
   send({ kind: "fold", id: idOf(structure.clusters, "main/while_not_one") });
   send({ kind: "key", key: "Backspace" });
   send({ kind: "clear" });
   assert.deepEqual(words(told.acts), words(read("acts")));
-  const numbers = told.acts.map(({ count }) => count);
+  const numbers = told.acts.map((/** @type {{ count: number }} */ { count }) => count);
   assert.deepEqual(
     numbers,
     [...new Set(numbers)].sort((a, b) => a - b),

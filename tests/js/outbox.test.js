@@ -4,6 +4,7 @@ import { afterEach, beforeEach, test } from "node:test";
 import { AGAIN, numberAfter, Outbox } from "../../app/canvas/assets/outbox.js";
 import { closePage, openPage, wait } from "./page.js";
 
+/** @type {import("./page.js").Page} */
 let page;
 beforeEach(() => {
   page = openPage();
@@ -11,7 +12,8 @@ beforeEach(() => {
 afterEach(closePage);
 
 /** An outbox, and what it has told: the numbers of each time. */
-function outbox(answer = undefined) {
+function outbox(/** @type {unknown} */ answer = undefined) {
+  /** @type {number[][]} */
   const told = [];
   return {
     told,

@@ -2,8 +2,16 @@
 
 import { mock } from "node:test";
 
-/** An element that has whatever is asked of it; `own` says what matters to a test. */
+/**
+ * @typedef {{ now: number, frames: ((now: number) => unknown)[] }} Page the time, and what waits for a frame
+ */
+
+/**
+ * An element that has whatever is asked of it; `own` says what matters to a test.
+ * @returns {any} so that it stands for every kind of element
+ */
 export function element(own = {}) {
+  /** @type {Record<string | symbol, unknown>} */
   const known = {
     classList: new Classes(),
     style: { setProperty() {} },
@@ -16,12 +24,15 @@ export function element(own = {}) {
   return new Proxy(known, { get: (_, name) => (name in known ? known[name] : anything) });
 }
 
+/** @extends {Set<string>} */
 class Classes extends Set {
+  /** @param {string} name */
   toggle(name, on = !this.has(name)) {
     if (on) this.add(name);
     else this.delete(name);
   }
 
+  /** @param {string} name */
   contains(name) {
     return this.has(name);
   }
@@ -29,6 +40,7 @@ class Classes extends Set {
 
 /** A page whose clock stands still until a test moves it on. */
 export function openPage() {
+  /** @type {Page} */
   const page = { now: 1000, frames: [] };
   mock.timers.enable({ apis: ["setTimeout", "Date"], now: page.now });
   mock.method(performance, "now", () => page.now);
@@ -38,8 +50,8 @@ export function openPage() {
       observe() {}
       disconnect() {}
     },
-    requestAnimationFrame: (call) => page.frames.push(call),
-    cancelAnimationFrame: (number) => {
+    requestAnimationFrame: (/** @type {(now: number) => unknown} */ call) => page.frames.push(call),
+    cancelAnimationFrame: (/** @type {number} */ number) => {
       if (number) page.frames[number - 1] = () => {};
     },
     getComputedStyle: () => ({ getPropertyValue: () => "" }),
@@ -54,13 +66,21 @@ export function closePage() {
   mock.restoreAll();
 }
 
-/** Time goes by, without a frame. */
+/**
+ * Time goes by, without a frame.
+ * @param {Page} page
+ * @param {number} milliseconds
+ */
 export function wait(page, milliseconds) {
   page.now += milliseconds;
   mock.timers.tick(milliseconds);
 }
 
-/** Frames are drawn, so many milliseconds apart. */
+/**
+ * Frames are drawn, so many milliseconds apart.
+ * @param {Page} page
+ * @param {number} count
+ */
 export function drawFrames(page, count, apart = 16) {
   for (let k = 0; k < count; k += 1) {
     wait(page, apart);

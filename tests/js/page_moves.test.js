@@ -31,4 +31,4 @@ for (const [name, from, to] of [
   ["previous", 1, 0],
   ["run", 0, 10],
 ])
-  test(`${name} from ${from} leads to ${to}`, () => assert.equal(destination(name, from, PATHS), to));
+  test(`${name} from ${from} leads to ${to}`, () => assert.equal(destination(String(name), Number(from), PATHS), to));

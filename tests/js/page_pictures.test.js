@@ -15,15 +15,15 @@ import {
 
 const folds = (/** @type {Record<string, boolean>} */ one) => new Map(Object.entries(one));
 // A loop with a branch in it, and a group; not every combination is there.
-const FOLDS = [
+const FOLDS = /** @type {Record<string, boolean>[]} */ ([
   { loop: false, branch: false, group: true },
   { loop: true, group: true },
   { loop: false, branch: true, group: true },
   { loop: false, branch: false, group: false },
   { loop: false, branch: true, group: false },
-].map(folds);
+]).map(folds);
 
-for (const [from, address, to] of [
+for (const [from, address, to] of /** @type {[number, string, number][]} */ ([
   [0, "loop", 1],
   [1, "loop", 0],
   [0, "branch", 2],
@@ -32,19 +32,19 @@ for (const [from, address, to] of [
   [4, "group", 2],
   [4, "loop", 1], // the group is folded too: no picture has it open beside the folded loop
   [1, "group", 3],
-])
+]))
   test(`from picture ${from} a click on ${address} leads to ${to}`, () =>
     assert.equal(pictureAfter(FOLDS, from, address), to));
 
 test("a place whose other picture was left out leads nowhere", () =>
   assert.equal(pictureAfter([folds({ loop: false })], 0, "loop"), -1));
 
-const WINDOWS = [
+const WINDOWS = /** @type {Record<string, boolean>[]} */ ([
   { loop: false, "loop[0]/body/branch": false, "loop[1]/body/branch": false },
   { loop: true },
   { loop: false, "loop[2]/body/branch": true },
   { loop: false, "loop[2]/body/branch": false },
-].map((one) => foldsInWords(folds(one)));
+]).map((one) => foldsInWords(folds(one)));
 
 test("the cursor is followed to the picture with its iteration in which the same is folded", () => {
   const spots = /** @type {[string, string][]} */ ([
@@ -95,13 +95,13 @@ test("the box of a place is its own, or the folded one around it", () => {
   assert.equal(boxAt(closed, "main/other"), "");
 });
 
-for (const [step, column] of [
+for (const [step, column] of /** @type {[number, number | null][]} */ ([
   [2, null],
   [3, 0],
   [6, 0],
   [7, 1],
   [9, 1],
   [10, null],
-])
+]))
   test(`at moment ${step} the column of a matrix is ${column}`, () =>
     assert.equal(columnAt({ begins: [3, 7], end: 9 }, step), column));

@@ -7,16 +7,19 @@ import { read } from "./fixtures.js";
 import { closePage, drawFrames, element, openPage, wait } from "./page.js";
 
 const MOMENT = read("moment");
+/** @type {import("./page.js").Page} */
 let page;
+/** @type {any} a stand-in that has what playback asks for */
 let canvas;
+/** @type {Playback} */
 let playback;
-/** What Python was told: [name, value]. */
+/** What Python was told. @type {[name: string, value: any][]} */
 let told;
 
 beforeEach(() => {
   page = openPage();
   told = [];
-  const note = (name, value) => told.push([name, structuredClone(value)]);
+  const note = (/** @type {string} */ name, /** @type {unknown} */ value) => told.push([name, structuredClone(value)]);
   canvas = {
     key: "canvas",
     root: element(),
@@ -24,21 +27,25 @@ beforeEach(() => {
     painted: [],
     received: 0,
     setState: note,
-    paint: (overlay) => canvas.painted.push(overlay),
+    paint: (/** @type {unknown} */ overlay) => canvas.painted.push(overlay),
     receive: () => {
       canvas.received += 1;
     },
-    send: (act) => told.push(["act", act]),
+    send: (/** @type {unknown} */ act) => told.push(["act", act]),
   };
   shared.askers.set("canvas", note);
   playback = new Playback(canvas);
 });
 afterEach(closePage);
 
-const toldOf = (wanted) => told.filter(([name]) => name === wanted).map(([, value]) => value);
-const at = (step, own = {}) => ({ ...MOMENT, step, ...own });
+const toldOf = (/** @type {string} */ wanted) => told.filter(([name]) => name === wanted).map(([, value]) => value);
+const at = (/** @type {number} */ step, own = {}) => ({ ...MOMENT, step, ...own });
 
-/** Steps that are there: each a frame whose current box is named after it. */
+/**
+ * Steps that are there: each a frame whose current box is named after it.
+ * @param {number} first
+ * @param {number} count
+ */
 function sent(first, count, own = {}) {
   const frames = Array.from({ length: count }, (_, k) => ({ ...read("stretch").frames[0], current: `n${first + k}` }));
   return { key: "canvas", hash: MOMENT.hash, run: MOMENT.run, first, frames, ...own };
@@ -118,7 +125,7 @@ test("other moves are asked for in their order, from where the picture is", () =
   const { run, moves } = toldOf("moves").at(-1);
   assert.equal(run, MOMENT.run);
   assert.deepEqual(
-    moves.map(({ name, start }) => [name, start]),
+    moves.map((/** @type {{ name: string, start: number | null }} */ { name, start }) => [name, start]),
     [
       ["over", 21],
       ["back", null],

@@ -5,10 +5,12 @@ import { marksOf, Prefetched, patched } from "../../app/canvas/assets/prefetched
 import { NO_OVERLAY } from "../../app/canvas/assets/status.js";
 import { read } from "./fixtures.js";
 
+/** @import { Overlay } from "../../app/canvas/assets/protocol.js" */
+
 const { hash: _, ...NOTHING } = NO_OVERLAY;
 
 test("a change replaces words, and adds to and takes from tables", () => {
-  const before = { ...NOTHING, nodes: { n1: "current", n2: "waiting" }, current: "n1" };
+  const before = /** @type {Overlay} */ ({ ...NOTHING, nodes: { n1: "current", n2: "waiting" }, current: "n1" });
   const after = patched(before, { nodes: { n1: "done", n2: null, n3: "current" }, current: "n3" });
   assert.deepEqual(after, { ...NOTHING, nodes: { n1: "done", n3: "current" }, current: "n3" });
   assert.deepEqual(before.nodes, { n1: "current", n2: "waiting" });
@@ -25,6 +27,7 @@ test("a stretch holds the overlay that Python sends of the same step, apart from
   const frames = new Prefetched();
   frames.store(stretch);
   assert.equal(frames.frames.size, stretch.frames.length);
+  /** @type {Record<string, unknown>} */
   const overlay = { ...frames.get(moment.step), ...marksOf(moment) };
   assert.deepEqual(Object.keys(overlay).sort(), Object.keys(NOTHING).sort());
   for (const name of Object.keys(NOTHING)) assert.deepEqual(overlay[name], moment[name], name);
@@ -41,7 +44,14 @@ test("it is known where the next gap is", () => {
 
 test("the oldest steps go first when there are too many", () => {
   const frames = new Prefetched();
-  const many = (first) => ({ key: "", hash: "", run: "", first, frames: Array(4000).fill({}), stop: first + 7 });
+  const many = (/** @type {number} */ first) => ({
+    key: "",
+    hash: "",
+    run: "",
+    first,
+    frames: Array(4000).fill({}),
+    stop: first + 7,
+  });
   frames.store(many(0));
   frames.store(many(4000));
   assert.equal(frames.frames.size, 6000);

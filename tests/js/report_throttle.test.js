@@ -4,6 +4,7 @@ import { afterEach, beforeEach, test } from "node:test";
 import { ReportThrottle } from "../../app/canvas/assets/report_throttle.js";
 import { closePage, drawFrames, openPage } from "./page.js";
 
+/** @type {import("./page.js").Page} */
 let page;
 beforeEach(() => {
   page = openPage();

@@ -4,8 +4,9 @@ import { test } from "node:test";
 import { boxOfNext, classesOfBox, classesOfFrame, classesOfLine, NO_OVERLAY } from "../../app/canvas/assets/status.js";
 import { read } from "./fixtures.js";
 
-const overlay = (own) => ({ ...NO_OVERLAY, ...own });
+const overlay = (/** @type {object} */ own) => ({ ...NO_OVERLAY, ...own });
 
+/** @type {[own: object, classes: string][]} */
 const BOXES = [
   [{}, ""],
   [{ nodes: { n1: "done" } }, "done"],
@@ -28,7 +29,8 @@ test("a frame says how far it is, and whether it is next", () => {
   assert.equal(classesOfFrame(overlay({ next: "c1" }), "c1"), "current");
 });
 
-const line = (kind) => ({ kind, source: "n1", target: "n2" });
+const line = (/** @type {any} */ kind) => ({ kind, label: "", tensor: "", source: "n1", target: "n2" });
+/** @type {[kind: string, own: object, classes: string][]} */
 const LINES = [
   ["data", { nodes: { n1: "waiting", n2: "waiting" } }, ""],
   ["data", { nodes: { n1: "done", n2: "waiting" } }, "live"],

@@ -38,7 +38,8 @@ export class Camera {
   pointers = new Map();
   frame = 0;
   gliding = 0;
-  resting = 0;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  resting = undefined;
 
   /**
    * @param {HTMLElement} stage
