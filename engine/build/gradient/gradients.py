@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from engine.build.frame import Frame
 from engine.build.gradient.reverse import Seed, adjoints
 from engine.build.gradient.rules import filled
@@ -21,7 +23,7 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, name: str | None = None) ->
     """How the sum of all elements of ``ys`` changes with each of ``xs``: one tensor of its type and shape for each, in order.
 
     ``ys``, ``xs``: a tensor, or several in any structure. ``grad_ys``: for each of ``ys`` the weight of each of its elements, in its
-    shape (None: ones). Zeros where nothing depends on an ``x``. Loops and branches are walked back like everything else; whole
+    shape (None: ones); of one tensor the weight may stand in a list. Zeros where nothing depends on an ``x``. Loops and branches are walked back like everything else; whole
     numbers, conditions and numbers of iterations end a path.
 
     ``BuildError`` for an ``x`` that has no derivative, such as a whole number, and for an operation without a rule on a path from
@@ -29,7 +31,8 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, name: str | None = None) ->
     """
     wanted, targets = leaves(xs), leaves(ys)
     graph = graph_of([leaf.value for leaf in (*targets, *wanted)], "gradients")
-    weights = [None] * len(targets) if grad_ys is None else [leaf.value for leaf in aligned(ys, grad_ys, "gradients(): grad_ys")]
+    given = _of_one(ys, grad_ys)
+    weights = [None] * len(targets) if given is None else [leaf.value for leaf in aligned(ys, given, "gradients(): grad_ys")]
     if not targets or not wanted:
         raise BuildError(f"gradients(): {'xs' if targets else 'ys'} is empty: there is nothing to differentiate")
     with _unchanged_on_failure(graph.frame):
@@ -41,6 +44,14 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, name: str | None = None) ->
             made = [filled(graph, 0, source) if one is None else one for one, source in zip(found, sources, strict=True)]
         kept = drop_unused(graph.frame, first, made)
         return [kept.moved(tensor) for tensor in made]
+
+
+def _of_one(ys: Any, grad_ys: Any) -> Any:
+    """The weight of a single tensor, which may come in a list, as in TensorFlow; a list that has the tensor's rank is the weight itself."""
+    if not isinstance(ys, Tensor) or not isinstance(grad_ys, (list, tuple)) or len(grad_ys) != 1:
+        return grad_ys
+    (only,) = grad_ys
+    return only if only is None or isinstance(only, Tensor) or np.ndim(grad_ys) != ys.rank else grad_ys
 
 
 @contextmanager

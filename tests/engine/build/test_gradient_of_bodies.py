@@ -91,6 +91,19 @@ def test_weights_of_elements_are_given_as_in_tensorflow() -> None:
     np.testing.assert_array_equal(outputs[0], np.array([3, 41, 601], np.float32))
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (1, 3), (3,)], ids=str)
+def test_the_weights_of_one_tensor_may_stand_in_a_list(shape: tuple[int, ...]) -> None:
+    """As for tf.gradients; what has the shape of the tensor is its weights."""
+    graph = build.Graph("one")
+    x = graph.parameter("x", "f32", shape)
+    weights = np.full(shape, 3, np.float32)
+    given: list[Any] = [[weights], [graph.constant(weights)], weights.tolist(), [weights.tolist()], [None]]
+    found = [build.gradients(x * x, [x], one)[0] for one in given]
+    outputs = engine.run(graph.model({f"{number}": one for number, one in enumerate(found)}), {"x": np.ones(shape, np.float32)}).outputs
+    for output, weight in zip(outputs, [6, 6, 6, 6, 2], strict=True):
+        np.testing.assert_array_equal(output, np.full(shape, weight, np.float32))
+
+
 def test_a_refused_gradient_leaves_no_trace() -> None:
     """Nor outputs of a loop that was to be walked back after what cannot be."""
     graph = build.Graph("refused")
