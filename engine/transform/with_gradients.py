@@ -14,6 +14,7 @@ from engine.check.diagnostic import InvalidModel
 from engine.check.propagate import propagate
 from engine.errors import AddressError, BuildError, shorten
 from engine.ir.address import ROOT
+from engine.ir.element_type import REAL_FLOATS
 from engine.ir.model import Edge, LayerId, Model, Node, Port, Source, expect_model
 from engine.ir.model import Graph as FinishedGraph
 from engine.ir.outermost import tensor_named
@@ -53,8 +54,8 @@ def gradients(
     graph, became = _under_construction(model, known_here)
     graph.going = going
     found = built(
-        [became[outside(model, name)] for name in targets],
-        [became[outside(model, name)] for name in sources],
+        [_real(became[outside(model, name)], f"of names {name!r}") for name in targets],
+        [_real(became[outside(model, name)], f"with_respect_to names {name!r}") for name in sources],
     )
     if not going():
         raise BuildError(STOPPED)
@@ -67,6 +68,14 @@ def _names(what: str, given: object) -> list[str]:
     if not names or any(not isinstance(name, str) for name in names):
         raise AddressError(f"{what} is {shorten(repr(given), 60)}, expected the name or address of a tensor, or several")
     return names
+
+
+def _real(tensor: Tensor, what: str) -> Tensor:
+    """The tensor, which has to be of a type that has derivatives; ``what`` says what the user wrote."""
+    if tensor.element_type is not None and tensor.element_type not in REAL_FLOATS:
+        found = f"{tensor.element_type}{tensor.shape}"
+        raise BuildError(f"{shorten(what)}, which is {found}: only f64, f32, f16 and bf16 have derivatives")
+    return tensor
 
 
 def outside(model: Model, name: str) -> Source:

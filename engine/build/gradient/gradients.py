@@ -23,8 +23,8 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, name: str | None = None) ->
     """How the sum of all elements of ``ys`` changes with each of ``xs``: one tensor of its type and shape for each, in order.
 
     ``ys``, ``xs``: a tensor, or several in any structure. ``grad_ys``: for each of ``ys`` the weight of each of its elements, in its
-    shape (None: ones); of one tensor the weight may stand in a list. Zeros where nothing depends on an ``x``. Loops and branches are walked back like everything else; whole
-    numbers, conditions and numbers of iterations end a path.
+    shape (None: ones); of one tensor the weight may stand in a list. Zeros where nothing depends on an ``x``. Loops and branches are
+    walked back like everything else; whole numbers, conditions and numbers of iterations end a path.
 
     ``BuildError`` for an ``x`` that has no derivative, such as a whole number, and for an operation without a rule on a path from
     one of ``xs`` to one of ``ys``: it names the path.

@@ -23,7 +23,10 @@ def matmul(at: Reverse, /) -> Adjoints:
         other, adjoint = at.ops.unsqueeze(right, np.array([1])), at.ops.unsqueeze(adjoint, np.array([-1]))
     if left.rank == 1:
         one, adjoint = at.ops.unsqueeze(left, np.array([0])), at.ops.unsqueeze(adjoint, np.array([-2]))
-    of_one = _product(at, adjoint, other, (False, not transpose_right), transposed=transpose_left)
+    if transpose_left:
+        of_one = _product(at, adjoint, other, (False, not transpose_right), transposed=True)
+    else:
+        of_one = product_with_turned(at, adjoint, other, not transpose_right)
     of_other = _product(at, one, adjoint, (not transpose_left, False), transposed=transpose_right)
     return at.reshaped(at.sum_to(of_one, one), left), at.reshaped(at.sum_to(of_other, other), right)
 
@@ -33,6 +36,26 @@ def _product(at: Reverse, left: Value, right: Value, transposes: tuple[bool, boo
     if transposed:
         left, right, transposes = right, left, (not transposes[1], not transposes[0])
     return at.ops.matmul(left, right, transpose_a=transposes[0], transpose_b=transposes[1])
+
+
+def product_with_turned(at: Reverse, left: Value, right: Value, transpose_right: bool) -> Value:
+    """A product whose right operand the forward pass has on the right as well, and turned the other way.
+
+    OpenVINO's CPU plugin (2026.4) keeps one packed form of a square constant for both, so that one of the products is wrong without a
+    word. On the left it packs nothing: there the product is computed turned.
+    """
+    rank = max(left.rank or 0, right.rank or 0)
+    if not _is_square(right) or left.rank is None or left.rank < 2:
+        return at.ops.matmul(left, right, transpose_a=False, transpose_b=transpose_right)
+    turned = at.ops.matmul(right, left, transpose_a=not transpose_right, transpose_b=True)
+    return at.ops.transpose(turned, np.array([*range(rank - 2), rank - 1, rank - 2]))
+
+
+def _is_square(value: Value) -> bool:
+    if value.rank is None or value.rank < 2:
+        return False
+    rows, columns = value.shape.at(value.rank - 2), value.shape.at(value.rank - 1)
+    return rows.is_static and columns.is_static and rows.length == columns.length
 
 
 def inverse(at: Reverse, /) -> Adjoints:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.ops.derivative import Adjoints, Reverse, Value
+from engine.ops.gradients.matrix import product_with_turned
 
 _COLUMNS = np.array(1)
 
@@ -107,7 +108,7 @@ def _affine(at: Reverse, rows: Value, matrix: Value, bias: Sequence[Value]) -> V
 
 def _of_product(at: Reverse, adjoint: Value, rows: Value, matrix: Value) -> tuple[Value, Value]:
     """Of the rows and of the matrix of ``_affine``."""
-    of_rows = at.ops.matmul(adjoint, matrix, transpose_a=False, transpose_b=False)
+    of_rows = product_with_turned(at, adjoint, matrix, transpose_right=False)
     return of_rows, at.ops.matmul(adjoint, rows, transpose_a=True, transpose_b=False)
 
 

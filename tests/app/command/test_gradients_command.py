@@ -22,7 +22,8 @@ def training(tmp_path: Path) -> Path:
     graph = build.Graph("training")
     x, w = graph.parameter("x", "f32", [2, 3]), graph.constant(np.eye(3, dtype=np.float32), name="layer/w")
     (last,) = build.for_loop(3, lambda i, h: ops.tanh(h @ w), [x])
-    engine.write_model(graph.model({"loss": ops.reduce_sum(last, [0, 1])}), tmp_path / "model.xml")
+    steps = ops.relu(graph.constant(np.int64(3)), name="steps")
+    engine.write_model(graph.model({"loss": ops.reduce_sum(last, [0, 1]), "count": steps}), tmp_path / "model.xml")
     return tmp_path / "model.xml"
 
 
@@ -53,6 +54,8 @@ def test_inputs_run_it(training: Path, tmp_path: Path, capsys: pytest.CaptureFix
         ("lost", "x", "there is no tensor 'main/lost'"),
         ("loss", "main/for/body/MatMul", "is in a body"),
         ("loss", "main/for_2", "there is no tensor 'main/for_2'"),
+        ("loss", "main/steps", "with_respect_to names 'main/steps', which is i64[]: only f64, f32, f16 and bf16 have derivatives"),
+        ("steps", "x", "of names 'steps', which is i64[]: only f64"),
     ],
 )
 def test_names_that_mean_nothing_are_refused(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import engine
 from engine import build
 from engine.build import ops
 from engine.build.structure import leaves
+from engine.build.tensor import Tensor
 from engine.ir.element_type import REAL_FLOATS
 from tests.engine.build.both import run_both
 from tests.engine.build.walked_back import CASES, GROWING, Case, arguments
@@ -90,3 +92,36 @@ def test_openvino_reads_the_gradient_of_a_reduction_over_no_axis(tmp_path: Path)
     engine.write_model(model, tmp_path / "m.xml")
     assert openvino.Core().read_model(tmp_path / "m.xml").outputs[0].partial_shape.to_shape() == [2, 3]
     np.testing.assert_array_equal(engine.run(model, [np.full((2, 3), 3, np.float32)]).outputs[0], np.full((2, 3), 6))
+
+
+def _square(x: Tensor, *shape: int) -> Tensor:
+    drawn = np.random.default_rng(3).standard_normal(shape or (4, 4)).astype(np.float32) / 2
+    return x.graph.constant(drawn)
+
+
+def _outside(x: Tensor) -> Tensor:
+    w = _square(x)
+    return build.for_loop(3, lambda _, h: ops.tanh(h @ w), [x])[0]
+
+
+SQUARE: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "a product": lambda x: ops.matmul(x, _square(x), transpose_a=False, transpose_b=False),
+    "a product with what is turned": lambda x: ops.matmul(x, _square(x), transpose_a=False, transpose_b=True),
+    "a loop": lambda x: build.for_loop(3, lambda _, h: ops.tanh(h @ _square(x)), [x])[0],
+    "a loop of weights from outside": _outside,
+    "a stack": lambda x: ops.unsqueeze(x, np.array([0])) @ _square(x),
+    "a cell": lambda x: ops.rnn_cell(x, x, _square(x), _square(x), _square(x, 4), hidden_size=4),
+}
+"""Products with square weights that are constant."""
+
+
+@pytest.mark.parametrize("second", [False, True], ids=["first", "second"])
+@pytest.mark.parametrize("name", SQUARE)
+def test_openvino_multiplies_by_square_weights_both_ways(name: str, second: bool) -> None:
+    """Its CPU plugin packs a square constant once, for products with it and with what it is turned: one of the two is wrong."""
+    graph = build.Graph("square")
+    x = graph.parameter("x", "f32", [2, 4])
+    found = build.gradients(ops.tanh(SQUARE[name](x)), [x])
+    if second:
+        found = build.gradients([one * one for one in found], [x])
+    run_both(graph.model(found), [np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)], tolerance=1e-4)
