@@ -106,13 +106,16 @@ class _Walk:
                 self.came_from.setdefault(source, reader)
 
     def total(self, source: Source) -> Tensor | None:
-        """The sum of the parts, made once."""
+        """The sum of the parts, made once; the first parts, which may be slices of what a loop joined, stand last.
+
+        OpenVINO's CPU plugin (2026.4) writes ``slice + product`` over what is sliced, but not ``product + slice``.
+        """
         parts = self.parts.get(source)
         if not parts:
             return None
         whole = parts[0]
         for part in parts[1:]:
-            whole = self.graph.apply("Add", (whole, part), {})[0]
+            whole = self.graph.apply("Add", (part, whole), {})[0]
         self.parts[source] = [whole]
         return whole
 
