@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import numpy as np
 import pytest
 
@@ -12,11 +10,8 @@ from engine import build
 from engine.build import ops
 from tests.engine.build.drawn_walks import drawn_walk, must_agree
 
-_BY_CHANCE = random.Random().randrange(1 << 30)
-"""Another one in every run; a failure tells it."""
 
-
-@pytest.mark.parametrize("seed", [2, 3, 5, 8, 13, 21, 34, 55, 89, 144])
+@pytest.mark.parametrize("seed", [2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610])
 def test_drawn_walks_agree(seed: int) -> None:
     must_agree(drawn_walk(seed), with_openvino=False)
 
@@ -24,14 +19,6 @@ def test_drawn_walks_agree(seed: int) -> None:
 @pytest.mark.parametrize("seed", [1, 7, 11, 17])
 def test_drawn_walks_agree_with_openvino(seed: int) -> None:
     must_agree(drawn_walk(seed), with_openvino=True)
-
-
-def test_walks_drawn_by_chance_agree() -> None:
-    for seed in range(_BY_CHANCE, _BY_CHANCE + 3):
-        try:
-            must_agree(drawn_walk(seed), with_openvino=False)
-        except AssertionError as error:
-            raise AssertionError(f"seed {seed}: {error}") from error
 
 
 def test_the_gradient_of_a_weight_in_a_growing_loop_that_an_outer_loop_never_enters() -> None:
