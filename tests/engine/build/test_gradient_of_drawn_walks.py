@@ -8,7 +8,7 @@ import pytest
 import engine
 from engine import build
 from engine.build import ops
-from tests.engine.build.drawn_walks import drawn_walk, must_agree
+from tests.engine.drawn.walks import drawn_walk, must_agree
 
 
 @pytest.mark.parametrize("seed", [2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610])

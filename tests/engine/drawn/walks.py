@@ -1,6 +1,6 @@
 """Draws loops and branches whose gradients are computed: nested, empty, growing, joined backwards, sharing their weights.
 
-``python -m tests.engine.build.drawn_walks --seconds 600 --seed 1`` draws for a while; each that does not agree is told by its seed.
+``python -m tests.engine.drawn.walks --seconds 600 --seed 1`` draws for a while; each that does not agree is told by its seed.
 """
 
 from __future__ import annotations
