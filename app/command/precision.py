@@ -56,6 +56,9 @@ def _lines(found: Precision) -> Iterator[str]:
         yield f"  and {len(found.costs) - _MOST_SHOWN:,} more, each at most {found.costs[_MOST_SHOWN].error:.2g}"
     if found.names:
         yield f"nncf.IgnoredScope(names={json.dumps(list(found.names))})"
+    if found.inside:
+        which = f"{len(found.inside):,} of what has to stay {'is' if len(found.inside) == 1 else 'are'}"
+        yield f"{which} inside loops or branches: NNCF compresses nothing there, and takes no names from there."
 
 
 def _as_json(found: Precision) -> dict[str, object]:
@@ -83,7 +86,8 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         description="Round each weight (a Const of floats with several rows) and each state that a loop carries alone to a narrower type, "
         "rank what that costs at the outputs, and find a smallest set that has to stay as it is, also as NNCF's IgnoredScope.",
         epilog="The scale of int8 is that of a row along the last axis, of int4 that of 128 numbers in a row. The names in the "
-        "IgnoredScope are those of the operations that compute with what has to stay.",
+        "IgnoredScope are those of the operations that compute with what has to stay, as far as they are not inside loops or branches, where "
+        "NNCF compresses nothing.",
         allow_abbrev=False,
     )
     parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")

@@ -34,6 +34,11 @@ class Candidate:
     readers: tuple[str, ...]
     """The names of the operations that compute with it, as files have them."""
 
+    @property
+    def is_inside(self) -> bool:
+        """Whether it is in the body of a loop or a branch."""
+        return self.address.count("/") > 1
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -61,8 +66,14 @@ class Precision:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the operations that compute with what has to stay."""
-        return tuple(dict.fromkeys(name for one in self.stay for name in one.readers))
+        """The names of the operations of the outermost graph that compute with what has to stay, for NNCF's IgnoredScope: NNCF refuses
+        names inside loops and branches, and compresses nothing there."""
+        return tuple(dict.fromkeys(name for one in self.stay if not one.is_inside for name in one.readers))
+
+    @property
+    def inside(self) -> tuple[Candidate, ...]:
+        """What has to stay inside loops and branches."""
+        return tuple(one for one in self.stay if one.is_inside)
 
     @property
     def sentence(self) -> str:
