@@ -86,7 +86,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         description="Round each weight (a Const of floats with several rows) and each state that a loop carries alone to a narrower type, "
         "rank what that costs at the outputs, and find a smallest set that has to stay as it is, also as NNCF's IgnoredScope.",
         epilog="The scale of int8 is that of a row along the last axis, of int4 that of 128 numbers in a row. The names in the "
-        "IgnoredScope are those of the operations that compute with what has to stay, as far as they are not inside loops or branches, where "
+        "IgnoredScope are those of the operations that compute with what has to stay, but for those inside loops and branches, where "
         "NNCF compresses nothing.",
         allow_abbrev=False,
     )
