@@ -15,7 +15,9 @@ from engine.run.plan.numbers import ProgramIndex, Slot
 from engine.run.record.branch_log import BranchLog
 from engine.run.record.columns import Column, Rows
 from engine.run_file.layout import layout_of
+from engine.run_file.made_of_weights import made_of_weights
 from engine.run_file.value_lists import held, written
+from engine.run_file.weightless import SMALL
 
 _MOST_VALUES = 4000
 """Values of the outermost graph; the file has an entry for each."""
@@ -38,25 +40,30 @@ class _Keeping:
     run: Run
     left: int
     """Bytes that there is room for."""
+    weights: frozenset[Slot]
+    """Slots of values that are left out as weights are; those of a few elements stay."""
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     shared: dict[int, Slot] = field(default_factory=dict[int, Slot])
     """By identity of a value, the slot under which it is kept, or the Const that it is."""
     slots: dict[str, int] = field(default_factory=dict[str, int])
 
 
-def kept(run: Run, budget_bytes: int) -> Kept | None:
+def kept(run: Run, budget_bytes: int, *, weights: bool = True) -> Kept | None:
     """The recording within so many bytes; None where not even what a run cannot go on without has room.
+
+    ``weights=False`` leaves out values that are made of weights alone.
 
     What has no room is computed again when it is asked for: rows of columns, every other one at first, and values of the outermost graph.
     """
     machine, plan = run.machine, run.plan
     machine.recording.pack()
-    keeping = _Keeping(run, budget_bytes)
+    keeping = _Keeping(run, budget_bytes, frozenset() if weights else made_of_weights(plan))
     keeping.shared.update((id(value), slot) for slot, value in plan.constants if value is not NOT_KEPT)
     _tables(keeping)
     frames = [_frame(keeping, frame, depth) for depth, frame in enumerate(machine.frames)]
     for slot in _needed(run):
-        _put(keeping, slot)
+        if not _is_weight(keeping, slot):
+            _put(keeping, slot)
     hidden = (*plan.states, *plan.variables.values())
     states = written("hidden", [machine.values[slot] for slot in hidden], keeping.values) if hidden else {"plain": []}
     begun = [machine.begun_with.get(slot) for slot in plan.main.hidden]
@@ -146,7 +153,7 @@ def _rest(keeping: _Keeping) -> list[int]:
     for slot in there:
         if str(slot) in keeping.slots:
             continue
-        if held(values[slot]) > keeping.left or len(keeping.slots) > _MOST_VALUES:
+        if _is_weight(keeping, slot) or held(values[slot]) > keeping.left or len(keeping.slots) > _MOST_VALUES:
             missing.append(slot)
         else:
             _put(keeping, slot)
@@ -156,7 +163,7 @@ def _rest(keeping: _Keeping) -> list[int]:
 def _rows(keeping: _Keeping) -> dict[str, Any] | None:
     """The columns of all graphs, thinned as a recording thins them until they have room; None where they never have."""
     recording = keeping.run.machine.recording
-    found = {index: _Thinned(rows) for index, rows in recording.rows.items() if not rows.forget}
+    found = {index: _Thinned(rows, keeping.weights) for index, rows in recording.rows.items() if not rows.forget}
     if sum(len(one.columns) for one in found.values()) > _MOST_LISTS:
         return None
     while sum(one.bytes for one in found.values()) > keeping.left:
@@ -170,8 +177,9 @@ def _rows(keeping: _Keeping) -> dict[str, Any] | None:
 class _Thinned:
     """The columns of one graph, of which fewer rows may be kept than were recorded."""
 
-    def __init__(self, rows: Rows) -> None:
-        self.columns = {slot: _all(column) for slot, column in rows.columns.items()}
+    def __init__(self, rows: Rows, weights: frozenset[Slot]) -> None:
+        every = {slot: _all(column) for slot, column in rows.columns.items()}
+        self.columns = {slot: values for slot, values in every.items() if slot not in weights or all(map(_is_small, values))}
         self.stride = rows.stride
         self._measure()
 
@@ -205,6 +213,16 @@ class _Thinned:
             "columns": columns,
             "pending": pending,
         }
+
+
+def _is_weight(keeping: _Keeping, slot: Slot) -> bool:
+    """Of a value of the outermost graph; where that draws numbers or has variables, none of its values can be computed again."""
+    main = keeping.run.plan.main
+    return slot in keeping.weights and slot in main.producer and not main.hidden and not _is_small(keeping.run.machine.values[slot])
+
+
+def _is_small(value: Any) -> bool:
+    return value is NOT_KEPT or (isinstance(value, (np.ndarray, np.generic)) and value.size <= SMALL)
 
 
 def _all(column: Column) -> Any:

@@ -74,7 +74,7 @@ def save(
     recorded_flow, outputs = recorded(debugger, budget_bytes)
     changes = {one.address: one.value for one in debugger.changes}
     recorded_run = debugger if weights else with_everything(debugger, budget_bytes)
-    recording = _recording(recorded_run, budget_bytes)
+    recording = _recording(recorded_run, budget_bytes, weights=weights)
     if not weights and not recording:
         raise WriteError(
             f"what this run has recorded is more than {budget_bytes:,} bytes, and without weights it cannot be computed again: "
@@ -122,9 +122,9 @@ def recorded(debugger: Debugger, budget_bytes: int) -> tuple[tuple[tuple[str, in
     return flow if len(flow) <= most else None, outputs
 
 
-def _recording(debugger: Debugger, budget_bytes: int) -> dict[str, bytes]:
+def _recording(debugger: Debugger, budget_bytes: int, *, weights: bool) -> dict[str, bytes]:
     """The entries of what was recorded; none where it has no room."""
-    found = kept(debugger, budget_bytes)
+    found = kept(debugger, budget_bytes, weights=weights)
     if found is None:
         return {}
     arrays = packed(found.values)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
 import onnx
@@ -199,3 +201,32 @@ def test_a_run_without_weights_is_saved_and_exported_again(tmp_path: Path, monke
         assert len(held.files) == count
         assert "main/layers[3]/body/state_out" in held.files
         assert "main/layers[3]/body/shifted" not in held.files
+
+
+def test_what_is_made_of_weights_alone_is_not_in_the_file(tmp_path: Path) -> None:
+    """Handed into a loop and a branch, sliced, turned, or handed on as it is: none of it is in the file under another name."""
+    weights = np.random.default_rng(5).standard_normal((9, 9)).astype(np.float32)
+    graph = build.Graph("handed")
+    x, known = graph.parameter("x", "f32", [1, 9]), build.constant(weights)
+    turned = ops.transpose(known, np.array([1, 0]), name="turned")
+
+    def body(number: build.Tensor, state: build.Tensor, same: build.Tensor) -> tuple[build.Tensor, ...]:
+        doubled = ops.multiply(turned, np.float32(2), name="doubled")
+        given = build.cond(number > 0, lambda: ops.negative(known, name="less"), lambda: known, name="choice")
+        return number + 1, ops.tanh(state @ doubled @ given @ same, name="next"), same
+
+    _, last, same = build.while_loop(lambda number, *_: number < 3, body, [np.int64(0), x, known], name="layers")
+    debugger = engine.Debugger(graph.model({"last": last, "sum": ops.reduce_sum(same, [0, 1])}), {"x": np.ones((1, 9), np.float32)})
+    debugger.run()
+    path = tmp_path / "run.loopscope"
+    again = without_weights(debugger, tmp_path)
+    with ZipFile(path) as archive:
+        arrays = [np.load(io.BytesIO(archive.read(name))) for name in archive.namelist() if name.endswith(".npy")]
+    ours = {np.abs(one).sum(dtype=np.float64).round(3) for one in (weights, 2 * weights)}
+    rows = [row for array in arrays if array.dtype == np.float32 for row in (array, *(array if array.ndim > 2 else ()))]
+    assert not ours & {np.abs(row).sum(dtype=np.float64).round(3) for row in rows if row.size >= weights.size}
+    for number in range(3):
+        np.testing.assert_array_equal(again.value(f"main/layers[{number}]/body/next"), debugger.value(f"main/layers[{number}]/body/next"))
+    np.testing.assert_array_equal(again.value("main/sum"), debugger.value("main/sum"))
+    with pytest.raises(NotKept, match="doubled depends on weights, and the run was saved without them"):
+        again.value("main/layers[1]/body/doubled")
