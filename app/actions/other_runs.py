@@ -19,19 +19,18 @@ from app.state.open_model import Opened
 from app.state.run_in_view import Drifted
 from app.state.uploads import Files, has_model
 from app.state.user_session import PATIENCE, Message, Session, current, place, widget
-from engine.compare import Spot, drift
+from engine.compare import COMPARED, Spot, drift
 from engine.errors import EngineError, InputError, shorten
 from engine.ops import NARROWER
-from engine.peers import against_source, beside, differences, drift_beside, fates, source_alone, source_of
+from engine.peers import against_source, beside, differences, drift_beside, fates, runtime_of, source_alone, source_of
 
 EVERYTHING = "*"
-_ALL = engine.Record(everything=True)
 
 
 def compare_with_runtime(session: Session, opened: Opened, seconds: float) -> None:
     """Runs the present inputs once more, and in the runtime of the model, which also says what it makes of loops and branches."""
     inputs = bindings(opened.model, session.model.inputs)
-    run = engine.Debugger(opened.model, inputs, limits=replace(limits(), seconds=seconds), seed=opened.seed)
+    run = _run(opened.model, inputs, opened, seconds)
 
     def work(stopped: Callable[[], bool]) -> None:
         session.model.fates = fates(opened.model, seconds=seconds, document=opened.document, stopped=stopped)
@@ -42,7 +41,7 @@ def compare_with_runtime(session: Session, opened: Opened, seconds: float) -> No
             session.run.drifted = Drifted(RUNTIME, found.runtime, found.drift, found.sentence, run, None, found.values)
 
     session.run.truth = None
-    _begin(session, [run], work)
+    _begin(session, [run], work, f"the run here is done, {runtime_of(opened.model) or 'the runtime'} runs the model too")
 
 
 def compare_with_source(session: Session, opened: Opened, seconds: float) -> None:
@@ -55,14 +54,14 @@ def compare_with_source(session: Session, opened: Opened, seconds: float) -> Non
     if not where:
         raise InputError("name the source first: a .pt2 file, the folder of a SavedModel, or module:function")
     source, inputs = source_of(where), bindings(opened.model, session.model.inputs)
-    run = engine.Debugger(opened.model, inputs, limits=replace(limits(), seconds=seconds), seed=opened.seed)
+    run = _run(opened.model, inputs, opened, seconds)
 
     def work(stopped: Callable[[], bool]) -> None:
         compared = against_source if run.state == "finished" else source_alone
         session.run.source = compared(run, source, inputs, seconds=seconds, document=opened.document, stopped=stopped)
 
     session.run.source = None
-    _begin(session, [run], work)
+    _begin(session, [run], work, "the run here is done, the source program and the runtime run too")
 
 
 def compare_with_model(session: Session, opened: Opened, seconds: float) -> None:
@@ -95,7 +94,7 @@ def _run(
     rounding: Mapping[str, str] | None = None,
 ) -> engine.Debugger:
     bounds = replace(limits(), seconds=seconds)
-    return engine.Debugger(model, inputs, limits=bounds, record=_ALL, seed=opened.seed, changes=changes, rounding=rounding)
+    return engine.Debugger(model, inputs, limits=bounds, record=COMPARED, seed=opened.seed, changes=changes, rounding=rounding)
 
 
 def _drift(session: Session, name: str, title: str, runs: list[engine.Debugger]) -> None:
@@ -108,13 +107,13 @@ def _drift(session: Session, name: str, title: str, runs: list[engine.Debugger])
         found = drift(one, other, stopped=stopped)
         session.run.drifted = Drifted(name, title, found, found.sentence, one, other)
 
-    _begin(session, runs, work)
+    _begin(session, runs, work, "both runs are done, their values are being compared")
 
 
-def _begin(session: Session, runs: list[engine.Debugger], work: Callable[[Callable[[], bool]], None]) -> None:
+def _begin(session: Session, runs: list[engine.Debugger], work: Callable[[Callable[[], bool]], None], after: str) -> None:
     session.run.drifted = session.run.spot = None
     place(LOOP, None)
-    session.run.running = Comparing(runs, work)
+    session.run.running = Comparing(runs, work, after=after)
     session.run.running.done(PATIENCE)
     moves.settled(session)
 

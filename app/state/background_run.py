@@ -152,9 +152,18 @@ class Fitting(Running):
 class Comparing(Running):
     """Runs to their ends, one after the other, and what is then made of them; all of it in vain once it is stopped."""
 
-    def __init__(self, debuggers: Sequence[engine.Debugger], then: Callable[[Callable[[], bool]], None], doing: str = "Comparing") -> None:
-        """``then`` receives a function that says whether the run has been stopped meanwhile."""
+    def __init__(
+        self,
+        debuggers: Sequence[engine.Debugger],
+        then: Callable[[Callable[[], bool]], None],
+        doing: str = "Comparing",
+        after: str = "the runs are done, their values are being compared",
+    ) -> None:
+        """``then`` receives a function that says whether the run has been stopped meanwhile; ``after`` says what it does, in words."""
         self.doing = doing
+        self.after = after
+        self.is_after = False
+        """The runs have come to their ends."""
         self._stopped = threading.Event()
         self._then = then
         super().__init__(debuggers, self._compare)
@@ -167,6 +176,7 @@ class Comparing(Running):
         for one in self.debuggers:
             if not self._stopped.is_set():
                 one.run()
+        self.is_after = True
         try:
             if not self._stopped.is_set():
                 self._then(self._stopped.is_set)

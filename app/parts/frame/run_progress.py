@@ -9,7 +9,7 @@ import streamlit as st
 from app.actions import moves, preparing
 from app.describe.wording import times
 from app.parts.widgets import markup
-from app.state.background_run import Differentiating, Preparing
+from app.state.background_run import Comparing, Differentiating, Preparing
 from app.state.user_session import Session, current
 
 EVERY = 0.3
@@ -27,6 +27,9 @@ def show() -> None:
         st.button("Stop", key="progress_stop", icon=":material/stop:", on_click=moves.stop, type="primary", shortcut="Escape")
         if isinstance(session.run.running, Preparing | Differentiating):
             markup.show(f"<b>{markup.text(session.run.running.phase, 40)}</b> · {seconds:.0f} s")
+            return
+        if isinstance(session.run.running, Comparing) and session.run.running.debuggers and session.run.running.is_after:
+            markup.show(f"<b>{session.run.running.doing}</b> &ensp;{session.run.running.after} · {seconds:.0f} s")
             return
         done = session.run.running.iterations
         rate = f" · {done / seconds:,.0f} per second" if done and seconds > 1 else ""

@@ -57,3 +57,17 @@ def test_a_comparison_is_stopped_by_a_click(page: Page, server: str) -> None:
     expect(page.locator(".st-key-told")).to_contain_text("The comparison was stopped", timeout=5_000)
     expect(page.get_by_text("Both runs start at the beginning")).to_be_visible()
     expect(page.locator(".st-key-compare_lanes")).to_have_count(0)
+
+
+@pytest.mark.browser
+def test_what_is_waited_for_after_the_runs_is_said(page: Page, server: str) -> None:
+    """Not how many iterations per second there were: none are run any more."""
+    open_sample(page, server, "swap", lens="compare")
+    page.locator(".st-key-compare_with input").first.click()
+    page.get_by_role("option", name="the same run in OpenVINO").click()
+    expect(page.get_by_text("OpenVINO runs the model with the same inputs")).to_be_visible(timeout=LONG)
+    page.locator(".st-key-compare_run button").click()
+    progress = page.locator(".st-key-progress")
+    expect(progress).to_contain_text("the run here is done, OpenVINO runs the model too", timeout=LONG)
+    expect(progress).not_to_contain_text("per second")
+    expect(page.get_by_text("What OpenVINO", exact=False).first).to_be_visible(timeout=LONG)
