@@ -16,6 +16,7 @@ from engine.check.rules import (
     layers,
     loops,
     output_numbers,
+    packed_weights,
     port_maps,
     runtimes,
     slices,
@@ -34,7 +35,7 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
     "branches": if_branches.RULES,
     "types and shapes": declared_types.RULES,
     "suspicious": suspicious.RULES,
-    "runtimes": (*runtimes.RULES, *zero_iterations.RULES, *handed_through.RULES, *fusions.RULES),
+    "runtimes": (*runtimes.RULES, *zero_iterations.RULES, *handed_through.RULES, *packed_weights.RULES, *fusions.RULES),
 }
 
 RULES: tuple[Rule, ...] = tuple(rule for group in GROUPS.values() for rule in group)

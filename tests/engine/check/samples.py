@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import openvino
 from onnx import parser
 
 from engine import build
+from engine.build import ops
 from engine.ir.model import Model
 from engine.read import read_model
 from sample_models.recipes import linear_attention
@@ -104,6 +106,13 @@ def _five_tokens() -> Model:
     with tempfile.TemporaryDirectory() as folder:
         openvino.save_model(linear_attention.model(5), Path(folder) / "five.xml", compress_to_fp16=False)
         return read_model((Path(folder) / "five.xml").read_bytes(), (Path(folder) / "five.bin").read_bytes())
+
+
+def _turned() -> Model:
+    graph = build.Graph("turned")
+    x, w = graph.parameter("x", "f32", [2, 3]), graph.constant(np.arange(9, dtype=np.float32).reshape(3, 3))
+    there = ops.matmul(x, w, transpose_a=False, transpose_b=False, name="there")
+    return graph.model({"back": ops.matmul(there, w, transpose_a=False, transpose_b=True, name="back_again")})
 
 
 def _do_while() -> Model:
@@ -325,6 +334,7 @@ SAMPLES: dict[str, Sample | OnnxSample | Made] = {
         "loop", (_LAST, _LAST.replace('"4"', '"5"')), (_JOIN, _JOIN.replace('port_id="5"', 'port_id="4"')), (_LAST_EDGE, _edge(2, 0, 8, 0))
     ),
     "LS917": _sample("loop", (_BACK, ""), (result(5, "last", f32(1, 3)), ""), (_edge(4, 4, 5, 0), "")),
+    "LS919": Made(_turned),
     "LS930": Made(_five_tokens),
     "LS931": Made(_do_while),
     "LS918": _sample(
