@@ -25,6 +25,9 @@ const WRITTEN_IN = "input:not([type=checkbox]), textarea, select, [contenteditab
 /** Where arrow keys scroll, once keys have led there; after a click they move the run. */
 const SCROLLED = "[role=region][tabindex]";
 const CHOSEN_WITH_KEYS = "[role=combobox], [role=dialog], [role=radio], [role=separator]";
+const RADIO = "[role=radio]";
+const COMES_BACK = 1500; // milliseconds in which the page may give the focus back to a radio button that was clicked
+let clickedRadio = -Infinity; // when the last click was on one
 
 /**
  * Has a playback hear what is meant for it, until the signal ends that; of all else that is done, only that it was.
@@ -48,7 +51,9 @@ function pressed(playback, event) {
   const target = /** @type {Element} */ (event.composedPath()[0]);
   if (target.closest?.("[data-walking]") && event.key.startsWith("Arrow") && !event.shiftKey) return;
   if (target.matches?.(`${SCROLLED}:focus-visible`) && event.key.startsWith("Arrow") && !event.shiftKey) return;
-  if (target.closest?.(`${WRITTEN_IN}, ${CHOSEN_WITH_KEYS}`)) return;
+  if (event.key === "Tab") clickedRadio = -Infinity;
+  const keepsKeys = target.closest?.(`${WRITTEN_IN}, ${CHOSEN_WITH_KEYS}`);
+  if (keepsKeys && !(keepsKeys.matches(RADIO) && performance.now() - clickedRadio < COMES_BACK)) return;
   const name = KEYS[`${event.shiftKey && event.key.startsWith("Arrow") ? "Shift+" : ""}${event.key}`];
   if (event.key === " " && !target.closest?.("button")) playback.toggle();
   else if (name && playback.run !== undefined) playback.go(name);
@@ -64,7 +69,8 @@ function pressed(playback, event) {
 function clicked(playback, event) {
   const target = /** @type {Element} */ (event.target);
   // After a click the keys control the run; after keyboard focus they still control the focused widget.
-  if (event.detail && target.closest?.("[role=radio], [role=option]"))
+  clickedRadio = event.detail && target.closest?.(RADIO) ? performance.now() : -Infinity;
+  if (event.detail && target.closest?.(`${RADIO}, [role=option]`))
     setTimeout(() => /** @type {HTMLElement | null} */ (document.activeElement)?.blur());
   const inside = /** @type {Element} */ (event.composedPath()[0]);
   if (event.detail) /** @type {HTMLElement | null} */ (inside.closest?.(SCROLLED))?.blur();
