@@ -10,6 +10,7 @@ from dataclasses import asdict
 
 import engine
 from app.command import progress
+from app.command.device_precision import offered
 from app.command.given_inputs import add_inputs, read_inputs
 from app.command.run import FAILED, FINISHED, REFUSED
 from app.command.source_comparison import beside_source
@@ -38,7 +39,8 @@ def main(words: Sequence[str]) -> int:
     if options.json:
         print(json.dumps({"agrees": report.agrees, "outputs_agree": report.outputs_agree, "sentence": report.sentence, **asdict(report)}))
     else:
-        for line in _lines(report):
+        offers = [offered(options.model, options.inputs)] if report.counts_differ else []
+        for line in (*_lines(report), *offers):
             print(neutral(line, len(line)))
     return FINISHED if report.outputs_agree else FAILED
 

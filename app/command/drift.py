@@ -13,6 +13,7 @@ from pathlib import Path
 import engine
 from app.command import progress
 from app.command.compare import tolerance
+from app.command.device_precision import offered
 from app.command.given_inputs import add_inputs, read_inputs
 from app.command.run import FAILED, FINISHED
 from engine.compare import COMPARED, TOLERANCE, Drift, write_table
@@ -54,16 +55,16 @@ def _beside_runtime(one: engine.Debugger, inputs: Mapping[str | int, object], op
         raise InputError(f"{options.other} does not run {options.model} as it is: compare it with {fitting}")
     with progress.doing("running the model in its own runtime"):
         found = drift_from_runtime(one, inputs, tolerance=options.tolerance, seconds=options.seconds)
-    return _told(found.drift, one, options, found.sentence)
+    return _told(found.drift, one, options, found.sentence, [offered(options.model, options.inputs)] if found.drift.partings else [])
 
 
-def _told(found: Drift, one: engine.Debugger, options: argparse.Namespace, sentence: str) -> int:
+def _told(found: Drift, one: engine.Debugger, options: argparse.Namespace, sentence: str, offers: Sequence[str] = ()) -> int:
     if options.out:
         write_table(found, one, options.out)
     if options.json:
         print(json.dumps({**drift_data(found), "sentence": sentence}, allow_nan=False))
     else:
-        for line in (sentence, *_lines(found)):
+        for line in (sentence, *_lines(found), *offers):
             print(neutral(line, len(line)))
     return FAILED if options.fail_over is not None and not found.outputs <= options.fail_over else FINISHED
 

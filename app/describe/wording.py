@@ -5,6 +5,9 @@ from __future__ import annotations
 from engine.ir import decode
 from engine.trace import ControlFlowRecord
 
+DEVICES = ("f16", "bf16")
+"""What devices compute in instead of f32."""
+
 _REASONS = {
     "trip_count": "the trip count was reached",
     "condition": "its condition became false",

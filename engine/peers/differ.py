@@ -144,9 +144,10 @@ def differences(both: Beside, tolerance: float = TOLERANCE) -> Report:
     replaced: tuple[str, ...] = ()
     if judged.outputs and judged.first is None and not truth.refused:
         replaced = instead(run, [one.address for one in judged.outputs], both.patience, both.document)
+    counts_differ = any(there.shape[: len(probe.lengths)] != probe.lengths for probe, there in truth.values.items())
     return Report(
         truth.runtime, judged.outputs, judged.first, values, len(compared), both.left_out, truth.refused, reasons,
-        judged.quanta(run), judged.following, replaced,
+        judged.quanta(run), judged.following, replaced, counts_differ,
     )  # fmt: skip
 
 

@@ -64,6 +64,9 @@ class Report:
     """Where outputs differ and all inside agrees: what the runtime runs in place of each loop or branch that they come from, a sentence
     each. The outputs are those of the model as it is; being asked for values inside keeps a runtime from replacing what they are in."""
 
+    counts_differ: bool = False
+    """Whether a loop runs another number of times there."""
+
     @property
     def agrees(self) -> bool:
         """Whether nothing that was compared differs, inside or at the end."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app.actions import other_runs, side_by_side
+from app.describe.wording import DEVICES
 from app.parts.widgets import markup
 from app.state.compare_choice import MODEL, PATTERN, ROUNDED, SOURCE, TYPE, WHERE
 from app.state.launch import paths_allowed
@@ -13,8 +14,6 @@ from engine.ops import NARROWER
 
 PATH, UPLOAD = "compare_other_path", "compare_other_upload"
 _NAMES = {"int8": "int8 per row", "int4": "int4 per group"}
-DEVICES = ("f16", "bf16")
-"""What devices compute in instead of f32."""
 
 
 def type_words(to: str) -> str:

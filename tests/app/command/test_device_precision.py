@@ -1,0 +1,56 @@
+"""Where a runtime runs a loop another number of times, the run with the device's precision is offered."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from app import cli
+from app.command import compare, drift
+from engine.peers import against, drift_from_runtime
+from tests.benchmarks import loop_models
+
+COMPARING = {"compare": (compare, "against", against), "drift": (drift, "drift_from_runtime", drift_from_runtime)}
+
+
+def store(inputs: Sequence[Any], path: Path) -> None:
+    named: dict[str, Any] = {str(number): value for number, value in enumerate(inputs)}
+    np.savez(path, **named)
+
+
+@pytest.mark.parametrize("command", COMPARING)
+def test_another_count_in_the_runtime(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The runtime is given a file with another trip count, as if it had computed one."""
+    case, path = loop_models.scalars(9), tmp_path / "model.onnx"
+    onnx.save(case.onnx(9), str(path))
+    store(case.inputs, tmp_path / "in.npz")
+    module, name, compared = COMPARING[command]
+
+    def longer(*given: Any, **named: Any) -> Any:
+        onnx.save(case.onnx(12), str(path))
+        return compared(*given, **named)
+
+    monkeypatch.setattr(module, name, longer)
+    words = [command, str(path), *(["onnxruntime"] if command == "drift" else []), "--inputs", str(tmp_path / "in.npz")]
+    cli.main(words)
+    told = capsys.readouterr().out
+    assert "To run it here with the device's precision (f16, bf16): loopscope drift" in told
+    again = told.rpartition("loopscope ")[2].strip()
+    onnx.save(case.onnx(9), str(path))
+    assert cli.main(shlex.split(again)) == 0
+
+
+def test_no_offer_where_all_counts_agree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    case, path = loop_models.scalars(9), tmp_path / "model.onnx"
+    onnx.save(case.onnx(9), str(path))
+    store(case.inputs, tmp_path / "in.npz")
+    assert cli.main(["compare", str(path), "--inputs", str(tmp_path / "in.npz")]) == 0
+    assert "precision" not in capsys.readouterr().out
