@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from engine.check.rule import Rule
 from engine.check.rules import (
     back_edges,
+    computed_in_place,
     constant_bytes,
     declared_types,
     fusions,
@@ -35,7 +36,14 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
     "branches": if_branches.RULES,
     "types and shapes": declared_types.RULES,
     "suspicious": suspicious.RULES,
-    "runtimes": (*runtimes.RULES, *zero_iterations.RULES, *handed_through.RULES, *packed_weights.RULES, *fusions.RULES),
+    "runtimes": (
+        *runtimes.RULES,
+        *zero_iterations.RULES,
+        *handed_through.RULES,
+        *packed_weights.RULES,
+        *computed_in_place.RULES,
+        *fusions.RULES,
+    ),
 }
 
 RULES: tuple[Rule, ...] = tuple(rule for group in GROUPS.values() for rule in group)

@@ -115,6 +115,12 @@ def _turned() -> Model:
     return graph.model({"back": ops.matmul(there, w, transpose_a=False, transpose_b=True, name="back_again")})
 
 
+def _sums() -> Model:
+    graph = build.Graph("sums")
+    parts, start = graph.parameter("parts", "f32", [3, 2]), graph.parameter("start", "f32", [2])
+    return graph.model({"last": build.foldl(lambda state, part: ops.add(part, state, name="both"), parts, start)})
+
+
 def _do_while() -> Model:
     graph = build.Graph("do while")
     x = graph.parameter("x", "f32", [])
@@ -335,6 +341,7 @@ SAMPLES: dict[str, Sample | OnnxSample | Made] = {
     ),
     "LS917": _sample("loop", (_BACK, ""), (result(5, "last", f32(1, 3)), ""), (_edge(4, 4, 5, 0), "")),
     "LS919": Made(_turned),
+    "LS920": Made(_sums),
     "LS930": Made(_five_tokens),
     "LS931": Made(_do_while),
     "LS918": _sample(
