@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -13,9 +11,6 @@ from engine.ir.walk import graphs
 from engine.run.machine.machine import Machine
 from engine.run.plan.planner import plans_of
 from engine.trace.run_values import Values
-
-_NUMBER = 32
-"""Approximate bytes of a number that is not an array."""
 
 _NODE = 2000
 """Approximate bytes of a node with its ports, edges and attributes."""
@@ -36,8 +31,7 @@ def model_bytes(model: Model) -> int:
 def held_bytes(machine: Machine, values: Values) -> int:
     """Bytes of the values in slots, of what loops have collected so far, of the recording, and of what was computed again.
 
-    An estimate that is quick to make, also while another thread has the run under way: parts that a loop has collected are taken to be
-    as large as the larger of its first and its last one.
+    An estimate that is quick to make, also while another thread has the run under way.
     """
     constants = machine.plan.constant_numbers
     arrays: dict[int, int] = {}
@@ -46,10 +40,4 @@ def held_bytes(machine: Machine, values: Values) -> int:
             while isinstance(value.base, np.ndarray):
                 value = value.base
             arrays[id(value)] = value.nbytes
-    collected = sum(_together(parts) for frame in tuple(machine.frames) for parts in frame.collected)
-    return sum(arrays.values()) + collected + machine.recording.bytes + values.cached_bytes
-
-
-def _together(parts: Sequence[Any]) -> int:
-    """Bytes of the parts that a loop has collected."""
-    return len(parts) * max((getattr(one, "nbytes", _NUMBER) for one in (*parts[:1], *parts[-1:])), default=0)
+    return sum(arrays.values()) + machine.collected_bytes() + machine.recording.bytes + values.cached_bytes

@@ -121,7 +121,7 @@ def safepoint(machine: Machine, frame: Frame | None, region: LoopRegion, done: i
         if isinstance(inner, IfRegion) and (log := recording.branch_log(inner.table)).is_long:
             log.catch_up(iteration)
     recording.pack(all_of_it=False)
-    control.check(recording.bytes)
+    control.check(recording.bytes + machine.collected_bytes())
     control.look(left)
     chunk = control.next_chunk(max(done, 1))
     return chunk if change is None else min(chunk, change - iteration)

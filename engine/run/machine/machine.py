@@ -19,6 +19,9 @@ from engine.run.record.recording import NOTHING, LoopTable, Record, Recording
 
 __all__ = ["Failure", "Frame", "Machine"]
 
+_OF_A_NUMBER, _OF_AN_ARRAY = 40, 240
+"""Bytes of a value beside its data, with its place in a list; an array is often a view of another one."""
+
 
 class Machine(RunState):
     """A run that can be stepped."""
@@ -139,6 +142,10 @@ class Machine(RunState):
             for slot in rows.columns.keys() - program.producer.keys():
                 rows.columns[slot].pending.append(self.values[slot])
 
+    def collected_bytes(self) -> int:
+        """About how many bytes the loops under way have collected: all parts are as large as the larger of the first and the last one."""
+        return sum(_together(parts) for frame in tuple(self.frames) for parts in frame.collected)
+
     def _end_body(self, frame: Frame) -> None:
         """Ends a body: a branch gives its results; a loop checks its condition and starts the next iteration or gives its outputs."""
         rows = self.recording.rows.get(frame.program.index)
@@ -210,3 +217,11 @@ class Machine(RunState):
         """Puts a loop that generated code left between two iterations at the beginning of the next."""
         frame.position = 0
         self._begin_iteration(frame, region)
+
+
+def _together(parts: list[Any]) -> int:
+    """Bytes of the parts that a loop has collected."""
+    ends = (*parts[:1], *parts[-1:])
+    return len(parts) * max(
+        (getattr(one, "nbytes", 0) + (_OF_AN_ARRAY if getattr(one, "ndim", 0) else _OF_A_NUMBER) for one in ends), default=0
+    )

@@ -15,6 +15,7 @@ from onnx import TensorProto, helper
 
 import engine
 from engine.run.plan.planner import plan_of
+from sample_models import sample
 from tests.engine.drafts import BOOL, F32, I64, Draft, loop
 
 LENGTH = 1 << 18
@@ -70,6 +71,16 @@ def test_a_run_and_its_model_go_with_their_last_reference(added: tuple[int, ...]
         assert shared[1]() is not None, "the plan stays as long as its model"
         del model
         assert [one() for one in shared] == [None, None]
+
+
+def test_what_a_loop_collects_counts_also_where_nothing_is_recorded() -> None:
+    """Each part of one number takes 240 bytes, and none was counted: 5 GB in half a minute."""
+    found = sample("infinite_loop")
+    assert found is not None
+    inputs = {"balance": 1, "growth": 1, "guard": 10**9}
+    with pytest.raises(engine.RunStopped, match="the limit of 50,000,000 bytes is reached: loops have collected") as stopped:
+        engine.run(engine.read_model(found.model), inputs, limits=engine.Limits(memory_bytes=50_000_000))
+    assert 100_000 < (stopped.value.result.control_flow[0].iterations or 0) < 1_000_000
 
 
 def test_a_session_goes_with_its_last_reference() -> None:
