@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from engine.ir.model import Graph, LayerId, Node
+from engine.ir.model import Graph, LayerId, Node, Source
 
 READ_VALUE, ASSIGN = "readvalue", "assign"
 
@@ -44,6 +44,16 @@ def dependencies(graph: Graph, layer: LayerId) -> frozenset[LayerId]:
         found |= new
         waiting += new
     return frozenset(found)
+
+
+def backwards(graph: Graph, source: Source | None) -> Iterator[tuple[Source, Node]]:
+    """A tensor, then the first operand of its node, and so on, each with its node; the walk ends where a cycle closes."""
+    seen: set[LayerId] = set()
+    while source is not None and source.layer in graph.by_id and source.layer not in seen:
+        seen.add(source.layer)
+        node = graph.by_id[source.layer]
+        yield source, node
+        source = next(iter(graph.sources.get(node.id, ())), None)
 
 
 def _feeders(graph: Graph) -> dict[LayerId, tuple[LayerId, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.check.diagnostic import Severity
+from engine.check.order import backwards
 from engine.check.rule import OPENVINO, Finding, Rule
 from engine.check.subject import Region, Subject
 from engine.ir.model import LayerId, Node, Source
@@ -61,11 +62,11 @@ def _over_a_part(subject: Subject, region: Region, result: LayerId) -> Node | No
 def _through(region: Region, source: Source | None, types: frozenset[str]) -> Node | None:
     """The node that a tensor comes from, before operations of these types; None where one of the tensors on the way has several readers."""
     graph = region.body.graph
-    while source is not None and source.layer in graph.by_id and len(graph.consumers.get(source, ())) == 1:
-        node = graph.by_id[source.layer]
+    for tensor, node in backwards(graph, source):
+        if len(graph.consumers.get(tensor, ())) != 1:
+            return None
         if node.type not in types:
             return node
-        source = _from(region, node.id)
     return None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from engine.check import trips
 from engine.check.diagnostic import Severity
 from engine.check.known import scalar_value
-from engine.check.order import dependencies
+from engine.check.order import backwards, dependencies
 from engine.check.rule import OPENVINO, Finding, Rule
 from engine.check.rules.suspicious import execution_condition, trip_count
 from engine.check.subject import Region, Subject
@@ -82,23 +82,17 @@ def _operands(graph: Graph, node: Node) -> Sequence[Node]:
 def _skipped(graph: Graph, layer: LayerId) -> Node:
     """The node that computes a value, whatever its type was converted to."""
     node = graph.by_id[layer]
-    seen = {layer}
-    while node.type == "Convert" and (source := _first(graph, node)) is not None and source.layer not in seen:
-        seen.add(source.layer)
-        node = graph.by_id[source.layer]
+    for _, node in backwards(graph, Source(layer, 0)):
+        if node.type != "Convert":
+            break
     return node
 
 
 def _is_a_length(graph: Graph, loop: Node) -> bool:
     """Whether a Loop's trip count is picked out of a shape."""
-    seen: set[LayerId] = set()
-    source = _first(graph, loop)
-    while source is not None and source.layer not in seen:
-        seen.add(source.layer)
-        node = graph.by_id[source.layer]
-        if node.type == "ShapeOf":
-            return True
-        source = _first(graph, node) if node.type in _LENGTHS else None
+    for _, node in backwards(graph, _first(graph, loop)):
+        if node.type not in _LENGTHS:
+            return node.type == "ShapeOf"
     return False
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from engine.check import trips
 from engine.check.diagnostic import Severity
 from engine.check.known import scalar_value
-from engine.check.order import dependencies
+from engine.check.order import backwards, dependencies
 from engine.check.rule import ONNXRUNTIME, OPENVINO, Finding, Rule
 from engine.check.rules.port_maps import spelled
 from engine.check.rules.suspicious import execution_condition, trip_count
@@ -16,7 +16,7 @@ from engine.check.subject import Region, Subject
 from engine.ir.model import TENSOR_ITERATOR, BackEdge, LayerId, Source
 
 _LARGEST_COUNT = 2**31 - 1
-_SAME_ELEMENTS = frozenset({"Reshape", "Squeeze", "Unsqueeze"})
+_PASSED_ON = frozenset({"Result", "Reshape", "Squeeze", "Unsqueeze"})
 
 
 def slices_run_out(subject: Subject) -> Iterator[Finding]:
@@ -181,17 +181,9 @@ def overwritten_states(subject: Subject) -> Iterator[Finding]:
 def _handed_on(region: Region, edge: BackEdge) -> LayerId | None:
     """The Parameter that is the Result of a back edge, as it is or in another shape, for which OpenVINO's CPU copies nothing."""
     graph = region.body.graph
-    layer, seen = edge.from_layer, set[LayerId]()
-    while layer not in seen:
-        seen.add(layer)
-        source = (graph.sources.get(layer) or (None,))[0]
-        if source is None or source.layer not in graph.by_id:
-            return None
-        layer = source.layer
-        if graph.by_id[layer].type not in _SAME_ELEMENTS:
-            break
+    handed = next((node.id for _, node in backwards(graph, Source(edge.from_layer, 0)) if node.type not in _PASSED_ON), None)
     others = _given_anew(region).union(one.to_layer for one in region.body.back_edges) - {edge.to_layer}
-    return layer if layer in others else None
+    return handed if handed in others else None
 
 
 def _is_overwritten(

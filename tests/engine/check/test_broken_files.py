@@ -14,7 +14,7 @@ from engine.errors import ReadError
 from engine.ir.model import Model
 from engine.ops.catalogue import CATALOGUE
 from engine.read import read_model
-from tests.engine.check.documents import BASES, WEIGHTS
+from tests.engine.check.documents import BASES, BOOL, I64, WEIGHTS, constant, f32, graph, layer, net, parameter, result
 
 _VALUE = re.compile(r'"([^"\n]{0,20})"')
 _ODD = ["", "-1", "0", "1", "2", "3", "4", "5", "8", "99", "-2", "9223372036854775807", "f32", "i64", "boolean", "string", "u1", "?", "..."]
@@ -66,6 +66,46 @@ def test_a_check_never_fails(seed: int) -> None:
         assert render(report)
         assert data(report)["runnable"] is report.ok
         assert _refused(model) <= {one.code for one in report.errors}
+
+
+@pytest.mark.parametrize("kind", ["Convert", "Reshape", "Squeeze", "Unsqueeze", "Tanh", "Gather", "Identity"])
+def test_rules_that_look_back_end_in_a_cycle(kind: str) -> None:
+    """Two layers that feed each other, where rules ask what a trip count, a weight or a carried value comes from."""
+    found = check(read_model(_cyclic(kind).encode(), WEIGHTS), CATALOGUE)
+    assert [one.code for one in found.errors if one.code == "LS106"] == ["LS106"] * 3
+
+
+def _cyclic(kind: str) -> str:
+    square = f32(4, 4)
+    body = graph(
+        [
+            parameter(0, "state", "4,4", square),
+            layer(1, "turn", kind, "", (square,), (square,)),
+            layer(2, "back", kind, "", (square,), (square,)),
+            result(3, "carried", square),
+            constant(4, "go", "boolean", 8, BOOL),
+            result(5, "again", BOOL),
+        ],
+        *((1, 1, 2, 0), (2, 1, 1, 0), (2, 1, 3, 0), (4, 0, 5, 0)),
+    )
+    port_map = (
+        '<port_map><input external_port_id="2" internal_layer_id="0"/><output external_port_id="3" internal_layer_id="3"/>'
+        '<output external_port_id="-1" internal_layer_id="5" purpose="execution_condition"/></port_map>'
+        '<back_edges><edge from-layer="3" to-layer="0"/></back_edges>'
+    )
+    layers = [
+        parameter(0, "x", "4,4", square),
+        layer(1, "weight", kind, "", (square,), (square,)),
+        layer(2, "weight again", kind, "", (square,), (square,)),
+        layer(3, "product", "MatMul", 'transpose_b="true"', (square, square), (square,)),
+        layer(4, "length", kind, "", (I64,), (I64,)),
+        layer(5, "length again", kind, "", (I64,), (I64,)),
+        constant(6, "start", "boolean", 8, BOOL),
+        layer(7, "loop", "Loop", "", (I64, BOOL, square), (square,), f"{port_map}<body>\n{body}\n</body>"),
+        result(8, "y", square),
+    ]
+    ends = ((1, 1, 2, 0), (2, 1, 1, 0), (0, 0, 3, 0), (2, 1, 3, 1), (4, 1, 5, 0), (5, 1, 4, 0))
+    return net("cyclic", graph(layers, *ends, (5, 1, 7, 0), (6, 0, 7, 1), (3, 2, 7, 2), (7, 3, 8, 0)))
 
 
 def _refused(model: Model) -> set[str]:

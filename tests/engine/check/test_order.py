@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engine.check.order import Order, order
-from engine.ir.model import Edge, Graph, LayerId, Node, Port
+from engine.check.order import Order, backwards, order
+from engine.ir.model import Edge, Graph, LayerId, Node, Port, Source
 
 
 def _graph(layers: list[int], edges: list[tuple[int, int]], kinds: dict[int, tuple[str, str]] | None = None) -> Graph:
@@ -54,3 +54,13 @@ def test_a_long_chain_in_reverse_is_fast() -> None:
     nodes = tuple(Node(LayerId(layer), str(layer), "Any", inputs=(Port(0),) if layer else (), outputs=(Port(1),)) for layer in layers)
     graph = Graph(nodes, tuple(Edge(LayerId(layer), 1, LayerId(layer + 1), 0) for layer in range(count - 1)))
     assert order(graph).layers == tuple(range(count))
+
+
+def test_what_a_tensor_comes_from_by_way_of_first_operands() -> None:
+    graph = _graph([0, 1, 2, 3], [(0, 1), (3, 2), (1, 2)])
+    assert [(tensor.layer, node.id) for tensor, node in backwards(graph, Source(LayerId(2), 9))] == [(2, 2), (3, 3)]
+
+
+def test_the_way_back_ends_where_a_cycle_closes() -> None:
+    graph = _graph([0, 1, 2], [(1, 0), (2, 1), (1, 2)])
+    assert [node.id for _, node in backwards(graph, Source(LayerId(0), 9))] == [0, 1, 2]
