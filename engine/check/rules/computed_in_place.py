@@ -50,7 +50,7 @@ def _over_a_part(subject: Subject, region: Region, result: LayerId) -> Node | No
     behind = _through(region, _from(region, result), _BEHIND)
     if behind is None or behind.type not in _WRITES_OVER_ITS_FIRST:
         return None
-    first, second = (region.body.graph.sources.get(behind.id) or (None, None))[:2]
+    first, second = (*region.body.graph.sources.get(behind.id, ()), None, None)[:2]
     part, other = _through(region, first, _RESHAPING), None if second is None else region.body.graph.by_id.get(second.layer)
     if part is None or part.type != "Parameter" or (first is not None and first.layer == part.id):
         return None

@@ -75,6 +75,18 @@ def test_rules_that_look_back_end_in_a_cycle(kind: str) -> None:
     assert [one.code for one in found.errors if one.code == "LS106"] == ["LS106"] * 3
 
 
+@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize("dropped", ["last", "first"])
+def test_operations_may_lack_an_operand(base: str, dropped: str) -> None:
+    """Each operation in turn has one input fewer; what fed it feeds nothing."""
+    text = BASES[base]
+    for inputs in re.finditer(r"<input>(.*?)</input>", text):
+        ports = re.findall(r"<port .*?</port>|<port [^>]*/>", inputs[1])
+        left = ports[:-1] if dropped == "last" else ports[1:]
+        model = read_model(f"{text[: inputs.start(1)]}{''.join(left)}{text[inputs.end(1) :]}".encode(), WEIGHTS)
+        assert check(model, CATALOGUE).errors
+
+
 def _cyclic(kind: str) -> str:
     square = f32(4, 4)
     body = graph(
