@@ -47,6 +47,8 @@ class Document:
         self._kinds: dict[str, str] = {}
         self._constant_kind: Kind | None = None
         self._constant_outputs: dict[tuple[int, int], tuple[tuple[Port, ...], tuple[Port, ...]]] = {}
+        self._ended = False
+        """Whether ``</net>`` has come: what stands behind it does no harm, as in OpenVINO."""
         self.version = 0
         self.graph = Graph((), ())
         self.meta_data: Mapping[str, object] = NO_ATTRIBUTES
@@ -56,7 +58,8 @@ class Document:
         try:
             self._walk.run(self._table())
         except MalformedXML as error:
-            raise ReadError(str(error), Where(self._file, error.line)) from None
+            if not self._ended:
+                raise ReadError(str(error), Where(self._file, error.line)) from None
         except ValueError as error:
             raise ReadError(str(error), self._where()) from None
 
@@ -109,6 +112,7 @@ class Document:
 
     def _leave_net(self) -> None:
         self.graph = self._graphs[-1].finish()
+        self._ended = True
 
     def _leave_meta_data(self) -> None:
         self.meta_data = self._walk.information
@@ -204,8 +208,11 @@ class Document:
             layer.outputs = known[1]
 
     def _enter_data(self, attributes: Attributes) -> None:
+        """The first of a layer counts, as in OpenVINO."""
         self._limits.short_texts(attributes)
         layer = self._layers[-1]
+        if layer.attributes is not NO_ATTRIBUTES:
+            return
         if layer.type == "Const":
             self._enter_constant(layer, attributes)
         layer.attributes = MappingProxyType(attributes)

@@ -28,6 +28,9 @@ _CUT = (expat.errors.codes[expat.errors.XML_ERROR_NO_ELEMENTS], expat.errors.cod
 # Tags after which a block may stand that is known.
 _BLOCK = re.compile(rb"<(?:(?:layer|data) [^<>]*|input|output)>")
 
+# What says that bytes above 127 may mean something else than in UTF-8.
+_NOT_UTF_8 = re.compile(rb"\xff\xfe|\xfe\xff|[^\0]?\0|<\?xml[^>]*encoding\s*=\s*['\"](?!(?i:utf-8)['\"])")
+
 # What should not stand before the declaration, and does no harm: OpenVINO reads it.
 _BLANK = re.compile(rb"\s+(?=<\?xml)")
 
@@ -48,7 +51,7 @@ class Walk:
     """
 
     def __init__(self, document: bytes, limits: ReadLimits) -> None:
-        self.document = document
+        self.document = _in_utf8(document)
         self._limits = limits
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
@@ -154,6 +157,17 @@ class Walk:
         self._elements, self._leave = self._open.pop()
         if leave is not None:
             leave()
+
+
+def _in_utf8(document: bytes) -> bytes:
+    r"""Bytes that are no UTF-8, such as names in the code page of some computer, are written ``\xf6``: OpenVINO reads such documents."""
+    if document.isascii() or _NOT_UTF_8.match(document):
+        return document
+    try:
+        document.decode()
+    except UnicodeDecodeError:
+        return document.decode(errors="backslashreplace").encode()
+    return document
 
 
 def _refuse_encoding(version: str, encoding: str | None, standalone: int) -> None:

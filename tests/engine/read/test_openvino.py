@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +78,27 @@ def test_every_encoding_of_xml_is_read(encoding: str) -> None:
         'name="sum"', 'name="süm"'
     )
     assert read_model(declared.encode(encoding), WEIGHTS).graph.nodes[2].name == "süm"
+
+
+@pytest.mark.parametrize("declared", ["", ' encoding="UTF-8"', " encoding = 'utf-8'"])
+def test_names_in_the_code_page_of_some_computer_are_escaped(declared: str) -> None:
+    text = ADDITION.replace('version="1.0"', f'version="1.0"{declared}').replace('name="sum"', 'name="süm"')
+    nodes = read_model(text.encode("latin1"), WEIGHTS).graph.nodes
+    assert [(node.name, node.line) for node in nodes] == [("x", 4), ("c", 13), (r"s\xfcm", 21), ("y", 42)]
+
+
+@pytest.mark.parametrize("behind", [b"\0\0\0", b"\xff", b"end", b"<net/>", b"<!-- cut", b"&lt;"])
+def test_what_stands_behind_a_document_does_no_harm(behind: bytes) -> None:
+    assert len(read_model(ADDITION.encode() + behind, WEIGHTS).graph.nodes) == 4
+
+
+@pytest.mark.parametrize("layer", ["<data a", '<data element_type="f32"'])
+def test_the_first_data_of_a_layer_counts(layer: str) -> None:
+    text = re.sub(f"({layer}[^>]*/>)", r"\1<data/>", ADDITION)
+    assert text.count("<data/>") == 1
+    assert [node.attributes for node in read_model(text.encode(), WEIGHTS).graph.nodes] == [
+        node.attributes for node in read_model(ADDITION.encode(), WEIGHTS).graph.nodes
+    ]
 
 
 def test_a_bare_doctype_and_comments_are_harmless() -> None:
