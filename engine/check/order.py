@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
@@ -34,16 +34,51 @@ def order(graph: Graph) -> Order:
     return Order(layers, tuple(_cycles(data, set(layers))))
 
 
-def dependencies(graph: Graph, layer: LayerId) -> frozenset[LayerId]:
-    """All layers that a layer waits for, by way of others too."""
+def dependencies(graph: Graph, *layers: LayerId) -> frozenset[LayerId]:
+    """All layers that some of these wait for, by way of others too."""
     feeders = _feeders(graph)
     found: set[LayerId] = set()
-    waiting = [layer]
+    waiting = [*layers]
     while waiting:
         new = set(feeders.get(waiting.pop(), ())) - found
         found |= new
         waiting += new
     return frozenset(found)
+
+
+def circles(graph: Graph, also: Iterable[tuple[LayerId, LayerId]]) -> Mapping[LayerId, int]:
+    """A number for each layer, the same for those that come from each other: by edges of the graph, and by ``also`` (from, to)."""
+    feeders = {layer: set(before) for layer, before in _feeders(graph).items()}
+    for one, other in also:
+        if one in feeders and other in feeders:
+            feeders[other].add(one)
+    followers: dict[LayerId, set[LayerId]] = {layer: set() for layer in feeders}
+    for layer, before in feeders.items():
+        for feeder in before:
+            followers[feeder].add(layer)
+    # Kosaraju's algorithm: the last to be done with is walked from first, against the arrows.
+    number: dict[LayerId, int] = {}
+    for layer in reversed(list(_done_with(feeders, feeders))):
+        if layer not in number:
+            number.update(dict.fromkeys(_done_with(followers, [layer], number), len(number)))
+    return number
+
+
+def _done_with(arrows: Mapping[LayerId, Iterable[LayerId]], starts: Iterable[LayerId], known: Container[LayerId] = ()) -> Iterator[LayerId]:
+    """All that arrows lead to from the starts, each when all behind it is done with (depth first); ``known`` is passed over."""
+    seen: set[LayerId] = set()
+    for start in starts:
+        walk = [] if start in seen else [(start, iter(arrows[start]))]
+        seen.add(start)
+        while walk:
+            layer, rest = walk[-1]
+            new = next((one for one in rest if one not in seen and one not in known), None)
+            if new is None:
+                walk.pop()
+                yield layer
+            else:
+                seen.add(new)
+                walk.append((new, iter(arrows[new])))
 
 
 def backwards(graph: Graph, source: Source | None) -> Iterator[tuple[Source, Node]]:

@@ -50,15 +50,16 @@ def bindings(node: Node, body: Body, outer: Sequence[Known], before: Inside | No
         known = {parameter.id: _as_declared(known[parameter.id], parameter) for parameter in body.graph.parameters}
     if before is None:
         return known
+    anew = given_anew(body)
     for edge in {edge.to_layer: edge for edge in reversed(body.back_edges)}.values():
-        if edge.to_layer in known and edge.from_layer in before.results and not _is_given_anew(body, edge.to_layer):
+        if edge.to_layer in known and edge.from_layer in before.results and edge.to_layer not in anew:
             known[edge.to_layer] = widen(known[edge.to_layer], before.results[edge.from_layer])
     return {layer: widen(before.parameters[layer], new) for layer, new in known.items()}
 
 
-def _is_given_anew(body: Body, parameter: LayerId) -> bool:
-    """Whether a Parameter gets a part or the iteration number every time; a back edge to it counts for nothing then."""
-    return any(entry.internal == parameter and (entry.axis is not None or entry.is_iteration_number) for entry in body.inputs)
+def given_anew(body: Body) -> frozenset[LayerId]:
+    """The Parameters that get a part or the iteration number in every iteration; a back edge to one counts for nothing."""
+    return frozenset(entry.internal for entry in body.inputs if entry.axis is not None or entry.is_iteration_number)
 
 
 def _as_declared(known: Known, parameter: Node) -> Known:
@@ -106,30 +107,28 @@ def iterated(node: Node, outer: Sequence[Known], inside: Inside) -> list[Known]:
     if node.type == SEQUENCE_MAP:
         return [inside.results.get(entry.internal, NOTHING_KNOWN) for entry in body.outer_outputs]
     count = iterations(node, body, outer, inside.results)
-    return [_leaving(entry, inside, outer, count) for entry in body.outer_outputs]
+    first = {} if count.least > 0 else _first_values(body, outer)
+    return [_leaving(entry, inside, first, count) for entry in body.outer_outputs]
 
 
-def _leaving(entry: OutputMap, inside: Inside, outer: Sequence[Known], count: Dimension) -> Known:
+def _leaving(entry: OutputMap, inside: Inside, first_values: Bindings, count: Dimension) -> Known:
     result = inside.results.get(entry.internal, NOTHING_KNOWN)
     if entry.axis is not None:
         return _joined(result, entry, count)
     if count.least > 0:
         return result
-    first = _first_value(entry.internal, inside.body, outer)
+    first = first_values.get(entry.internal)
     if first is None:
         return may_be_empty(result) if count != static(0) else _never_computed(result)
     return first if count == static(0) else unite(first, result)
 
 
-def _first_value(result: LayerId, body: Body, outer: Sequence[Known]) -> Known | None:
-    """The initial value that the last-value output of a carried Result has after no iteration."""
-    for edge in body.back_edges:
-        if edge.from_layer != result:
-            continue
-        for entry in body.inputs:
-            if entry.internal == edge.to_layer and entry.axis is None and 0 <= entry.external < len(outer):
-                return outer[entry.external]
-    return None
+def _first_values(body: Body, outer: Sequence[Known]) -> Bindings:
+    """For each carried Result the initial value that its last-value output has after no iteration."""
+    given = {
+        entry.internal: outer[entry.external] for entry in reversed(body.inputs) if entry.axis is None and 0 <= entry.external < len(outer)
+    }
+    return {edge.from_layer: given[edge.to_layer] for edge in reversed(body.back_edges) if edge.to_layer in given}
 
 
 def _never_computed(result: Known) -> Known:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from engine.check.known import scalar_value
 from engine.check.propagate import Propagated, propagate
-from engine.check.region import iterations, with_absent
+from engine.check.region import given_anew, iterations, with_absent
 from engine.errors import Where
 from engine.ir.model import IF, LOOP, TENSOR_ITERATOR, Body, InputMap, LayerId, Model, Node, OutputMap
 from engine.ir.shape import Dimension, static
@@ -37,6 +37,16 @@ class Region:
     def entries(self) -> tuple[InputMap | OutputMap, ...]:
         """Of the body's port map: inputs, then outputs."""
         return (*self.body.inputs, *self.body.outputs)
+
+    @cached_property
+    def entry_of(self) -> Mapping[LayerId, InputMap]:
+        """What each Parameter gets: the first entry that names it."""
+        return {entry.internal: entry for entry in reversed(self.body.inputs)}
+
+    @cached_property
+    def given_anew(self) -> frozenset[LayerId]:
+        """The Parameters that get a part or the iteration number in every iteration."""
+        return given_anew(self.body)
 
 
 @dataclass(frozen=True, eq=False)

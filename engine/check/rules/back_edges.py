@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from engine.check.diagnostic import Severity
 from engine.check.rule import OPENVINO, Finding, Rule
 from engine.check.subject import Region, Subject
 from engine.errors import Where, shorten
-from engine.ir.model import LOOP, BackEdge, InputMap, LayerId
+from engine.ir.model import LOOP, BackEdge, LayerId
+from engine.ops.declare import Known
 
 
 def _where(subject: Subject, region: Region, edge: BackEdge) -> Where:
@@ -18,10 +19,6 @@ def _where(subject: Subject, region: Region, edge: BackEdge) -> Where:
 
 def _spelled(edge: BackEdge) -> str:
     return f'<edge from-layer="{edge.from_layer}" to-layer="{edge.to_layer}">'
-
-
-def _entry(region: Region, edge: BackEdge) -> InputMap | None:
-    return next((entry for entry in region.body.inputs if entry.internal == edge.to_layer), None)
 
 
 def _instead_of(region: Region, layer: LayerId, type: str) -> str:
@@ -119,7 +116,7 @@ def back_edge_to_part(subject: Subject) -> Iterator[Finding]:
     """
     for region in subject.iterating:
         for edge in region.body.back_edges:
-            entry = _entry(region, edge)
+            entry = region.entry_of.get(edge.to_layer)
             if entry is not None and entry.axis is not None and not entry.is_iteration_number:
                 yield Finding(
                     _where(subject, region, edge),
@@ -144,7 +141,7 @@ def carried_without_initial_value(subject: Subject) -> Iterator[Finding]:
     """
     for region in subject.iterating:
         for edge in region.body.back_edges:
-            entry = _entry(region, edge)
+            entry = region.entry_of.get(edge.to_layer)
             node = region.body.graph.by_id.get(edge.to_layer)
             if node is None or node.type != "Parameter" or (entry and (entry.external != -1 or entry.is_iteration_number)):
                 continue
@@ -157,10 +154,9 @@ def carried_without_initial_value(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _types(subject: Subject, region: Region, edge: BackEdge) -> tuple[str, str] | None:
+def _types(subject: Subject, region: Region, edge: BackEdge, outer: Sequence[Known]) -> tuple[str, str] | None:
     """The two element types that a back edge would join, when they are known to differ."""
-    entry = _entry(region, edge)
-    outer = subject.outer(region)
+    entry = region.entry_of.get(edge.to_layer)
     if entry is None or entry.axis is not None or not 0 <= entry.external < len(outer):
         return None
     first, carried = outer[entry.external].element_type, subject.parameter(region, edge.from_layer).element_type
@@ -200,8 +196,9 @@ def back_edge_type_of_iterator(subject: Subject) -> Iterator[Finding]:
 
 
 def _type_findings(subject: Subject, region: Region) -> Iterator[Finding]:
+    outer = subject.outer(region)
     for edge in region.body.back_edges:
-        types = _types(subject, region, edge)
+        types = _types(subject, region, edge, outer)
         if types:
             yield Finding(
                 _where(subject, region, edge),
@@ -227,7 +224,7 @@ def back_edge_rank(subject: Subject) -> Iterator[Finding]:
     for region in subject.iterating:
         outer = subject.outer(region)
         for edge in region.body.back_edges:
-            entry = _entry(region, edge)
+            entry = region.entry_of.get(edge.to_layer)
             if entry is None or entry.axis is not None or not 0 <= entry.external < len(outer):
                 continue
             first, carried = outer[entry.external].shape, subject.parameter(region, edge.from_layer).shape
@@ -255,7 +252,7 @@ def back_edge_to_iteration_number(subject: Subject) -> Iterator[Finding]:
     """
     for region in subject.iterating:
         for edge in region.body.back_edges:
-            entry = _entry(region, edge)
+            entry = region.entry_of.get(edge.to_layer)
             if entry is not None and entry.is_iteration_number:
                 yield Finding(
                     _where(subject, region, edge),

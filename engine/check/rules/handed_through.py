@@ -31,7 +31,7 @@ def idle_slices(subject: Subject) -> Iterator[Finding]:
         parts = {entry.internal for entry in region.body.inputs if entry.axis is not None}
         if not parts or subject.trips(region) == static(1):
             continue
-        if not any(parts & dependencies(graph, result) for result in _needed(region)):
+        if not parts & dependencies(graph, *_needed(region)):
             names = listed([graph.by_id[layer].name for layer in sorted(parts) if layer in graph.by_id])
             yield Finding(
                 subject.where(region.place, region.node),

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from engine.check import trips
 from engine.check.diagnostic import Severity
 from engine.check.known import scalar_value
-from engine.check.order import backwards, dependencies
+from engine.check.order import backwards, circles
 from engine.check.rule import ONNXRUNTIME, OPENVINO, Finding, Rule
 from engine.check.rules.port_maps import spelled
 from engine.check.rules.suspicious import execution_condition, trip_count
 from engine.check.subject import Region, Subject
-from engine.ir.model import TENSOR_ITERATOR, BackEdge, LayerId, Source
+from engine.ir.model import TENSOR_ITERATOR, LayerId, Source
 
 _LARGEST_COUNT = 2**31 - 1
 _PASSED_ON = frozenset({"Result", "Reshape", "Squeeze", "Unsqueeze"})
@@ -161,12 +161,15 @@ def overwritten_states(subject: Subject) -> Iterator[Finding]:
         the same with b before a in the port map, or with 0 added to what goes back to b
     """
     for region in subject.iterating:
-        handed = {edge.to_layer: source for edge in region.body.back_edges if (source := _handed_on(region, edge)) is not None}
+        carried = {edge.to_layer: edge.from_layer for edge in region.body.back_edges}
+        given = region.given_anew.union(carried)
+        sources = {layer: _handed_on(region, last) for layer, last in carried.items()}
+        handed = {layer: source for layer, source in sources.items() if source is not None and source != layer and source in given}
         if not handed:
             continue
         place = {entry.internal: number for number, entry in enumerate(region.body.inputs)}
-        reads = {edge.to_layer: dependencies(region.body.graph, edge.from_layer) for edge in region.body.back_edges}
-        late = [layer for layer, source in handed.items() if _is_overwritten(region, layer, source, place, reads)]
+        circle = circles(region.body.graph, [(last, layer) for layer, last in carried.items()])
+        late = [layer for layer, source in handed.items() if _is_overwritten(region, layer, source, place, circle)]
         if late:
             named = region.body.graph.by_id
             yield Finding(
@@ -178,41 +181,19 @@ def overwritten_states(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _handed_on(region: Region, edge: BackEdge) -> LayerId | None:
-    """The Parameter that is the Result of a back edge, as it is or in another shape, for which OpenVINO's CPU copies nothing."""
-    graph = region.body.graph
-    handed = next((node.id for _, node in backwards(graph, Source(edge.from_layer, 0)) if node.type not in _PASSED_ON), None)
-    others = _given_anew(region).union(one.to_layer for one in region.body.back_edges) - {edge.to_layer}
-    return handed if handed in others else None
+def _handed_on(region: Region, last: LayerId) -> LayerId | None:
+    """The node that a Result of a body gets its value from, as it is or in another shape, for which OpenVINO's CPU copies nothing."""
+    return next((node.id for _, node in backwards(region.body.graph, Source(last, 0)) if node.type not in _PASSED_ON), None)
 
 
-def _is_overwritten(
-    region: Region, layer: LayerId, source: LayerId, place: Mapping[LayerId, int], reads: Mapping[LayerId, frozenset[LayerId]]
-) -> bool:
-    """Whether what a Parameter takes over is the new value already: that of a part always is, where anything reads it."""
-    if source in _given_anew(region):
+def _is_overwritten(region: Region, layer: LayerId, source: LayerId, place: Mapping[LayerId, int], circle: Mapping[LayerId, int]) -> bool:
+    """Whether what a Parameter takes over is the new value already: that of a part always is, where anything reads it.
+
+    That of a carried value is, where it comes first in the port map and is computed from the one that takes it over.
+    """
+    if source in region.given_anew:
         return Source(layer, 0) in region.body.graph.consumers
-    return _is_first(place, source, layer) and layer in _all_read(reads, source)
-
-
-def _given_anew(region: Region) -> set[LayerId]:
-    """The Parameters that get a part or the iteration number in every iteration."""
-    return {entry.internal for entry in region.body.inputs if entry.axis is not None or entry.is_iteration_number}
-
-
-def _is_first(place: Mapping[LayerId, int], one: LayerId, other: LayerId) -> bool:
-    return one in place and other in place and place[one] < place[other]
-
-
-def _all_read(reads: Mapping[LayerId, frozenset[LayerId]], layer: LayerId) -> set[LayerId]:
-    """The carried Parameters that a carried value is computed from, in this iteration or in those before."""
-    found: set[LayerId] = set()
-    waiting = [layer]
-    while waiting:
-        new = (reads.get(waiting.pop(), frozenset()) & reads.keys()) - found
-        found |= new
-        waiting += new
-    return found
+    return source in place and layer in place and place[source] < place[layer] and circle.get(layer) == circle[source]
 
 
 def nested_tensor_iterator(subject: Subject) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from engine.errors import ReadError
 from engine.ir.model import Model
 from engine.ops.catalogue import CATALOGUE
 from engine.read import read_model
-from tests.engine.check.documents import BASES, BOOL, I64, WEIGHTS, constant, f32, graph, layer, net, parameter, result
+from tests.engine.check.documents import BASES, BOOL, F32, I64, WEIGHTS, constant, f32, graph, layer, net, parameter, result
 
 _VALUE = re.compile(r'"([^"\n]{0,20})"')
 _ODD = ["", "-1", "0", "1", "2", "3", "4", "5", "8", "99", "-2", "9223372036854775807", "f32", "i64", "boolean", "string", "u1", "?", "..."]
@@ -153,3 +153,38 @@ def test_a_result_has_one_output() -> None:
     )
     found = check(read_model(text.encode(), WEIGHTS), CATALOGUE)
     assert "LS305" in [one.code for one in found.diagnostics]
+
+
+@pytest.mark.timeout(30)
+def test_ten_thousand_states_are_checked_in_linear_time() -> None:
+    """Each takes over the one before it, so that rules about back edges ask of each what it comes from."""
+    count = 10_000
+    states = range(count)
+    body = graph(
+        [
+            *(parameter(number, f"s{number}", "", F32) for number in states),
+            *(result(count + number, f"r{number}", F32) for number in states),
+            constant(2 * count, "go", "boolean", 8, BOOL),
+            result(2 * count + 1, "again", BOOL),
+        ],
+        *((number, 0, count + number, 0) for number in states),
+        (2 * count, 0, 2 * count + 1, 0),
+    )
+    port_map = "".join(
+        f'<input external_port_id="{2 + number}" internal_layer_id="{number}"/>'
+        f'<output external_port_id="{2 + count + number}" internal_layer_id="{count + number}"/>'
+        for number in states
+    )
+    again = f'<output external_port_id="-1" internal_layer_id="{2 * count + 1}" purpose="execution_condition"/>'
+    back = "".join(f'<edge from-layer="{count + number}" to-layer="{(number + 1) % count}"/>' for number in states)
+    inside = f"<port_map>{port_map}{again}</port_map><back_edges>{back}</back_edges><body>{body}</body>"
+    layers = [
+        parameter(0, "x", "", F32),
+        constant(1, "trips", "i64", 0, I64),
+        constant(2, "start", "boolean", 8, BOOL),
+        layer(3, "loop", "Loop", "", (I64, BOOL, *(F32,) * count), (F32,) * count, inside),
+        result(4, "y", F32),
+    ]
+    ends = ((1, 0, 3, 0), (2, 0, 3, 1), *((0, 0, 3, 2 + number) for number in states), (3, 2 + count, 4, 0))
+    report = check(read_model(net("states", graph(layers, *ends)).encode(), WEIGHTS), CATALOGUE)
+    assert {one.code for one in report.diagnostics} == {"LS906"}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from engine.check.order import Order, backwards, order
+import pytest
+
+from engine.check.order import Order, backwards, circles, order
 from engine.ir.model import Edge, Graph, LayerId, Node, Port, Source
 
 
@@ -64,3 +66,20 @@ def test_what_a_tensor_comes_from_by_way_of_first_operands() -> None:
 def test_the_way_back_ends_where_a_cycle_closes() -> None:
     graph = _graph([0, 1, 2], [(1, 0), (2, 1), (1, 2)])
     assert [node.id for _, node in backwards(graph, Source(LayerId(0), 9))] == [0, 1, 2]
+
+
+def test_layers_are_in_one_circle_where_each_comes_from_the_other() -> None:
+    graph = _graph([0, 1, 2, 3, 4, 5], [(0, 1), (1, 2), (2, 3), (5, 5)])
+    assert len(set(circles(graph, []).values())) == 6
+    found = circles(graph, [(LayerId(2), LayerId(1)), (LayerId(3), LayerId(4)), (LayerId(3), LayerId(77))])
+    assert found[LayerId(1)] == found[LayerId(2)]
+    assert len(set(found.values())) == 5
+
+
+@pytest.mark.timeout(20)
+def test_a_long_circle_is_fast() -> None:
+    count = 20_000
+    nodes = tuple(Node(LayerId(layer), str(layer), "Any", inputs=(Port(0),), outputs=(Port(1),)) for layer in range(count))
+    graph = Graph(nodes, tuple(Edge(LayerId(layer), 1, LayerId(layer + 1), 0) for layer in range(count - 1)))
+    assert set(circles(graph, [(LayerId(count - 1), LayerId(0))]).values()) == {0}
+    assert len(set(circles(graph, []).values())) == count
