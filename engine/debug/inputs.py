@@ -77,12 +77,11 @@ def _pairs(model: Model, inputs: Inputs) -> Iterable[tuple[object, Any]]:
     return enumerate(values)
 
 
-def _called(model: Model, key: object) -> list[Signature]:
+def _called(model: Model, key: object) -> Sequence[Signature]:
     """The inputs that a key means; several when Parameters share a name."""
     if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
         return [model.inputs[int(key)]] if 0 <= key < len(model.inputs) else []
-    by_tensor = [signature for signature in model.inputs if key in signature.names]
-    return by_tensor if len(by_tensor) == 1 else [signature for signature in model.inputs if key == signature.name] or by_tensor
+    return model.inputs_called.get(key, ()) if isinstance(key, str) else ()
 
 
 def _bound_already(model: Model, key: object, value: Any, given: dict[LayerId, tuple[object, np.ndarray]]) -> bool:

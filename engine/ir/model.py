@@ -270,6 +270,18 @@ class Model:
         return tuple(_parameter_signature(node) for node in self.graph.parameters)
 
     @cached_property
+    def inputs_called(self) -> Mapping[str, tuple[Signature, ...]]:
+        """The inputs that a name means: by a tensor name that one has alone, else by their own names, else by a shared tensor name."""
+        by_tensor: dict[str, list[Signature]] = {}
+        by_name: dict[str, list[Signature]] = {}
+        for one in self.inputs:
+            by_name.setdefault(one.name, []).append(one)
+            for name in dict.fromkeys(one.names):
+                by_tensor.setdefault(name, []).append(one)
+        alone = {name: found for name, found in by_tensor.items() if len(found) == 1}
+        return {name: tuple(found) for name, found in {**by_tensor, **by_name, **alone}.items()}
+
+    @cached_property
     def outputs(self) -> tuple[Signature, ...]:
         """In document order of the Result layers."""
         return tuple(_result_signature(self.graph, node) for node in self.graph.results)

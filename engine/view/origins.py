@@ -57,6 +57,7 @@ class _Lighting:
             if node.kind == "cut_end":
                 self.near.setdefault(node.title, node.id)
         self.found = Lit()
+        self._ways: dict[tuple[str, frozenset[EdgeKind]], Mapping[str, tuple[ViewEdge, ...]]] = {}
 
     def light(self, steps: Sequence[ProvenanceStep]) -> Lit:
         for step in steps:
@@ -73,25 +74,30 @@ class _Lighting:
 
     def _light_way(self, source: ViewNode, target: ViewNode, role: Role, distance: int) -> None:
         allowed = _INTO_FOLDED if target.kind == "folded" else _ARRIVES[role]
-        for edge in self._way(source.id, target.id, allowed, _LONGEST_WAY):
+        key = target.id, allowed
+        if key not in self._ways:
+            self._ways[key] = self._ways_to(*key)
+        for edge in self._ways[key].get(source.id, ()):
             self._mark(self.found.lines, edge.id, distance + (edge.target != target.id))
             for end in (edge.source, edge.target):
                 self._mark(self.found.boxes, end, distance + (end != target.id))
 
-    def _way(self, source: str, target: str, allowed: frozenset[EdgeKind], longest: int) -> list[ViewEdge]:
-        """The lines of a path from one box to another through boxes that only pass values on; empty when there is none."""
-        for edge in self.arriving[target]:
-            if edge.kind not in allowed:
-                continue
-            if edge.source == source:
-                return [edge]
-            through = self.nodes[edge.source]
-            if longest and self._hands_on(through):
-                before = self.near[through.title] if through.kind == "cut_end" else through.id
-                way = self._way(source, before, _PASSED_ON, longest - 1)
-                if way:
-                    return [edge, *way]
-        return []
+    def _ways_to(self, target: str, allowed: frozenset[EdgeKind]) -> Mapping[str, tuple[ViewEdge, ...]]:
+        """For each box from which lines lead to another through boxes that only pass values on, the fewest such lines."""
+        found: dict[str, tuple[ViewEdge, ...]] = {}
+        waiting: list[tuple[str, frozenset[EdgeKind], tuple[ViewEdge, ...]]] = [(target, allowed, ())]
+        for _ in range(_LONGEST_WAY + 1):
+            new: list[tuple[str, frozenset[EdgeKind], tuple[ViewEdge, ...]]] = []
+            for box, kinds, way in waiting:
+                for edge in self.arriving[box]:
+                    if edge.kind in kinds and edge.source not in found:
+                        found[edge.source] = (*way, edge)
+                        through = self.nodes[edge.source]
+                        if self._hands_on(through):
+                            before = self.near[through.title] if through.kind == "cut_end" else through.id
+                            new.append((before, _PASSED_ON, found[edge.source]))
+            waiting = new
+        return found
 
     def _hands_on(self, node: ViewNode) -> bool:
         """A Result, a cut line's end, or the one box of a Parameter that is the same in all copies of an unrolled body."""

@@ -110,6 +110,15 @@ def test_a_name_that_two_inputs_share_is_given_by_position() -> None:
     assert [value.item() for value in bind(two, both).values()] == [1, 2]
 
 
+@pytest.mark.timeout(20)
+def test_ten_thousand_inputs_are_bound_in_linear_time() -> None:
+    draft = Draft()
+    for number in range(10_000):
+        draft.result(draft.parameter(f"x{number}", F32, ()))
+    many = draft.model()
+    assert len(bind(many, {one.name: np.float32(1) for one in many.inputs})) == 10_000
+
+
 def test_python_floats_are_rounded_as_numpy_rounds_them() -> None:
     (value,) = bind(typed(ElementType.F32), [[0.1, 1e-50]]).values()
     assert value.tolist() == [float(np.float32(0.1)), 0.0]

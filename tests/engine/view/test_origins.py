@@ -10,13 +10,14 @@ import pytest
 import engine
 from engine.explain.provenance import Link, ProvenanceStep, provenance
 from engine.ir.address import labels
+from engine.ir.model import Model
 from engine.ir.walk import graphs
 from engine.view.build import graph_view
 from engine.view.folding import Folding
 from engine.view.graph import GraphView, ViewEdge, ViewNode
 from engine.view.origins import FARTHEST, lit
 from engine.view.unrolling import unroll
-from tests.engine.view.models import chain
+from tests.engine.view.models import chain, graph, node
 from tests.engine.view.test_playback import COLLATZ, debugger_of
 
 YEARS = "main/for_each_year"
@@ -128,3 +129,12 @@ def test_a_cut_line_lights_up_at_both_ends() -> None:
     found = lit(view, steps)
     assert Counter(view.by_id[id].kind for id in found.lines) == {"cut_end": 1, "data": 1}
     assert sum(node.kind == "cut_end" and node.id in found.boxes for node in view.nodes) == 2
+
+
+@pytest.mark.timeout(30)
+def test_thousands_of_operands_light_up_in_linear_time() -> None:
+    count = 3_000
+    parts = [node(number, f"part_{number}", "Relu", 1) for number in range(count)]
+    model = Model(graph([*parts, node(count, "all", "Concat", count)], [(number, count, number) for number in range(count)]))
+    links = tuple(Link(f"main/part_{number}", "operand") for number in range(count))
+    assert len(lit(graph_view(model, Folding()), (ProvenanceStep("main/all", "Concat", links, 0),)).lines) == count
