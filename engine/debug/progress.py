@@ -68,7 +68,7 @@ class Progress:
     @property
     def control_flow(self) -> ControlFlow:
         cause: StopCause | None = "error" if self.machine.state == "failed" else "limit" if self.limit else None
-        return ControlFlow(self.machine, cause, endless=bool(self.endless))
+        return ControlFlow(self.timeline, cause, endless=bool(self.endless))
 
     def has_reached(self, program: Program, row: int, position: int) -> bool:
         """Whether the run has reached a position of a row, or passed it."""

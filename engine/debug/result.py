@@ -69,7 +69,7 @@ class Result:
     @cached_property
     def control_flow(self) -> ControlFlow:
         """Records of every Loop, TensorIterator and If that ran, in pre-order."""
-        return ControlFlow(self._machine, self._cause)
+        return ControlFlow(Timeline(self._machine), self._cause)
 
     @cached_property
     def printed(self) -> tuple[Line, ...]:

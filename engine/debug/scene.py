@@ -127,9 +127,9 @@ class Scene:
                 found[f"{prefix}/{label}"] = status
             return
         live = self.plan.live
+        needed = {layer for (layer, _), slot in program.slots.items() if live is None or slot in live}
         for label, layer in program.layer_of_label.items():
-            needed = live is None or any(slot in live for (node, _), slot in program.slots.items() if node == layer)
-            found[f"{prefix}/{label}"] = "done" if needed else "skipped"
+            found[f"{prefix}/{label}"] = "done" if live is None or layer in needed else "skipped"
         for number in range(shown.position, len(program.instructions)):
             found[f"{prefix}/{program.instructions[number].label}"] = "waiting"
         self._result_statuses(program, shown, found)

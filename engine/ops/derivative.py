@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from engine.ir.element_type import ElementType
-from engine.ir.shape import PartialShape
+from engine.ir.shape import PartialShape, is_of_an_array
 
 if TYPE_CHECKING:
     from engine.ops.declare import Known
@@ -100,6 +100,8 @@ class Reverse:
     def shape_of(self, value: Value) -> Value:
         """The shape of a tensor, i64; a constant where it is known."""
         if value.shape.is_static:
+            if not is_of_an_array(value.shape.lengths):
+                raise ValueError(f"a shape with {len(value.shape.lengths)} dimensions is larger than any array")
             return self.constant(np.array(value.shape.lengths, np.int64))
         return self.ops.shape_of(value)
 

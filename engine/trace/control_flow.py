@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from engine.run.machine.machine import Machine
 from engine.run.plan.plan import Instruction, LoopRegion, Program, Region, RegionKind
 from engine.run.record.branch_log import BranchLog
 from engine.run.record.endings import ENDINGS, Ending, StopCause
@@ -35,8 +34,8 @@ class ControlFlowRecord:
 class ControlFlow(Sequence[ControlFlowRecord]):
     """Records in pre-order (an outer loop before what ran in it), each made when asked for."""
 
-    def __init__(self, machine: Machine, cause: StopCause | None, *, endless: bool = False) -> None:
-        self._timeline = Timeline(machine)
+    def __init__(self, timeline: Timeline, cause: StopCause | None, *, endless: bool = False) -> None:
+        self._timeline = timeline
         self._cause = cause
         self._endless = endless
 

@@ -15,8 +15,9 @@ from engine.build.gradient.unused import drop_unused
 from engine.build.graph_builder import Graph, graph_of
 from engine.build.structure import aligned, leaves
 from engine.build.tensor import Tensor
-from engine.errors import BuildError
+from engine.errors import BuildError, shorten
 from engine.ir.element_type import REAL_FLOATS
+from engine.ir.shape import is_of_an_array
 
 
 def gradients(ys: Any, xs: Any, grad_ys: Any = None, name: str | None = None) -> list[Tensor]:
@@ -61,8 +62,10 @@ def _unchanged_on_failure(frame: Frame) -> Iterator[None]:
     try:
         with frame.all_or_nothing():
             yield
-    except BaseException:
+    except BaseException as error:
         frame.nodes[:], frame.tensors[:] = nodes, tensors
+        if isinstance(error, RecursionError):
+            raise BuildError("gradients(): loops and branches lie too deep in each other to be walked back") from None
         raise
 
 
@@ -74,6 +77,8 @@ def _real(graph: Graph, value: object, what: str) -> Tensor:
         raise BuildError(
             f"gradients(): {what} is {tensor!r}, and only f64, f32, f16 and bf16 have derivatives: convert it before it is used"
         )
+    if tensor.shape.is_static and not is_of_an_array(tensor.shape.lengths):
+        raise BuildError(f"gradients(): {what} is {shorten(repr(tensor))}, which is larger than any array")
     return tensor
 
 

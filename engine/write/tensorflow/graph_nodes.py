@@ -39,15 +39,22 @@ def _outputs(graph: Graph, node: Node, inputs: Sequence[Tensor], nodes: Nodes, p
         if node.constant is not None:
             return [nodes.constant(node.constant.array(), node.name)]
         if node.bodies:
-            return region(nodes, node, inputs, place)
+            return _as_many(region(nodes, node, inputs, place), node)
         if node.type not in RULES:
-            raise WriteError(f"there is no rule for {node.type}")
+            raise WriteError(f"there is no rule for {shorten(node.type, 60)}")
         constants = [_constant(graph, source) for source in graph.sources[node.id]]
-        return RULES[node.type](Asked(nodes, node, inputs, constants))
+        return _as_many(RULES[node.type](Asked(nodes, node, inputs, constants)), node)
     except WriteError as error:
         if error.args[0].startswith("main/"):
             raise
         raise WriteError(f"{shorten(place, 200)} cannot be written as a TensorFlow graph: {error}") from None
+
+
+def _as_many(outputs: Sequence[Tensor], node: Node) -> Sequence[Tensor]:
+    """The outputs, as many as a node declares."""
+    if len(outputs) != len(node.outputs):
+        raise WriteError(f"it declares {len(node.outputs)} outputs, expected {len(outputs)}: see what the checks say")
+    return outputs
 
 
 def _inputs(sources: Sequence[Source | None], made: Mapping[Source, Tensor], place: str) -> list[Tensor]:

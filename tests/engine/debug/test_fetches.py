@@ -121,3 +121,15 @@ def test_few_parts_of_a_plan_are_kept() -> None:
         engine.run(collatz, [27], f"main/while_not_one[{number}]/body/equal")
         engine.run(collatz, [27], ["steps", *["highest"] * number])
     assert len(plan_of(collatz).parts) == 8
+
+
+@pytest.mark.timeout(20)
+def test_what_a_fetch_needs_of_ten_thousand_operations_is_told_in_linear_time() -> None:
+    graph = build.Graph("long")
+    x = ops.relu(graph.parameter("x", "f32", [2]), name="first")
+    for _ in range(10_000):
+        x = ops.relu(x)
+    debugger = engine.Debugger(graph.model({"y": x}), {"x": X}, fetches="first")
+    debugger.run()
+    statuses = debugger.statuses()
+    assert (statuses["main/first"], statuses["main/ReLU_1"], len(statuses)) == ("done", "skipped", 10_003)

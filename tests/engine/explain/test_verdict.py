@@ -13,6 +13,8 @@ from engine import build
 from engine.errors import EngineError
 from engine.explain.pattern import pattern
 from engine.explain.verdict import verdict
+from engine.run.machine.machine import Machine
+from engine.trace.sizes import Executions
 from tests.engine.debug.walks import model as walk
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, Slice, loop, tensor_iterator
 from tests.engine.explain.runs import begun, finished
@@ -107,6 +109,21 @@ def test_a_proof_goes_back_along_what_decided() -> None:
     for fact in proof:
         for operand in fact.operands:
             assert debugger.value(operand).size >= 1
+
+
+def test_the_order_of_a_run_is_found_once_for_all_that_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    debugger = finished("collatz", "three")
+    found: list[Machine] = []
+
+    class Counted(Executions):
+        def __init__(self, machine: Machine) -> None:
+            found.append(machine)
+            super().__init__(machine)
+
+    monkeypatch.setattr("engine.trace.timeline.Executions", Counted)
+    for _ in range(5):
+        verdict(debugger, "main/while_not_one")
+    assert len(found) <= 1
 
 
 def test_a_verdict_is_about_one_execution() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
+
 import numpy as np
 import pytest
 from onnx import parser
 
 import engine
 from engine.explain import walks_of
+from tests.engine.read.documents import NESTED_WEIGHTS, nested_loops
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18]>'
 X = np.random.default_rng(0).uniform(0.2, 0.9, (2, 3)).astype(np.float32)
@@ -117,6 +121,27 @@ def test_a_function_that_bends_within_the_first_step_is_looked_at_more_closely()
       s = ReduceSum<keepdims = 0>(y) }""")
     found = engine.check_gradient(model, [np.array([0.0005, -0.001, 0.3], np.float32)], "s", "x")
     assert found.ok, found
+
+
+LARGE = """g (float[1] x, float[9223372036854775807,1] v) => (float[9223372036854775807,9223372036854775807] y, float s) {
+  w = Transpose(v) z = Mul(v, w) y = Mul(z, x) s = ReduceSum<keepdims = 0>(y) }"""
+
+
+@pytest.mark.parametrize("of", ["y", "s"])
+def test_what_is_larger_than_any_array_is_refused(of: str) -> None:
+    with pytest.raises(engine.BuildError, match="larger than any array"):
+        engine.gradients(read(LARGE), of, "x")
+
+
+def test_bodies_that_lie_too_deep_are_told() -> None:
+    model = engine.read_model(nested_loops(60).encode(), NESTED_WEIGHTS)
+    usual = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 150)
+    try:
+        with pytest.raises(engine.BuildError, match="lie too deep in each other to be walked back"):
+            engine.gradients(model, "next", "a")
+    finally:
+        sys.setrecursionlimit(usual)
 
 
 def test_ifs_inside_ifs_inside_ifs() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import engine
 from engine import build
 from engine.build import ops
 from engine.errors import WriteError
-from engine.ir.model import Model
+from engine.ir.model import Graph, Model
 from engine.ir.walk import nodes
 from engine.write.tensorflow.graph_def import graph_def
 from engine.write.tensorflow.translations import RULES
@@ -154,6 +155,13 @@ def function_of(make: Callable[[build.Tensor], Any], shape: Any = (2, 3)) -> Mod
     return graph.model(make(graph.parameter("x", "f32", shape)))
 
 
+def with_many_outputs(graph: build.Graph) -> Model:
+    """An operation that declares more outputs than it has."""
+    model = graph.model(ops.tanh(graph.parameter("x", "f32", [2])))
+    nodes = [replace(node, outputs=node.outputs * 3) if node.type == "Tanh" else node for node in model.graph.nodes]
+    return replace(model, graph=Graph(tuple(nodes), model.graph.edges))
+
+
 REFUSED: dict[str, tuple[Callable[[Path], Model], str]] = {
     "operation": (lambda _: function_of(lambda x: ops.gelu(x)), "main/Gelu.*: there is no rule for Gelu"),
     "in a body": (
@@ -172,6 +180,7 @@ REFUSED: dict[str, tuple[Callable[[Path], Model], str]] = {
         "an output of the loop collects parts of f32.*, and without all lengths there is no empty one",
     ),
     "smallest": (lambda _: function_of(lambda x: ops.topk(x, 1, axis=1, mode="min", sort="value")), "TopK of the smallest, or along"),
+    "outputs": (lambda _: with_many_outputs(build.Graph("many")), "it declares 3 outputs, expected 1: see what the checks say"),
     "columns": (
         lambda _: function_of(lambda x: ops.scatter_update(x, [0, 2], x[:, :2], 1)),
         "ScatterUpdate of several parts along another axis than the first",
