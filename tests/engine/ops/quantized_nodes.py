@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.engine.ops.byte_limits import limits
+
 
 class Dice:
     """Draws from one seed, so that a table is the same in each run."""
@@ -14,9 +16,8 @@ class Dice:
         self._dice = np.random.default_rng(seed)
 
     def whole(self, dtype: Any, *shape: int) -> np.ndarray:
-        """All that a type holds."""
-        limits = np.iinfo(dtype)
-        return np.asarray(self._dice.integers(limits.min, limits.max + 1, shape)).astype(dtype)
+        """All that a type holds and the runtime multiplies exactly."""
+        return np.asarray(self._dice.integers(*limits(dtype), shape, endpoint=True)).astype(dtype)
 
     def reals(self, *shape: int) -> np.ndarray:
         return np.asarray(self._dice.normal(size=shape)).astype(np.float32)

@@ -13,6 +13,7 @@ from engine.ops.declare import Known
 from engine.ops.onnx.catalogue import ONNX
 from engine.ops.onnx.integers import CentredMatrix
 from engine.run.plan.planner import plan_of
+from tests.engine.ops.byte_limits import limits
 from tests.engine.ops.microsoft_nodes import Case
 from tests.engine.ops.quantized_nodes import Dice
 
@@ -38,7 +39,7 @@ def _cases() -> dict[str, Case]:
     cases = {}
     for rows, length, columns in SIZES:
         for kind in (np.uint8, np.int8):
-            lowest = np.full((length, columns), np.iinfo(kind).min, kind)
+            lowest = np.full((length, columns), limits(kind)[0], kind)
             highest = np.full((rows, length), 255, np.uint8)
             drawn = _DICE.whole(np.uint8, rows, length), _DICE.whole(kind, length, columns)
             for form, (data, matrix) in {"drawn": drawn, "extreme": (highest, lowest)}.items():

@@ -12,15 +12,15 @@ from engine.errors import EngineError
 from engine.ops.bounds import at_most
 from engine.ops.declare import Known
 from engine.ops.onnx.catalogue import ONNX
+from tests.engine.ops.byte_limits import limits
 from tests.engine.ops.test_onnx_own import Case, feeds, one_node, ran
 
 _DICE = np.random.default_rng(13)
 
 
 def drawn(kind: str, *shape: int) -> np.ndarray:
-    """Integers of the whole range."""
-    limits = np.iinfo(kind)
-    return _DICE.integers(limits.min, limits.max, shape, kind, endpoint=True)
+    """Integers of the whole range of which the runtime gives exact products."""
+    return _DICE.integers(*limits(kind), shape, kind, endpoint=True)
 
 
 def extreme(kind: str, *shape: int, greatest: bool = True) -> np.ndarray:

@@ -15,6 +15,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic, quantize_static
 
 import engine
+from tests.engine.ops.byte_limits import pairs_saturate
 from tests.engine.ops.microsoft_nodes import by_runtime
 
 LEVELS = onnxruntime.GraphOptimizationLevel
@@ -96,9 +97,9 @@ def quantized(folder: Path, net: str, form: str, data: str, weights: str, each: 
     source, made = folder / "float.onnx", folder / "quantized.onnx"
     onnx.save(model, source)
     if form == "dynamic":
-        quantize_dynamic(source, made, weight_type=TYPES[weights], per_channel=each)
+        quantize_dynamic(source, made, weight_type=TYPES[weights], per_channel=each, reduce_range=pairs_saturate())
     else:
-        kinds = {"activation_type": TYPES[data], "weight_type": TYPES[weights], "per_channel": each}
+        kinds = {"activation_type": TYPES[data], "weight_type": TYPES[weights], "per_channel": each, "reduce_range": pairs_saturate()}
         quantize_static(source, made, Samples(shape), quant_format=QuantFormat[form], **kinds)
     return made, {"x": np.random.default_rng(13).normal(size=shape).astype(np.float32)}
 
