@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from engine.check.known import scalar_value
+from engine.check.order import backwards
 from engine.check.propagate import Propagated, propagate
 from engine.check.region import given_anew, iterations, with_absent
 from engine.errors import Where
-from engine.ir.model import IF, LOOP, TENSOR_ITERATOR, Body, InputMap, LayerId, Model, Node, OutputMap
+from engine.ir.constant import Constant
+from engine.ir.model import IF, LOOP, TENSOR_ITERATOR, Body, InputMap, LayerId, Model, Node, OutputMap, Source
 from engine.ir.shape import Dimension, static
 from engine.ir.walk import PlacedGraph, graphs
 from engine.ops.catalogue import Catalogue
@@ -115,6 +117,22 @@ class Subject:
         if node.is_foreign:
             return False
         return node.type in (LOOP, TENSOR_ITERATOR, IF) or (operation is not None and operation.role is Role.REGION)
+
+    def constant(self, place: PlacedGraph, source: Source | None) -> Constant | None:
+        """The Const that a tensor is, converted or handed into bodies as it is; None for what is computed, sliced or carried."""
+        node = next((node for _, node in backwards(place.graph, source) if node.type != "Convert"), None)
+        region = self._region_of.get(id(place.graph))
+        if node is None or node.constant is not None or node.type != "Parameter" or region is None:
+            return None if node is None else node.constant
+        fed = [one for one in region.body.inputs if one.internal == node.id and one.axis is None]
+        carried = any(edge.to_layer == node.id for edge in region.body.back_edges)
+        outer = region.place.graph.sources.get(region.node.id, ())
+        handed = outer[fed[0].external] if len(fed) == 1 and not carried and 0 <= fed[0].external < len(outer) else None
+        return self.constant(region.place, handed)
+
+    @cached_property
+    def _region_of(self) -> Mapping[int, Region]:
+        return {id(region.within.graph): region for region in self.regions}
 
     @cached_property
     def loops(self) -> tuple[Region, ...]:

@@ -18,6 +18,7 @@ from engine.errors import EngineError, elided
 from engine.ir.element_type import type_name
 from engine.ir.model import Signature
 from engine.native.alone import never
+from engine.peers import byte_sums
 from engine.peers.again import Again
 from engine.peers.comparing import apart, close, elements_told, first_apart, is_numeric, not_compared, shape_text
 from engine.peers.fate import fates
@@ -145,9 +146,10 @@ def differences(both: Beside, tolerance: float = TOLERANCE) -> Report:
     if judged.outputs and judged.first is None and not truth.refused:
         replaced = instead(run, [one.address for one in judged.outputs], both.patience, both.document)
     counts_differ = any(there.shape[: len(probe.lengths)] != probe.lengths for probe, there in truth.values.items())
+    cause = byte_sums.sentence(run.model, judged.first, both.patience) if judged.outputs or judged.first is not None else ""
     return Report(
         truth.runtime, judged.outputs, judged.first, values, len(compared), both.left_out, truth.refused, reasons,
-        judged.quanta(run), judged.following, replaced, counts_differ,
+        judged.quanta(run), judged.following, replaced, counts_differ, cause,
     )  # fmt: skip
 
 

@@ -67,6 +67,9 @@ class Report:
     counts_differ: bool = False
     """Whether a loop runs another number of times there."""
 
+    cause: str = ""
+    """A cause that is known to be this processor's, in two sentences; empty where none is."""
+
     @property
     def agrees(self) -> bool:
         """Whether nothing that was compared differs, inside or at the end."""
@@ -80,7 +83,7 @@ class Report:
     @property
     def sentence(self) -> str:
         """What to know, in a few sentences, never cut: what is long is a name, and is shortened in its middle."""
-        return " ".join(part for part in (self._verdict, self.rounding, self._omissions) if part)
+        return " ".join(part for part in (self._verdict, self.cause, self.rounding, self._omissions) if part)
 
     @property
     def rounding(self) -> str:

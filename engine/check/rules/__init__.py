@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from engine.check.rule import Rule
 from engine.check.rules import (
     back_edges,
+    byte_weights,
     computed_in_place,
     constant_bytes,
     declared_types,
@@ -42,6 +43,7 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
         *handed_through.RULES,
         *packed_weights.RULES,
         *computed_in_place.RULES,
+        *byte_weights.RULES,
         *fusions.RULES,
     ),
 }

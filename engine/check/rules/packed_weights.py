@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.check.diagnostic import Severity
-from engine.check.order import backwards
 from engine.check.rule import OPENVINO, Finding, Rule
-from engine.check.subject import Region, Subject
+from engine.check.subject import Subject
 from engine.ir.constant import Constant
-from engine.ir.model import Node, Source
+from engine.ir.model import Node
 from engine.ir.walk import PlacedGraph
 
-_MATMUL, _CONVERT, _TRUE = "MatMul", "Convert", ("true", "1")
+_MATMUL, _TRUE = "MatMul", ("true", "1")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,27 +62,13 @@ def _wrong(subject: Subject, alike: Sequence[_Product]) -> Iterator[Finding]:
 
 
 def _with_square_weights(subject: Subject) -> Iterator[_Product]:
-    within = {id(region.within.graph): region for region in subject.regions}
     for place, node in subject.nodes():
         if node.type != _MATMUL:
             continue
         second = next(iter(place.graph.sources.get(node.id, ())[1:2]), None)
-        weights = _constant(place, second, within)
+        weights = subject.constant(place, second)
         if weights is not None and len(weights.shape) == 2 and weights.shape[0] == weights.shape[1] > 1:
             yield _Product(place, node, weights)
-
-
-def _constant(place: PlacedGraph, source: Source | None, within: Mapping[int, Region]) -> Constant | None:
-    """The Const that a tensor is, converted or handed into bodies as it is."""
-    node = next((node for _, node in backwards(place.graph, source) if node.type != _CONVERT), None)
-    region = within.get(id(place.graph))
-    if node is None or node.constant is not None or node.type != "Parameter" or region is None:
-        return None if node is None else node.constant
-    fed = [one for one in region.body.inputs if one.internal == node.id and one.axis is None]
-    carried = any(edge.to_layer == node.id for edge in region.body.back_edges)
-    outer = region.place.graph.sources.get(region.node.id, ())
-    handed = outer[fed[0].external] if len(fed) == 1 and not carried and 0 <= fed[0].external < len(outer) else None
-    return _constant(region.place, handed, within)
 
 
 RULES = (Rule("LS919", "square-weights-turned", Severity.WARNING, square_weights_turned, runtimes=OPENVINO),)

@@ -143,6 +143,10 @@ main (float[3] x) => (float[3] y) {
 }"""
 
 
+_BYTES = """<ir_version: 8, opset_import: ["" : 17]>
+main (uint8[1,3] x) => (int32[1,1] y) <int8[3,1] w = {1, -2, 127}> { y = MatMulInteger (x, w) }"""
+
+
 TWO_RANKS = """<ir_version: 8, opset_import: ["" : 17]>
 choose (bool c, bool d, float[3] x) => (y, z) {
   y = If (c) <then_branch = a () => (p) { p = Neg (x) }, else_branch = b () => (q) {
@@ -342,6 +346,7 @@ SAMPLES: dict[str, Sample | OnnxSample | Made] = {
     "LS917": _sample("loop", (_BACK, ""), (result(5, "last", f32(1, 3)), ""), (_edge(4, 4, 5, 0), "")),
     "LS919": Made(_turned),
     "LS920": Made(_sums),
+    "LS921": OnnxSample(_BYTES),
     "LS930": Made(_five_tokens),
     "LS931": Made(_do_while),
     "LS918": _sample(

@@ -1,0 +1,50 @@
+"""Products of bytes that ONNX Runtime sums in 16 bits: the processor at hand is asked, where numbers differ, so that it can be said."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from engine.check.rules.byte_weights import eight_bit_weights
+from engine.check.subject import Subject
+from engine.errors import EngineError, elided
+from engine.ir.address import Address
+from engine.ir.model import Model
+from engine.ir.readable import readable
+from engine.ops.dialect import catalogue_for
+from engine.peers.other_runtimes import Patience, ask_outputs
+from engine.peers.report import Difference
+from engine.read import read_model
+
+_HIGHEST, _WEIGHT = 255, 127
+
+
+def sentence(model: Model, first: Difference | None, patience: Patience) -> str:
+    """Why ONNX Runtime differs: it sums pairs of products in 16 bits on this processor, and the model has weights for which that
+    matters, those of the first operation that differs where one is known. Empty where that is not so."""
+    if model.dialect != "onnx":
+        return ""
+    places = [found.where.address for found in eight_bit_weights(Subject(model, catalogue_for("onnx")))]
+    if first is not None:
+        differs = Address.parse(first.address).static
+        places = [one for one in places if one == differs]
+    if not places or not sums_in_16_bits(patience):
+        return ""
+    return (
+        f"This processor has no VNNI: ONNX Runtime adds pairs of products of 8-bit weights, as in {elided(readable(places[0]))}, in 16"
+        " bits, where they stop at 32767 or -32768. Here the sums are exact (LS921)."
+    )
+
+
+def sums_in_16_bits(patience: Patience) -> bool:
+    """Whether ONNX Runtime gives 32767 for 2 x 255 x 127 on this processor; False where it cannot be asked."""
+    kinds = {"x": (TensorProto.UINT8, (1, 2)), "w": (TensorProto.INT8, (2, 1)), "y": (TensorProto.INT32, (1, 1))}
+    *inputs, output = [helper.make_tensor_value_info(name, *kind) for name, kind in kinds.items()]
+    graph = helper.make_graph([helper.make_node("MatMulInteger", ["x", "w"], ["y"])], "pair", inputs, [output])
+    document = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8).SerializeToString()
+    pair = {"x": np.full((1, 2), _HIGHEST, np.uint8), "w": np.full((2, 1), _WEIGHT, np.int8)}
+    try:
+        _, (found,) = ask_outputs(read_model(document), pair, patience, document)
+    except EngineError:
+        return False
+    return int(np.asarray(found).item()) != 2 * _HIGHEST * _WEIGHT

@@ -1,0 +1,38 @@
+"""Where ONNX Runtime sums products of bytes in 16 bits, a comparison says so beside the difference, and nowhere else."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.peers import byte_sums
+from engine.peers.other_runtimes import Patience
+from engine.peers.report import Difference
+from tests.engine.check.test_byte_weights import model, product
+from tests.engine.ops.byte_limits import pairs_saturate
+
+_PATIENCE = Patience(60)
+_THERE = Difference("main/MatMulInteger_0", 1, "64770", "65534")
+
+
+def test_the_processor_is_asked() -> None:
+    assert byte_sums.sums_in_16_bits(_PATIENCE) is pairs_saturate()
+
+
+@pytest.mark.parametrize(
+    ("weights", "first", "saturates", "told"),
+    [
+        ((1, 127), _THERE, True, True),
+        ((1, 127), None, True, True),
+        ((1, 63), _THERE, True, False),
+        ((1, 127), Difference("main/other", 1, "1", "2"), True, False),
+        ((1, 127), _THERE, False, False),
+    ],
+    ids=["at the product", "at an output", "7 bits", "elsewhere", "exact sums"],
+)
+def test_the_cause_is_told_of_weights_that_matter(
+    weights: tuple[int, ...], first: Difference | None, saturates: bool, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(byte_sums, "sums_in_16_bits", lambda _: saturates)
+    found = byte_sums.sentence(model(product(*weights)), first, _PATIENCE)
+    assert ("as in MatMulInteger_0, in 16 bits" in found) is told
+    assert bool(found) is told
