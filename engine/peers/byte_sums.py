@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 from onnx import TensorProto, helper
 
@@ -12,9 +15,9 @@ from engine.ir.address import Address
 from engine.ir.model import Model
 from engine.ir.readable import readable
 from engine.ops.dialect import catalogue_for
-from engine.peers.other_runtimes import Patience, ask_outputs
+from engine.peers import transport
+from engine.peers.other_runtimes import Patience, run_file
 from engine.peers.report import Difference
-from engine.read import read_model
 
 _HIGHEST, _WEIGHT = 255, 127
 
@@ -41,10 +44,13 @@ def sums_in_16_bits(patience: Patience) -> bool:
     kinds = {"x": (TensorProto.UINT8, (1, 2)), "w": (TensorProto.INT8, (2, 1)), "y": (TensorProto.INT32, (1, 1))}
     *inputs, output = [helper.make_tensor_value_info(name, *kind) for name, kind in kinds.items()]
     graph = helper.make_graph([helper.make_node("MatMulInteger", ["x", "w"], ["y"])], "pair", inputs, [output])
-    document = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8).SerializeToString()
-    pair = {"x": np.full((1, 2), _HIGHEST, np.uint8), "w": np.full((2, 1), _WEIGHT, np.int8)}
-    try:
-        _, (found,) = ask_outputs(read_model(document), pair, patience, document)
-    except EngineError:
-        return False
-    return int(np.asarray(found).item()) != 2 * _HIGHEST * _WEIGHT
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    with tempfile.TemporaryDirectory(prefix="loopscope-") as name:
+        folder = Path(name)
+        transport.write(folder / "inputs.npz", [np.full((1, 2), _HIGHEST, np.uint8), np.full((2, 1), _WEIGHT, np.int8)])
+        (folder / "pair.onnx").write_bytes(model.SerializeToString())
+        try:
+            _, outputs = run_file("onnx", folder, folder / "pair.onnx", patience)
+        except EngineError:
+            return False
+        return int(transport.read(outputs)["y"].item()) != 2 * _HIGHEST * _WEIGHT

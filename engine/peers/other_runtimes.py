@@ -72,7 +72,7 @@ def ask(run: Run, inputs: Sequence[Any], parts: Iterable[Sequence[Probe]], patie
         folder = Path(name)
         transport.write(folder / "inputs.npz", inputs)
         plain = document_file(model, folder, document)
-        runtime, given = _run(model, folder, plain, patience)
+        runtime, given = run_file(model.dialect, folder, plain, patience)
         named = tuple(transport.read(given).values())
         asking = _Asking(run, folder, plain, patience)
         try:
@@ -106,7 +106,7 @@ class _Asking:
         earlier = [probe for index, probe in self._smallest.items() if index not in {one.program.index for one in part}]
         order = _probed(self.run, [*part, *earlier], self.plain, insides)
         named = {f"{_PREFIX}{number}": probe for number, probe in enumerate(order)}
-        _, given = _run(self.run.model, self.folder, insides, self.patience)
+        _, given = run_file(self.run.model.dialect, self.folder, insides, self.patience)
         for name, there in transport.arrays(given):
             probe = named.get(name)
             if probe is None or probe in earlier:
@@ -131,7 +131,7 @@ def ask_outputs(model: Model, inputs: Inputs, patience: Patience, document: byte
     with tempfile.TemporaryDirectory(prefix="loopscope-") as name:
         folder = Path(name)
         transport.write(folder / "inputs.npz", [given[signature.layer] for signature in model.inputs])
-        runtime, outputs = _run(model, folder, document_file(model, folder, document), patience)
+        runtime, outputs = run_file(model.dialect, folder, document_file(model, folder, document), patience)
         return runtime, tuple(transport.read(outputs).values())
 
 
@@ -164,11 +164,11 @@ def _probed(run: Run, probes: Sequence[Probe], plain: Path, target: Path) -> lis
     return order
 
 
-def _run(model: Model, folder: Path, file: Path, patience: Patience) -> tuple[str, Path]:
-    """Name and version of the runtime, and the file of its outputs."""
-    called, outputs = CALLED[model.dialect], folder / "outputs.npz"
+def run_file(dialect: str, folder: Path, file: Path, patience: Patience) -> tuple[str, Path]:
+    """Runs a model's file with ``inputs.npz`` of the folder: name and version of the runtime, and the file of its outputs."""
+    called, outputs = CALLED[dialect], folder / "outputs.npz"
     outputs.unlink(missing_ok=True)
-    process = Path(__file__).with_name(f"{PACKAGES[model.dialect]}_process.py")
+    process = Path(__file__).with_name(f"{PACKAGES[dialect]}_process.py")
     files = [folder / "inputs.npz", file, outputs]
     return said_alone(called, "run", process, *files, patience=patience), outputs
 
