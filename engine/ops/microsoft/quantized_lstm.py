@@ -13,8 +13,8 @@ from engine.ir.shape import PartialShape, static
 from engine.ops.declare import Array, Attribute, KeepingKernel, Known, Operation
 from engine.ops.microsoft.quantized import BYTES, SCALES
 from engine.ops.microsoft.row import row
-from engine.ops.onnx.integers import CentredMatrix
-from engine.ops.onnx.quantizing import dynamic_scale
+from engine.ops.onnx.integers import CentredMatrix, Whole
+from engine.ops.onnx.quantizing import MOST_STEPS, dynamic_steps
 from engine.ops.onnx.recurrent import Activation, activations_of, directions_of, initial_state, lstm_of_gates
 
 
@@ -120,17 +120,10 @@ class _Weights:
 
     def times(self, rows: Array) -> Array:
         """``[B, I] -> [B, 4 H]``."""
-        scale, zero = dynamic_scale(rows)
-        middle = np.float32(zero)
-        whole = np.rint(rows / scale)
-        # What is no number becomes the least, as of a cast to u8: the two functions pass it over.
-        np.fmin(np.fmax(whole, -middle, out=whole), np.float32(_MOST) - middle, out=whole)
-        sums = self._centred.floats(whole, _MOST)
+        steps, scale = dynamic_steps(rows)
+        sums = self._centred.floats(Whole(steps, MOST_STEPS))
         sums *= scale * self._scale
         return sums
-
-
-_MOST = 255
 
 
 def _of_directions(weights: Array, scale: Array, zero: Array) -> list[_Weights]:

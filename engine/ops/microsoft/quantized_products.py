@@ -13,8 +13,8 @@ from engine.ops.matrix import matmul
 from engine.ops.microsoft.products import infer_fused_gemm, infer_fused_matmul
 from engine.ops.microsoft.quantized import BYTES, SCALES, one_number
 from engine.ops.microsoft.row import row
-from engine.ops.onnx.integers import keeping_one_matrix, matmul_integer
-from engine.ops.onnx.quantizing import dynamic_quantize_linear, quanta
+from engine.ops.onnx.integers import Whole, keeping_one_matrix, matmul_floats, matmul_integer, rows_less
+from engine.ops.onnx.quantizing import MOST_STEPS, dynamic_steps, quanta
 from engine.ops.precision import computable
 
 
@@ -32,10 +32,10 @@ def matmul_integer_to_float(
 
     ``[..., M, K] x [..., K, N] -> [..., M, N]``; the first has one scale, or one for each row, the second one, or one for each column.
     """
-    return _floats(matmul_integer, first, second, first_scale, second_scale, first_zero, second_zero, bias)
+    return _to_float(matmul_floats, first, second, first_scale, second_scale, first_zero, second_zero, bias)
 
 
-def _floats(
+def _to_float(
     product: Callable[..., Array],
     first: Array,
     second: Array,
@@ -45,21 +45,14 @@ def _floats(
     second_zero: Array | None = None,
     bias: Array | None = None,
 ) -> Array:
-    sums = product(first, second, first_zero, second_zero)
-    factors = computable(_scale_of_rows(first_scale, first)) * computable(_scale_of_columns(second_scale, second))
-    made = sums.astype(np.float32) * factors
-    if bias is not None:
-        if bias.ndim != 1 or bias.shape[0] != made.shape[-1]:
-            raise ValueError(f"the bias has shape {list(bias.shape)}, expected [{made.shape[-1]}]")
-        made = made + computable(bias)
-    return np.asarray(made).astype(second_scale.dtype, copy=False)
+    return _scaled(product, rows_less(first, first_zero), first_scale, second, second_scale, second_zero, bias)
 
 
 def dynamic_quantize_matmul(
     first: Array, second: Array, second_scale: Array, second_zero: Array | None = None, bias: Array | None = None, /
 ) -> Array:
     """The product of floats and a quantized matrix, for which all of the floats are quantized to u8 between their extremes."""
-    return _of_floats(matmul_integer, first, second, second_scale, second_zero, bias)
+    return _of_floats(matmul_floats, first, second, second_scale, second_zero, bias)
 
 
 def _of_floats(
@@ -70,8 +63,26 @@ def _of_floats(
     second_zero: Array | None = None,
     bias: Array | None = None,
 ) -> Array:
-    quantized, scale, zero = dynamic_quantize_linear(first)
-    return _floats(product, quantized, second, scale, second_scale, np.asarray(zero), second_zero, bias)
+    steps, scale = dynamic_steps(first)
+    return _scaled(product, Whole(steps, MOST_STEPS), scale, second, second_scale, second_zero, bias)
+
+
+def _scaled(
+    product: Callable[..., Array],
+    first: Whole,
+    first_scale: Array,
+    second: Array,
+    second_scale: Array,
+    second_zero: Array | None,
+    bias: Array | None,
+) -> Array:
+    sums = product(first, second, second_zero)
+    sums *= computable(_scale_of_rows(first_scale, first.numbers)) * computable(_scale_of_columns(second_scale, second))
+    if bias is not None:
+        if bias.ndim != 1 or bias.shape[0] != sums.shape[-1]:
+            raise ValueError(f"the bias has shape {list(bias.shape)}, expected [{sums.shape[-1]}]")
+        sums += computable(bias)
+    return sums.astype(second_scale.dtype, copy=False)
 
 
 def _scale_of_rows(scale: Array, matrix: Array) -> Array:
@@ -162,7 +173,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "MatMulIntegerToFloat",
         matmul_integer_to_float,
         infer=infer_product,
-        by_constant=keeping_one_matrix(_floats),
+        by_constant=keeping_one_matrix(_to_float),
         inputs=(4, 7),
         types=(BYTES, BYTES, _HALVES, _HALVES, BYTES, BYTES, _HALVES),
     ),

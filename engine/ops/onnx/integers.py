@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,10 +25,30 @@ def matmul_integer(rows: Array, columns: Array, rows_zero: Array | None = None, 
 
     Zero points are scalars, or ``[M]`` or ``[..., M, 1]`` for each row, ``[N]`` or ``[..., 1, N]`` for each column.
     """
-    _check_shapes(rows, columns)
-    right, most = _centred(columns, columns_zero)
-    left, most_of_rows = _centred(rows, _by_row(rows_zero))
-    return _product(left, right, _EXACT // max(1, most * most_of_rows))
+    return _exact_sums(rows_less(rows, rows_zero), columns, columns_zero).astype(np.int32, copy=False)
+
+
+class Whole(NamedTuple):
+    """Whole numbers in f32, and how large their magnitudes can be."""
+
+    numbers: Array
+    most: int
+
+
+def rows_less(rows: Array, zero: Array | None) -> Whole:
+    """Rows of 8-bit integers less their zero points, as ``matmul_integer`` takes those."""
+    return _centred(rows, _by_row(zero))
+
+
+def matmul_floats(rows: Whole, columns: Array, columns_zero: Array | None = None, /) -> Array:
+    """``rows @ (columns - columns_zero)`` as ``matmul_integer`` has it, in f32, to which sums are rounded; an array of the caller's own."""
+    return _exact_sums(rows, columns, columns_zero).astype(np.float32, copy=False)
+
+
+def _exact_sums(rows: Whole, columns: Array, columns_zero: Array | None) -> Array:
+    _check_shapes(rows.numbers, columns)
+    right = _centred(columns, columns_zero)
+    return _sums(rows.numbers, right.numbers, _EXACT // max(1, right.most * rows.most))
 
 
 def matmul_integer_by_constant(columns: Known, /) -> _OneMatrix | None:
@@ -38,11 +58,11 @@ def matmul_integer_by_constant(columns: Known, /) -> _OneMatrix | None:
 
 
 def keeping_one_matrix(kernel: Callable[..., Any]) -> Callable[[Known], KeepingKernel | None]:
-    """What makes the kernel of one node whose matrix is a constant, from a kernel that is given a ``matmul_integer`` before its arrays."""
+    """What makes the kernel of one node whose matrix is a constant, from a kernel that is given a ``matmul_floats`` before its arrays."""
 
     def made(columns: Known, /) -> KeepingKernel | None:
         product = matmul_integer_by_constant(columns)
-        return None if product is None else _Keeping(partial(kernel, product), product.most_bytes)
+        return None if product is None else _Keeping(partial(kernel, product.floats), product.most_bytes)
 
     return made
 
@@ -62,17 +82,17 @@ class CentredMatrix:
     """``columns - zero`` [..., K, N] in f32, with which products of whole numbers are exact; it is looked through when one asks for it."""
 
     def __init__(self, columns: Array, zero: Array | None) -> None:
-        self._centred = _centred(columns, zero)[0]
+        self._centred = _centred(columns, zero).numbers
         self._most_sums: dict[int, int] = {}
 
-    def product(self, rows: Array, most: int) -> Array:
-        """In i32, with whole numbers in f32 of magnitudes up to ``most``."""
-        return _product(rows, self._centred, self._step(most))
+    def sums(self, rows: Whole) -> Array:
+        """The exact product: in f32 where it holds all sums, else in i32."""
+        return _sums(rows.numbers, self._centred, self._step(rows.most))
 
-    def floats(self, rows: Array, most: int) -> Array:
-        """As ``product``, in f32, into which sums of i32 are rounded. Rows ``[B, K]``."""
-        whole = self._centred.ndim == 2 and self._step(most) >= len(self._centred)
-        return np.matmul(rows, self._centred) if whole else self.product(rows, most).astype(np.float32)
+    def floats(self, rows: Whole) -> Array:
+        """The same in f32, to which sums in i32 are rounded. Rows ``[B, K]``."""
+        whole = self._centred.ndim == 2 and self._step(rows.most) >= len(self._centred)
+        return _multiplied(rows.numbers, self._centred) if whole else self.sums(rows).astype(np.float32, copy=False)
 
     def _step(self, most: int) -> int:
         """Into how long blocks the inner axis is cut so that no sum is inexact."""
@@ -89,7 +109,7 @@ class CentredMatrix:
 
 
 class _OneMatrix:
-    """``matmul_integer`` with one and the same matrix, which is centred when the first product asks for it."""
+    """``matmul_integer``, and ``matmul_floats``, with one and the same matrix, which is centred when the first product asks for it."""
 
     def __init__(self, most_bytes: int) -> None:
         self.most_bytes = most_bytes
@@ -97,13 +117,19 @@ class _OneMatrix:
         """The matrix, its zero points, and what was made of both; set as one, for the threads that share a plan."""
 
     def __call__(self, rows: Array, columns: Array, rows_zero: Array | None = None, columns_zero: Array | None = None, /) -> Array:
-        _check_shapes(rows, columns)
-        left, most = _centred(rows, _by_row(rows_zero))
+        return self._sums(rows_less(rows, rows_zero), columns, columns_zero).astype(np.int32, copy=False)
+
+    def floats(self, rows: Whole, columns: Array, columns_zero: Array | None = None, /) -> Array:
+        """``matmul_floats``."""
+        return self._sums(rows, columns, columns_zero).astype(np.float32, copy=False)
+
+    def _sums(self, rows: Whole, columns: Array, columns_zero: Array | None) -> Array:
+        _check_shapes(rows.numbers, columns)
         zero = b"" if columns_zero is None else columns_zero.tobytes()
         kept = self._kept
         if kept is None or kept[0]() is not columns or kept[1] != zero:
             kept = self._kept = weakref.ref(columns), zero, CentredMatrix(columns, columns_zero)
-        return kept[2].product(left, most)
+        return kept[2].sums(rows)
 
 
 def _greatest_sum(magnitudes: Array, step: int) -> int:
@@ -112,21 +138,49 @@ def _greatest_sum(magnitudes: Array, step: int) -> int:
     return int(np.add.reduceat(magnitudes, starts, axis=-2, dtype=np.float64).max(initial=0))
 
 
-def _product(rows: Array, columns: Array, step: int) -> Array:
-    """A product of whole numbers in f32, of which ``step`` terms can be summed exactly."""
-    vectors = tuple(axis for axis, one in ((-2, rows), (-1, columns)) if one.ndim == 1)
-    left, right = rows[None] if rows.ndim == 1 else rows, columns[:, None] if columns.ndim == 1 else columns
-    shape = (*left.shape[:-1], right.shape[-1])
-    if right.ndim == 2:
+def _sums(rows: Array, columns: Array, step: int) -> Array:
+    """A product of whole numbers in f32, of which ``step`` terms can be summed exactly: in f32 where these are all, else in i32."""
+    if columns.ndim == 1:
+        return _sums(rows, columns[:, None], step)[..., 0]
+    if rows.ndim == 1:
+        return _sums(rows[None], columns, step)[..., 0, :]
+    shape, length = (*rows.shape[:-1], columns.shape[-1]), rows.shape[-1]
+    if columns.ndim == 2:
         # One product of many rows instead of one for each batch.
-        left = left.reshape(-1, left.shape[-1]) if left.shape[-1] else left
-    batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
-    check_elements(int(np.prod(batch, dtype=np.float64)) * left.shape[-2] * right.shape[-1], "the product")
-    sums = np.matmul(left[..., :step], right[..., :step, :]).astype(np.int32)
-    for start in range(step, left.shape[-1], step):
-        sums += np.matmul(left[..., start : start + step], right[..., start : start + step, :]).astype(np.int32)
-    found = sums.reshape(shape) if right.ndim == 2 else sums
-    return found.squeeze(vectors) if vectors else found
+        rows = rows.reshape(prod(rows.shape[:-1]), length)
+    batch = () if columns.ndim == 2 else np.broadcast_shapes(rows.shape[:-2], columns.shape[:-2])
+    check_elements(prod(batch) * rows.shape[-2] * columns.shape[-1], "the product")
+    if length <= step:
+        sums = _multiplied(rows, columns)
+    else:
+        sums = _multiplied(rows[..., :step], columns[..., :step, :]).astype(np.int32)
+        for start in range(step, length, step):
+            sums += _multiplied(rows[..., start : start + step], columns[..., start : start + step, :]).astype(np.int32)
+    return sums.reshape(shape) if columns.ndim == 2 else sums
+
+
+def _multiplied(left: Array, right: Array) -> Array:
+    """The product of matrices; some columns at a time where BLAS would copy all of a matrix for few rows.
+
+    Sums of whole numbers are the same in any order.
+    """
+    if left.ndim > 2 or right.ndim > 2 or len(left) == 1:
+        return np.matmul(left, right)
+    columns = right.shape[1]
+    most = _SMALL // max(1, left.size)
+    together = min(_COLUMNS, most - most % 64)
+    if columns <= most or not together:
+        return np.matmul(left, right)
+    sums = np.empty((len(left), columns), np.float32)
+    for start in range(0, columns, together):
+        some = slice(start, start + together)
+        np.matmul(left, right[:, some], out=sums[:, some])
+    return sums
+
+
+_SMALL = 1_000_000
+"""Up to so many multiplications OpenBLAS reads its matrices where they lie: of 2 to 32 rows, a quarter to two thirds of the time."""
+_COLUMNS = 256
 
 
 def _check_shapes(rows: Array, columns: Array) -> None:
@@ -134,22 +188,29 @@ def _check_shapes(rows: Array, columns: Array) -> None:
         raise ValueError(f"shapes {list(rows.shape)} and {list(columns.shape)} have no matrix product")
 
 
-def _centred(data: Array, zero: Array | None) -> tuple[Array, int]:
-    """The distances of 8-bit integers from zero points that broadcast with them, in f32, and how large such distances can be."""
-    if data.dtype not in _BYTES:
+def _centred(data: Array, zero: Array | None) -> Whole:
+    """The distances of 8-bit integers from zero points that broadcast with them."""
+    limits = _LIMITS.get(data.dtype)
+    if limits is None:
         raise ValueError(f"elements of type {ElementType.of(data)}, expected i8 or u8")
-    limits = np.iinfo(data.dtype)
+    least, greatest = limits
     if zero is None or not zero.size:
-        return data.astype(np.float32), max(limits.max, -limits.min)
+        return Whole(data.astype(np.float32), max(greatest, -least))
     if zero.dtype != data.dtype:
         raise ValueError(f"zero points of type {ElementType.of(zero)} for elements of type {ElementType.of(data)}, expected one type")
-    if zero.ndim > data.ndim or any(length not in (1, whole) for length, whole in zip(zero.shape[::-1], data.shape[::-1], strict=False)):
+    if zero.ndim > data.ndim or (zero.size > 1 and not _fit(zero, data)):
         raise ValueError(f"zero points of shape {list(zero.shape)} do not fit data of shape {list(data.shape)}")
-    most = max(limits.max - int(zero.min()), int(zero.max()) - limits.min)
-    return np.subtract(data, zero.reshape(-1)[0] if zero.size == 1 else zero, dtype=np.float32), most
+    if zero.size == 1:
+        number = int(zero.item())
+        return Whole(np.subtract(data, np.float32(number)), max(greatest - number, number - least))
+    return Whole(np.subtract(data, zero, dtype=np.float32), max(greatest - int(zero.min()), int(zero.max()) - least))
 
 
-_BYTES = (np.int8, np.uint8)
+def _fit(zero: Array, data: Array) -> bool:
+    return all(length in (1, whole) for length, whole in zip(zero.shape[::-1], data.shape[::-1], strict=False))
+
+
+_LIMITS = {np.dtype(kind): (int(np.iinfo(kind).min), int(np.iinfo(kind).max)) for kind in (np.int8, np.uint8)}
 
 
 def _by_row(numbers: Array | None) -> Array | None:
@@ -169,7 +230,7 @@ def qlinear_matmul(
     /,
 ) -> Array:
     """The product of two quantized matrices, quantized; scales and zero points as ``matmul_integer`` takes zero points."""
-    return _qlinear_product(matmul_integer, rows, rows_scale, rows_zero, columns, columns_scale, columns_zero, scale, zero)
+    return _qlinear_product(matmul_floats, rows, rows_scale, rows_zero, columns, columns_scale, columns_zero, scale, zero)
 
 
 def _qlinear_product(
@@ -183,24 +244,21 @@ def _qlinear_product(
     scale: Array,
     zero: Array,
 ) -> Array:
-    sums = product(rows, columns, rows_zero, columns_zero)
+    sums = product(rows_less(rows, rows_zero), columns, columns_zero)
     factors = _by_row(_one_or_more(rows_scale)) * _one_or_more(columns_scale) / _by_row(_one_or_more(scale))
     return _quantized(sums, np.asarray(factors), _by_row(_one_or_more(zero)))
 
 
 def _one_or_more(numbers: Array) -> Any:
-    return numbers.reshape(()) if numbers.size == 1 else numbers
+    return numbers.reshape(-1)[0] if numbers.size == 1 else numbers
 
 
 def _quantized(sums: Array, factors: Array, zero: Any) -> Array:
-    """Sums times factors, rounded to even as ONNX Runtime does it in f32, then moved by the zero point and cut to its type."""
-    limits = np.iinfo(zero.dtype)
-    scaled = sums.astype(np.float32)
-    scaled *= factors.astype(np.float32, copy=False)
-    np.rint(scaled, out=scaled)
-    scaled += zero
-    np.clip(scaled, limits.min, limits.max, out=scaled)
-    return scaled.astype(zero.dtype)
+    """Sums in f32 times factors, rounded to even as ONNX Runtime does it, then moved by the zero point and cut to its type; in place."""
+    np.multiply(sums, factors.astype(np.float32, copy=False), out=sums)
+    np.rint(sums, out=sums)
+    sums += zero
+    return sums.clip(*_LIMITS[zero.dtype], out=sums).astype(zero.dtype)
 
 
 def conv_integer(data: Array, filters: Array, data_zero: Array | None = None, filters_zero: Array | None = None, /, **window: Any) -> Array:
@@ -211,7 +269,7 @@ def conv_integer(data: Array, filters: Array, data_zero: Array | None = None, fi
     if data_zero is not None and data_zero.size != 1:
         raise ValueError(f"the zero points of the data have shape {list(data_zero.shape)}, expected one number")
     left, most = _centred(data, None if data_zero is None else data_zero.reshape(()))
-    right = _centred(filters, _by_filter(filters_zero, filters, "zero points"))[0]
+    right = _centred(filters, _by_filter(filters_zero, filters, "zero points")).numbers
     sums = np.abs(right).sum(axis=tuple(range(1, right.ndim)), dtype=np.float64)
     if sums.max(initial=0) * most > _EXACT:
         # No sum of so few products reaches 2^53: f64 is exact.
@@ -251,7 +309,7 @@ def qlinear_conv(
     by_filter = _by_filter(filters_scale, filters, "scales")
     assert by_filter is not None
     factors = _one_or_more(data_scale) * by_filter.reshape(-1, *places) / _one_or_more(scale)
-    return _quantized(sums, np.asarray(factors), _one_or_more(zero))
+    return _quantized(sums.astype(np.float32), np.asarray(factors), _one_or_more(zero))
 
 
 INTEGERS: Mapping[str, Direct] = {

@@ -129,6 +129,19 @@ def dynamic_quantize_linear(data: Array, /) -> tuple[Array, Array, Array]:
     return quanta(data / scale, zero_point, np.dtype(np.uint8)), scale, zero_point
 
 
+def dynamic_steps(data: Array) -> tuple[Array, Array]:
+    """How many steps above or below 0 each number is when it is quantized so, whole numbers in f32, and how long a step is."""
+    scale, zero_point = dynamic_scale(data)
+    middle = np.float32(zero_point)
+    steps = np.asarray(np.rint(data / scale))
+    # What is no number becomes the least, as of a cast to u8: the two functions pass it over.
+    np.fmin(np.fmax(steps, -middle, out=steps), MOST_STEPS - middle, out=steps)
+    return steps, scale
+
+
+MOST_STEPS = 255
+
+
 def dynamic_scale(data: Array) -> tuple[Array, Array]:
     """The scale and the u8 zero point with which all of a tensor fits; 1 and 0 for nothing but zeros, as ONNX Runtime has it."""
     least, most = np.float32(data.min(initial=0)), np.float32(data.max(initial=0))

@@ -11,7 +11,7 @@ import pytest
 import engine
 from engine.ops.declare import Known
 from engine.ops.onnx.catalogue import ONNX
-from engine.ops.onnx.integers import CentredMatrix
+from engine.ops.onnx.integers import CentredMatrix, Whole
 from engine.run.plan.planner import plan_of
 from tests.engine.ops.byte_limits import limits
 from tests.engine.ops.microsoft_nodes import Case
@@ -106,7 +106,7 @@ def test_products_as_floats_are_the_whole_sums_rounded_once(length: int, sign: i
     matrix = np.full((length, 3), -128, np.int8)
     matrix[:1] = -127
     expected = (data.astype(np.int64) @ matrix.astype(np.int64)).astype(np.float32)
-    found = CentredMatrix(matrix, None).floats(data, 255)
+    found = CentredMatrix(matrix, None).floats(Whole(data, 255))
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, expected)
 
