@@ -241,6 +241,8 @@ def value_of(attribute: Attribute, given: Any) -> Any:
         raise AttributeProblem(f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}") from None
     if isinstance(value, np.ndarray) and attribute.kind in _NUMBERS:  # ONNX attributes say themselves what they are
         raise AttributeProblem(f"attribute '{attribute.name}' is a tensor, expected {_expected(attribute)}")
+    if isinstance(value, (tuple, list)) is not (attribute.kind in ITEMS):
+        raise AttributeProblem(f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}")
     if attribute.kind in ITEMS and attribute.fewest and len(value) < attribute.fewest:
         raise AttributeProblem(f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}")
     each = value if isinstance(value, tuple) else (value,)

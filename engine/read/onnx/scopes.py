@@ -298,13 +298,17 @@ def _types(values: Iterable[ValueInfoProto]) -> dict[str, ValueType]:
 
 def _typed_node(scope: Scope, number: int, node: NodeProto) -> NodeProto:
     """A node of a graph with the types in its bodies, as far as they were inferred."""
-    found = scope.typed()
-    return node if found is None else found.node[number]
+    return _node_of(scope.typed(), number) or node
+
+
+def _node_of(typed: GraphProto | None, number: int) -> NodeProto | None:
+    """The same node of a graph with types; None where there is none, as in one of two bodies that share an attribute's name."""
+    return None if typed is None or number >= len(typed.node) else typed.node[number]
 
 
 def _typed_body(scope: Scope, number: int, attribute: str) -> GraphProto | None:
-    found = scope.find()
-    held = () if found is None else found.node[number].attribute
+    found = _node_of(scope.find(), number)
+    held = () if found is None else found.attribute
     return next((one.g for one in held if one.name == attribute and one.HasField("g")), None)
 
 

@@ -6,6 +6,7 @@ import random
 import re
 
 import pytest
+from onnx import TensorProto, ValueInfoProto, helper
 
 from engine.check.check import check, checked
 from engine.check.diagnostic import InvalidModel, Report
@@ -188,3 +189,34 @@ def test_ten_thousand_states_are_checked_in_linear_time() -> None:
     ends = ((1, 0, 3, 0), (2, 0, 3, 1), *((0, 0, 3, 2 + number) for number in states), (3, 2 + count, 4, 0))
     report = check(read_model(net("states", graph(layers, *ends)).encode(), WEIGHTS), CATALOGUE)
     assert {one.code for one in report.diagnostics} == {"LS906"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("classlabels_int64s", 3, "Attribute 'classlabels_int64s' is 3, expected integers."),
+        ("post_transform", ["NONE"], "Attribute 'post_transform' is ('NONE',), expected text."),
+    ],
+)
+def test_one_value_in_place_of_a_list_is_named(name: str, value: object, told: str) -> None:
+    """And a list in place of one value: kernels are given what their operations declare."""
+    node = helper.make_node("TreeEnsembleClassifier", ["x"], ["label", "scores"], domain="ai.onnx.ml", **{name: value})
+    ends = [helper.make_tensor_value_info(end, TensorProto.FLOAT, None) for end in ("x", "scores")]
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    model = helper.make_model(helper.make_graph([node], "trees", ends[:1], ends[1:]), opset_imports=opsets)
+    found = check(read_model(model.SerializeToString()), CATALOGUE).errors
+    assert [(one.code, one.message) for one in found] == [("LS303", told)]
+
+
+def test_bodies_that_share_an_attribute_are_read() -> None:
+    """Types are inferred of one of the two, which has fewer nodes: a node of the other, with a body of its own, has no such place."""
+    negates = helper.make_graph([helper.make_node("Neg", ["x"], ["a"])], "negates", [], [ValueInfoProto(name="a")])
+    inner = helper.make_node("If", ["c"], ["b"], then_branch=negates, else_branch=negates)
+    nested = helper.make_graph([helper.make_node("Abs", ["x"], ["d"]), inner], "nested", [], [ValueInfoProto(name="b")])
+    node = helper.make_node("If", ["c"], ["y"], then_branch=negates, else_branch=negates)
+    node.attribute.append(helper.make_attribute("then_branch", nested))
+    ends = {"c": TensorProto.BOOL, "x": TensorProto.FLOAT, "y": TensorProto.FLOAT}
+    infos = [helper.make_tensor_value_info(name, kind, []) for name, kind in ends.items()]
+    model = helper.make_model(helper.make_graph([node], "shared", infos[:2], infos[2:]), opset_imports=[helper.make_opsetid("", 17)])
+    read = read_model(model.SerializeToString())
+    assert [one.name for one in read.graph.nodes if one.bodies] == ["If_0"]
