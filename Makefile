@@ -47,9 +47,9 @@ test: lint ## style, types and all tests, those in a real browser included
 	@# Only what a real browser did too late on a busy machine, or what measures that machine, gets a second chance.
 	$(BIN)/python -m pytest $(PARALLEL) -m "browser or measured" || $(BIN)/python -m pytest -m "browser or measured" --last-failed
 
-# Tracing took 1.6 times the CPU when it was measured, so tests of speed may miss their limits here, and `make test` goes without it.
+# Tracing took 1.6 times the CPU when it was measured: tests of speed would miss their limits, and `make test` goes without it.
 coverage: $(VENV)/.installed-dev ## run the tests that need no browser and print the lines that none of them reaches
-	$(BIN)/python -m pytest $(PARALLEL) -m "not browser and not slow" --timeout 900 --cov --cov-report=term-missing
+	$(BIN)/python -m pytest $(PARALLEL) -m "not browser and not measured" --timeout 900 --cov --cov-report=term-missing
 
 docs: $(VENV)/.installed-dev ## write the guide and the pages of engine, command line and check rules to build/docs
 	$(BIN)/python -m docs build/docs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from typing import Any
 
 import pytest
 from onnx import TensorProto, ValueInfoProto, helper
@@ -198,7 +199,7 @@ def test_ten_thousand_states_are_checked_in_linear_time() -> None:
         ("post_transform", ["NONE"], "Attribute 'post_transform' is ('NONE',), expected text."),
     ],
 )
-def test_one_value_in_place_of_a_list_is_named(name: str, value: object, told: str) -> None:
+def test_one_value_in_place_of_a_list_is_named(name: str, value: Any, told: str) -> None:
     """And a list in place of one value: kernels are given what their operations declare."""
     node = helper.make_node("TreeEnsembleClassifier", ["x"], ["label", "scores"], domain="ai.onnx.ml", **{name: value})
     ends = [helper.make_tensor_value_info(end, TensorProto.FLOAT, None) for end in ("x", "scores")]

@@ -18,6 +18,9 @@ from engine.ops.derivative import flat
 from tests.engine.ops.gradient_rows import ROWS
 from tests.engine.ops.gradient_rows.row import Row
 
+pytestmark = pytest.mark.slow
+"""Long tables: together they take as long as all the other fast tests."""
+
 
 def _arrays(row: Row) -> list[np.ndarray]:
     random = np.random.default_rng(7)

@@ -12,6 +12,9 @@ from onnx import parser
 import engine
 from engine.finite_differences import GradientCheck
 
+pytestmark = pytest.mark.slow
+"""Long tables: together they take as long as all the other fast tests."""
+
 RANDOM = np.random.default_rng(11)
 Shapes = Mapping[str, tuple[int, ...]]
 BATCH, TOKENS, KEYS, SIZE, WIDTH, HEADS, PAST = 2, 3, 4, 2, 3, 2, 2

@@ -8,6 +8,9 @@ from onnx import parser
 
 import engine
 
+pytestmark = pytest.mark.slow
+"""Long tables: together they take as long as all the other fast tests."""
+
 FLAT = {
     "Clip": ("Clip(n, low, high)", 22),
     "Clip from below": ("Clip(n, low)", 22),
