@@ -13,6 +13,8 @@ from engine.ops.values import NOT_KEPT
 
 _MOST_WRITTEN = 64
 _PLAIN = frozenset(np.dtype(name) for name in ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"))
+_STORED = _PLAIN | {np.dtype("c8"), np.dtype("c16")}
+"""What a file of weights holds as it is."""
 _INLINE = frozenset(np.dtype(name) for name in ("b1", "i4", "i8", "f4", "f8"))
 
 
@@ -61,17 +63,22 @@ def zeros_text(element_type: ElementType, lengths: Sequence[int]) -> str:
 
 
 def stored(value: Any) -> np.ndarray:
-    """A value as an array that a file of weights can hold: of types that numpy knows."""
+    """A value as an array that a file of weights can hold: of types that numpy knows.
+
+    >>> value = np.zeros((2, 0), np.complex128)
+    >>> stored(value).dtype, array_text("w", value)
+    (dtype('complex128'), "WEIGHTS['w']")
+    """
     array = np.asarray(value)
     if array.dtype == object:
         return array.astype(str)
-    return array if array.dtype in _PLAIN else array.view(f"u{array.dtype.itemsize}")
+    return array if array.dtype in _STORED else array.view(f"u{array.dtype.itemsize}")
 
 
 def _restored(dtype: np.dtype) -> str:
     if dtype.kind == "O":
         return ".astype(object)"
-    if dtype in _PLAIN:
+    if dtype in _STORED:
         return ""
     try:
         return f".view(ElementType({ElementType.of_dtype(dtype).value!r}).dtype)"
