@@ -40,6 +40,9 @@ ALLOWED["notebook"] = frozenset({"debug", "errors", "ir", "view"})
 RUN = ("plan", "record", "machine", "codegen", "drive")
 """The rooms of ``engine/run``, lowest first: each may import from those before it."""
 
+PARTS = ("widgets", "panels", "inspector", "many_runs", "run_views", "frame", "course")
+"""The folders of ``app/parts``, lowest first, likewise."""
+
 APP = {
     "describe": (),
     "state": ("describe",),
@@ -151,6 +154,18 @@ def test_imports_inside_run_point_one_way(room: str) -> None:
     names = {str(path.relative_to(ROOT)): list(imported(path, at_run_time=False)) for path in files}
     assert names
     assert {file: found for file, some in names.items() if (found := [one for one in some if f"{one}.".startswith(above)])} == {}
+
+
+def test_imports_inside_parts_point_one_way() -> None:
+    assert {path.parent.name for path in sources("app/parts")} - {"parts"} == set(PARTS)
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for number, folder in enumerate(PARTS)
+        for path in sources(f"app/parts/{folder}")
+        for name in imported(path, at_run_time=False)
+        if name.startswith(tuple(f"app.parts.{above}" for above in PARTS[number + 1 :]))
+    ]
+    assert not wrong
 
 
 @pytest.mark.parametrize("room", sorted(APP))

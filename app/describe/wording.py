@@ -20,6 +20,18 @@ _REASONS = {
 }
 
 
+_GROUPED = {"int8": "int8 per row", "int4": "int4 per group"}
+
+
+def narrower_type(name: str) -> str:
+    """A type that values are rounded to, as people know it.
+
+    >>> narrower_type("int4"), narrower_type("bf16")
+    ('int4 per group', 'bf16')
+    """
+    return _GROUPED.get(name, name)
+
+
 def times(count: int) -> str:
     """How many iterations, in words.
 

@@ -110,7 +110,7 @@ class Graph:
         return self.frame.parameter(name, known, (whole,))
 
     def constant(self, value: object, element_type: ElementTypeLike | None = None, name: str = "") -> Tensor:
-        """A Const. Its type is the array's own; of Python's whole numbers i64, of its fractions f32."""
+        """A Const. Its type is the array's own; of a Python int i64, of a float f32."""
         wanted = None if element_type is None else element_type_of(element_type)
         return self._const(constant_array(value, wanted, "the constant"), name)
 

@@ -88,7 +88,7 @@ def _checked(data: Tensor, one: Any, axis: int) -> Any:
         return _places(data, one, axis)
     if _is_tensor(one) and str(one.element_type) == "boolean":
         raise BuildError(
-            f"{data!r} is indexed by truths, {one!r}: ops.select keeps its shape, ops.non_zero and ops.gather_nd take parts out"
+            f"{data!r} is indexed by booleans, {one!r}: ops.select keeps its shape, ops.non_zero and ops.gather_nd take parts out"
         )
     if isinstance(one, slice):
         for bound in (one.start, one.stop, one.step):
@@ -113,7 +113,7 @@ def _places(data: Tensor, given: Any, axis: int) -> np.ndarray:
         places = np.flatnonzero(places)
     if places.dtype.kind not in "iu":
         raise BuildError(
-            f"axis {axis} of {data!r} is indexed by {shorten(repr(given), 60)}, expected whole numbers, or a truth for each place"
+            f"axis {axis} of {data!r} is indexed by {shorten(repr(given), 60)}, expected whole numbers, or a boolean for each place"
         )
     if places.size:
         _must_lie_inside(data, axis, int(places.min()), int(places.max()))

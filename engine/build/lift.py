@@ -44,7 +44,7 @@ def element_type_of(given: object, what: str = "element_type") -> ElementType:
 def as_array(value: object, wanted: Sequence[ElementType], allowed: Collection[ElementType], what: str) -> np.ndarray:
     """The array of a value, in the first type of ``wanted`` that holds it, else its own one; that must be among ``allowed``.
 
-    A Python whole number's own type is i64, that of a fraction f32, that of an array its dtype; where those are not allowed, Python's
+    The own type of a Python int is i64, that of a float f32, that of an array its dtype; where those are not allowed, Python's
     numbers become what is. ``BuildError`` names ``what``.
     """
     array = _array(value, what)
@@ -116,7 +116,7 @@ def _own_type(value: object, array: np.ndarray, what: str) -> ElementType:
 
 
 def _holds(element_type: ElementType, array: np.ndarray) -> bool:
-    """Whether a type means the same numbers: whole numbers in range, fractions only in floats, truth only in boolean."""
+    """Whether a type means the same numbers: integers in range, floats only in floats, bool only in boolean."""
     kind = array.dtype.kind
     if array.dtype == element_type.dtype:
         return True

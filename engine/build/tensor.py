@@ -140,7 +140,7 @@ class Tensor(Valueless):
 
     def _divide(self, one: Any, other: Any) -> Tensor:
         if self._is_whole():
-            raise BuildError(f"`/` of {self.element_type} would give whole numbers in a graph, not fractions: write `//`, or convert first")
+            raise BuildError(f"`/` of {self.element_type} would give integers in a graph, not floats: write `//`, or convert first")
         return self._apply("Divide", one, other)
 
     def __truediv__(self, other: Any) -> Tensor:

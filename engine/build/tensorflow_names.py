@@ -21,7 +21,7 @@ def TensorShape(dims: Any) -> PartialShape:  # TensorFlow's name for it
 
 
 def constant(value: Any, dtype: ElementTypeLike | None = None, shape: Any = None, name: str = "Const") -> Tensor:
-    """A constant in the current graph, which is made when there is none. Whole numbers are i64, fractions f32, unless ``dtype`` says more.
+    """A constant in the current graph, which is made when there is none. Integers are i64, floats f32, unless ``dtype`` says more.
 
     ``shape``: the lengths that it is given; one number fills them all. Inside ``control_dependencies`` it waits like an operation.
     """

@@ -16,8 +16,8 @@ from engine.ir.shape import DYNAMIC, Dimension, PartialShape
 from engine.ops.declare import NOTHING_KNOWN, Known, Operation, Role
 
 MOST_ELEMENTS = 1024
-MOST_FRACTIONS = 64
-"""Numbers with fractions matter to shapes only in small tensors (scales, bounds of a range)."""
+MOST_FLOATS = 64
+"""Floats matter to shapes only in small tensors (scales, bounds of a range)."""
 
 _KERNEL_FAULTS = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, MemoryError)
 
@@ -155,4 +155,4 @@ def _is_small(known: Known) -> bool:
         return False
     elements = math.prod(known.shape.lengths)
     whole = known.element_type is not None and (known.element_type.is_integer or known.element_type is ElementType.BOOLEAN)
-    return elements <= (MOST_ELEMENTS if whole else MOST_FRACTIONS)
+    return elements <= (MOST_ELEMENTS if whole else MOST_FLOATS)

@@ -50,7 +50,7 @@ def followed(operation: Operation, inputs: Sequence[Known], attributes: Mapping[
 
 
 def _is_worth_following(name: str, inputs: Sequence[Known], inferred: Sequence[Known]) -> bool:
-    """Where nothing is known in part, only few operations make something of it; and fractions matter only where they come from a shape."""
+    """Where nothing is known in part, only few operations make something of it; and floats matter only where they come from a shape."""
     in_part = any(known.partial is not None for known in inputs)
     if not in_part and (name not in _OF_ONE_KNOWN or all(known.value is None for known in inputs)):
         return False
@@ -116,7 +116,7 @@ def _moved(*carried: int) -> Rule:
 
 
 def _whole_sum(operation: Operation, inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> Sequence[Ends]:
-    """Of fractions each addition would be rounded."""
+    """Of integers only: with floats each addition would be rounded."""
     if inputs[0].element_type not in _WHOLE:
         raise _NotFollowed
     return _moved(0)(operation, inputs, attributes)
@@ -161,7 +161,7 @@ def _divided(operation: Operation, inputs: Sequence[Known], attributes: Mapping[
 
 
 def _converted(operation: Operation, inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> Sequence[Ends]:
-    """Numbers stay, whole ones lose their fractions; as boolean only 0 and 1 are followed."""
+    """Numbers stay, those that become integers are cut; as boolean only 0 and 1 are followed."""
     source, elements = inputs[0].element_type, _elements(inputs[0])
     wanted = attributes.get("destination_type", inputs[-1].element_type)
     if wanted is ElementType.BOOLEAN and source is not ElementType.BOOLEAN:

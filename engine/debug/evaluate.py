@@ -17,7 +17,7 @@ _MOST_ELEMENTS = 1 << 26
 _MOST_WORK = 1 << 28
 """Elements that all parts of an expression together may look at."""
 _OF_POWER, _OF_PRODUCT = 64, 32
-"""A power takes as long as so many additions; so many multiplications of a matrix product of fractions as long as one."""
+"""A power takes as long as so many additions; so many multiplications of a matrix product of floats as long as one."""
 _MOST_DIGITS = 300
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
@@ -186,7 +186,7 @@ def _must_be_no_sequence(value: Any) -> None:
 def _truths(sign: str, *arguments: Any) -> tuple[Any, ...]:
     """``ValueError`` for numbers: ``x > 0 & x < 9`` means ``x > (0 & x) < 9``, which nobody intends."""
     if any(np.asarray(argument).dtype != bool for argument in arguments):
-        raise ValueError(f"{sign} joins truths and binds more tightly than comparisons: write (x > 0) {sign} (x < 9)")
+        raise ValueError(f"{sign} joins booleans and binds more tightly than comparisons: write (x > 0) {sign} (x < 9)")
     return arguments
 
 

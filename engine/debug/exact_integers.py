@@ -54,7 +54,7 @@ def without_wrapping(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _widened(array: np.ndarray, function: Callable[..., Any]) -> np.ndarray:
-    """Numbers that a sum of many of them does not overflow; truths as 0 and 1 where they are computed with."""
+    """Numbers that a sum of many of them does not overflow; booleans as 0 and 1 where they are computed with."""
     if array.dtype in _SMALL or (array.dtype == bool and function in _OF_NUMBERS):
         return array.astype(np.int64)
     is_narrow = array.dtype.kind in "fV" and array.dtype.itemsize < np.dtype(np.float32).itemsize and not array.dtype.names
@@ -78,9 +78,9 @@ def _largest(function: Callable[..., Any], arrays: list[np.ndarray]) -> int | No
 def _largest_power(bases: np.ndarray, exponents: np.ndarray, base: int, exponent: int) -> int:
     """As ``_largest``; refuses what has more bits than anybody would wait for."""
     if np.any(exponents < 0):
-        raise ValueError("a whole number has no negative powers: write it as a fraction, such as 2.0")
+        raise ValueError("a whole number has no negative powers: write it as a float, such as 2.0")
     if np.any(((bases > 1) | (bases < -1)) & (exponents > 64)):
-        raise OverflowError(f"a power with the exponent {exponent} needs more than 64 bits: write the base as a fraction, such as 2.0")
+        raise OverflowError(f"a power with the exponent {exponent} needs more than 64 bits: write the base as a float, such as 2.0")
     return int(base ** min(exponent, 64))
 
 
@@ -91,6 +91,4 @@ def _fitted(exact: np.ndarray) -> Any:
         if np.iinfo(element_type).min <= low and high <= np.iinfo(element_type).max:
             return exact.astype(element_type)[()]
     worst = low if low < -(2**63) else high
-    raise OverflowError(
-        f"the whole number {shorten(str(worst), 30)} needs more than 64 bits: write a part of it as a fraction, such as 2.0"
-    )
+    raise OverflowError(f"the whole number {shorten(str(worst), 30)} needs more than 64 bits: write a part of it as a float, such as 2.0")

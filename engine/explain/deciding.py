@@ -46,7 +46,7 @@ Logic = Literal["comparison", "and", "or", "xor", "not", "passed"]
 
 
 def logic(instruction: Instruction) -> Logic | Literal[""]:
-    """What an operation does to truths of one element, whatever its inputs are; empty for anything else."""
+    """What an operation does to booleans of one element, whatever its inputs are; empty for anything else."""
     if _COMPARISON.fullmatch(instruction.symbol):
         return "comparison"
     match _SYMBOLS.get(instruction.symbol) or _OF_BITS.get(instruction.node.type, ""):

@@ -29,7 +29,7 @@ class Summary:
 
     shape: tuple[int, ...]
     least: float | None
-    """Of whole numbers and truths a whole number, exactly."""
+    """Of integers and booleans an integer, exactly."""
     most: float | None
     mean: float | None
     not_finite: int

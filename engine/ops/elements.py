@@ -42,7 +42,7 @@ def narrowed(values: Array, dtype: np.dtype) -> Array:
 
 
 def saturated(values: Array, dtype: np.dtype) -> Array:
-    """Floats as integers, fractions cut off; what is out of range becomes the nearest end of it, NaN the least integer."""
+    """Floats as integers, cut towards zero; what is out of range becomes the nearest end of it, NaN the least integer."""
     least, most = integer_limits(dtype)
     wide = np.dtype(np.uint64 if least == 0 else np.int64)
     too_much = values > most if most < _EXACT_IN_DOUBLE else values >= float(most)

@@ -82,7 +82,7 @@ def _arrays(operation: Operation, inputs: Sequence[Any]) -> list[Any]:
 
 
 def _array(value: Any) -> Any:
-    """As a run holds it: Python's whole numbers are i64, its fractions f32, and what has rank 0 a numpy scalar."""
+    """As a run holds it: a Python int is i64, a float f32, and what has rank 0 a numpy scalar."""
     array = np.asarray(value)
     if not isinstance(value, (np.ndarray, np.generic)):
         natural = {"f": np.float32, "i": np.int64, "U": object}.get(array.dtype.kind)

@@ -9,8 +9,7 @@ import streamlit as st
 from app.actions import other_runs, side_by_side
 from app.actions.refusals import told
 from app.describe.node_index import Place, places
-from app.describe.wording import name_of
-from app.parts.run_views.other_run import type_words
+from app.describe.wording import name_of, narrower_type
 from app.parts.widgets import markup
 from app.state.user_session import place, widget
 from engine.ir import IF, REAL_FLOATS, Model, Port
@@ -27,7 +26,7 @@ def show(model: Model, at: Place) -> None:
     if widget(TO) not in NARROWER:
         place(TO, NARROWER[0])
     st.selectbox("What if this were rounded", list(scopes), key=WHAT, format_func=lambda one: scopes[one])
-    st.selectbox("to", NARROWER, key=TO, format_func=type_words)
+    st.selectbox("to", NARROWER, key=TO, format_func=narrower_type)
     st.button("Round and compare", icon=":material/compare_arrows:", key="inspector_round", on_click=_round, width="stretch")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app.actions import other_runs, side_by_side
-from app.describe.wording import DEVICES
+from app.describe.wording import DEVICES, narrower_type
 from app.parts.widgets import markup
 from app.state.compare_choice import MODEL, PATTERN, ROUNDED, SOURCE, TYPE, WHERE
 from app.state.launch import paths_allowed
@@ -13,16 +13,6 @@ from app.state.user_session import Session, place, widget
 from engine.ops import NARROWER
 
 PATH, UPLOAD = "compare_other_path", "compare_other_upload"
-_NAMES = {"int8": "int8 per row", "int4": "int4 per group"}
-
-
-def type_words(to: str) -> str:
-    """A type as people know it.
-
-    >>> type_words("int4"), type_words("bf16")
-    ('int4 per group', 'bf16')
-    """
-    return _NAMES.get(to, to)
 
 
 def fields(session: Session, name: str) -> None:
@@ -70,7 +60,7 @@ def _rounding() -> None:
         key=PATTERN,
         help="An address without iterations, in which * stands for any text: main/*/state. An operation's menu in Inspect fills this in.",
     )
-    to.segmented_control("To", NARROWER, key=TYPE, format_func=type_words, required=True)
+    to.segmented_control("To", NARROWER, key=TYPE, format_func=narrower_type, required=True)
 
 
 def _source() -> None:

@@ -1,4 +1,4 @@
-"""The stretch of an axis that the iterations of a loop went over, and the adjoint of the whole from that of the stretch."""
+"""The part of an axis that the iterations of a loop went over, and the adjoint of the whole from that of the part."""
 
 from __future__ import annotations
 

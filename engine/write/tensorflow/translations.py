@@ -102,11 +102,11 @@ def _rounded(operation: str) -> Rule:
     return rule
 
 
-def _bitwise(whole: str, truths: str, *, typed: bool = False) -> Rule:
-    """Of truths it is the logical operation."""
+def _bitwise(whole: str, logical: str, *, typed: bool = False) -> Rule:
+    """Of booleans it is the logical operation."""
 
     def rule(asked: Asked) -> Sequence[Tensor]:
-        return (_same(truths, typed=typed) if asked.kind is BOOLEAN else _same(whole))(asked)
+        return (_same(logical, typed=typed) if asked.kind is BOOLEAN else _same(whole))(asked)
 
     return rule
 

@@ -73,7 +73,7 @@ def test_switch_case(number: int) -> None:
 
 WRONG = {
     "no truth": (lambda x: build.cond(x, lambda: x, lambda: x), r"pred is <Tensor 'x' f32\[2\]>, expected a boolean"),
-    "several truths": (lambda x: build.cond(x > 0, lambda: x, lambda: x), "expected one element"),
+    "several booleans": (lambda x: build.cond(x > 0, lambda: x, lambda: x), "expected one element"),
     "types": (lambda x: build.cond(x[0] > 0, lambda: x, lambda: ops.convert(x, destination_type="i32")), "is f32 when true and i32 when"),
     "structures": (lambda x: build.cond(x[0] > 0, lambda: x, lambda: (x, x)), "what the false_fn"),
     "keys": (
@@ -82,7 +82,7 @@ WRONG = {
     ),
     "nothing": (lambda x: build.cond(x[0] > 0, lambda: (), lambda: ()), "the branches give nothing"),
     "no pairs": (lambda x: build.case([], lambda: x), "nothing to choose from"),
-    "fraction": (lambda x: build.switch_case(x[0], [lambda: x, lambda: x]), "expected a whole number"),
+    "float": (lambda x: build.switch_case(x[0], [lambda: x, lambda: x]), "expected a whole number"),
     "number of a branch": (lambda x: build.switch_case(x[0], {0.5: lambda: x}), "the number of a branch is 0.5"),
 }
 

@@ -113,9 +113,9 @@ WRONG = {
         lambda x, n: x.graph.parameter("y", "f32", [2, -5]),
         r"the shape of parameter 'y' is \[2, -5\], expected lengths",
     ),
-    "truths of a tensor": (lambda x, n: x[x > 0], "is indexed by truths, .*: ops.select keeps its shape"),
-    "fractions as indices": (lambda x, n: x[[0.0, 1.0]], r"axis 0 of .* is indexed by \[0.0, 1.0\], expected whole numbers"),
-    "too few truths": (lambda x, n: x[[True, False]], r"is indexed by \[True, False\], expected whole numbers, or a truth for each"),
+    "booleans of a tensor": (lambda x, n: x[x > 0], "is indexed by booleans, .*: ops.select keeps its shape"),
+    "floats as indices": (lambda x, n: x[[0.0, 1.0]], r"axis 0 of .* is indexed by \[0.0, 1.0\], expected whole numbers"),
+    "too few booleans": (lambda x, n: x[[True, False]], r"is indexed by \[True, False\], expected whole numbers, or a boolean for each"),
     "a list out of range": (lambda x, n: x[[0, 3]], "index 3 is out of range for axis 0"),
     "write outside": (
         lambda x, n: TensorArray("f32", 2).write(2, 1.0),

@@ -106,7 +106,7 @@ LIFTED = {
     "a list of axes": (lambda x: ops.transpose(x, [0]), ["i64"]),
     "numbers that choose": (lambda x: ops.select(x > 0, x, 7), ["f32", "f32"]),
     "numbers alone are i64": (lambda x: ops.gather(x, ops.add(0, 1), 0), ["i64", "i64", "i64"]),
-    "fractions alone are f32": (lambda x: ops.select(ops.less(0.5, 1.5), x, x), ["f32", "f32"]),
+    "floats alone are f32": (lambda x: ops.select(ops.less(0.5, 1.5), x, x), ["f32", "f32"]),
     "truth is boolean": (lambda x: ops.logical_or(x > 0, True), ["f32", "boolean"]),
 }
 
@@ -135,8 +135,8 @@ WRONG = {
     ),
     "shapes differ": (lambda x: x + np.ones(3), r"add\(\): shapes \[2\] and \[3\] cannot be broadcast"),
     "type not allowed": (lambda x: ops.logical_not(x), r"logical_not\(\): input 0 \(\w+\) is <Tensor 'x' f32\[2\]>, expected boolean"),
-    "fraction as axis": (lambda x: ops.reduce_sum(x, 0.5), r"reduce_sum\(\): input 1 \(axes\) is 0.5, which is f32; expected"),
-    "fraction among whole": (lambda x: ops.shape_of(x) + 0.5, r"cannot|must be equal"),
+    "float as axis": (lambda x: ops.reduce_sum(x, 0.5), r"reduce_sum\(\): input 1 \(axes\) is 0.5, which is f32; expected"),
+    "float among integers": (lambda x: ops.shape_of(x) + 0.5, r"cannot|must be equal"),
     "no tensor at all": (lambda x: ops.relu(object()), r"relu\(\): input 0 \(\w+\) is <object .*expected a Tensor"),
     "left out in between": (lambda x: ops.gather(x, None, 0), r"gather\(\): input 1 \(indices\) is left out"),
     "truth of a tensor": (lambda x: 1 if x > 0 else 2, r"has no value while the graph is built"),

@@ -105,7 +105,7 @@ def test_parallel_iterations_are_kept_with_the_loop(parallel: Any, tmp_path: Pat
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "zero": ({"parallel_iterations": 0}, "parallel_iterations is 0, expected a whole number of at least 1"),
     "negative": ({"parallel_iterations": -1}, "parallel_iterations is -1"),
-    "fraction": ({"parallel_iterations": 1.5}, "parallel_iterations is 1.5"),
+    "float": ({"parallel_iterations": 1.5}, "parallel_iterations is 1.5"),
     "truth": ({"parallel_iterations": True}, "parallel_iterations is True"),
     "nothing": ({"parallel_iterations": None}, "parallel_iterations is None"),
     "back_prop": ({"back_prop": "no"}, "back_prop is 'no', expected True or False"),

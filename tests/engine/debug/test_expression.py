@@ -326,8 +326,8 @@ def test_odd_values(text: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("v > 0 & v < 9", "& joins truths and binds more tightly than comparisons: write (x > 0) & (x < 9)"),
-        ("v | 1", "| joins truths"),
+        ("v > 0 & v < 9", "& joins booleans and binds more tightly than comparisons: write (x > 0) & (x < 9)"),
+        ("v | 1", "| joins booleans"),
         ("max(empty)", "an empty tensor has no least and no greatest element"),
         ("argmin(empty)", "an empty tensor has no least"),
         ("texts + texts", "texts can only be compared"),

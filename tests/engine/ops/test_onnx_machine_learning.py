@@ -175,7 +175,7 @@ NODES: dict[str, tuple[str, list[np.ndarray], dict[str, Any]]] = {
     "the first LabelEncoder, of numbers": ("LabelEncoder", [np.array([[0, 1, 5, -1]])], {"classes_strings": ["a", "bb"]}),
     "Binarizer": ("Binarizer", [NUMBERS], {"threshold": 1.0}),
     "OneHotEncoder of texts": ("OneHotEncoder", [WORDS], {"cats_strings": ["a", "é"]}),
-    "OneHotEncoder of fractions": ("OneHotEncoder", [np.array([[0.5, 1.7, -0.2]], np.float32)], {"cats_int64s": [0, 1]}),
+    "OneHotEncoder of floats": ("OneHotEncoder", [np.array([[0.5, 1.7, -0.2]], np.float32)], {"cats_int64s": [0, 1]}),
     "OneHotEncoder of three axes": ("OneHotEncoder", [NUMBERS[:, :, None]], {"cats_int64s": [0, 1, -4]}),
     "OneHotEncoder of a vector": ("OneHotEncoder", [np.array([4, 0, 9])], {"cats_int64s": [0, 9]}),
     "Imputer of NaN": ("Imputer", [MISSING], {"imputed_value_floats": [7.0, 8, 9], "replaced_value_float": float("nan")}),

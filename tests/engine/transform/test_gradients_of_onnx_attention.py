@@ -31,7 +31,7 @@ FORMS: Mapping[str, tuple[Shapes, str, str, str]] = {
     "with a mask of floats": ({**GROUPED, "m": (TOKENS, KEYS)}, "", "q, k, v, m", "y"),
     "with a mask for each head": ({**GROUPED, "m": (BATCH, 4, TOKENS, KEYS)}, "", "q, k, v, m", "y"),
     "with a short mask": ({**APART, "m": (TOKENS, KEYS - 1)}, "", "q, k, v, m", "y"),
-    "with a mask of truths": (APART, "", "q, k, v, seen", "y"),
+    "with a boolean mask": (APART, "", "q, k, v, seen", "y"),
     "that looks back": (APART, "is_causal = 1", "q, k, v", "y"),
     "with a past": ({**APART, **OF_PAST}, "is_causal = 1", "q, k, v, , pk, pv", "y"),
     "that shows its keys": ({**GROUPED, **OF_PAST}, "", "q, k, v, , pk, pv", "y, keys, values"),
