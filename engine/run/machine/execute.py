@@ -19,7 +19,7 @@ from engine.run.plan.plan import Instruction, settle
 
 SMALL = 1 << 24
 """Elements of a result that need no question."""
-_LARGE = 1 << 22
+LARGE = 1 << 22
 """Bytes of the outputs of one operation."""
 _BUFFER_ELEMENTS = 512
 """numpy's buffers hold so many elements. Where they hold more than a row, it copies what is broadcast along rows into them first, and
@@ -87,7 +87,7 @@ def check_held(instruction: Instruction, values: list[Any], constants: Container
     made = 0
     for output in instruction.outputs:
         made += getattr(values[output], "nbytes", 0)
-    if made < _LARGE:
+    if made < LARGE:
         return
     held: dict[int, int] = {}
     for slot, value in enumerate(values):

@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from engine.run.machine import overriding, regions
-from engine.run.machine.execute import cause_of, check_held, describe, execute
+from engine.run.machine.execute import LARGE, cause_of, check_held, describe, execute
 from engine.run.machine.limits import Control, Limits, Paused
+from engine.run.machine.returned import returned
 from engine.run.machine.state import NO_BOUND, Failure, Frame, RunState
+from engine.run.machine.straight import steps
 from engine.run.plan.defaults import Defaults
 from engine.run.plan.numbers import Slot
 from engine.run.plan.overrides import Overrides
@@ -63,15 +67,35 @@ class Machine(RunState):
             self._run(frame, self.last)
 
     def run_straight(self) -> bool:
-        """Runs the operations up to the next region or the end of the graph; whether there were any."""
+        """Runs the operations up to the next region or the end of the graph, where nobody sets values; whether there were any."""
         frame = self.frames[-1]
-        begun = frame.position
-        for instruction in islice(frame.program.instructions, frame.position, None):
-            if instruction.region is not None:
+        program, begun = frame.program, frame.position
+        values, control, recording = self.values, self.control, self.recording
+        most_bytes, lets_go = control.limits.memory_bytes, not self.keeps
+        for step in islice(steps(program), begun, None):
+            if step is None:
                 break
-            self.control.check(self.recording.bytes)
-            self.last = instruction
-            self._run(frame, instruction)
+            control.check(recording.bytes)
+            self.last, call, takes, output, done = step
+            try:
+                if call is None:
+                    execute(self.last, values)
+                    is_small = False
+                else:
+                    made = call(*takes(values))
+                    is_array = type(made) is np.ndarray
+                    is_small = is_array and made.nbytes < LARGE
+                    values[output] = made if is_array and made.ndim else returned(self.last, made)
+                if most_bytes is not None and not is_small:
+                    check_held(self.last, values, self.plan.constant_numbers, most_bytes)
+            except Exception as error:
+                raise self.failed(describe(self.last, values, error), error) from error
+            if lets_go:
+                for slot in done:
+                    values[slot] = None
+            frame.position += 1
+        if program.parent is None and frame.position == len(program.instructions):
+            self._finish_main()
         return frame.position > begun
 
     def _run(self, frame: Frame, instruction: Instruction) -> None:

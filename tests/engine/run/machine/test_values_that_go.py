@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -127,6 +130,33 @@ def test_what_goes_does_not_count_against_the_limit() -> None:
     debugger.run()
     assert debugger.state == "failed"
     assert "all values of the run together" in (debugger.failure or "")
+
+
+def sums(count: int, length: int) -> engine.Model:
+    """So many additions one after the other."""
+    draft = Draft()
+    value = draft.parameter("x", F32, (length,))
+    for _ in range(count):
+        value = draft.op("Add", value, draft.const(1.0))
+    draft.result(value)
+    return draft.model()
+
+
+def test_an_operation_costs_few_calls_of_our_own() -> None:
+    def calls(count: int) -> int:
+        session, feeds = engine.Session(sums(count, 4)), [np.zeros(4, np.float32)]
+        for _ in range(3):
+            session.run(feeds)
+        seen = Counter[str]()
+        before = sys.getprofile()
+        sys.setprofile(lambda frame, event, argument: seen.update([event]))
+        try:
+            session.run(feeds)
+        finally:
+            sys.setprofile(before)
+        return seen["call"]
+
+    assert calls(200) - calls(100) <= 5 * 100
 
 
 def test_a_failed_operation_still_tells_its_inputs() -> None:
