@@ -64,6 +64,27 @@ test("a box out of sight is brought into it", () => {
   assert.ok(left >= 24 && left + box.width <= 776 && top >= 24 && top + box.height <= 576, `${left} ${top}`);
 });
 
+test("a box below a head that sticks or below the overview is brought from under it", () => {
+  Object.assign(camera, { width: 4000, height: 3000 });
+  const covering = { left: 6, top: 32, right: 260, bottom: 58 };
+  /** @type {[import("../../app/canvas/assets/picture.js").Area, () => unknown][]} */
+  const places = [
+    [{ left: 100, top: 40, width: 80, height: 30 }, () => (camera.stickyHeaders.lying = [covering])],
+    [{ left: 680, top: 540, width: 80, height: 30 }, () => camera.overview.element.classList.add("on")],
+  ];
+  camera.overview.scale = 0.03;
+  for (const [box, lay] of places) {
+    camera.set(-1000, -1000, 1);
+    const area = { ...box, left: box.left + 1000, top: box.top + 1000 };
+    camera.follow(area);
+    assert.deepEqual(rounded(camera), [-1000, -1000, 1]);
+    lay();
+    camera.follow(area);
+    const [left, top] = [camera.x + area.left, camera.y + area.top];
+    assert.ok(!camera.isCovered({ left, top, right: left + 80, bottom: top + 30 }), `${left} ${top}`);
+  }
+});
+
 test("no box of the first row is under the tools", () => {
   camera.boxes = [{ left: 560, top: 5, width: 100, height: 30 }];
   const [x, y] = camera.beside(10, 4, 1);

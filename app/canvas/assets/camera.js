@@ -1,11 +1,11 @@
 // Camera: which part of the picture is in sight; wheel, drag, pinch, buttons.
 
-import { MARGIN } from "./geometry.js";
+import { MARGIN, overlap } from "./geometry.js";
 import { Overview } from "./overview.js";
 import { StickyHeaders } from "./sticky_headers.js";
 
 /**
- * @import { Area, FramePart, Point, Size } from "./picture.js"
+ * @import { Area, Bounds, FramePart, Point, Size } from "./picture.js"
  */
 
 export const ZOOM = { least: 0.08, most: 3, readable: 0.75, words: 0.34 };
@@ -246,12 +246,21 @@ export class Camera {
     const [right, bottom] = [left + box.width * this.k, top + box.height * this.k];
     const margin = 24;
     const head = right > width - this.tools.width - margin ? this.tools.height + margin : margin;
-    if (left >= margin && top >= head && right <= width - margin && bottom <= height - margin) return;
+    const inside = left >= margin && top >= head && right <= width - margin && bottom <= height - margin;
+    if (inside && !this.isCovered({ left, top, right, bottom })) return;
     // As little empty paper as there can be: a picture larger than the view fills it, any other lies in its middle.
     const within = (/** @type {number} */ at, /** @type {number} */ size, /** @type {number} */ view) =>
       size * this.k > view ? Math.min(head, Math.max(view - size * this.k - 8, at)) : (view - size * this.k) / 2;
     const x = within(width / 2 - (box.left + box.width / 2) * this.k, this.width, width);
     this.glide(...this.beside(x, within(height * 0.45 - (box.top + box.height / 2) * this.k, this.height, height)));
+  }
+
+  /**
+   * Whether a head that sticks or the overview lies on a part of the view.
+   * @param {Bounds} part
+   */
+  isCovered(part) {
+    return [...this.stickyHeaders.lying, ...this.overview.lying()].some((one) => overlap(one, part));
   }
 
   /**

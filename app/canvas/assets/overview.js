@@ -9,6 +9,8 @@ import { MARGIN } from "./geometry.js";
  * @import { Structure } from "./protocol.js"
  */
 
+const APART = 22; // from the corner, with its padding and border
+
 export class Overview {
   scale = 0;
   /** The size that the frame was last laid out with. @type {Size | null} */
@@ -63,6 +65,14 @@ export class Overview {
         Math.max(1.5, node.height * scale),
       );
     }
+  }
+
+  /** Where it lies in the view: in the lower right corner, where there is more of the picture than the view shows. */
+  lying() {
+    const { view, width, height } = this.camera;
+    if (!this.element.classList.contains("on")) return [];
+    const [left, top] = [view.width - width * this.scale - APART, view.height - height * this.scale - APART];
+    return [{ left, top, right: view.width, bottom: view.height }];
   }
 
   /** With every movement of the camera. */
