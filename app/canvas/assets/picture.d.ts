@@ -111,8 +111,6 @@ export type StickyFrame = {
   outer?: StickyFrame;
   /** How many frames inside it stick, one below the other. */
   below: number;
-  /** Where the next one inside it may stick. */
-  stack: number;
   /** Whether its own state and title are hidden, because they stick. */
   covers?: [state: boolean, title: boolean];
 };

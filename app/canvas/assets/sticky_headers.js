@@ -24,6 +24,7 @@ const HEAD = {
   apart: 10,
   least: 72,
   high: 110,
+  shown: 84, // of a frame, from its head down: a head that sticks lies on boxes
   most: 3,
 };
 const STATE = 280; // what a state may take of a line
@@ -61,7 +62,7 @@ export class StickyHeaders {
     this.frames = Object.entries(structure.clusters)
       .flatMap(([id, cluster]) => {
         const part = frameOf(parts, id);
-        return part ? { id, cluster, part, depth: depthOf(id), below: 0, stack: HEAD.edge } : [];
+        return part ? { id, cluster, part, depth: depthOf(id), below: 0 } : [];
       })
       .sort((a, b) => a.depth - b.depth);
     const byId = new Map(this.frames.map((frame) => [frame.id, frame]));
@@ -170,27 +171,39 @@ export class StickyHeaders {
    */
   stick(frame, lies, { view, tools }) {
     const { seen, away, upper } = lies;
-    frame.stack = frame.outer?.stack ?? HEAD.edge;
     const sticks = seen && (away || this.isCovered(lies)) && frame.below < HEAD.most;
     const beside = view.width - tools.width - 2 * HEAD.apart;
     const under = tools.height + 2 * HEAD.apart;
+    /** @param {number} top */
+    const end = (top) => Math.min(lies.right - HEAD.edge, top < under ? beside : view.width - HEAD.edge);
     if (!sticks) {
       if (!lies.stateAway || away || upper > view.height - HEAD.row) return null;
-      return {
-        right: Math.min(lies.right - HEAD.edge, upper < under ? beside : view.width - HEAD.edge),
-        top: upper,
-        width: STATE,
-        title: false,
-      };
+      return { right: end(upper), top: upper, width: STATE, title: false };
     }
     const left = Math.max(lies.left, 0) + HEAD.edge;
-    let top = Math.max(upper, frame.stack, left < this.corner.width ? this.corner.height + HEAD.edge : 0);
-    if (beside - left < HEAD.least) top = Math.max(top, under);
-    if (top > Math.min(lies.bottom, view.height) - HEAD.row) return null;
-    frame.stack = top + HEAD.row;
-    const width = Math.min(lies.right - HEAD.edge, top < under ? beside : view.width - HEAD.edge) - left;
-    this.lying.push({ left, right: left + Math.min(width, widthOf(frame)), top, bottom: frame.stack - HEAD.edge / 2 });
-    return { left, top, width, title: true };
+    const least = Math.max(upper, HEAD.edge, left < this.corner.width ? this.corner.height + HEAD.edge : 0);
+    const area = this.free(beside - left < HEAD.least ? Math.max(least, under) : least, (top) => ({
+      left,
+      right: Math.min(end(top), left + widthOf(frame)),
+      top,
+      bottom: top + HEAD.row - HEAD.edge / 2,
+    }));
+    if (Math.min(lies.bottom, view.height) - area.top < HEAD.shown) return null;
+    this.lying.push(area);
+    return { left, top: area.top, width: end(area.top) - left, title: true };
+  }
+
+  /**
+   * The first place for a head that is free: beside those of the frames around it where there is room, else below them.
+   * @param {number} top
+   * @param {(top: number) => Bounds} at
+   */
+  free(top, at) {
+    for (let area = at(top); ; area = at(area.bottom + HEAD.edge / 2)) {
+      const other = this.lying.find((one) => overlap(one, area));
+      if (!other) return area;
+      area = other;
+    }
   }
 
   /**
