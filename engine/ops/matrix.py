@@ -25,8 +25,12 @@ _SMALL_PRODUCT = 1_000_000
 _FEW_ROWS = 32
 """So many rows at most are worth cutting a product into such small ones."""
 _FEWER_ROWS = 16
-"""The same where the matrix is not transposed."""
+"""The same where a matrix that is not transposed is cut into rows."""
 _LEAST_BLOCK = 16
+_COLUMNS, _MOST_COLUMNS = 64, 256
+"""Blocks of columns are multiples of the one, and no wider than the other."""
+_CACHED = 1 << 23
+"""Elements of a matrix that caches hold."""
 _SMALL_RESULT = 1 << 24
 """Elements of a product that need no question."""
 
@@ -75,12 +79,20 @@ def _product(first: Array, second: Array, transpose_a: bool, transpose_b: bool) 
 
 def _few_rows(rows: Array, matrix: Array, transpose_b: bool) -> Array:
     """``[M, K] x [K, N] (or its transpose) -> [M, N]`` for small M, in blocks of columns: the fastest way found for each layout."""
-    block = _SMALL_PRODUCT // rows.size // _LEAST_BLOCK * _LEAST_BLOCK if rows.size else 0
+    most = _SMALL_PRODUCT // rows.size if rows.size else 0
+    block = most // _LEAST_BLOCK * _LEAST_BLOCK
     if rows.shape[1] != matrix.shape[1 if transpose_b else 0] or block < _LEAST_BLOCK:
         return np.matmul(rows, matrix.T if transpose_b else matrix)
+    dtype = np.result_type(rows, matrix)
+    columns_at_once = min(_MOST_COLUMNS, most // _COLUMNS * _COLUMNS)
+    if not transpose_b and columns_at_once and matrix.size <= _CACHED:
+        result = np.empty((len(rows), matrix.shape[1]), dtype)
+        for start in range(0, matrix.shape[1], columns_at_once):
+            some = slice(start, start + columns_at_once)
+            np.matmul(rows, matrix[:, some], out=result[:, some])
+        return result
     if not transpose_b and len(rows) > _FEWER_ROWS:
         return np.matmul(rows, matrix)
-    dtype = np.result_type(rows, matrix)
     if transpose_b:
         turned = np.ascontiguousarray(rows.T)
         columns = np.empty((len(matrix), len(rows)), dtype)

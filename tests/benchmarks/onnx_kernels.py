@@ -198,6 +198,8 @@ def layers() -> list[Layer]:
             outputs=3,
         ),
         Layer("Einsum of integers 256", "Einsum", 12, [_places((256, 256), 9), _places((256, 256), 9)], {"equation": "ij,jk->ik"}),
+        Layer("MatMul 8x384x1536", "MatMul", 13, [numbers(8, 384), numbers(384, 1536)], {}, (1,)),
+        Layer("MatMul 16x768x768", "MatMul", 13, [numbers(16, 768), numbers(768, 768)], {}, (1,)),
         Layer("MatMul of integers 256", "MatMul", 13, [_places((256, 256), 9), _places((256, 256), 9)]),
         *(
             Layer(

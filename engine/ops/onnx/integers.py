@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine.ir.element_type import ElementType
-from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, KeepingKernel, Known
+from engine.ops.matrix import matmul
 from engine.ops.onnx.row import Direct
 from engine.ops.onnx.windows import convolved
 
@@ -140,47 +140,19 @@ def _greatest_sum(magnitudes: Array, step: int) -> int:
 
 def _sums(rows: Array, columns: Array, step: int) -> Array:
     """A product of whole numbers in f32, of which ``step`` terms can be summed exactly: in f32 where these are all, else in i32."""
-    if columns.ndim == 1:
-        return _sums(rows, columns[:, None], step)[..., 0]
-    if rows.ndim == 1:
-        return _sums(rows[None], columns, step)[..., 0, :]
-    shape, length = (*rows.shape[:-1], columns.shape[-1]), rows.shape[-1]
-    if columns.ndim == 2:
-        # One product of many rows instead of one for each batch.
-        rows = rows.reshape(prod(rows.shape[:-1]), length)
-    batch = () if columns.ndim == 2 else np.broadcast_shapes(rows.shape[:-2], columns.shape[:-2])
-    check_elements(prod(batch) * rows.shape[-2] * columns.shape[-1], "the product")
+    length = rows.shape[-1]
     if length <= step:
-        sums = _multiplied(rows, columns)
-    else:
-        sums = _multiplied(rows[..., :step], columns[..., :step, :]).astype(np.int32)
-        for start in range(step, length, step):
-            sums += _multiplied(rows[..., start : start + step], columns[..., start : start + step, :]).astype(np.int32)
-    return sums.reshape(shape) if columns.ndim == 2 else sums
+        return np.asarray(_multiplied(rows, columns))
+    inner = columns if columns.ndim > 1 else columns[:, None]
+    starts = range(0, length, step)
+    parts = (_multiplied(rows[..., start : start + step], inner[..., start : start + step, :]).astype(np.int32) for start in starts)
+    sums = next(parts)
+    for part in parts:
+        sums += part
+    return sums if columns.ndim > 1 else sums[..., 0]
 
 
-def _multiplied(left: Array, right: Array) -> Array:
-    """The product of matrices; some columns at a time where BLAS would copy all of a matrix for few rows.
-
-    Sums of whole numbers are the same in any order.
-    """
-    if left.ndim > 2 or right.ndim > 2 or len(left) == 1:
-        return np.matmul(left, right)
-    columns = right.shape[1]
-    most = _SMALL // max(1, left.size)
-    together = min(_COLUMNS, most - most % 64)
-    if columns <= most or not together:
-        return np.matmul(left, right)
-    sums = np.empty((len(left), columns), np.float32)
-    for start in range(0, columns, together):
-        some = slice(start, start + together)
-        np.matmul(left, right[:, some], out=sums[:, some])
-    return sums
-
-
-_SMALL = 1_000_000
-"""Up to so many multiplications OpenBLAS reads its matrices where they lie: of 2 to 32 rows, a quarter to two thirds of the time."""
-_COLUMNS = 256
+_multiplied = partial(matmul, transpose_a=False, transpose_b=False)
 
 
 def _check_shapes(rows: Array, columns: Array) -> None:
