@@ -8,7 +8,8 @@ import inspect
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -257,9 +258,22 @@ def test_everything_outside_the_engine_goes_through_its_doors() -> None:
     assert inner == []
 
 
-def test_no_circle_of_imports_leaves_a_folder() -> None:
+@pytest.mark.parametrize("rules", [ALLOWED, APP], ids=["engine", "app"])
+def test_the_rules_themselves_have_no_circle(rules: Mapping[str, Iterable[str]]) -> None:
+    TopologicalSorter(rules).prepare()
+
+
+def test_loose_files_of_app_import_no_room() -> None:
+    """They lie below all rooms; the page (``visit``) and the command line lie above."""
+    imports = {name: [one for one in imported(ROOT / f"app/{name}.py", at_run_time=False) if one.startswith("app.")] for name in LOOSE}
+    below = LOOSE | {"node"}
+    assert {name: found for name, some in imports.items() if (found := [one for one in some if one.split(".")[1] not in below])} == {}
+
+
+@pytest.mark.parametrize("top", ["engine", "app"])
+def test_no_circle_of_imports_leaves_a_folder(top: str) -> None:
     """Imports for annotations count too; a circle inside one folder is that folder's own business."""
-    files = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in sources("engine")}
+    files = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in sources(top)}
     imports = {name: {_file_of(one, files) for one in imported(path, at_run_time=False)} & files.keys() for name, path in files.items()}
     reached = {name: _reached(name, imports) for name in files}
     circles = {(name, other) for name in files for other in reached[name] if name in reached[other] and name != other}
