@@ -19,7 +19,7 @@ from engine.errors import EngineError
 from engine.explain.ask import ask
 from engine.ir.model import LayerId, Node
 from engine.ops.catalogue import CATALOGUE
-from engine.run.machine.regions import trip_count, truth
+from engine.run.machine.regions import is_true, trip_count
 from tests.engine.drafts import BOOL, F32, I64, Draft, loop
 from tests.engine.ops.test_onnx_older import model
 from tests.engine.read.onnx_models import CASES
@@ -148,7 +148,7 @@ def test_files_that_were_found(file: Path) -> None:
 
 def test_what_is_left_out_is_said_in_words() -> None:
     with pytest.raises(ValueError, match="the condition is left out, expected one element"):
-        truth(None)
+        is_true(None)
     with pytest.raises(ValueError, match="the trip count is not a tensor, expected one element"):
         trip_count((np.int64(3),))
 

@@ -35,12 +35,12 @@ def compare_with_runtime(session: Session, opened: Opened, seconds: float) -> No
     def work(stopped: Callable[[], bool]) -> None:
         session.model.fates = fates(opened.model, seconds=seconds, document=opened.document, stopped=stopped)
         both = beside(run, inputs, seconds=seconds, document=opened.document, stopped=stopped)
-        session.run.truth = differences(both)
+        session.run.other_runtime = differences(both)
         found = drift_beside(both)
         if found.drift.pairs:
             session.run.drifted = Drifted(RUNTIME, found.runtime, found.drift, found.sentence, run, None, found.values)
 
-    session.run.truth = None
+    session.run.other_runtime = None
     _begin(session, [run], work, f"the run here is done, {runtime_of(opened.model) or 'the runtime'} runs the model too")
 
 

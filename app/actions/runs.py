@@ -38,7 +38,7 @@ def _forget(session: Session) -> None:
     """What is known of the run that is stepped through, as another one comes."""
     session.run.generation += 1
     session.run.held_against_file = False
-    session.canvas.playing, session.run.compared, session.run.truth = False, None, None
+    session.canvas.playing, session.run.compared, session.run.other_runtime = False, None, None
     session.run.source = None
     session.run.drifted = session.run.spot = session.run.clock = None
     session.model.refused, session.canvas.previews = {}, {}

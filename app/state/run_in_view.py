@@ -87,7 +87,7 @@ class RunInView:
     drifted: Drifted | None = None
     spot: Spot | None = None
     """The value and iteration of which both sides are shown."""
-    truth: Report | None = None
+    other_runtime: Report | None = None
     """The same run in the runtime of its model, once it was asked for."""
     source: SourceReport | SourceAlone | None = None
     """The same inputs in the program that the file was converted from, once it was asked for."""

@@ -107,7 +107,7 @@ def _must_lie_inside(data: Tensor, axis: int, least: int, most: int) -> None:
 
 
 def _places(data: Tensor, given: Any, axis: int) -> np.ndarray:
-    """A list or array of whole numbers, or of a truth for each place along the axis."""
+    """A list or array of whole numbers, or of a boolean for each place along the axis."""
     places = np.asarray(given) if len(given) else np.zeros(0, np.int64)
     if places.dtype.kind == "b" and places.ndim == 1 and data.rank is not None and data.shape.at(axis) == static(len(places)):
         places = np.flatnonzero(places)

@@ -53,8 +53,8 @@ BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.FloorDiv: np.floor_divide,
     ast.Mod: np.mod,
     ast.Pow: np.power,
-    ast.BitAnd: lambda one, other: np.logical_and(*_truths("&", one, other)),
-    ast.BitOr: lambda one, other: np.logical_or(*_truths("|", one, other)),
+    ast.BitAnd: lambda one, other: np.logical_and(*_booleans("&", one, other)),
+    ast.BitOr: lambda one, other: np.logical_or(*_booleans("|", one, other)),
     ast.MatMult: np.matmul,
 }
 COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
@@ -183,7 +183,7 @@ def _must_be_no_sequence(value: Any) -> None:
         raise ValueError("a sequence is not a tensor: take one of its elements, such as name[0]")
 
 
-def _truths(sign: str, *arguments: Any) -> tuple[Any, ...]:
+def _booleans(sign: str, *arguments: Any) -> tuple[Any, ...]:
     """``ValueError`` for numbers: ``x > 0 & x < 9`` means ``x > (0 & x) < 9``, which nobody intends."""
     if any(np.asarray(argument).dtype != bool for argument in arguments):
         raise ValueError(f"{sign} joins booleans and binds more tightly than comparisons: write (x > 0) {sign} (x < 9)")

@@ -68,7 +68,7 @@ def decision(instruction: Instruction, inputs: Sequence[Any], output: Any, at: i
         return _spread(arrays, made.shape, at, "comparison", comparison["sign"])
     joint = _joint(instruction, arrays)
     if joint:
-        return _of_truths(joint, arrays, made.shape, at, holds=holds)
+        return _of_booleans(joint, arrays, made.shape, at, holds=holds)
     if name in _CHOICES and len(arrays) == 3:
         return _choice(arrays, made.shape, at)
     if name in REDUCTIONS and arrays[0].dtype == bool:
@@ -85,7 +85,7 @@ def _joint(instruction: Instruction, arrays: Sequence[np.ndarray]) -> str:
     return _SYMBOLS.get(instruction.symbol) or _OF_BITS.get(instruction.node.type, "")
 
 
-def _of_truths(joint: str, arrays: Sequence[np.ndarray], shape: tuple[int, ...], at: int, *, holds: bool) -> Decision:
+def _of_booleans(joint: str, arrays: Sequence[np.ndarray], shape: tuple[int, ...], at: int, *, holds: bool) -> Decision:
     if joint == "not":
         return Decision("not", ((0, at),))
     both = _spread(arrays, shape, at, "both")

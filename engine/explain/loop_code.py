@@ -13,7 +13,7 @@ from engine.explain.literals import array_text
 from engine.explain.operands import Operands
 from engine.ir.element_type import ElementType
 from engine.ir.model import LOOP, TENSOR_ITERATOR
-from engine.run.machine.regions import UNLIMITED, empty_join, trip_count, truth
+from engine.run.machine.regions import UNLIMITED, empty_join, is_true, trip_count
 from engine.run.plan.body_ports import Concatenated, LastValue
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT, LoopRegion
@@ -138,7 +138,7 @@ class LoopCode:
     def _is_true(self, slot: Slot) -> bool:
         """Whether a condition is the constant true."""
         value = self.operands.plan.constant.get(slot)
-        return value is not None and np.size(value) == 1 and truth(value)
+        return value is not None and np.size(value) == 1 and is_true(value)
 
     def _slicing(self, number: int, *, count: bool) -> str:
         """How parts are cut, as keywords for their ``count``, or for one of them; what is usual is left out."""

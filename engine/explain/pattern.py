@@ -10,7 +10,7 @@ import numpy as np
 from engine.debug.names import region_number
 from engine.debug.run import Run
 from engine.ir.model import LOOP, LayerId
-from engine.run.machine.regions import iteration_bound, trip_count, truth
+from engine.run.machine.regions import is_true, iteration_bound, trip_count
 from engine.run.plan.dependencies import backward_slice
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import Instruction, LoopRegion, Plan, Program
@@ -69,16 +69,16 @@ def pattern(run: Run, static: str) -> Pattern:
     count = None if trips is None else trip_count(trips, negative_is_no_limit=region.negative_is_no_limit)
     if region.trip_count is None or count in LARGEST_COUNTS:
         count = -1
-    first, again = _truth(initial), _truth(condition)
+    first, again = _decided(initial), _decided(condition)
     limit = "unlimited" if count == -1 and not region.sliced else "limited"
     key = (limit, "true" if first else "computed", "true" if again else "computed")
     name = "loop that never starts" if count == 0 and always is not None else _name(key, first, again)
     return Pattern(name, count, again, len(region.sliced), certain=count is not None)
 
 
-def _truth(condition: Any) -> bool | None:
+def _decided(condition: Any) -> bool | None:
     """A condition that is known; None when it is not, or is no condition, which the run says where it asks it."""
-    return truth(condition) if np.size(condition) == 1 and condition is not None else None
+    return is_true(condition) if np.size(condition) == 1 and condition is not None else None
 
 
 def _of_parts(region: LoopRegion) -> Pattern:

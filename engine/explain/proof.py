@@ -58,7 +58,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class _Truth:
+class _Boolean:
     """One boolean element of a value."""
 
     place: Place
@@ -109,60 +109,60 @@ class _Prover:
 
     def facts(self, place: Place) -> list[Fact]:
         facts: list[Fact] = []
-        waiting = [_Truth(place, 0, 0)]
+        waiting = [_Boolean(place, 0, 0)]
         seen: set[tuple[int, int, str]] = set()
         for _ in range(_MOST_PLACES):
             if not waiting or len(facts) >= _MOST_FACTS:
                 break
-            truth = waiting.pop()
-            fact, behind = self._step(truth)
-            key = truth.place.program.index, truth.place.slot, fact.text if fact else ""
+            boolean = waiting.pop()
+            fact, behind = self._step(boolean)
+            key = boolean.place.program.index, boolean.place.slot, fact.text if fact else ""
             told = fact is not None and not (behind and key in seen)  # a flag that many iterations pass on is one fact
             if fact is not None and told:
                 facts.append(fact)
             seen.add(key)
-            waiting += [_Truth(one, at, truth.depth + told) for one, at in reversed(behind)]
+            waiting += [_Boolean(one, at, boolean.depth + told) for one, at in reversed(behind)]
         return facts
 
-    def _step(self, truth: _Truth) -> tuple[Fact | None, list[tuple[Place, int]]]:
+    def _step(self, boolean: _Boolean) -> tuple[Fact | None, list[tuple[Place, int]]]:
         """The fact about an element, and the elements that it follows from; no fact where only the value is known."""
-        place = truth.place
+        place = boolean.place
         if is_changed(self.run, place.program, place.row, place.slot):
-            text = f"{self._named(place)} was set to {_text(self._value(place), truth.at)} by hand"
-            return Fact(self.walk.address(place), self._kind(place), text, (), by_hand=True, depth=truth.depth), []
+            text = f"{self._named(place)} was set to {_text(self._value(place), boolean.at)} by hand"
+            return Fact(self.walk.address(place), self._kind(place), text, (), by_hand=True, depth=boolean.depth), []
         number = place.program.producer.get(place.slot)
         if number is None:
-            return self._of_parameter(truth)
+            return self._of_parameter(boolean)
         instruction = place.program.instructions[number]
         if instruction.region is not None:
-            return self._of_region(truth, instruction)
-        return self._of_operation(truth, instruction)
+            return self._of_region(boolean, instruction)
+        return self._of_operation(boolean, instruction)
 
     # -- what is handed on ----------------------------------------------------------------------------------------
 
-    def _of_parameter(self, truth: _Truth) -> tuple[Fact | None, list[tuple[Place, int]]]:
-        place = truth.place
-        source, role, at = self._source(truth)
+    def _of_parameter(self, boolean: _Boolean) -> tuple[Fact | None, list[tuple[Place, int]]]:
+        place = boolean.place
+        source, role, at = self._source(boolean)
         if source is None or role is None:
-            return (None if truth.depth else self._fact(truth, self._end(truth), ())), []
+            return (None if boolean.depth else self._fact(boolean, self._end(boolean), ())), []
         if isinstance(self._value(source), tuple):  # an ONNX sequence, whose elements are tensors
-            return self._fact(truth, f"{self._was(place, truth.at)}, as an element of {self._named(source)}", (source,)), []
+            return self._fact(boolean, f"{self._was(place, boolean.at)}, as an element of {self._named(source)}", (source,)), []
         if role == "back edge" and self._is_handed_on(place, source):
             _, iteration = self.run.timeline.executions.parent_row(place.program, place.row)
             source = Place(place.program, place.row - (iteration or 0), place.slot)
-        text = _PASSED_ON.get(role, "{0} was {1}").format(self._element(source, at), self._truth(place, truth.at))
-        return self._fact(truth, text, (source,)), [(source, at)]
+        text = _PASSED_ON.get(role, "{0} was {1}").format(self._element(source, at), self._true_or_false(place, boolean.at))
+        return self._fact(boolean, text, (source,)), [(source, at)]
 
-    def _end(self, truth: _Truth) -> str:
+    def _end(self, boolean: _Boolean) -> str:
         """The sentence on a condition that no other value decided."""
-        if self._is_fixed(truth.place):
-            return f"{self._named(truth.place)} is the constant {_text(self._value(truth.place), truth.at)}"
-        return self._was(truth.place, truth.at)
+        if self._is_fixed(boolean.place):
+            return f"{self._named(boolean.place)} is the constant {_text(self._value(boolean.place), boolean.at)}"
+        return self._was(boolean.place, boolean.at)
 
-    def _source(self, truth: _Truth) -> tuple[Place | None, Role | None, int]:
+    def _source(self, boolean: _Boolean) -> tuple[Place | None, Role | None, int]:
         """The place that an element was passed on from, its role, and its flat index there; None where it was not passed on."""
-        place = truth.place
-        part = element(np.shape(self._value(place)), truth.at)
+        place = boolean.place
+        part = element(np.shape(self._value(place)), boolean.at)
         source, role = next(iter(self.walk.made_of(replace(place, part=part))), (None, None))
         if source is None:
             return None, None, 0
@@ -176,17 +176,17 @@ class _Prover:
             slot = place.program.instructions[number].inputs[0]
         return slot == place.slot and not self.run.overrides.slots
 
-    def _of_region(self, truth: _Truth, instruction: Instruction) -> tuple[Fact, list[tuple[Place, int]]]:
-        place, region = truth.place, instruction.region
-        value = self._truth(place, truth.at)
+    def _of_region(self, boolean: _Boolean, instruction: Instruction) -> tuple[Fact, list[tuple[Place, int]]]:
+        place, region = boolean.place, instruction.region
+        value = self._true_or_false(place, boolean.at)
         links = list(self.walk.made_of(place))
-        result, role, at = self._source(truth)
+        result, role, at = self._source(boolean)
         if result is not None and role == "concatenated":
             _, iteration = self.run.timeline.executions.parent_row(result.program, result.row)
-            text = f"{iteration_words(iteration or 0)} gave {self._element(place, truth.at)}, which was {value}"
-            return self._fact(truth, text, (result,)), [(result, at)]
+            text = f"{iteration_words(iteration or 0)} gave {self._element(place, boolean.at)}, which was {value}"
+            return self._fact(boolean, text, (result,)), [(result, at)]
         if not links:
-            return self._fact(truth, f"{self._named(place)} was {value}, because the loop ran no iteration", ()), []
+            return self._fact(boolean, f"{self._named(place)} was {value}, because the loop ran no iteration", ()), []
         if isinstance(region, IfRegion):
             text = f"the {links[0][0].program.branch_name} branch of {self._named(place)} gave {value}"
         elif links[0][1] == "initial value":
@@ -194,10 +194,10 @@ class _Prover:
         else:
             text = f"{'the last iteration of ' if isinstance(region, LoopRegion) else ''}{self._named(place)} gave {value}"
         assert result is not None
-        behind = [(result, truth.at)]
+        behind = [(result, boolean.at)]
         if self._is_fixed(result):
             behind += [(one, 0) for one, role in links if role == "condition"]
-        return self._fact(truth, text, tuple(one for one, _ in behind)), behind
+        return self._fact(boolean, text, tuple(one for one, _ in behind)), behind
 
     def _is_fixed(self, place: Place) -> bool:
         """Whether a value is a Const, so that only what chose it decided."""
@@ -205,30 +205,30 @@ class _Prover:
 
     # -- what is computed -----------------------------------------------------------------------------------------
 
-    def _of_operation(self, truth: _Truth, instruction: Instruction) -> tuple[Fact, list[tuple[Place, int]]]:
+    def _of_operation(self, boolean: _Boolean, instruction: Instruction) -> tuple[Fact, list[tuple[Place, int]]]:
         if instruction.variable is not None:
-            return self._of_variable(truth)
-        program, row = truth.place.program, truth.place.row
+            return self._of_variable(boolean)
+        program, row = boolean.place.program, boolean.place.row
         places = [Place(program, row, slot) for slot in instruction.inputs]
         values = [self._value(place) for place in places]
-        if instruction.node.type in REDUCTIONS and self._made_of_truths(places[0]):
+        if instruction.node.type in REDUCTIONS and self._made_of_booleans(places[0]):
             values[0] = values[0].astype(bool)
-        output = self._value(truth.place)
-        first = truth.place.slot == instruction.outputs[0]
-        found = decision(instruction, values, output, truth.at) if first else OTHER
+        output = self._value(boolean.place)
+        first = boolean.place.slot == instruction.outputs[0]
+        found = decision(instruction, values, output, boolean.at) if first else OTHER
         if found is OTHER and moves(instruction) and isinstance(output, np.ndarray):
-            came = moved(instruction, values, output, instruction.outputs.index(truth.place.slot), element(output.shape, truth.at))
+            came = moved(instruction, values, output, instruction.outputs.index(boolean.place.slot), element(output.shape, boolean.at))
             found = Decision("moved", tuple((one, part.first) for one, part in (came or {}).items() if part is not None))
         decided = [(places[number], at) for number, at in found.elements]
-        text = self._words(found, decided, truth) if decided else ""
+        text = self._words(found, decided, boolean) if decided else ""
         if not text:
             shown = [self._whole(place) for place in places if place.slot != ABSENT]
-            text = f"{instruction.node.type}({', '.join(shown)}) gave {_text(output, truth.at)}"
-            return self._fact(truth, text, tuple(place for place in places if place.slot != ABSENT)), []
+            text = f"{instruction.node.type}({', '.join(shown)}) gave {_text(output, boolean.at)}"
+            return self._fact(boolean, text, tuple(place for place in places if place.slot != ABSENT)), []
         operands = tuple(dict.fromkeys(place for place, _ in decided))
-        follows = found.rule not in ("comparison", "every", "empty") and self._are_truths(decided)
+        follows = found.rule not in ("comparison", "every", "empty") and self._are_booleans(decided)
         behind = [(place, at) for place, at in decided if not self._is_fixed(place)] if follows else []
-        return replace(self._fact(truth, text, operands), margin=self._margin(found, decided)), behind
+        return replace(self._fact(boolean, text, operands), margin=self._margin(found, decided)), behind
 
     def _margin(self, found: Decision, decided: Sequence[tuple[Place, int]]) -> Margin | None:
         if found.rule != "comparison":
@@ -236,38 +236,39 @@ class _Prover:
         one, other = (np.asarray(self._value(place)).reshape(-1)[at] for place, at in decided)
         return margin(one, other, found.sign)
 
-    def _of_variable(self, truth: _Truth) -> tuple[Fact, list[tuple[Place, int]]]:
+    def _of_variable(self, boolean: _Boolean) -> tuple[Fact, list[tuple[Place, int]]]:
         """The value that a variable held, or was assigned."""
-        source, role, at = self._source(truth)
+        source, role, at = self._source(boolean)
         if source is None:
-            return self._fact(truth, self._was(truth.place, truth.at), ()), []
+            return self._fact(boolean, self._was(boolean.place, boolean.at), ()), []
         words = {"assigned": "{0}, assigned before, was {1}", "operand": "{0} was {1}"}[role or "operand"]
-        text = words.format(self._element(source, at), self._truth(truth.place, truth.at))
-        return self._fact(truth, text, (source,)), [(source, at)]
+        text = words.format(self._element(source, at), self._true_or_false(boolean.place, boolean.at))
+        return self._fact(boolean, text, (source,)), [(source, at)]
 
-    def _words(self, found: Decision, decided: list[tuple[Place, int]], truth: _Truth) -> str:
+    def _words(self, found: Decision, decided: list[tuple[Place, int]], boolean: _Boolean) -> str:
         """A decision in words."""
         if found.rule == "empty":
             return f"{self._named(decided[0][0])} had no elements"
         named = [self._element(*one) for one in decided[:3]]
-        truths = [self._truth(*one) for one in decided[:3]]
+        said = [self._true_or_false(*one) for one in decided[:3]]
         match found.rule:
             case "comparison":
-                return f"{self._named(truth.place)}{_ASKS}{self._comparison(found.sign, decided, self._truth(truth.place, truth.at))}"
-            case "both" if truths[0] == truths[1]:
-                return f"{named[0]} and {named[1]} were both {truths[0]}"
+                came_out = self._true_or_false(boolean.place, boolean.at)
+                return f"{self._named(boolean.place)}{_ASKS}{self._comparison(found.sign, decided, came_out)}"
+            case "both" if said[0] == said[1]:
+                return f"{named[0]} and {named[1]} were both {said[0]}"
             case "both":
-                return f"{named[0]} was {truths[0]} and {named[1]} was {truths[1]}"
+                return f"{named[0]} was {said[0]} and {named[1]} was {said[1]}"
             case "every":
                 group = around(np.array([at for _, at in decided]), np.shape(self._value(decided[0][0])))
                 part = "" if group is None or group.is_whole else str(group)
-                return f"every element of {self._named(decided[0][0])}{part} was {truths[0]}"
+                return f"every element of {self._named(decided[0][0])}{part} was {said[0]}"
             case "choice":
-                return f"{named[0]} was {truths[0]} and chose {named[1]}, which was {truths[1]}"
+                return f"{named[0]} was {said[0]} and chose {named[1]}, which was {said[1]}"
             case "passed" | "moved" if self._value(decided[0][0]).dtype != bool:
-                return f"{self._was(*decided[0])}{', which is not 0' if truths[0] == 'true' else ''}"
+                return f"{self._was(*decided[0])}{', which is not 0' if said[0] == 'true' else ''}"
             case _:
-                return f"{named[0]} was {truths[0]}"
+                return f"{named[0]} was {said[0]}"
 
     def _comparison(self, sign: str, decided: list[tuple[Place, int]], came_out: str) -> str:
         """The question that a comparison asks, and the values that it compared."""
@@ -290,11 +291,11 @@ class _Prover:
         """Whether a sentence shows the value itself in place of its name: a Const with one element."""
         return self._is_fixed(place) and self._value(place).size == 1
 
-    def _are_truths(self, decided: list[tuple[Place, int]]) -> bool:
+    def _are_booleans(self, decided: list[tuple[Place, int]]) -> bool:
         """Whether all of them are booleans, or numbers that were made from booleans."""
-        return all(self._value(place).dtype == bool or self._made_of_truths(place) for place, _ in decided)
+        return all(self._value(place).dtype == bool or self._made_of_booleans(place) for place, _ in decided)
 
-    def _made_of_truths(self, place: Place) -> bool:
+    def _made_of_booleans(self, place: Place) -> bool:
         """Whether a value holds booleans as numbers."""
         while (number := place.program.producer.get(place.slot)) is not None:
             instruction = place.program.instructions[number]
@@ -307,10 +308,10 @@ class _Prover:
 
     # -- words ----------------------------------------------------------------------------------------------------
 
-    def _fact(self, truth: _Truth, text: str, operands: Sequence[Place]) -> Fact:
-        place = truth.place
+    def _fact(self, boolean: _Boolean, text: str, operands: Sequence[Place]) -> Fact:
+        place = boolean.place
         addresses = tuple(self.walk.address(one) for one in operands)
-        return Fact(self.walk.address(place), self._kind(place), text, addresses, depth=truth.depth)
+        return Fact(self.walk.address(place), self._kind(place), text, addresses, depth=boolean.depth)
 
     def _kind(self, place: Place) -> str:
         number = place.program.producer.get(place.slot)
@@ -324,7 +325,7 @@ class _Prover:
             return None
         return outward(self.run.values.get(self.run.timeline, place.program, place.row, place.slot))
 
-    def _truth(self, place: Place, at: int) -> str:
+    def _true_or_false(self, place: Place, at: int) -> str:
         return str(bool(np.asarray(self._value(place)).reshape(-1)[at])).lower()
 
     def _named(self, place: Place) -> str:

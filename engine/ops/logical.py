@@ -22,8 +22,8 @@ def logical_not(data: Array, /) -> Array:
     return ~data
 
 
-def _truths(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Boolean inputs only, broadcast by ``auto_broadcast``: numbers have no truth here, as OpenVINO's reader has it."""
+def _of_booleans(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    """Boolean inputs only, broadcast by ``auto_broadcast``: numbers are refused, as OpenVINO's reader refuses them."""
     for position, known in enumerate(inputs):
         if known.element_type not in (None, ElementType.BOOLEAN):
             raise ValueError(f"input {position} is {known.element_type}, expected boolean: compare it with zero (NotEqual)")
@@ -33,8 +33,8 @@ def _truths(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[
 _BOOLEAN = frozenset({ElementType.BOOLEAN})
 _NUMPY = {"auto_broadcast": "numpy"}
 
-row = family("logical", infer=_truths, inputs=(2, 2), attributes=(AUTO_BROADCAST,), types=(_BOOLEAN,), symbol_when=_NUMPY)
-of_one = family("logical", infer=_truths, types=(_BOOLEAN,))
+row = family("logical", infer=_of_booleans, inputs=(2, 2), attributes=(AUTO_BROADCAST,), types=(_BOOLEAN,), symbol_when=_NUMPY)
+of_one = family("logical", infer=_of_booleans, types=(_BOOLEAN,))
 
 OPERATIONS: tuple[Operation, ...] = (
     row("LogicalAnd", logical_and, symbol="{0} & {1}"),

@@ -23,7 +23,7 @@ from engine.peers.again import Again
 from engine.peers.comparing import apart, close, elements_told, first_apart, is_numeric, not_compared, shape_text
 from engine.peers.fate import fates
 from engine.peers.given_rows import rows_of
-from engine.peers.other_runtimes import Patience, Truth, ask
+from engine.peers.other_runtimes import Answer, Patience, ask
 from engine.peers.portions import portions
 from engine.peers.probes import Choice, Probe, as_it_is, whole_bytes
 from engine.peers.quanta import OneStep, Rounding
@@ -47,14 +47,14 @@ class Beside:
     given: list[Any]
     left_out: dict[str, int]
     """How many values were not asked for, by the reason in words."""
-    truth: Truth
+    answer: Answer
     """With the values that were asked for as they are."""
     estimated: Mapping[Probe, Deviations]
     """How far the others are apart by their fingerprints, in the rows that both have."""
     patience: Patience
     document: bytes
 
-    def ask(self, some: Sequence[Probe]) -> Truth:
+    def ask(self, some: Sequence[Probe]) -> Answer:
         """What the runtime gives when it is asked for fewer values."""
         return ask(self.run, self.given, [some], self.patience, self.document)
 
@@ -77,15 +77,15 @@ def beside(
     """
     given = fed(run, inputs)
     choice, patience = Choice(run), Patience(seconds, stopped)
-    truth = ask(run, given, map(choice.probes, portions(choice.candidates)), patience, document)
-    estimated, values = truth.estimated, dict(truth.values)
+    answer = ask(run, given, map(choice.probes, portions(choice.candidates)), patience, document)
+    estimated, values = answer.estimated, dict(answer.values)
     while more := _to_fetch(run, estimated, tolerance):
         fetched = ask(run, given, [[as_it_is(run, probe) for probe in more]], patience, document).values
         values |= fetched
         estimated = {probe: guessed for probe, guessed in estimated.items() if probe not in more}
         if not fetched or any(_is_apart(probe, there, tolerance) for probe, there in fetched.items()):
             break
-    return Beside(run, given, choice.left_out, replace(truth, values=values), estimated, patience, document)
+    return Beside(run, given, choice.left_out, replace(answer, values=values), estimated, patience, document)
 
 
 def _to_fetch(run: Run, estimated: Mapping[Probe, Deviations], tolerance: float) -> list[Probe]:
@@ -131,24 +131,24 @@ def differences(both: Beside, tolerance: float = TOLERANCE) -> Report:
     of an integer of at most 16 bits that an operation made of floats, and what the same operations make of it. ``EngineError`` where no
     output can be compared, and as of ``beside``: the runtime may be asked again.
     """
-    run, truth = both.run, both.truth
-    reasons = {one.name: why for one, here, there in _pairs(run, truth) if (why := not_compared(here, there))}
-    if reasons and len(reasons) == len(truth.outputs) and not truth.values:
+    run, answer = both.run, both.answer
+    reasons = {one.name: why for one, here, there in _pairs(run, answer) if (why := not_compared(here, there))}
+    if reasons and len(reasons) == len(answer.outputs) and not answer.values:
         raise EngineError(f"no output can be compared: {elided(next(iter(reasons)))!r} is not, since {next(iter(reasons.values()))}")
-    judged = _judged(run, truth, tolerance)
-    if judged.outputs and judged.first is None and truth.values:
-        rounded = [probe for probe in truth.values if judged.rounding.is_quantizing(probe)]
+    judged = _judged(run, answer, tolerance)
+    if judged.outputs and judged.first is None and answer.values:
+        rounded = [probe for probe in answer.values if judged.rounding.is_quantizing(probe)]
         if rounded:  # a runtime that is not asked for the floats between them computes them as it does without being asked
             judged = _judged(run, both.ask(rounded), tolerance)
-    compared = [*truth.values, *both.estimated]
+    compared = [*answer.values, *both.estimated]
     values = sum(len(probe.expected) for probe in compared)
     replaced: tuple[str, ...] = ()
-    if judged.outputs and judged.first is None and not truth.refused:
+    if judged.outputs and judged.first is None and not answer.refused:
         replaced = instead(run, [one.address for one in judged.outputs], both.patience, both.document)
-    counts_differ = any(there.shape[: len(probe.lengths)] != probe.lengths for probe, there in truth.values.items())
+    counts_differ = any(there.shape[: len(probe.lengths)] != probe.lengths for probe, there in answer.values.items())
     cause = byte_sums.sentence(run.model, judged.first, both.patience) if judged.outputs or judged.first is not None else ""
     return Report(
-        truth.runtime, judged.outputs, judged.first, values, len(compared), both.left_out, truth.refused, reasons,
+        answer.runtime, judged.outputs, judged.first, values, len(compared), both.left_out, answer.refused, reasons,
         judged.quanta(run), judged.following, replaced, counts_differ, cause,
     )  # fmt: skip
 
@@ -199,10 +199,10 @@ class _Judged:
         return Quanta(first.element_type, elements, sum(one.here.size for one in steps), len(steps), where)
 
 
-def _judged(run: Run, truth: Truth, tolerance: float) -> _Judged:
-    rows = {probe: there for probe in truth.values if (there := rows_of(probe, truth.values[probe])) is not None}
+def _judged(run: Run, answer: Answer, tolerance: float) -> _Judged:
+    rows = {probe: there for probe in answer.values if (there := rows_of(probe, answer.values[probe])) is not None}
     rounding = Rounding(Again(run, rows), tolerance)
-    odd = (_structure(run, probe, truth.values[probe]) for probe in truth.values)
+    odd = (_structure(run, probe, answer.values[probe]) for probe in answer.values)
     first = min((one for one in odd if one is not None), key=lambda one: one.step, default=None)
     differing = heapq.merge(*(_differing(run, probe, there, rounding) for probe, there in rows.items()), key=lambda one: one[0])
     for count, (step, row, probe) in enumerate(differing):
@@ -211,7 +211,7 @@ def _judged(run: Run, truth: Truth, tolerance: float) -> _Judged:
         if count == _MOST_JUDGED or not rounding.explains(probe, row):
             first = _named(run, probe, row, rows[probe], rounding)
             break
-    return _Judged(rounding, first, *_ends(run, truth, rounding, first))
+    return _Judged(rounding, first, *_ends(run, answer, rounding, first))
 
 
 def _structure(run: Run, probe: Probe, there: np.ndarray) -> Difference | None:
@@ -247,12 +247,12 @@ def _of_step(run: Run, one: OneStep) -> Difference:
     return _at(run, one.probe, one.row, *elements_told(one.here[None], one.there[None], (0, *one.place)))
 
 
-def _ends(run: Run, truth: Truth, rounding: Rounding, first: Difference | None) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
+def _ends(run: Run, answer: Answer, rounding: Rounding, first: Difference | None) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
     """The outputs of the model that differ, and those that differ for the sake of quanta."""
     outputs: list[Difference] = []
     following: list[Difference] = []
     main = run.plan.main
-    for signature, here, there in _pairs(run, truth):
+    for signature, here, there in _pairs(run, answer):
         slot = main.results[signature.layer]
         if not_compared(here, there) or (told := apart(here, there, rounding.tolerance)) is None:
             continue
@@ -266,9 +266,9 @@ def _ends(run: Run, truth: Truth, rounding: Rounding, first: Difference | None) 
     return tuple(outputs), tuple(following)
 
 
-def _pairs(run: Run, truth: Truth) -> Iterator[tuple[Signature, Any, Any]]:
+def _pairs(run: Run, answer: Answer) -> Iterator[tuple[Signature, Any, Any]]:
     """Each output of the model, with what it is here and there."""
-    return zip(run.model.outputs, run.result.outputs, truth.outputs, strict=True)
+    return zip(run.model.outputs, run.result.outputs, answer.outputs, strict=True)
 
 
 def _at(run: Run, probe: Probe, row: int, here: str, there: str) -> Difference:

@@ -65,22 +65,22 @@ def drift_from_runtime(
 
 def drift_beside(both: Beside, tolerance: float = TOLERANCE) -> RuntimeDrift:
     """The same of a run and what its runtime gave."""
-    run, truth = both.run, both.truth
+    run, answer = both.run, both.answer
     drift, values = _drift(both, tolerance)
     replaced: tuple[str, ...] = ()
-    if drift.first is None and drift.outputs > tolerance and not truth.refused:
+    if drift.first is None and drift.outputs > tolerance and not answer.refused:
         replaced = instead(run, [signature.name for signature in run.model.outputs], both.patience, both.document)
-    return RuntimeDrift(truth.runtime, drift, replaced, truth.refused, values)
+    return RuntimeDrift(answer.runtime, drift, replaced, answer.refused, values)
 
 
 def _drift(both: Beside, tolerance: float) -> tuple[Drift, Mapping[str, np.ndarray]]:
-    run, truth = both.run, both.truth
+    run, answer = both.run, both.answer
     rows, _ = align(run, run, match(run, run))
     left_out = dict(both.left_out)
     pairs: list[Pair] = []
     partings: list[Parting] = []
     values: dict[str, np.ndarray] = {}
-    for probe, there in truth.values.items():
+    for probe, there in answer.values.items():
         given = rows_of(probe, there)
         if given is None:
             left_out["of another shape"] = left_out.get("of another shape", 0) + 1
@@ -94,9 +94,9 @@ def _drift(both: Beside, tolerance: float) -> tuple[Drift, Mapping[str, np.ndarr
         if len(guessed.relative):
             pairs.append(_pair_of(run, probe, guessed, rows, tolerance))
     pairs.sort(key=lambda pair: (pair.program.index, pair.position))
-    outputs = zip(run.result.outputs, truth.outputs, strict=True)
+    outputs = zip(run.result.outputs, answer.outputs, strict=True)
     error = values_apart((here, there) for here, there in outputs if not not_compared(here, there))
-    ends = zip(run.model.outputs, run.result.outputs, truth.outputs, strict=True)
+    ends = zip(run.model.outputs, run.result.outputs, answer.outputs, strict=True)
     choice = other_choice((signature.name, here, there) for signature, here, there in ends)
     partings.sort(key=lambda parting: parting.step)
     return Drift(tolerance, tuple(pairs), first_over(pairs), tuple(partings[:1]), ((), ()), left_out, error, choice), values

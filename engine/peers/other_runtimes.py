@@ -31,7 +31,7 @@ CALLED = {"openvino": "OpenVINO", "onnx": "ONNX Runtime"}
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
+class Answer:
     """What another runtime gave."""
 
     runtime: str
@@ -61,7 +61,7 @@ def runtime_of(model: Model) -> str:
     return CALLED[model.dialect] if importlib.util.find_spec(PACKAGES[model.dialect]) is not None else ""
 
 
-def ask(run: Run, inputs: Sequence[Any], parts: Iterable[Sequence[Probe]], patience: Patience, document: bytes) -> Truth:
+def ask(run: Run, inputs: Sequence[Any], parts: Iterable[Sequence[Probe]], patience: Patience, document: bytes) -> Answer:
     """Runs the model of a run as it is, then with its insides as outputs, once for each part of them.
 
     ``EngineError`` when the runtime is not installed, cannot run the model, or is no longer waited for.
@@ -82,8 +82,8 @@ def ask(run: Run, inputs: Sequence[Any], parts: Iterable[Sequence[Probe]], patie
         except EngineError as error:
             if patience.stopped():
                 raise
-            return Truth(runtime, named, {}, {}, str(error))
-        return Truth(runtime, named, asking.values, asking.estimated, "")
+            return Answer(runtime, named, {}, {}, str(error))
+        return Answer(runtime, named, asking.values, asking.estimated, "")
 
 
 @dataclass(slots=True, eq=False)

@@ -140,12 +140,12 @@ def of_json(document: bytes) -> Description:
             memory_bytes=_bound(limits, "memory_bytes", int),
         ),
         record=Record(
-            everything=_truth(record, "everything"),
-            state=_truth(record, "state"),
+            everything=_flag(record, "everything"),
+            state=_flag(record, "state"),
             budget_bytes=_number(record.get("budget_bytes"), "budget_bytes"),
-            recompute=version == 1 or _truth(record, "recompute"),
+            recompute=version == 1 or _flag(record, "recompute"),
         ),
-        optimise=Optimise(prune=_truth(optimise, "prune"), fold=_truth(optimise, "fold"), cse=_truth(optimise, "cse")),
+        optimise=Optimise(prune=_flag(optimise, "prune"), fold=_flag(optimise, "fold"), cse=_flag(optimise, "cse")),
         state=_state(data.get("state")),
         step=_number(data.get("step"), "step"),
         steps=_number(data.get("steps"), "steps"),
@@ -154,8 +154,8 @@ def of_json(document: bytes) -> Description:
         watches=_list(data, "watches", lambda one: _text(one, "watches")),
         look=_texts(data, "look"),
         control_flow=None if data.get("control_flow") is None else _list(data, "control_flow", _ran, most=10_000_000),
-        outputs_kept=_truth(data, "outputs_kept"),
-        weights_kept=version == 1 or _truth(data, "weights_kept"),
+        outputs_kept=_flag(data, "outputs_kept"),
+        weights_kept=version == 1 or _flag(data, "weights_kept"),
     )
 
 
@@ -175,7 +175,7 @@ def _number(one: object, field: str, lowest: int = 0) -> int:
     return one
 
 
-def _truth(table: Mapping[str, object], field: str) -> bool:
+def _flag(table: Mapping[str, object], field: str) -> bool:
     one = table.get(field)
     if not isinstance(one, bool):
         _refuse(field, one, "true or false")

@@ -20,7 +20,7 @@ from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Plan, Program
 from engine.run.record.endings import ENDINGS
 from engine.sweep.lane_tables import BranchTally, LoopTally
-from engine.sweep.lane_values import NotInLanes, are_finite, computed, truths
+from engine.sweep.lane_values import NotInLanes, are_finite, computed, condition_in_lanes
 from engine.sweep.margins import Condition, distances
 from engine.sweep.stopping import Stop
 from engine.trace.vectorised import Column
@@ -113,7 +113,7 @@ class Lanes:
             self.values[unfed.parameter] = Column(self._defaults.parameter(branch.program.address, unfed.layer), False)
 
     def _if(self, region: IfRegion, lanes: np.ndarray, depth: int) -> None:
-        taken = truths(self.values[region.condition], len(lanes), first_decides=region.first_decides)
+        taken = condition_in_lanes(self.values[region.condition], len(lanes), first_decides=region.first_decides)
         tally = self.branches[region.table]
         made: list[tuple[np.ndarray, list[Column]]] = []
         for branch, wanted, times in ((region.then, taken, tally.then), (region.otherwise, ~taken, tally.otherwise)):
@@ -149,7 +149,7 @@ class Lanes:
             iteration += 1
             stays = np.ones(len(going), bool)
             if region.condition_result is not None:
-                stays = truths(self.values[region.condition_result], len(going))
+                stays = condition_in_lanes(self.values[region.condition_result], len(going))
                 over = np.flatnonzero(~stays)
                 endings[going[over]] = ENDINGS.index("condition")
                 self._narrow(region, inside, over)
@@ -194,7 +194,7 @@ class Lanes:
         bound = np.array([_NO_BOUND if one == regions.UNLIMITED else one for one, _ in known], np.int64)[which]
         endings = np.array([ENDINGS.index(ending) for _, ending in known], np.int64)[which]
         if region.condition is not None:
-            refused = ~truths(self.values[region.condition], lanes) & (bound != 0)
+            refused = ~condition_in_lanes(self.values[region.condition], lanes) & (bound != 0)
             bound[refused], endings[refused] = 0, ENDINGS.index("initial_condition")
         return bound, endings
 

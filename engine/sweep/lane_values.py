@@ -64,7 +64,7 @@ def _shared(instruction: Instruction, operands: list[Column]) -> Column:
     return Column(settle(instruction.kernel(*(one.values for one in operands))), False)
 
 
-def truths(column: Column, lanes: int, *, first_decides: bool = False) -> np.ndarray:
+def condition_in_lanes(column: Column, lanes: int, *, first_decides: bool = False) -> np.ndarray:
     """A condition in each lane."""
     values = np.asarray(column.of(lanes))
     if first_decides and values.ndim == 2 and values.shape[1] > 1:

@@ -20,7 +20,7 @@ Values = Callable[[Slot], np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What one truth is made of; what has no parts was compared, or is of no floats."""
+    """What one boolean is made of; what has no parts was compared, or is of no floats."""
 
     slot: Slot
     kind: Literal["floats", "other"] | Logic
@@ -35,7 +35,7 @@ class Condition:
 
 
 def condition_of(plan: Plan, region: LoopRegion) -> Condition | None:
-    """The condition that a loop's body computes; None where no comparison of two floats is part of it, or it is no single truth."""
+    """The condition that a loop's body computes; None where no comparison of two floats is part of it, or it is no single boolean."""
     if region.condition_result is None:
         return None
     found = _Reading(plan, region.program).condition(region.condition_result, 0)
@@ -48,7 +48,7 @@ class _Reading:
         self.places = {slot: place for place, slot in program.slots.items()}
 
     def condition(self, slot: Slot, depth: int) -> Condition | None:
-        """None where it is not known to be one truth, or nested too deeply."""
+        """None where it is not known to be one boolean, or nested too deeply."""
         if depth > _DEEPEST or not self._is_single(slot):
             return None
         number = self.program.producer.get(slot)
@@ -94,10 +94,10 @@ def distances(condition: Condition, values: Values) -> np.ndarray:
         case "passed" | "not":
             return distances(condition.parts[0], values)
         case "and" | "or":
-            truth = values(condition.slot).astype(bool)
-            decisive = condition.kind == "or"  # the truth that one part alone gives to the whole
+            made = values(condition.slot).astype(bool)
+            decisive = condition.kind == "or"  # the value that one part alone gives to the whole
             parts = [
-                np.where((truth != decisive) | (values(part.slot).astype(bool) == decisive), distances(part, values), np.nan)
+                np.where((made != decisive) | (values(part.slot).astype(bool) == decisive), distances(part, values), np.nan)
                 for part in condition.parts
             ]
             return _least(parts)

@@ -116,7 +116,7 @@ def _of_span(values: Values) -> np.ndarray | range:
 def draw(values: Values | None, signature: Signature, shape: tuple[int, ...], count: int, generator: np.random.Generator) -> np.ndarray:
     """So many random samples of an input, with a leading sample axis.
 
-    Without a word: normal for floats, 0 to 9 for whole numbers, either truth for booleans.
+    Without a word: normal for floats, 0 to 9 for whole numbers, true or false for booleans.
     """
     size = (count, *shape)
     dtype = (signature.element_type or ElementType.F32).dtype

@@ -50,7 +50,7 @@ def show(session: Session) -> None:
     button.button("Compare", key="compare_run", icon=":material/compare_arrows:", on_click=_run, width="stretch")
     other_run.fields(session, name)
     if name == RUNTIME:
-        runtime_difference.show(session.run.truth, session.model.fates, runtime)
+        runtime_difference.show(session.run.other_runtime, session.model.fates, runtime)
         other_run.other_precision(session)
     if name == SOURCE:
         source_view.show(session.run.source)

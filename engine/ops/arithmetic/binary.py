@@ -113,7 +113,7 @@ def squared_difference(left: Array, right: Array, /, *, auto_broadcast: str = "n
 
 def refuse_zeros(divisor: Array) -> None:
     """``ValueError`` when an integer would be divided by zero."""
-    # A scalar's own truth takes 8 ns, its all() 600.
+    # Testing a scalar itself takes 8 ns, its all() 600.
     if not (divisor if divisor.ndim == 0 else divisor.all()):
         raise ValueError(f"integer division by zero: {int((divisor == 0).sum())} of {divisor.size} divisors are 0")
 

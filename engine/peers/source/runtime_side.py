@@ -54,7 +54,7 @@ def runtime_side(
         if run.model.dialect == "onnx":
             profile = clock(run.model, inputs, seconds=seconds, document=document, stopped=stopped)
             counts = {one.address: one.there for one in profile.loops} | dict(_branches(run, both))
-            return RuntimeSide(report.runtime, "", report, both.truth.outputs, counts)
+            return RuntimeSide(report.runtime, "", report, both.answer.outputs, counts)
         found = fates(run.model, seconds=seconds, stopped=stopped).regions
     except EngineError as error:
         if stopped():
@@ -64,12 +64,12 @@ def runtime_side(
         one.address: f"runs as {one.runs_as}" if one.runs_as else one.became for one in found if one.became not in ("kept", "not told")
     }
     counts = {address: count for address, count in (*_counts(run, both), *_branches(run, both)) if address not in instead}
-    return RuntimeSide(report.runtime, "", report, both.truth.outputs, counts, instead)
+    return RuntimeSide(report.runtime, "", report, both.answer.outputs, counts, instead)
 
 
 def _counts(run: Run, both: Beside) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Of each loop that is in no branch, by the values that the runtime gave of its body."""
-    for probe, there in both.truth.values.items():
+    for probe, there in both.answer.values.items():
         around = [one for one in probe.program.around() if one.parent is not None]
         if around and all(isinstance(owner(one), LoopRegion) for one in around):
             *outer, count = there.shape[: len(around)]
@@ -81,7 +81,7 @@ def _counts(run: Run, both: Beside) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 def _branches(run: Run, both: Beside) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Of each If what its condition was in the runtime, in every execution; of those whose condition it gave."""
-    given = {(probe.program.index, probe.slot): (probe, there) for probe, there in both.truth.values.items()}
+    given = {(probe.program.index, probe.slot): (probe, there) for probe, there in both.answer.values.items()}
     for program in run.plan.programs:
         for number in program.regions:
             instruction = program.instructions[number]

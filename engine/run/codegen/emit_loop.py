@@ -17,7 +17,7 @@ from engine.run.codegen.generated_names import FRAME, LEFT, ROWS, RUN, TABLES, V
 from engine.run.codegen.inlining import used_once
 from engine.run.codegen.shape_proofs import constant_bound, fits
 from engine.run.codegen.source_map import Context, LoggedBranch, Loop, Place
-from engine.run.machine.regions import concatenated, entering, holds_loops, iteration_bound, join, part, then_is_taken, truth
+from engine.run.machine.regions import concatenated, entering, holds_loops, is_true, iteration_bound, join, part, then_is_taken
 from engine.run.machine.state import NO_BOUND
 from engine.run.plan.body_ports import Concatenated, LastValue
 from engine.run.plan.numbers import Slot
@@ -43,7 +43,7 @@ class Writer(Lines):
     def loop(self, safepoint: Callable[..., int]) -> Loop:
         region, at = self.region, LoopNames(self.region.table)
         context = Context(region.program, region, None, None, 0)
-        self.constants |= {"iteration_bound": iteration_bound, "truth": truth, "then_is_taken": then_is_taken, "part": part}
+        self.constants |= {"iteration_bound": iteration_bound, "is_true": is_true, "then_is_taken": then_is_taken, "part": part}
         self.constants |= {"entering": entering, "join": join, "fits": fits, "safepoint": safepoint}
         self.constants |= {generated_names.NO_BOUND: NO_BOUND, "ENDINGS": {ending: number for number, ending in enumerate(ENDINGS)}}
         for carried in region.carried:
@@ -158,7 +158,8 @@ class Writer(Lines):
         return not self._is_true(region.program, slot)
 
     def _is_true(self, program: Program, slot: Slot) -> bool:
-        return (constant := self.computing.overrides.constant_of(program, slot)) is not None and np.size(constant) == 1 and truth(constant)
+        constant = self.computing.overrides.constant_of(program, slot)
+        return constant is not None and np.size(constant) == 1 and is_true(constant)
 
     def _fleeting(self, region: LoopRegion) -> list[Slot]:
         """Results that are carried Parameters themselves: the back edges overwrite them, so last values are set aside."""
@@ -231,7 +232,7 @@ class Writer(Lines):
             self.emit(f"{at.ending} = ENDINGS[{at.bound_ending}]")
         self.emit(f"{at.iteration} = 0")
         if region.condition is not None and not self._is_true(outer, region.condition):
-            test = f"if {at.bound} and not truth({self.value(region.condition)})"
+            test = f"if {at.bound} and not is_true({self.value(region.condition)})"
             self.emit(f"{test}: {at.bound} = 0; {at.ending} = ENDINGS['initial_condition']")
 
     def _enter_loop(self, region: LoopRegion) -> None:
@@ -304,7 +305,7 @@ class Writer(Lines):
                 self.emit(f"{self.assigned(slot)} = {self.value(result)}")
 
     def _chosen(self, region: IfRegion) -> str:
-        """Whether the then branch runs; only a number is its own truth."""
+        """Whether the then branch runs; a number is tested as it is."""
         value = self.value(region.condition)
         return (
             value

@@ -76,14 +76,14 @@ def first_bound(region: LoopRegion, values: list[Any]) -> tuple[int, LoopEnding]
     """How many iterations a loop that is entered may run (``UNLIMITED`` for no limit), and why it ends when it gets there."""
     trips = None if region.trip_count is None else values[region.trip_count]
     bound, ending = iteration_bound(region, trips, [values[sliced.source] for sliced in region.sliced])
-    if bound != 0 and region.condition is not None and not truth(values[region.condition]):
+    if bound != 0 and region.condition is not None and not is_true(values[region.condition]):
         return 0, "initial_condition"
     return bound, ending
 
 
 def goes_on(region: LoopRegion, values: list[Any]) -> bool:
     """Whether the condition at the end of an iteration asks for another."""
-    return region.condition_result is None or truth(values[region.condition_result])
+    return region.condition_result is None or is_true(values[region.condition_result])
 
 
 def concatenated(region: LoopRegion) -> list[Concatenated]:
@@ -140,7 +140,7 @@ def trip_count(value: Any, *, negative_is_no_limit: bool = True) -> int:
     return count if count >= 0 else UNLIMITED if negative_is_no_limit else 0
 
 
-def truth(value: Any) -> bool:
+def is_true(value: Any) -> bool:
     """A condition: scalar or one element. What is not boolean counts as true when it is not zero."""
     if not isinstance(value, (np.ndarray, np.generic)):
         raise ValueError(f"the condition is {'left out' if value is None else 'not a tensor'}, expected one element")
@@ -151,7 +151,7 @@ def truth(value: Any) -> bool:
 
 def then_is_taken(region: IfRegion, value: Any) -> bool:
     """Whether an If runs its then branch. Of a list of several elements the first decides in IR, as in OpenVINO; ONNX refuses it."""
-    return truth(value[0] if region.first_decides and np.ndim(value) == 1 and np.size(value) > 1 else value)
+    return is_true(value[0] if region.first_decides and np.ndim(value) == 1 and np.size(value) > 1 else value)
 
 
 def parts(region: LoopRegion, sliced: Sliced, source: Any) -> int:

@@ -165,7 +165,7 @@ def data_type(kind: ElementType | None) -> int:
 
 
 def attribute(value: Any) -> Any:
-    """The AttrValue of a type, number, truth, bytes, tensor, shape, function, or a list of types, shapes or numbers."""
+    """The AttrValue of a type, number, boolean, bytes, tensor, shape, function, or a list of types, shapes or numbers."""
     made = MESSAGES["AttrValue"]()
     match value:
         case bool():

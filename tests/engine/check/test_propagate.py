@@ -143,7 +143,7 @@ def test_small_constants_are_computed() -> None:
 {constant(0, "four", "i64", 0, I64)}
 {layer(1, "twice", "Add", "", (I64, I64), (I64,))}
 {layer(2, "more", "Less", "", (I64, I64), (BOOL,))}
-{layer(3, "fractions", "Convert", 'destination_type="f32"', (I64,), (F32,))}
+{layer(3, "floats", "Convert", 'destination_type="f32"', (I64,), (F32,))}
 </layers>{edges((0, 0, 1, 0), (0, 0, 1, 1), (0, 0, 2, 0), (1, 2, 2, 1), (1, 2, 3, 0))}</net>"""
     found = _propagated(text)
     values = [found.output("main", LayerId(number)).value for number in (1, 2, 3)]

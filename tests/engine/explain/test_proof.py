@@ -1,4 +1,4 @@
-"""What made a condition true or false: the operands that decided and no others, through every operation and graph that hands a truth on."""
+"""What made a condition true or false: the operands that decided and no others, through all operations and graphs that pass it on."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def all_of_axis(condition: Any, axis: int) -> Any:
     return ops.reduce_logical_and(condition, [axis], keep_dims=False)
 
 
-def number(truth: Any) -> Any:
-    return ops.convert(truth, destination_type="i32")
+def number(boolean: Any) -> Any:
+    return ops.convert(boolean, destination_type="i32")
 
 
 VECTOR = [1.0, 10.5, 3.0]
@@ -191,7 +191,7 @@ def run(made: Callable[[build.Graph, Any], Any], x: object) -> engine.Debugger:
     return debugger
 
 
-def test_a_truth_that_an_if_gave() -> None:
+def test_a_boolean_that_an_if_gave() -> None:
     def made(_: build.Graph, x: Any) -> Any:
         return build.cond(build.cond(x < 3.0, lambda: x > 0.5, lambda: x > 7.0, name="first"), lambda: 1.0, lambda: 2.0, name="choice")
 
@@ -215,7 +215,7 @@ def test_a_constant_that_an_if_gave_was_decided_by_its_condition() -> None:
     )
 
 
-def test_a_truth_that_a_loop_gave() -> None:
+def test_a_boolean_that_a_loop_gave() -> None:
     def made(_: build.Graph, x: Any) -> Any:
         go, _ = build.while_loop(lambda go, v: v < 5.0, lambda go, v: (v < 4.0, v + 1.0), [x < 9.0, x], name="inner")
         return build.cond(go, lambda: 1.0, lambda: 2.0, name="choice")
@@ -291,7 +291,7 @@ def test_a_carried_condition_is_that_of_the_iteration_before() -> None:
     ]
 
 
-def test_slices_of_truths() -> None:
+def test_slices_of_booleans() -> None:
     def made(graph: build.Graph, x: Any) -> Any:
         return build.map_fn(lambda one: build.cond(one, lambda: 1.0, lambda: 2.0, name="pick"), x > 2.0, name="each")
 
@@ -305,21 +305,21 @@ def test_slices_of_truths() -> None:
 
 
 @pytest.mark.parametrize("asked", [0, 1, 3])
-def test_a_truth_that_an_iteration_gave_to_a_joined_output(asked: int) -> None:
+def test_a_boolean_that_an_iteration_gave_to_a_joined_output(asked: int) -> None:
     def made(graph: build.Graph, x: Any) -> Any:
         flags = build.map_fn(lambda one: one > 2.5, ops.gather(x, [3, 2, 1, 0], 0), name="each")
         return build.cond(ops.gather(flags, asked, 0), lambda: 1.0, lambda: 2.0, name="choice")
 
     found = verdict(run(made, [1, 2, 3, 4]), "main/choice")
-    branch_taken, truth = ("then", "true") if asked < 2 else ("else", "false")
+    branch_taken, boolean = ("then", "true") if asked < 2 else ("else", "false")
     value = 4 - asked
     why = f"`Greater` asks `Squeeze` > 2.5, and `Squeeze` was {value}"
-    assert found.sentence == f"Took the {branch_taken} branch because `Gather_1` was {truth}: {why}."
+    assert found.sentence == f"Took the {branch_taken} branch because `Gather_1` was {boolean}: {why}."
     texts = [fact.text for fact in found.proof]
-    assert f"iteration {asked} gave `each`[{asked}], which was {truth}" in texts
+    assert f"iteration {asked} gave `each`[{asked}], which was {boolean}" in texts
 
 
-def test_a_truth_that_a_variable_held() -> None:
+def test_a_boolean_that_a_variable_held() -> None:
     """In each iteration what the one before found: above 3."""
     kept: dict[str, Any] = {"variable_id": "found", "variable_type": "boolean", "variable_shape": ""}
     main, body, then, otherwise = Draft(), Draft(), Draft(), Draft()

@@ -85,7 +85,7 @@ SENTENCES = [
         ),
     ],
 )
-def test_truths_may_be_joined_bit_by_bit(inputs: str, sentence: str) -> None:
+def test_booleans_may_be_joined_bit_by_bit(inputs: str, sentence: str) -> None:
     found = verdict(finished("beam_search", inputs), "main/while_not_ended")
     assert next(fact.operation for fact in found.proof) == "BitwiseAnd"
     assert len(found.proof) == 2

@@ -85,8 +85,8 @@ def test_both_runtimes_compute_them_as_we_do(name: str, tmp_path: Path) -> None:
     run = finished(model, inputs)
     both = beside(run, inputs)
     assert both.estimated
-    assert not both.truth.values, "nothing differs, so nothing is asked for as it is"
-    assert not both.truth.refused
+    assert not both.answer.values, "nothing differs, so nothing is asked for as it is"
+    assert not both.answer.refused
     for probe, guessed in both.estimated.items():
         assert len(guessed.relative) == len(probe.expected)
     report = against(run, inputs)

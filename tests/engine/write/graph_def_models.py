@@ -44,7 +44,7 @@ def _whole() -> tuple[Model, Feeds]:
     return graph.model(made), feeds
 
 
-def _truths(x: build.Tensor) -> Mapping[str, Any]:
+def _booleans(x: build.Tensor) -> Mapping[str, Any]:
     low, high = x < 0.2, x >= -0.3
     made = {name: getattr(ops, name)(low, high) for name in ("bitwise_and", "bitwise_or", "bitwise_xor")}
     made |= {
@@ -136,7 +136,7 @@ MODELS: dict[str, Callable[[], tuple[Model, Feeds]]] = {
     "arithmetic": lambda: _floats(_arithmetic),
     "functions of one number": lambda: _floats(_unary),
     "whole numbers": _whole,
-    "truths": lambda: _floats(_truths),
+    "booleans": lambda: _floats(_booleans),
     "reductions": lambda: _floats(_reductions),
     "movements": lambda: _floats(_movements),
     "while": _while,

@@ -46,15 +46,15 @@ def many_roles(shape: Sequence[int] = ()) -> engine.Model:
     below = body.op("Less", number, body.const([2], I32))
     both = body.op("LogicalAnd", body.op("LogicalAnd", one, two), below if shape else body.op("Squeeze", below, body.const([0], I64)))
     more = body.op("Add", state, body.const([1.0]))
-    truth, out = body.result(both), body.result(more)
+    again, out = body.result(both), body.result(more)
     maps = [InputMap(2, LayerId(one.layer)), InputMap(3, LayerId(two.layer)), InputMap(4, LayerId(state.layer))]
     maps.append(InputMap(-1, LayerId(number.layer), purpose="current_iteration"))
     outputs = [
-        OutputMap(5, LayerId(truth.layer), purpose="execution_condition"),
+        OutputMap(5, LayerId(again.layer), purpose="execution_condition"),
         OutputMap(7, LayerId(out.layer), axis=0, stride=-1),
         OutputMap(6, LayerId(out.layer)),
     ]
-    edges = [(truth.layer, one.layer), (truth.layer, two.layer), (out.layer, state.layer)]
+    edges = [(again.layer, one.layer), (again.layer, two.layer), (out.layer, state.layer)]
     region(main, body, [main.const(-1, I64), flag, flag, flag, x], maps, outputs, edges)
     return main.model()
 
