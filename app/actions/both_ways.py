@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,11 +17,13 @@ from engine.explain import computed_again, copies_of, ties
 from engine.ir import Address
 from engine.run import Plan
 
+V = TypeVar("V")
+"""A value that is set: an array, or what a link says of one, which the engine checks when a run begins."""
 _SECONDS = 5.0
 """Longest time of the run that finds which iteration of the way back computes a value again."""
 
 
-def copies(plan: Plan, changes: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
+def copies(plan: Plan, changes: Mapping[str, object]) -> Mapping[str, tuple[str, ...]]:
     """Of each value that was set on both ways, where it is computed again: these places stand directly behind their original."""
     found: dict[str, tuple[str, ...]] = {}
     original, expected = "", frozenset[str]()
@@ -35,13 +37,13 @@ def copies(plan: Plan, changes: Mapping[str, Any]) -> Mapping[str, tuple[str, ..
     return found
 
 
-def by_hand(plan: Plan, changes: Mapping[str, Any]) -> dict[str, Any]:
+def by_hand(plan: Plan, changes: Mapping[str, V]) -> dict[str, V]:
     """The changes without copies: what a person set."""
     copied = {address for places in copies(plan, changes).values() for address in places}
     return {one: value for one, value in changes.items() if one not in copied}
 
 
-def with_copies(session: Session, changes: Mapping[str, Any]) -> dict[str, Any]:
+def with_copies(session: Session, changes: Mapping[str, V]) -> dict[str, V]:
     """The changes, and behind each its copy on the way back.
 
     Which iteration that is depends on how often the loop runs with these changes, so that they are run once to find it.
@@ -59,7 +61,7 @@ def with_copies(session: Session, changes: Mapping[str, Any]) -> dict[str, Any]:
     if scout.state == "paused":
         session.message = Message(f"{name_of(walked[-1])} is set on the way there only: the run takes too long to find it on the way back")
         return own
-    made: dict[str, Any] = {}
+    made: dict[str, V] = {}
     for one, value in own.items():
         made |= {one: value} | {again: value for again in computed_again(scout, one) if again not in own}
     return made
@@ -71,8 +73,8 @@ def is_on_the_way_back(plan: Plan, address: str) -> bool:
     return any(static.startswith(f"{tie.backward_address}/") for tie in ties(plan))
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Whether two values are the same, NaN for NaN; those of an address may be anything."""
+def _same(one: object, other: object) -> bool:
+    """Whether two values are the same, NaN for NaN; those of a link may be anything that JSON can say."""
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         return one.shape == other.shape and one.tobytes() == other.tobytes()
-    return np.array_equal(one, other)
+    return type(one) is type(other) and one == other
