@@ -28,9 +28,9 @@ def run(machine: Machine, there: Callable[[], bool] | None = None) -> None:
 
 
 def _goes_straight(machine: Machine) -> bool:
-    """Not where a person sets values, and not at the beginning of an iteration, from where generated code may go on."""
+    """Not at the beginning of an iteration, from where generated code may go on."""
     frame = machine.frames[-1]
-    return not machine.overrides.items and (frame.region is None or frame.position > 0)
+    return frame.region is None or frame.position > 0
 
 
 def run_region(machine: Machine) -> None:

@@ -67,11 +67,12 @@ class Machine(RunState):
             self._run(frame, self.last)
 
     def run_straight(self) -> bool:
-        """Runs the operations up to the next region or the end of the graph, where nobody sets values; whether there were any."""
+        """Runs the operations up to the next region or the end of the graph; whether there were any."""
         frame = self.frames[-1]
         program, begun = frame.program, frame.position
         values, control, recording = self.values, self.control, self.recording
         most_bytes, lets_go = control.limits.memory_bytes, not self.keeps
+        set_here = self.overrides.by_program.get(program.index)
         for step in islice(steps(program), begun, None):
             if step is None:
                 break
@@ -79,7 +80,7 @@ class Machine(RunState):
             self.last, call, takes, output, done = step
             try:
                 if call is None:
-                    execute(self.last, values)
+                    execute(self.last, values, anew=set_here is not None)
                     is_small = False
                 else:
                     made = call(*takes(values))
@@ -88,6 +89,8 @@ class Machine(RunState):
                     values[output] = made if is_array and made.ndim else returned(self.last, made)
                 if most_bytes is not None and not is_small:
                     check_held(self.last, values, self.plan.constant_numbers, most_bytes)
+                if set_here is not None:
+                    overriding.put(self.overrides, program, self.iterations, self.last.outputs, values)
             except Exception as error:
                 raise self.failed(describe(self.last, values, error), error) from error
             if lets_go:
