@@ -15,8 +15,8 @@ from engine.debug.cursor import Cursor
 from engine.errors import AddressError, EngineError, InputError
 from tests.engine.debug import walks
 from tests.engine.debug.replay import RECORDS, Replay
-from tests.engine.debug.test_two_speeds import Drawn, bodies, whole
 from tests.engine.drafts import F32, I64, Draft
+from tests.engine.drawn.two_numbers import Drawn, bodies, whole
 
 FEEDS = st.tuples(st.floats(-2, 2, width=32), st.floats(-2, 2, width=32))
 SLOW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 import engine
 from engine.explain.history import history
-from tests.engine.debug.test_many_models import WITHOUT_SHRINKING
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
-from tests.engine.drawn.agreement import Agreement
+from tests.engine.drawn.agreement import WITHOUT_SHRINKING, Agreement
 from tests.engine.drawn.models import same_bits
 
 Step = Callable[[Draft, Ref, Ref, Ref], Ref]
@@ -142,6 +141,6 @@ def test_what_is_dropped_after_somebody_has_looked_is_computed_again() -> None:
 @settings(max_examples=40, deadline=None, phases=WITHOUT_SHRINKING, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**40))
 def test_all_ways_through_nests_of_numbers_agree(seed: int) -> None:
-    agreement = Agreement(seed, numbers=True)
+    agreement = Agreement.of(seed, numbers=True)
     if agreement.is_short:
         agreement.check(6)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.engine.drawn.agreement import Agreement
-
-WITHOUT_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
-"""A smaller seed is no smaller model."""
+from tests.engine.drawn.agreement import WITHOUT_SHRINKING, Agreement
 
 
 @settings(max_examples=50, deadline=None, phases=WITHOUT_SHRINKING, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**40))
 def test_all_ways_through_a_run_agree_in_any_order(seed: int) -> None:
-    agreement = Agreement(seed)
+    agreement = Agreement.of(seed)
     if agreement.is_short:
         agreement.check(6)

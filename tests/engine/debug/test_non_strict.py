@@ -15,9 +15,8 @@ from engine.build import ops
 from engine.ops import same
 from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.ops.declare import Operation
-from tests.engine.debug.test_many_models import WITHOUT_SHRINKING
 from tests.engine.drafts import F32, I64, Draft, Ref
-from tests.engine.drawn.agreement import Agreement
+from tests.engine.drawn.agreement import WITHOUT_SHRINKING, Agreement
 
 OFF = engine.Optimise(prune=False, fold=False, cse=False)
 
@@ -241,7 +240,7 @@ def test_a_tensor_of_a_body_is_fetched_in_the_last_iteration() -> None:
 @settings(max_examples=30, deadline=None, phases=WITHOUT_SHRINKING, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**40))
 def test_a_run_for_a_few_values_gives_what_a_whole_run_gives(seed: int) -> None:
-    agreement = Agreement(seed)
+    agreement = Agreement.of(seed)
     if agreement.is_short:
         for feeds, expected in agreement.stepped:
             agreement.pruned(feeds, expected)

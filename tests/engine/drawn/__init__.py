@@ -1,2 +1,3 @@
 """Random models with control flow, in one room: graphs with every port role (``models``), programs of the builder whose numbers are exact
-(``programs``), and smooth ones whose gradients are checked (``walks``)."""
+(``programs``), smooth ones whose gradients are checked (``walks``), and small ones that shrink when they fail (``two_numbers``,
+``wide_rows``)."""

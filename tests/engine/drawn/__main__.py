@@ -12,7 +12,7 @@ def main() -> None:
 
 
 def _agrees(seed: int) -> None:
-    agreement = Agreement(seed)
+    agreement = Agreement.of(seed)
     if agreement.is_short:
         agreement.check(8)
 

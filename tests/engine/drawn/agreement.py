@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import Phase
 
 import engine
 from engine.debug.cursor import Cursor
@@ -27,6 +29,8 @@ RECORDS = [
     engine.Record(everything=True, budget_bytes=3000),
     engine.Record(state=False),
 ]
+WITHOUT_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
+"""For tests that draw a seed: a smaller seed is no smaller model."""
 _MOST_STEPS = 2000
 _MOST_LOOKED_AT = 100
 
@@ -63,12 +67,17 @@ class Stepped:
 class Agreement:
     """One drawn model, run in many ways."""
 
-    def __init__(self, seed: int, *, numbers: bool = False) -> None:
-        self.c = Choices(seed + 1)
-        self.model, feeds = drawn_model(seed, numbers=numbers)
+    def __init__(self, model: engine.Model, feeds: list[list[np.ndarray]], seed: int) -> None:
+        self.c = Choices(seed)
+        self.model = model
         # Plans belong to models: what is compared with has one of its own.
-        self.twin, _ = drawn_model(seed, numbers=numbers)
+        self.twin = replace(model)
         self.stepped = [(one, Stepped(self.twin, one)) for one in feeds]
+
+    @staticmethod
+    def of(seed: int, *, numbers: bool = False) -> Agreement:
+        """That of the model of a seed."""
+        return Agreement(*drawn_model(seed, numbers=numbers), seed + 1)
 
     @property
     def is_short(self) -> bool:

@@ -27,9 +27,9 @@ from engine.ir.model import Port
 from engine.ir.shape import PartialShape
 from engine.run.plan.planner import plan_of
 from sample_models import InputSet, Sample, samples
-from tests.engine.debug.test_two_speeds import Drawn, bodies, whole
 from tests.engine.debug.walks import model as walk
 from tests.engine.drafts import BOOL, F32, I64, Draft, branch
+from tests.engine.drawn.two_numbers import Drawn, bodies, whole
 from tests.engine.read.onnx_models import CASES, Case
 from tests.engine.run.machine.test_where_runtimes_differ import ROWS, Row
 from tests.engine.run.record.test_memory_of_runs import accumulating, random_walk

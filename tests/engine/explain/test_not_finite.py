@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import engine
 from engine.explain.history import history
 from engine.explain.not_finite import first_not_finite
-from tests.engine.debug.test_two_speeds import Drawn, bodies, whole
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, loop
+from tests.engine.drawn.two_numbers import Drawn, bodies, whole
 from tests.engine.explain.runs import begun, finished
 from tests.engine.read.onnx_models import read
 

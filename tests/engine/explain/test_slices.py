@@ -16,8 +16,8 @@ from engine.errors import EngineError
 from engine.explain.parts import Index, parse_index, part_of
 from engine.explain.provenance import ProvenanceStep, provenance
 from tests.engine.debug.replay import Replay
-from tests.engine.debug.test_two_speeds import Drawn, bodies, whole
 from tests.engine.drafts import BOOL, F32, I64, Draft, Slice, loop, tensor_iterator
+from tests.engine.drawn.two_numbers import Drawn, bodies, whole
 from tests.engine.read.onnx_models import read
 
 SLOW = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

@@ -21,8 +21,8 @@ from engine.sweep.one_by_one import rows_one_by_one
 from engine.sweep.samples import samples_of
 from engine.sweep.stopping import Stop
 from engine.sweep.work_order import Order
-from tests.engine.debug.test_two_speeds import Drawn, bodies, whole
 from tests.engine.drawn.models import drawn_model
+from tests.engine.drawn.two_numbers import Drawn, bodies, whole
 
 SAMPLES = Path("sample_models")
 

@@ -15,8 +15,8 @@ import engine
 from engine import build
 from engine.explain.iteration_matrix import iteration_matrix
 from engine.trace.vectorised import Columns, Recorded
-from tests.engine.debug.test_two_speeds import Drawn, bodies, whole
 from tests.engine.drafts import F32, I64, Draft, Slice, tensor_iterator
+from tests.engine.drawn.two_numbers import Drawn, bodies, whole
 from tests.engine.explain.runs import finished
 
 
