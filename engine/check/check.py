@@ -1,4 +1,4 @@
-"""The door of the room: a model goes in, a report or a checked model comes out."""
+"""Checks a whole model by all rules: gives a report, or the model as checked, which runs take."""
 
 from __future__ import annotations
 

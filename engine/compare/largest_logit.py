@@ -1,4 +1,4 @@
-"""Whether the largest logit of a language model's output is another one: what an error does to the next token."""
+"""Whether an error changes which logit of a language model's output is the largest, and so the next token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a model with gradients computes again what its forward loops and branches compute, on the way back through them."""
+"""Where the backward loops and branches of a model with gradients compute again what the forward ones compute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole run as nested lanes: which body execution was open at which steps, level by level, in at most so many columns."""
+"""The whole run as an icicle plot: which body execution was open at which steps, level by level, in at most so many columns."""
 
 from __future__ import annotations
 

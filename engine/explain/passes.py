@@ -1,4 +1,4 @@
-"""One execution of a forward loop beside the one of the loop that walks it back."""
+"""One execution of a forward loop beside that of its backward loop, which computes its gradients."""
 
 from __future__ import annotations
 

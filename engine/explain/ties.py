@@ -1,4 +1,4 @@
-"""Which loop or branch walks another one back, as the ``rt_info`` of a model with gradients tells it."""
+"""Which backward loop or If belongs to which forward one, as the ``rt_info`` of a model with gradients tells it."""
 
 from __future__ import annotations
 

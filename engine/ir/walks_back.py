@@ -1,4 +1,4 @@
-"""What a Loop or If that walks another one back says of that, as its ``rt_info`` keeps it."""
+"""Which forward Loop or If a backward one computes the gradients of, as the ``rt_info`` of the backward one keeps it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gives memory back to the system that this process has freed and keeps, for other processes to use."""
+"""Returns to the system the memory that this process has freed and still keeps, so that other processes can use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations of our own that a graph needs for what happens beside its values: texts for the person who runs it, and order."""
+"""Operations of our own for side effects: Print, and After, by which control dependencies fix an order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the element types of an operation hang together: what its shape function says when it is asked with one type and with another."""
+"""How the element types of an operation depend on each other: its shape function is asked with one type and with another."""
 
 from __future__ import annotations
 

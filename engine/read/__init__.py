@@ -1,4 +1,4 @@
-"""File bytes to Model: the one door for every kind of model file."""
+"""File bytes to Model: model files of every kind are opened here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The door of a sweep: a model and its samples in, rows out, in order and in bounded memory."""
+"""Runs a sweep: takes a model and its samples, gives rows, in order and in bounded memory."""
 
 from __future__ import annotations
 

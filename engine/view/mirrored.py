@@ -1,4 +1,4 @@
-"""Loops that are walked back, on a picture: the iteration that is walked back now, and the adjoints that came back along back edges."""
+"""Forward loops on a picture while their backward loops run: the iteration that is walked back now, and the adjoints along back edges."""
 
 from __future__ import annotations
 

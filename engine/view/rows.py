@@ -1,4 +1,4 @@
-"""Rows of copies: which parts of a view are laid out once and then placed side by side, one for each iteration of an unrolled loop.
+"""Unrolled loops as rows of copies: what is laid out once and then placed side by side, once for each iteration.
 
 A layout of all copies at once would make each of them look different. So the first copy of a row is laid out alone, the picture
 around it with one box in the place of the whole row, and lines that cross a copy's border are drawn when everything has its place.

@@ -1,4 +1,4 @@
-"""How far a run is with what a picture shows."""
+"""What a picture says of each part of it at a moment of a run: done, current, waiting, skipped or failed."""
 
 from __future__ import annotations
 

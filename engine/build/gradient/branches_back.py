@@ -1,4 +1,4 @@
-"""Branches walked back: an If on the same condition, each of whose branches holds a copy of the forward one and its derivatives."""
+"""The backward If of an If: one on the same condition, each of whose branches holds a copy of the forward one and its derivatives."""
 
 from __future__ import annotations
 

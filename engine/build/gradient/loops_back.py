@@ -1,4 +1,4 @@
-"""Loops walked back: a Loop that runs as often, over a copy of the body and behind it the derivatives of what is in it."""
+"""The backward loop of a loop: a Loop that runs as often, over a copy of the body and behind it the derivatives of what is in it."""
 
 from __future__ import annotations
 

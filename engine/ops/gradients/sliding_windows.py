@@ -1,4 +1,4 @@
-"""Derivatives of convolutions and pools: each place of a window gets what the windows over it got."""
+"""Derivatives of convolutions and poolings: each place of a window gets what the windows over it got."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrices of the domain com.microsoft: distances between rows, and inverses."""
+"""Operations of the domain com.microsoft on matrices: distances between rows, and inverses."""
 
 from __future__ import annotations
 

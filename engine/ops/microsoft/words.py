@@ -1,4 +1,4 @@
-"""Operations of the domain com.microsoft on words: Tokenizer, MurmurHash3, WordConvEmbedding."""
+"""Operations of the domain com.microsoft on strings: Tokenizer, MurmurHash3, WordConvEmbedding."""
 
 from __future__ import annotations
 

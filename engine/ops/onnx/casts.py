@@ -1,4 +1,4 @@
-"""ONNX's Cast and CastLike: numbers and texts of one element type as those of another."""
+"""ONNX's Cast and CastLike: numbers and strings of one element type as those of another."""
 
 from __future__ import annotations
 

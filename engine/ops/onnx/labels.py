@@ -1,4 +1,4 @@
-"""ONNX-ML's LabelEncoder: keys to values, of texts and numbers in any pairing."""
+"""ONNX-ML's LabelEncoder: keys to values, of strings and numbers in any pairing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ONNX operations on texts that the onnx package computes otherwise than ONNX says: it strips accents and drops empty texts."""
+"""ONNX operations on strings that the onnx package computes otherwise than ONNX says: it strips accents and drops empty strings."""
 
 from __future__ import annotations
 
