@@ -66,29 +66,17 @@ def save(
     expect_run(debugger, "engine.save")
     weights = weights and not debugger.plan.lacks_weights  # a run that was itself saved without
     target = Path(path)
-    if target.suffix != ENDING:
-        raise WriteError(f"the path is {str(target)!r}, expected one that ends with {ENDING}")
-    main = debugger.plan.main
-    if debugger.beginning.part or not debugger.beginning.values.keys() <= set(main.parameter_slots):
-        raise WriteError("this run is one for some tensors only, or was given tensors that are no inputs: only a whole run is saved")
+    _expect_savable(debugger, target)
     recorded_flow, outputs = recorded(debugger, budget_bytes)
     changes = {one.address: one.value for one in debugger.changes}
     recorded_run = debugger if weights else with_everything(debugger, budget_bytes)
-    recording = _recording(recorded_run, budget_bytes, weights=weights)
-    if not weights and not recording:
-        raise WriteError(
-            f"what this run has recorded is more than {budget_bytes:,} bytes, and without weights it cannot be computed again: "
-            "allow it more, or keep the weights"
-        )
     entries = {
         **_model(debugger.model, document, weights=weights),
         **_arrays("inputs", _inputs(debugger)),
         **_arrays("changes", packed({str(number): value for number, value in enumerate(changes.values())})),
         **_arrays("outputs", outputs or {}),
-        **recording,
+        **_recording(recorded_run, budget_bytes, weights=weights),
     }
-    if len(debugger.breakpoints) > MOST_PAUSES or len(debugger.watches.items()) > MOST_PAUSES:
-        raise WriteError(f"a saved run keeps at most {MOST_PAUSES:,} breakpoints and {MOST_PAUSES:,} watches")
     description = Description(
         made_by=VERSION,
         numpy=np.__version__,
@@ -112,6 +100,16 @@ def save(
     _write(target, to_json(description), entries)
 
 
+def _expect_savable(debugger: Debugger, target: Path) -> None:
+    """``WriteError`` for what no file of a run is written of."""
+    if target.suffix != ENDING:
+        raise WriteError(f"the path is {str(target)!r}, expected one that ends with {ENDING}")
+    if debugger.beginning.part or not debugger.beginning.values.keys() <= set(debugger.plan.main.parameter_slots):
+        raise WriteError("this run is one for some tensors only, or was given tensors that are no inputs: only a whole run is saved")
+    if len(debugger.breakpoints) > MOST_PAUSES or len(debugger.watches.items()) > MOST_PAUSES:
+        raise WriteError(f"a saved run keeps at most {MOST_PAUSES:,} breakpoints and {MOST_PAUSES:,} watches")
+
+
 def recorded(debugger: Debugger, budget_bytes: int) -> tuple[tuple[tuple[str, int | str, str], ...] | None, dict[str, np.ndarray] | None]:
     """Control flow, and the outputs of a run that finished; None for what has no room in so many bytes."""
     most = budget_bytes // _BYTES_OF_A_RECORD
@@ -123,15 +121,18 @@ def recorded(debugger: Debugger, budget_bytes: int) -> tuple[tuple[tuple[str, in
 
 
 def _recording(debugger: Debugger, budget_bytes: int, *, weights: bool) -> dict[str, bytes]:
-    """The entries of what was recorded; none where it has no room."""
+    """The entries of what was recorded; where it has no room none, or ``WriteError`` for a file without weights."""
     found = kept(debugger, budget_bytes, weights=weights)
-    if found is None:
-        return {}
-    arrays = packed(found.values)
-    document = json.dumps(found.document).encode()
-    if len(arrays) > _MOST_RECORDED or len(document) > MOST_OF_A_DESCRIPTION:
-        return {}
-    return {RECORDING: document, **_arrays("recording", arrays)}
+    if found is not None:
+        arrays, document = packed(found.values), json.dumps(found.document).encode()
+        if len(arrays) <= _MOST_RECORDED and len(document) <= MOST_OF_A_DESCRIPTION:
+            return {RECORDING: document, **_arrays("recording", arrays)}
+    if not weights:
+        raise WriteError(
+            f"what this run has recorded is more than {budget_bytes:,} bytes, and without weights it cannot be computed again: "
+            "allow it more, or keep the weights"
+        )
+    return {}
 
 
 def _inputs(debugger: Debugger) -> dict[str, np.ndarray]:
