@@ -11,7 +11,7 @@ import numpy as np
 from app.actions import models
 from app.actions.refusals import told
 from app.actions.runs import start
-from app.describe.random_inputs import has_open_lengths, random_inputs, shapes
+from app.describe.random_inputs import OPEN_LENGTHS, has_open_lengths, random_inputs, shapes
 from app.state.background_run import Fitting, Preparing
 from app.state.open_model import MADE_UP, Opened, is_large
 from app.state.user_session import Message, Session, current
@@ -62,8 +62,8 @@ def look_at_fit(session: Session) -> bool:
     fitting.over = True
     if opened is None or fitting.opened.model is not opened.model or MADE_UP not in opened.sets:
         return True
-    first, length = opened.sets[MADE_UP], fitting.length
-    found: Mapping[str, np.ndarray] = random_inputs(opened.model, 0, length)
+    first, lengths = opened.sets[MADE_UP], fitting.lengths
+    found: Mapping[str, np.ndarray] = random_inputs(opened.model, 0, lengths)
     if all(shapes(found[name]) == shapes(first[name]) for name in first):
         return True
     in_use = session.model.inputs is first
@@ -72,7 +72,7 @@ def look_at_fit(session: Session) -> bool:
     if in_use and (debugger is None or debugger.cursor.step == 0 or debugger.state == "failed"):
         models.use_inputs(found, MADE_UP)
         session.message = Message(
-            f"The made-up inputs are {length} long where the model leaves it open: with shorter ones it fails", "info"
+            f"The made-up inputs are as long as {lengths} where the model leaves it open: with {OPEN_LENGTHS[0]} it fails", "info"
         )
     return True
 

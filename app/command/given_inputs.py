@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from app.describe.random_inputs import has_open_lengths, length_by_rules, length_by_trials, random_inputs
+from app.describe.random_inputs import has_open_lengths, lengths_by_rules, lengths_by_trials, random_inputs
 from app.describe.signatures import signatures
 from engine.errors import InputError, elided, shorten
 from engine.ir import Model, Signature
@@ -89,10 +89,10 @@ def _made_up(model: Model, words: Sequence[str]) -> tuple[dict[str | int, object
     keys = list(signatures(model))
     said = one_sample(model, [word for word in words if not word.startswith(_SEED)], seed)
     given = {keys[position]: value for position, value in said.items()}
-    length = length_by_rules(model)
+    lengths = lengths_by_rules(model)
     if has_open_lengths(model):
-        length = length_by_trials(model, seed, given=given)
-    made = {**random_inputs(model, seed, length), **given}
+        lengths = lengths_by_trials(model, seed, given=given)
+    made = {**random_inputs(model, seed, lengths), **given}
     told = {position: _described(one, made[key]) for position, (key, one) in enumerate(signatures(model).items())}
     return {position: made[key] for position, key in enumerate(keys)}, MadeUp(seed, told)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,9 +17,27 @@ from engine.ir import ElementType, Model, PartialShape, Signature, is_of_an_arra
 
 MOST_ELEMENTS = 1 << 22
 """Elements up to which an input is made up; larger ones are to be uploaded."""
-OPEN_LENGTHS = (3, 1, 8, 64, 256)
-"""Lengths to try where a model leaves them open; convolutions and windows ask for great ones."""
-UNKNOWN_RANK = 2
+
+
+class Lengths(NamedTuple):
+    """What is taken where a model leaves lengths open."""
+
+    rest: int
+    first: int
+    """Of the first of several axes, which is often that of a batch; of a tensor of unknown rank, of which two are taken."""
+
+    def __str__(self) -> str:
+        """In words.
+
+        >>> str(Lengths(64, 64)), str(Lengths(64, 1))
+        ('64', '64, and 1 on the first axis')
+        """
+        return str(self.rest) if self.first == self.rest else f"{self.rest}, and {self.first} on the first axis"
+
+
+OPEN_LENGTHS = tuple(Lengths(*both) for both in ((3, 3), (1, 1), (8, 8), (64, 1), (64, 64), (256, 1), (256, 256)))
+"""To be tried in this order. Convolutions and windows ask for great lengths, and a great batch would only take longer; but some states
+have their batch elsewhere, and must be as long."""
 Shapes = tuple[tuple[int, ...], ...]
 """Of each tensor in a value: one, or those of a sequence."""
 NOTHING: Mapping[str, np.ndarray] = MappingProxyType({})
@@ -31,12 +49,12 @@ _TEXT_BYTES = 80
 """About what Python takes for one made-up text."""
 
 
-def random_inputs(model: Model, seed: int, length: int = OPEN_LENGTHS[0]) -> dict[str, np.ndarray]:
+def random_inputs(model: Model, seed: int, lengths: Lengths = OPEN_LENGTHS[0]) -> dict[str, np.ndarray]:
     """An array for every input, the same for the same seed; ``InputError`` when one, or all together, are too large to be made up.
 
-    ``length``: for where the model leaves the choice; ``length_by_rules`` and ``length_by_trials`` say which lets it run.
+    ``lengths``: for where the model leaves the choice; ``lengths_by_rules`` and ``lengths_by_trials`` say which let it run.
     """
-    return made_up({key: (one, _default_shapes(one, length)) for key, one in signatures(model).items()}, seed)
+    return made_up({key: (one, _default_shapes(one, lengths)) for key, one in signatures(model).items()}, seed)
 
 
 def made_up_again(model: Model, given: Mapping[str, Any], seed: int) -> dict[str, Any]:
@@ -67,9 +85,9 @@ def made_up(asked: Mapping[str, tuple[Signature, Shapes]], seed: int) -> dict[st
     return {key: _value(one, of_all, seed + position) for position, (key, (one, of_all)) in enumerate(asked.items())}
 
 
-def _default_shapes(one: Signature, length: int = OPEN_LENGTHS[0]) -> Shapes:
+def _default_shapes(one: Signature, lengths: Lengths = OPEN_LENGTHS[0]) -> Shapes:
     """Of two tensors for a sequence (ONNX), else of one."""
-    return (default_shape(one.shape, length),) * (2 if "sequence" in one.form else 1)
+    return (default_shape(one.shape, lengths),) * (2 if "sequence" in one.form else 1)
 
 
 def _value(one: Signature, of_all: Shapes, seed: int) -> Any:
@@ -99,34 +117,34 @@ def has_open_lengths(model: Model) -> bool:
     return not all(one.shape.is_static for one in model.inputs)
 
 
-def length_by_rules(model: Model) -> int:
+def lengths_by_rules(model: Model) -> Lengths:
     """The first of ``OPEN_LENGTHS`` with which the fewest operations are at odds, by their rules for shapes: nothing runs."""
-    fewest: tuple[int, int] | None = None
-    for length in OPEN_LENGTHS if has_open_lengths(model) else ():
-        shapes = [default_shape(one.shape, length) for one in model.inputs]
+    fewest: tuple[int, Lengths] | None = None
+    for lengths in OPEN_LENGTHS if has_open_lengths(model) else ():
+        shapes = [default_shape(one.shape, lengths) for one in model.inputs]
         if not all(is_of_an_array(shape) and math.prod(shape) <= MOST_ELEMENTS for shape in shapes):
             continue
         at_odds = misfits(model, shapes)
         if not at_odds:
-            return length
+            return lengths
         if fewest is None or at_odds < fewest[0]:
-            fewest = at_odds, length
+            fewest = at_odds, lengths
     return fewest[1] if fewest else OPEN_LENGTHS[0]
 
 
-def length_by_trials(
-    model: Model, seed: int, trying: Callable[[int], bool] = lambda _: True, given: Mapping[str, np.ndarray] = NOTHING
-) -> int:
+def lengths_by_trials(
+    model: Model, seed: int, trying: Callable[[Lengths], bool] = lambda _: True, given: Mapping[str, np.ndarray] = NOTHING
+) -> Lengths:
     """The first of ``OPEN_LENGTHS`` with which nothing fails in the first moments of a run, else the first of all.
 
-    ``trying``: told each length before it is tried; False ends the search. ``given``: values of inputs that are not made up.
+    ``trying``: told each before it is tried; False ends the search. ``given``: values of inputs that are not made up.
     """
     try:
-        for length in OPEN_LENGTHS:
-            if not trying(length):
+        for lengths in OPEN_LENGTHS:
+            if not trying(lengths):
                 break
-            if _runs(model, {**random_inputs(model, seed, length), **given}):
-                return length
+            if _runs(model, {**random_inputs(model, seed, lengths), **given}):
+                return lengths
     except EngineError:  # the model itself is at fault, or the greater lengths are too great
         pass
     return OPEN_LENGTHS[0]
@@ -139,17 +157,19 @@ def _runs(model: Model, inputs: Mapping[str, np.ndarray]) -> bool:
     return debugger.state != "failed"
 
 
-def default_shape(shape: PartialShape, length: int = OPEN_LENGTHS[0]) -> tuple[int, ...]:
-    """A concrete shape that a partial shape allows, with a length for where it leaves the choice.
+def default_shape(shape: PartialShape, lengths: Lengths = OPEN_LENGTHS[0]) -> tuple[int, ...]:
+    """A concrete shape that a partial shape allows, with lengths for where it leaves the choice.
 
-    >>> default_shape(PartialShape.parse("2,?,5.."))
-    (2, 3, 5)
+    >>> default_shape(PartialShape.parse("2,?,5..")), default_shape(PartialShape.parse("?,?"), Lengths(64, 1))
+    ((2, 3, 5), (1, 64))
     """
     if shape.dimensions is None:
-        return (length,) * UNKNOWN_RANK
+        return (lengths.first, lengths.rest)
+    several = len(shape.dimensions) > 1
+    chosen = (lengths.rest if axis or not several else lengths.first for axis in range(len(shape.dimensions)))
     return tuple(
-        dimension.length if dimension.is_static else max(dimension.least, min(length, dimension.most or length))
-        for dimension in shape.dimensions
+        one.length if one.is_static else max(one.least, min(length, one.most or length))
+        for one, length in zip(shape.dimensions, chosen, strict=True)
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import engine
-from app.describe.random_inputs import OPEN_LENGTHS, length_by_trials
+from app.describe.random_inputs import OPEN_LENGTHS, Lengths, lengths_by_trials
 from app.state.launch import LAUNCH
 from app.state.open_model import Opened, prepared
 from engine.errors import EngineError
@@ -132,7 +132,7 @@ class Fitting(Running):
 
     def __init__(self, opened: Opened) -> None:
         self.opened = opened
-        self.trying = self.length = OPEN_LENGTHS[0]
+        self.trying = self.lengths = OPEN_LENGTHS[0]
         self.over = False
         """What it has found was looked at."""
         self._stopped = False
@@ -142,10 +142,10 @@ class Fitting(Running):
         self._stopped = True
 
     def _search(self) -> None:
-        self.length = length_by_trials(self.opened.model, 0, self._going)
+        self.lengths = lengths_by_trials(self.opened.model, 0, self._going)
 
-    def _going(self, length: int) -> bool:
-        self.trying = length
+    def _going(self, lengths: Lengths) -> bool:
+        self.trying = lengths
         return not self._stopped
 
 

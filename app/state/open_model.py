@@ -13,7 +13,7 @@ import numpy as np
 import engine
 from app.describe.backward import Backward
 from app.describe.input_files import named, read_arrays
-from app.describe.random_inputs import OPEN_LENGTHS, length_by_rules, random_inputs
+from app.describe.random_inputs import OPEN_LENGTHS, Lengths, lengths_by_rules, random_inputs
 from app.describe.signatures import bindings, signatures
 from app.state.kept_models import KEPT
 from app.state.uploads import MOST_UNPACKED, Files, model_among
@@ -115,7 +115,7 @@ def prepared(opened: Opened, going: Callable[[str], bool]) -> Opened:
     report = check(model, CATALOGUE)
     if not going("Making up inputs"):
         return opened
-    sets = {**opened.sets, **_made_up(model, length_by_rules(model))}
+    sets = {**opened.sets, **_made_up(model, lengths_by_rules(model))}
     if not going("Planning the run"):
         return opened
     inputs = next(iter(sets.values()), {})
@@ -185,8 +185,8 @@ def open_upload(files: Files) -> Opened:
     return _opened("", name, model, _checked(model), document, size)
 
 
-def _made_up(model: Model, length: int = OPEN_LENGTHS[0]) -> Mapping[str, InputSet]:
+def _made_up(model: Model, lengths: Lengths = OPEN_LENGTHS[0]) -> Mapping[str, InputSet]:
     try:
-        return {MADE_UP: random_inputs(model, 0, length)}
+        return {MADE_UP: random_inputs(model, 0, lengths)}
     except (EngineError, ValueError):
         return {}

@@ -19,7 +19,7 @@ import numpy as np
 import engine
 from app.describe.input_files import named, read_arrays
 from app.describe.input_text import parse_scalar, parse_shape
-from app.describe.random_inputs import default_shape, length_by_trials, random_inputs
+from app.describe.random_inputs import Lengths, default_shape, lengths_by_trials, random_inputs
 from app.describe.signatures import bindings, signatures
 from app.state.uploads import model_among
 from engine.check.check import check
@@ -236,7 +236,7 @@ def _write(walk: Walk) -> None:
 
 def _inputs(walk: Walk) -> None:
     seed = walk.dice.randrange(9)
-    given = random_inputs(walk.read, seed, length_by_trials(walk.read, seed))
+    given = random_inputs(walk.read, seed, lengths_by_trials(walk.read, seed))
     bindings(walk.read, given)
     stored = io.BytesIO()
     arrays: dict[str, Any] = {f"i{number}": value for number, value in enumerate(given.values()) if isinstance(value, np.ndarray)}
@@ -294,7 +294,7 @@ def made_up(model: Model, dice: random.Random) -> dict[str, Any]:
     """Small inputs of the declared types, shapes and forms."""
     made: dict[str, Any] = {}
     for one in model.inputs:
-        lengths = [min(length, 40) for length in default_shape(one.shape, dice.randrange(3))]
+        lengths = [min(length, 40) for length in default_shape(one.shape, Lengths(dice.randrange(3), dice.randrange(3)))]
         if len(lengths) > 12 or one.element_type is None or one.element_type.dtype.names:
             continue
         if one.element_type.dtype == object:

@@ -88,4 +88,4 @@ def test_the_length_that_fits_is_found_in_the_background() -> None:
     opened = Opened("", "m", of_length(64), engine.check(of_length(64)), {})
     fitting = Fitting(opened)
     assert fitting.done(20)
-    assert fitting.length == fitting.trying == 64
+    assert fitting.lengths == fitting.trying == (64, 1)

@@ -12,7 +12,7 @@ from onnx import parser
 from openvino import opset15 as op
 
 import engine
-from app.describe.random_inputs import length_by_trials, random_inputs
+from app.describe.random_inputs import lengths_by_trials, random_inputs
 from engine.check.check import check, own_runtimes
 from engine.check.diagnostic import Diagnostic, Report, Runtime, Severity
 from engine.check.rules import RULES
@@ -60,7 +60,7 @@ def test_what_is_no_error_runs(code: str) -> None:
     """Also step by step, with the same outputs."""
     model = SAMPLES[code].model()
     assert check(model, CATALOGUE).ok
-    inputs = list(random_inputs(model, 0, length_by_trials(model, 0)).values())
+    inputs = list(random_inputs(model, 0, lengths_by_trials(model, 0)).values())
     debugger = engine.Debugger(model, inputs)
     for _ in range(500):
         if debugger.step().kind == "finished":
