@@ -161,56 +161,50 @@ class _Planner:
     def _instruction(self, program: Program, graph: Graph, node: Node, label: str, operation: Operation, number: int) -> Instruction:
         inputs = tuple(_source_slot(graph, program.slots, node, index) for index in range(len(node.inputs)))
         outputs = tuple(program.slots[node.id, index] for index in range(len(node.outputs)))
-        title = operation.title
+        made = partial(Instruction, node, label, operation.title, inputs, outputs)
         match operation.role:
             case Role.REGION:
-                region = self._region(program, node, label, inputs, outputs, number)
-                return Instruction(node, label, title, inputs, outputs, region=region)
+                return made(region=self._region(program, node, label, inputs, outputs, number))
             case Role.READ_VALUE | Role.ASSIGN:
                 variable = self._variable(str(node.attributes.get("variable_id", "")))
-                initial, assigns = _initial(operation, node), operation.role is Role.ASSIGN
-                return Instruction(node, label, title, inputs, outputs, initial, variable=variable, assigns=assigns)
+                return made(_initial(operation, node), variable=variable, assigns=operation.role is Role.ASSIGN)
+        return self._computing(program, graph, node, operation, made)
+
+    def _computing(self, program: Program, graph: Graph, node: Node, operation: Operation, made: Callable[..., Instruction]) -> Instruction:
+        """An instruction that calls a kernel; ``made`` takes what it has beside its inputs and outputs."""
         attributes = typed(operation, node.attributes)
         keywords = dict(attributes)
-        holds = _holds(operation.symbol_when, keywords) and _takes(operation, len(inputs))
         own = operation in self.catalogue.categories.get("custom", ())
-        checked = own or self._holds_sequences
-        tensors = operation.only_tensors
-        symbol, of_floats = (operation.symbol, operation.float_symbol) if holds and not (own or (checked and tensors)) else ("", "")
-        whole = symbol or of_floats  # there is none where these do not hold
-        of_integers = operation.integer_symbol if whole and _holds(operation.integer_symbol_when, keywords) else ""
+        checked, tensors = own or self._holds_sequences, operation.only_tensors
+        called = checked and (own or tensors)
+        symbol, of_floats, of_integers = ("", "", "") if called else _expressions(operation, keywords, len(node.inputs))
         if operation.counts_outputs:
-            keywords["outputs"] = len(outputs)
-        state = self._state() if operation.stateful else None
+            keywords["outputs"] = len(node.outputs)
         made = partial(
-            Instruction, node, label, title, inputs, outputs, state=state, only_tensors=tensors, checked=checked or self._lacks_weights
+            made, state=self._state() if operation.stateful else None, only_tensors=tensors, checked=checked or self._lacks_weights
         )
         if operation.prepare is not None:
-            call = operation.prepare(keywords, len(outputs))
+            call = operation.prepare(keywords, len(node.outputs))
             return made(call, several=True, settled=True, kernel=call)
         assert operation.kernel is not None
-        several, broadcasts = operation.outputs != 1, len(inputs) > 1 and _broadcasts(operation)
+        several = operation.outputs != 1
         kernel = bound(operation.kernel, keywords)
         if own:
             kernel = Agreeing(operation, kernel, attributes, several=several)
-        call = self._keeping(program, graph, node, operation, keywords, kernel) or kernel
         shows = None if operation.shows is None else partial(operation.shows, **keywords)
-        shown = keywords.get("first_n", -1) if shows else -1
-        passes = operation.identity and bool(symbol)
         shape = operation.infer
-        infer = None if shape is None or own else lambda inputs: shape(inputs, attributes)
         return made(
-            call,
+            self._keeping(program, graph, node, operation, keywords, kernel) or kernel,
             several,
             symbol,
-            broadcasts,
+            broadcasts=len(node.inputs) > 1 and _broadcasts(operation),
             float_symbol=of_floats,
             integer_symbol=of_integers,
             kernel=kernel,
-            is_identity=passes,
+            is_identity=operation.identity and bool(symbol),
             shows=shows,
-            shows_first=shown,
-            infer=infer,
+            shows_first=keywords.get("first_n", -1) if shows else -1,
+            infer=None if shape is None or own else lambda inputs: shape(inputs, attributes),
         )
 
     @cached_property
@@ -321,6 +315,15 @@ def _takes(operation: Operation, inputs: int) -> bool:
 
 def _holds(when: Mapping[str, object], keywords: Mapping[str, object]) -> bool:
     return all(keywords.get(name) == value for name, value in when.items())
+
+
+def _expressions(operation: Operation, attributes: Mapping[str, Any], inputs: int) -> tuple[str, str, str]:
+    """The Python expressions of an operation with these attributes, for all types, floats and integers; empty where there is none."""
+    if not (_holds(operation.symbol_when, attributes) and _takes(operation, inputs)):
+        return "", "", ""
+    some = operation.symbol or operation.float_symbol  # integers have none where these have none
+    of_integers = operation.integer_symbol if some and _holds(operation.integer_symbol_when, attributes) else ""
+    return operation.symbol, operation.float_symbol, of_integers
 
 
 def _broadcasts(operation: Operation) -> bool:
