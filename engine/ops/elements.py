@@ -97,3 +97,14 @@ def own_type(result: Array, dtype: np.dtype) -> Array:
 def as_numbers(data: Array) -> Array:
     """4-bit and 2-bit integers in a type for which numpy has every operation; anything else as it is."""
     return data.astype(np.int8) if data.dtype in _NARROW_INTEGERS else data
+
+
+def means(values: Array, axes: int | tuple[int, ...]) -> Array:
+    """Floats' means along axes, which are kept, in the type of the values; of no elements NaN, without numpy's warning.
+
+    >>> means(np.float32([[1, 4], [2, 2]]), -1).tolist()
+    [[2.5], [2.0]]
+    """
+    sums = np.add.reduce(values, axis=axes, keepdims=True)
+    count = values.size // max(sums.size, 1) if values.size else 0
+    return np.asarray(sums / values.dtype.type(count))

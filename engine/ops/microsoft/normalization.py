@@ -10,6 +10,7 @@ import numpy as np
 from engine.ir.element_type import ElementType
 from engine.ir.shape import DYNAMIC, PartialShape, static
 from engine.ops.declare import Array, Attribute, Known, Operation
+from engine.ops.elements import means
 from engine.ops.infer import common_type
 from engine.ops.microsoft.row import FLOATING, row
 from engine.ops.onnx.along_axes import layer_normalization
@@ -31,7 +32,7 @@ def skip_layer_normalization(
     ``[..., H]`` and what its leading axes repeat; also the mean, 1 by the deviation, and the sum.
     """
     total = _sum(data, skip, bias, gamma, beta)
-    mean = total.mean(-1, keepdims=True, dtype=total.dtype)
+    mean = means(total, -1)
     made, scale = _scaled(total - mean, gamma, epsilon)
     if beta is not None:
         made += computable(beta)
@@ -86,7 +87,7 @@ def _scaled(values: Array, gamma: Array, epsilon: float) -> tuple[Array, Array]:
 
 
 def _reciprocal_of_root(values: Array, epsilon: float) -> Array:
-    square = np.square(values).mean(-1, keepdims=True, dtype=values.dtype)
+    square = means(np.square(values), -1)
     return np.asarray(np.reciprocal(np.sqrt(square + values.dtype.type(epsilon))))
 
 
@@ -124,7 +125,7 @@ def embed_layer_normalization(
     total = computable(_rows(word_table, words, "word")) + computable(_rows(position_table, positions, "position"))
     if segments is not None and segment_table is not None:
         total = total + computable(_rows(segment_table, segments, "segment"))
-    mean = total.mean(-1, keepdims=True, dtype=total.dtype)
+    mean = means(total, -1)
     made, _ = _scaled(total - mean, gamma, epsilon)
     made += computable(beta)
     counted = np.zeros(len(words), np.int32) if mask is None else (mask == 1).sum(1, dtype=np.int32)

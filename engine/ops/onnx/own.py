@@ -13,6 +13,7 @@ from engine.native.workers import WORKERS, Crashed, Refused
 from engine.ops.activation.formulas import gelu
 from engine.ops.bounds import check_elements
 from engine.ops.einsum import einsum
+from engine.ops.elements import means
 from engine.ops.image.grid import grid_sample
 from engine.ops.index import axis_within
 from engine.ops.movement.distinct import unique
@@ -66,8 +67,8 @@ def _mean_variance(arguments: Arguments, attributes: Attributes, outputs: int) -
     """Less the mean over the axes, over the deviation and 1e-9; the onnx package computes no f64, f16 and bf16."""
     (data,) = arguments
     values, axes = computable(data), tuple(attributes.get("axes") or (0, 2, 3))
-    mean = values.mean(axis=axes, keepdims=True)
-    variance = (values * values).mean(axis=axes, keepdims=True) - mean * mean
+    mean = means(values, axes)
+    variance = means(values * values, axes) - mean * mean
     deviation = np.sqrt(np.maximum(variance, 0)) + values.dtype.type(1e-9)
     return (((values - mean) / deviation).astype(data.dtype),)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.ir.element_type import ElementType
 from engine.ops.declare import Array, Attribute, Known, Operation
-from engine.ops.elements import through_float
+from engine.ops.elements import means, through_float
 from engine.ops.infer import same
 
 
@@ -68,10 +68,10 @@ def crop(data: Array, /, *, border: Sequence[int], scale: Sequence[int] | None =
 def mean_variance_normalization(data: Array, /, *, across_channels: int = 0, normalize_variance: int = 1) -> Array:
     """Less the mean of each channel (or of all of an image), over the standard deviation: (N, C, H, W)."""
     axes = tuple(range(1 if across_channels else 2, data.ndim))
-    centred = data - data.mean(axis=axes, keepdims=True)
+    centred = data - means(data, axes)
     if not normalize_variance:
         return np.asarray(centred)
-    return np.asarray(centred / np.sqrt((centred**2).mean(axis=axes, keepdims=True)))
+    return np.asarray(centred / np.sqrt(means(centred**2, axes)))
 
 
 def _unknown(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
