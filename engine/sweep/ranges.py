@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+import ml_dtypes
 import numpy as np
 
 from engine.errors import InputError, shorten
@@ -18,7 +19,7 @@ _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 _SPAN = re.compile(rf"({_NUMBER})\.\.({_NUMBER})(?:/(\d+))?", re.ASCII)
 _DRAWN = re.compile(rf"(normal|uniform)\(({_NUMBER}),({_NUMBER})\)", re.ASCII)
 _NAME = re.compile(r"(.+?)(?:\[([\d,]*)\])?=(.+)", re.ASCII | re.DOTALL)
-_ONE = re.compile(_NUMBER, re.ASCII)
+_ONE = re.compile(rf"{_NUMBER}|nan|[-+]?inf", re.ASCII)
 _LARGEST_RANGE = 1 << 62
 _SMALLEST, _LARGEST = -(1 << 63), (1 << 64) - 1
 """Whole numbers that some element type holds."""
@@ -51,7 +52,7 @@ def values_said(word: str) -> Values:
     """
     match = _NAME.fullmatch(word)
     if match is None:
-        raise InputError(f"{shorten(repr(word), 60)} says no values of an input: write number=1..500, x=0,0.5,1 or x=normal(0,1)")
+        raise InputError(f"{shorten(repr(word), 60)} says no values of an input: write number=1..500, x=0,0.5,1 or x[2,3]=normal(0,1)")
     name, lengths, said = match.groups()
     shape = None if lengths is None else _lengths(name, lengths)
     if span := _SPAN.fullmatch(said):
@@ -61,7 +62,7 @@ def values_said(word: str) -> Values:
         return Values(name, shape, "normal" if drawn[1] == "normal" else "uniform", (number(drawn[2]), number(drawn[3])))
     if all(_ONE.fullmatch(one) for one in said.split(",")):
         return Values(name, shape, "list", tuple(number(one) for one in said.split(",")))
-    raise InputError(f"{shorten(repr(said), 60)} is no range of {shorten(name, 60)}: write 1..500, 0..1/11, 0,0.5,1 or normal(0,1)")
+    raise InputError(f"{shorten(repr(said), 60)} is no range of {shorten(name, 60)}: write 1..500, 0..1/11, 0,0.5,nan or normal(0,1)")
 
 
 def _lengths(name: str, written: str) -> tuple[int, ...]:
@@ -80,12 +81,29 @@ def whole(text: str, otherwise: str) -> int:
 
 
 def number(text: str) -> int | float:
-    """A number as it is written, whole where it is written so; ``InputError`` for one that no element type holds."""
+    """A number as it is written, whole where it is written so, nan and inf too; ``InputError`` for one that no element type holds."""
+    if text.lstrip("+-") in ("nan", "inf"):
+        return float(text)
     if text.lstrip("+-").isdecimal() and len(text) <= 2 * _MOST_DIGITS and _SMALLEST <= int(text) <= _LARGEST:
         return int(text)
     if not text.lstrip("+-").isdecimal() and math.isfinite(value := float(text)):
         return value
     raise InputError(f"no element type holds {shorten(text, 40)}")
+
+
+def rounded(numbers: np.ndarray, element_type: ElementType | None) -> np.ndarray:
+    """Decimal numbers as a type of floats has them, since 0.1 is written for whichever is nearest to it.
+
+    Numbers beyond the largest of the type stay as they are, and are refused where they are taken.
+    """
+    if element_type is None or not element_type.is_float or numbers.dtype.kind != "f" or element_type.dtype.names:
+        return numbers
+    dtype = element_type.dtype
+    largest = float((np if dtype.kind == "f" else ml_dtypes).finfo(dtype).max)
+    wide = numbers.astype(np.float64)
+    if np.any(np.isfinite(wide) & (np.abs(wide) > largest)):
+        return numbers
+    return (numbers if dtype.kind == "f" else numbers.astype(np.float32)).astype(dtype)
 
 
 def points(values: Values) -> np.ndarray | range:

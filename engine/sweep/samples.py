@@ -17,7 +17,7 @@ from engine.ir.model import Model, Signature
 from engine.native.workers import WORKERS, Crashed, Refused
 from engine.ops.stored import stored_arrays
 from engine.sweep.batch import Batch
-from engine.sweep.ranges import Values, draw, points, values_said, whole
+from engine.sweep.ranges import Values, draw, points, rounded, values_said, whole
 
 _BLOCK_ELEMENTS = 1 << 20
 _BLOCK = 4096
@@ -214,10 +214,11 @@ def of_table(model: Model, name: str, data: bytes, description: str) -> Arrays:
         parts = WORKERS.ask("table", PurePath(name).suffix.removeprefix(".").encode(), data)
     except (Refused, Crashed) as error:
         raise InputError(f"{shorten(name, 100)} cannot be read as a table: {shorten(str(error) or 'it takes too long', 200)}") from None
-    columns = {
+    found = {
         position(model, column.decode()): np.load(io.BytesIO(numbers), allow_pickle=False)
         for column, numbers in zip(parts[::2], parts[1::2], strict=True)
     }
+    columns = {key: rounded(numbers, model.inputs[key].element_type) for key, numbers in found.items()}
     count = max((len(one) for one in columns.values()), default=0)
     return Arrays(count, description, {key: shaped(model.inputs[key], one) for key, one in columns.items()}, {})
 
@@ -247,7 +248,8 @@ class Grid:
         for key, axis in reversed(self.axes):
             left, places = np.divmod(left, len(axis))
             numbers = places + axis.start if isinstance(axis, range) else axis[places]
-            varying[key] = shaped(self.model.inputs[key], numbers)
+            signature = self.model.inputs[key]
+            varying[key] = shaped(signature, rounded(numbers, signature.element_type))
         return Batch(np.arange(first, end), varying, {})
 
 
@@ -283,7 +285,7 @@ class Random:
             ]
             for number in range(first // block, max(first // block, -(-end // block)))
         ]
-        return np.concatenate(made) if made else np.zeros((0, *shape))
+        return rounded(np.concatenate(made) if made else np.zeros((0, *shape)), signature.element_type)
 
     def _shape(self, signature: Signature, values: Values | None) -> tuple[int, ...]:
         if values is not None and values.shape is not None:

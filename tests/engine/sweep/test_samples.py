@@ -83,6 +83,30 @@ def test_tables(tmp_path: Path, suffix: str) -> None:
     assert [row["output steps"] for row in engine.sweep(collatz, path)] == [7, 111]
 
 
+@pytest.mark.parametrize("kind", ["f16", "bf16", "f32", "f64", "f8e4m3"])
+@pytest.mark.parametrize(
+    "given", ["x=0.1,2.3", "x=0..1/4", "x=nan,-inf,0.1", "random:2", "random:2 x=normal(0,1)", "random:2 x=0.1,0.7", "table"]
+)
+def test_decimal_numbers_are_rounded_to_the_type_of_the_input(tmp_path: Path, kind: str, given: str) -> None:
+    """0.1 is the nearest number of the type; that no float has it exactly is nobody's mistake."""
+    x = build.Graph("one").parameter("x", kind, [])
+    model = x.graph.model({"y": x + x})
+    if given == "table":
+        given = str(tmp_path / "x.csv")
+        Path(given).write_text("x\n0.1\n0.7\n", encoding="utf-8")
+    rows = list(engine.sweep(model, given))
+    assert [row["error"] for row in rows] == [None] * len(rows)
+    if given == "x=0.1,2.3":
+        assert [row["output y"] for row in rows] == [engine.run(model, [one]).outputs[0].item() for one in (0.1, 2.3)]
+
+
+@pytest.mark.parametrize("said", ["x=1e39", "random:1 x=1e39,1e39"])
+def test_numbers_beyond_the_type_of_the_input_are_refused(said: str) -> None:
+    x = build.Graph("one").parameter("x", "f32", [])
+    (row,) = engine.sweep(x.graph.model({"y": x + x}), said)
+    assert "would lose values" in row["error"]
+
+
 @pytest.mark.parametrize(
     ("where", "sentence"),
     [
