@@ -142,7 +142,8 @@ export class StickyHeaders {
     const end = x + (stateEnd + MARGIN) * k;
     const named = Math.min(right, left + wide + frame.cluster.name.length * HEAD.name * k);
     const away = seen && this.isAway(camera, left + 14 * k, Math.min(right, left + wide), upper, lower);
-    const stateAway = seen && Boolean(told) && this.isAway(camera, end - stateWidth * k, end, upper, lower);
+    const below = camera.overview.lying().some((one) => lower > one.top && end > one.left);
+    const stateAway = seen && Boolean(told) && (below || this.isAway(camera, end - stateWidth * k, end, upper, lower));
     return { left, right, bottom, upper, lower, titled: left + HEAD.indent * k, named, seen, away, stateAway };
   }
 
@@ -169,13 +170,15 @@ export class StickyHeaders {
    * @param {Camera} camera
    * @returns {Stuck | null}
    */
-  stick(frame, lies, { view, tools }) {
+  stick(frame, lies, { view, tools, overview }) {
     const { seen, away, upper } = lies;
     const sticks = seen && (away || this.isCovered(lies)) && frame.below < HEAD.most;
     const beside = view.width - tools.width - 2 * HEAD.apart;
     const under = tools.height + 2 * HEAD.apart;
-    /** @param {number} top */
-    const end = (top) => Math.min(lies.right - HEAD.edge, top < under ? beside : view.width - HEAD.edge);
+    const [small] = overview.lying();
+    const free = (/** @type {number} */ top) =>
+      (small && top + HEAD.row > small.top ? small.left : view.width) - HEAD.edge;
+    const end = (/** @type {number} */ top) => Math.min(lies.right - HEAD.edge, top < under ? beside : free(top));
     if (!sticks) {
       if (!lies.stateAway || away || upper > view.height - HEAD.row) return null;
       return { right: end(upper), top: upper, width: STATE, title: false };

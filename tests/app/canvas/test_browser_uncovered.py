@@ -1,0 +1,82 @@
+"""In a real chromium: nothing that lies on the picture hides the operation that runs next, nor what is said of a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.app.browsing import LONG, nest, open_address, open_sample, place
+
+pytestmark = pytest.mark.browser
+LYING_ON_CURRENT = """canvas => {
+  const shown = globalThis[Symbol.for('loopscope.canvas')].canvases.get('canvas_graph');
+  const { camera, stage, overlay } = shown;
+  const area = shown.areaOfBox(overlay.current);
+  if (!area) return [];
+  const view = stage.getBoundingClientRect();
+  const [left, top] = [view.left + camera.x + area.left * camera.k, view.top + camera.y + area.top * camera.k];
+  const [right, bottom] = [left + area.width * camera.k, top + area.height * camera.k];
+  return [...canvas.querySelectorAll('.sticky-header, .overview.on, .tools')].filter((one) => {
+    const other = one.getBoundingClientRect();
+    return other.width && left < other.right - 1 && other.left < right - 1 && top < other.bottom - 1 && other.top < bottom - 1;
+  }).map((one) => one.className);
+}"""
+SHOWN = """canvas => [...canvas.querySelectorAll('.sticky-header, .head .frame-state')].filter((one) => {
+  const { visibility, display } = getComputedStyle(one);
+  return visibility === 'visible' && display !== 'none' && one.textContent.includes('iteration');
+}).map((one) => one.getBoundingClientRect()).map((one) => [one.left, one.top, one.right, one.bottom])"""
+SEEN_TO_THE_RIGHT = """(_, { frame, above, left }) => {
+  const canvas = globalThis[Symbol.for('loopscope.canvas')].canvases.get('canvas_graph');
+  const id = Object.keys(canvas.structure.clusters).find((id) => canvas.structure.clusters[id].address === frame);
+  const { box } = canvas.parts.get(id);
+  canvas.camera.set(left - box.x, above - box.y, 1);
+  canvas.camera.rest();
+}"""
+BRIEF = {"nest of 6": (3, 22), "collatz": (590, 15)}
+"""The step that is gone to first, and how many are taken from there."""
+
+
+@pytest.fixture
+def still(browser: Browser) -> Iterator[Page]:
+    """A narrow window whose picture moves at once."""
+    context = browser.new_context(viewport={"width": 900, "height": 800}, reduced_motion="reduce")
+    yield context.new_page()
+    context.close()
+
+
+def opened(page: Page, server: str, model: str, folder: Path) -> Locator:
+    step = str(BRIEF[model][0])
+    if model == "collatz":
+        return open_sample(page, server, model, set="twenty_seven", step=step)
+    return open_address(page, f"{server}/?model={nest(folder, 6)}&step={step}")
+
+
+@pytest.mark.parametrize("model", BRIEF)
+def test_nothing_lies_on_the_operation_that_runs_next(still: Page, server: str, tmp_path: Path, model: str) -> None:
+    canvas = opened(still, server, model, tmp_path)
+    first, count = BRIEF[model]
+    for step in range(first + 1, first + 1 + count):
+        still.keyboard.press("ArrowRight")
+        expect(place(still)).to_contain_text(f"step {step}", timeout=LONG)
+        still.wait_for_timeout(60)
+        assert canvas.evaluate(LYING_ON_CURRENT) == [], step
+
+
+def test_the_state_of_a_loop_is_beside_the_small_picture(still: Page, server: str, tmp_path: Path) -> None:
+    still.set_viewport_size({"width": 1280, "height": 800})
+    canvas = open_address(still, f"{server}/?model={nest(tmp_path, 6)}&step=30")
+    level = "main/loop_at_level_1/body/loop_at_level_2/body/loop_at_level_3"
+    view = canvas.locator(".stage").bounding_box()
+    assert view is not None
+    for left in (300, 60, -560):
+        for above in (60, 220, 235, 250):
+            canvas.evaluate(SEEN_TO_THE_RIGHT, {"frame": level, "above": above, "left": left})
+            small = canvas.locator(".overview.on").bounding_box()
+            assert small is not None
+            seen = [one for one in canvas.evaluate(SHOWN) if one[1] < view["y"] + view["height"] - 20 and one[2] > view["x"]]
+            assert seen
+            for _, top, right, bottom in seen:
+                assert right <= small["x"] or bottom <= small["y"] or top >= small["y"] + small["height"], (left, above)
