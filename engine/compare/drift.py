@@ -149,9 +149,9 @@ class Drift:
 def drift(one: Run, other: Run, *, tolerance: float = TOLERANCE, stopped: Callable[[], bool] = never) -> Drift:
     """Compares two finished runs, of one model or of two, value by value and iteration by iteration.
 
-    Loops and values belong together by name, then by structure, then by shape, and of several alike by the correlation of their values;
-    loops of unequal counts are compared as far as both go. Errors are relative to the largest magnitude in either tensor. Runs that
-    recorded everything are compared fastest.
+    Loops and values belong together by name (in ONNX by that of the tensor first), then by structure, then by shape, and of several alike
+    by the correlation of their values; loops of unequal counts are compared as far as both go. Errors are relative to the largest magnitude
+    in either tensor. Runs that recorded everything are compared fastest.
     ``EngineError`` when a run has not finished, or ``stopped`` says yes between two graphs or rows.
     """
     for run in (one, other):

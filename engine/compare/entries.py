@@ -27,6 +27,13 @@ class Entry:
         return "Parameter" if self.instruction is None else self.instruction.node.type
 
     @property
+    def tensor(self) -> str:
+        """The name of its one tensor; empty where it gives several, where the file names none, and for a bare number."""
+        ports = () if self.instruction is None else self.instruction.node.outputs
+        names = ports[0].names if len(ports) == 1 and len(self.outputs) == 1 else ()
+        return next((name for name in names if not name.isdecimal()), "")
+
+    @property
     def region(self) -> Region | None:
         return None if self.instruction is None else self.instruction.region
 

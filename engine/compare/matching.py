@@ -13,7 +13,7 @@ from engine.debug.run import Run
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import Program, Region
 
-How = Literal["name", "structure", "shape", "correlation"]
+How = Literal["name", "tensor", "structure", "shape", "correlation"]
 Key = Callable[[Side, Entry], Hashable | None]
 """What two entries have alike that belong together; None for an entry that it says nothing of."""
 _MOST_CANDIDATES = 1000
@@ -72,6 +72,7 @@ class _Matching:
     found: dict[Entry, Matched] = field(default_factory=dict[Entry, Matched])
 
     def matched(self) -> MatchedGraphs:
+        self._by_tensor()
         self._by_name()
         self._by(Side.binding, "structure")
         while self._by(Side.structure, "structure") or self._by_result():
@@ -97,12 +98,25 @@ class _Matching:
             self.one.same.setdefault(mine, number)
             self.other.same.setdefault(theirs, number)
 
+    def _by_tensor(self) -> None:
+        """Matches floats of one tensor name that operations of other types or names give: a quantizer leaves the name to what it
+        multiplies by the scale again, and that of the operation to the product of bytes."""
+        if {self.one.run.model.dialect, self.other.run.model.dialect} != {"onnx"}:
+            return
+        named = {one.tensor: one for one in self.other.entries if one.tensor}
+        for one in self.one.entries:
+            other = named.get(one.tensor)
+            if other is None or one.region or other.region or one.rounds or other.rounds:
+                continue
+            if one.type != other.type and _are_like_floats(self.one.shape(one), self.other.shape(other)):
+                self._put(one, other, "tensor")
+
     def _by_name(self) -> None:
         named = {one.label: one for one in self.other.entries}
         foreign = self.one.run.model.dialect != self.other.run.model.dialect
         for one in self.one.entries:
             other = named.get(one.label)
-            if other is None or one.region_class != other.region_class:
+            if other is None or {one, other} & (self.one.matched | self.other.matched) or one.region_class != other.region_class:
                 continue
             if one.type == other.type or one.rounds or other.rounds or foreign or (one.region and other.region):
                 self._put(one, other, "name")
@@ -166,6 +180,11 @@ class _Matching:
         for one, other in pairs:
             self._put(one, other, "shape")
         return bool(pairs)
+
+
+def _are_like_floats(one: Hashable | None, other: Hashable | None) -> bool:
+    """Whether two shapes, as a side tells them, are those of floats, and the same but for the operation."""
+    return isinstance(one, tuple) and isinstance(other, tuple) and one[1:] == other[1:] and one[2] == "f"
 
 
 def _in_order(mine: Sequence[Entry], theirs: Sequence[Entry], told: Mapping[Entry, Entry]) -> Iterator[tuple[Entry, Entry]]:

@@ -22,6 +22,7 @@ from engine.trace.run_values import Values
 from engine.trace.vectorised import Columns
 from sample_models import FOLDER
 from sample_models.recipes import linear_attention
+from tests.engine.read.onnx_models import read
 
 ATTENTION = engine.read_model(FOLDER / "linear_attention" / "model.xml")
 
@@ -309,6 +310,25 @@ def test_a_table_of_every_iteration(ending: str, tmp_path: Path) -> None:
     assert rows.relative.tolist() == pytest.approx([of(found, "S").deviations.relative[2]])
     with pytest.raises(EngineError, match=r"\.parquet or \.csv"):
         write_table(found, one, tmp_path / "table.txt")
+
+
+def test_a_quantized_value_belongs_to_the_one_of_its_tensor_name() -> None:
+    """The operation that keeps its name gives bytes there, of another scale; what multiplies them again gives the tensor."""
+    start = "main (int64[N] n) => (float[N, 2] y) { weights = Constant <value = float[3, 2] {0.1, 0.2, -0.3, 0.4, 0.5, -0.6}> () "
+    end = "y = Tanh (found) }"
+    plain = read(start + "[lookup] found = Gather (weights, n) " + end)
+    quantizing = "bytes, size, zero = DynamicQuantizeLinear (weights) "
+    quantized = read(
+        start
+        + quantizing
+        + "[lookup] found_quantized = Gather (bytes, n) [back] found = DequantizeLinear (found_quantized, size, zero) "
+        + end
+    )
+    inputs = {"n": np.array([2, 0, 1, 1])}
+    found = engine.drift(finished(plain, inputs), finished(quantized, inputs), tolerance=0.05)
+    assert [pair.how for pair in found.pairs if (pair.one, pair.other) == ("main/lookup", "main/back")] == ["tensor"]
+    assert found.first is None
+    assert not [pair for pair in found.pairs if pair.other == "main/lookup"]
 
 
 def test_only_finished_runs() -> None:
