@@ -58,6 +58,9 @@ APP = {
 }
 """For each room of app, the rooms of app that it may import from (its own apart)."""
 
+CIRCLES = {"engine.build": "a tensor knows the graph that it is in, which makes tensors"}
+"""Folders whose own files import each other in a circle, each with the reason."""
+
 SAME_NAME = frozenset({"__init__"})
 """Names that several files may have."""
 
@@ -271,13 +274,14 @@ def test_loose_files_of_app_import_no_room() -> None:
 
 
 @pytest.mark.parametrize("top", ["engine", "app"])
-def test_no_circle_of_imports_leaves_a_folder(top: str) -> None:
-    """Imports for annotations count too; a circle inside one folder is that folder's own business."""
+def test_imports_go_in_no_circle(top: str) -> None:
+    """Imports for annotations count too."""
     files = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in sources(top)}
     imports = {name: {_file_of(one, files) for one in imported(path, at_run_time=False)} & files.keys() for name, path in files.items()}
     reached = {name: _reached(name, imports) for name in files}
     circles = {(name, other) for name in files for other in reached[name] if name in reached[other] and name != other}
-    assert sorted(pair for pair in circles if files[pair[0]].parent != files[pair[1]].parent) == []
+    inside = {(name, other) for name, other in circles if files[name].parent == files[other].parent and name.rpartition(".")[0] in CIRCLES}
+    assert sorted(circles - inside) == []
 
 
 def _file_of(name: str, files: Mapping[str, Path]) -> str:

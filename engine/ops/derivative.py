@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from engine.ir.element_type import ElementType
 from engine.ir.shape import PartialShape, is_of_an_array
 
-if TYPE_CHECKING:
-    from engine.ops.declare import Known
+
+class KnownValue(Protocol):
+    """What is known of a tensor's value while the graph is built."""
+
+    @property
+    def value(self) -> np.ndarray | None:
+        """None where it is no constant, or a large one."""
 
 
 class Value(Protocol):
@@ -29,7 +34,7 @@ class Value(Protocol):
     @property
     def rank(self) -> int | None: ...
     @property
-    def known(self) -> Known: ...
+    def known(self) -> KnownValue: ...
     def __add__(self, other: Any, /) -> Value: ...
     def __radd__(self, other: Any, /) -> Value: ...
     def __sub__(self, other: Any, /) -> Value: ...
