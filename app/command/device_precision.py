@@ -1,4 +1,4 @@
-"""What is offered where another runtime runs a loop another number of times: the run here in what devices compute in."""
+"""What to try where a runtime runs a loop another number of times than we do: our run, rounded to the floats that devices compute in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derivatives of normalisations: what moves or stretches all elements alike changes nothing."""
+"""Derivatives of normalizations: what moves or stretches all elements alike changes nothing."""
 
 from __future__ import annotations
 
