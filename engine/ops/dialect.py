@@ -12,7 +12,7 @@ def catalogue_for(dialect: Literal["openvino", "onnx"], catalogue: Catalogue = C
     if dialect == "openvino":
         return catalogue
     # Only here: importing the onnx package takes longer than planning most models.
-    from engine.ops.onnx.catalogue import OnnxCatalogue, with_own
+    from engine.ops.onnx_catalogue import OnnxCatalogue, with_own
 
     return catalogue if isinstance(catalogue, OnnxCatalogue) else with_own(catalogue)
 
@@ -21,13 +21,13 @@ def to_build_beside(dialect: Literal["openvino", "onnx"], catalogue: Catalogue =
     """The catalogue to build further nodes with in a model of that dialect: OpenVINO's operations, beside ONNX's where it has those."""
     if dialect == "openvino":
         return catalogue
-    from engine.ops.onnx.catalogue import BESIDE
+    from engine.ops.onnx_catalogue import BESIDE
 
     return BESIDE
 
 
 def domain_of(type: str) -> str:
     """The ONNX domain that has an operation of this type; empty when none of those that are known has."""
-    from engine.ops.onnx.catalogue import domain_of as known
+    from engine.ops.onnx_catalogue import domain_of as known
 
     return known(type)

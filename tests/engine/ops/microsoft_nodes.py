@@ -12,7 +12,7 @@ from onnx import TensorProto, ValueInfoProto, helper, numpy_helper
 
 import engine
 from engine.ops.declare import typed
-from engine.ops.onnx.catalogue import ONNX
+from engine.ops.onnx_catalogue import ONNX
 from tests.engine.ops.oracle import check_promises
 
 Inputs = Sequence[np.ndarray | None]

@@ -10,8 +10,8 @@ import pytest
 
 import engine
 from engine.ops.declare import Known
-from engine.ops.onnx.catalogue import ONNX
 from engine.ops.onnx.integers import CentredMatrix, Whole
+from engine.ops.onnx_catalogue import ONNX
 from engine.run.plan.planner import plan_of
 from tests.engine.ops.byte_limits import limits
 from tests.engine.ops.microsoft_nodes import Case

@@ -11,7 +11,7 @@ import pytest
 import engine
 from engine.errors import EngineError
 from engine.ops.declare import Known
-from engine.ops.onnx.catalogue import ONNX
+from engine.ops.onnx_catalogue import ONNX
 from tests.engine.ops.microsoft_nodes import Case
 from tests.engine.ops.quantized_nodes import Dice
 

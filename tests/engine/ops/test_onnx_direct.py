@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from engine.ops.declare import Operation, typed
 from engine.ops.onnx.along_axes import FOLDING
-from engine.ops.onnx.catalogue import ONNX
 from engine.ops.onnx.element_movement import PLACES
 from engine.ops.onnx.elementwise import NUMBERS
 from engine.ops.onnx.reference import prepared
+from engine.ops.onnx_catalogue import ONNX
 from engine.run.plan.plan import settle
 from tests.engine.ops.onnx_nodes import MOVING, TYPES, Dice, Node, along_an_axis, elementwise, gemm, layer_normalization, product, reduction
 

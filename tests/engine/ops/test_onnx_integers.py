@@ -11,7 +11,7 @@ import pytest
 from engine.errors import EngineError
 from engine.ops.bounds import at_most
 from engine.ops.declare import Known
-from engine.ops.onnx.catalogue import ONNX
+from engine.ops.onnx_catalogue import ONNX
 from tests.engine.ops.byte_limits import limits
 from tests.engine.ops.test_onnx_own import Case, feeds, one_node, ran
 

@@ -11,8 +11,8 @@ import pytest
 from onnx import numpy_helper
 
 import engine
-from engine.ops.onnx.catalogue import ONNX
 from engine.ops.onnx.machine_learning import DOMAIN, MACHINE_LEARNING, TREE_MODELS
+from engine.ops.onnx_catalogue import ONNX
 from tests.engine.ops.machine_learning_nodes import TRANSFORMS, model, ours, same, theirs
 
 NUMBERS = np.array([[1, -2, 3], [0, 0, 0], [5, 1, 2], [-4, -4, -1], [0.25, 0.5, 0]], np.float32)

@@ -17,8 +17,8 @@ from engine.check.check import check
 from engine.check.diagnostic import Report
 from engine.debug.result import RunStopped
 from engine.ops.catalogue import CATALOGUE
-from engine.ops.onnx.catalogue import ONNX
 from engine.ops.onnx.retired import RETIRED
+from engine.ops.onnx_catalogue import ONNX
 
 F = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 ROW = np.array([1, 2, 4], np.float32)

@@ -13,7 +13,7 @@ from onnx import GraphProto, TensorProto, numpy_helper
 from onnx.backend.test.case.test_case import TestCase
 
 import engine
-from engine.ops.onnx.catalogue import REGIONS
+from engine.ops.onnx.schemas import REGIONS
 
 pytestmark = pytest.mark.slow
 
