@@ -14,6 +14,7 @@ import onnx
 from google.protobuf.message import DecodeError, Message
 from lxml import etree
 
+from tests.fuzz import knots
 from tests.fuzz.onnx_mutants import changed
 
 NUMBERS = (
@@ -247,9 +248,15 @@ def _another_operation(dice: random.Random, element: etree._Element, elements: l
     layer.set("version", opset)
 
 
+def _knot(dice: random.Random, element: etree._Element, elements: list[etree._Element]) -> None:
+    edges = [one for one in elements if one.tag == "edge"]
+    if edges:
+        dice.choice((knots.tie_edges, knots.double_edges))(dice, dice.choice(edges))
+
+
 _XML: tuple[Callable[[random.Random, etree._Element, list[etree._Element]], None], ...] = (
     *(_change_attribute,) * 5,
-    *(_remove_attribute, _take_attribute, _remove, _double, _move, _exchange, _change_text, _change_text, _another_operation),
+    *(_remove_attribute, _take_attribute, _remove, _double, _move, _exchange, _change_text, _change_text, _another_operation, _knot),
 )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
+from tests.fuzz.knots import double_names, tie_names
 from tests.fuzz.onnx_pieces import (
     COMMON,
     ELEMENT_TYPES,
@@ -295,8 +296,12 @@ def _sparse(dice: random.Random, proto: ModelProto) -> None:
     sparse.dims.extend(dice.choice(LENGTHS) for _ in range(dice.randrange(3)))
 
 
+def _knot(dice: random.Random, proto: ModelProto) -> None:
+    dice.choice((tie_names, double_names))(dice, _chosen_graph(dice, proto))
+
+
 _CHANGES: tuple[Callable[[random.Random, ModelProto], None], ...] = (
     *(_another_operation, _another_attribute, _another_attribute, _another_input, _another_input, _another_type, _another_type),
     *(_another_tensor, _another_tensor, _more_nodes, _more_nodes, _fewer_nodes, _twice, _another_order, _another_output, _another_result),
-    *(_another_body, _into_a_region, _a_function, _another_opset, _sparse),
+    *(_another_body, _into_a_region, _a_function, _another_opset, _sparse, _knot),
 )
