@@ -114,7 +114,7 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
         epilog="Without a browser:\n"
         "  loopscope run MODEL --inputs in.npz --outputs out.npz [--json]\n"
         "  loopscope sweep MODEL --inputs number=1..500 --out runs.parquet\n"
-        "  loopscope why MODEL ADDRESS --inputs in.npz     why a loop ended or a branch was taken\n"
+        "  loopscope why MODEL [ADDRESS] --inputs in.npz   why a loop ended or a branch was taken\n"
         "  loopscope value MODEL ADDRESS --inputs in.npz   any value of any iteration\n"
         "  loopscope matrix MODEL ADDRESS --inputs in.npz  all values of a loop over its iterations\n"
         "  loopscope mcp --folder FOLDER      answer agents over the Model Context Protocol\n"

@@ -46,9 +46,9 @@ def run_of(options: argparse.Namespace) -> tuple[engine.Debugger, str]:
         if given:
             raise InputError(f"a saved run has its limits in it: give --{next(iter(given))} with a model")
         debugger, _ = saved_run(options.model, options.inputs)
-        return debugger, full_address(debugger.model, options.address)
+        return debugger, options.address and full_address(debugger.model, options.address)
     model = progress.read(options.model)
-    address = full_address(model, options.address)
+    address = options.address and full_address(model, options.address)
     debugger = engine.Debugger(model, read_inputs(options.inputs, model), limits=engine.Limits(**given))
     return progress.run_whole(debugger), address
 
@@ -71,8 +71,8 @@ def saved_run(path: str, inputs: str) -> tuple[engine.Debugger, SavedRun]:
     return debugger, saved
 
 
-def parser_of(command: str, description: str, what: str) -> argparse.ArgumentParser:
-    """A parser with the arguments that all of them take; ``what``: the place that ADDRESS names."""
+def parser_of(command: str, description: str, what: str, *, needed: bool = True) -> argparse.ArgumentParser:
+    """A parser with the arguments that all of them take; ``what``: the place that ADDRESS names; ``needed``: it cannot be left out."""
     parser = argparse.ArgumentParser(
         prog=f"loopscope {command}",
         description=description,
@@ -81,7 +81,8 @@ def parser_of(command: str, description: str, what: str) -> argparse.ArgumentPar
         allow_abbrev=False,
     )
     parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, a model that OpenVINO converts, or a saved run")
-    parser.add_argument("address", metavar="ADDRESS", help=f"{what}, or an end of an address that no other has")
+    told = f"{what}, or an end of an address that no other has" + ("" if needed else "; without it, all that ran are told in a line each")
+    parser.add_argument("address", metavar="ADDRESS", nargs=None if needed else "?", default="", help=told)
     add_inputs(parser)
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
     default = engine.Limits()

@@ -1,4 +1,4 @@
-"""``loopscope why``: says why one loop ended, or why an If took its branch, with the values that prove it."""
+"""``loopscope why``: says why one loop ended, or why an If took its branch, with the values that prove it; or of all, a line each."""
 
 from __future__ import annotations
 
@@ -8,13 +8,43 @@ import engine
 from app.command.asking import Answer, answered, parser_of
 from app.command.explained import verdict_data
 from app.command.report import value_line
-from engine.errors import EngineError
-from engine.explain import Verdict, verdict
+from engine.errors import EngineError, InputError
+from engine.explain import Verdict, executions, verdict
 
 
 def main(words: Sequence[str]) -> int:
     """The exit code: 0 there is an answer, 2 there is none."""
-    return answered(_PARSER.parse_args(words), _why)
+    options = _PARSER.parse_args(words)
+    if not options.address and options.json:
+        raise InputError("--json explains one loop or branch: give its ADDRESS; `loopscope run MODEL --json` explains all")
+    return answered(options, _why if options.address else _all)
+
+
+def _all(debugger: engine.Debugger, _: str) -> Answer:
+    return {}, _line_of_each(debugger)
+
+
+def _line_of_each(debugger: engine.Debugger) -> Iterator[str]:
+    """The last execution of each loop and If that ran, an outer one before those inside it."""
+    ran, regions = 0, 0
+    for region in executions(debugger):
+        regions += 1
+        if region.count:
+            ran += 1
+            address = region.address(region.count - 1)
+            told = f" (the last of {region.count:,} times)" if region.count > 1 else ""
+            yield f"{address}{told}: {_sentence(debugger, address)}"
+    if not regions:
+        yield "The model has no loops and no branches."
+    elif ran < regions:
+        yield f"{regions - ran:,} of {regions:,} loops and branches did not run."
+
+
+def _sentence(debugger: engine.Debugger, address: str) -> str:
+    try:
+        return verdict(debugger, address).sentence
+    except EngineError as error:
+        return str(error)
 
 
 def _why(debugger: engine.Debugger, address: str) -> Answer:
@@ -42,4 +72,5 @@ _PARSER = parser_of(
     "why",
     "Run a model and say why one of its loops ended, or why an If took its branch: a sentence, and the values that prove it.",
     "a Loop, TensorIterator, Scan or If, with iterations where it lies in a loop (main/outer[2]/body/inner; the last one where left out)",
+    needed=False,
 )

@@ -94,6 +94,23 @@ def test_a_saved_run_is_asked_as_its_model_is(tmp_path: Path, capsys: pytest.Cap
         assert words in capsys.readouterr().err
 
 
+def test_why_without_an_address_tells_of_all_that_ran(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", *BISECTION]) == 0
+    loop, branch = capsys.readouterr().out.splitlines()
+    assert loop.startswith("main/halve_the_interval: Stopped after 3 iterations because `keep_going` became false")
+    assert branch.startswith("main/halve_the_interval[2]/body/")
+    assert " (the last of 3 times): Took the then branch because" in branch
+    assert main(["why", *BISECTION, "--json"]) == 2
+    assert "`loopscope run MODEL --json` explains all" in capsys.readouterr().err
+
+
+def test_a_model_without_loops_has_nothing_to_tell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = build.Graph("plain").parameter("x", "f32", [])
+    engine.write_model(x.graph.model({"y": x + 1}), tmp_path / "m.xml")
+    assert main(["why", str(tmp_path / "m.xml"), "--inputs", "x=1"]) == 0
+    assert capsys.readouterr().out == "The model has no loops and no branches.\n"
+
+
 def test_a_tape_tells_every_execution(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", *BISECTION, "--json"]) == 0
     explained: Any = strictly(capsys.readouterr().out)["explained"]
