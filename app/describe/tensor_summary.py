@@ -34,6 +34,14 @@ class Statistics:
     nans: int
     infinities: int
 
+    def cells(self) -> list[tuple[str, str]]:
+        """Each number with what it is; no least or mean of a tensor that has no finite element."""
+        told = {"min": self.least, "max": self.most, "mean": self.mean, "std": self.deviation}
+        cells = [] if math.isnan(self.least) else [(name, short(number)) for name, number in told.items()]
+        if self.nans or self.infinities:
+            cells += [("NaN", f"{self.nans:,}"), ("infinite", f"{self.infinities:,}")]
+        return cells
+
 
 def numbers(array: np.ndarray) -> np.ndarray | None:
     """The elements as float64 (booleans as 0 and 1); None for strings."""

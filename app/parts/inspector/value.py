@@ -64,14 +64,7 @@ def _statistics(array: np.ndarray) -> str:
     found = tensor_summary.statistics(array)
     if found is None:
         return ""
-    cells = [
-        ("min", tensor_summary.short(found.least)),
-        ("max", tensor_summary.short(found.most)),
-        ("mean", tensor_summary.short(found.mean)),
-        ("std", tensor_summary.short(found.deviation)),
-    ]
-    if found.nans or found.infinities:
-        cells += [("NaN", f"{found.nans:,}"), ("infinite", f"{found.infinities:,}")]
+    cells = found.cells()
     return '<div class="stats">' + "".join(f"<div><span>{name}</span>{number}</div>" for name, number in cells) + "</div>"
 
 

@@ -42,3 +42,19 @@ def test_a_tensor_that_is_taken_away_comes_back(array: np.ndarray) -> None:
     assert made.dtype == array.dtype
     assert made.shape == array.shape
     assert equal(made, array)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ([1, 3], "min 1, max 3, mean 2, std 1"),
+        ([1, np.inf, 3], "min 1, max 3, mean 2, std 1, NaN 0, infinite 1"),
+        ([np.inf, -np.inf], "NaN 0, infinite 2"),
+        ([np.nan], "NaN 1, infinite 0"),
+    ],
+)
+def test_statistics_tell_no_number_of_elements_that_are_not_there(values: list[float], told: str) -> None:
+    """Two infinities had a least and a mean of NaN, beside a count of no NaN."""
+    found = tensor_summary.statistics(np.array(values, np.float32))
+    assert found is not None
+    assert ", ".join(f"{name} {number}" for name, number in found.cells()) == told
