@@ -15,7 +15,7 @@ import numpy as np
 from engine.debug.run import Run
 from engine.errors import EngineError
 from engine.explain.history import finite_rows, is_finite
-from engine.explain.provenance import BY_HAND, Walk
+from engine.explain.provenance import BY_HAND, Place, Walk
 from engine.ir.readable import readable
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT, Instruction, LoopRegion, Program
@@ -41,7 +41,8 @@ class NotFinite:
     """What was not looked at though it ran earlier, in words; empty when the answer is certain."""
     source: str = ""
     """Address of the input, the constant or the value set by hand that held one before any operation did, and that it came from; the
-    address itself where it was set by hand there. Empty where the operation made it of finite numbers."""
+    address itself where it was set by hand there. Empty where the operation made it of finite numbers. Where none made any, the first
+    input that holds one."""
 
     @property
     def is_certain(self) -> bool:
@@ -52,7 +53,10 @@ class NotFinite:
         """One readable line."""
         left = f": {'; '.join(self.left)}" if self.left else ""
         if self.step is None:
-            return f"No NaN or infinity was found in what could be looked at in time{left}." if left else "No NaN or infinity was made."
+            if left:
+                return f"No NaN or infinity was found in what could be looked at in time{left}."
+            held = f"No operation made a NaN or infinity, but the input {readable(self.source)} holds one."
+            return held if self.source else "No NaN or infinity was made."
         first = "The first NaN or infinity is" if self.is_certain else "A NaN or infinity, perhaps not the first, was"
         if self.source == self.address:
             return f"{first} in {readable(self.address)}, where it was set by hand{left}."
@@ -89,7 +93,13 @@ class _Search:
             left += self._look_row_by_row(program, slow[program.index], time.monotonic() + remaining / (len(waiting) - number))
         self._look_at_open_rows(programs)
         step, address = self.best or (None, "")
-        return NotFinite(step, address, tuple(left), self._source(address) if address else "")
+        return NotFinite(step, address, tuple(left), self._source(address) if address else self._odd_input())
+
+    def _odd_input(self) -> str:
+        """The address of the first input that holds a NaN or an infinity, such as one that an index was made of; empty for none."""
+        walk, main = Walk(self.run), self.run.plan.main
+        inputs = (Place(main, 0, slot) for slot in main.parameters.values())
+        return next((walk.address(one) for one in inputs if not is_finite(walk.value(one))), "")
 
     def _source(self, address: str) -> str:
         """The address of what was not finite before any operation was, and that an operation got it from; empty for none."""

@@ -159,6 +159,20 @@ def test_onnx() -> None:
     assert first_not_finite(debugger).address == f"{debugger.control_flow[0].address}[2]/body/Div_1"
 
 
+def test_an_input_that_holds_one_is_named_where_no_operation_made_any() -> None:
+    """What is rounded to an index is finite again, and fails for a number that nobody wrote."""
+    text = "main (float[2] x) => (int64[2] y) { y = Cast <to = 7> (x) }"
+    found = {}
+    for value in (np.nan, 3.0):
+        debugger = engine.Debugger(read(text), {"x": np.array([1, value], np.float32)})
+        debugger.run()
+        found[value] = first_not_finite(debugger)
+    assert found[3.0].sentence == "No NaN or infinity was made."
+    odd = found[np.nan]
+    assert (odd.step, odd.address, odd.source) == (None, "", "main/x")
+    assert odd.sentence == "No operation made a NaN or infinity, but the input x holds one."
+
+
 def test_samples() -> None:
     assert first_not_finite(finished("for_loop")).sentence == "No NaN or infinity was made."
     debugger = engine.Debugger(
