@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.errors import AddressError, elided, shorten
+from engine.errors import AddressError, elided, listed, shorten
 from engine.ir.address import Address, labels
-from engine.ir.model import Graph, LayerId, Source
+from engine.ir.model import Graph, LayerId, Node, Source
 
 _MOST_DIGITS = 9
 """Of the number of an output."""
@@ -62,4 +62,13 @@ def _layer(graph: Graph, address: Address) -> LayerId:
             if label == address.segments[1].label:
                 return layer
     expected = "a tensor name, the name of a node of the outermost graph, or an address"
-    raise AddressError(f"there is no tensor {elided(str(address), 200)!r}: give {expected}")
+    inputs, outputs = listed([node.name for node in graph.parameters]), listed([_named(graph, node) for node in graph.results])
+    there = f"the model's inputs are {inputs or 'none'}, its outputs {outputs or 'none'}"
+    raise AddressError(f"there is no tensor {elided(str(address), 200)!r}: give {expected}; {there}")
+
+
+def _named(graph: Graph, result: Node) -> str:
+    """The name of an output that people know: that of its tensor, where there is one."""
+    source = graph.sources[result.id][0]
+    names = () if source is None else graph.by_id[source.layer].outputs[source.output].names
+    return next(iter((*result.output_names, *names)), result.name)

@@ -52,6 +52,11 @@ def test_inputs_run_it(training: Path, tmp_path: Path, capsys: pytest.CaptureFix
     ("of", "with_respect_to", "said"),
     [
         ("lost", "x", "there is no tensor 'main/lost'"),
+        (
+            "lost",
+            "x",
+            "give a tensor name, the name of a node of the outermost graph, or an address; the model's inputs are 'x', its outputs 'loss'",
+        ),
         ("loss", "main/for/body/MatMul", "is in a body"),
         ("loss", "main/for_2", "there is no tensor 'main/for_2'"),
         ("loss", "main/steps", "with_respect_to names 'main/steps', which is i64[]: only f64, f32, f16 and bf16 have derivatives"),
