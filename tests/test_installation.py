@@ -1,7 +1,9 @@
-"""What `make install` and `make test` install goes with every Python that the README names."""
+"""What `make install` and `make test` install goes with every Python that the README names, and loads when it is needed."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -24,3 +26,9 @@ def _is_installed(name: str) -> bool:
         return bool(metadata.version(name))
     except metadata.PackageNotFoundError:
         return False
+
+
+def test_the_engine_loads_no_package_before_it_is_needed() -> None:
+    late = ("onnx", "openvino", "onnxruntime", "streamlit", "pandas", "torch", "tensorflow")
+    told = f"import sys, engine; print([name for name in {late!r} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True).stdout.strip() == "[]"

@@ -33,7 +33,7 @@ from engine.run_file.run_archive import (
 )
 from engine.run_file.saved_run import MOST_PAUSES, Description, to_json
 from engine.run_file.verifying import flow_records, output_entries
-from engine.run_file.weightless import onnx_with_zeros, with_zeros, without_data
+from engine.run_file.weightless import with_zeros, without_data
 from engine.version import VERSION
 from engine.write import write_model
 
@@ -161,6 +161,8 @@ def _model(model: Model, document: bytes, *, weights: bool) -> dict[str, bytes]:
     try:
         content = document or Path(model.file).read_bytes()
         if not weights:
+            from engine.run_file.onnx_weightless import onnx_with_zeros
+
             content = onnx_with_zeros(content)
         parted = difference(
             model if weights else without_data(model), read_model(content) if weights else without_data(read_model(content))
