@@ -60,7 +60,7 @@ def read_event(data: object, view: GraphView) -> CanvasEvent | None:
     kind: EventKind = data["kind"]
     if kind == "key":
         key = data.get("key")
-        return CanvasEvent(kind, key=key) if key in ("Backspace", "?") else None
+        return CanvasEvent(kind, key=key) if key == "Backspace" else None
     if kind in ("clear", "too_dense", "untrace", "look"):
         return CanvasEvent(kind)
     part = _part(view, str(data.get("id", "")), data.get("address"))

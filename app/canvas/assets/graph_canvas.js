@@ -32,7 +32,7 @@ import { wordSize } from "./word_size.js";
  */
 
 /** Tools by key. @type {Record<string, string>} */
-const TOOLS = { "+": "in", "=": "in", "-": "out", 0: "fit", l: "legend", u: "unroll" };
+const TOOLS = { "+": "in", "=": "in", "-": "out", 0: "fit", l: "legend", "?": "legend", u: "unroll" };
 
 export class Canvas {
   /** @type {Structure | undefined} */
@@ -146,7 +146,7 @@ export class Canvas {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const own = TOOLS[event.key];
     if (own) this.tool(own);
-    else if (event.key === "Backspace" || event.key === "?") this.send({ kind: "key", key: event.key });
+    else if (event.key === "Backspace") this.send({ kind: "key", key: event.key });
     else if (event.key === "Enter" && this.structure?.nodes[this.selected]?.body)
       this.send({ kind: "open", id: this.selected });
     else return;

@@ -13,7 +13,7 @@ const MARKUP = `
       </svg>
     </button>
     <button data-do="save" title="Save this picture">⤓</button>
-    <button data-do="legend" title="Legend (L)">?</button>
+    <button data-do="legend" title="Legend (? or L)">?</button>
   </div>
   <div class="formats tools" role="menu">
     <button data-do="svg">SVG</button>

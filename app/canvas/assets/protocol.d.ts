@@ -277,7 +277,7 @@ export type Act = {
   id?: string;
   /** Of the same: where the picture has changed since, ids mean something else. */
   address?: string;
-  key?: "Backspace" | "?";
+  key?: "Backspace";
 };
 
 /** Canvas to Python, state moves: those that are not confirmed, told again until they are. */

@@ -16,7 +16,7 @@ _OTHER = (
     ("Tab", "Into the canvas: arrow keys walk along wires, Enter shows a box or opens it, Esc steps again"),
     ("+ − 0", "On the canvas: closer, further, everything"),
     ("U", "On the canvas: iterations side by side, or the loop drawn once"),
-    ("L", "On the canvas: the legend"),
+    ("? L", "On the canvas: the legend"),
     ("Double click", "A body on a canvas of its own"),
     ("Red dot", "A breakpoint: a click switches it off, and on again"),
 )

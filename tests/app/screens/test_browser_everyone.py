@@ -57,7 +57,7 @@ def sought(page: Page) -> None:
 
 LENS, SIDE, CONTENT = ".st-key-lens_bar", ".st-key-side", ".st-key-lens_content"
 COLLATZ = {
-    "the keys": (key("?"),),
+    "the keys": (pressed("Keys"),),
     "what a node came from": (key("Escape"), finished, chosen(SIDE, "Origin")),
     "ports": (chosen(SIDE, "Ports"),),
     "attributes": (chosen(SIDE, "Attributes"),),
