@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from engine.ir.unique_end import addresses_ending
 from engine.ir.walk import nodes
 
 MOST_HITS = 200
+_NUMBERS = re.compile("([0-9]+)")
 _OF_ADDRESSES = ("/", "%", STEP)
 
 
@@ -46,8 +48,13 @@ def search(model: Model, text: str, value_of: Callable[[str], str | None] | None
             hit = Hit(address, node.type, decode(address.rpartition("/")[2]), "address", -1)
         if hit is not None:
             hits.append(hit)
-    hits.sort(key=lambda hit: (hit.rank, hit.address.count("/"), hit.address))
+    hits.sort(key=lambda hit: (hit.rank, hit.address.count("/"), _by_number(hit.address)))
     return tuple(hits[:most])
+
+
+def _by_number(address: str) -> list[str]:
+    """An order in which ``add_2`` comes before ``add_10``: of two numbers the one with more digits is the greater one."""
+    return [f"{len(part):09}{part}" if number % 2 else part for number, part in enumerate(_NUMBERS.split(address))]
 
 
 def _hit(address: str, node: Node, words: list[str], value_of: Callable[[str], str | None] | None) -> Hit | None:

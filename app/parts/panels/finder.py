@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 
 import streamlit as st
@@ -46,7 +47,7 @@ def message(session: Session, asked: str | None) -> dict[str, object]:
         return {"hits": [], "foot": "", "asked": None, "picked": session.canvas.picked}
     model = session.model.opened.model
     values = values_at(session.run.at_rest) if session.run.at_rest else {}
-    hits = search(model, asked, values.get) if asked.strip() else _control_flow(model)
+    hits = search(model, asked, values.get, most=sys.maxsize) if asked.strip() else _control_flow(model)
     rows = [_row(hit, values.get(hit.address, "")) for hit in hits[:MOST_SHOWN]]
     return {"hits": rows, "foot": _foot(asked, len(hits), len(rows), bool(values)), "asked": asked, "picked": session.canvas.picked}
 
@@ -78,7 +79,7 @@ def _foot(asked: str, found: int, shown: int, with_values: bool) -> str:
             f"Nothing has “{asked[:60]}” in its name, operation, shape{', element type or value' if with_values else ' or element type'}."
         )
     more = f", the best {shown} are shown" if found > shown else ""
-    return f"{found} node{'s' if found != 1 else ''}{more}  ·  ↑ ↓ choose  ·  Enter goes there"
+    return f"{found:,} node{'s' if found != 1 else ''}{more}  ·  ↑ ↓ choose  ·  Enter goes there"
 
 
 def read_pick(data: object) -> tuple[str, int] | None:
