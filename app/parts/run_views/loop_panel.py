@@ -8,15 +8,12 @@ import engine
 from app.actions import moves
 from app.describe.iteration_table import PAGE, LoopColumns, Row, loop_columns, rows
 from app.describe.loop_tape import tape
-from app.describe.node_index import places
-from app.parts.run_views import adjoint_view
+from app.parts.run_views import adjoint_view, until_a_loop_runs
 from app.parts.widgets import markup
 from app.parts.widgets import row_table as table
 from app.state.focus import LoopInFocus
 from app.state.user_session import Session
-from engine.ir import LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, iteration_range
-
-_LOOPS = (LOOP, TENSOR_ITERATOR, SCAN, SEQUENCE_MAP)
+from engine.ir import iteration_range
 
 KEY = "loop_table"
 
@@ -45,9 +42,9 @@ def show(session: Session, loop: LoopInFocus | None) -> None:
 
 def _without_rows(debugger: engine.Debugger, loop: LoopInFocus | None) -> None:
     """What will be listed of the first loop there is, or why nothing is."""
-    first = next((one for one in places(debugger.model).values() if one.node.bodies and one.node.type in _LOOPS), None)
+    first = until_a_loop_runs.first_loop(debugger.model)
     if first is None:
-        markup.show("This model has no loop: its whole run is under Timeline.", "quiet")
+        until_a_loop_runs.none_to_show()
     elif loop is not None and loop.record is not None and loop.record.ended_by is not None:
         markup.show(f"<b>{markup.text(loop.place.node.name, 60)}</b> ran no iteration, so there is no row: see Why.", "quiet")
     else:

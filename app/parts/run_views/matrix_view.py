@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 import engine
 from app.actions import moves, selection
 from app.describe.matrix_chart import chart_of, words_of
+from app.parts.run_views import until_a_loop_runs
 from app.parts.widgets import lanes, markup
 from app.state.focus import LoopInFocus
 from app.state.user_session import Session, current
@@ -21,7 +22,7 @@ _charts: WeakKeyDictionary[engine.Debugger, tuple[object, lanes.Chart, Matrix, l
 def show(session: Session, loop: LoopInFocus | None) -> None:
     debugger = session.run.debugger
     if debugger is None or loop is None or not loop.iterations:
-        markup.show("Once a loop runs, its values are laid out here: a row for each value, a column for each iteration.", "quiet")
+        until_a_loop_runs.show(session, "its values are laid out here: a row for each value, a column for each iteration.")
         return
     try:
         chart, found, rows = _chart(debugger, loop)

@@ -13,6 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 import engine
 from app.actions import moves, selection
 from app.describe.schedule_words import cut, sentences
+from app.parts.run_views import until_a_loop_runs
 from app.parts.widgets import lanes, markup
 from app.state.focus import LoopInFocus
 from app.state.user_session import Session, current
@@ -59,7 +60,7 @@ def show(session: Session, loop: LoopInFocus | None, bar: DeltaGenerator) -> Non
     """``bar``: where the sliders go."""
     debugger = session.run.debugger
     if debugger is None or loop is None or not loop.iterations:
-        markup.show("Once a loop runs, it is shown here how its iterations could overlap.", "quiet")
+        until_a_loop_runs.show(session, "it is shown here how its iterations could overlap.")
         return
     try:
         found = _dependences(debugger, loop)

@@ -7,6 +7,7 @@ import streamlit as st
 from app.actions import moves, selection
 from app.describe import typed
 from app.describe.iteration_table import loop_columns
+from app.parts.run_views import until_a_loop_runs
 from app.parts.widgets import markup, row_table
 from app.state.focus import LoopInFocus
 from app.state.user_session import Session, current, widget
@@ -23,7 +24,7 @@ COUNT = "i"
 def show(session: Session, loop: LoopInFocus | None) -> None:
     debugger = session.run.debugger
     if debugger is None or loop is None or not loop.iterations:
-        markup.show("Once a loop runs, you can ask for any expression over its values, one answer for each iteration.", "quiet")
+        until_a_loop_runs.show(session, "you can ask for any expression over its values, one answer for each iteration.")
         return
     examples = suggestions(loop)
     field, menu = st.columns([6, 1.3], vertical_alignment="bottom", gap="small")

@@ -41,6 +41,13 @@ def test_every_lens_shows_every_moment(opened: Visit, lens: str, step: str) -> N
     looked(opened, lens, "slice_and_concatenate", step=step)
 
 
+@pytest.mark.parametrize("lens", ["Iterations", "Matrix", "Ask"])
+def test_a_model_without_a_loop_is_not_said_to_have_one(opened: Visit, lens: str) -> None:
+    app = looked(opened, lens, "if_add")
+    assert "This model has no loop" in page_text(app)
+    assert "Once a loop runs" not in page_text(app)
+
+
 def test_the_timeline_has_a_lane_per_level(opened: Visit) -> None:
     app = looked(opened, "Timeline", "count_primes", step="100")
     drawn = sent(app, "whole_run")

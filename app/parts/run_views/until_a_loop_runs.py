@@ -1,0 +1,27 @@
+"""What views of a loop say before one has run: what will be there, or that the model has none."""
+
+from __future__ import annotations
+
+from app.describe.node_index import Place, places
+from app.parts.widgets import markup
+from app.state.user_session import Session
+from engine.ir import LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Model
+
+_LOOPS = (LOOP, TENSOR_ITERATOR, SCAN, SEQUENCE_MAP)
+
+
+def first_loop(model: Model) -> Place | None:
+    return next((one for one in places(model).values() if one.node.bodies and one.node.type in _LOOPS), None)
+
+
+def none_to_show() -> None:
+    markup.show("This model has no loop: its whole run is under Timeline.", "quiet")
+
+
+def show(session: Session, what: str) -> None:
+    """``what``: the rest of a sentence that begins with "Once a loop runs"."""
+    opened = session.model.opened
+    if opened is not None and first_loop(opened.model) is None:
+        none_to_show()
+    else:
+        markup.show(f"Once a loop runs, {what}", "quiet")
