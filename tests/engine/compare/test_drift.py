@@ -331,6 +331,28 @@ def test_a_quantized_value_belongs_to_the_one_of_its_tensor_name() -> None:
     assert not [pair for pair in found.pairs if pair.other == "main/lookup"]
 
 
+HANDED_ON = """
+main (float[3] x, float[3] w, int64 trips) => (float[3] last, float[3] same) {
+  last, same = Loop (trips, , x, w) <
+    body = step (int64 i, bool go, float[3] v, float[3] weight) => (bool again, float[3] next, float[3] weight) {
+      [grow] next = Mul (v, weight)
+      again = Identity (go)
+    }
+  >
+}
+"""
+
+
+def test_a_rounded_value_that_a_body_hands_on_belongs_to_itself() -> None:
+    """Its Parameter and its Result have one name, so that the number of the node is part of the address; a rounding is a new node."""
+    inputs = {"x": np.full(3, 0.7, np.float32), "w": np.array([0.9, 1.1, 1.3], np.float32), "trips": np.int64(4)}
+    model = read(HANDED_ON)
+    found = engine.drift(finished(model, inputs), finished(model, inputs, {"main/*": "bf16"}))
+    assert {pair.how for pair in found.pairs} == {"name"}
+    assert [pair.one.rpartition("~")[0] for pair in found.pairs if "~" in pair.one] == ["main/Loop_0/body/weight"]
+    assert found.unmatched == ((), ())
+
+
 def test_only_finished_runs() -> None:
     inputs = linear_attention.inputs(4, seed=5)
     with pytest.raises(EngineError, match="have finished"):
