@@ -9,9 +9,10 @@ from typing import Any
 
 import engine
 from app.command import progress, sweep_comparison
+from app.command.given_inputs import read_inputs
 from app.command.run import interruptible
 from app.command.sweep_comparison import plain
-from engine.sweep import Sweep
+from engine.sweep import Sweep, completed, samples_of
 
 FINISHED, FAILED, STOPPED = 0, 1, 130
 _SHOWN = 10
@@ -33,11 +34,12 @@ def main(words: Sequence[str]) -> int:
 
 
 def _sweep(options: argparse.Namespace, model: str, rounding: Mapping[str, str]) -> Sweep:
+    read = progress.read(model)
+    samples = samples_of(read, options.inputs, options.batch)
     return engine.sweep(
-        progress.read(model),
-        options.inputs,
+        read,
+        completed(read, samples, read_inputs(options.others, read)) if options.others else samples,
         columns=options.column,
-        batch=options.batch,
         limit=options.limit,
         workers=options.workers,
         scheduler=options.scheduler,
@@ -112,6 +114,12 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--inputs", required=True, metavar="WHERE", help="a file, a folder, a grid or random samples; see below")
     parser.add_argument(
         "--batch", action="append", default=[], metavar="NAME", help="an input whose array has a sample axis; others are fixed"
+    )
+    parser.add_argument(
+        "--others",
+        default="",
+        metavar="INPUTS",
+        help="the inputs that WHERE leaves out, the same in all samples: an .npz file, values in words (x[3]=1), or random seed=3",
     )
     parser.add_argument("--out", default="", metavar="RUNS.parquet", help="where the rows go")
     parser.add_argument("--limit", type=_natural, metavar="N", help="only the first N samples")

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
+import engine
 from app.cli import main
+from engine import build
 
 COLLATZ = "sample_models/collatz/model.xml"
 
@@ -32,6 +34,26 @@ def test_json_holds_the_rows_where_there_is_no_file(capsys: pytest.CaptureFixtur
     assert main(["sweep", COLLATZ, "--inputs", "number=3,27", "--json", "--out", str(out)]) == 0
     assert "rows" not in json.loads(capsys.readouterr().out)
     assert parquet.read_table(out)["output steps"].to_pylist() == [7, 111]
+
+
+@pytest.mark.parametrize("others", ["x[3]=0.5", "random seed=3", "file"])
+def test_inputs_that_a_table_leaves_out_are_the_same_in_all_samples(
+    others: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A table has columns for scalars only, and most models take more than those."""
+    graph = build.Graph("two inputs")
+    n, x = graph.parameter("n", "i32", []), graph.parameter("x", "f32", [3])
+    (last,) = build.while_loop(lambda v, _: v > 0, lambda v, kept: [v - 1, kept], [n, x])[:1]
+    engine.write_model(graph.model({"last": last, "same": build.ops.reduce_sum(x, [0])}), tmp_path / "m.xml")
+    (tmp_path / "n.csv").write_text("n\n3\n7\n0\n", encoding="utf-8")
+    words = ["sweep", str(tmp_path / "m.xml"), "--inputs", str(tmp_path / "n.csv")]
+    assert main(words) == 1
+    assert "no value is given for 'x'" in capsys.readouterr().out
+    if others == "file":
+        others = str(tmp_path / "x.npz")
+        np.savez(others, x=np.ones(3, np.float32))
+    assert main([*words, "--others", others]) == 0
+    assert "0 to 7 iterations, 3.3 a run, most in sample 1 (n = 7)" in capsys.readouterr().out
 
 
 def test_failed_runs_are_told_and_change_the_exit_code(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
