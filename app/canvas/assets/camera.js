@@ -13,6 +13,7 @@ const CLICK_DISTANCE = 4;
 const GLIDE = 220;
 const FIRST_ROW = 60; // pixels of the picture
 const REST = 160; // milliseconds without a movement
+const AT_BORDER = 4; // where a first row lies while nothing of the page floats above it
 
 export class Camera {
   // Where the picture's corner is in the view, and its scale.
@@ -21,7 +22,7 @@ export class Camera {
   k = 1;
   width = 1;
   height = 1;
-  top = 4;
+  top = AT_BORDER;
   /** @type {Size} */
   view = { width: 0, height: 0 };
   /** @type {Size} */
@@ -149,7 +150,7 @@ export class Camera {
 
   /** Where a first row is clear of what the page lays on the canvas. */
   firstRow() {
-    return Number.parseFloat(getComputedStyle(this.stage).getPropertyValue("--canvas-top")) || 4;
+    return Number.parseFloat(getComputedStyle(this.stage).getPropertyValue("--canvas-top")) || AT_BORDER;
   }
 
   /**
@@ -245,7 +246,8 @@ export class Camera {
     const [left, top] = [this.x + box.left * this.k, this.y + box.top * this.k];
     const [right, bottom] = [left + box.width * this.k, top + box.height * this.k];
     const margin = 24;
-    const head = right > width - this.tools.width - margin ? this.tools.height + margin : margin;
+    const tools = right > width - this.tools.width - margin ? this.tools.height : 0;
+    const head = Math.max(tools, this.top > AT_BORDER ? this.top : 0) + margin;
     const inside = left >= margin && top >= head && right <= width - margin && bottom <= height - margin;
     if (inside && !this.isCovered({ left, top, right, bottom })) return;
     // As little empty paper as there can be: a picture larger than the view fills it, any other lies in its middle.
@@ -268,7 +270,7 @@ export class Camera {
    * @param {FramePart} frame
    */
   bringHead({ box }) {
-    this.glide(24 - (box.x + MARGIN) * this.k, this.tools.height + 24 - (box.y + MARGIN) * this.k);
+    this.glide(24 - (box.x + MARGIN) * this.k, Math.max(this.tools.height, this.top) + 24 - (box.y + MARGIN) * this.k);
   }
 
   /**

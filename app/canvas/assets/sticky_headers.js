@@ -155,8 +155,8 @@ export class StickyHeaders {
    * @param {number} upper
    * @param {number} lower
    */
-  isAway({ view, tools }, left, right, upper, lower) {
-    if (left < 0 || right > view.width || upper < 0 || lower > view.height) return true;
+  isAway({ view, tools, top }, left, right, upper, lower) {
+    if (left < 0 || right > view.width || upper < (top > HEAD.edge ? top : 0) || lower > view.height) return true;
     return (
       (upper < this.corner.height && left < this.corner.width) ||
       (upper < tools.height + HEAD.apart && right > view.width - tools.width - HEAD.apart)
@@ -170,7 +170,7 @@ export class StickyHeaders {
    * @param {Camera} camera
    * @returns {Stuck | null}
    */
-  stick(frame, lies, { view, tools, overview }) {
+  stick(frame, lies, { view, tools, overview, top: border }) {
     const { seen, away, upper } = lies;
     const sticks = seen && (away || this.isCovered(lies)) && frame.below < HEAD.most;
     const beside = view.width - tools.width - 2 * HEAD.apart;
@@ -184,7 +184,7 @@ export class StickyHeaders {
       return { right: end(upper), top: upper, width: STATE, title: false };
     }
     const left = Math.max(lies.left, 0) + HEAD.edge;
-    const least = Math.max(upper, HEAD.edge, left < this.corner.width ? this.corner.height + HEAD.edge : 0);
+    const least = Math.max(upper, HEAD.edge, border, left < this.corner.width ? this.corner.height + HEAD.edge : 0);
     const area = this.free(beside - left < HEAD.least ? Math.max(least, under) : least, (top) => ({
       left,
       right: Math.min(end(top), left + widthOf(frame)),

@@ -80,3 +80,21 @@ def test_the_state_of_a_loop_is_beside_the_small_picture(still: Page, server: st
             assert seen
             for _, top, right, bottom in seen:
                 assert right <= small["x"] or bottom <= small["y"] or top >= small["y"] + small["height"], (left, above)
+
+
+@pytest.mark.parametrize("width", [900, 1280, 1440])
+def test_on_the_canvas_alone_heads_and_what_runs_next_are_below_the_floating_bar(still: Page, server: str, width: int) -> None:
+    still.set_viewport_size({"width": width, "height": 800})
+    canvas = open_sample(still, server, "count_primes", set="up_to_30", step="398")
+    still.keyboard.press("f")
+    expect(canvas.locator(".sticky-header").first).to_be_visible()
+    for step in range(399, 411):
+        still.keyboard.press("ArrowRight")
+        expect(place(still)).to_contain_text(f"step {step}", timeout=LONG)
+        still.wait_for_timeout(60)
+        bar = still.locator(".st-key-controls").bounding_box()
+        assert bar is not None
+        for lying in canvas.locator(".sticky-header, .box.current").all():
+            area = lying.bounding_box()
+            assert area is not None
+            assert area["y"] >= bar["y"] + bar["height"] or area["x"] > bar["x"] + bar["width"], step

@@ -30,6 +30,11 @@ def themed(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
 
 
 Step = Callable[[Page], None]
+BRIGHTNESS = """(one, name) => {
+  const [red, green, blue] = getComputedStyle(one)[name].match(/[0-9.]+/g).map(Number);
+  return (0.3 * red + 0.59 * green + 0.11 * blue) / 255;
+}"""
+"""From 0 to 1, as the eye weighs colours."""
 
 
 def key(name: str) -> Step:
@@ -127,6 +132,17 @@ def test_nothing_serious_on_many_runs(themed: Page, server: str, rules: str) -> 
     page.get_by_role("radio", name="File").click()
     settled(page)
     assert serious(page, rules) == [], "File"
+
+
+def test_an_open_menu_can_be_told_from_the_page(themed: Page, server: str) -> None:
+    """What Streamlit paints the button with was made for light pages."""
+    open_sample(themed, server, "collatz")
+    button = themed.locator(".st-key-keys_menu button").first
+    button.click()
+    settled(themed)
+    ink = button.evaluate(BRIGHTNESS, "color")
+    paper = themed.locator("[data-testid=stApp]").evaluate(BRIGHTNESS, "backgroundColor")
+    assert abs(ink - paper) > 0.45
 
 
 def test_the_finder_has_all_keys_while_it_is_open(page: Page, server: str) -> None:
