@@ -234,3 +234,10 @@ def test_the_canvas_by_keyboard_alone(page: Page, server: str) -> None:
     page.keyboard.press("Escape")
     page.keyboard.press("ArrowRight")
     expect(place(page)).to_contain_text("step 1")
+
+
+def test_tools_of_the_canvas_are_named_in_words(page: Page, server: str) -> None:
+    """A screen reader would read their signs."""
+    tools = open_sample(page, server, "collatz").get_by_role("toolbar", name="View")
+    for name in ("Zoom in", "Zoom out", "Show all", "Follow the current operation", "Save this picture", "Legend"):
+        expect(tools.get_by_role("button", name=name, exact=True)).to_be_visible()
