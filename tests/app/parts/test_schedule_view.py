@@ -47,7 +47,7 @@ def test_the_sliders_schedule_anew(opened: Visit) -> None:
 
 def test_before_the_loop_runs_there_is_nothing_to_schedule(opened: Visit) -> None:
     assert "Once a loop runs" in page_text(looked(opened, "counter_ahead", step="0"))
-    assert "Once a loop runs" in page_text(looked(opened, "if_add"))
+    assert "This model has no loop" in page_text(looked(opened, "if_add"))
 
 
 def test_the_cursor_is_at_the_tick_of_its_operation(opened: Visit) -> None:
