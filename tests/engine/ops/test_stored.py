@@ -132,6 +132,7 @@ def test_a_description_that_is_none_is_refused_in_a_sentence(forms: Any) -> None
         unpacked({"x": np.zeros(2, np.int64), FORMS: np.array(text)})
 
 
+@pytest.mark.slow
 def test_texts_that_take_no_room_in_a_file_are_bounded() -> None:
     """A header of 128 bytes claims any number of them, and each becomes an object."""
     with pytest.raises(ValueError, match="an array of 2,147,483,648 texts: at most 4,194,304 are read"):
