@@ -30,7 +30,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(one, flush=True)
                 _keep(options.keep, one.case, plan.subject.case(one.seed, one.case))
         else:
-            print(f"seed {plan.seed} from {plan.first}: {one:,} cases in {time.time() - began:.0f} s, {len(seen)} kinds of findings")
+            print(
+                f"seed {plan.seed} from {plan.first}: {one:,} cases in {time.time() - began:.0f} s, {len(seen)} kinds of findings",
+                flush=True,
+            )
     for signature, count in seen.most_common():
         print(f"{count:6}  {signature}")
     return int(bool(seen))

@@ -92,7 +92,7 @@ class _Worker:
 
 
 def fuzz(plan: Plan) -> Iterator[Finding | int]:
-    """Findings as they come, and in the end the number of cases gone through."""
+    """Findings as they come, and each time a process begins anew, and in the end, the number of cases gone through."""
     workers = [_Worker(plan, plan.first + number) for number in range(plan.jobs)]
     whole, done = plan.subject, 0
     reached = {one.start(): one for one in workers}
@@ -110,6 +110,7 @@ def fuzz(plan: Plan) -> Iterator[Finding | int]:
                     yield from _ended(worker, whole)
                     if worker.begins >= 0:
                         reached[worker.start()] = worker
+                        yield done
     finally:
         for worker in workers:
             if worker.process is not None:
