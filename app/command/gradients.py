@@ -42,6 +42,7 @@ def _made(options: argparse.Namespace) -> int:
     inputs = read_inputs(options.inputs, model)
     run = _run(made, inputs) if options.inputs else None
     went = run is None or run.state == "finished"
+    cut = list(made.notes[len(model.notes) :])
     ok, said, check = True, "", None
     if options.check and went:
         with progress.doing("comparing the gradient with central differences"):
@@ -50,9 +51,10 @@ def _made(options: argparse.Namespace) -> int:
         data = gradient_data(made, len(model.outputs), run)
         written = {"written": options.output} if options.output else {}
         against = {} if check is None else {"check": check}
-        print(json.dumps({"schema": SCHEMA, **data, **written, **against}, allow_nan=False))
+        notes = {"notes": cut} if cut else {}
+        print(json.dumps({"schema": SCHEMA, **data, **notes, **written, **against}, allow_nan=False))
     else:
-        for line in _lines(made, len(model.outputs), run, said, options.output):
+        for line in _lines(made, len(model.outputs), cut, run, said, options.output):
             print(line)
     return FINISHED if went and ok else FAILED
 
@@ -63,9 +65,10 @@ def _run(made: Model, inputs: Mapping[str | int, object]) -> engine.Debugger:
         return progress.run_whole(run, "running the gradient")
 
 
-def _lines(made: Model, first: int, run: engine.Debugger | None, check: str, written: str) -> Iterator[str]:
+def _lines(made: Model, first: int, cut: Sequence[str], run: engine.Debugger | None, check: str, written: str) -> Iterator[str]:
     for one in made.outputs[first:]:
         yield f"{neutral(one.names[-1], len(one.names[-1]))}  {one.element_type}{one.shape}"
+    yield from (neutral(line, len(line)) for line in cut)
     if written:
         yield f"{written} and {Path(written).with_suffix('.bin').name} hold the model with its gradients as OpenVINO IR 11"
     if run is not None:

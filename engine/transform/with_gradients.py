@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from engine.build.gradient.adopt import adopt
-from engine.build.gradient.gradients import gradients as built
+from engine.build.gradient.dead_ends import sentence
+from engine.build.gradient.gradients import with_reasons as built
 from engine.build.graph_builder import STOPPED, Graph
 from engine.build.tensor import Tensor
 from engine.check.check import check
@@ -37,7 +38,8 @@ def gradients(
     Both are tensor names, node names (``Split:1``) or addresses (``main/Add_3``) of tensors outside of bodies: inputs, constants,
     variables, or anything that is computed; of several ``of`` the sums are added. The outputs are the old ones, then
     ``gradient of <of> with respect to <x>`` for each ``x`` in order, of its type and shape; zeros where nothing depends on it.
-    A gradient is a graph like any other: it runs, is explored, written as IR, and has gradients of its own.
+    A gradient is a graph like any other: it runs, is explored, written as IR, and has gradients of its own. The model's ``notes`` say
+    which gradient is zero everywhere because whole numbers, steps or conditions cut all ways to it, and where.
     ``going`` is asked again and again: once it says False the work ends with a ``BuildError``, for who has stopped waiting for it.
 
     ``AddressError`` for a name that means no such tensor, ``BuildError`` for a tensor of whole numbers and for an operation
@@ -59,8 +61,11 @@ def gradients(
     )
     if not going():
         raise BuildError(STOPPED)
-    named = [f"gradient of {' + '.join(targets)} with respect to {name}" for name in sources]
-    return _with_outputs(model, graph, became, list(zip(named, found, strict=True)))
+    of = " + ".join(targets)
+    named = [f"gradient of {of} with respect to {name}" for name in sources]
+    cut = [sentence(of, name, ends) for name, (_, ends) in zip(sources, found, strict=True) if ends is not None]
+    noted = replace(model, notes=(*model.notes, *cut))
+    return _with_outputs(noted, graph, became, [(name, tensor) for name, (tensor, _) in zip(named, found, strict=True)])
 
 
 def _names(what: str, given: object) -> list[str]:

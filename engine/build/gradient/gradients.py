@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from engine.build.frame import Frame
+from engine.build.gradient import dead_ends
+from engine.build.gradient.dead_ends import DeadEnd, Ways
 from engine.build.gradient.reverse import Seed, adjoints
 from engine.build.gradient.rules import filled
 from engine.build.gradient.unused import drop_unused
@@ -17,6 +20,7 @@ from engine.build.structure import aligned, leaves
 from engine.build.tensor import Tensor
 from engine.errors import BuildError, shorten
 from engine.ir.element_type import REAL_FLOATS
+from engine.ir.model import Graph as Finished
 from engine.ir.shape import is_of_an_array
 
 
@@ -28,8 +32,19 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, name: str | None = None) ->
     walked back like everything else; whole numbers, conditions and numbers of iterations end a path.
 
     ``BuildError`` for an ``x`` that has no derivative, such as a whole number, and for an operation without a rule on a path from
-    one of ``xs`` to one of ``ys``: it names the path.
+    one of ``xs`` to one of ``ys``: it names the path. A warning of Python says where all ways to an ``x`` are cut by whole numbers,
+    steps or conditions, so that its zeros tell nothing.
     """
+    found = with_reasons(ys, xs, grad_ys, name)
+    for leaf, (_, ends) in zip(leaves(xs), found, strict=True):
+        if ends and not any(one.is_asked_for for one in ends):
+            of = ", ".join(one.value.name for one in leaves(ys))
+            warnings.warn(dead_ends.sentence(of, leaf.value.name, ends), stacklevel=2)
+    return [tensor for tensor, _ in found]
+
+
+def with_reasons(ys: Any, xs: Any, grad_ys: Any = None, name: str | None = None) -> list[tuple[Tensor, list[DeadEnd] | None]]:
+    """The same, and beside each gradient where all ways to it are cut; None where one is not."""
     wanted, targets = leaves(xs), leaves(ys)
     graph = graph_of([leaf.value for leaf in (*targets, *wanted)], "gradients")
     given = _of_one(ys, grad_ys)
@@ -41,10 +56,12 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, name: str | None = None) ->
         first = len(graph.frame.nodes)
         with graph.within(name or "backward"):
             seeds = [_seed(graph, leaf.value, weight, leaf.path) for leaf, weight in zip(targets, weights, strict=True)]
+            ways = Ways(Finished(tuple(graph.frame.nodes), tuple(graph.frame.edges)), graph.catalogue)
+            ends = [ways.dead_ends(source.source, [seed.target.source for seed in seeds]) for source in sources]
             found = adjoints(graph, seeds, sources)
             made = [filled(graph, 0, source) if one is None else one for one, source in zip(found, sources, strict=True)]
         kept = drop_unused(graph.frame, first, made)
-        return [kept.moved(tensor) for tensor in made]
+        return [(kept.moved(tensor), cut) for tensor, cut in zip(made, ends, strict=True)]
 
 
 def _of_one(ys: Any, grad_ys: Any) -> Any:

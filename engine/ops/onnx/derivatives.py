@@ -21,9 +21,8 @@ from engine.ops.onnx import derivatives_of_windows as windows
 from engine.ops.onnx.openvino_rules import by
 
 _SAME: Mapping[str, str] = {
-    **{name: name for name in ("Abs", "Acos", "Acosh", "Add", "Asin", "Asinh", "Atan", "Atanh", "Cos", "Cosh", "Erf", "Exp", "Floor")},
-    **{name: name for name in ("Elu", "HSwish", "Log", "Mish", "Sigmoid", "Sign", "Sin", "Sinh", "Softsign", "Sqrt", "Tan", "Tanh")},
-    "Ceil": "Ceiling",
+    **{name: name for name in ("Abs", "Acos", "Acosh", "Add", "Asin", "Asinh", "Atan", "Atanh", "Cos", "Cosh", "Erf", "Exp")},
+    **{name: name for name in ("Elu", "HSwish", "Log", "Mish", "Sigmoid", "Sin", "Sinh", "Softsign", "Sqrt", "Tan", "Tanh")},
     "Div": "Divide",
     "HardSwish": "HSwish",
     "Max": "Maximum",
@@ -183,7 +182,10 @@ def _reduction(openvino: str) -> Gradient:
     return gradient
 
 
-_FLAT = ("Bernoulli", "DynamicQuantizeLinear", "EyeLike", "Hardmax", "MelWeightMatrix", "RandomNormalLike", "RandomUniformLike", "Round")
+_FLAT = (
+    *("Bernoulli", "Ceil", "DynamicQuantizeLinear", "EyeLike", "Floor", "Hardmax", "MelWeightMatrix", "RandomNormalLike"),
+    *("RandomUniformLike", "Round", "Sign"),
+)
 """What they give does not change with what they are given, or only in steps."""
 _RULES: Mapping[str, _Rule] = {
     **{name: _Rule(flat) for name in _FLAT},

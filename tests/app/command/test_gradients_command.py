@@ -125,3 +125,13 @@ def test_json_tells_a_run_that_failed(tmp_path: Path, capsys: pytest.CaptureFixt
     code, told = answered(words, capsys)
     assert (code, told["state"], told["run"]["state"]) == (1, "failed", "failed")
     assert "norm" not in told["gradients"][0]
+
+
+def test_a_gradient_that_is_cut_says_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = build.Graph("steps").parameter("x", "f32", [3])
+    engine.write_model(x.graph.model({"y": ops.floor(x)}), tmp_path / "model.xml")
+    words = [str(tmp_path / "model.xml"), "--of", "y", "--with-respect-to", "x"]
+    said = "The gradient of 'y' with respect to 'x' is zero everywhere: every way between them is cut, by Floor-1 'main/Floor', which "
+    assert main(["gradients", *words]) == 0
+    assert f"\n{said}changes only in steps.\n" in capsys.readouterr().out
+    assert answered(words, capsys)[1]["notes"] == [f"{said}changes only in steps."]
