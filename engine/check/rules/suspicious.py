@@ -10,7 +10,7 @@ from engine.check.known import scalar_value
 from engine.check.rule import Finding, Rule
 from engine.check.subject import Region, Subject
 from engine.errors import shorten
-from engine.ir.model import BackEdge, Node, Source
+from engine.ir.model import IF, BackEdge, Node, Source
 from engine.ops.declare import Known
 
 
@@ -225,6 +225,38 @@ def unused_input(subject: Subject) -> Iterator[Finding]:
             )
 
 
+def dead_output(subject: Subject) -> Iterator[Finding]:
+    """An output of a loop or If is unused, others are used.
+
+    What it does:
+        Looks for single outputs without an edge: what a loop collects over its iterations, and what an If gives.
+    Why it matters:
+        It is computed, and kept for every iteration, for nothing; or an edge was forgotten.
+    Example that fails:
+        a Loop that joins the scores of all iterations, of which only the last state is used
+    Example that passes:
+        the same Loop without that output
+    """
+    for region in subject.regions:
+        if region.body is not region.node.bodies[0]:
+            continue
+        unused = [number for number in range(len(region.node.outputs)) if not _is_used(region, number)]
+        for number, entry in enumerate(region.body.outer_outputs):
+            if number in unused and len(unused) < len(region.node.outputs) and (entry.axis is not None or region.node.type == IF):
+                what = "all iterations are joined" if entry.axis is not None else "both branches make it"
+                yield Finding(
+                    subject.where(region.place, region.node, f"output {number}"),
+                    f"Output {number} of this {region.node.type} is unused: {what} for nothing.",
+                    found="no edge from this output",
+                    expected="at least one edge, or no such output",
+                    advice="It does no harm, but costs time and memory.",
+                )
+
+
+def _is_used(region: Region, number: int) -> bool:
+    return Source(region.node.id, number) in region.place.graph.consumers
+
+
 def loop_never_repeats(subject: Subject) -> Iterator[Finding]:
     """A Loop's condition is constant false.
 
@@ -282,4 +314,5 @@ RULES = (
     Rule("LS807", "loop-never-repeats", Severity.NOTE, loop_never_repeats),
     Rule("LS808", "never-runs", Severity.NOTE, never_runs),
     Rule("LS809", "unused-input", Severity.NOTE, unused_input),
+    Rule("LS810", "dead-output", Severity.NOTE, dead_output),
 )

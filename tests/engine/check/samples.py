@@ -309,6 +309,7 @@ SAMPLES: dict[str, Sample | OnnxSample | Made] = {
     "LS807": _sample("loop", (_GO, constant(6, "go", "boolean", 9, BOOL))),
     "LS808": _sample("branch", (_C_BRANCH, constant(0, "c", "boolean", 8, BOOL))),
     "LS809": _sample("flat", (_edge(0, 0, 2, 0), _edge(1, 0, 2, 0))),
+    "LS810": _sample("loop", (_edge(4, 5, 6, 0), _edge(4, 4, 6, 0))),
     "LS901": _sample("loop", _attribute(_TRIPS, "offset", "0", "52")),
     "LS902": _sample("loop", _attribute(_TRIPS, "offset", "0", "44")),
     "LS903": _sample("loop", _attribute(_TRIPS, "offset", "0", "28")),
