@@ -12,7 +12,8 @@ from app.command import progress, sweep_comparison
 from app.command.given_inputs import read_inputs
 from app.command.run import interruptible
 from app.command.sweep_comparison import plain
-from engine.sweep import Sweep, completed, samples_of
+from engine.errors import InputError, MissingInput
+from engine.sweep import Samples, Sweep, completed, samples_of
 
 FINISHED, FAILED, STOPPED = 0, 1, 130
 _SHOWN = 10
@@ -36,6 +37,13 @@ def main(words: Sequence[str]) -> int:
 def _sweep(options: argparse.Namespace, model: str, rounding: Mapping[str, str]) -> Sweep:
     read = progress.read(model)
     samples = samples_of(read, options.inputs, options.batch)
+    try:
+        return _of_samples(options, read, samples, rounding)
+    except MissingInput as problem:
+        raise InputError(f"{problem}; --others INPUTS gives the same value in all samples, such as --others random") from None
+
+
+def _of_samples(options: argparse.Namespace, read: engine.Model, samples: Samples, rounding: Mapping[str, str]) -> Sweep:
     return engine.sweep(
         read,
         completed(read, samples, read_inputs(options.others, read)) if options.others else samples,

@@ -51,11 +51,6 @@ class Entry:
                 return "function"
 
     @property
-    def stem(self) -> str:
-        """Its label without the number that tells nodes of one name apart."""
-        return self.label.partition("~")[0]
-
-    @property
     def rounds(self) -> bool:
         """Whether its output is its input, rounded."""
         return self.type == ROUND_TO.name

@@ -74,7 +74,6 @@ class _Matching:
     def matched(self) -> MatchedGraphs:
         self._by_tensor()
         self._by_name()
-        self._by_stem()
         self._by(Side.binding, "structure")
         while self._by(Side.structure, "structure") or self._by_result():
             pass
@@ -121,12 +120,6 @@ class _Matching:
                 continue
             if one.type == other.type or one.rounds or other.rounds or foreign or (one.region and other.region):
                 self._put(one, other, "name")
-
-    def _by_stem(self) -> None:
-        """Matches a rounding with what has its name but for the number: of a name that several have, a new node gets a new one."""
-        for mine, theirs in self._groups(lambda _, entry: entry.stem):
-            if len(mine) == len(theirs) == 1 and mine[0].rounds != theirs[0].rounds and not (mine[0].region or theirs[0].region):
-                self._put(mine[0], theirs[0], "name")
 
     def _by_structure(self) -> None:
         while self._by(Side.structure, "structure"):

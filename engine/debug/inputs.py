@@ -39,7 +39,7 @@ def bind(model: Model, inputs: Inputs, needed: Collection[LayerId] | None = None
     required = [signature for signature in model.inputs if needed is None or signature.layer in needed]
     missing = [signature.name for signature in required if signature.layer not in given]
     if missing:
-        raise MissingInput(f"no value is given for {listed(missing)}; {_describe(model)}")
+        raise MissingInput(f"no value is given for {listed(missing)}; {inputs_said(model)}")
     return {layer: array for layer, (_, array) in given.items()}
 
 
@@ -70,10 +70,10 @@ def _pairs(model: Model, inputs: Inputs) -> Iterable[tuple[object, Any]]:
         return inputs.items()
     if isinstance(inputs, (str, bytes)) or not isinstance(inputs, Iterable) or getattr(inputs, "ndim", 1) == 0:
         found = "text" if isinstance(inputs, (str, bytes)) else type(inputs).__name__
-        raise InputError(f"inputs are a mapping or a sequence of arrays, not {found}; {_describe(model)}")
+        raise InputError(f"inputs are a mapping or a sequence of arrays, not {found}; {inputs_said(model)}")
     values = list(inputs)
     if len(values) > len(model.inputs):
-        raise InputError(f"{len(values)} inputs are given; {_describe(model)}")
+        raise InputError(f"{len(values)} inputs are given; {inputs_said(model)}")
     return enumerate(values)
 
 
@@ -97,11 +97,12 @@ def _signature(model: Model, key: object) -> Signature:
     if len(found) == 1:
         return found[0]
     if found:
-        raise InputError(f"the name {shorten(str(key))!r} means {len(found)} inputs: give them by position; {_describe(model)}")
-    raise InputError(f"there is no input {shorten(repr(key))}; {_describe(model)}")
+        raise InputError(f"the name {shorten(str(key))!r} means {len(found)} inputs: give them by position; {inputs_said(model)}")
+    raise InputError(f"there is no input {shorten(repr(key))}; {inputs_said(model)}")
 
 
-def _describe(model: Model) -> str:
+def inputs_said(model: Model) -> str:
+    """The inputs of a model in words, for a sentence that refuses something."""
     if not model.inputs:
         return "the model has no inputs"
     texts = [f"{number}: {shorten(one.name)!r} {one.element_type or '?'}{one.shape}" for number, one in enumerate(model.inputs[:12])]

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from engine.errors import InputError, listed, shorten
+from engine.debug.inputs import inputs_said
+from engine.errors import InputError, MissingInput, listed, shorten
 from engine.ir.model import Model, Signature
 from engine.native.workers import WORKERS, Crashed, Refused
 from engine.ops.stored import stored_arrays
@@ -23,6 +24,7 @@ _BLOCK_ELEMENTS = 1 << 20
 _BLOCK = 4096
 _MOST_ELEMENTS = 1 << 26
 MOST_SAMPLES = 10**18
+_LOOKED_AT = 1000
 _SEED = "seed="
 
 
@@ -128,6 +130,19 @@ class Completed:
 def completed(model: Model, samples: Samples, others: Mapping[Any, Any]) -> Samples:
     """The same samples with values, by name or position, for the inputs that they leave out. ``InputError`` for what is no input."""
     return Completed(samples, {position(model, key): value for key, value in others.items()})
+
+
+def expect_all_inputs(model: Model, samples: Samples) -> None:
+    """``MissingInput`` for an input that no sample has: every run would fail by it. What only some leave out fails in their rows."""
+    left = set(range(len(model.inputs)))
+    looked_at = min(samples.count, _LOOKED_AT)
+    for number in range(looked_at):
+        left -= samples.batch(number, number + 1).inputs(0).keys()
+        if not left:
+            return
+    if looked_at:
+        where = "all samples" if looked_at == samples.count else f"the first {looked_at:,} of {samples.count:,} samples"
+        raise MissingInput(f"{where} leave out {listed([model.inputs[key].name for key in sorted(left)])}; {inputs_said(model)}")
 
 
 def position(model: Model, key: object) -> int:

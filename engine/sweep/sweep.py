@@ -13,7 +13,7 @@ from engine.errors import InputError
 from engine.ir.model import Model, expect_model
 from engine.ir.walk import nodes
 from engine.run.machine.limits import Limits
-from engine.sweep.samples import Given, Samples, samples_of
+from engine.sweep.samples import Given, Samples, expect_all_inputs, samples_of
 from engine.sweep.stopping import Stop
 from engine.sweep.summary import Summary
 
@@ -68,7 +68,8 @@ def sweep(
     ``rounding``: types by patterns of addresses (``{"*": "bf16"}``), as ``engine.Debugger`` takes them: values that are kept in
     a narrower type in all runs. ``engine.sweep.changes`` says which inputs another model, or a rounding, treats otherwise.
 
-    Nothing runs before the first row is asked for. ``InputError`` for samples or columns that do not fit the model.
+    Nothing runs before the first row is asked for. ``InputError`` for samples or columns that do not fit the model, ``MissingInput``
+    where no sample has one of its inputs.
     """
     from engine.sweep.work_order import Order
 
@@ -81,6 +82,7 @@ def sweep(
         model = rounded(model, rounding)
     order = Order(model, tuple(columns), limits or Limits(), seed, first_nan, margins, seconds, lanes)
     samples = samples_of(model, inputs, batch)
+    expect_all_inputs(model, samples)
     count = samples.count if limit is None else min(limit, samples.count)
     return Sweep(order, samples, count, workers, scheduler, None if out is None else Path(out), resume)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 from engine.check.propagate import Propagated, propagate
 from engine.errors import AddressError, InputError, shorten
 from engine.ir.address_pattern import AddressPattern, address_patterns
 from engine.ir.constant import Constant
 from engine.ir.element_type import REAL_FLOATS
-from engine.ir.model import Edge, Graph, LayerId, Model, Node, Port
+from engine.ir.model import Body, Edge, Graph, LayerId, Model, Node, Port
 from engine.ir.walk import PlacedGraph, graphs
 from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.ops.dialect import catalogue_for
@@ -23,25 +24,26 @@ def rounded(model: Model, rounding: Mapping[str, str], catalogue: Catalogue = CA
     A pattern is an address without iterations (``main/loop/body/state``, ``main/Split_4:1``; without a number every output is meant), or
     an end of one that no other node has, in any form that people read (``loop › state``). ``*`` stands for any text, slashes too:
     ``main/*/state``, ``*``. It names what an operation gives, what a Parameter of a body receives in each iteration (a carried state), or
-    a Const. What is rounded keeps its address, and the operation that gives it is called ``... before rounding``; inputs of the model,
-    nodes with bodies and those with several outputs keep theirs, and ``... rounded`` follows them.
+    a Const. What is rounded keeps its address, also where several nodes have its name, and the operation that gives it is called
+    ``... before rounding``; inputs of the model, nodes with bodies and those with several outputs keep theirs, and ``... rounded``
+    follows them.
 
     ``InputError`` for a type other than bf16, f16, f8e4m3, f8e5m2, int8 (per row) and int4 (per group), ``AddressError`` for a pattern
     that names no float, or without ``*`` is the end of several addresses.
     """
     patterns = list(_patterns(model, rounding))
     known = propagate(model, catalogue_for(model.dialect, catalogue))
-    made: dict[int, Graph] = {}
+    made: dict[int, _Made] = {}
     used: set[str] = set()
     for place in reversed(list(graphs(model))):
-        made[id(place.graph)] = _Rounding(place, patterns, known, made, used).graph()
+        made[id(place.graph)] = _Rounding(place, patterns, known, made, used).made()
     unused = next((text for text in rounding if text not in used), None)
     if unused is not None:
         raise AddressError(
             f"nothing is rounded by {shorten(unused)!r}: it names no value of floats. An address without iterations is expected, such as "
             f"main/loop/body/state, or an end of one; * stands for any text"
         )
-    return replace(model, graph=made[id(model.graph)], file="")
+    return replace(model, graph=made[id(model.graph)].graph, file="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,38 +63,56 @@ def _patterns(model: Model, rounding: Mapping[str, str]) -> Iterator[_Asked]:
 
 
 @dataclass(frozen=True, slots=True)
+class _Made:
+    """A graph with values rounded, and the new numbers of nodes that have handed over theirs."""
+
+    graph: Graph
+    renumbered: Mapping[LayerId, LayerId]
+
+    def body(self, body: Body) -> Body:
+        """The body whose graph this was made of."""
+        inputs = tuple(replace(one, internal=self.renumbered.get(one.internal, one.internal)) for one in body.inputs)
+        back = tuple(replace(one, to_layer=self.renumbered.get(one.to_layer, one.to_layer)) for one in body.back_edges)
+        return replace(body, graph=self.graph, inputs=inputs, back_edges=back)
+
+
+@dataclass(frozen=True, slots=True)
 class _Rounding:
     """One graph, and what is rounded in it."""
 
     place: PlacedGraph
     patterns: Sequence[_Asked]
     known: Propagated
-    made: Mapping[int, Graph]
+    inside: Mapping[int, _Made]
     used: set[str]
 
-    def graph(self) -> Graph:
+    def made(self) -> _Made:
         graph = self.place.graph
-        nodes, moved = list[Node](), dict[tuple[LayerId, int], LayerId]()
-        edges: list[Edge] = []
-        free = max(graph.by_id, default=-1) + 1
+        nodes, edges = list[Node](), list[Edge]()
+        after: dict[tuple[LayerId, int], LayerId] = {}
+        renumbered: dict[LayerId, LayerId] = {}
+        taken = {node.name for node in graph.nodes}
+        free = map(LayerId, count(max(graph.by_id, default=-1) + 1))
         for node in graph.nodes:
-            inner = replace(node, bodies=tuple(replace(body, graph=self.made[id(body.graph)]) for body in node.bodies))
+            inner = replace(node, bodies=tuple(self.inside[id(body.graph)].body(body) for body in node.bodies))
             asked = dict(self._asked(node))
-            if not asked:
-                nodes.append(inner)
-            elif node.constant is not None:
-                nodes.append(replace(inner, constant=Constant.of(round_to(node.constant.array(), to=asked[0]))))
-            else:
-                nodes.append(_renamed(inner) if self._hands_over_its_name(node) else inner)
-                for output, to in asked.items():
-                    layer, free = LayerId(free), free + 1
-                    nodes.append(_round_node(layer, self._name(node, output), node.outputs[output], to))
-                    moved[node.id, node.outputs[output].id] = layer
-                    edges.append(Edge(node.id, node.outputs[output].id, layer, 0))
+            if node.constant is not None and asked:
+                inner, asked = replace(inner, constant=Constant.of(round_to(node.constant.array(), to=asked[0]))), {}
+            elif asked and self._hands_over_its_name(node):
+                renumbered[node.id] = next(free)
+                inner = _renamed(inner, renumbered[node.id], _free_name(f"{node.name} before rounding", taken))
+            nodes.append(inner)
+            for output, to in asked.items():
+                layer = node.id if node.id in renumbered else next(free)
+                name = node.name if node.id in renumbered else _free_name(_rounded_name(node, output), taken)
+                nodes.append(_round_node(layer, name, node.outputs[output], to))
+                after[node.id, node.outputs[output].id] = layer
+                edges.append(Edge(inner.id, node.outputs[output].id, layer, 0))
         for edge in graph.edges:
-            after = moved.get((edge.from_layer, edge.from_port))
-            edges.append(edge if after is None else Edge(after, 1, edge.to_layer, edge.to_port))
-        return replace(graph, nodes=tuple(nodes), edges=tuple(edges))
+            to_layer = renumbered.get(edge.to_layer, edge.to_layer)
+            rounding = after.get((edge.from_layer, edge.from_port))
+            edges.append(edge._replace(to_layer=to_layer) if rounding is None else Edge(rounding, 1, to_layer, edge.to_port))
+        return _Made(replace(graph, nodes=tuple(nodes), edges=tuple(edges)), renumbered)
 
     def _asked(self, node: Node) -> Iterator[tuple[int, str]]:
         """The outputs that are rounded, each with its type."""
@@ -112,15 +132,22 @@ class _Rounding:
         is_input = node.type == "Parameter" and self.place.owner is None
         return not is_input and not node.bodies and len(node.outputs) == 1
 
-    def _name(self, node: Node, output: int) -> str:
-        if self._hands_over_its_name(node):
-            return node.name
-        return f"{node.name}{f':{output}' if output else ''} rounded"
+
+def _rounded_name(node: Node, output: int) -> str:
+    return f"{node.name}{f':{output}' if output else ''} rounded"
 
 
-def _renamed(node: Node) -> Node:
-    """The operation that gives what is rounded; its tensor names go to what comes out."""
-    return replace(node, name=f"{node.name} before rounding", outputs=tuple(replace(port, names=()) for port in node.outputs))
+def _free_name(name: str, taken: set[str]) -> str:
+    """A name that no node of the graph has, so that the addresses of those that are there stay what they are."""
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+def _renamed(node: Node, layer: LayerId, name: str) -> Node:
+    """The operation that gives what is rounded; its name, number and tensor names go to what comes out, and so its address."""
+    return replace(node, id=layer, name=name, outputs=tuple(replace(port, names=()) for port in node.outputs))
 
 
 def _round_node(layer: LayerId, name: str, port: Port, to: str) -> Node:

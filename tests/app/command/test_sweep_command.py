@@ -47,13 +47,20 @@ def test_inputs_that_a_table_leaves_out_are_the_same_in_all_samples(
     engine.write_model(graph.model({"last": last, "same": build.ops.reduce_sum(x, [0])}), tmp_path / "m.xml")
     (tmp_path / "n.csv").write_text("n\n3\n7\n0\n", encoding="utf-8")
     words = ["sweep", str(tmp_path / "m.xml"), "--inputs", str(tmp_path / "n.csv")]
-    assert main(words) == 1
-    assert "no value is given for 'x'" in capsys.readouterr().out
+    assert main(words) == 2
+    assert "all samples leave out 'x'; the model's inputs are 0: 'n' i32[], 1: 'x' f32[3]; --others INPUTS" in capsys.readouterr().err
     if others == "file":
         others = str(tmp_path / "x.npz")
         np.savez(others, x=np.ones(3, np.float32))
     assert main([*words, "--others", others]) == 0
     assert "0 to 7 iterations, 3.3 a run, most in sample 1 (n = 7)" in capsys.readouterr().out
+
+
+def test_an_input_that_only_some_samples_leave_out_fails_in_their_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(tmp_path / "0.npz")
+    np.savez(tmp_path / "1.npz", number=3)
+    assert main(["sweep", COLLATZ, "--inputs", str(tmp_path)]) == 1
+    assert "the first that failed is sample 0: no value is given for 'number'" in capsys.readouterr().out
 
 
 def test_failed_runs_are_told_and_change_the_exit_code(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

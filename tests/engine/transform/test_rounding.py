@@ -94,6 +94,45 @@ def test_a_constant_is_rounded_in_place() -> None:
     np.testing.assert_array_equal(engine.run(made, {"x": np.ones(3, np.float32)}).outputs[0], value)
 
 
+def _addresses(model: engine.Model) -> set[str]:
+    return {address for address, _ in nodes(model)}
+
+
+REPEATED = """<ir_version: 8, opset_import: ["" : 17]>
+    repeated (int64 count, float[3] x) => (float[3] y) {
+      always = Constant <value = bool {1}> ()
+      [same] a = Abs (x)
+      [same] b = Exp (a)
+      [later] c = Add (a, b)
+      y = Loop (count, always, c) <body = step (int64 i, bool go, float[3] v) => (bool again, float[3] w) {
+        again = Identity (go)
+        third = Constant <value = float {0.3333}> ()
+        [same] s = Mul (v, third)
+        [same] w = Abs (s)
+      }>
+    }"""
+
+
+def test_addresses_of_a_rounded_model_are_those_of_the_model() -> None:
+    """Also of nodes of one name, whose addresses have their numbers, and of names that what is added would have."""
+    proto = parser.parse_model(REPEATED)
+    next(node for node in proto.graph.node if node.name == "later").name = "same before rounding"
+    model = read_model(proto.SerializeToString())
+    before = _addresses(model)
+    repeated = sorted(one for one in before if "~" in one)
+    assert len(repeated) >= 4
+    inputs = {"count": np.array(3), "x": np.array([1, 2, 3], np.float32)}
+    plain = run(model, inputs, {})
+    for rounding in ({"*": "bf16"}, {repeated[0]: "f16"}, {"main/*/v": "f8e4m3"}):
+        assert before <= _addresses(rounded(model, rounding))
+        other = run(model, inputs, rounding)
+        drift = engine.drift(plain, other)
+        assert all(pair.one == pair.other and pair.how == "name" for pair in drift.pairs)
+        assert not drift.unmatched[0]
+        for address in before:
+            assert np.shape(other.value(address)) == np.shape(plain.value(address))
+
+
 def test_the_last_pattern_that_names_a_value_counts() -> None:
     made = rounded(weighed(), {"*": "bf16", "main/weight": "f16"})
     (weight,) = [node for node in made.graph.nodes if node.name == "weight"]
