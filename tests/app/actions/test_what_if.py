@@ -272,6 +272,7 @@ def test_the_way_there_and_back_in_a_browser(page: Page, server: str) -> None:
     canvas = page.locator(".st-key-canvas_graph .canvas")
     expect(canvas.locator(".box").first).to_be_visible(timeout=LONG)
     page.keyboard.press("ArrowRight")
+    browsing.settled(page)
     opener = page.get_by_role("button", name="What if …").first
     opener.click(timeout=LONG)
     page.get_by_role("button", name="Run from here with it").click()
@@ -300,13 +301,16 @@ def test_a_table_is_edited_in_a_browser_and_nothing_lies_on_its_sentence(page: P
     expect(table).to_be_visible(timeout=LONG)
     table.hover()
     expect(editor.get_by_test_id("stElementToolbar")).to_be_hidden()
+    expect(table.get_by_test_id("data-grid-canvas")).to_be_visible(timeout=LONG)
+    browsing.settled(page)  # what is drawn anew closes the cell that is edited
     box = table.bounding_box()
     assert box is not None
-    page.wait_for_timeout(1500)  # the table draws itself once it has its size
-    page.mouse.click(box["x"] + 100, box["y"] + box["height"] - 17)
-    page.keyboard.type("9", delay=80)
-    page.keyboard.press("Enter")
-    page.wait_for_timeout(1500)  # what is typed is told after a moment
+    page.mouse.dblclick(box["x"] + 100, box["y"] + box["height"] - 17)
+    cell = page.locator("#portal input")
+    cell.fill("9", timeout=LONG)
+    cell.press("Enter")
+    expect(cell).to_have_count(0)
+    browsing.settled(page)  # what is typed is told after a moment
     editor.get_by_role("button", name="Run from here with it").click()
     expect(page.locator(".st-key-what_if")).to_contain_text("6 instead of 5 iterations", timeout=LONG)
     expect(page.locator(".st-key-side .stats")).to_contain_text("9")
@@ -317,6 +321,7 @@ def test_a_value_in_one_iteration_of_an_inner_loop_is_set_by_clicks_and_taken_ba
     place_of = "main/for_each_candidate{}/body/try_each_divisor{}/body/{}"
     canvas = browsing.open_sample(page, server, "count_primes", set="up_to_30", step="400")
     canvas.locator(f'.box[data-address="{place_of.format("", "", "equal")}"]').dispatch_event("click")
+    expect(page.locator(".st-key-side")).to_contain_text("› equal", timeout=LONG)  # until then the button sets another value
     page.get_by_role("button", name="What if …").click()
     expect(page.get_by_text("equal at iterations 19 › 1")).to_be_visible(timeout=LONG)
     page.get_by_role("button", name="Run from here with it").click()
