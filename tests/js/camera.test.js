@@ -64,25 +64,31 @@ test("a box out of sight is brought into it", () => {
   assert.ok(left >= 24 && left + box.width <= 776 && top >= 24 && top + box.height <= 576, `${left} ${top}`);
 });
 
-test("a box below a head that sticks or below the overview is brought from under it", () => {
+test("a box below the overview is brought from under it", () => {
   Object.assign(camera, { width: 4000, height: 3000 });
-  const covering = { left: 6, top: 32, right: 260, bottom: 58 };
-  /** @type {[import("../../app/canvas/assets/picture.js").Area, () => unknown][]} */
-  const places = [
-    [{ left: 100, top: 40, width: 80, height: 30 }, () => (camera.stickyHeaders.lying = [covering])],
-    [{ left: 680, top: 540, width: 80, height: 30 }, () => camera.overview.element.classList.add("on")],
-  ];
+  const box = { left: 1680, top: 1540, width: 80, height: 30 };
   camera.overview.scale = 0.03;
-  for (const [box, lay] of places) {
-    camera.set(-1000, -1000, 1);
-    const area = { ...box, left: box.left + 1000, top: box.top + 1000 };
-    camera.follow(area);
-    assert.deepEqual(rounded(camera), [-1000, -1000, 1]);
-    lay();
-    camera.follow(area);
-    const [left, top] = [camera.x + area.left, camera.y + area.top];
-    assert.ok(!camera.isCovered({ left, top, right: left + 80, bottom: top + 30 }), `${left} ${top}`);
-  }
+  camera.set(-1000, -1000, 1);
+  camera.follow(box);
+  assert.deepEqual(rounded(camera), [-1000, -1000, 1]);
+  camera.overview.element.classList.add("on");
+  camera.follow(box);
+  const [left, top] = [camera.x + box.left, camera.y + box.top];
+  assert.ok(!camera.isCovered({ left, top, right: left + 80, bottom: top + 30 }), `${left} ${top}`);
+});
+
+test("a head that sticks gives way to boxes, and is gone where they leave no room", () => {
+  const { stickyHeaders } = camera;
+  const within = { left: 6, top: 6, end: 790 };
+  const frame = /** @type {any} */ ({});
+  const row = (/** @type {number} */ k) => ({ top: 6 + 26 * k, bottom: 32 + 26 * k });
+  stickyHeaders.taken = [{ left: 0, right: 100, ...row(0) }];
+  assert.deepEqual(stickyHeaders.room(frame, within, 200, 200), { left: 106, right: 306, top: 6, bottom: 29 });
+  stickyHeaders.taken.push({ left: 270, right: 800, ...row(0) });
+  assert.deepEqual(stickyHeaders.room(frame, within, 200, 200), { left: 6, right: 206, top: 32, bottom: 55 });
+  assert.deepEqual(stickyHeaders.room(frame, within, 200, 150), { left: 106, right: 264, top: 6, bottom: 29 });
+  stickyHeaders.taken = [{ left: 0, right: 800, top: 0, bottom: 600 }];
+  assert.equal(stickyHeaders.room(frame, within, 200, 150), undefined);
 });
 
 test("no box of the first row is under the tools", () => {

@@ -258,11 +258,11 @@ export class Camera {
   }
 
   /**
-   * Whether a head that sticks or the overview lies on a part of the view.
+   * Whether the overview lies on a part of the view.
    * @param {Bounds} part
    */
   isCovered(part) {
-    return [...this.stickyHeaders.lying, ...this.overview.lying()].some((one) => overlap(one, part));
+    return this.overview.lying().some((one) => overlap(one, part));
   }
 
   /**

@@ -123,9 +123,9 @@ export type FrameInView = {
   /** Top and bottom of its own header. */
   upper: number;
   lower: number;
-  /** Where its title begins and its name ends. */
-  titled: number;
+  /** Where its name ends, and where its state begins. */
   named: number;
+  stateFrom: number;
   /** Whether enough of the frame is in sight; whether its title and its state are out of it. */
   seen: boolean;
   away: boolean;

@@ -18,14 +18,15 @@ const HEAD = {
   bottom: 28,
   letter: 8.2,
   name: 7,
-  indent: 24,
   row: 26,
   edge: 6,
   apart: 10,
   least: 72,
+  short: 150, // where there is no room for all of its words
   high: 110,
-  shown: 84, // of a frame, from its head down: a head that sticks lies on boxes
+  shown: 84, // of a frame, from its head down
   most: 3,
+  rows: 4, // in which it looks for room
 };
 const STATE = 280; // what a state may take of a line
 
@@ -45,8 +46,8 @@ export class StickyHeaders {
     this.frames = [];
     /** The heads that stick. @type {Head[]} */
     this.pool = [];
-    /** Where they lie. @type {Bounds[]} */
-    this.lying = [];
+    /** What no head may lie on: boxes and titles in sight, what lies on the picture, and the heads that stick already. @type {(Bounds & { of?: StickyFrame })[]} */
+    this.taken = [];
     this.corner = { width: 0, height: 0 };
     this.watcher = new ResizeObserver(() => this.measureCorner());
   }
@@ -99,13 +100,36 @@ export class StickyHeaders {
       if (frame.outer) frame.outer.below = Math.max(frame.outer.below, below);
     }
     let used = 0;
-    this.lying = [];
+    this.taken = this.obstacles(frames, camera);
     for (const { frame, lies } of frames) {
       const stuck = this.stick(frame, lies, camera);
       if (stuck) this.put(used++, stuck, frame);
       this.cover(frame, stuck);
     }
     for (const { element } of this.pool.splice(used)) element.remove();
+  }
+
+  /**
+   * What no head may lie on before any sticks.
+   * @param {{ frame: StickyFrame, lies: FrameInView }[]} frames
+   * @param {Camera} camera
+   */
+  obstacles(frames, { x, y, k, view, tools, overview, boxes }) {
+    const inView = (/** @type {Bounds} */ { left, right, top, bottom }) =>
+      right > 0 && left < view.width && bottom > 0 && top < view.height;
+    const onPicture = boxes.map(({ left, top, width, height }) => ({
+      left: x + left * k,
+      right: x + (left + width) * k,
+      top: y + top * k,
+      bottom: y + (top + height) * k,
+    }));
+    const words = frames.flatMap(({ frame, lies: { left, named, upper, lower, stateFrom, right } }) => [
+      { of: frame, left, right: named, top: upper, bottom: lower },
+      { of: frame, left: stateFrom, right, top: upper, bottom: lower },
+    ]);
+    const [reach, under] = [view.width - tools.width - 2 * HEAD.apart, tools.height + 2 * HEAD.apart];
+    const ofTools = tools.width ? [{ left: reach, right: view.width, top: 0, bottom: under }] : [];
+    return [...[...onPicture, ...words].filter(inView), ...ofTools, ...overview.lying()];
   }
 
   /**
@@ -144,7 +168,7 @@ export class StickyHeaders {
     const away = seen && this.isAway(camera, left + 14 * k, Math.min(right, left + wide), upper, lower);
     const below = camera.overview.lying().some((one) => lower > one.top && end > one.left);
     const stateAway = seen && Boolean(told) && (below || this.isAway(camera, end - stateWidth * k, end, upper, lower));
-    return { left, right, bottom, upper, lower, titled: left + HEAD.indent * k, named, seen, away, stateAway };
+    return { left, right, bottom, upper, lower, named, stateFrom: end - stateWidth * k, seen, away, stateAway };
   }
 
   /**
@@ -164,7 +188,8 @@ export class StickyHeaders {
   }
 
   /**
-   * What has to be shown of a frame's head, and where; null when its own head is in sight.
+   * What has to be shown of a frame's head, and where; null when its own head is in sight, and where there is no room:
+   * boxes go first.
    * @param {StickyFrame} frame
    * @param {FrameInView} lies
    * @param {Camera} camera
@@ -172,50 +197,49 @@ export class StickyHeaders {
    */
   stick(frame, lies, { view, tools, overview, top: border }) {
     const { seen, away, upper } = lies;
-    const sticks = seen && (away || this.isCovered(lies)) && frame.below < HEAD.most;
-    const beside = view.width - tools.width - 2 * HEAD.apart;
-    const under = tools.height + 2 * HEAD.apart;
-    const [small] = overview.lying();
-    const free = (/** @type {number} */ top) =>
-      (small && top + HEAD.row > small.top ? small.left : view.width) - HEAD.edge;
-    const end = (/** @type {number} */ top) => Math.min(lies.right - HEAD.edge, top < under ? beside : free(top));
-    if (!sticks) {
-      if (!lies.stateAway || away || upper > view.height - HEAD.row) return null;
-      return { right: end(upper), top: upper, width: STATE, title: false };
+    const end = Math.min(lies.right, view.width) - HEAD.edge;
+    if (!seen || frame.below >= HEAD.most) return null;
+    if (!away) {
+      if (!lies.stateAway || upper > view.height - HEAD.row) return null;
+      const [small] = overview.lying();
+      const beside = upper < tools.height + 2 * HEAD.apart ? view.width - tools.width - 2 * HEAD.apart : end;
+      const free = small && upper + HEAD.row > small.top ? small.left - HEAD.edge : end;
+      const right = Math.min(end, beside, free);
+      if (right - Math.min(STATE, 22 + frame.part.told.length * 6.4) > lies.named)
+        return { right, top: upper, width: STATE, title: false };
     }
     const left = Math.max(lies.left, 0) + HEAD.edge;
-    const least = Math.max(upper, HEAD.edge, border, left < this.corner.width ? this.corner.height + HEAD.edge : 0);
-    const area = this.free(beside - left < HEAD.least ? Math.max(least, under) : least, (top) => ({
-      left,
-      right: Math.min(end(top), left + widthOf(frame)),
-      top,
-      bottom: top + HEAD.row - HEAD.edge / 2,
-    }));
-    if (Math.min(lies.bottom, view.height) - area.top < HEAD.shown) return null;
-    this.lying.push(area);
-    return { left, top: area.top, width: end(area.top) - left, title: true };
+    const top = Math.max(upper, HEAD.edge, border, left < this.corner.width ? this.corner.height + HEAD.edge : 0);
+    const wide = widthOf(frame);
+    const area =
+      this.room(frame, { left, top, end }, wide, wide) ?? this.room(frame, { left, top, end }, wide, HEAD.short);
+    if (!area || Math.min(lies.bottom, view.height) - area.top < HEAD.shown) return null;
+    this.taken.push(area);
+    return { left: area.left, top: area.top, width: area.right - area.left, title: true };
   }
 
   /**
-   * The first place for a head that is free: beside those of the frames around it where there is room, else below them.
-   * @param {number} top
-   * @param {(top: number) => Bounds} at
+   * The first gap for a head, from left to right and row by row; undefined where there is none.
+   * @param {StickyFrame} frame
+   * @param {{ left: number, top: number, end: number }} within
+   * @param {number} most how wide it is if there is room
+   * @param {number} least how wide it is at least
+   * @returns {Bounds | undefined}
    */
-  free(top, at) {
-    for (let area = at(top); ; area = at(area.bottom + HEAD.edge / 2)) {
-      const other = this.lying.find((one) => overlap(one, area));
-      if (!other) return area;
-      area = other;
+  room(frame, within, most, least) {
+    for (let row = 0; row < HEAD.rows; row += 1) {
+      const top = within.top + row * HEAD.row;
+      const bottom = top + HEAD.row - HEAD.edge / 2;
+      const others = this.taken.filter((one) => one.of !== frame && one.top < bottom && top < one.bottom);
+      const begins = [within.left, ...others.map((one) => one.right + HEAD.edge)].sort((a, b) => a - b);
+      for (const left of begins) {
+        const ends = others.map((one) => one.left - HEAD.edge).filter((at) => at >= left);
+        const right = Math.min(left + most, within.end, ...ends);
+        const area = { left, right, top, bottom };
+        if (left >= within.left && right - left >= least && !others.some((one) => overlap(one, area))) return area;
+      }
     }
-  }
-
-  /**
-   * Whether a head that sticks lies on the title of a frame.
-   * @param {FrameInView} lies
-   */
-  isCovered({ titled, named, upper, lower }) {
-    const title = { left: titled, right: named, top: upper, bottom: lower };
-    return this.lying.some((one) => overlap(one, title));
+    return undefined;
   }
 
   /**

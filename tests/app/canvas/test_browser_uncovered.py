@@ -1,4 +1,4 @@
-"""In a real chromium: nothing that lies on the picture hides the operation that runs next, nor what is said of a loop."""
+"""In a real chromium: nothing that lies on the picture hides the box that runs next, nor what is said of a loop; heads hide none."""
 
 from __future__ import annotations
 
@@ -23,6 +23,12 @@ LYING_ON_CURRENT = """canvas => {
     const other = one.getBoundingClientRect();
     return other.width && left < other.right - 1 && other.left < right - 1 && top < other.bottom - 1 && other.top < bottom - 1;
   }).map((one) => one.className);
+}"""
+HEADS_ON_BOXES = """canvas => {
+  const heads = [...canvas.querySelectorAll('.sticky-header')].map((one) => [one, one.getBoundingClientRect()]);
+  const boxes = [...canvas.querySelectorAll('.box > .body')].map((one) => [one.parentElement, one.getBoundingClientRect()]);
+  return heads.flatMap(([head, a]) => boxes.filter(([, b]) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom)
+    .map(([box]) => `${head.textContent} on ${box.textContent}`));
 }"""
 SHOWN = """canvas => [...canvas.querySelectorAll('.sticky-header, .head .frame-state')].filter((one) => {
   const { visibility, display } = getComputedStyle(one);
@@ -63,6 +69,7 @@ def test_nothing_lies_on_the_operation_that_runs_next(still: Page, server: str, 
         expect(place(still)).to_contain_text(f"step {step}", timeout=LONG)
         still.wait_for_timeout(60)
         assert canvas.evaluate(LYING_ON_CURRENT) == [], step
+        assert canvas.evaluate(HEADS_ON_BOXES) == [], step
 
 
 def test_the_state_of_a_loop_is_beside_the_small_picture(still: Page, server: str, tmp_path: Path) -> None:
