@@ -146,7 +146,8 @@ class AgentTools:
         one, beside = self._runs.recorded(model, given, {}), self._runs.recorded(other or model, given, rounding or {})
         found = engine.drift(one, beside)
         apart = sorted(found.pairs, key=lambda pair: -pair.worst.relative)
-        told = drift_data(replace(found, pairs=tuple(apart[:_PAIRS]), partings=found.partings[:_PAIRS], unmatched=_first(found.unmatched)))
+        some = replace(found, unmatched=_first(found.unmatched), unpacking=_first(found.unpacking), partings=found.partings[:_PAIRS])
+        told = drift_data(replace(some, pairs=tuple(apart[:_PAIRS])))
         return {**told, "sentence": found.sentence, "pairs_left_out": max(0, len(apart) - _PAIRS)}
 
     def fate(self, model: str) -> dict[str, Any]:
@@ -186,8 +187,8 @@ def _in_short(cell: Any) -> Any:
     return {name: one for name, one in cell.items() if name not in ("first", "last")} if isinstance(cell, dict) else cell
 
 
-def _first(unmatched: tuple[tuple[str, ...], tuple[str, ...]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return unmatched[0][:_PAIRS], unmatched[1][:_PAIRS]
+def _first(places: tuple[tuple[str, ...], tuple[str, ...]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return places[0][:_PAIRS], places[1][:_PAIRS]
 
 
 def _declared(element_type: object, shape: object) -> dict[str, Any]:

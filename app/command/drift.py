@@ -102,6 +102,11 @@ def _lines(found: Drift) -> Iterator[str]:
         if places:
             listed = ", ".join(places[:_MOST_SHOWN]) + (f" and {len(places) - _MOST_SHOWN:,} more" if len(places) > _MOST_SHOWN else "")
             yield f"  only in the {which}: {listed}"
+    for which, places in zip(("first", "second"), found.unpacking, strict=True):
+        if places:
+            listed = ", ".join(places[:2]) + (f" and {len(places) - 2:,} more" if len(places) > 2 else "")
+            only = "1 operation only unpacks" if len(places) == 1 else f"{len(places):,} operations only unpack"
+            yield f"  in the {which} {only} weights that are kept in a narrower type: {listed}"
     if found.left_out:
         yield "  not compared: " + ", ".join(f"{count:,} {reason}" for reason, count in found.left_out.items())
 
@@ -128,6 +133,7 @@ def drift_data(found: Drift) -> dict[str, object]:
         "pairs": pairs,
         "partings": [asdict(parting) for parting in found.partings],
         "unmatched": [list(places) for places in found.unmatched],
+        "unpacking": [list(places) for places in found.unpacking],
         "left_out": dict(found.left_out),
     }
 

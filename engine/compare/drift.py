@@ -111,6 +111,8 @@ class Drift:
     outputs: float
     """The largest relative error of an output of the model; infinite where one has another shape or only one side has a NaN there, NaN
     where none was compared."""
+    unpacking: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    """Places of each model that only unpack weights, which the other keeps as they are or packs otherwise: no operations of the model."""
     choice: str = ""
     """A sentence on a language model's output whose largest logit is another one; empty where there is none."""
 
@@ -167,6 +169,10 @@ def drift(one: Run, other: Run, *, tolerance: float = TOLERANCE, stopped: Callab
         tuple(f"{graph.one.address}/{entry.label}" for graph in graphs for entry in graph.only_one),
         tuple(f"{graph.other.address}/{entry.label}" for graph in graphs for entry in graph.only_other),
     )
+    unpacking = (
+        tuple(f"{graph.one.address}/{entry.label}" for graph in graphs for entry in graph.unpacking[0]),
+        tuple(f"{graph.other.address}/{entry.label}" for graph in graphs for entry in graph.unpacking[1]),
+    )
     return Drift(
         tolerance,
         tuple(pairs),
@@ -175,6 +181,7 @@ def drift(one: Run, other: Run, *, tolerance: float = TOLERANCE, stopped: Callab
         unmatched,
         dict(comparing.left_out),
         outputs_apart(one.model, one.result, other.model, other.result),
+        unpacking,
         other_choice(_outputs(one.model, one.result, other.model, other.result)),
     )
 

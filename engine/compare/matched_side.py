@@ -9,11 +9,12 @@ import numpy as np
 
 from engine.compare.correlation import tells
 from engine.compare.deviation import is_comparable
-from engine.compare.entries import Entry
+from engine.compare.entries import Entry, entries_of
 from engine.debug.run import Run
 from engine.ops.values import is_tensor
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import CallRegion, Program
+from engine.run.plan.unpacked_weights import unpacking
 
 _MOST_NUMBERS, _MOST_ROWS = 1024, 256
 """Of a value that are correlated: from its first rows, evenly from each."""
@@ -29,12 +30,24 @@ class Side:
     matched: set[Entry] = field(default_factory=set[Entry])
     same: dict[Slot, int] = field(default_factory=dict[Slot, int])
     """A number for each value that has a partner; the partner has the same number on the other side."""
+    unpacks: frozenset[int] = frozenset()
+    """The instructions that only unpack weights, which are no operations of the model: they have a partner of their name, or none."""
     _numbers: dict[Entry, np.ndarray] = field(default_factory=dict[Entry, np.ndarray])
+
+    @staticmethod
+    def of(run: Run, program: Program) -> Side:
+        """Of a graph of which nothing has a partner yet."""
+        return Side(run, program, entries_of(program), unpacks=frozenset(unpacking(run.plan, program)))
 
     @property
     def free(self) -> list[Entry]:
         """The entries that have no partner yet."""
-        return [one for one in self.entries if one not in self.matched]
+        return [one for one in self.entries if one not in self.matched and one.position not in self.unpacks]
+
+    @property
+    def unpacking(self) -> tuple[Entry, ...]:
+        """Those that only unpack weights, and have no partner."""
+        return tuple(one for one in self.entries if one not in self.matched and one.position in self.unpacks)
 
     @property
     def rows(self) -> int:

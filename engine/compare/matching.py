@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from engine.compare.correlation import correlated, tells
-from engine.compare.entries import Entry, entries_of
+from engine.compare.entries import Entry
 from engine.compare.matched_side import Side
 from engine.debug.run import Run
 from engine.run.plan.numbers import Slot
@@ -38,6 +38,8 @@ class MatchedGraphs:
     pairs: tuple[Matched, ...]
     only_one: tuple[Entry, ...]
     only_other: tuple[Entry, ...]
+    unpacking: tuple[tuple[Entry, ...], tuple[Entry, ...]]
+    """Of each graph what only unpacks weights, for which the other has nothing of that name."""
 
 
 def match(one: Run, other: Run) -> tuple[MatchedGraphs, ...]:
@@ -46,7 +48,7 @@ def match(one: Run, other: Run) -> tuple[MatchedGraphs, ...]:
     waiting = [(one.plan.main, other.plan.main)]
     while waiting:
         mine, theirs = waiting.pop()
-        graphs = _Matching(Side(one, mine, entries_of(mine)), Side(other, theirs, entries_of(theirs))).matched()
+        graphs = _Matching(Side.of(one, mine), Side.of(other, theirs)).matched()
         found.append(graphs)
         inside = [bodies for pair in graphs.pairs for bodies in _bodies(pair.one.region, pair.other.region)]
         waiting += reversed(inside)
@@ -82,7 +84,8 @@ class _Matching:
         self._by(lambda side, entry: side.shape_of_untold(entry, self._rows), "shape")
         self._by_structure()
         pairs = tuple(self.found[one] for one in self.one.entries if one in self.found)
-        return MatchedGraphs(self.one.program, self.other.program, pairs, self.one.lacking(), self.other.lacking())
+        lacking, unpacking = (self.one.lacking(), self.other.lacking()), (self.one.unpacking, self.other.unpacking)
+        return MatchedGraphs(self.one.program, self.other.program, pairs, *lacking, unpacking)
 
     @property
     def _rows(self) -> int:
@@ -117,6 +120,8 @@ class _Matching:
         for one in self.one.entries:
             other = named.get(one.label)
             if other is None or {one, other} & (self.one.matched | self.other.matched) or one.region_class != other.region_class:
+                continue
+            if (one.position in self.one.unpacks) != (other.position in self.other.unpacks):
                 continue
             if one.type == other.type or one.rounds or other.rounds or foreign or (one.region and other.region):
                 self._put(one, other, "name")

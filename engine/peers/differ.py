@@ -18,7 +18,7 @@ from engine.errors import EngineError, elided
 from engine.ir.element_type import type_name
 from engine.ir.model import Signature
 from engine.native.alone import never
-from engine.peers import byte_sums
+from engine.peers import byte_sums, own_quantization
 from engine.peers.again import Again
 from engine.peers.comparing import apart, close, elements_told, first_apart, is_numeric, not_compared, shape_text
 from engine.peers.fate import fates
@@ -147,6 +147,8 @@ def differences(both: Beside, tolerance: float = TOLERANCE) -> Report:
         replaced = instead(run, [one.address for one in judged.outputs], both.patience, both.document)
     counts_differ = any(there.shape[: len(probe.lengths)] != probe.lengths for probe, there in answer.values.items())
     cause = byte_sums.sentence(run.model, judged.first, both.patience) if judged.outputs or judged.first is not None else ""
+    if judged.outputs and not replaced:
+        cause = cause or own_quantization.sentence(run, both.given, [one.address for one in judged.outputs], both.patience, tolerance)
     return Report(
         answer.runtime, judged.outputs, judged.first, values, len(compared), both.left_out, answer.refused, reasons,
         judged.quanta(run), judged.following, replaced, counts_differ, cause,

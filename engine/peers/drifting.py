@@ -16,6 +16,7 @@ from engine.debug.inputs import Inputs
 from engine.debug.names import value_names
 from engine.debug.run import Run
 from engine.native.alone import never
+from engine.peers import own_quantization
 from engine.peers.comparing import counted, not_compared
 from engine.peers.differ import Beside, beside, instead
 from engine.peers.given_rows import rows_of
@@ -34,6 +35,8 @@ class RuntimeDrift:
     """Where outputs are apart and no value inside is: what runs in place of the loops and branches that they come from."""
     refused: str
     """Why the runtime did not give the values inside; empty where it did."""
+    cause: str
+    """Why only the outputs are apart, where the runtime was asked and that is it."""
     values: Mapping[str, np.ndarray]
     """What the runtime gave, by address without iterations, with a row along the first axis for each row of the pair."""
 
@@ -44,7 +47,7 @@ class RuntimeDrift:
         outputs = f"The outputs of {self.runtime} are up to {self.drift.outputs:.2g} apart." if apart else ""
         refused = f"The values inside were not compared: {self.refused}." if self.refused else ""
         inside = self.drift.choice if self.refused else self.drift.sentence
-        return " ".join(part for part in (outputs, *self.replaced, inside, refused) if part)
+        return " ".join(part for part in (outputs, *self.replaced, self.cause, inside, refused) if part)
 
 
 def drift_from_runtime(
@@ -68,9 +71,12 @@ def drift_beside(both: Beside, tolerance: float = TOLERANCE) -> RuntimeDrift:
     run, answer = both.run, both.answer
     drift, values = _drift(both, tolerance)
     replaced: tuple[str, ...] = ()
-    if drift.first is None and drift.outputs > tolerance and not answer.refused:
-        replaced = instead(run, [signature.name for signature in run.model.outputs], both.patience, both.document)
-    return RuntimeDrift(answer.runtime, drift, replaced, answer.refused, values)
+    cause = ""
+    if drift.first is None and drift.outputs > tolerance:
+        names = [signature.name for signature in run.model.outputs]
+        replaced = () if answer.refused else instead(run, names, both.patience, both.document)
+        cause = "" if replaced else own_quantization.sentence(run, both.given, names, both.patience, tolerance)
+    return RuntimeDrift(answer.runtime, drift, replaced, answer.refused, cause, values)
 
 
 def _drift(both: Beside, tolerance: float) -> tuple[Drift, Mapping[str, np.ndarray]]:
@@ -99,7 +105,7 @@ def _drift(both: Beside, tolerance: float) -> tuple[Drift, Mapping[str, np.ndarr
     ends = zip(run.model.outputs, run.result.outputs, answer.outputs, strict=True)
     choice = other_choice((signature.name, here, there) for signature, here, there in ends)
     partings.sort(key=lambda parting: parting.step)
-    return Drift(tolerance, tuple(pairs), first_over(pairs), tuple(partings[:1]), ((), ()), left_out, error, choice), values
+    return Drift(tolerance, tuple(pairs), first_over(pairs), tuple(partings[:1]), ((), ()), left_out, error, choice=choice), values
 
 
 def _pair(run: Run, probe: Probe, given: np.ndarray, rows: Mapping[ProgramIndex, AlignedRows], tolerance: float) -> Pair:

@@ -1,29 +1,34 @@
 """Runs models with OpenVINO on the processor, in a process of its own: a runtime that crashes or hangs takes nothing with it.
 
-Arguments: a file of inputs (by position), then pairs of a model and the file that its outputs go to. Started as a file, so it imports
-nothing of ours. The last line of the output says which version ran.
+Arguments: properties such as ``NUM_STREAMS=1``, a file of inputs (by position), then pairs of a model and the file that its outputs go to.
+Started as a file, so it imports nothing of ours. The last line of the output says which version ran.
 """
 
 from __future__ import annotations
 
 import ctypes
 import mmap
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
 
+_PROPERTY = re.compile("[A-Z_]+=[0-9]+")
 
-def main(inputs: str, *files: str) -> int:
+
+def main(*words: str) -> int:
     """0 when all models have run; else the last line of stderr says why not."""
     import openvino
 
+    properties = dict(word.split("=") for word in words if _PROPERTY.fullmatch(word))
+    inputs, *files = words[len(properties) :]
     with np.load(inputs, allow_pickle=False) as stored:
         fed = {int(name): stored[name] for name in stored.files if name.isdecimal()}
     core = openvino.Core()
     try:
         for model, target in zip(files[::2], files[1::2], strict=True):
-            compiled = core.compile_model(core.read_model(model), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+            compiled = core.compile_model(core.read_model(model), "CPU", {"INFERENCE_PRECISION_HINT": "f32", **properties})
             _let_go_of(f"{model.removesuffix('.xml')}.bin")
             request = compiled.create_infer_request()
             request.infer(fed)

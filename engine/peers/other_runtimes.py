@@ -164,13 +164,16 @@ def _probed(run: Run, probes: Sequence[Probe], plain: Path, target: Path) -> lis
     return order
 
 
-def run_file(dialect: str, folder: Path, file: Path, patience: Patience) -> tuple[str, Path]:
-    """Runs a model's file with ``inputs.npz`` of the folder: name and version of the runtime, and the file of its outputs."""
+def run_file(dialect: str, folder: Path, file: Path, patience: Patience, properties: Sequence[str] = ()) -> tuple[str, Path]:
+    """Runs a model's file with ``inputs.npz`` of the folder: name and version of the runtime, and the file of its outputs.
+
+    ``properties``: what OpenVINO is told beside, such as ``NUM_STREAMS=1``.
+    """
     called, outputs = CALLED[dialect], folder / "outputs.npz"
     outputs.unlink(missing_ok=True)
     process = Path(__file__).with_name(f"{PACKAGES[dialect]}_process.py")
     files = [folder / "inputs.npz", file, outputs]
-    return said_alone(called, "run", process, *files, patience=patience), outputs
+    return said_alone(called, "run", process, *properties, *files, patience=patience), outputs
 
 
 def said_alone(called: str, verb: str, process: Path, *arguments: object, patience: Patience, of: str = "") -> str:

@@ -68,7 +68,7 @@ class Report:
     """Whether a loop runs another number of times there."""
 
     cause: str = ""
-    """A cause that is known to be this processor's, in two sentences; empty where none is."""
+    """A cause that is known, this processor's or one that the runtime was asked about, in one or two sentences; empty where none is."""
 
     @property
     def agrees(self) -> bool:
@@ -129,4 +129,5 @@ class Report:
             if self.values
             else "no value inside could be compared"
         )
-        return f"{told} Where it begins cannot be said: {agree}."
+        within = "Where it is asked for the values inside," if self.cause else "Where it begins cannot be said:"
+        return f"{told} {within} {agree}."

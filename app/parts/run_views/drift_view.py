@@ -205,6 +205,8 @@ def _matching(drift: Drift) -> None:
         rows = [{"this": readable(pair.one), "the other": readable(pair.other), "by": str(pair.how)} for pair in others]
         rows += [{"this": readable(place), "the other": "nothing", "by": ""} for place in drift.unmatched[0]]
         rows += [{"this": "nothing", "the other": readable(place), "by": ""} for place in drift.unmatched[1]]
+        rows += [{"this": readable(place), "the other": "unpacks weights", "by": ""} for place in drift.unpacking[0]]
+        rows += [{"this": "unpacks weights", "the other": readable(place), "by": ""} for place in drift.unpacking[1]]
         if rows:
             st.dataframe(pd.DataFrame(rows[:MOST_LISTED]), hide_index=True, width="stretch", row_height=28, key="drift_matched")
         elif drift.pairs:

@@ -1,0 +1,61 @@
+"""Where OpenVINO quantizes the other operand of packed weights itself, a comparison says so; other differences are not explained by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import engine
+from engine import build
+from engine.build import ops
+from engine.peers import against, drift_from_runtime, own_quantization, transport
+from engine.peers.other_runtimes import Patience
+
+_X = np.random.default_rng(1).normal(size=(1, 256)).astype(np.float32)
+
+
+def packed(dtype: type[np.generic] = np.int8) -> engine.Model:
+    """A product with weights of bytes, in a row each its scale."""
+    random = np.random.default_rng(0)
+    graph = build.Graph("packed")
+    x = graph.parameter("x", "f32", [1, 256])
+    weights = graph.constant(random.integers(-127, 127, (256, 256)).astype(dtype))
+    scale = graph.constant(random.uniform(0.5, 1.5, (256, 1)).astype(np.float32) / 2000)
+    whole = ops.multiply(ops.convert(weights, destination_type="f32"), scale)
+    return graph.model({"y": ops.matmul(x, whole, transpose_b=True)})
+
+
+def finished(model: engine.Model) -> engine.Debugger:
+    run = engine.Debugger(model, {"x": _X})
+    run.run()
+    return run
+
+
+def test_it_is_said_where_it_is_so() -> None:
+    """Not every processor has it: where the outputs agree, there is nothing to say."""
+    run = finished(packed())
+    said = "quantizes by itself what it multiplies by packed weights, as in MatMul: with DYNAMIC_QUANTIZATION_GROUP_SIZE=0 it gives"
+    report = against(run, {"x": _X})
+    assert (said in report.sentence) is not report.outputs_agree
+    assert (said in drift_from_runtime(run, {"x": _X}).sentence) is not report.outputs_agree
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32])
+def test_nothing_is_said_of_what_differs_for_another_reason(
+    dtype: type[np.generic], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run = finished(packed(dtype))
+    wrong = np.array(run.result.outputs[0])
+    wrong[0, 0] += 1
+    asked: list[object] = []
+
+    def run_file(*words: object) -> tuple[str, Path]:
+        asked.append(words)
+        return "OpenVINO", Path()
+
+    monkeypatch.setattr(own_quantization, "run_file", run_file)
+    monkeypatch.setattr(transport, "read", lambda _: {"y": wrong})
+    assert own_quantization.sentence(run, [_X], ["y"], Patience(60), 1e-3) == ""
+    assert bool(asked) is (dtype is np.int8)
