@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -65,27 +66,26 @@ def _imputer(arguments: Arguments, attributes: Attributes, outputs: int) -> tupl
 
 
 def _one_hot_encoder(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """A new last axis with 1 at the place of the category; numbers are cut to integers, and one of no category gives zeros."""
+    """A new last axis with a single 1 at the place of the category; numbers are cut to integers, and one of no category gives zeros.
+
+    Of equal categories the last counts, as in ONNX Runtime: skl2onnx cuts those of floats, and so writes some more than once.
+    """
     (data,) = arguments
-    texts, numbers = attributes.get("cats_strings") or (), attributes.get("cats_int64s") or ()
-    categories = texts if data.dtype == object else numbers
+    categories = (attributes.get("cats_strings") if data.dtype == object else attributes.get("cats_int64s")) or ()
     if not categories:
         raise ValueError(f"there are no categories for {'texts' if data.dtype == object else 'numbers'}")
     check_elements(data.size * len(categories), "the output of OneHotEncoder")
-    if data.dtype == object:
-        known = {text: place for place, text in enumerate(texts)}
-        places = np.array([known.get(one, -1) for one in data.reshape(-1).tolist()], np.int64).reshape(data.shape)
-        made = places[..., None] == np.arange(len(categories))
-    else:
-        made = np.trunc(data)[..., None] == np.array(numbers) if data.dtype.kind == "f" else data[..., None] == np.array(numbers)
-    if not attributes.get("zeros", 1) and not made.any(axis=-1).all():
+    known = {category: place for place, category in enumerate(categories)}
+    asked = np.trunc(data) if data.dtype.kind == "f" else data
+    places = np.array([known.get(one, -1) for one in asked.reshape(-1).tolist()], np.int64).reshape(data.shape)
+    if not attributes.get("zeros", 1) and (places < 0).any():
         raise ValueError("a value is of no category, and zeros is 0")
-    return (made.astype(np.float32),)
+    return ((places[..., None] == np.arange(len(categories))).astype(np.float32),)
 
 
 def _feature_vectorizer(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
     """The features of all inputs side by side as f32, those of each cut or filled with zeros to what inputdimensions says."""
-    given = [one.reshape(len(one), -1) if one.ndim > 1 else one.reshape(-1, 1) for one in arguments]
+    given = [one.reshape(len(one), math.prod(one.shape[1:])) for one in map(np.atleast_1d, arguments)]
     lengths = attributes.get("inputdimensions") or tuple(one.shape[1] for one in given)
     if len(lengths) != len(given) or min(lengths) < 0:
         raise ValueError(f"inputdimensions is {list(lengths)[:8]}, expected a number for each of {len(given)} inputs")

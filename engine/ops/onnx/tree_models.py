@@ -11,7 +11,7 @@ import numpy as np
 from engine.ops.onnx.linear_models import rows_of
 from engine.ops.onnx.older import Attributes
 from engine.ops.onnx.post_transforms import label_or_nothing, labels_at, of_two_classes, transformed
-from engine.ops.onnx.trees import EQ, GT, GTE, LEQ, LT, MEMBER, NEQ, Forest, checked, of_one_length, summed
+from engine.ops.onnx.trees import EQ, GT, GTE, LEQ, LT, MEMBER, NEQ, Forest, laid_out, of_one_length, summed
 
 Kernel = Callable[..., Any]
 _MODES: Mapping[str, int] = {
@@ -58,21 +58,19 @@ def _named(attributes: Attributes, kind: str, targets: int) -> Forest:
     known = dict(zip(zip(trees.tolist(), own.tolist(), strict=True), number.tolist(), strict=True))
     roots = dict(zip(reversed(trees.tolist()), reversed(number.tolist()), strict=True))
     starts, added, weights = _entries(attributes, kind, known, int(inner.sum()), int((~inner).sum()), targets)
-    return checked(
-        Forest(
-            features=features[inner],
-            splits=splits[inner],
-            modes=modes[inner],
-            yes=_children(trees[inner], yes[inner], known),
-            no=_children(trees[inner], no[inner], known),
-            missing=missing[inner] > 0,
-            roots=np.array([roots[tree] for tree in dict.fromkeys(trees.tolist())], np.int64),
-            starts=starts,
-            targets=added,
-            weights=weights,
-            members={},
-        ),
+    return laid_out(
         targets,
+        features=features[inner],
+        splits=splits[inner],
+        modes=modes[inner],
+        yes=_children(trees[inner], yes[inner], known),
+        no=_children(trees[inner], no[inner], known),
+        missing=missing[inner] > 0,
+        roots=np.array([roots[tree] for tree in dict.fromkeys(trees.tolist())], np.int64),
+        starts=starts,
+        targets=added,
+        weights=weights,
+        members={},
     )
 
 
@@ -200,21 +198,19 @@ def _numbered(attributes: Attributes, targets: int) -> Forest:
     for places, leaf in ((yes, to_leaf), (no, to_other_leaf)):
         if (places[leaf == 0] >= nodes).any():
             raise ValueError("a node leads to a node or leaf that is not there")
-    return checked(
-        Forest(
-            features=features,
-            splits=splits.astype(np.float64),
-            modes=modes.astype(np.int64),
-            yes=np.where(to_leaf != 0, yes + nodes, yes),
-            no=np.where(to_other_leaf != 0, no + nodes, no),
-            missing=missing > 0,
-            roots=_places(attributes, "tree_roots"),
-            starts=np.arange(len(weights) + 1),
-            targets=added,
-            weights=weights,
-            members=_members(attributes, modes),
-        ),
+    return laid_out(
         targets,
+        features=features,
+        splits=splits.astype(np.float64),
+        modes=modes.astype(np.int64),
+        yes=np.where(to_leaf != 0, yes + nodes, yes),
+        no=np.where(to_other_leaf != 0, no + nodes, no),
+        missing=missing > 0,
+        roots=_places(attributes, "tree_roots"),
+        starts=np.arange(len(weights) + 1),
+        targets=added,
+        weights=weights,
+        members=_members(attributes, modes),
     )
 
 

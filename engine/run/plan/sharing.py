@@ -10,7 +10,7 @@ from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import Instruction, Plan, Program
 
 _MOST_ELEMENTS = 64
-"""Constants with so few elements are compared; larger ones are the same only where it is one Const."""
+"""Constants and lists of so few elements are compared; larger ones are the same only where it is one Const."""
 
 
 def share(plan: Plan) -> None:
@@ -49,8 +49,10 @@ def _key(plan: Plan, program: Program, instruction: Instruction, first_of: Mappi
 
 
 def _exact(value: object) -> str | None:
-    """An attribute as text that differs wherever the value does (0.0 and -0.0, 1 and True); None for tensors and the like."""
+    """An attribute as text that differs wherever the value does (0.0 and -0.0, 1 and True); None for tensors, long lists and the like."""
     if isinstance(value, tuple):
+        if len(value) > _MOST_ELEMENTS:  # such as the nodes of a forest, which take longer to write than to compute with
+            return None
         texts = [_exact(one) for one in value]
         return None if None in texts else repr(texts)
     return repr(value) if isinstance(value, (str, bytes, int, float)) else None

@@ -178,6 +178,8 @@ NODES: dict[str, tuple[str, list[np.ndarray], dict[str, Any]]] = {
     "OneHotEncoder of floats": ("OneHotEncoder", [np.array([[0.5, 1.7, -0.2]], np.float32)], {"cats_int64s": [0, 1]}),
     "OneHotEncoder of three axes": ("OneHotEncoder", [NUMBERS[:, :, None]], {"cats_int64s": [0, 1, -4]}),
     "OneHotEncoder of a vector": ("OneHotEncoder", [np.array([4, 0, 9])], {"cats_int64s": [0, 9]}),
+    "OneHotEncoder of a category written twice": ("OneHotEncoder", [np.array([[-2, 0, 3, 9]])], {"cats_int64s": [-2, 0, 0, -2, 3]}),
+    "OneHotEncoder of a text written twice": ("OneHotEncoder", [WORDS], {"cats_strings": ["a", "é", "a"]}),
     "Imputer of NaN": ("Imputer", [MISSING], {"imputed_value_floats": [7.0, 8, 9], "replaced_value_float": float("nan")}),
     "Imputer of a number": ("Imputer", [NUMBERS], {"imputed_value_floats": [7.0], "replaced_value_float": -4.0}),
     "Imputer of integers": ("Imputer", [NUMBERS.astype(np.int64)], {"imputed_value_int64s": [7, 8, 9], "replaced_value_int64": 0}),
@@ -210,6 +212,13 @@ def test_made_of_any_number_is_f32(type: str, attributes: dict[str, Any], dtype:
     data = [rows.astype(dtype)] * (2 if type == "FeatureVectorizer" else 1)
     written = model(type, 1, data, **attributes)
     same(ours(written, data), theirs(written, data))
+
+
+def test_features_of_no_rows() -> None:
+    """ONNX Runtime ends the process where there are several inputs."""
+    data = [np.zeros((0, 3), np.float32), np.zeros((0, 2), np.float32)]
+    (made,) = ours(model("FeatureVectorizer", 1, data, inputdimensions=[3, 2]), data)
+    assert made.shape == (0, 5)
 
 
 def test_features_are_filled_with_zeros() -> None:

@@ -188,6 +188,38 @@ def test_nodes_by_their_places(aggregate: int) -> None:
     same(ours(written, data), theirs(written, data))
 
 
+@pytest.mark.parametrize(("number", "transform"), [(0, "NONE"), (1, "SOFTMAX"), (2, "LOGISTIC"), (3, "SOFTMAX_ZERO")])
+def test_transforms_by_number(number: int, transform: str) -> None:
+    """As ONNX counts them; ONNX Runtime takes 1 for LOGISTIC and 2 for SOFTMAX."""
+    data = [np.array([[2, 0], [4, 2], [3, 1]], np.float32)]
+    plain = ours(model("TreeEnsemble", 5, data, **_ensemble()), data)[0].astype(np.float64)
+    powers = np.exp(plain - plain.max(axis=1, keepdims=True))
+    expected = {
+        "NONE": plain,
+        "SOFTMAX": powers / powers.sum(axis=1, keepdims=True),
+        "LOGISTIC": 1 / (1 + np.exp(-plain)),
+        "SOFTMAX_ZERO": np.where(plain == 0, 0, powers) / np.where(plain == 0, 0, powers).sum(axis=1, keepdims=True),
+    }
+    (made,) = ours(model("TreeEnsemble", 5, data, **_ensemble(post_transform=number)), data)
+    np.testing.assert_allclose(made, expected[transform], rtol=1e-6)
+
+
+def test_leaves_at_any_depth() -> None:
+    """A tree of one leaf, and one that is a chain: comparison n is node 2n, with leaf 2n + 1 and the next comparison as children."""
+    depth = 23
+    comparisons = [(0, 2 * number, number, "BRANCH_GT", 2 * number + 2, 2 * number + 1) for number in range(depth)]
+    leaves = [(0, 2 * number + 1) for number in range(depth)] + [(0, 2 * depth), (1, 0)]
+    nodes = [*comparisons, *((*leaf, 0, "LEAF", 0, 0) for leaf in leaves)]
+    names = ("treeids", "nodeids", "values", "modes", "truenodeids", "falsenodeids")
+    attributes: dict[str, Any] = {f"nodes_{name}": list(one) for name, one in zip(names, zip(*nodes, strict=True), strict=True)}
+    attributes |= {"nodes_values": [float(split) for split in attributes["nodes_values"]], "nodes_featureids": [0] * len(nodes)}
+    attributes |= {"target_treeids": [tree for tree, _ in leaves], "target_nodeids": [node for _, node in leaves]}
+    attributes |= {"target_ids": [0] * len(leaves), "target_weights": [float(number) for number in range(len(leaves))], "n_targets": 1}
+    data = [np.linspace(-1, depth, 2 * depth + 3).astype(np.float32)[:, None]]
+    written = model("TreeEnsembleRegressor", 3, data, **attributes)
+    same(ours(written, data), theirs(written, data))
+
+
 def test_a_set_of_members() -> None:
     data = [np.array([[2, 0], [4, 2], [3, 1], [3, 2]], np.float16)]
     (made,) = ours(model("TreeEnsemble", 5, data, **_half(_ensemble())), data)

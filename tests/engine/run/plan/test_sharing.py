@@ -79,3 +79,13 @@ def test_operations_with_a_tensor_for_an_attribute_run() -> None:
     }"""
     result = engine.run(engine.read_model(parse_model(text).SerializeToString()), [np.array([2])])
     assert [one.tolist() for one in result.outputs] == [[2, 2], [3, 3]]
+
+
+@pytest.mark.parametrize(("length", "count"), [(64, 1), (65, 0)])
+def test_long_lists_are_not_compared(length: int, count: int) -> None:
+    """A forest has hundreds of thousands of nodes: comparing them took longer than running it."""
+    scaler = f"ai.onnx.ml.Scaler <offset: floats = [{', '.join(['0.5'] * length)}], scale: floats = [2.0]> (x)"
+    text = f"""<ir_version: 8, opset_import: ["" : 17, "ai.onnx.ml" : 3]>
+    main (float[N, {length}] x) => (float[N, {length}] y, float[N, {length}] z) {{ y = {scaler} z = {scaler} }}"""
+    model = engine.read_model(parse_model(text).SerializeToString())
+    assert len(shared(model, engine.Optimise())) == count
