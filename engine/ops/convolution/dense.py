@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,8 @@ _ROWS_ELEMENTS = 1 << 22
 _GROUPS_ELEMENTS = 1 << 19
 """The columns of so many groups together are about as big as this."""
 _STACK_ELEMENTS = 1 << 18
+_FEW_ELEMENTS = 1 << 14
+"""Columns of so few elements together are taken one by one: what they cost otherwise is mostly calls."""
 _ROWS_FROM_PLACES = 600
 """From so many output places on, one product for each kernel row costs less than copying its columns for one big product."""
 
@@ -68,39 +70,80 @@ def group_convolution(
     groups, outputs, inputs, *sizes = filters.shape
     if data.shape[1] != groups * inputs:
         raise ValueError(f"the data has {data.shape[1]} channels, the filters expect {groups * inputs}")
-    kernel = tuple(sizes)
-    strides, dilations = per_axis(strides, axes, 1, "strides"), per_axis(dilations, axes, 1, "dilations")
-    begin, end = per_axis(pads_begin, axes, 0, "pads_begin"), per_axis(pads_end, axes, 0, "pads_end")
-    begin, end, counts = _placed(data.shape[2:], kernel, strides, dilations, begin, end, auto_pad)
+    placed = _placed(data.shape[2:], tuple(sizes), strides, dilations, pads_begin, pads_end, auto_pad)
     batch = data.shape[0]
-    check_elements(batch * groups * outputs * prod(counts), "the result of the convolution")
+    check_elements(batch * groups * outputs * placed.places, "the result of the convolution")
     grouped = computable(data).reshape(batch, groups, inputs, *data.shape[2:])
-    weights = computable(filters)
-    result = _correlate(grouped, weights, counts, strides, dilations, begin, end)
-    return rounded(result.reshape(batch, groups * outputs, *counts), data.dtype)
+    result = _correlate(grouped, computable(filters), placed)
+    return rounded(result.reshape(batch, groups * outputs, *placed.counts), data.dtype)
+
+
+class _Placed(NamedTuple):
+    """Where windows lie on the spatial axes."""
+
+    kernel: Lengths
+    strides: Lengths
+    dilations: Lengths
+    begin: Lengths
+    end: Lengths
+    counts: Lengths
+    places: int
+    is_bare: bool
+    """A window is one element, and nothing is padded."""
 
 
 @lru_cache(maxsize=256)
 def _placed(
     lengths: Lengths, kernel: Lengths, strides: Lengths, dilations: Lengths, begin: Lengths, end: Lengths, auto_pad: str
-) -> tuple[Lengths, Lengths, Lengths]:
-    """Padding at both ends of each axis, and the number of places; a model asks for few of them again and again."""
+) -> _Placed:
+    """A model asks for few of them again and again."""
+    axes = len(kernel)
+    strides, dilations = per_axis(strides, axes, 1, "strides"), per_axis(dilations, axes, 1, "dilations")
+    begin, end = per_axis(begin, axes, 0, "pads_begin"), per_axis(end, axes, 0, "pads_end")
     begin, end = pads(lengths, kernel, strides, dilations, begin, end, auto_pad)
     each = zip(lengths, kernel, dilations, strides, begin, end, strict=True)
-    counts = [places(length, span(size, dilation), stride, low, high) for length, size, dilation, stride, low, high in each]
-    return begin, end, tuple(counts)
+    counts = tuple(places(length, span(size, dilation), stride, low, high) for length, size, dilation, stride, low, high in each)
+    is_bare = all(size == 1 for size in kernel) and not any(begin) and not any(end)
+    return _Placed(kernel, strides, dilations, begin, end, counts, prod(counts), is_bare)
 
 
-def _correlate(data: Array, filters: Array, counts: Lengths, strides: Lengths, dilations: Lengths, begin: Lengths, end: Lengths) -> Array:
+@lru_cache(maxsize=64)
+def _taps(lengths: Lengths, placed: _Placed) -> tuple[Array, Array | None]:
+    """For each tap of the kernel and each place, the element of all spatial axes together, and which lie outside, if any does."""
+    found, outside = np.zeros((1, 1), np.int64), np.zeros((1, 1), np.bool_)
+    for length, size, stride, dilation, low, count in zip(
+        lengths, placed.kernel, placed.strides, placed.dilations, placed.begin, placed.counts, strict=True
+    ):
+        along = np.arange(count) * stride + np.arange(size)[:, None] * dilation - low
+        beyond = (along < 0) | (along >= length)
+        taps, spots = len(found) * size, found.shape[1] * count
+        found = (found[:, None, :, None] * length + along.clip(0, length - 1)[:, None]).reshape(taps, spots)
+        outside = (outside[:, None, :, None] | beyond[:, None]).reshape(taps, spots)
+    return found, outside if outside.any() else None
+
+
+def _by_taps(data: Array, filters: Array, placed: _Placed) -> Array:
+    """One product of filters with all columns, which are few: their elements are taken one by one, without a padded copy."""
+    groups, outputs, inputs = filters.shape[:3]
+    found, outside = _taps(data.shape[3:], placed)
+    columns = data.reshape(len(data), groups, inputs, -1).take(found, 3)
+    if outside is not None:
+        np.copyto(columns, 0, where=outside)
+    return np.matmul(filters.reshape(groups, outputs, -1), columns.reshape(len(data), groups, -1, placed.places))
+
+
+def _correlate(data: Array, filters: Array, placed: _Placed) -> Array:
     """``[N, G, I, lengths...] x [G, O, I, kernel...] -> [N, G, O, places]``."""
-    groups, outputs, inputs, *sizes = filters.shape
-    kernel = tuple(sizes)
+    groups, outputs, inputs = filters.shape[:3]
+    kernel, strides, dilations, begin, end, counts, spots, is_bare = placed
     batch = data.shape[0]
-    if all(size == 1 for size in kernel) and not any(begin) and not any(end):
+    if is_bare:
         every: tuple[Any, ...] = (..., *(slice(None, None, stride) for stride in strides))
         taken = data[every] if any(stride > 1 for stride in strides) else data
-        return np.matmul(filters.reshape(groups, outputs, inputs), taken.reshape(batch, groups, inputs, prod(counts)))
-    result = np.empty((batch, groups, outputs, prod(counts)), data.dtype)
+        return np.matmul(filters.reshape(groups, outputs, inputs), taken.reshape(batch, groups, inputs, spots))
+    if data.size > 0 and 0 < batch * groups * inputs * prod(kernel) * spots <= _FEW_ELEMENTS:
+        return _by_taps(data, filters, placed)
+    result = np.empty((batch, groups, outputs, spots), data.dtype)
     if not result.size:
         return result
     if len(kernel) == 2 and strides[0] == 1 and kernel[0] > 1 and (inputs > 1 or (groups > outputs == 1 and kernel[1] > 1)):

@@ -17,7 +17,7 @@ from engine.ops.infer import broadcast_shapes, common_type
 from engine.ops.matrix import matmul
 from engine.ops.microsoft.row import FLOATING, row
 from engine.ops.onnx.along_axes import gemm
-from engine.ops.onnx.windows import WINDOWS
+from engine.ops.onnx.windows import conv
 from engine.ops.precision import computable
 
 
@@ -86,7 +86,7 @@ def fused_conv(
         raise ValueError(f"the activation is {shorten(name, 40)!r}, expected one of {', '.join(filter(None, _OF_CONV))}")
     if len(numbers) < _OF_CONV[name]:
         raise ValueError(f"activation_params is {list(numbers)[:8]}, and the activation {name} needs {_OF_CONV[name]} numbers")
-    (made,) = WINDOWS["Conv"]((data, filters, bias), {one: value for one, value in window.items() if value is not None}, 1)
+    made = conv(data, filters, bias, **{one: value for one, value in window.items() if value is not None})
     if added is not None:
         if added.shape != made.shape:
             raise ValueError(f"the tensor to add has shape {list(added.shape)}, expected that of the convolution, {list(made.shape)}")

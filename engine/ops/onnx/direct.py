@@ -21,6 +21,7 @@ from engine.ops.onnx.quantizing import QUANTIZING
 from engine.ops.onnx.roi_align import REGIONS
 from engine.ops.onnx.row import Direct
 from engine.ops.onnx.updates import UPDATES
+from engine.ops.onnx.windows import conv
 from engine.ops.values import NO_VALUE
 
 Kernel = Callable[..., Any]
@@ -105,6 +106,7 @@ DIRECT: Mapping[str, Direct] = {
     "Optional": Direct(kernel=optional, first=15, always_tensor=False),
     "OptionalHasElement": Direct(kernel=optional_has_element, first=15),
     "OptionalGetElement": Direct(kernel=optional_get_element, first=15, always_tensor=False),
+    "Conv": Direct(kernel=conv, first=1),
     "CumSum": Direct(kernel=cumulative, first=11),
     "GlobalLpPool": Direct(kernel=global_lp_pool, first=1),
     "RegexFullMatch": Direct(kernel=regex_full_match, first=20),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -96,12 +96,43 @@ def _pad(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[An
         tuple(slice(max(-before, 0), max(length - max(-after, 0), 0)) for length, (before, after) in zip(data.shape, both, strict=True))
     ]
     added = [(max(before, 0), max(after, 0)) for before, after in both]
-    check_elements(math.prod(length + sum(more) for length, more in zip(cut.shape, added, strict=True)), "the output of Pad")
+    lengths = [length + sum(more) for length, more in zip(cut.shape, added, strict=True)]
+    check_elements(math.prod(lengths), "the output of Pad")
     mode = attributes.get("mode", "constant")
     if mode != "constant":
-        return (np.pad(cut, added, mode),)
+        return (_continued(cut, added, mode),)
     filling = ("" if data.dtype == object else data.dtype.type(0)) if value is None else value.reshape(-1)[0]
-    return (np.pad(cut, added, constant_values=filling),)
+    made = np.full(lengths, filling, data.dtype)
+    made[tuple(slice(before, before + length) for length, (before, _) in zip(cut.shape, added, strict=True))] = cut
+    return (made,)
+
+
+def _continued(data: np.ndarray, added: Sequence[tuple[int, int]], mode: str) -> np.ndarray:
+    """Data that goes on beyond its ends as the mode says, axis by axis."""
+    if mode not in _GOES_ON:
+        raise ValueError(f"mode is {str(mode)[:40]!r}, expected one of constant, {', '.join(_GOES_ON)}")
+    for axis, (before, after) in enumerate(added):
+        if before or after:
+            length = data.shape[axis]
+            if not length:
+                raise ValueError(f"axis {axis} is empty and cannot be padded in mode '{mode}'")
+            check_elements(before + length + after, "a padded axis")
+            data = data.take(_GOES_ON[mode](np.arange(-before, length + after), length), axis)
+    return data
+
+
+def _reflected(places: np.ndarray, length: int) -> np.ndarray:
+    """There and back again, with either end once."""
+    along = places % max(2 * length - 2, 1)
+    return np.minimum(along, 2 * length - 2 - along)
+
+
+_GOES_ON: Mapping[str, Callable[[np.ndarray, int], np.ndarray]] = {
+    "reflect": _reflected,
+    "edge": lambda places, length: np.clip(places, 0, length - 1),
+    "wrap": lambda places, length: places % length,
+}
+"""Of places before, in and after an axis of a length, the places in it whose elements lie there."""
 
 
 def _one_hot(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -103,18 +104,24 @@ def activations_of(attributes: Attributes, defaults: Sequence[str], directions: 
 
     The default of the schema of RNN names functions for two directions, whatever the direction.
     """
-    wanted = len(defaults) * directions
-    names = list(attributes.get("activations") or list(defaults) * directions)[:wanted]
-    if len(names) < wanted:
-        raise ValueError(f"activations names {len(names)} functions, expected {wanted}")
-    alphas, betas = (iter(attributes.get(name) or ()) for name in ("activation_alpha", "activation_beta"))
+    names, alphas, betas = (tuple(attributes.get(name) or ()) for name in ("activations", "activation_alpha", "activation_beta"))
+    return _activations(names or tuple(defaults) * directions, alphas, betas, len(defaults), directions)
+
+
+@lru_cache(maxsize=64)
+def _activations(
+    names: tuple[str, ...], every_alpha: tuple[float, ...], every_beta: tuple[float, ...], each: int, directions: int
+) -> list[list[Activation]]:
+    if len(names) < each * directions:
+        raise ValueError(f"activations names {len(names)} functions, expected {each * directions}")
+    alphas, betas = iter(every_alpha), iter(every_beta)
     made = []
-    for name in names:
+    for name in names[: each * directions]:
         if name.lower() not in _FORMULAS:
             raise ValueError(f"the activation {name[:40]!r} is unknown, expected one of {', '.join(_FORMULAS)}")
         formula, alpha, beta = _FORMULAS[name.lower()]
         made.append(_bound(formula, *(0.0 if own is None else next(given, own) for own, given in ((alpha, alphas), (beta, betas)))))
-    return [made[start : start + len(defaults)] for start in range(0, len(made), len(defaults))]
+    return [made[start : start + each] for start in range(0, len(made), each)]
 
 
 def _bound(formula: Formula, alpha: float, beta: float) -> Activation:
@@ -131,10 +138,8 @@ def _recurrent(step: Step, gates: int, states: int, defaults: Sequence[str]) -> 
         steps, batch, directions, size = data.shape[0], data.shape[1], len(w), r.shape[2]
         backwards = directions_of(attributes.get("direction", "forward"), directions)
         functions = activations_of(attributes, defaults, directions)
-        counts = np.full(batch, steps) if lengths is None else lengths.astype(np.int64)
-        if counts.shape != (batch,) or not ((counts >= 0) & (counts <= steps)).all():
-            raise ValueError(f"the lengths of the sequences are {counts.tolist()[:8]}, expected {batch} numbers of 0 to {steps}")
-        shortest = steps if lengths is None else int(counts.min(initial=steps))
+        counts = None if lengths is None else _counts(lengths, batch, steps)
+        shortest = steps if counts is None else int(counts.min(initial=steps))
         both = np.zeros((directions, 2, gates * size), data.dtype) if bias is None else bias.reshape(directions, 2, gates * size)
         seen = others[states] if states > 1 else None
         made = np.zeros((steps, directions, batch, size), data.dtype)
@@ -147,7 +152,7 @@ def _recurrent(step: Step, gates: int, states: int, defaults: Sequence[str]) -> 
             before: States = tuple(state[index] for state in last)
             for time in reversed(range(steps)) if backwards[index] else range(steps):
                 after = step(projected[time], before, weights, functions[index], attributes)
-                if time < shortest:
+                if counts is None or time < shortest:
                     before, made[time, index] = after, after[0]
                     continue
                 runs = (time < counts)[:, None]
@@ -159,6 +164,13 @@ def _recurrent(step: Step, gates: int, states: int, defaults: Sequence[str]) -> 
         return tuple(one.astype(x.dtype) for one in shown)
 
     return compute
+
+
+def _counts(lengths: np.ndarray, batch: int, steps: int) -> np.ndarray:
+    counts = lengths.astype(np.int64)
+    if counts.shape != (batch,) or not ((counts >= 0) & (counts <= steps)).all():
+        raise ValueError(f"the lengths of the sequences are {counts.tolist()[:8]}, expected {batch} numbers of 0 to {steps}")
+    return counts
 
 
 def directions_of(direction: str, directions: int) -> list[bool]:

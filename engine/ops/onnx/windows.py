@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -18,20 +18,26 @@ from engine.ops.onnx.older import Arguments, Attributes, Older
 from engine.ops.pooling.maximum import max_pool_with_indices
 from engine.ops.pooling.pooling_windows import Frame, combined, frame_of, summed_in_order
 from engine.ops.precision import computable
-from engine.ops.window import per_axis
+from engine.ops.window import Lengths, per_axis
 
 _AUTO_PADS = {"NOTSET": "explicit", "SAME_UPPER": "same_upper", "SAME_LOWER": "same_lower", "VALID": "valid"}
 
 
-def window_of(attributes: Attributes, axes: int) -> dict[str, Any]:
+def window_of(attributes: Attributes, axes: int) -> Mapping[str, Any]:
     """Strides, dilations and padding as our kernels name them."""
     auto_pad = attributes.get("auto_pad", "NOTSET")
     if auto_pad not in _AUTO_PADS:
         raise ValueError(f"auto_pad is {str(auto_pad)[:40]!r}, expected one of {', '.join(_AUTO_PADS)}")
-    strides, dilations = (per_axis(attributes.get(name) or (), axes, 1, name) for name in ("strides", "dilations"))
+    strides, dilations, padding = (tuple(attributes.get(name) or ()) for name in ("strides", "dilations", "pads"))
+    return _window(axes, auto_pad, strides, dilations, padding)
+
+
+@lru_cache(maxsize=256)
+def _window(axes: int, auto_pad: str, strides: Lengths, dilations: Lengths, padding: Lengths) -> Mapping[str, Any]:
+    strides, dilations = per_axis(strides, axes, 1, "strides"), per_axis(dilations, axes, 1, "dilations")
     if min(*strides, *dilations) < 1:
         raise ValueError(f"the strides are {list(strides)} and the dilations {list(dilations)}, expected numbers of at least 1")
-    padding = per_axis(attributes.get("pads") or (), 2 * axes, 0, "pads")
+    padding = per_axis(padding, 2 * axes, 0, "pads")
     return {
         "strides": strides,
         "dilations": dilations,
@@ -59,9 +65,10 @@ def _biased(result: np.ndarray, bias: np.ndarray | None) -> tuple[Any, ...]:
     return (result if bias is None else result + bias.reshape(-1, *[1] * (result.ndim - 2)),)
 
 
-def _convolution(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    data, filters, bias = (*arguments, None)[:3]
-    return _biased(convolved(data, filters, attributes), bias)
+def conv(data: np.ndarray, filters: np.ndarray, bias: np.ndarray | None = None, /, **attributes: Any) -> np.ndarray:
+    """Correlation with filters, and a bias ``[O]``, as ``convolved``."""
+    (made,) = _biased(convolved(data, filters, attributes), bias)
+    return np.asarray(made)
 
 
 def convolved(data: np.ndarray, filters: np.ndarray, attributes: Attributes) -> np.ndarray:
@@ -219,7 +226,6 @@ def _mean(data: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarray
 
 
 WINDOWS: Mapping[str, Older] = {
-    "Conv": _convolution,
     "DeformConv": _deformed,
     "ConvTranspose": _transposed,
     "AveragePool": _average_pool_by_axes,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from engine.run.machine import overriding, regions
 from engine.run.machine.execute import LARGE, cause_of, check_held, describe, execute
 from engine.run.machine.limits import Control, Limits, Paused
-from engine.run.machine.returned import returned
+from engine.run.machine.returned import first_of, returned
 from engine.run.machine.state import NO_BOUND, Failure, Frame, RunState
 from engine.run.machine.straight import steps
 from engine.run.plan.defaults import Defaults
@@ -25,6 +26,8 @@ __all__ = ["Failure", "Frame", "Machine"]
 
 _OF_A_NUMBER, _OF_AN_ARRAY = 40, 240
 """Bytes of a value beside its data, with its place in a list; an array is often a view of another one."""
+_SECONDS_BETWEEN_LOOKS = 0.002
+"""Whether a run is to stop is asked between operations, but not more often."""
 
 
 class Machine(RunState):
@@ -67,23 +70,47 @@ class Machine(RunState):
             self._run(frame, self.last)
 
     def run_straight(self) -> bool:
+        """Runs up to the next loop or the end of the graph or iteration, into and out of branches; whether there was anything to run."""
+        moved = False
+        while self.state == "paused":
+            frame = self.frames[-1]
+            moved |= self._run_operations(frame)
+            if frame.position < len(frame.program.instructions):
+                instruction = frame.program.instructions[frame.position]
+                if isinstance(instruction.region, LoopRegion):
+                    break
+                self.last = instruction
+                self._run(frame, instruction)
+            elif frame.branch is not None:
+                self.last = None
+                self._end_body(frame)
+            else:
+                break
+            moved = True
+        return moved
+
+    def _run_operations(self, frame: Frame) -> bool:
         """Runs the operations up to the next region or the end of the graph; whether there were any."""
-        frame = self.frames[-1]
         program, begun = frame.program, frame.position
         values, control, recording = self.values, self.control, self.recording
         most_bytes, lets_go = control.limits.memory_bytes, not self.keeps
         set_here = self.overrides.by_program.get(program.index)
+        next_look = 0.0
         for step in islice(steps(program), begun, None):
             if step is None:
                 break
-            control.check(recording.bytes)
-            self.last, call, takes, output, done = step
+            if perf_counter() > next_look:
+                control.check(recording.bytes)
+                next_look = perf_counter() + _SECONDS_BETWEEN_LOOKS
+            self.last, call, gives_a_tuple, takes, output, done = step
             try:
                 if call is None:
                     execute(self.last, values, anew=set_here is not None)
                     is_small = False
                 else:
                     made = call(*takes(values))
+                    if gives_a_tuple:
+                        made = first_of(made)
                     is_array = type(made) is np.ndarray
                     is_small = is_array and made.nbytes < LARGE
                     values[output] = made if is_array and made.ndim else returned(self.last, made)

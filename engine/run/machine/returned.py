@@ -25,10 +25,21 @@ def returned(instruction: Instruction, value: Any) -> Any:
 def all_returned(instruction: Instruction, made: Any) -> list[Any]:
     """The same for a kernel that returns a tuple with a value for each output; what it returns beyond them is left out."""
     count = len(instruction.outputs)
+    _check_count(made, count)
+    return [returned(instruction, one) for one in made[:count]]
+
+
+def first_of(made: Any) -> Any:
+    """The value of an operation with one output whose kernel returns a tuple, as the kernel gives it."""
+    if type(made) is not tuple or not made:
+        _check_count(made, 1)
+    return made[0]
+
+
+def _check_count(made: Any, count: int) -> None:
     if not isinstance(made, (tuple, list)) or len(made) < count:
         found = f"a tuple of {len(made)}" if isinstance(made, tuple) else described(made)
         raise ValueError(f"its kernel returned {found}, expected a tuple of {count}")
-    return [returned(instruction, one) for one in made[:count]]
 
 
 def _is_held(value: Any) -> bool:

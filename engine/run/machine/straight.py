@@ -18,6 +18,8 @@ class Step(NamedTuple):
     instruction: Instruction
     call: Callable[..., Any] | None
     """Its kernel, if there is nothing to it but to put what that gives into ``output``; None where ``execute`` does more."""
+    gives_a_tuple: bool
+    """What it gives is a tuple, whose first value is the output."""
     takes: Callable[[list[Any]], Sequence[Any]]
     """Its arguments, of the values by slot; ``ValueError`` where they would broadcast to too much."""
     output: Slot
@@ -40,12 +42,12 @@ def steps(program: Program) -> tuple[Step | None, ...]:
 
 def _step(one: Instruction, done: tuple[Slot, ...]) -> Step:
     call = one.call if _is_a_call(one) else None
-    return Step(one, call, _checked(one) if one.broadcasts else _taking(one.inputs), one.outputs[0] if one.outputs else ABSENT, done)
+    takes = _checked(one) if one.broadcasts else _taking(one.inputs)
+    return Step(one, call, one.several, takes, one.outputs[0] if one.outputs else ABSENT, done)
 
 
 def _is_a_call(one: Instruction) -> bool:
-    more = one.several or one.same_as or one.checked
-    return len(one.outputs) == 1 and one.state is None and one.variable is None and not more
+    return len(one.outputs) == 1 and one.state is None and one.variable is None and not one.same_as and not one.checked
 
 
 def _taking(slots: Sequence[Slot]) -> Callable[[list[Any]], Sequence[Any]]:

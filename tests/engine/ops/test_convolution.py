@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from engine.ops.convolution import dense
 from tests.engine.ops.oracle import Value, agree, ours
 
 RANDOM = np.random.default_rng(0)
@@ -19,12 +20,23 @@ def numbers(*shape: int) -> np.ndarray:
     return RANDOM.standard_normal(shape).astype(np.float32)
 
 
+def weights(*shape: int, outputs: int = 1) -> np.ndarray:
+    """Filters, ``outputs`` leading axes apart, under which random numbers stay about as large as they are, however many are summed."""
+    return numbers(*shape) / np.sqrt(np.float32(np.prod(shape[outputs:])))
+
+
 def window(strides: list[int], begin: list[int], end: list[int], dilations: list[int], auto_pad: str = "explicit") -> dict[str, object]:
     return {"strides": strides, "pads_begin": begin, "pads_end": end, "dilations": dilations, "auto_pad": auto_pad}
 
 
 def close(name: str, version: int, inputs: Sequence[Value], attributes: Mapping[str, object], **more: Any) -> None:
     agree(name, version, inputs, attributes, rtol=1e-4, atol=3e-5, **more)
+
+
+@pytest.fixture(params=[0, dense._FEW_ELEMENTS], ids=["in blocks", "few at once"])
+def few_elements(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns are built in blocks, or, where they are few, taken one by one."""
+    monkeypatch.setattr(dense, "_FEW_ELEMENTS", request.param)
 
 
 CONVOLUTIONS = [
@@ -45,11 +57,13 @@ CONVOLUTIONS = [
 ]
 
 
+@pytest.mark.usefixtures("few_elements")
 @pytest.mark.parametrize(("data", "filters", "attributes"), CONVOLUTIONS, ids=str)
 def test_convolution(data: tuple[int, ...], filters: tuple[int, ...], attributes: dict[str, object]) -> None:
-    close("Convolution", 1, [numbers(*data), numbers(*filters)], attributes)
+    close("Convolution", 1, [numbers(*data), weights(*filters)], attributes)
 
 
+@pytest.mark.usefixtures("few_elements")
 @pytest.mark.parametrize(
     ("data", "filters", "attributes"),
     [
@@ -67,13 +81,11 @@ def test_convolution(data: tuple[int, ...], filters: tuple[int, ...], attributes
     ids=str,
 )
 def test_group_convolution(data: tuple[int, ...], filters: tuple[int, ...], attributes: dict[str, object]) -> None:
-    close("GroupConvolution", 1, [numbers(*data), numbers(*filters)], attributes)
+    close("GroupConvolution", 1, [numbers(*data), weights(*filters, outputs=2)], attributes)
 
 
 def test_blocks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     """However small the blocks in which columns are built, the result is that of one block."""
-    from engine.ops.convolution import dense
-
     attributes = {"strides": "1,1", "pads_begin": "1,1", "pads_end": "1,1", "dilations": "1,1"}
     cases = [
         [numbers(2, 6, 30, 31), numbers(4, 6, 3, 3)],
@@ -81,8 +93,8 @@ def test_blocks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
         [numbers(3, 2, 30, 8), numbers(4, 2, 1, 3)],
     ]
     whole = [ours("Convolution", 1, case, attributes)[0] for case in cases]
-    for name in ("_BLOCK_ELEMENTS", "_ROWS_ELEMENTS", "_STACK_ELEMENTS"):
-        monkeypatch.setattr(dense, name, 700)
+    for name, most in (("_BLOCK_ELEMENTS", 700), ("_ROWS_ELEMENTS", 700), ("_STACK_ELEMENTS", 700), ("_FEW_ELEMENTS", 0)):
+        monkeypatch.setattr(dense, name, most)
     for case, expected in zip(cases, whole, strict=True):
         np.testing.assert_allclose(ours("Convolution", 1, case, attributes)[0], expected, rtol=1e-4, atol=1e-5)
 

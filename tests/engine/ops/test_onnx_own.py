@@ -279,6 +279,8 @@ REFUSED: dict[str, tuple[Case, str]] = {
     "groups": (("Conv", 11, [LINE, reals(3, 2, 3)], {"group": 2}, 1), "2 groups do not divide 4 channels and 3 filters"),
     "no space": (("Conv", 11, [reals(2, 3), reals(2, 3)], {}, 1), r"expected \[N, C, lengths...\] twice"),
     "pads": (("Pad", 13, [LINE, whole(1, 2)], {}, 1), r"the pads have shape \[2\], expected 6 numbers"),
+    "pads in no mode": (("Pad", 13, [LINE, whole(0, 0, 1, 0, 0, 1)], {"mode": "linear_ramp"}, 1), "mode is 'linear_ramp', expected one of"),
+    "pads of nothing": (("Pad", 13, [LINE[:, :0], whole(0, 1, 0, 0, 1, 0)], {"mode": "edge"}, 1), "axis 1 is empty and cannot be padded"),
     "activation": (("RNN", 14, _layer(1), {"hidden_size": 2, "activations": ["Sin"]}, 2), "the activation 'Sin' is unknown"),
     "too few activations": (("LSTM", 14, _layer(4), {"hidden_size": 2, "activations": ["Tanh"]}, 3), "names 1 functions, expected 3"),
     "direction": (("GRU", 14, _layer(3), {"hidden_size": 2, "direction": "bidirectional"}, 2), "the weights are of 1 directions"),
