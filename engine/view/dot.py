@@ -107,7 +107,7 @@ def _lines(part: Part, standalone: bool, one_copy: bool) -> Iterator[str]:
         if cluster is None:
             yield "}"
             continue
-        yield f"subgraph cluster_{cluster.id} {{ graph [id={cluster.id} {_frame(cluster, standalone)}];"
+        yield f"subgraph cluster_{cluster.id} {{ graph [id={cluster.id} {_frame(cluster, standalone, one_copy)}];"
         yield from _inside(nodes.get(cluster.id, []), standalone)
         yield from (f"  {row.id} [id={row.id} width=@{row.id}w@ height=@{row.id}h@];" for row in part.rows if row.cluster == cluster.id)
         for header in nodes.get(cluster.id, []):
@@ -152,7 +152,7 @@ def _branches_below_their_header(part: Part) -> Iterator[str]:
                     yield f"  {edge.source} -> {node.id} [style=invis];"
 
 
-def _frame(cluster: ViewCluster, standalone: bool) -> str:
+def _frame(cluster: ViewCluster, standalone: bool, one_copy: bool) -> str:
     """A frame's header keeps room for its title, its buttons and the iteration that the canvas writes there."""
     branch = cluster.kind in ("then", "else")
     width = text_width(cluster.title, 14) + text_width(cluster.name, 13) + (96 if branch else 120 if cluster.kind == "copy" else 210)
@@ -162,8 +162,9 @@ def _frame(cluster: ViewCluster, standalone: bool) -> str:
         f'<TABLE BORDER="0" CELLBORDER="0" FIXEDSIZE="TRUE" WIDTH="{width:.0f}" HEIGHT="26"><TR><TD ALIGN="LEFT">{words}</TD></TR></TABLE>'
     )
     # A margin of the whole picture is in inches, that of a frame in points.
-    look = f" margin=16 style=rounded {_PICTURE_FONT} fontsize=12 {_FRAME[cluster.kind]}" if standalone else ""
-    return f'class="{cluster.kind}" label=<{table}>{look}'
+    look = f" style=rounded {_PICTURE_FONT} fontsize=12 {_FRAME[cluster.kind]}" if standalone else ""
+    margin = " margin=16" if standalone or one_copy else ""
+    return f'class="{cluster.kind}" label=<{table}>{margin}{look}'
 
 
 def _node(node: ViewNode, standalone: bool) -> str:

@@ -20,9 +20,9 @@ const ANSWER = /** @type {any} what Graphviz writes is more than what is read */
 
 test("Graphviz counts from below, the picture from above", () => {
   const { width, height, nodes, clusters, edges } = readGeometry(ANSWER);
-  assert.deepEqual([width, height], [200, 100]);
+  assert.deepEqual([width, height], [200, 108]);
   assert.deepEqual(nodes, { n1: { x: 50, y: 20 }, n2: { x: 50, y: 70 } });
-  assert.deepEqual(clusters, { c1: { x: 10, y: 10, width: 100, height: 70 } });
+  assert.deepEqual(clusters, { c1: { x: 10, y: 10, width: 100, height: 78 } });
   assert.deepEqual(Object.keys(edges), ["e1", "e2"]);
   assert.deepEqual(edges.e1.points[0], { x: 50, y: 30 });
   assert.deepEqual([edges.e1.begin, edges.e1.end], [null, { x: 50, y: 60 }]);
@@ -31,7 +31,7 @@ test("Graphviz counts from below, the picture from above", () => {
 });
 
 test("an answer without anything in it is an empty picture", () => {
-  assert.deepEqual(readGeometry({ bb: "0,0,8,8" }), { width: 8, height: 8, nodes: {}, clusters: {}, edges: {} });
+  assert.deepEqual(readGeometry({ bb: "0,0,8,8" }), { width: 8, height: 16, nodes: {}, clusters: {}, edges: {} });
 });
 
 test("lines count as upwards unless they are meant to be", () => {

@@ -14,6 +14,8 @@ export function linesUpwards(answer) {
   ).length;
 }
 
+const BELOW = 8; // more than Graphviz's margin that a frame has below its last boxes, for their values
+
 /**
  * From Graphviz's json0 (y upwards, text) to numbers with y downwards.
  * @param {DotAnswer} json
@@ -25,11 +27,11 @@ export function readGeometry(json) {
     return { x, y: height - y };
   };
   /** @type {Geometry} */
-  const geometry = { width, height, nodes: {}, clusters: {}, edges: {} };
+  const geometry = { width, height: height + BELOW, nodes: {}, clusters: {}, edges: {} };
   for (const object of json.objects ?? []) {
     if (object.name?.startsWith("cluster_") && object.bb) {
       const [x0, y0, x1, y1] = object.bb.split(",").map(Number);
-      geometry.clusters[object.id] = { x: x0, y: height - y1, width: x1 - x0, height: y1 - y0 };
+      geometry.clusters[object.id] = { x: x0, y: height - y1, width: x1 - x0, height: y1 - y0 + BELOW };
     } else if (object.pos) {
       geometry.nodes[object.id] = point(object.pos);
     }

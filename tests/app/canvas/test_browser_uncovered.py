@@ -30,6 +30,17 @@ HEADS_ON_BOXES = """canvas => {
   return heads.flatMap(([head, a]) => boxes.filter(([, b]) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom)
     .map(([box]) => `${head.textContent} on ${box.textContent}`));
 }"""
+OUTSIDE_THEIR_FRAME = """() => {
+  const { structure, geometry, parts } = globalThis[Symbol.for('loopscope.canvas')].canvases.get('canvas_graph');
+  return Object.entries(structure.nodes).flatMap(([id, { cluster }]) => {
+    const frame = geometry.clusters[cluster], shown = (parts.get(id)?.chips ?? []).filter((one) => one.group.classList.contains('on'));
+    return shown.filter((one) => {
+      const [, x, y] = /([-.\\d]+) ([-.\\d]+)/.exec(one.group.getAttribute('transform')).map(Number);
+      const half = one.box.width.baseVal.value / 2;
+      return frame && (x - half < frame.x || x + half > frame.x + frame.width || y + 17 > frame.y + frame.height);
+    }).map((one) => `${one.text.textContent} of ${structure.nodes[id].address}`);
+  });
+}"""
 SHOWN = """canvas => [...canvas.querySelectorAll('.sticky-header, .head .frame-state')].filter((one) => {
   const { visibility, display } = getComputedStyle(one);
   return visibility === 'visible' && display !== 'none' && one.textContent.includes('iteration');
@@ -70,6 +81,17 @@ def test_nothing_lies_on_the_operation_that_runs_next(still: Page, server: str, 
         still.wait_for_timeout(60)
         assert canvas.evaluate(LYING_ON_CURRENT) == [], step
         assert canvas.evaluate(HEADS_ON_BOXES) == [], step
+
+
+@pytest.mark.parametrize("sample", ["linear_attention", "count_primes"])
+def test_values_stay_in_the_frame_of_their_box_in_unrolled_copies_too(still: Page, server: str, sample: str) -> None:
+    canvas = open_sample(still, server, sample, step="9999")
+    expect(canvas.locator(".chip.on").first).to_be_visible(timeout=LONG)
+    assert canvas.evaluate(OUTSIDE_THEIR_FRAME) == []
+    canvas.locator("[data-do=unroll]").click()
+    expect(canvas.locator(".frame.copy").nth(1)).to_be_attached(timeout=LONG)
+    expect(canvas.locator(".chip.on").nth(9)).to_be_attached(timeout=LONG)
+    assert canvas.evaluate(OUTSIDE_THEIR_FRAME) == []
 
 
 def test_the_state_of_a_loop_is_beside_the_small_picture(still: Page, server: str, tmp_path: Path) -> None:
