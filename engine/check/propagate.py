@@ -168,7 +168,7 @@ class _Walk:
             return (knowledge.of_constant(node),)
         if role is Role.RESULT or node.type == "Result":
             return (inputs[0] if inputs else NOTHING_KNOWN,)
-        missing = [self._said(port) for port in node.outputs]
+        missing = self._settled(row, inputs)
         if operation is None or row.attributes is None or operation.infer is None or len(inputs) < operation.inputs[0]:
             return tuple(missing)
         inferred = self._inferred(frame.address, row, operation, inputs)
@@ -177,6 +177,13 @@ class _Walk:
     def _said(self, port: Port) -> Known:
         """An output's type and shape as ONNX's own inference found them; nothing in an IR, whose operations infer them here."""
         return Known(port.element_type, port.shape) if self.model.dialect == "onnx" else NOTHING_KNOWN
+
+    def _settled(self, row: _Row, inputs: Sequence[Known]) -> list[Known]:
+        """What is said of the outputs; their element types as ONNX's schema settles them, where it does."""
+        said, operation = [self._said(port) for port in row.node.outputs], row.operation
+        types = operation.output_types(inputs, row.attributes or {}) if operation is not None and operation.output_types else ()
+        settled = (types[min(index, len(types) - 1)] if types else None for index in range(len(said)))
+        return [known if type is None else Known(type, known.shape) for known, type in zip(said, settled, strict=True)]
 
     def _inferred(self, address: GraphAddress, row: _Row, operation: Operation, inputs: Sequence[Known]) -> Sequence[Known]:
         attributes = row.attributes or {}

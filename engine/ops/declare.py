@@ -151,6 +151,9 @@ class Operation:
     alike: tuple[str, ...] = ()
     """Of each input, what its specification calls its element type: those of one name have one type. Empty where it may have one of its
     own; the last entry holds for the inputs after it."""
+    output_types: Callable[[Sequence[Known], Mapping[str, Any]], Sequence[ElementType | None]] | None = None
+    """ONNX: the element type of each output by what is known of the inputs and the attributes; None where its specification does not settle
+    it. The last one holds for the outputs after it."""
     symbol: str = ""
     """A Python expression over ``{0}``, ``{1}``, ... that gives the kernel's very result on numpy scalars and on arrays with
     numpy broadcasting, such as ``{0} + {1}``; empty when there is none. It must hold for every type in ``types``."""

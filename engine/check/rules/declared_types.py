@@ -151,13 +151,20 @@ def _declared(subject: Subject) -> Iterator[tuple[PlacedGraph, Node, int, Port, 
             yield place, node, index, port, subject.propagated.output(place.address, node.id, index)
 
 
+_ADVICE = {
+    "openvino": "The declaration is ignored, as OpenVINO does.",
+    "onnx": "The declaration is ignored here; ONNX Runtime does not open such a model. Declare the type that it has, or add a Cast.",
+}
+
+
 def declared_type_differs(subject: Subject) -> Iterator[Finding]:
     """An output port declares another element type than the operation gives.
 
     What it does:
         Compares the precision of every output port with the element type that follows from the inputs.
     Why it matters:
-        The file was edited by hand, or a tool was wrong. The computed type and shape count, in OpenVINO too.
+        The file was edited by hand, or a tool was wrong. The computed type and shape count, in OpenVINO too; ONNX Runtime does not open
+        such a model.
     Example that fails:
         <port id="2" precision="I64"/> as output of an Add of f32
     Example that passes:
@@ -170,7 +177,7 @@ def declared_type_differs(subject: Subject) -> Iterator[Finding]:
                 f"Output {index} is declared {port.element_type}, but it is {known.element_type}.",
                 found=f"precision {port.element_type}",
                 expected=str(known.element_type),
-                advice="The declaration is ignored, as OpenVINO does.",
+                advice=_ADVICE[subject.model.dialect],
             )
 
 

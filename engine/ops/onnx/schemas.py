@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -20,6 +19,7 @@ from engine.ops.onnx.machine_learning import DOMAIN as ML_DOMAIN
 from engine.ops.onnx.machine_learning import MACHINE_LEARNING, TREE_MODELS
 from engine.ops.onnx.machine_values import given, taken
 from engine.ops.onnx.older import Older, older
+from engine.ops.onnx.output_types import ELEMENT_TYPES, TENSOR, output_types
 from engine.ops.onnx.own import images_sampled, own
 from engine.ops.onnx.reference import Kernel, Schema, implementation, prepared
 from engine.ops.onnx.resizing import resized
@@ -38,23 +38,6 @@ _KINDS: Mapping[int, AttributeKind] = {
     AttributeProto.STRINGS: "strs",
 }
 
-_TENSOR = re.compile(r"tensor\((\w+)\)")
-_ELEMENT_TYPES: Mapping[str, ElementType] = {
-    # As ONNX spells them; those without an ElementType are left out.
-    "float": ElementType.F32,
-    "double": ElementType.F64,
-    "float16": ElementType.F16,
-    "bfloat16": ElementType.BF16,
-    "float8e4m3fn": ElementType.F8E4M3,
-    "float8e5m2": ElementType.F8E5M2,
-    "float8e8m0": ElementType.F8E8M0,
-    "float4e2m1": ElementType.F4E2M1,
-    "bool": ElementType.BOOLEAN,
-    "string": ElementType.STRING,
-    **{f"int{bits}": ElementType(f"i{bits}") for bits in (4, 8, 16, 32, 64)},
-    **{f"uint{bits}": ElementType(f"u{bits}") for bits in (2, 4, 8, 16, 32, 64)},
-}
-
 
 def operation_of(schema: Schema) -> Operation | None:
     """The row of one version of an operation; None when nothing can compute it."""
@@ -67,7 +50,7 @@ def operation_of(schema: Schema) -> Operation | None:
         # What the bodies capture comes after the inputs of the schema.
         return Operation(**{**declared, "outputs": None}, inputs=(0, None), types=(*_types(schema), ANY_TYPE), role=Role.REGION)
     declared |= {"inputs": (int(schema.min_input), most), "attributes": tuple(_attributes(schema))}
-    declared |= {"types": _types(schema), "alike": _alike(schema)}
+    declared |= {"types": _types(schema), "alike": _alike(schema), "output_types": output_types(schema)}
     if not schema.domain:
         declared["gradient"] = gradient_of(name, version)
     declared["only_tensors"] = all(kind.startswith("tensor(") for one in (*schema.inputs, *schema.outputs) for kind in one.types)
@@ -158,8 +141,8 @@ def _attributes(schema: Schema) -> Iterable[Attribute]:
 
 def _types(schema: Schema) -> tuple[frozenset[ElementType], ...]:
     """The element types that each input may have; of a sequence or an optional, those of the tensors in it."""
-    named = [_TENSOR.findall(" ".join(one.types)) for one in schema.inputs]
-    return tuple(frozenset(_ELEMENT_TYPES[name] for name in names if name in _ELEMENT_TYPES) or ANY_TYPE for names in named) or (ANY_TYPE,)
+    named = [TENSOR.findall(" ".join(one.types)) for one in schema.inputs]
+    return tuple(frozenset(ELEMENT_TYPES[name] for name in names if name in ELEMENT_TYPES) or ANY_TYPE for names in named) or (ANY_TYPE,)
 
 
 def _alike(schema: Schema) -> tuple[str, ...]:

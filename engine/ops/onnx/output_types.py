@@ -1,0 +1,61 @@
+"""The element types of an operation's outputs, as far as ONNX's schema of it settles them before anything runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+from onnx import TensorProto
+
+from engine.ir.element_type import ElementType
+from engine.ops.declare import Known
+from engine.ops.onnx.reference import Schema
+
+ELEMENT_TYPES: Mapping[str, ElementType] = {
+    # As ONNX spells them; those without an ElementType are left out.
+    "float": ElementType.F32,
+    "double": ElementType.F64,
+    "float16": ElementType.F16,
+    "bfloat16": ElementType.BF16,
+    "float8e4m3fn": ElementType.F8E4M3,
+    "float8e5m2": ElementType.F8E5M2,
+    "float8e8m0": ElementType.F8E8M0,
+    "float4e2m1": ElementType.F4E2M1,
+    "bool": ElementType.BOOLEAN,
+    "string": ElementType.STRING,
+    **{f"int{bits}": ElementType(f"i{bits}") for bits in (4, 8, 16, 32, 64)},
+    **{f"uint{bits}": ElementType(f"u{bits}") for bits in (2, 4, 8, 16, 32, 64)},
+}
+TENSOR = re.compile(r"tensor\((\w+)\)")
+_Settled: TypeAlias = ElementType | tuple[int, ...] | str
+"""One type for all nodes; the numbers of the inputs that have the same; the attribute that says it; an empty tuple for none of these."""
+
+
+def output_types(schema: Schema) -> Callable[[Sequence[Known], Mapping[str, Any]], Sequence[ElementType | None]] | None:
+    """What ``Operation.output_types`` says; None where nothing is settled of any output."""
+    entries = [_settled(schema, output) for output in schema.outputs]
+    return partial(_of_a_node, entries) if any(entries) else None
+
+
+def _settled(schema: Schema, output: Any) -> _Settled:
+    if len(output.types) == 1:
+        named = TENSOR.fullmatch(next(iter(output.types)))
+        return ELEMENT_TYPES.get(named[1], ()) if named else ()
+    alike = tuple(index for index, one in enumerate(schema.inputs) if one.type_str == output.type_str and one.is_homogeneous)
+    return alike if alike or "to" not in schema.attributes else "to"
+
+
+def _of_a_node(entries: Sequence[_Settled], inputs: Sequence[Known], attributes: Mapping[str, Any]) -> list[ElementType | None]:
+    return [_of_an_output(one, inputs, attributes) for one in entries]
+
+
+def _of_an_output(one: _Settled, inputs: Sequence[Known], attributes: Mapping[str, Any]) -> ElementType | None:
+    if isinstance(one, ElementType):
+        return one
+    if isinstance(one, str):
+        number = attributes.get(one)
+        return ELEMENT_TYPES.get(TensorProto.DataType.Name(number).lower()) if number in TensorProto.DataType.values() else None
+    known = (inputs[index].element_type for index in one if index < len(inputs))
+    return next((element_type for element_type in known if element_type is not None), None)

@@ -1,0 +1,61 @@
+"""The check knows the element types that ONNX's operations give, whatever the file says; ONNX Runtime opens what it does not warn of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnxruntime
+import pytest
+from onnx import parser
+from onnx.backend.test.case.node import collect_testcases
+
+import engine
+
+HEADER = '<ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 3]> g '
+REGRESSOR = "ai.onnx.ml.LinearRegressor <coefficients: floats = [1.0, 2.0]> (x)"
+MODELS: dict[str, tuple[str, list[str]]] = {
+    "of an input": ("(double[N, 2] x) => (float[N, 2] y) { y = Neg (x) }", ["Output 0 is declared f32, but it is f64."]),
+    "of the second input": (
+        "(float[N, 2] x, double[1] t) => (float[N, 2] y) { y = CastLike (x, t) }",
+        ["Output 0 is declared f32, but it is f64."],
+    ),
+    "of an attribute": ("(float[N, 2] x) => (float[N, 2] y) { y = Cast <to: int = 10> (x) }", ["Output 0 is declared f32, but it is f16."]),
+    "of no type": ("(float[N, 2] x) => (float[N, 2] y) { y = Cast <to: int = 99> (x) }", []),
+    "always one": (f"(double[N, 2] x) => (double[N, 1] y) {{ y = {REGRESSOR} }}", ["Output 0 is declared f64, but it is f32."]),
+    "of a later one": ("(float[N, 2] x) => (float[N, 1] y, float[N, 1] z) { y, z = Split <axis: int = 1, num_outputs: int = 2> (x) }", []),
+    "of the later one": (
+        "(float[N, 2] x) => (float[N, 1] y, double[N, 1] z) { y, z = Split <axis: int = 1, num_outputs: int = 2> (x) }",
+        ["Output 1 is declared f64, but it is f32."],
+    ),
+    "passed on": (
+        f"(double[N, 2] x) => (float[N, 1] z) {{ y = {REGRESSOR} z = Mul (y, x) }}",
+        ["Inputs 0 and 1 of Mul-14 are f32 and f64, where it takes one type."],
+    ),
+    "settled by nothing": ("(float[N, 2] x) => (int32[N, 2] y) { y = QuantizeLinear <output_dtype: int = 6> (x, x) }", []),
+}
+
+
+@pytest.mark.parametrize(("text", "told"), MODELS.values(), ids=MODELS.keys())
+def test_a_declared_type_that_the_operation_does_not_give(text: str, told: list[str]) -> None:
+    data = parser.parse_model(HEADER + text).SerializeToString()
+    report = engine.check(engine.read_model(data))
+    assert [one.message for one in report.warnings if one.code in ("LS704", "LS705")] == told
+    if told:
+        with pytest.raises(Exception, match="Type Error"):
+            onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+
+
+def _healthy() -> Iterator[tuple[str, bytes]]:
+    """ONNX's own tests of its operations, of each the first."""
+    seen = set()
+    for case in collect_testcases(None):
+        if case.model is not None and (kinds := tuple(node.op_type for node in case.model.graph.node)) not in seen:
+            seen.add(kinds)
+            yield case.name, case.model.SerializeToString()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_nothing_is_said_of_models_that_agree_with_themselves() -> None:
+    warned = {name for name, data in _healthy() if any(one.code == "LS705" for one in engine.check(engine.read_model(data)).diagnostics)}
+    assert not warned
