@@ -41,18 +41,26 @@ test("all of a small picture is shown in the middle, hardly larger than it is", 
   assert.deepEqual(rounded(camera), [170, 127.5, 1.15]);
 });
 
-test("a large picture fits into the view, or as much of it as may be", () => {
-  camera.width = 3200;
-  assert.ok(Math.abs(camera.fitted() - (800 - 16) / 3200) < 1e-9);
-  camera.width = 1e6;
-  camera.fit();
-  assert.equal(camera.k, ZOOM.least);
-});
-
 test("a box that is comfortably in sight moves nothing", () => {
   camera.set(10, 10, 1);
   camera.follow({ left: 100, top: 100, width: 80, height: 30 });
   assert.deepEqual(rounded(camera), [10, 10, 1]);
+});
+
+test("all of a picture is fitted into the view; a thin strip as far as it can be read, at the box that runs next", () => {
+  const box = { left: 200, top: 6000, width: 80, height: 30 };
+  for (const [width, height, k, x, y] of [
+    [1000, 1000, 0.584, 108, 8], // all of it
+    [3000, 3000, 0.195, 108, 8],
+    [400, 9000, 0.75, 250, -4241], // its width, and the box in the middle
+    [9000, 400, 0.75, 8, 150],
+    [20000, 9000, 0.08, 8, -128], // no smaller than any picture
+  ]) {
+    Object.assign(camera, { width, height });
+    camera.fit(box);
+    const placed = [Math.round(camera.x), Math.round(camera.y), Number(camera.k.toFixed(3))];
+    assert.deepEqual(placed, [x, y, k], `${width} ${height}`);
+  }
 });
 
 test("a box out of sight is brought into it", () => {

@@ -13,6 +13,7 @@ const CLICK_DISTANCE = 4;
 const GLIDE = 220;
 const FIRST_ROW = 60; // pixels of the picture
 const REST = 160; // milliseconds without a movement
+const THIN = 100; // pixels of a strip in which nothing can be told apart
 const AT_BORDER = 4; // where a first row lies while nothing of the page floats above it
 
 export class Camera {
@@ -128,10 +129,36 @@ export class Camera {
     return Math.min(1.15, (width - 16) / this.width, (height - 16) / this.height);
   }
 
-  fit() {
+  /**
+   * All of the picture; of one that would be a thin strip then, as much as can be read, with this box in the middle.
+   * @param {Area} [box]
+   */
+  fit(box) {
     const { width, height } = this.view;
-    const k = Math.max(ZOOM.least, this.fitted());
-    this.glide((width - this.width * k) / 2, (height - this.height * k) / 2, k);
+    const whole = this.fitted();
+    const strip = whole < ZOOM.least || (whole < ZOOM.readable && whole * Math.min(this.width, this.height) < THIN);
+    const across = Math.max((width - 16) / this.width, (height - 16) / this.height);
+    const k = strip ? Math.max(ZOOM.least, Math.min(ZOOM.readable, across)) : whole;
+    const at = box ?? { left: 0, top: 0, width: this.width, height: 0 };
+    this.glide(...this.centred(at, k), k);
+  }
+
+  /**
+   * Where the picture goes so that a box is in the middle, with as little empty paper as there can be: one larger than the view
+   * fills it, any other lies in its middle.
+   * @param {Area} box
+   * @param {number} k
+   * @param {number} head what is left free above
+   * @returns {[number, number]}
+   */
+  centred(box, k, head = 8) {
+    const { width, height } = this.view;
+    const within = (/** @type {number} */ at, /** @type {number} */ size, /** @type {number} */ view) =>
+      size * k > view ? Math.min(head, Math.max(view - size * k - 8, at)) : (view - size * k) / 2;
+    return [
+      within(width / 2 - (box.left + box.width / 2) * k, this.width, width),
+      within(height * 0.45 - (box.top + box.height / 2) * k, this.height, height),
+    ];
   }
 
   /** The first look: all of it if that can be read, else where it begins at a readable size. */
@@ -250,11 +277,7 @@ export class Camera {
     const head = Math.max(tools, this.top > AT_BORDER ? this.top : 0) + margin;
     const inside = left >= margin && top >= head && right <= width - margin && bottom <= height - margin;
     if (inside && !this.isCovered({ left, top, right, bottom })) return;
-    // As little empty paper as there can be: a picture larger than the view fills it, any other lies in its middle.
-    const within = (/** @type {number} */ at, /** @type {number} */ size, /** @type {number} */ view) =>
-      size * this.k > view ? Math.min(head, Math.max(view - size * this.k - 8, at)) : (view - size * this.k) / 2;
-    const x = within(width / 2 - (box.left + box.width / 2) * this.k, this.width, width);
-    this.glide(...this.beside(x, within(height * 0.45 - (box.top + box.height / 2) * this.k, this.height, height)));
+    this.glide(...this.beside(...this.centred(box, this.k, head)));
   }
 
   /**

@@ -121,7 +121,7 @@ export class Canvas {
   tool(name) {
     if (name === "in") this.camera.zoom(1.25);
     if (name === "out") this.camera.zoom(0.8);
-    if (name === "fit") this.camera.fit();
+    if (name === "fit") this.camera.fit(this.areaOfBox(this.selected) ?? this.areaOfBox(this.current ?? ""));
     const formats = inside(this.root, ".formats").classList;
     formats.toggle("on", name === "save" && !formats.contains("on"));
     if (["svg", "png", "pdf"].includes(name) && this.structure) this.save(name);
