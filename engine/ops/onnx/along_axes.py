@@ -73,8 +73,8 @@ def log_softmax_along(data: Array, /, *, axis: int) -> Array:
 
 def layer_normalization(
     data: Array, scale: Array, bias: Array | None = None, /, *, axis: int, epsilon: float, stash_type: int
-) -> tuple[Array, Array, Array]:
-    """All axes from ``axis`` on to mean 0 and variance 1, times ``scale`` plus ``bias``; also the mean, and 1 by the deviation."""
+) -> tuple[Array, ...]:
+    """All axes from ``axis`` on to mean 0 and variance 1, times ``scale`` plus ``bias``; also the mean, and 1 by the deviation, in f32."""
     if stash_type != 1:
         raise ValueError(f"stash_type is {stash_type}, expected 1: the steps are computed in f32")
     first = axis_within(axis, data.ndim)
@@ -88,7 +88,8 @@ def layer_normalization(
     if bias is not None:
         made = made + computable(bias)
     lengths = (*before, *[1] * (data.ndim - first))
-    return made.astype(data.dtype, copy=False), mean.reshape(lengths), deviation.reshape(lengths)
+    statistics = (one.reshape(lengths).astype(np.float32, copy=False) for one in (mean, deviation))
+    return made.astype(data.dtype, copy=False), *statistics
 
 
 Fold = Callable[[np.ndarray, tuple[int, ...], bool], np.ndarray]

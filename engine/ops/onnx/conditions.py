@@ -71,10 +71,6 @@ def _to_elements(arguments: Arguments, attributes: Attributes) -> None:
         raise ValueError(f"{shapes} for data of shape {list(data.shape)}, expected equal ones of its rank")
 
 
-def _one_axis(arguments: Arguments, attributes: Attributes) -> None:
-    one_axis(arguments[0], arguments[1])
-
-
 def one_axis(data: np.ndarray, axis: np.ndarray) -> None:
     """``ValueError`` unless there is an axis, and one number that names it."""
     if data.ndim < 1 or axis.size != 1:
@@ -224,7 +220,6 @@ _CONDITIONS: Mapping[str, Callable[[Arguments, Attributes], None]] = {
     "BatchNormalization": _of_channels,
     "BitShift": _direction,
     "Col2Im": _columns,
-    "CumProd": _one_axis,
     "TfIdfVectorizer": _grams,
     "DepthToSpace": _blocks,
     "Det": _squares,

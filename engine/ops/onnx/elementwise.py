@@ -64,6 +64,9 @@ def power(base: Array, exponent: Array, /) -> Array:
             return base * base
         if constant == 3:
             return base * base * base
+    if base.dtype.kind in "iu" and exponent.dtype.kind == "i" and (exponent < 0).any():
+        # The whole part of what it is, as ONNX Runtime has it.
+        exponent = exponent.astype(np.float64)
     made: Array = np.power(base, exponent)
     return made if made.dtype is base.dtype else made.astype(base.dtype)
 
@@ -76,11 +79,16 @@ def remainder(one: Array, other: Array, /, *, fmod: int = 0) -> Array:
 
 
 def clip(data: Array, least: Array | None = None, most: Array | None = None, /, **bounds: float | None) -> Array:
-    """Each element moved between two bounds, inputs or (before opset 11) attributes; a bound that is left out does not bind."""
+    """Each element moved between two bounds, inputs or (before opset 11) attributes; those left out are the limits of finite numbers."""
     low, high = bounds.get("min") if least is None else least, bounds.get("max") if most is None else most
-    if low is None and high is None:
+    if data.dtype.kind != "f" and low is None and high is None:
         return data
+    if data.dtype.kind == "f":
+        limits = np.finfo(data.dtype)
+        low, high = limits.min if low is None else low, limits.max if high is None else high
     made: Array = np.clip(data, low, high)
+    if made.ndim != data.ndim and made.size == data.size:
+        made = made.reshape(data.shape)
     return made if made.dtype is data.dtype else made.astype(data.dtype)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from engine.ops.bounds import check_elements
 from engine.ops.movement.joining import concat
 from engine.ops.onnx.elementwise import divide
+from engine.ops.onnx.resizing import along
 from engine.ops.precision import computable
 
 Arguments = Sequence[Any]
@@ -165,24 +166,15 @@ def _upsample(arguments: Arguments, attributes: Attributes, outputs: int) -> tup
         raise ValueError(f"the scales are {scales[:8]}, expected {data.ndim} numbers above 0")
     lengths = [math.floor(length * scale) for length, scale in zip(data.shape, scales, strict=True)]
     check_elements(math.prod(lengths), "the output of Upsample")
+    if attributes["mode"] == "linear":
+        return (along(data, lengths, scales),)
     for axis, (length, scale) in enumerate(zip(lengths, scales, strict=True)):
         if scale != 1:
-            data = _resized(data, axis, length, scale, attributes["mode"])
+            # In f32 as runtimes have it, on which the nearest depends.
+            places = np.arange(length, dtype=np.float32) / np.float32(scale)
+            whole = np.ceil(places) if scale < 1 else np.floor(places)
+            data = data.take(np.minimum(whole.astype(np.int64), data.shape[axis] - 1), axis)
     return (data,)
-
-
-def _resized(data: np.ndarray, axis: int, length: int, scale: float, mode: str) -> np.ndarray:
-    # In f32 as runtimes have it, on which the nearest depends; between the pixels of f64 no digit is lost.
-    real: type[np.floating] = np.float64 if data.dtype == np.float64 and mode != "nearest" else np.float32
-    places = np.arange(length, dtype=real) / real(scale)
-    last = data.shape[axis] - 1
-    if mode == "nearest":
-        whole = np.ceil(places) if scale < 1 else np.floor(places)
-        return data.take(np.minimum(whole.astype(np.int64), last), axis)
-    before = np.minimum(np.floor(places).astype(np.int64), last)
-    share = (places - before).reshape((-1,) + (1,) * (data.ndim - 1 - axis))
-    low, high = data.take(before, axis), data.take(np.minimum(before + 1, last), axis)
-    return np.asarray(low * (1 - share) + high * share).astype(data.dtype)
 
 
 def _max_roi_pool(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:

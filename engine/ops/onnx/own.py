@@ -18,9 +18,10 @@ from engine.ops.image.grid import grid_sample
 from engine.ops.index import axis_within
 from engine.ops.movement.distinct import unique
 from engine.ops.movement.gathering import gather_elements, gather_nd
-from engine.ops.onnx.conditions import check_inputs
+from engine.ops.onnx.conditions import check_inputs, one_axis
 from engine.ops.onnx.older import Arguments, Attributes, Older
 from engine.ops.onnx.recurrent import RECURRENT
+from engine.ops.onnx.resizing import resize
 from engine.ops.onnx.spectra import SPECTRA
 from engine.ops.onnx.texts import TEXTS
 from engine.ops.onnx.windows import NEWER_WINDOWS, WINDOWS
@@ -84,8 +85,11 @@ def _lp_normalization(arguments: Arguments, attributes: Attributes, outputs: int
 
 
 def _pad(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Negative pads cut off elements before anything is added."""
-    data, pads, value, axes = (*arguments, None, None)[:4]
+    """Negative pads cut off elements before anything is added; pads and value are attributes before opset 11."""
+    data, pads, value, axes = (*arguments, None, None, None)[:4]
+    if pads is None:
+        pads = np.array(attributes.get("pads") or attributes.get("paddings") or (), np.int64)
+        value = np.array(attributes.get("value", 0.0)).astype(data.dtype)
     chosen = range(data.ndim) if axes is None else [axis_within(int(axis), data.ndim) for axis in axes]
     if pads.shape != (2 * len(chosen),):
         raise ValueError(f"the pads have shape {list(pads.shape)}, expected {2 * len(chosen)} numbers")
@@ -133,6 +137,44 @@ _GOES_ON: Mapping[str, Callable[[np.ndarray, int], np.ndarray]] = {
     "wrap": lambda places, length: places % length,
 }
 """Of places before, in and after an axis of a length, the places in it whose elements lie there."""
+
+
+def _cumulative_product(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    data, axis = arguments
+    one_axis(data, axis)
+    along = axis_within(int(axis.reshape(-1)[0]), data.ndim)
+    numbers = np.moveaxis(computable(data), along, 0)
+    numbers = numbers[::-1] if attributes.get("reverse") else numbers
+    if attributes.get("exclusive"):
+        numbers = np.concatenate([np.ones_like(numbers[:1]), numbers[:-1]])
+    made = np.cumprod(numbers, axis=0, dtype=numbers.dtype)
+    return (np.moveaxis(made[::-1] if attributes.get("reverse") else made, 0, along).astype(data.dtype),)
+
+
+def _affine_grid(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    """Where each place of an image or a volume of a size is moved to; one place between corners is the last one, as in ONNX Runtime."""
+    matrices, size = arguments
+    lengths = [int(one) for one in np.ravel(size)[2:]]
+    axes = len(lengths)
+    if axes not in (2, 3) or matrices.shape != (int(np.ravel(size)[0]), axes, axes + 1) or min(lengths) < 0:
+        expected = "[N, 2, 3] for [N, C, H, W] or [N, 3, 4] for [N, C, D, H, W]"
+        raise ValueError(f"theta has shape {list(matrices.shape)} for size {np.ravel(size)[:8].tolist()}, expected {expected}")
+    check_elements(len(matrices) * math.prod(lengths) * axes, "the output of AffineGrid")
+    theta = computable(matrices)
+    corners = bool(attributes.get("align_corners"))
+    lines = [_evenly(length, corners).astype(theta.dtype) for length in lengths]
+    # x, which lies along the last axis, comes first.
+    places = np.stack([*np.meshgrid(*lines, indexing="ij")[::-1], np.ones(lengths, theta.dtype)], axis=-1)
+    moved = places.reshape(-1, axes + 1) @ theta.swapaxes(1, 2)
+    return (moved.reshape(len(theta), *lengths, axes).astype(matrices.dtype),)
+
+
+def _evenly(length: int, corners: bool) -> np.ndarray:
+    """So many places from -1 to 1: corners on the ends, or pixels between them."""
+    places = np.arange(length, dtype=np.float64)
+    if corners:
+        return places * (2 / (length - 1)) - 1 if length > 1 else places + 1
+    return (2 * places + 1) / max(length, 1) - 1
 
 
 def _one_hot(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
@@ -227,6 +269,10 @@ def images_sampled(slow: Callable[..., Any], attributes: Attributes, outputs: in
         check_inputs("GridSample", (data, grid), attributes)
         if data.ndim == 4 and data.dtype.kind == "f":
             return (grid_sample(data, grid, **settings),)
+        if settings["align_corners"] and settings["padding_mode"] == "reflection":
+            # Between the corners of one element there is nothing to go back and forth in: between two that are alike there is.
+            for axis in range(2, data.ndim):
+                data = data.repeat(2, axis) if data.shape[axis] == 1 else data
         return _sampled_anywhere(otherwise, data, grid)
 
     return sampled
@@ -250,6 +296,8 @@ _FAR = 1e6
 OWN: Mapping[str, tuple[int, Older]] = {
     # type: first version with this meaning, and how it is computed
     **{name: (1, computed) for name, computed in (*WINDOWS.items(), *RECURRENT.items(), *TEXTS.items(), *SPECTRA.items())},
+    "AffineGrid": (20, _affine_grid),
+    "CumProd": (26, _cumulative_product),
     "Einsum": (12, _einsum),
     "GatherElements": (11, _gather_elements),
     "GatherND": (11, _gather_nd),
@@ -261,7 +309,8 @@ OWN: Mapping[str, tuple[int, Older]] = {
     "MeanVarianceNormalization": (9, _mean_variance),
     "NonMaxSuppression": (10, _non_max_suppression),
     "OneHot": (9, _one_hot),
-    "Pad": (11, _pad),
+    "Pad": (1, _pad),
+    "Resize": (11, resize),
     "Softsign": (1, _softsign),
     "TopK": (10, _top_k),
     "Unique": (11, _unique),

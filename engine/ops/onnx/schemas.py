@@ -22,7 +22,6 @@ from engine.ops.onnx.older import Older, older
 from engine.ops.onnx.output_types import ELEMENT_TYPES, TENSOR, output_types
 from engine.ops.onnx.own import images_sampled, own
 from engine.ops.onnx.reference import Kernel, Schema, implementation, prepared
-from engine.ops.onnx.resizing import resized
 from engine.ops.onnx.row import LAST
 
 REGIONS = frozenset({"Loop", "If", "Scan", "SequenceMap"})
@@ -106,7 +105,6 @@ _CASTS: Mapping[str, Callable[..., Kernel]] = {"Cast": cast, "CastLike": cast_li
 _IN_PART: Mapping[str, Any] = {
     "GridSample": images_sampled,
     "NegativeLogLikelihoodLoss": mean_of_what_counts,
-    "Resize": resized,
 }
 """Operations of which a part is computed here; each is given what prepares the package's kernel for the rest."""
 

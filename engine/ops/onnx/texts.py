@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.ops.bounds import check_elements
 from engine.ops.onnx.older import Arguments, Attributes, Older
 
 
@@ -36,4 +37,20 @@ _CASES: Mapping[str, Callable[[str], str]] = {
     "UPPER": _letter_by_letter(str.upper),
 }
 
-TEXTS: Mapping[str, Older] = {"StringNormalizer": _string_normalizer}
+
+def _string_split(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    """The pieces of each text along a new last axis, filled up with empty ones, and how many there are: of an empty text none."""
+    (texts,) = arguments
+    delimiter, most = attributes.get("delimiter") or None, attributes.get("maxsplit")
+    pieces = [text.split(delimiter, -1 if most is None else int(most)) if text else [] for text in map(str, texts.reshape(-1).tolist())]
+    if delimiter is None and most is not None:
+        # Blanks behind the last piece are no part of it.
+        pieces = [[*one[:-1], one[-1].rstrip()] if one else one for one in pieces]
+    counts = [len(one) for one in pieces]
+    longest = max(counts, default=0)
+    check_elements(texts.size * longest, "the output of StringSplit")
+    made = np.array([[*one, *[""] * (longest - len(one))] for one in pieces], object).reshape(*texts.shape, longest)
+    return made, np.array(counts, np.int64).reshape(texts.shape)
+
+
+TEXTS: Mapping[str, Older] = {"StringNormalizer": _string_normalizer, "StringSplit": _string_split}

@@ -192,9 +192,12 @@ def _max_pool(arguments: Arguments, attributes: Attributes, outputs: int) -> tup
     """Largest elements, and where they lie in the whole tensor; with ``storage_order`` 1 the first spatial axis runs fastest."""
     (data,) = arguments
     by_columns = bool(attributes.get("storage_order"))
+    # Padding is less than the least byte, so that this is found where it lies.
+    values = data.astype(np.int16) if data.dtype in (np.int8, np.uint8) else data
     largest, where = max_pool_with_indices(
-        data, **pool_of(attributes, data.ndim - 2), index_element_type=ElementType.I64, axis=2 if by_columns else 0
+        values, **pool_of(attributes, data.ndim - 2), index_element_type=ElementType.I64, axis=2 if by_columns else 0
     )
+    largest = largest.astype(data.dtype, copy=False)
     if not by_columns:
         return largest, where
     lengths = data.shape[2:]
