@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from engine.check.diagnostic import Severity
 from engine.check.rule import Finding, Rule
@@ -159,28 +159,41 @@ def unknown_attribute(subject: Subject) -> Iterator[Finding]:
     """A layer has an attribute that its operation does not have.
 
     What it does:
-        Compares the names of a layer's attributes with those of its operation (in an OpenVINO model).
+        Compares the names of a layer's attributes with those of its operation (of OpenVINO, or in a domain of ONNX itself).
     Why it matters:
-        It may be a slip of the pen, or of a newer opset. OpenVINO ignores it, and so does Loopscope.
+        It may be a slip of the pen, or of another opset, where the attribute changes the result. OpenVINO ignores it, and so does
+        Loopscope; ONNX Runtime refuses the model.
     Example that fails:
-        <data axis="1" foo="2"/> in a Concat
+        <data axis="1" foo="2"/> in a Concat; the attribute axes in a ReduceMean of ONNX from opset 18 on, where axes are an input
     Example that passes:
         <data axis="1"/>
     """
-    for place, node in subject.nodes() if subject.is_openvino else ():
+    for place, node in subject.nodes():
         operation = subject.operation(node)
-        if operation is None or not node.attributes or operation.role is not Role.COMPUTE:
+        if operation is None or not node.attributes or operation.role is not Role.COMPUTE or not _is_declared(subject, node):
             continue
-        unknown = node.attributes.keys() - {attribute.name for attribute in operation.attributes}
+        unknown = sorted(name for name in node.attributes.keys() - {one.name for one in operation.attributes} if name[:2] != "__")
         if unknown:
             known = [attribute.name for attribute in operation.attributes]
             yield Finding(
                 subject.where(place, node),
-                f"{operation.title} has no attribute {listed(sorted(unknown))}.",
+                f"{operation.title} has no attribute {listed(unknown)}.",
                 found=_spelled(node),
                 expected=", ".join(known[:20]) or "no attributes",
-                advice="It is ignored, as OpenVINO does.",
+                advice="It is ignored, as OpenVINO does." if subject.is_openvino else _of_other_opsets(subject, node, unknown),
             )
+
+
+def _is_declared(subject: Subject, node: Node) -> bool:
+    """Whether all attributes of an operation are known: those of com.microsoft are as far as a kernel here has them."""
+    return subject.is_openvino or node.opset.startswith("ai.onnx")
+
+
+def _of_other_opsets(subject: Subject, node: Node, unknown: Sequence[str]) -> str:
+    elsewhere = subject.catalogue.elsewhere(node.type, node.opset)
+    having = [one.title for one in elsewhere if {attribute.name for attribute in one.attributes}.issuperset(unknown)]
+    other = f" {having[-1]} has it: was the opset raised or lowered without converting the node?" if having else ""
+    return f"It is ignored here, and ONNX Runtime refuses the model.{other}"
 
 
 def wrong_number_of_inputs(subject: Subject) -> Iterator[Finding]:

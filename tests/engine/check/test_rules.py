@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import onnxruntime
 import pytest
 from onnx import parser
 
@@ -95,3 +96,25 @@ def test_onnx_types(declared: str, call: str, told: str) -> None:
     found = [one.message for one in report.diagnostics if one.code == "LS704"]
     assert [one for one in found if told not in one] == []
     assert bool(found) is bool(told)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("ReduceMean <axes = [0], keepdims = 0> (x)", "ReduceMean-18 has no attribute 'axes'."),
+        ("Softmax <axis = 0, spare = 1> (x)", "Softmax-13 has no attribute 'spare'."),
+        ("ReduceMean <keepdims = 0> (x)", ""),
+        ("Relu <__of_a_tool = 1> (x)", ""),
+        ("Cast <to = 1, saturate = 1> (x)", ""),
+    ],
+)
+def test_attributes_that_onnx_runtime_refuses(call: str, told: str) -> None:
+    model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : 22]> one (float[2] x) => (float[m] z) {{ z = {call} }}')
+    found = [one for one in check(read_model(model.SerializeToString()), CATALOGUE).diagnostics if one.code == "LS307"]
+    assert [one.message for one in found] == ([told] if told else [])
+    assert [("ReduceMean-13 has it" in one.advice) for one in found] == ([told.startswith("ReduceMean")] if told else [])
+    if told:
+        with pytest.raises(Exception, match="Unrecognized attribute"):
+            onnxruntime.InferenceSession(model.SerializeToString())
+    else:
+        onnxruntime.InferenceSession(model.SerializeToString())
