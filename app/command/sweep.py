@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import engine
@@ -12,7 +13,7 @@ from app.command import progress, sweep_comparison
 from app.command.given_inputs import read_inputs
 from app.command.run import interruptible
 from app.command.sweep_comparison import plain
-from engine.errors import InputError, MissingInput
+from engine.errors import InputError, MissingInput, in_one_line
 from engine.sweep import Samples, Sweep, completed, samples_of
 
 FINISHED, FAILED, STOPPED = 0, 1, 130
@@ -79,18 +80,27 @@ def _as_text(sweep: Sweep, options: argparse.Namespace) -> None:
 
 
 def _as_json(sweep: Sweep, options: argparse.Namespace) -> None:
-    """One object; its rows only where they go to no file, printed as they come, in bounded memory."""
+    """One object; its rows only where they go to no file, printed as they come, in bounded memory.
+
+    Nothing is printed before the first rows are there; what goes wrong after them ends the object with its sentence.
+    """
+    chunks = _chunks(sweep)
+    first = next(chunks, None)
     print(f'{{"model": {json.dumps(options.model)}, "samples": {sweep.count}, "columns": {json.dumps(sweep.columns)},')
-    if options.out:
-        for _ in _chunks(sweep):
-            pass
-        print(f'"out": {json.dumps(options.out)},')
-    else:
-        print('"rows": [', end="")
-        for number, row in enumerate(sweep):
-            print(f"{',' if number else ''}\n{json.dumps(dict(row))}", end="")
-        print("],")
-    print(f'"complete": {json.dumps(sweep.is_complete)}, "summary": {json.dumps(sweep.summary.plain())}}}')
+    print(f'"out": {json.dumps(options.out)},' if options.out else '"rows": [')
+    between, failure = "", ""
+    try:
+        for batch in () if first is None else chain([first], chunks):
+            for row in () if options.out else batch.to_pylist():
+                print(f"{between}{json.dumps(row)}", end="")
+                between = ",\n"
+    except engine.EngineError as problem:
+        failure = str(problem)
+    message = f', "message": {json.dumps(in_one_line(failure))}' if failure else ""
+    print("" if options.out else "],", end="" if options.out else "\n")
+    print(f'"complete": {json.dumps(sweep.is_complete)}, "summary": {json.dumps(sweep.summary.plain())}{message}}}')
+    if failure:
+        raise engine.EngineError(failure)
 
 
 def _chunks(sweep: Sweep) -> Iterator[Any]:

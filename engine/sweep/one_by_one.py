@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -41,18 +41,18 @@ def rows_one_by_one(order: Order, batch: Batch, stop: Stop) -> pa.RecordBatch:
     """A row for each sample; one that fails has its error in its row. After a ``stop``, those that were done before it."""
     rows: list[dict[str, Any]] = []
     for number, sample in enumerate(batch.samples):
-        row = _row(order, int(sample), batch.inputs(number), stop)
+        row = _row(order, int(sample), partial(batch.inputs, number), stop)
         if stop.asked:
             break
         rows.append(row)
     return pa.RecordBatch.from_pylist(rows, order.schema)
 
 
-def _row(order: Order, sample: int, inputs: Mapping[int, Any], stop: Stop) -> dict[str, Any]:
+def _row(order: Order, sample: int, inputs: Callable[[], Mapping[int, Any]], stop: Stop) -> dict[str, Any]:
     begun = time.perf_counter()
     row: dict[str, Any] = {SAMPLE: sample}
     try:
-        row |= _of_run(order, sample, inputs, row, stop)
+        row |= _of_run(order, sample, inputs(), row, stop)
     except EngineError as error:
         row[ERROR] = str(error)
     row[SECONDS] = time.perf_counter() - begun

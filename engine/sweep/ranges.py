@@ -57,11 +57,15 @@ def values_said(word: str) -> Values:
     shape = None if lengths is None else _lengths(name, lengths)
     if span := _SPAN.fullmatch(said):
         steps = whole(span[3] or "0", f"{shorten(repr(said), 60)} has too many points")
-        return Values(name, shape, "span", (number(span[1]), number(span[2]), steps))
+        if span[3] and not steps:
+            raise InputError(
+                f"{shorten(name, 60)} is given {shorten(repr(said), 60)}, which is no value: expected a number from 1 on after /"
+            )
+        return Values(name, shape, "span", (number(name, span[1]), number(name, span[2]), steps))
     if drawn := _DRAWN.fullmatch(said):
-        return Values(name, shape, "normal" if drawn[1] == "normal" else "uniform", (number(drawn[2]), number(drawn[3])))
+        return Values(name, shape, "normal" if drawn[1] == "normal" else "uniform", (number(name, drawn[2]), number(name, drawn[3])))
     if all(_ONE.fullmatch(one) for one in said.split(",")):
-        return Values(name, shape, "list", tuple(number(one) for one in said.split(",")))
+        return Values(name, shape, "list", tuple(number(name, one) for one in said.split(",")))
     raise InputError(f"{shorten(repr(said), 60)} is no range of {shorten(name, 60)}: write 1..500, 0..1/11, 0,0.5,nan or normal(0,1)")
 
 
@@ -80,15 +84,15 @@ def whole(text: str, otherwise: str) -> int:
     return int(text)
 
 
-def number(text: str) -> int | float:
-    """A number as it is written, whole where it is written so, nan and inf too; ``InputError`` for one that no element type holds."""
+def number(name: str, text: str) -> int | float:
+    """A number of an input as it is written, whole where it is written so, nan and inf too; ``InputError`` for one that no type holds."""
     if text.lstrip("+-") in ("nan", "inf"):
         return float(text)
     if text.lstrip("+-").isdecimal() and len(text) <= 2 * _MOST_DIGITS and _SMALLEST <= int(text) <= _LARGEST:
         return int(text)
     if not text.lstrip("+-").isdecimal() and math.isfinite(value := float(text)):
         return value
-    raise InputError(f"no element type holds {shorten(text, 40)}")
+    raise InputError(f"{shorten(name, 60)} is given {shorten(text, 40)}, which no element type holds")
 
 
 def rounded(numbers: np.ndarray, element_type: ElementType | None) -> np.ndarray:

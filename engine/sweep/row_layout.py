@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from engine.debug.expression import Expression
+from engine.debug.lookup import slot_at
+from engine.errors import AddressError, elided
+from engine.ir.address import Address
 from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId
 from engine.ir.shape import PartialShape
@@ -106,7 +109,7 @@ class RowLayout:
 
 
 def layout_of(plan: Plan, expressions: Sequence[tuple[str, Expression]], *, first_nan: bool, seconds: bool, margins: bool) -> RowLayout:
-    """The columns of a model's runs; ``AddressError`` where a name in an expression is the end of several addresses."""
+    """The columns of a model's runs; ``AddressError`` where a name in an expression names no value, or is the end of several addresses."""
     loops: list[LoopColumns] = []
     branches: list[BranchColumns] = []
     for program, instruction in plan.regions:
@@ -126,10 +129,21 @@ def layout_of(plan: Plan, expressions: Sequence[tuple[str, Expression]], *, firs
         tuple(branches),
         tuple(_outputs(plan)),
         tuple(expressions),
-        {name: full_address(plan.model, name) for _, expression in expressions for name in expression.names},
+        {name: _address(plan, name) for _, expression in expressions for name in expression.names},
         first_nan and _has_floats(plan),
         seconds,
     )
+
+
+def _address(plan: Plan, name: str) -> str:
+    """What a name in an expression means."""
+    found = full_address(plan.model, name)
+    parsed = Address.parse(found)
+    program = plan.program_by_address.get("/".join(segment.label for segment in parsed.segments[:-1]))
+    if program is None:
+        raise AddressError(f"there is no {elided(name)!r} in the model: a column is made of addresses such as main/loop/body/Add")
+    slot_at(program, parsed)
+    return found
 
 
 def _inputs(plan: Plan, taken: set[str]) -> Iterable[NumberColumn]:

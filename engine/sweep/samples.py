@@ -49,6 +49,8 @@ def samples_of(model: Model, given: Given, batch: Sequence[str] = ()) -> Samples
 
     ``batch``: the inputs that have a sample axis, where others are the same in all samples; empty: all have one.
     """
+    for name in batch:
+        position(model, name)
     if isinstance(given, str | Path):
         return _said(model, str(given), batch)
     if isinstance(given, Mapping):
@@ -77,12 +79,25 @@ def one_sample(model: Model, words: Sequence[str], seed: int = 0) -> dict[int, n
 
     A list, a span or a distribution is drawn from. ``InputError`` for what says no values or names no input.
     """
-    said = {position(model, one.name): one for one in map(values_said, words)}
+    said = _by_position(model, words)
     random = Random(model, " ".join(words), 1, seed, said)
     return {key: random.drawn(key, 0, 1)[0] for key in said}
 
 
+def _by_position(model: Model, words: Sequence[str]) -> dict[int, Values]:
+    """What words say of each input; ``InputError`` for one that is given twice."""
+    found: dict[int, Values] = {}
+    for one in map(values_said, words):
+        key = position(model, one.name)
+        if key in found:
+            raise InputError(f"{shorten(model.inputs[key].name, 60)} is given twice: expected one word for each input")
+        found[key] = one
+    return found
+
+
 def _said(model: Model, text: str, batch: Sequence[str]) -> Samples:
+    if not text.strip():
+        raise InputError("no inputs are given: expected a file, a folder, a grid n=1..500 or random:1000")
     path = Path(text)
     try:
         state = path.stat()
@@ -93,7 +108,10 @@ def _said(model: Model, text: str, batch: Sequence[str]) -> Samples:
         raise InputError(f"{shorten(repr(text), 200)}: {reason}; inputs are a file, a folder, a grid n=1..500 or random:1000") from None
     description = f"{path.resolve()} {state.st_size} {state.st_mtime_ns}"
     if path.is_dir():
-        return Folder(model, tuple(sorted(path.glob("*.npz"))), description)
+        files = tuple(sorted(path.glob("*.npz")))
+        if not files:
+            raise InputError(f"{path}: there is no .npz file in this folder, and each is expected to hold the inputs of one run")
+        return Folder(model, files, description)
     if path.suffix == ".npz":
         return of_arrays(model, stored_arrays(path), batch, description)
     if path.suffix in (".parquet", ".csv"):
@@ -133,13 +151,21 @@ def completed(model: Model, samples: Samples, others: Mapping[Any, Any]) -> Samp
 
 
 def expect_all_inputs(model: Model, samples: Samples) -> None:
-    """``MissingInput`` for an input that no sample has: every run would fail by it. What only some leave out fails in their rows."""
-    left = set(range(len(model.inputs)))
+    """``MissingInput`` for an input that no sample has, and ``InputError`` where none can be read: every run would fail by it.
+
+    What only some lack fails in their rows.
+    """
+    left, refused = set(range(len(model.inputs))), list[InputError]()
     looked_at = min(samples.count, _LOOKED_AT)
     for number in range(looked_at):
-        left -= samples.batch(number, number + 1).inputs(0).keys()
+        try:
+            left -= samples.batch(number, number + 1).inputs(0).keys()
+        except InputError as error:
+            refused.append(error)
         if not left:
             return
+    if looked_at and len(refused) == looked_at:
+        raise refused[0]
     if looked_at:
         where = "all samples" if looked_at == samples.count else f"the first {looked_at:,} of {samples.count:,} samples"
         raise MissingInput(f"{where} leave out {listed([model.inputs[key].name for key in sorted(left)])}; {inputs_said(model)}")
@@ -212,9 +238,17 @@ class Folder:
         return len(self.files)
 
     def batch(self, first: int, end: int) -> Batch:
-        rows = [{position(self.model, key): value for key, value in stored_arrays(file).items()} for file in self.files[first:end]]
+        rows: list[dict[int, Any]] = []
+        refused: dict[int, str] = {}
+        for number, file in enumerate(self.files[first:end], first):
+            try:
+                rows.append({position(self.model, key): value for key, value in stored_arrays(file).items()})
+            except (InputError, OSError, ValueError) as error:  # of one file, which its row says
+                rows.append({})
+                told = str(error)
+                refused[number] = told if str(file) in told else f"{file}: {told}"
         keys = sorted({key for row in rows for key in row})
-        return Batch(np.arange(first, end), {key: [row.get(key) for row in rows] for key in keys}, {})
+        return Batch(np.arange(first, end), {key: [row.get(key) for row in rows] for key in keys}, {}, refused)
 
 
 # -- tables, grids, random numbers ------------------------------------------------------------------------------------
@@ -269,8 +303,7 @@ class Grid:
 
 
 def _grid(model: Model, text: str, words: Sequence[str]) -> Grid:
-    values = [values_said(word) for word in words]
-    grid = Grid(model, text, tuple((position(model, one.name), points(one)) for one in values))
+    grid = Grid(model, text, tuple((key, points(one)) for key, one in _by_position(model, words).items()))
     if grid.count > MOST_SAMPLES:
         raise InputError(f"the grid has {grid.count:,} points: at most {MOST_SAMPLES:,} are expected")
     return grid
@@ -319,7 +352,6 @@ def _random(model: Model, text: str, words: Sequence[str]) -> Random:
     """``random:10000 seed=3 number=1..500 x=normal(0,1)``; an input that is called seed cannot be said, and gets what is usual."""
     amount = whole(words[0].removeprefix("random:"), f"{shorten(words[0], 60)!r} says no number of samples: write random:10000")
     seed = seed_said(words[1:])
-    values = [values_said(word) for word in words[1:] if not word.startswith(_SEED)]
-    drawn = Random(model, text, amount, seed, {position(model, one.name): one for one in values})
+    drawn = Random(model, text, amount, seed, _by_position(model, [word for word in words[1:] if not word.startswith(_SEED)]))
     drawn.batch(0, min(1, drawn.count))  # an input that cannot be drawn is told before anything runs
     return drawn

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from pyarrow import parquet
 import engine
 from app.cli import main
 from engine import build
+from engine.sweep import Sweep
 
 COLLATZ = "sample_models/collatz/model.xml"
 
@@ -63,6 +66,39 @@ def test_an_input_that_only_some_samples_leave_out_fails_in_their_rows(tmp_path:
     assert "the first that failed is sample 0: no value is given for 'number'" in capsys.readouterr().out
 
 
+def test_a_file_that_cannot_be_read_fails_in_its_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One failing input never ends a sweep."""
+    (tmp_path / "0.npz").write_text("junk", encoding="utf-8")
+    np.savez(tmp_path / "1.npz", number=3)
+    np.savez(tmp_path / "2.npz", nummer=3)
+    assert main(["sweep", COLLATZ, "--inputs", str(tmp_path), "--json"]) == 1
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["output steps"] for row in rows] == [None, 7, None]
+    assert f"{tmp_path / '0.npz'} is not an .npz file of plain arrays" in rows[0]["error"]
+    assert f"{tmp_path / '2.npz'}: 'nummer' means no input" in rows[2]["error"]
+    (tmp_path / "1.npz").unlink()
+    assert main(["sweep", COLLATZ, "--inputs", str(tmp_path)]) == 2
+    assert "0.npz is not an .npz file" in capsys.readouterr().err
+
+
+def test_json_is_whole_or_there_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main(["sweep", COLLATZ, "--inputs", "number=1..3", "--json", "--scheduler", "nowhere"]) == 2
+    assert not capsys.readouterr().out
+    rows = Sweep.batches
+
+    def broken(self: Sweep) -> Iterator[Any]:
+        yield next(rows(self))
+        raise engine.EngineError("the cluster is gone")
+
+    monkeypatch.setattr(Sweep, "batches", broken)
+    assert main(["sweep", COLLATZ, "--inputs", "number=3,27", "--json"]) == 2
+    said = capsys.readouterr()
+    told = json.loads(said.out)
+    assert [row["output steps"] for row in told["rows"]] == [7, 111]
+    assert told["message"] == "the cluster is gone"
+    assert said.err == "loopscope: the cluster is gone\n"
+
+
 def test_failed_runs_are_told_and_change_the_exit_code(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     np.savez(tmp_path / "some.npz", number=np.array([3, 0.5]))
     assert main(["sweep", COLLATZ, "--inputs", str(tmp_path / "some.npz")]) == 1
@@ -75,6 +111,15 @@ def test_failed_runs_are_told_and_change_the_exit_code(capsys: pytest.CaptureFix
         (["--inputs", "y=1..3"], "'y' means no input"),
         (["--inputs", "number=1..3", "--resume"], "--resume goes on with the rows in the file of --out"),
         (["--inputs", "number=1..3", "--column", "import os"], "is not an expression"),
+        (["--inputs", "number=1..3", "--column", "max(zz)"], "there is no 'zz' in main"),
+        (["--inputs", "number=1..3", "--column", "max(main/while_not_one/body/zz)"], "there is no 'zz' in while_not_one"),
+        (["--inputs", "number=1..3", "--column", "max(main/nothing/body/zz)"], "there is no 'main/nothing/body/zz' in the model"),
+        (["--inputs", "number=1..3 number=5"], "number is given twice"),
+        (["--inputs", "number=1..3/0"], "number is given '1..3/0', which is no value"),
+        (["--inputs", "number=99999999999999999999"], "number is given 99999999999999999999, which no element type holds"),
+        (["--inputs", ""], "no inputs are given: expected a file"),
+        (["--inputs", "tests/docs"], "tests/docs: there is no .npz file in this folder"),
+        (["--inputs", "number=1..3", "--batch", "zz"], "'zz' means no input"),
     ],
 )
 def test_bad_words_are_refused(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
