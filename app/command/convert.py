@@ -8,11 +8,13 @@ from pathlib import Path
 
 import engine
 from app.command import progress
+from app.command.output_files import refuse_unwritable
 
 
 def main(words: Sequence[str]) -> int:
     """Writes the .xml and the .bin beside it, or the .pb; ``ReadError`` or ``WriteError`` when that cannot be."""
     options = _options(words)
+    refuse_unwritable(options.output)
     model = progress.read(options.model)
     engine.write_model(model, options.output)
     output = Path(options.output)

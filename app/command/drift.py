@@ -15,6 +15,7 @@ from app.command import progress
 from app.command.compare import tolerance
 from app.command.device_precision import offered
 from app.command.given_inputs import add_inputs, read_inputs
+from app.command.output_files import refuse_unwritable
 from app.command.run import FAILED, FINISHED
 from engine.compare import COMPARED, TOLERANCE, Drift, write_table
 from engine.debug import run_stopped
@@ -34,6 +35,9 @@ def main(words: Sequence[str]) -> int:
     options = _options(words)
     if bool(options.other) == bool(options.round):
         raise InputError("drift takes two models, or one and --round 'PATTERN=TYPE'")
+    refuse_unwritable(options.out)
+    if options.other.partition(":")[0] in _RUNTIMES and options.other not in _RUNTIMES and what_is_at(options.other) is None:
+        raise InputError(f"{options.other} is no runtime that models are compared with: expected openvino:CPU, onnxruntime or a model file")
     model = progress.read(options.model)
     inputs = read_inputs(options.inputs, model)
     one = _run(model, inputs, options, {})

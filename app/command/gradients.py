@@ -13,6 +13,7 @@ import engine
 from app.command import progress
 from app.command.given_inputs import read_inputs
 from app.command.gradient_data import compared, gradient_data
+from app.command.output_files import refuse_unwritable
 from app.command.report import SCHEMA, as_text
 from app.command.run import FAILED, FINISHED, REFUSED, interruptible, outcome_of
 from engine.errors import EngineError, InputError, in_one_line
@@ -34,6 +35,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _made(options: argparse.Namespace) -> int:
+    refuse_unwritable(options.output)
     model = progress.read(options.model)
     with progress.doing("building the gradient"):
         made = engine.gradients(model, of=options.of, with_respect_to=options.with_respect_to)

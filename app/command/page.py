@@ -11,6 +11,7 @@ import engine
 from app.command import progress
 from app.command.asking import saved_run
 from app.command.given_inputs import add_inputs, read_inputs
+from app.command.output_files import refuse_unwritable
 from app.describe.unrolled import at_window
 from app.links.codec import Link, Window, read
 from app.page import page_of
@@ -26,6 +27,7 @@ def main(words: Sequence[str]) -> int:
     target = Path(options.output)
     if target.suffix.lower() not in (".html", ".htm"):
         raise EngineError(f"{options.output!r} does not end in .html, and a page is an HTML file")
+    refuse_unwritable(options.output)
     debugger, look = _run_file(options) if is_run_file(options.model) else (_run(options), Link())
     if options.at:
         debugger.seek(int(options.at) if options.at.isdecimal() and len(options.at) < 16 else options.at)

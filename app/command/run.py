@@ -13,6 +13,7 @@ from typing import Any
 import engine
 from app.command import progress
 from app.command.given_inputs import add_inputs, read_inputs
+from app.command.output_files import refuse_unwritable
 from app.command.report import Outcome, as_json, as_text
 from engine.debug import Result, RunStopped
 from engine.errors import EngineError, in_one_line
@@ -31,8 +32,8 @@ def main(words: Sequence[str]) -> int:
     try:
         model = progress.read(options.model)
         run = _searched if options.first_nan else _saved if options.save else _run
-        _refuse_unwritable(options.outputs)
-        _refuse_unwritable(options.save)
+        refuse_unwritable(options.outputs)
+        refuse_unwritable(options.save)
         outcome = run(model, read_inputs(options.inputs, model), options)
     except EngineError as error:
         if not options.json:
@@ -57,15 +58,6 @@ def _tell_generated(plan: Plan) -> None:
     for address, loop in found:
         print(f"generated for {in_one_line(address)}:\n")
         print("\n".join(map(neutral, loop.annotated.splitlines())))
-
-
-def _refuse_unwritable(path: str) -> None:
-    """Said before a run, which may be a long one."""
-    folder = Path(path).parent
-    if path and Path(path).is_dir():
-        raise EngineError(f"{path}: this is a folder, and the outputs go to a file")
-    if path and not folder.is_dir():
-        raise EngineError(f"{path}: there is no folder {str(folder)!r} for the outputs")
 
 
 def _run(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace) -> Outcome:

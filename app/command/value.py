@@ -11,6 +11,7 @@ import numpy as np
 
 import engine
 from app.command.asking import Answer, answered, parser_of
+from app.command.output_files import refuse_unwritable
 from app.command.report import value_line
 from app.command.value_data import value_data, values
 from engine.errors import EngineError
@@ -23,6 +24,7 @@ _ALL = 1 << 62
 def main(words: Sequence[str]) -> int:
     """The exit code: 0 there is such a value, 2 there is none."""
     options = _options(words)
+    refuse_unwritable(options.output)
     return answered(options, lambda debugger, address: _value(debugger, address, options.output))
 
 

@@ -93,7 +93,9 @@ def execution(run: Run, address: str) -> tuple[Program, int, LoopRegion, Instruc
     """The program and row in which a loop ran, and the loop."""
     program, row, instruction = _region(run, address)
     if not isinstance(instruction.region, LoopRegion):
-        raise EngineError(f"{address} is not a loop")
+        loops = _places(run, LoopRegion)
+        there = f"the loops are {listed(loops)}" if loops else "this model has none"
+        raise EngineError(f"{address} is of type {instruction.node.type}, and not a loop; {there}")
     return program, row, instruction.region, instruction
 
 
@@ -108,11 +110,16 @@ def _region(run: Run, address: str) -> tuple[Program, int, Instruction]:
     return program, row, program.instructions[number]
 
 
+def _places(run: Run, *kinds: type[LoopRegion | IfRegion]) -> list[str]:
+    """Where the model has loops or Ifs."""
+    return [f"{one.address}/{own.label}" for one, own in run.plan.regions if isinstance(own.region, kinds)]
+
+
 def _no_region(run: Run, program: Program, label: str) -> EngineError:
     """What is wrong with a place that is asked about as a loop or an If, and which ones there are."""
     place, name = readable(program.address), elided(decode(label))
     what = f"{name!r} in {place} has no body" if label in program.layer_of_label else f"there is no {name!r} in {place}"
-    known = [f"{one.address}/{own.label}" for one, own in run.plan.regions if isinstance(own.region, LoopRegion | IfRegion)]
+    known = _places(run, LoopRegion, IfRegion)
     return EngineError(f"{what}; the loops and Ifs are {listed(known)}" if known else f"{what}; this model has no loop and no If")
 
 

@@ -51,6 +51,8 @@ def read_model(source: str | os.PathLike[str] | bytes, weights: Weights = None, 
     if isinstance(source, bytes):
         return _read_bytes(source, weights, "", limits)
     path = Path(source)
+    if not os.fspath(source):
+        raise ReadError("the path of the model is empty: expected that of a file")
     if what_is_at(path) == "folder":
         from engine.read.converted import read_folder
 

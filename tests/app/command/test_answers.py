@@ -174,7 +174,7 @@ REGIONS = "the loops and Ifs are 'main/halve_the_interval', 'main/halve_the_inte
         (["why", BISECTION[0], "width", *BISECTION[1:]], f"'width' in halve_the_interval has no body; {REGIONS}"),
         (["matrix", BISECTION[0], "nothing", *BISECTION[1:]], f"there is no 'nothing' in main; {REGIONS}"),
         (["value", BISECTION[0], "halve_the_interval[7]/body/width", *BISECTION[1:]], "iteration 7"),
-        (["matrix", BISECTION[0], "which_half", *BISECTION[1:]], "is not a loop"),
+        (["matrix", BISECTION[0], "which_half", *BISECTION[1:]], "and not a loop; the loops are"),
         (["value", "missing.xml", "x"], "missing.xml"),
     ],
 )

@@ -266,8 +266,8 @@ def test_a_word_that_is_no_file_may_be_meant_as_a_command(capsys: pytest.Capture
 @pytest.mark.parametrize(
     ("outputs", "said"),
     [
-        ("", "{folder}: this is a folder, and the outputs go to a file"),
-        ("no/out.npz", "{path}: there is no folder '{folder}/no' for the outputs"),
+        ("", "{folder}: this is a folder, and a file is expected to write to"),
+        ("no/out.npz", "{path}: there is no folder '{folder}/no' to write it to"),
     ],
 )
 def test_outputs_that_have_no_place_are_told_before_the_run(
