@@ -227,6 +227,28 @@ def test_a_set_of_members() -> None:
     assert made.tolist() == [[17, 0], [1, 8], [0, 10], [4, 8]]
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("members", [[2, 4], [2, -2], [0, 1], [2, 40]])
+def test_only_what_equals_a_member_is_one(members: list[float], dtype: type) -> None:
+    """ONNX Runtime cuts values to integers first where a member is below 1 or above the bits of a word: 2.5 is 2 there."""
+    values: np.ndarray = np.array([2, 2.5, -2, -1.5, 0, 0.5, 1, 34, 40, 40.5], dtype)
+    attributes = _ensemble(
+        n_targets=1,
+        tree_roots=[0],
+        nodes_falsenodeids=[1, 1, 1],
+        nodes_falseleafs=[1, 1, 1],
+        leaf_targetids=[0] * 5,
+        nodes_splits=numpy_helper.from_array(np.zeros(3, dtype)),
+        leaf_weights=numpy_helper.from_array(np.array([1, 0, 0, 0, 0], dtype)),
+        membership_values=numpy_helper.from_array(np.array([*members, np.nan], dtype)),
+    )
+    data = [np.stack([values, np.zeros_like(values)], axis=1)]
+    written = model("TreeEnsemble", 5, data, **attributes)
+    assert ours(written, data)[0].ravel().tolist() == np.isin(values, members).tolist()
+    whole = values == np.trunc(values)
+    np.testing.assert_array_equal(ours(written, data)[0][whole], theirs(written, data)[0][whole])
+
+
 def _half(attributes: dict[str, Any]) -> dict[str, Any]:
     """Numbers as f16, which ONNX Runtime does not take."""
     names = ("nodes_splits", "leaf_weights", "membership_values")
