@@ -86,10 +86,6 @@ def _random(arguments: Arguments, attributes: Attributes) -> int:
     return _product(attributes.get("shape") or ())
 
 
-def _window(arguments: Arguments, attributes: Attributes) -> int:
-    return int(np.ravel(arguments[0])[0])
-
-
 def _crop(arguments: Arguments, attributes: Attributes) -> int:
     tensor, wanted = arguments[0], np.ravel(arguments[1])
     axes = _axes(attributes.get("axes"), tensor.ndim)
@@ -135,9 +131,6 @@ _RULES: Mapping[str, Callable[[Arguments, Attributes], int]] = {
     "Resize": _resize,
     "RandomNormal": _random,
     "RandomUniform": _random,
-    "HannWindow": _window,
-    "HammingWindow": _window,
-    "BlackmanWindow": _window,
     "CenterCropPad": _crop,
     "MelWeightMatrix": _mel,
 }

@@ -151,6 +151,12 @@ def _cumulative_product(arguments: Arguments, attributes: Attributes, outputs: i
     return (np.moveaxis(made[::-1] if attributes.get("reverse") else made, 0, along).astype(data.dtype),)
 
 
+def _determinants(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    check_inputs("Det", arguments, attributes)
+    (data,) = arguments
+    return (np.asarray(np.linalg.det(computable(data))).astype(data.dtype),)
+
+
 def _affine_grid(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
     """Where each place of an image or a volume of a size is moved to; one place between corners is the last one, as in ONNX Runtime."""
     matrices, size = arguments
@@ -298,6 +304,7 @@ OWN: Mapping[str, tuple[int, Older]] = {
     **{name: (1, computed) for name, computed in (*WINDOWS.items(), *RECURRENT.items(), *TEXTS.items(), *SPECTRA.items())},
     "AffineGrid": (20, _affine_grid),
     "CumProd": (26, _cumulative_product),
+    "Det": (11, _determinants),
     "Einsum": (12, _einsum),
     "GatherElements": (11, _gather_elements),
     "GatherND": (11, _gather_nd),

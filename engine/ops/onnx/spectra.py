@@ -1,4 +1,4 @@
-"""ONNX's STFT and DFT.
+"""ONNX's STFT and DFT, and the windows for them.
 
 The onnx package's STFT takes no signal without a last axis of length 1, which exporters write and ONNX Runtime takes; its DFT takes
 as much memory as the length says that a model asks for.
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+from onnx import TensorProto, helper
 
 from engine.ops.bounds import check_elements
 from engine.ops.onnx.older import Arguments, Attributes, Older
@@ -84,4 +85,27 @@ def _dft(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[An
     return (pairs.reshape(*spectrum.shape, 2).astype(data.dtype),)
 
 
-SPECTRA: Mapping[str, Older] = {"DFT": _dft, "STFT": _stft}
+def _window(*weights: float) -> Older:
+    """A sum of cosines over a length, a number in brackets or not; the weights are those of 1, cos(x), cos(2 x)."""
+
+    def compute(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+        (length,) = arguments
+        dtype = helper.tensor_dtype_to_np_dtype(attributes.get("output_datatype", TensorProto.FLOAT))
+        if length.size != 1 or length.reshape(-1)[0] < 0:
+            raise ValueError(f"the length is {np.ravel(length)[:8].tolist()}, expected one number of at least 0")
+        count = int(length.reshape(-1)[0])
+        check_elements(count, "the window")
+        whole = max(count if attributes.get("periodic", 1) else count - 1, 1)
+        angles = np.arange(count) * (2 * math.pi / whole)
+        return (np.asarray(sum(weight * np.cos(number * angles) for number, weight in enumerate(weights))).astype(dtype),)
+
+    return compute
+
+
+SPECTRA: Mapping[str, Older] = {
+    "BlackmanWindow": _window(0.42, -0.5, 0.08),
+    "DFT": _dft,
+    "HammingWindow": _window(25 / 46, -21 / 46),
+    "HannWindow": _window(0.5, -0.5),
+    "STFT": _stft,
+}

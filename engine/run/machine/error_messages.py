@@ -1,4 +1,4 @@
-"""Numpy's messages about inputs that do not fit, in the words of models."""
+"""What Python, numpy and the onnx package say of inputs that do not fit, in the words of models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _FEWER = "an input has fewer dimensions than the operation takes"
 
 
 def in_plain_words(message: str) -> str:
-    """A sentence for each thing that numpy complains about; any other message as it is.
+    """A sentence for each thing that they complain about; any other message as it is.
 
     >>> in_plain_words("operands could not be broadcast together with shapes (2,3) (4,) ")
     'shapes [2,3] and [4] cannot be broadcast together'
@@ -68,5 +68,12 @@ _TOLD: Mapping[str, Callable[[re.Match[str]], str]] = {
     r"repeated axis|axes don't match array|duplicate value in 'axis'": _as("the axes are not those of the input, each once"),
     r"attempt to get arg(m..) of an empty sequence": _as(r"an axis without elements has no \1imum"),
     r"zero-size array to reduction operation (\w+) which has no identity": _as(r"no elements have no \1"),
+    r"NoneType": _as("an input is left out that the operation needs"),
+    r"won't fit into a C|too large to convert|cannot fit 'int' into": _as("a number is larger than the operation takes"),
+    r"truth value of an array|only (?:0-dimensional|length-1|integer scalar) arrays": _as("an input has several elements, expected one"),
+    r"cannot convert float (infinity|NaN) to integer": _as(r"a number is \1, expected a whole one"),
+    r"^(?:integer |float )?division by zero$|modulo by zero$": _as("a number is 0 that the operation divides by"),
+    r"^Input type mismatch: (\w+) != (\w+)": _as(r"the element types are \1 and \2, expected one and the same"),
+    r"^'?(-?\d+|(?<=')\w+)'?$": _as(r"\1 is none of the values that the operation takes"),
     r"(?:tuple|list|assignment) index out of range|is not iterable|iteration over a 0-d|unsized object|too small depth": _as(_FEWER),
 }

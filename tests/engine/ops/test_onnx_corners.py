@@ -15,6 +15,17 @@ CASES: dict[str, Case] = {
     "the limits of finite numbers": ("Clip", 13, [np.array([-np.inf, 1, np.inf], np.float32)], {}, 1),
     "a bound of one element": ("Clip", 13, [np.array(2.5, np.float32), np.ones(1, np.float32)], {}, 1),
     "products along one number in brackets": ("CumProd", 26, [reals(2, 3), whole(-1)], {"reverse": 1, "exclusive": 1}, 1),
+    "determinants of f16": ("Det", 11, [np.array([[[1, 2], [3, 5]]], np.float16)], {}, 1),
+    **{
+        f"{type} of {length.tolist()}, {attributes}": (type, 17, [length], attributes, 1)
+        for type in ("BlackmanWindow", "HammingWindow", "HannWindow")
+        for length, attributes in (
+            (whole(5), {}),
+            (np.array(6, np.int32), {"periodic": 0}),
+            (whole(2), {"output_datatype": 11}),
+            (whole(0), {}),
+        )
+    },
     "a volume of one element, reflected": (
         "GridSample",
         20,

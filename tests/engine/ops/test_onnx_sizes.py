@@ -103,9 +103,6 @@ def test_range(start: int, limit: int, delta: int) -> None:
         ("Pad", [np.ones((2, 3), np.float32)], {"pads": [1, 0, 2, 5]}),
         ("RandomUniform", [], {"shape": [3, 4]}),
         ("RandomNormal", [], {"shape": [3, 4], "seed": 1.0}),
-        ("HannWindow", [np.array(7)], {}),
-        ("HammingWindow", [np.array(7)], {}),
-        ("BlackmanWindow", [np.array(7)], {}),
         ("MelWeightMatrix", [np.array(5), np.array(16), np.array(8000), np.array(0.0, np.float32), np.array(4000.0, np.float32)], {}),
     ],
 )

@@ -1,4 +1,4 @@
-"""What numpy says when inputs do not fit is told in words of ours; numpy itself says it here."""
+"""What Python and numpy say when inputs do not fit is told in words of ours; they themselves say it here."""
 
 from __future__ import annotations
 
@@ -35,17 +35,25 @@ SAID: list[tuple[Callable[[], object], str]] = [
     (lambda: np.ones(0).min(), "no elements have no minimum"),
     (lambda: np.asarray(1).shape[0], "an input has fewer dimensions than the operation takes"),
     (lambda: list(np.array(1)), "an input has fewer dimensions than the operation takes"),
+    (lambda: None.size, "an input is left out that the operation needs"),  # type: ignore[attr-defined]  # as a kernel reads what is left out
+    (lambda: np.concatenate([_X, _X], 2**40), "a number is larger than the operation takes"),
+    (lambda: bool(_X > 0), "an input has several elements, expected one"),
+    (lambda: int(_X), "an input has several elements, expected one"),
+    (lambda: int(np.float32(np.inf)), "a number is infinity, expected a whole one"),
+    (lambda: 1 // int(np.int64(0)), "a number is 0 that the operation divides by"),
+    (lambda: {1: 2}[7], "7 is none of the values that the operation takes"),
+    (lambda: {"a": 2}["b"], "b is none of the values that the operation takes"),
 ]
 
 
 @pytest.mark.parametrize(("compute", "told"), SAID, ids=[told for _, told in SAID])
 def test_numpys_words(compute: Callable[[], object], told: str) -> None:
-    with pytest.raises((ValueError, IndexError, TypeError)) as caught:
+    with pytest.raises((ValueError, LookupError, TypeError, AttributeError, ArithmeticError)) as caught:
         compute()
     assert in_plain_words(str(caught.value)) == told
 
 
-@pytest.mark.parametrize("message", ["", "k is 5, the axis has 3 elements", "there is no (such) index"])
+@pytest.mark.parametrize("message", ["", "refused", "k is 5, the axis has 3 elements", "there is no (such) index"])
 def test_other_words_stay(message: str) -> None:
     assert in_plain_words(message) == message
 
